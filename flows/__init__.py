@@ -1,0 +1,1 @@
+"""Prefect flows over the pipelines library: orchestration and nothing else."""

@@ -1,0 +1,1 @@
+"""The synth library: from dump files to verified datasets, with no orchestrator in sight."""

@@ -1,0 +1,1 @@
+"""The ReAct loop, its tools and its transcript."""

@@ -1,0 +1,219 @@
+"""The composition root: the only module that builds adapters and stages from a configuration."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from pipelines.agent.loop import Agent, Limits
+from pipelines.agent.tools import ToolBox
+from pipelines.backends.knower import ScriptedKnower
+from pipelines.backends.local_images import LocalImageSearch
+from pipelines.backends.local_pages import LocalPages
+from pipelines.backends.local_search import LocalTextSearch
+from pipelines.backends.protocols import ChatModel, ImageSearch
+from pipelines.backends.recorded import RecordedChat, RecordedImageSearch, RecordedPages, RecordedTextSearch
+from pipelines.backends.replies import ReplyStore, open_replies
+from pipelines.backends.teacher import ScriptedTeacher, make_vices
+from pipelines.backends.templates import TemplatesModel
+from pipelines.config import ModelConfig, RunConfig
+from pipelines.corpus.store import Corpus
+from pipelines.errors import ConfigError
+from pipelines.graph.splits import SplitRule
+from pipelines.graph.walks import WalkGraph, WalkRules, build_walk_graph, find_hub_threshold
+from pipelines.ids import digest_value, make_stage_key
+from pipelines.pictures import PictureStore
+from pipelines.prompting import Asking, load_prompt
+from pipelines.runs import PlannedStage
+from pipelines.stage import AnyStage
+from pipelines.stages.difficulty import MeasuredDifficulty
+from pipelines.stages.groundings import GroundingRules, Groundings
+from pipelines.stages.paths import Paths
+from pipelines.stages.questions import Questions
+from pipelines.stages.releases import Releases
+from pipelines.stages.rewrites import RewriteRules, Rewrites
+from pipelines.stages.rollouts import Rollouts
+from pipelines.stages.seeds import SeedGate, Seeds
+from pipelines.stages.trajectories import Trajectories
+from pipelines.workspace import Workspace
+from schemas.manifest import InputEntry
+
+SOURCES: Mapping[str, tuple[str, ...]] = {
+    "seeds": (),
+    "paths": ("seeds",),
+    "questions": ("paths",),
+    "rewrites": ("questions",),
+    "groundings": ("rewrites",),
+    "difficulty": ("groundings",),
+    "rollouts": ("difficulty",),
+    "trajectories": ("rollouts",),
+    "releases": ("difficulty", "trajectories"),
+}
+"""Where each stage's rows come from, in pipeline order."""
+
+
+@dataclass
+class Assembly:
+    """Everything of one run that is built from its configuration, each part once and only when needed."""
+
+    config: RunConfig
+    workspace: Workspace
+    corpus: Corpus
+
+    @property
+    def corpus_entry(self) -> InputEntry:
+        """The corpus as the first input of every stage."""
+        return InputEntry(name="corpus", key=self.corpus.folder.name, digest=self.corpus.digest)
+
+    @cached_property
+    def replies(self) -> ReplyStore:
+        """The workspace's recorded replies."""
+        return open_replies(self.workspace.replies)
+
+    @cached_property
+    def pictures(self) -> PictureStore:
+        """The workspace's image store."""
+        return PictureStore(self.workspace.images)
+
+    @cached_property
+    def splits(self) -> SplitRule:
+        """The split of every entity and answer key."""
+        shares = self.config.splits
+        return SplitRule(shares.sft, shares.rl, shares.eval, self.config.seed)
+
+    @cached_property
+    def small(self) -> bool:
+        """Whether the gates for small corpora are used."""
+        return len(self.corpus.article_nodes()) < self.config.seeds.small_corpus.below_articles
+
+    @cached_property
+    def hub_in_degree(self) -> int:
+        """In-degree above which an article is a hub."""
+        seeds = self.config.seeds
+        in_degree = self.corpus.graph.in_degree
+        return find_hub_threshold(in_degree, seeds.hub_in_degree, seeds.small_corpus.hub_share, self.small)
+
+    @cached_property
+    def graph(self) -> WalkGraph:
+        """The link graph with the walk rules applied."""
+        paths = self.config.paths
+        rules = WalkRules(
+            hops=paths.hops,
+            weights=paths.weights,
+            hub_in_degree=self.hub_in_degree,
+            text_hops=paths.text_hops,
+            max_answer_tokens=self.config.questions.max_answer_tokens,
+            splits=self.splits,
+        )
+        return build_walk_graph(self.corpus, rules)
+
+    @cached_property
+    def image_search(self) -> ImageSearch:
+        """The corpus's image search, recorded."""
+        return RecordedImageSearch(LocalImageSearch(self.corpus), self.replies)
+
+    def ask(self, role: str, prompt: str) -> Asking:
+        """Return a role's model with a prompt."""
+        return Asking(self.make_model(role), load_prompt(prompt))
+
+    def make_model(self, role: str) -> ChatModel:
+        """Return the model in a role, recorded."""
+        return RecordedChat(build_model(role, getattr(self.config.models, role)), self.replies)
+
+    def make_agent(self) -> Agent:
+        """Return the teacher with its tools, all recorded."""
+        rollouts = self.config.rollouts
+        tools = ToolBox(
+            text_search=RecordedTextSearch(LocalTextSearch(self.corpus), self.replies),
+            image_search=self.image_search,
+            pages=RecordedPages(LocalPages(self.corpus), self.replies),
+            store=self.pictures,
+        )
+        limits = Limits(turns=rollouts.max_turns, context=rollouts.max_context)
+        return Agent(self.make_model("teacher"), load_prompt("act"), tools, limits)
+
+    def build_stage(self, name: str) -> AnyStage:
+        """Build one stage."""
+        builders: Mapping[str, Callable[[], AnyStage]] = {
+            "seeds": self._build_seeds,
+            "paths": self._build_paths,
+            "questions": lambda: Questions(
+                self.corpus, self.ask("writer", "write_question"), self.config.questions.max_answer_tokens
+            ),
+            "rewrites": self._build_rewrites,
+            "groundings": self._build_groundings,
+            "difficulty": self._build_difficulty,
+            "rollouts": lambda: Rollouts(self.make_agent(), self.config.rollouts.attempts),
+            "trajectories": lambda: Trajectories(self.config.trajectories.max_accepted),
+            "releases": Releases,
+        }
+        return builders[name]()
+
+    def _build_seeds(self) -> Seeds:
+        seeds, small = self.config.seeds, self.config.seeds.small_corpus
+        gate = SeedGate(
+            min_in_degree=small.min_in_degree if self.small else seeds.min_in_degree,
+            hub_in_degree=self.hub_in_degree,
+            require_infobox=small.require_infobox if self.small else seeds.require_infobox,
+            require_image=small.require_image if self.small else seeds.require_image,
+            min_image_side=seeds.min_image_side,
+        )
+        return Seeds(self.corpus, gate, self.splits, seeds.limit, self.config.seed)
+
+    def _build_paths(self) -> Paths:
+        paths = self.config.paths
+        return Paths(self.graph, paths.walks, paths.per_seed, self.config.seed)
+
+    def _build_rewrites(self) -> Rewrites:
+        rewrites = self.config.rewrites
+        rules = RewriteRules(
+            candidates=rewrites.candidates,
+            min_alone_first=rewrites.min_alone_first,
+            min_alone=rewrites.min_alone,
+            forbid_shortcuts=rewrites.forbid_shortcuts,
+            hub_in_degree=self.hub_in_degree,
+            max_answer_tokens=self.config.questions.max_answer_tokens,
+        )
+        proposing, rewriting = self.ask("rewriter", "propose_descriptors"), self.ask("rewriter", "rewrite_question")
+        return Rewrites(self.corpus, self.graph.relations, proposing, rewriting, rules)
+
+    def _build_groundings(self) -> Groundings:
+        groundings = self.config.groundings
+        rules = GroundingRules(groundings.require_image, groundings.min_side, groundings.min_answers)
+        return Groundings(self.corpus, self.pictures, self.ask("rewriter", "refer_to_anchor"), rules)
+
+    def _build_difficulty(self) -> MeasuredDifficulty:
+        difficulty = self.config.difficulty
+        solver = self.ask("solver", "answer_question")
+        return MeasuredDifficulty(
+            solver, self.image_search, self.pictures, difficulty.attempts, difficulty.max_correct
+        )
+
+    def plan_stages(self) -> list[PlannedStage]:
+        """Return all stages after the corpus, in order, with their keys."""
+        digest = digest_value(self.config.model_copy(update={"runtime": None}))
+        planned: dict[str, PlannedStage] = {}
+        for name, sources in SOURCES.items():
+            stage = self.build_stage(name)
+            inputs = [self.corpus.digest, *(planned[source].key for source in sources)]
+            key = make_stage_key(stage.name, stage.version, stage.fingerprint(), inputs)
+            folder = self.workspace.stage(name, key)
+            planned[name] = PlannedStage(stage, key, folder, tuple(planned[source] for source in sources), digest)
+        return list(planned.values())
+
+
+def build_model(role: str, config: ModelConfig) -> ChatModel:
+    """Build the adapter of a role.
+
+    Raises:
+        ConfigError: if the adapter has no such setting.
+    """
+    try:
+        if config.adapter == "knower":
+            return ScriptedKnower(name=config.name, **config.settings)
+        if config.adapter == "teacher":
+            return ScriptedTeacher(name=config.name, vices=make_vices(config.settings))
+    except TypeError as error:
+        raise ConfigError(f"models.{role}.settings: {error}") from error
+    if config.settings:
+        raise ConfigError(f"models.{role}.settings: templates takes none, given {sorted(config.settings)}")
+    return TemplatesModel()

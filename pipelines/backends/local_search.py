@@ -1,0 +1,32 @@
+"""Full-text search over the corpus."""
+
+from dataclasses import dataclass
+
+from pipelines.backends.local_pages import make_page_url
+from pipelines.backends.protocols import TextHit
+from pipelines.corpus.store import Corpus, Passage
+
+VERSION = 1
+PASSAGES_A_PAGE = 8
+"""Passages asked for per page wanted: long pages hold many that fit the same words."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTextSearch:
+    """Searches the corpus's passages by words; a page is one hit, shown by its best passage."""
+
+    corpus: Corpus
+
+    @property
+    def identity(self) -> str:
+        """Name, version and corpus digest."""
+        return f"local-text-search@{VERSION}:{self.corpus.digest}"
+
+    async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
+        """Return at most ``count`` pages, best passage first."""
+        best: dict[int, Passage] = {}
+        for passage in self.corpus.search(query, count * PASSAGES_A_PAGE):
+            best.setdefault(passage.node, passage)
+        base = self.corpus.manifest.base_url
+        pages = list(best.values())[:count]
+        return tuple(TextHit(make_page_url(base, page.title), page.title, page.text) for page in pages)

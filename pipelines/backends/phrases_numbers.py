@@ -1,0 +1,113 @@
+"""Measured and counted attributes."""
+
+from pipelines.backends.phrases_nouns import choose_article
+from pipelines.backends.phrases_shapes import AttributeWording
+
+
+def _measure(keys: str, noun: str, asks: tuple[str, ...] = (), subjects: str = "") -> AttributeWording:
+    return AttributeWording(keys, "number", noun, asks, f"{{who}} has {choose_article(noun)} {noun} of {{v}}", subjects)
+
+
+def _count(keys: str, noun: str, asks: tuple[str, ...], counted: str, subjects: str = "") -> AttributeWording:
+    return AttributeWording(keys, "number", noun, asks, f"{{who}} has {{v}} {counted}", subjects)
+
+
+# fmt: off
+_HEIGHT = "height height_m height_ft height_metric roof tip antenna_spire"
+_LENGTH = "length length_km length_m length_mi ship_length length_ft total_length mainspan"
+
+NUMBERS: tuple[AttributeWording, ...] = (
+    _measure(_HEIGHT, "height", ("How tall is {s}, in {unit}", "How many {unit} tall is {s}", "How tall is {s}"),
+             "person"),
+    _measure(_HEIGHT, "height",
+             ("How tall is {s}, in {unit}", "How high is {s}, in {unit}", "How many {unit} high is {s}",
+             "How tall is {s}")),
+    _measure("highest_point elevation_max highest_elevation", "highest point",
+             ("How high, in {unit}, is the highest point of {s}",
+             "How many {unit} high is the highest point of {s}")),
+    _measure("elevation elevation_m elevation_ft altitude", "elevation",
+             ("How many {unit} above sea level is {s}", "How far above sea level, in {unit}, is {s}")),
+    _measure("prominence", "prominence"),
+    _measure(_LENGTH, "length", ("How long is {s}, in {unit}", "How many {unit} long is {s}", "How long is {s}")),
+    _measure("width width_metric width_cm width_m beam ship_beam", "width",
+             ("How wide is {s}, in {unit}", "How many {unit} wide is {s}", "How wide is {s}")),
+    _measure("height_metric_cm", "height"),
+    _measure("depth max_depth", "maximum depth",
+             ("How deep is {s} at its deepest, in {unit}", "How many {unit} deep is {s} at most"), "nature"),
+    _measure("depth max_depth draft ship_draft", "depth",
+             ("How deep is {s}, in {unit}", "How many {unit} deep is {s}")),
+    _measure("area area_km2 area_total_km2 area_total area_sq_mi area_land_km2 area_total_sq_mi size", "area",
+             ("How large is {s}, in {unit}", "How many {unit} does the area of {s} come to",
+              "How large an area, in {unit}, is covered by {s}")),
+    _measure("volume", "volume"),
+    _measure("discharge discharge_avg", "discharge"),
+    _measure("diameter aperture", "diameter",
+             ("What is the diameter of the mirror, in {unit}, of {s}", "How many {unit} across is the mirror of {s}"),
+             "telescope observatory"),
+    _measure("diameter", "diameter", ("How many {unit} across is {s}",)),
+    _measure("mass weight launch_mass", "mass",
+             ("How heavy is {s}, in {unit}", "How many {unit} does {s} weigh", "How heavy is {s}")),
+    _measure("wingspan", "wingspan",
+             ("How wide are the outspread wings, in {unit}, of {s}",
+             "How many {unit} does the wingspan of {s} measure")),
+    _measure("displacement ship_displacement tonnage ship_tonnage", "displacement",
+             ("How many {unit} of water are displaced by {s}",)),
+    _measure("speed ship_speed max_speed top_speed", "top speed", ("How fast is {s}, in {unit}",)),
+    _measure("runtime length_min duration running_time", "running time",
+             ("How long does {s} run, in {unit}", "How many {unit} long is {s}"), "work"),
+    _measure("duration mission_duration", "duration", ("How long, in {unit}, was {s}",)),
+    _measure("density population_density population_density_km2", "population density"),
+    _count("population population_total population_estimate population_census pop", "population",
+           ("How many people live in {s}", "How many inhabitants does {s} have",
+           "How many inhabitants are counted in {s}"),
+           "inhabitants"),
+    _count("capacity seating_capacity seats", "capacity",
+           ("How many people can {s} hold", "How many seats are there in {s}", "How many spectators fit into {s}"),
+           "seats",
+           "building"),
+    _measure("capacity", "capacity"),
+    _count("visitors attendance_museum visitors_num", "yearly number of visitors",
+           ("How many visitors a year come to {s}", "How many people visit {s} in a year"), "visitors a year"),
+    _count("pages page_count", "number of pages",
+           ("How many pages are there in {s}", "How many pages does {s} have", "How many pages long is {s}"),
+           "pages"),
+    _count("num_employees employees number_of_employees staff workforce", "number of employees",
+           ("How many people work for {s}", "How many employees does {s} have",
+           "How many people are employed by {s}"),
+           "employees"),
+    _count("students enrollment enrolment num_students", "number of students",
+           ("How many students are enrolled at {s}", "How many students does {s} have",
+           "How many people study at {s}"),
+           "students"),
+    _count("circulation", "circulation",
+           ("How many copies are printed of {s}", "How many copies of {s} are printed"), "printed copies"),
+    _count("casualties1", "number of casualties on the first side",
+           ("How many casualties did the first side suffer in {s}",
+           "How many casualties are counted for the first side in {s}"), "casualties on the first side"),
+    _count("casualties2", "number of casualties on the second side",
+           ("How many casualties did the second side suffer in {s}",
+           "How many casualties are counted for the second side in {s}"), "casualties on the second side"),
+    _count("casualties deaths fatalities", "number of casualties",
+           ("How many casualties were there in {s}", "How many people fell in {s}"), "casualties",
+           "battle siege war"),
+    _count("casualties deaths fatalities", "number of deaths", ("How many people died in {s}",), "deaths"),
+    _count("attendance", "attendance",
+           ("How many people come to {s}", "How many people attend {s}"), "people attending"),
+    _count("speakers native_speakers", "number of speakers",
+           ("How many people speak {s}", "How many speakers does {s} have"), "speakers"),
+    _count("floor_count floors storeys stories", "number of floors",
+           ("How many floors are there in {s}", "How many floors does {s} have"), "floors"),
+    _count("num_episodes episodes", "number of episodes",
+           ("How many episodes are there of {s}", "How many episodes does {s} have"), "episodes"),
+    _count("num_seasons seasons", "number of seasons",
+           ("How many seasons are there of {s}", "How many seasons does {s} have"), "seasons"),
+    _count("spans", "number of spans", ("How many spans are there in {s}", "How many spans does {s} have"), "spans"),
+    _count("platforms", "number of platforms", ("How many platforms are there at {s}",), "platforms"),
+    _count("crew_size crew complement ship_complement", "size of the crew",
+           ("How many people make up the crew of {s}",), "crew"),
+    _measure("revenue", "revenue"),
+    _measure("budget", "budget", ("How much did it cost to make {s}",)),
+    _measure("cost construction_cost", "cost", ("How much was spent on {s}",)),
+    _measure("gross box_office", "box-office takings"),
+)
+# fmt: on

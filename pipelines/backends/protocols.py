@@ -1,0 +1,161 @@
+"""What a stage or the agent may ask of the outside world. Frozen dataclasses in and out, no vendor types.
+
+Every backend has an ``identity``: all that decides its replies beside the request itself (endpoint, model, revision,
+index digest). A recorded reply is found by identity and request, so two backends that could answer differently must
+have different identities.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from pydantic import BaseModel
+
+ChatRole = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message; ``images`` are sha256 names in the workspace's image store, shown before the text."""
+
+    role: ChatRole
+    text: str
+    images: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Sampling settings. ``temperature`` 0.0 is greedy; ``max_tokens`` bounds the reply."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    max_tokens: int = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One request to a chat model.
+
+    ``inputs`` are the typed values the messages were rendered from. ``templates`` and ``scripted`` answer from them;
+    adapters to real models send ``messages`` and never look at ``inputs``, which may hold the reference answer.
+    """
+
+    task: str
+    prompt: str
+    messages: tuple[Message, ...]
+    inputs: BaseModel
+    sampling: Sampling = field(default_factory=Sampling)
+    schema_json: str = ""
+    """JSON schema the reply should follow, empty for free text."""
+    sample: int = 0
+    """Which of several independent samples this is; part of the request's identity."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """A model's reply with its token counts."""
+
+    text: str
+    tokens_in: int
+    tokens_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextHit:
+    """One passage found by a text search."""
+
+    url: str
+    title: str
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImageHit:
+    """One page found by an image search; ``distance`` is 0 for the same picture, larger for less alike."""
+
+    url: str
+    title: str
+    snippet: str
+    distance: float
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """A page as a reader returns it: plain text, infobox rendered as ``Key: value`` lines before the prose."""
+
+    url: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PictureFile:
+    """A picture on disk under its content's name."""
+
+    sha256: str
+    path: Path
+
+
+class PageNotFound(LookupError):
+    """The reader has no such page. An answer about the world, not a failure of the service."""
+
+
+class ChatModel(Protocol):
+    """A chat model, with or without pictures."""
+
+    @property
+    def name(self) -> str:
+        """Model name as manifests and rows show it."""
+
+    @property
+    def identity(self) -> str:
+        """All that decides the reply beside the request."""
+
+    @property
+    def reads_inputs(self) -> bool:
+        """Whether ``ChatRequest.inputs`` decides the reply (scripted and template models) or only the messages."""
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """Return the reply.
+
+        Raises:
+            RateLimited: if the service asks to slow down.
+            Unavailable: if the service cannot be reached.
+        """
+
+
+class TextSearch(Protocol):
+    """Full-text search."""
+
+    @property
+    def identity(self) -> str:
+        """Index digest or endpoint."""
+
+    async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
+        """Return at most ``count`` passages, best first."""
+
+
+class ImageSearch(Protocol):
+    """Search by picture."""
+
+    @property
+    def identity(self) -> str:
+        """Index digest or endpoint."""
+
+    async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
+        """Return at most ``count`` pages that show a like picture, nearest first; empty when nothing is near."""
+
+
+class PageReader(Protocol):
+    """Reading one page by URL."""
+
+    @property
+    def identity(self) -> str:
+        """Corpus digest or endpoint."""
+
+    async def read_page(self, url: str) -> PageText:
+        """Return the page.
+
+        Raises:
+            PageNotFound: if there is no such page.
+        """

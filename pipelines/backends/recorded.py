@@ -1,0 +1,162 @@
+"""Recording around any backend: ask once, replay for ever.
+
+A key covers the backend's identity and the exact request, so a changed prompt, picture, sampling setting or model is a
+different key: a stale reply cannot be found.
+"""
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+
+from pipelines.backends.metering import count_usage
+from pipelines.backends.protocols import (
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    ImageHit,
+    ImageSearch,
+    PageNotFound,
+    PageReader,
+    PageText,
+    PictureFile,
+    TextHit,
+    TextSearch,
+)
+from pipelines.backends.replies import ReplyStore
+from pipelines.ids import canonical_json, digest_value
+from schemas.manifest import Usage
+
+
+def make_chat_key(model: ChatModel, request: ChatRequest) -> str:
+    """Return the key of a chat request; inputs count only where they decide the reply."""
+    return digest_value(
+        {
+            "identity": model.identity,
+            "task": request.task if model.reads_inputs else "",
+            "messages": [asdict(message) for message in request.messages],
+            "sampling": asdict(request.sampling),
+            "schema": request.schema_json,
+            "sample": request.sample,
+            "inputs": request.inputs.model_dump(mode="json") if model.reads_inputs else None,
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedChat:
+    """A chat model whose replies are paid for once."""
+
+    model: ChatModel
+    store: ReplyStore
+
+    @property
+    def name(self) -> str:
+        """The wrapped model's name."""
+        return self.model.name
+
+    @property
+    def identity(self) -> str:
+        """The wrapped model's identity."""
+        return self.model.identity
+
+    @property
+    def reads_inputs(self) -> bool:
+        """As the wrapped model."""
+        return self.model.reads_inputs
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """Return the recorded reply or ask the wrapped model; tokens are counted only when asked."""
+
+        async def ask() -> str:
+            reply = await self.model.chat(request)
+            return canonical_json([reply.text, reply.tokens_in, reply.tokens_out])
+
+        text, cached = await self.store.recall(make_chat_key(self.model, request), self.model.identity, ask)
+        reply = ChatReply(*json.loads(text))
+        if cached:
+            count_usage(Usage(cached_calls=1))
+        else:
+            count_usage(Usage(calls=1, tokens_in=reply.tokens_in, tokens_out=reply.tokens_out))
+        return reply
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTextSearch:
+    """A text search whose results are asked for once."""
+
+    search: TextSearch
+    store: ReplyStore
+
+    @property
+    def identity(self) -> str:
+        """The wrapped search's identity."""
+        return self.search.identity
+
+    async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
+        """Return recorded passages or search."""
+
+        async def ask() -> str:
+            return canonical_json([asdict(hit) for hit in await self.search.search_text(query, count)])
+
+        key = digest_value([self.identity, "search_text", query, count])
+        return tuple(TextHit(**hit) for hit in json.loads(await _recall_call(self.store, key, self.identity, ask)))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedImageSearch:
+    """An image search whose results are asked for once per picture content."""
+
+    search: ImageSearch
+    store: ReplyStore
+
+    @property
+    def identity(self) -> str:
+        """The wrapped search's identity."""
+        return self.search.identity
+
+    async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
+        """Return recorded pages or search; the key is the picture's sha256, never its path."""
+
+        async def ask() -> str:
+            return canonical_json([asdict(hit) for hit in await self.search.search_image(picture, count)])
+
+        key = digest_value([self.identity, "search_image", picture.sha256, count])
+        return tuple(ImageHit(**hit) for hit in json.loads(await _recall_call(self.store, key, self.identity, ask)))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPages:
+    """A page reader that reads each page once; a missing page is recorded as missing."""
+
+    reader: PageReader
+    store: ReplyStore
+
+    @property
+    def identity(self) -> str:
+        """The wrapped reader's identity."""
+        return self.reader.identity
+
+    async def read_page(self, url: str) -> PageText:
+        """Return the recorded page or read it.
+
+        Raises:
+            PageNotFound: if there is no such page.
+        """
+
+        async def ask() -> str:
+            try:
+                return canonical_json(asdict(await self.reader.read_page(url)))
+            except PageNotFound:
+                return canonical_json(None)
+
+        key = digest_value([self.identity, "read_page", url])
+        page = json.loads(await _recall_call(self.store, key, self.identity, ask))
+        if page is None:
+            raise PageNotFound(url)
+        return PageText(**page)
+
+
+async def _recall_call(store: ReplyStore, key: str, identity: str, ask: Callable[[], Awaitable[str]]) -> str:
+    reply, cached = await store.recall(key, identity, ask)
+    count_usage(Usage(cached_calls=1) if cached else Usage(calls=1))
+    return reply

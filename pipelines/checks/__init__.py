@@ -1,0 +1,1 @@
+"""Checks: one module a family; every check answers PASS, FAIL or UNKNOWN."""

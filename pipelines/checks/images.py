@@ -1,0 +1,67 @@
+"""Is a picture large enough, and may it be given away? Decided from its row alone, without its bytes."""
+
+import re
+from typing import Literal
+
+from pipelines.checks.verdicts import PASSED, CheckResult
+
+LicenceClass = Literal["free", "unfree", "unknown"]
+
+_FREE = re.compile(
+    r"public domain|pd(?:-[a-z0-9-]+)?|cc0(?:[ -]1\.0)?(?: universal)?|cc[ -]zero"
+    r"|cc[ -]by(?:[ -]sa)?(?:[ -](?:[1-4]\.\d)(?:(?:,\d\.\d)*|\+)?)?(?:[ -](?:migrated|[a-z]{2}|igo|international|unported))?"
+    r"|creative commons attribution(?:[ -]share ?alike)?(?: [1-4]\.\d)?(?: (?:international|unported|generic))?"
+    r"|creative commons (?:zero|cc0)(?: 1\.0)?"
+)
+_UNFREE = re.compile(
+    r"\bnc\b|\bnd\b|non-?[ -]?commercial|no-?[ -]?deriv|non-?[ -]?free|fair[ -]use|all rights reserved|copyrighted"
+    r"|permission|with permission|unlicensed"
+)
+
+
+def classify_licence(licence: str) -> LicenceClass:
+    """Say whether a licence's short name is on the allow-list: public domain, CC0, CC BY and CC BY-SA of any version.
+
+    ``unfree`` is what forbids commerce or changes or is no licence at all; anything not recognised is ``unknown``. The
+    names are those of Wikimedia Commons (``LicenseShortName``): ``CC BY-SA 4.0``, ``cc-by-2.0``, ``PD-old-100``.
+    """
+    name = " ".join(licence.replace("_", " ").lower().split())
+    if _UNFREE.search(name):
+        return "unfree"
+    return "free" if _FREE.fullmatch(name) else "unknown"
+
+
+def is_free_licence(licence: str) -> bool:
+    """Say whether a picture under this licence may be given away and changed; an unknown licence may not."""
+    return classify_licence(licence) == "free"
+
+
+def check_licence(licence: str) -> CheckResult:
+    """FAIL (``picture-not-free``) for a licence that forbids use, UNKNOWN for one not on the list or none at all."""
+    found = classify_licence(licence)
+    if found == "free":
+        return PASSED
+    detail = f"licence {licence!r}; allowed are public domain, CC0, CC BY and CC BY-SA"
+    return CheckResult("FAIL" if found == "unfree" else "UNKNOWN", "picture-not-free", detail)
+
+
+def check_size(width: int, height: int, min_side: int) -> CheckResult:
+    """FAIL (``picture-too-small``) when the shorter side has fewer than ``min_side`` pixels; UNKNOWN without a size."""
+    if width <= 0 or height <= 0:
+        return CheckResult("UNKNOWN", "picture-too-small", f"size {width}x{height} is not known")
+    if min(width, height) >= min_side:
+        return PASSED
+    return CheckResult("FAIL", "picture-too-small", f"{width}x{height}, allowed from {min_side} on the shorter side")
+
+
+def check_picture(width: int, height: int, licence: str, min_side: int) -> CheckResult:
+    """Check size, then licence; the first that does not pass is returned (research/quality.md I7).
+
+    Args:
+        width: in pixels, as displayed.
+        height: in pixels, as displayed.
+        licence: short name as Wikimedia Commons gives it.
+        min_side: fewest pixels allowed on the shorter side.
+    """
+    size = check_size(width, height, min_side)
+    return check_licence(licence) if size.passed else size

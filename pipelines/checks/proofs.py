@@ -1,0 +1,180 @@
+"""Re-deriving a proof: everything a released question claims, from the corpus and the proof alone, with no model."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pipelines.checks.leakage import check_answer, check_names
+from pipelines.checks.names import digest_aliases
+from pipelines.corpus.infobox import parse_value
+from pipelines.corpus.store import Corpus
+from pipelines.corpus.wikitext import find_links
+from pipelines.graph.clauses import make_clause
+from pipelines.graph.proofs import flatten_names, list_names, make_query
+from pipelines.graph.query import (
+    answer_query,
+    count_alone,
+    count_anchor_answers,
+    follow_chain,
+    locate_nodes,
+    matches,
+)
+from pipelines.graph.relations import RelationIndex, read_relations
+from pipelines.scoring.answers import type_answer
+from schemas.proofs import Answer, Count, Evidence, Hop, PathNode, Proof
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a released question claims of its answer."""
+
+    text: str
+    answer: Answer
+    proof: Proof
+
+
+def find_problems(corpus: Corpus, relations: RelationIndex, claim: Claim) -> list[str]:
+    """Return what does not hold, in the order of the proof; an empty list means the question verifies.
+
+    Later parts build on earlier ones, so the search stops at the first part with a problem.
+    """
+    proof = claim.proof
+    if proof.corpus != corpus.digest:
+        return [f"corpus: the proof is about {proof.corpus[:12]}, this corpus is {corpus.digest[:12]}"]
+    for check in (_check_nodes, _check_evidence, _check_hops, _check_answer):
+        problems = list(check(corpus, claim))
+        if problems:
+            return problems
+    return [*_check_counts(corpus, relations, proof), *_check_text(corpus, claim)]
+
+
+def _check_nodes(corpus: Corpus, claim: Claim) -> Iterator[str]:
+    nodes, hops = claim.proof.nodes, claim.proof.hops
+    if len(nodes) != len(hops) + 1 or not hops:
+        yield f"nodes: {len(nodes)} nodes for {len(hops)} hops"
+        return
+    try:
+        numbers = locate_nodes(corpus, nodes)
+    except LookupError as error:
+        yield f"nodes: {error}"
+        return
+    if len(set(numbers)) != len(numbers):
+        yield "nodes: an entity occurs twice"
+    for node, number in zip(nodes, numbers, strict=True):
+        page = corpus.page(number)
+        if (node.type, node.in_degree) != (page.type, page.in_degree):
+            yield f"nodes: {node.title} is a {page.type} with {page.in_degree} incoming links"
+    for index, hop in enumerate(hops):
+        if (hop.subject_id, hop.object_id, hop.index) != (nodes[index].page_id, nodes[index + 1].page_id, index + 1):
+            yield f"hop {hop.index}: it does not join node {index} to node {index + 1}"
+
+
+def _check_evidence(corpus: Corpus, claim: Claim) -> Iterator[str]:
+    proof = claim.proof
+    for hop, node in zip(proof.hops, proof.nodes, strict=False):
+        yield from _compare_span(corpus, node, hop.evidence, f"hop {hop.index}")
+    yield from _compare_span(corpus, proof.nodes[-1], proof.answer_evidence, "answer")
+
+
+def _compare_span(corpus: Corpus, node: PathNode, evidence: Evidence, where: str) -> Iterator[str]:
+    (number,) = locate_nodes(corpus, [node])
+    page, text = corpus.page(number), corpus.text(number)
+    if (evidence.page_id, evidence.title) != (page.page_id, page.title):
+        yield f"{where}: the evidence is from {evidence.title}, not from {page.title}"
+    elif evidence.revision != page.revision:
+        yield f"{where}: revision {evidence.revision}, the corpus has {page.revision}"
+    elif text[evidence.start : evidence.end] != evidence.text:
+        yield f"{where}: the span {evidence.start}-{evidence.end} of {page.title} reads otherwise"
+    elif evidence.link_start != -1:
+        inside = evidence.start <= evidence.link_start < evidence.end
+        if not inside or not text.startswith("[[", evidence.link_start):
+            yield f"{where}: no link at offset {evidence.link_start} of {page.title}"
+
+
+def _check_hops(corpus: Corpus, claim: Claim) -> Iterator[str]:
+    numbers = locate_nodes(corpus, claim.proof.nodes)
+    names = flatten_names(list_names(corpus, claim.proof.nodes))
+    for hop, source, target in zip(claim.proof.hops, numbers, numbers[1:], strict=False):
+        if hop.evidence.kind == "infobox":
+            yield from _check_relation(corpus, hop, source, target)
+        else:
+            yield from _check_clause(corpus, hop, source, target, names)
+
+
+def _check_relation(corpus: Corpus, hop: Hop, source: int, target: int) -> Iterator[str]:
+    facts = [fact for fact in read_relations(corpus, source) if fact.key == hop.relation == hop.evidence.key]
+    if [(fact.target, fact.start, fact.end, fact.link_start) for fact in facts] != [
+        (target, hop.evidence.start, hop.evidence.end, hop.evidence.link_start)
+    ]:
+        yield f"hop {hop.index}: the infobox has no single {hop.relation} at that place that leads to the next node"
+        return
+    values = parse_value(hop.evidence.text)
+    if len(values) != 1 or values[0].link is None or corpus.find(values[0].link) != target:
+        yield f"hop {hop.index}: {hop.evidence.text!r} does not link to the next node"
+
+
+def _check_clause(corpus: Corpus, hop: Hop, source: int, target: int, names: Sequence[str]) -> Iterator[str]:
+    text, graph = corpus.text(source), corpus.graph
+    start, end = int(graph.offsets[source]), int(graph.offsets[source + 1])
+    targets = {int(p): int(t) for p, t in zip(graph.positions[start:end], graph.targets[start:end], strict=True)}
+    link = next((link for link in find_links(text) if link.start == hop.evidence.link_start), None)
+    if link is None or targets.get(link.start) != target:
+        yield f"hop {hop.index}: the link at offset {hop.evidence.link_start} does not lead to the next node"
+        return
+    clause = make_clause(text, link, names)
+    if clause is None or (clause.start, clause.end, clause.text) != (hop.evidence.start, hop.evidence.end, hop.clause):
+        yield f"hop {hop.index}: the clause is not the sentence around the link"
+
+
+def _check_answer(corpus: Corpus, claim: Claim) -> Iterator[str]:
+    proof, evidence = claim.proof, claim.proof.answer_evidence
+    values = parse_value(evidence.text)
+    typed = type_answer(values[0].text, values[0].iso, proof.answer_relation) if len(values) == 1 else None
+    if evidence.key != proof.answer_relation or typed != claim.answer:
+        given = "nothing" if typed is None else typed.surface
+        yield f"answer: the evidence gives {given}, the question says {claim.answer.surface}"
+        return
+    query = make_query(corpus, proof)
+    derived = answer_query(corpus, query)
+    if sorted(derived) != [claim.answer.key]:
+        yield f"answer: the query gives {sorted(derived)}, the question says {claim.answer.key}"
+    elif (derived[claim.answer.key].fact.start, derived[claim.answer.key].fact.end) != (evidence.start, evidence.end):
+        yield "answer: the query reads it at another place than the evidence"
+    for constraint in proof.constraints:
+        (number,) = locate_nodes(corpus, [proof.nodes[constraint.node]])
+        if not matches(corpus, number, [constraint]):
+            yield f"descriptor: node {constraint.node} has no {constraint.relation} {constraint.value!r}"
+
+
+def _check_counts(corpus: Corpus, relations: RelationIndex, proof: Proof) -> Iterator[str]:
+    query = make_query(corpus, proof)
+    sets = follow_chain(corpus, query, query.anchor)
+    for node in range(1, len(proof.nodes)):
+        if not {"chain", "alone"} <= {count.name for count in proof.counts if count.node == node}:
+            yield f"counts: node {node} was not counted"
+    for count in proof.counts:
+        found = _recount(corpus, relations, proof, sets, count)
+        if found != count.value or (count.name == "chain" and found != 1):
+            yield f"counts: {count.name} of node {count.node} is {found}, the proof says {count.value}"
+
+
+def _recount(
+    corpus: Corpus, relations: RelationIndex, proof: Proof, sets: Sequence[frozenset[int]], count: Count
+) -> int:
+    query = make_query(corpus, proof)
+    if count.name == "chain":
+        return len(sets[count.node]) if count.node < len(sets) else 0
+    if count.name == "alone":
+        cap = count.value if count.capped else count.value + 1
+        return count_alone(corpus, relations, proof.hops[count.node - 1], proof.constraints, cap)
+    answers = next((other.value for other in proof.counts if other.name == "answers"), 0)
+    anchors, found = count_anchor_answers(corpus, query, proof.nodes[0].type, answers)
+    return anchors if count.name == "anchors" else found
+
+
+def _check_text(corpus: Corpus, claim: Claim) -> Iterator[str]:
+    names = list_names(corpus, claim.proof.nodes)
+    if digest_aliases(flatten_names(names)) != claim.proof.alias_digest:
+        yield "names: the corpus knows other names than the leak check looked for"
+    for result in (check_names(claim.text, names), check_answer(claim.text, claim.answer)):
+        if result.outcome != "PASS":
+            yield f"text: {result.code}: {result.detail}"

@@ -1,0 +1,34 @@
+"""Ways to answer with fewer hops: the answer on an earlier page, or a shorter link path."""
+
+import re
+from collections.abc import Sequence
+
+from pipelines.checks.names import fold_name
+from pipelines.checks.verdicts import CheckResult
+from pipelines.corpus.store import Corpus
+from pipelines.corpus.wikitext import plain_text
+from pipelines.graph.query import find_shortcut
+from schemas.proofs import Answer
+
+
+def check_path_length(corpus: Corpus, nodes: Sequence[int], hub_in_degree: int) -> CheckResult:
+    """FAIL when links lead from anchor to answer node in fewer than h - 1 steps, hubs left out.
+
+    One step fewer is let pass: the answer check on earlier pages covers it (research: S2 with S3).
+    """
+    length, hops = find_shortcut(corpus, nodes, hub_in_degree), len(nodes) - 1
+    if length < hops - 1:
+        return CheckResult("FAIL", "shorter-path", f"{length} links instead of {hops}")
+    return CheckResult("PASS", "shorter-path", "")
+
+
+def check_earlier_pages(corpus: Corpus, nodes: Sequence[int], answer: Answer) -> CheckResult:
+    """FAIL when a form of the answer stands on a page before the answer node's, infobox included."""
+    forms = sorted({fold_name(form) for form in (answer.surface, answer.value, *answer.aliases)} - {""})
+    pattern = re.compile(r"(?<![\w.,])(?:" + "|".join(re.escape(form) for form in forms) + r")(?![\w]|[.,]\d)")
+    for node in nodes[:-1]:
+        shown = " ; ".join(fact.text for fact in corpus.facts(node))
+        found = pattern.search(fold_name(plain_text(corpus.text(node)) + " ; " + shown))
+        if found is not None:
+            return CheckResult("FAIL", "answer-on-earlier-page", f"{found[0]!r} on {corpus.page(node).title}")
+    return CheckResult("PASS", "answer-on-earlier-page", "")

@@ -1,0 +1,34 @@
+"""What a check says: PASS, FAIL or UNKNOWN, and UNKNOWN never passes."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Outcome = Literal["PASS", "FAIL", "UNKNOWN"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The outcome of one check on one row."""
+
+    outcome: Outcome
+    code: str = ""
+    """What was found, as a reason of ``schemas.reasons`` where one fits; empty for PASS."""
+    detail: str = ""
+    """What exactly was found, for a reader."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the row may go on: true for PASS alone."""
+        return self.outcome == "PASS"
+
+
+PASSED = CheckResult("PASS")
+
+
+def join_results(*results: CheckResult) -> CheckResult:
+    """Return the first FAIL, else the first UNKNOWN, else PASS; no result at all is UNKNOWN."""
+    for outcome in ("FAIL", "UNKNOWN"):
+        for result in results:
+            if result.outcome == outcome:
+                return result
+    return PASSED if results else CheckResult("UNKNOWN", "no-check", "nothing was checked")

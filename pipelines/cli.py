@@ -1,0 +1,336 @@
+"""The ``synth`` command: parse arguments, call one function, print one summary.
+
+Only typer is imported here; everything else is imported by the command that needs it, so ``--help`` answers at once.
+"""
+
+import json
+import sqlite3
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    help="From a Wikipedia dump to verified multi-hop visual QA. `synth run` alone makes a demo dataset, offline.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+bench = typer.Typer(help="How good the checks and the judges are, on planted defects.", no_args_is_help=True)
+app.add_typer(bench, name="bench")
+
+WorkspaceOption = Annotated[Path, typer.Option("--workspace", help="Folder for everything a run makes.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+RecipeOption = Annotated[str, typer.Option("--recipe", help="Shipped recipe; `synth stages` lists them.")]
+ConfigOption = Annotated[Path | None, typer.Option("--config", help="Configuration file (TOML) instead of a recipe.")]
+SetOption = Annotated[list[str] | None, typer.Option("--set", help="Change one key: section.key=value.")]
+LimitOption = Annotated[int, typer.Option("--limit", min=0, help="At most this many seeds; 0 is the recipe's own.")]
+WORKSPACE = Path("workspace")
+
+
+def emit(text: str) -> None:
+    """Write a line to stdout: results go there, progress and errors to stderr."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def emit_json(document: Any) -> None:  # noqa: ANN401 - any JSON value
+    """Write one JSON document to stdout."""
+    emit(json.dumps(document, indent=1, ensure_ascii=False, default=str))
+
+
+def emit_table(table: Any) -> None:  # noqa: ANN401 - a rich renderable
+    """Write a rich table to stdout, plain when it is no terminal."""
+    from rich.console import Console
+
+    Console(soft_wrap=not sys.stdout.isatty()).print(table)
+
+
+@app.command("run")
+def run_command(
+    recipe: RecipeOption = "demo",
+    config: ConfigOption = None,
+    stage: Annotated[list[str] | None, typer.Option("--stage", help="Run only this stage; may be repeated.")] = None,
+    until: Annotated[str, typer.Option("--until", help="Stop after this stage.")] = "",
+    limit: LimitOption = 0,
+    set_: SetOption = None,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a recipe, or go on with it: what is done is not done again."""
+    from pipelines.commands import load_config, run_recipe
+
+    document = run_recipe(load_config(recipe, config, set_ or [], limit), workspace, until, stage or [])
+    if as_json:
+        emit_json(document.as_dict())
+    else:
+        emit_table(document.make_table())
+        emit(document.summarise())
+
+
+@app.command("stages")
+def stages_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False) -> None:
+    """List the stages, what each makes and from what, and the recipes."""
+    from pipelines.commands import describe_stages
+
+    document, table = describe_stages()
+    emit_json(document) if as_json else emit_table(table)
+
+
+@app.command("status")
+def status_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False) -> None:
+    """Say where the run in a workspace stands."""
+    from pipelines.inspection.status import render_status, summarise_workspace
+
+    status = summarise_workspace(workspace)
+    emit_json(to_json(status)) if as_json else emit_table(render_status(status))
+
+
+@app.command("doctor")
+def doctor_command(
+    recipe: RecipeOption = "demo",
+    config: ConfigOption = None,
+    set_: SetOption = None,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Check that configuration, input, disk, models and software are ready for a run."""
+    from pipelines.commands import load_config
+    from pipelines.doctor import examine_run, render_examination
+
+    examination = examine_run(load_config(recipe, config, set_ or [], 0), workspace)
+    emit_json(to_json(examination)) if as_json else emit_table(render_examination(examination))
+    if not examination.ready:
+        raise typer.Exit(2)
+
+
+@app.command("plan")
+def plan_command(
+    recipe: RecipeOption = "demo",
+    config: ConfigOption = None,
+    limit: LimitOption = 0,
+    set_: SetOption = None,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a run would still do and at most ask: stages, shards, requests."""
+    from pipelines.commands import load_config
+    from pipelines.estimate import estimate_run, render_estimate
+
+    estimate = estimate_run(load_config(recipe, config, set_ or [], limit), workspace)
+    emit_json(to_json(estimate)) if as_json else emit_table(render_estimate(estimate))
+
+
+@app.command("sql")
+def sql_command(
+    statement: Annotated[str, typer.Argument(help="SQL over seeds, paths, ..., rejections, failures, funnel, pages.")],
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask DuckDB about every dataset of a workspace, rejections included."""
+    from pipelines.inspection.views import render_result, run_sql
+
+    result = run_sql(workspace, statement)
+    emit_json(result.as_dicts()) if as_json else emit_table(render_result(result))
+
+
+@app.command("explain")
+def explain_command(
+    record_id: Annotated[str, typer.Argument(help="Id, or the beginning of one, of any row of any stage.")],
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Show everything known about one row: path, evidence, certificates, picture, attempts, releases."""
+    from pipelines.inspection.explain import explain_record, render_explanation
+
+    explanation = explain_record(workspace, record_id)
+    emit_json(to_json(explanation)) if as_json else emit_table(render_explanation(explanation))
+
+
+@app.command("verify")
+def verify_command(
+    release: Annotated[Path | None, typer.Argument(help="Release folder; left out, the last run's releases.")] = None,
+    corpus: Annotated[Path | None, typer.Option("--corpus", help="Corpus folder, if not the workspace's.")] = None,
+    dump: Annotated[Path | None, typer.Option("--dump", help="Build the corpus from this dump and verify by it.")] = None,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Re-derive every answer of a release from corpus and proof alone, with no model."""
+    from pipelines.commands import verify_releases
+
+    reports = verify_releases(release, corpus, dump, workspace)
+    passed = all(report.passed for report in reports)
+    if as_json:
+        emit_json(to_json(reports))
+    else:
+        for report in reports:
+            for problem in report.problems:
+                emit(f"{problem.where}: {problem.what}")
+            emit(f"{report.dataset} {report.version}: {report.verified}/{report.rows}")
+        emit(f"{sum(r.verified for r in reports)}/{sum(r.rows for r in reports)}")
+    if not passed:
+        raise typer.Exit(1)
+
+
+@app.command("report")
+def report_command(
+    out: Annotated[Path | None, typer.Option("--out", help="HTML file to write.")] = None,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Write one HTML page about the last run: funnel, distributions, questions with pictures and evidence."""
+    from pipelines.inspection.report import write_report
+
+    path = write_report(workspace, out or workspace / "report.html")
+    emit_json({"report": str(path)}) if as_json else emit(str(path))
+
+
+@app.command("diff")
+def diff_command(
+    a: Annotated[Path, typer.Argument(help="A release folder.")],
+    b: Annotated[Path, typer.Argument(help="Another release folder of the same dataset.")],
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare two releases: rows added, removed and changed, and how the funnel moved."""
+    from pipelines.inspection.diff import diff_releases, render_diff
+
+    difference = diff_releases(a, b)
+    emit_json(to_json(difference)) if as_json else emit_table(render_diff(difference))
+
+
+@app.command("audit")
+def audit_command(
+    file: Annotated[Path, typer.Argument(help="Any VQA file: .parquet, .json or .jsonl.")],
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Look for known defects in anybody's VQA file; exit 1 when there are some."""
+    from pipelines.inspection.audit import audit_file, render_audit
+
+    audit = audit_file(file)
+    emit_json(to_json(audit)) if as_json else emit_table(render_audit(audit))
+    if audit.defects:
+        raise typer.Exit(1)
+
+
+@app.command("push")
+def push_command(
+    release: Annotated[Path, typer.Argument(help="Release folder.")],
+    repo: Annotated[str, typer.Option("--repo", help="Dataset repository, org/name.")],
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Push a release to the Hugging Face Hub: one commit, verified, tagged with its version."""
+    from pipelines.release.push import push_release
+
+    receipt = push_release(release, repo)
+    emit_json(to_json(receipt)) if as_json else emit(f"{repo}: {receipt}")
+
+
+@app.command("deploy")
+def deploy_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False) -> None:
+    """Register the deployments of prefect.yaml with the Prefect server of this environment."""
+    from pipelines.commands import deploy_flows
+
+    deployed = deploy_flows()
+    emit_json(deployed) if as_json else emit("\n".join(deployed["deployments"]))
+
+
+@app.command("world")
+def world_command(
+    out: Annotated[Path, typer.Argument(help="Folder to write; it must not exist or be empty.")],
+    entities: Annotated[int, typer.Option(help="Articles about entities.")] = 2000,
+    seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 7,
+    missing: Annotated[float, typer.Option(help="Share of infobox fields left to the prose, 0.0 to 0.3.")] = 0.1,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Generate a toy Wikipedia: dump, tables, Wikidata, pictures, and the truth beside them."""
+    from pipelines.world.config import WorldConfig
+    from pipelines.world.generate import write_world
+
+    summary = write_world(out, WorldConfig(entities=entities, seed=seed, missing=missing))
+    emit_json(to_json(summary)) if as_json else emit(f"{out}: {summary}")
+
+
+@bench.command("planted")
+def bench_planted_command(
+    pairs: Annotated[int, typer.Option(help="Minimal pairs a defect.")] = 150,
+    seed: Annotated[int, typer.Option(help="Seed of the plants.")] = 7,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Plant defects in minimal pairs and count what the checks catch and what they accuse falsely."""
+    from pipelines.bench.planted import render_planted, run_planted
+
+    report = run_planted(pairs, seed)
+    emit_json(to_json(report)) if as_json else emit_table(render_planted(report))
+
+
+@bench.command("judge")
+def bench_judge_command(
+    pairs: Annotated[int, typer.Option(help="Planted answers of each kind.")] = 150,
+    seed: Annotated[int, typer.Option(help="Seed of the plants.")] = 7,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Plant near misses and true paraphrases and measure the typed comparer."""
+    from pipelines.bench.judge import render_judge, run_judge_bench
+
+    report = run_judge_bench(pairs, seed)
+    emit_json(to_json(report)) if as_json else emit_table(render_judge(report))
+
+
+def to_json(value: Any) -> Any:  # noqa: ANN401 - any dataclass or model
+    """Return dataclasses and models, at any depth, as plain JSON values."""
+    from dataclasses import fields, is_dataclass
+
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {str(key): to_json(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [to_json(entry) for entry in value]
+    return value
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; every expected failure is one line on stderr and an exit code.
+
+    0 done; 1 a gate not met; 2 our configuration or input; 3 a service, disk or lock away: run again to go on.
+    """
+    guarded(lambda: app(args=arguments, prog_name="synth"))
+
+
+def guarded(call: Callable[[], None]) -> None:
+    """Call and turn the failures of DESIGN section 4 into exit codes; anything else is a crash with its traceback."""
+    from pipelines.errors import SynthError, Unavailable
+    from pipelines.files import explain_os_error
+
+    try:
+        call()
+    except SynthError as error:
+        fail(error)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        fail(explain_os_error(error, "synth"))
+    except sqlite3.OperationalError as error:
+        fail(Unavailable(f"synth: {error}; free space and run the same command again"))
+    except KeyboardInterrupt:
+        fail(Unavailable("synth: interrupted; the same command goes on from here"))
+
+
+def fail(error: Any) -> None:  # noqa: ANN401 - a SynthError, whose class is imported late
+    """Write one line to stderr and leave with the error's exit code."""
+    sys.stderr.write(f"synth: {error}\n" if not str(error).startswith("synth:") else f"{error}\n")
+    raise SystemExit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

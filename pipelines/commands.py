@@ -1,0 +1,284 @@
+"""What the commands of the CLI do, as functions that take values and return values."""
+
+import os
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from rich.table import Table
+
+from pipelines.assembly import SOURCES, Assembly
+from pipelines.config import RunConfig, apply_setting, list_recipes, make_config, read_config_file, read_recipe
+from pipelines.corpus.build import CorpusOptions, build_corpus
+from pipelines.corpus.store import Corpus
+from pipelines.errors import ConfigError, Unavailable
+from pipelines.graph.relations import index_relations
+from pipelines.inputs import ensure_corpus
+from pipelines.inspection.views import write_catalogue
+from pipelines.progress import LogReporter, make_reporter, timing
+from pipelines.release.context import FunnelRow, PublishedRelease, ReleaseContext
+from pipelines.release.publish import publish_releases
+from pipelines.release.verify import VerifyReport, verify_release
+from pipelines.runs import PlannedStage, StageReport, check_stage_names, run_stage, select_stages
+from pipelines.stage import read_parts
+from pipelines.workspace import Workspace
+from schemas.difficulty import Difficulty
+from schemas.manifest import InputEntry, Manifest, Usage
+from schemas.reasons import STAGE_REASONS
+from schemas.releases import ReleaseEntry
+from schemas.trajectories import Trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class RunDocument:
+    """What ``synth run`` did: the funnel of every stage and the releases."""
+
+    recipe: str
+    workspace: Path
+    stages: tuple[StageReport, ...]
+    releases: tuple[PublishedRelease, ...]
+    seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the document of ``synth run --json`` (DESIGN section 7)."""
+        return {
+            "run": {"recipe": self.recipe, "workspace": str(self.workspace), "seconds": round(self.seconds, 3)},
+            "stages": [_describe_report(report) for report in self.stages],
+            "releases": [
+                {"dataset": r.dataset, "version": r.version, "path": str(r.path), "rows": r.rows} for r in self.releases
+            ],
+        }
+
+    def make_table(self) -> Table:
+        """Return the funnel as a table."""
+        table = Table(title=f"{self.recipe}: rows in = kept + rejected + failed")
+        table.add_column("stage")
+        for name in ("rows in", "kept", "rejected", "failed", "rows out", "seconds", "calls", "cached"):
+            table.add_column(name, justify="right")
+        table.add_column("reasons")
+        for report in self.stages:
+            numbers = [report.rows_in, report.kept, sum(report.rejected.values()), report.failed, report.rows_out]
+            reasons = ", ".join(f"{reason} {count:,}" for reason, count in report.rejected.items())
+            seconds = f"{report.seconds:.1f}" if report.ran else "-"
+            usage = [f"{report.usage.calls:,}", f"{report.usage.cached_calls:,}"]
+            table.add_row(report.stage, *(f"{number:,}" for number in numbers), seconds, *usage, reasons)
+        return table
+
+    def summarise(self) -> str:
+        """Return the closing lines: releases, or that there was nothing to do."""
+        lines = [f"{release.dataset} {release.version}: {release.rows:,} rows in {release.path}" for release in self.releases]
+        ran = [report.stage for report in self.stages if report.ran]
+        if not ran:
+            lines.append(f"Nothing to do: all {len(self.stages)} stages were complete ({self.seconds:.1f} s).")
+        else:
+            lines.append(f"Done in {self.seconds:.1f} s; ran {', '.join(ran)}.")
+        return "\n".join(lines)
+
+
+def _describe_report(report: StageReport) -> dict[str, Any]:
+    return {
+        "stage": report.stage,
+        "key": report.key,
+        "ran": report.ran,
+        "rows_in": report.rows_in,
+        "kept": report.kept,
+        "rejected": report.rejected,
+        "failed": report.failed,
+        "rows_out": report.rows_out,
+        "seconds": report.seconds,
+        "calls": report.usage.calls,
+        "cached_calls": report.usage.cached_calls,
+        "tokens": report.usage.tokens_in + report.usage.tokens_out,
+        "cost": report.usage.cost,
+    }
+
+
+def load_config(recipe: str, path: Path | None, settings: Sequence[str], limit: int) -> RunConfig:
+    """Return the configuration of a recipe or a file with settings applied; ``limit`` stands for ``seeds.limit``."""
+    tables = read_config_file(path) if path else read_recipe(recipe)
+    if limit:
+        apply_setting(tables, f"seeds.limit={limit}")
+    return make_config(tables, settings)
+
+
+def run_recipe(config: RunConfig, root: Path, until: str, only: Sequence[str]) -> RunDocument:
+    """Run what is missing of a recipe in a workspace, in this process.
+
+    Raises:
+        ConfigError: if configuration or input is wrong; nothing was written that a later run would trust.
+        Unavailable: if another run holds the workspace, a disk is full, or a service is away.
+    """
+    workspace, reporter = Workspace(root.resolve()), make_reporter()
+    check_stage_names([*([until] if until else []), *only])
+    with timing() as spent, workspace.claim():
+        reports, releases = _run_claimed(config, workspace, until, only, reporter)
+    return RunDocument(config.recipe, workspace.root, tuple(reports), tuple(releases), spent[0])
+
+
+def _run_claimed(
+    config: RunConfig, workspace: Workspace, until: str, only: Sequence[str], reporter: LogReporter
+) -> tuple[list[StageReport], list[PublishedRelease]]:
+    with timing() as spent:
+        corpus, built = ensure_corpus(config.corpus, workspace, reporter)
+    reports = [report_corpus(corpus, built, spent[0])]
+    reporter.begin("corpus", 0, "pages")
+    reporter.finish(reports[0].summarise())
+    assembly = Assembly(config, workspace, corpus)
+    planned = [] if until == "corpus" else assembly.plan_stages()
+    chosen = select_stages(planned, until, only) if planned else []
+    runtime = config.runtime
+    for plan in chosen:
+        reports.append(run_stage(plan, assembly.corpus_entry, runtime.shard_rows, runtime.concurrency, reporter))
+    workspace.note_latest({"corpus": corpus.folder.name, **{plan.name: plan.key for plan in chosen}})
+    releases = publish_run(assembly, planned) if chosen and chosen[-1].name == "releases" else []
+    if releases:
+        workspace.note_latest({f"release:{r.dataset}": r.version for r in releases})
+    write_catalogue(workspace.root)
+    return reports, releases
+
+
+def report_corpus(corpus: Corpus, built: bool, seconds: float) -> StageReport:
+    """Return the corpus's own row of the funnel."""
+    counts = corpus.manifest.counts
+    return StageReport(
+        stage="corpus",
+        key=corpus.folder.name,
+        ran=built,
+        rows_in=counts.rows_in,
+        kept=counts.kept,
+        rejected=dict(counts.rejected),
+        failed=counts.failed,
+        rows_out=counts.kept,
+        seconds=round(seconds, 3) if built else 0.0,
+        usage=Usage(),
+    )
+
+
+def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> list[PublishedRelease]:
+    """Publish the releases of a run whose stages are all sealed; what is published already stays as it is."""
+    by_name = {plan.name: plan for plan in planned}
+    questions = [row for row in read_parts(by_name["difficulty"].folder, Difficulty) if isinstance(row, Difficulty)]
+    trajectories = [row for row in read_parts(by_name["trajectories"].folder, Trajectory) if isinstance(row, Trajectory)]
+    entries = [row for row in read_parts(by_name["releases"].folder, ReleaseEntry) if isinstance(row, ReleaseEntry)]
+    manifests = [manifest for plan in planned if (manifest := plan.folder.read_manifest()) is not None]
+    context = _describe_origin(assembly, manifests)
+    return publish_releases(assembly.workspace.root, questions, trajectories, entries, context)
+
+
+def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> ReleaseContext:
+    corpus = assembly.corpus
+    funnel = [report_corpus(corpus, False, 0.0), *manifests]
+    lineage = [InputEntry(name=manifest.stage, key=manifest.key, digest=manifest.digest) for manifest in manifests]
+    models = {(model.role, model.name): model for manifest in manifests for model in manifest.models}
+    return ReleaseContext(
+        corpus=corpus.digest,
+        snapshot=corpus.snapshot,
+        base_url=corpus.manifest.base_url,
+        recipe=assembly.config.recipe,
+        seeds={"run": assembly.config.seed},
+        config_digest=manifests[-1].config_digest,
+        git_commit=manifests[-1].git_commit,
+        lineage=(assembly.corpus_entry, *lineage),
+        funnel=tuple(
+            FunnelRow(
+                stage=row.stage,
+                rows_in=row.rows_in,
+                kept=row.kept,
+                rejected=row.rejected,
+                failed=row.failed,
+                rows_out=row.rows_out,
+            )
+            for row in funnel
+        ),
+        models=tuple(model for _, model in sorted(models.items())),
+        prompts={label: digest for manifest in manifests for label, digest in manifest.prompts.items()},
+        tools=assembly.make_agent().tools.describe(),
+        shard_bytes=assembly.config.releases.shard_bytes,
+    )
+
+
+def describe_stages() -> tuple[dict[str, Any], Table]:
+    """Return the stages with their sources and reasons, and the recipes, as a document and as a table."""
+    stages = {"corpus": (), **SOURCES}
+    document = {
+        "stages": [
+            {"stage": name, "from": list(sources) or ["dump" if name == "corpus" else "corpus"], "reasons": list(STAGE_REASONS[name])}
+            for name, sources in stages.items()
+        ],
+        "recipes": list_recipes(),
+    }
+    table = Table(title=f"recipes: {', '.join(list_recipes())}")
+    for column in ("stage", "from", "may refuse a row for"):
+        table.add_column(column)
+    for stage in document["stages"]:
+        assert isinstance(stage, dict)
+        table.add_row(stage["stage"], ", ".join(stage["from"]), ", ".join(stage["reasons"]))
+    return document, table
+
+
+def verify_releases(
+    release: Path | None, corpus: Path | None, dump: Path | None, root: Path
+) -> list[VerifyReport]:
+    """Verify one release, or those of the last run.
+
+    Raises:
+        ConfigError: if there is no release or no corpus to verify by.
+    """
+    workspace = Workspace(root.resolve())
+    folders = [release] if release else _list_last_releases(workspace)
+    if dump is not None:
+        with TemporaryDirectory(prefix="synth-verify-") as scratch:
+            built = Path(scratch) / "corpus"
+            build_corpus(dump, built, CorpusOptions())
+            return _verify_all(folders, built)
+    return _verify_all(folders, corpus or _find_corpus(workspace, folders[0]))
+
+
+def _verify_all(folders: Iterable[Path], folder: Path) -> list[VerifyReport]:
+    if not (folder / "manifest.json").is_file():
+        raise ConfigError(f"corpus {folder}: no manifest.json; name a corpus folder with --corpus, or a dump with --dump")
+    corpus = Corpus.open(folder)
+    relations = index_relations(corpus)
+    reporter, reports = make_reporter(), []
+    for path in folders:
+        reporter.begin("verify", 0, "rows")
+        reports.append(verify_release(path, corpus, relations, reporter.advance))
+    return reports
+
+
+def _list_last_releases(workspace: Workspace) -> list[Path]:
+    latest = workspace.read_latest()
+    names = [(key.partition(":")[2], version) for key, version in sorted(latest.items()) if key.startswith("release:")]
+    if not names:
+        raise ConfigError(f"workspace {workspace.root}: nothing was released here; run `synth run`, or name a release")
+    return [workspace.releases / dataset / version for dataset, version in names]
+
+
+def _find_corpus(workspace: Workspace, release: Path) -> Path:
+    """Return the corpus of the workspace a release lies in, else of the one named."""
+    around = release.resolve().parents
+    for root in [*([around[2]] if len(around) > 2 else []), workspace.root]:
+        name = Workspace(root).read_latest().get("corpus")
+        if name:
+            return root / "corpus" / name
+    raise ConfigError(f"verify {release}: no corpus beside it; name one with --corpus, or a dump with --dump")
+
+
+def deploy_flows() -> dict[str, list[str]]:
+    """Register ``prefect.yaml`` with the Prefect server at ``PREFECT_API_URL``.
+
+    Raises:
+        ConfigError: if no server is named.
+        Unavailable: if the server refuses or cannot be reached.
+    """
+    if not os.environ.get("PREFECT_API_URL"):
+        raise ConfigError("deploy: PREFECT_API_URL is not set; start `prefect server start` and export its address")
+    root = Path(__file__).resolve().parents[1]
+    command = ["prefect", "--no-prompt", "deploy", "--all"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Unavailable(f"deploy: prefect answered: {(done.stderr or done.stdout).strip()[-500:]}")
+    return {"deployments": [line.strip() for line in done.stdout.splitlines() if "/" in line and "'" in line]}

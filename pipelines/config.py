@@ -1,0 +1,280 @@
+"""RunConfig: one TOML file, every key declared here, unknown keys refused, secrets only as environment names.
+
+A recipe under ``pipelines/recipes`` is such a file; ``--config`` names another and ``--set a.b=value`` changes one key.
+Units are in the field's description. Published numbers are the defaults of the recipe that publishes them.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pipelines.errors import ConfigError
+
+
+class Section(BaseModel):
+    """A table of the configuration: frozen, no undeclared keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class GeneratedWorld(Section):
+    """A toy Wikipedia generated into the workspace when neither a dump nor a world is named."""
+
+    entities: int = Field(2000, ge=50, le=200_000, description="articles about entities")
+    seed: int = Field(7, ge=0, description="seed of the generator")
+    missing: float = Field(0.1, ge=0.0, le=0.3, description="share of infobox fields left to the prose")
+
+
+class CorpusConfig(Section):
+    """Where the corpus comes from: exactly one of ``dump``, ``world`` and ``generate``."""
+
+    dump: str = Field("", description="pages-articles XML dump (.bz2 or .xml); tables and images/ are found beside it")
+    world: str = Field("", description="folder made by `synth world`")
+    generate: GeneratedWorld | None = Field(None, description="generate a toy Wikipedia")
+
+
+class SmallCorpus(Section):
+    """Seed gates for a corpus too small for those of a whole Wikipedia."""
+
+    below_articles: int = Field(1_000_000, ge=0, description="use these gates under this many articles")
+    min_in_degree: int = Field(3, ge=0, description="fewest articles linking to a seed")
+    hub_share: float = Field(0.0003, ge=0.0, le=1.0, description="share of articles, by in-degree, that are hubs")
+    require_infobox: bool = Field(True, description="seeds need an infobox")
+    require_image: bool = Field(True, description="seeds need a free lead picture")
+
+
+class SeedsConfig(Section):
+    """Which entities may be anchors."""
+
+    limit: int = Field(0, ge=0, description="at most this many seeds; 0 is no limit")
+    min_in_degree: int = Field(50, ge=0, description="fewest articles linking to a seed")
+    hub_in_degree: int = Field(10_000, ge=1, description="articles with more incoming links are hubs")
+    require_infobox: bool = Field(True, description="seeds need an infobox")
+    require_image: bool = Field(True, description="seeds need a free lead picture of at least min_image_side")
+    min_image_side: int = Field(512, ge=1, description="shorter side of the picture, pixels")
+    small_corpus: SmallCorpus = SmallCorpus()
+
+
+class SplitsConfig(Section):
+    """Shares of entities and answer keys by split; decided by hash before anything is generated."""
+
+    sft: float = Field(0.6, ge=0.0, le=1.0)
+    rl: float = Field(0.3, ge=0.0, le=1.0)
+    eval: float = Field(0.1, ge=0.0, le=1.0)
+
+
+class PathsConfig(Section):
+    """Constrained walks."""
+
+    hops: tuple[int, ...] = Field((2, 3, 4), description="path lengths h")
+    weights: tuple[float, ...] = Field((0.4, 0.4, 0.2), description="probability of each length")
+    walks: int = Field(10, ge=1, description="walks tried for a seed before it is dropped")
+    per_seed: int = Field(1, ge=1, description="paths made from a seed")
+    text_hops: bool = Field(False, description="allow hops made by a link in a sentence, beside infobox relations")
+
+
+class QuestionsConfig(Section):
+    """Canonical questions."""
+
+    max_answer_tokens: int = Field(6, ge=1, description="longest answer, white-space tokens")
+
+
+class RewritesConfig(Section):
+    """Fuzzy rewriting."""
+
+    candidates: int = Field(6, ge=1, description="descriptors tried for a bridge")
+    min_alone_first: int = Field(5, ge=1, description="entities the first bridge's descriptor must fit without the chain")
+    min_alone: int = Field(2, ge=1, description="the same for the other bridges")
+    forbid_shortcuts: bool = Field(True, description="refuse a shorter link path or the answer on an earlier page")
+
+
+class GroundingsConfig(Section):
+    """Pictures."""
+
+    require_image: bool = Field(True, description="refuse rows without a usable picture")
+    min_side: int = Field(512, ge=1, description="shorter side, pixels")
+    min_answers: int = Field(5, ge=0, description="distinct answers over all anchors of the type (N_img); 0 is off")
+
+
+class DifficultyConfig(Section):
+    """Staged attempts without tools and with one image search."""
+
+    attempts: int = Field(8, ge=1, description="attempts a condition")
+    max_correct: int = Field(0, ge=0, description="a question with more correct attempts in a condition is refused")
+
+
+class RolloutsConfig(Section):
+    """Teacher rollouts."""
+
+    attempts: int = Field(5, ge=1, description="rollouts a question (K)")
+    max_turns: int = Field(30, ge=1, description="tool calls a rollout")
+    max_context: int = Field(200_000, ge=1000, description="characters of transcript a rollout")
+
+
+class TrajectoriesConfig(Section):
+    """The rejection cascade."""
+
+    max_accepted: int = Field(2, ge=1, description="trajectories kept of a question")
+
+
+class ReleasesConfig(Section):
+    """Published datasets."""
+
+    shard_bytes: int = Field(400_000_000, ge=1_000_000, description="largest Parquet file, bytes before compression")
+
+
+class ModelConfig(Section):
+    """A model in a role."""
+
+    adapter: Literal["templates", "knower", "teacher"] = Field(description="who answers")
+    name: str = Field(description="name in rows and manifests")
+    settings: dict[str, float] = Field(default_factory=dict, description="abilities of a scripted player, 0..1")
+
+
+class ModelsConfig(Section):
+    """Roles of a run. A judge is never the model it judges."""
+
+    writer: ModelConfig = ModelConfig(adapter="templates", name="templates")
+    rewriter: ModelConfig = ModelConfig(adapter="templates", name="templates")
+    solver: ModelConfig = ModelConfig(adapter="knower", name="knower")
+    teacher: ModelConfig = ModelConfig(adapter="teacher", name="scripted-teacher")
+
+
+class RuntimeConfig(Section):
+    """How the work is cut; nothing here decides a row's content."""
+
+    shard_rows: int = Field(64, ge=1, description="seeds a shard; later stages keep the cut")
+    concurrency: int = Field(32, ge=1, description="records in flight in a shard")
+
+
+class RunConfig(Section):
+    """Everything a run is told."""
+
+    recipe: str = Field(description="name of the recipe")
+    seed: int = Field(7, ge=0, description="seed of every choice the pipeline makes")
+    corpus: CorpusConfig = CorpusConfig()
+    seeds: SeedsConfig = SeedsConfig()
+    splits: SplitsConfig = SplitsConfig()
+    paths: PathsConfig = PathsConfig()
+    questions: QuestionsConfig = QuestionsConfig()
+    rewrites: RewritesConfig = RewritesConfig()
+    groundings: GroundingsConfig = GroundingsConfig()
+    difficulty: DifficultyConfig = DifficultyConfig()
+    rollouts: RolloutsConfig = RolloutsConfig()
+    trajectories: TrajectoriesConfig = TrajectoriesConfig()
+    releases: ReleasesConfig = ReleasesConfig()
+    models: ModelsConfig = ModelsConfig()
+    runtime: RuntimeConfig = RuntimeConfig()
+
+
+def list_recipes() -> list[str]:
+    """Return the names of the shipped recipes."""
+    folder = resources.files("pipelines") / "recipes"
+    return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def read_recipe(name: str) -> dict[str, Any]:
+    """Return a shipped recipe's tables.
+
+    Raises:
+        ConfigError: if there is no such recipe.
+    """
+    if name not in list_recipes():
+        raise ConfigError(f"recipe {name!r} does not exist; there are: {', '.join(list_recipes())}")
+    return tomllib.loads((resources.files("pipelines") / "recipes" / f"{name}.toml").read_text())
+
+
+def read_config_file(path: Path) -> dict[str, Any]:
+    """Return a configuration file's tables.
+
+    Raises:
+        ConfigError: if the file is missing or no TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text())
+    except FileNotFoundError as error:
+        raise ConfigError(f"config {path}: no such file") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"config {path}: not TOML: {error}") from error
+
+
+def apply_setting(tables: dict[str, Any], setting: str) -> None:
+    """Apply one ``a.b=value``; the value is TOML, and text that is no TOML is a string.
+
+    Raises:
+        ConfigError: if there is no ``=`` or a part of the name is no table.
+    """
+    name, equals, raw = setting.partition("=")
+    if not equals or not name.strip():
+        raise ConfigError(f"--set {setting!r}: write it as section.key=value")
+    try:
+        value = tomllib.loads(f"value = {raw}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = raw
+    *parents, last = name.strip().split(".")
+    table = tables
+    for parent in parents:
+        table = table.setdefault(parent, {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"--set {setting!r}: {parent} is a value, not a section")
+    table[last] = value
+
+
+def make_config(tables: dict[str, Any], settings: Sequence[str] = ()) -> RunConfig:
+    """Return the validated configuration.
+
+    Raises:
+        ConfigError: naming each key that is unknown or out of range, and what is allowed.
+    """
+    for setting in settings:
+        apply_setting(tables, setting)
+    _keep_one_source(tables, settings)
+    try:
+        config = RunConfig.model_validate(tables)
+    except ValidationError as error:
+        raise ConfigError("configuration: " + "; ".join(_explain(problem) for problem in error.errors())) from error
+    _check_whole(config)
+    return config
+
+
+def _keep_one_source(tables: dict[str, Any], settings: Sequence[str]) -> None:
+    """Let ``--set corpus.dump`` or ``corpus.world`` take the place of the recipe's own source."""
+    named = {setting.split("=", 1)[0].strip() for setting in settings}
+    corpus = tables.get("corpus")
+    if isinstance(corpus, dict) and named & {"corpus.dump", "corpus.world"}:
+        for key in ("dump", "world", "generate"):
+            if not any(name == f"corpus.{key}" or name.startswith(f"corpus.{key}.") for name in named):
+                corpus.pop(key, None)
+
+
+def _check_whole(config: RunConfig) -> None:
+    sources = [bool(config.corpus.dump), bool(config.corpus.world), config.corpus.generate is not None]
+    if sum(sources) != 1:
+        raise ConfigError(
+            "configuration: corpus needs exactly one of dump, world, generate; say --set corpus.dump=FILE or "
+            "--set corpus.world=DIR"
+        )
+    if len(config.paths.hops) != len(config.paths.weights) or not all(2 <= h <= 4 for h in config.paths.hops):
+        raise ConfigError("configuration: paths.hops takes lengths of 2 to 4, and paths.weights one weight for each")
+    shares = config.splits.sft + config.splits.rl + config.splits.eval
+    if abs(shares - 1.0) > 1e-9:
+        raise ConfigError(f"configuration: the shares of splits add up to {shares:g}, not 1")
+
+
+def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
+    where = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] != "extra_forbidden":
+        return f"{where}: {problem['msg']} (given {problem['input']!r})"
+    model: Any = RunConfig
+    for part in problem["loc"][:-1]:
+        annotation = model.model_fields[str(part)].annotation
+        arguments = [a for a in getattr(annotation, "__args__", (annotation,)) if a is not type(None)]
+        model = arguments[0]
+    near = difflib.get_close_matches(str(problem["loc"][-1]), model.model_fields, n=1)
+    hint = f"; did you mean {near[0]}?" if near else f"; there are: {', '.join(model.model_fields)}"
+    return f"unknown key {where}{hint}"

@@ -1,0 +1,1 @@
+"""Dumps in, corpus out: pages, links, redirects, facts and images."""

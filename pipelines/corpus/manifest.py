@@ -1,0 +1,126 @@
+"""The manifest of a corpus: what it was made from, what is in it, and where every page of the dump went."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from pipelines.errors import ConfigError
+from pipelines.ids import digest_value
+
+SCHEMA_VERSION = 1
+BUILDER_VERSION = 1
+"""Raised whenever the same input would give other tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusOptions:
+    """What decides a corpus beside its input files."""
+
+    name: str = ""
+    """Name of the corpus; the output folder's name when empty. Not part of the digest."""
+    parse_seconds: float = 10.0
+    """Time one infobox may take to parse."""
+    parse_megabytes: int = 512
+    """Memory the parser process may use beyond its start."""
+    passage_words: int = 120
+    """Length of a search passage."""
+    anchor_pages: int = 2
+    """An anchor text is an alias when at least this many articles use it."""
+
+
+DEFAULT_OPTIONS = CorpusOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file that was read."""
+
+    role: str
+    """dump, page_props, wikidata_page, wikidata_page_props, images, or pictures (all of them together)."""
+    file: str
+    sha256: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusManifestCounts:
+    """Where the pages went (``rows_in = kept + rejected + failed``) and how much was found in them."""
+
+    rows_in: int
+    kept: int
+    rejected: dict[str, int]
+    failed: int
+    articles: int
+    redirects: int
+    links: int
+    """Distinct article pairs, redirects followed."""
+    facts: int
+    facts_with_target: int
+    aliases: int
+    images: int
+    passages: int
+    seconds: dict[str, float] = field(default_factory=dict, compare=False)
+    """Wall time a phase; not written to the manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusManifest:
+    """``manifest.json`` as an object."""
+
+    schema_version: int
+    builder_version: int
+    name: str
+    snapshot: str
+    """Date of the dump, ``YYYY-MM-DD``."""
+    dbname: str
+    base_url: str
+    language: str
+    images_dir: str
+    """Folder of the pictures, absolute; empty when there is none."""
+    inputs: tuple[InputFile, ...]
+    options: CorpusOptions
+    counts: CorpusManifestCounts
+    digest: str
+    """Names the content: from the inputs' sha256, the options and the builder's version."""
+
+    @property
+    def dump(self) -> InputFile:
+        """The dump file."""
+        return next(file for file in self.inputs if file.role == "dump")
+
+
+def digest_corpus(inputs: tuple[InputFile, ...], options: CorpusOptions) -> str:
+    """Return the digest of a corpus; neither paths nor names nor times enter it."""
+    settings = {key: value for key, value in asdict(options).items() if key != "name"}
+    return digest_value([SCHEMA_VERSION, BUILDER_VERSION, [[file.role, file.sha256] for file in inputs], settings])
+
+
+def write_manifest(path: Path, manifest: CorpusManifest) -> None:
+    """Write a manifest as JSON, counts at the top level beside the rest."""
+    body = asdict(manifest)
+    counts = body.pop("counts")
+    counts.pop("seconds")
+    rows = {key: counts.pop(key) for key in ("rows_in", "kept", "rejected", "failed")}
+    path.write_text(json.dumps(body | rows | {"counts": counts}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_manifest(path: Path) -> CorpusManifest:
+    """Read a manifest.
+
+    Raises:
+        ConfigError: there is none, so the corpus is incomplete, or it has another schema version.
+    """
+    if not path.is_file():
+        raise ConfigError(
+            f"no corpus at {path.parent}: {path.name} is missing; build one with `synth run --stage corpus`"
+        )
+    body = json.loads(path.read_text(encoding="utf-8"))
+    if body.get("schema_version") != SCHEMA_VERSION:
+        found = body.get("schema_version")
+        raise ConfigError(
+            f"{path} has schema version {found}; this synth reads {SCHEMA_VERSION}: build the corpus anew"
+        )
+    rows = {key: body.pop(key) for key in ("rows_in", "kept", "rejected", "failed")}
+    counts = CorpusManifestCounts(**rows, **body.pop("counts"))
+    inputs = tuple(InputFile(**file) for file in body.pop("inputs"))
+    return CorpusManifest(**body | {"inputs": inputs, "options": CorpusOptions(**body["options"]), "counts": counts})

@@ -1,0 +1,98 @@
+"""The full-text index: passages of about 120 words in SQLite FTS5, found by BM25."""
+
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PASSAGE_WORDS = 120
+_EVERYWHERE_LIST = """
+a an and are as at be but by did do does for from had has have he her his how in is it its of on or she that the their
+they this to was were what when where which who whom whose why will with
+"""
+_EVERYWHERE = frozenset(_EVERYWHERE_LIST.split())
+_TOKEN = re.compile(r"\w+")
+_SCHEMA = """
+CREATE VIRTUAL TABLE passages USING fts5(
+    node UNINDEXED, title, text, tokenize = 'unicode61 remove_diacritics 2'
+)
+"""
+_SEARCH = """
+SELECT node, title, text, bm25(passages, 0.0, 2.0, 1.0) AS score
+FROM passages WHERE passages MATCH ? ORDER BY score, rowid LIMIT ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A found piece of an article."""
+
+    node: int
+    title: str
+    text: str
+    score: float
+    """BM25 with the sign turned: higher is better."""
+
+
+def split_passages(text: str, words: int = PASSAGE_WORDS) -> Iterator[str]:
+    """Yield pieces of about this many words: whole paragraphs together, a long paragraph cut between words."""
+    held: list[str] = []
+    count = 0
+    for paragraph in text.split("\n"):
+        size = paragraph.count(" ") + 1
+        if not paragraph:
+            continue
+        if held and count + size > words:
+            yield "\n".join(held)
+            held, count = [], 0
+        if size > words + words // 2:
+            yield from _cut_paragraph(paragraph, words)
+            continue
+        held.append(paragraph)
+        count += size
+    if held:
+        yield "\n".join(held)
+
+
+def write_passages(path: Path, pages: Iterable[tuple[int, str, str]], words: int = PASSAGE_WORDS) -> int:
+    """Index pages given as (node, title, plain text) and return the number of passages."""
+    with sqlite3.connect(path, isolation_level=None) as connection:
+        connection.execute("PRAGMA journal_mode = OFF")
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute(_SCHEMA)
+        connection.execute("INSERT INTO passages(passages, rank) VALUES ('automerge', 0)")
+        connection.execute("BEGIN")
+        rows = ((node, title, text) for node, title, page in pages for text in split_passages(page, words))
+        connection.executemany("INSERT INTO passages(node, title, text) VALUES (?, ?, ?)", rows)
+        connection.execute("INSERT INTO passages(passages) VALUES ('optimize')")
+        connection.execute("COMMIT")
+        (count,) = connection.execute("SELECT count(*) FROM passages").fetchone()
+    connection.close()
+    return int(count)
+
+
+def open_passages(path: Path) -> sqlite3.Connection:
+    """Open an index for reading, from any thread."""
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+
+
+def search_passages(connection: sqlite3.Connection, query: str, k: int) -> list[Passage]:
+    """Return the k best passages for the words of a query, any of which may match; operators have no meaning.
+
+    Order is by score, then by place in the index, so it is the same every time.
+    """
+    tokens = list(dict.fromkeys(_TOKEN.findall(query.lower())))
+    # Words that are everywhere decide nothing and cost a scan of every passage.
+    tokens = [token for token in tokens if token not in _EVERYWHERE] or tokens
+    if not tokens or k <= 0:
+        return []
+    expression = " OR ".join(f'"{token}"' for token in tokens)
+    rows = connection.execute(_SEARCH, (expression, k))
+    return [Passage(node, title, text, -score) for node, title, text, score in rows]
+
+
+def _cut_paragraph(paragraph: str, words: int) -> Iterator[str]:
+    all_words = paragraph.split(" ")
+    for start in range(0, len(all_words), words):
+        yield " ".join(all_words[start : start + words])

@@ -1,0 +1,85 @@
+"""Rows of a corpus's tables, as its readers get them."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A row of ``pages.parquet``: an article."""
+
+    node: int
+    page_id: int
+    title: str
+    revision: int
+    timestamp: str
+    bytes: int
+    """Size of the wikitext in UTF-8."""
+    text_sha256: str
+    is_list: bool
+    is_disambiguation: bool
+    infobox: str
+    """Template name such as ``Infobox bridge``, or empty."""
+    type: str
+    """Noun for questions: from the infobox, else from the lead, else empty."""
+    lead_type: str
+    """Head noun of the lead sentence, or empty."""
+    domain: str
+    """Person, Building/Place, Location, Organism, Artifact or Other."""
+    in_degree: int
+    """Number of distinct articles that link here."""
+    qid: str
+    sitelinks: int
+    """-1 when not known."""
+    statements: int
+    """-1 when not known."""
+    image: str
+    """File name with spaces, or empty."""
+    image_free: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A row of ``facts.parquet``: one readable value of one infobox field."""
+
+    node: int
+    key: str
+    field_start: int
+    """Span of the whole field's value in the page's wikitext."""
+    field_end: int
+    value_index: int
+    value_count: int
+    """Values of the field, unreadable ones included; 1 means the value is the only one."""
+    text: str
+    iso: str
+    start: int
+    """Span of this value in the page's wikitext."""
+    end: int
+    link_start: int
+    """Offset of the value's ``[[``, or -1."""
+    target: int
+    """Node of the linked article, redirects followed, or -1."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusImage:
+    """A picture with its licence, as found in the images folder."""
+
+    file: str
+    """File name as pages use it: spaces, first letter upper case."""
+    title: tuple[str, ...]
+    """Titles of the articles whose image it is, sorted."""
+    path: str
+    """Relative to the corpus's images folder."""
+    sha256: str
+    width: int
+    height: int
+    format: str
+    """From the file's first bytes, such as ``JPEG``; never from its name."""
+    author: str
+    licence: str
+    licence_url: str
+    source_url: str
+    phash: str
+    """Perceptual hash (64 bits as hex), empty when the picture cannot be decoded."""
+    error: str
+    """Why it cannot be used, or empty: missing, undecodable, pixel-bomb, truncated, sha256-mismatch, path-outside."""

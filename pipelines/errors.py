@@ -1,0 +1,77 @@
+"""What can go wrong, in three kinds that are never mixed.
+
+::
+
+    SynthError
+    ├── ConfigError          ours: configuration or input is wrong; nothing was written (exit 2)
+    │   └── CorruptInput     an input file is not what it claims to be, or ends too early
+    ├── RecordFailed         the record's: this one row cannot be processed; it becomes a failed row
+    ├── ServiceError         a service's
+    │   ├── RateLimited      wait and ask again; not counted as a failure
+    │   └── Unavailable      a service, disk or lock is away; stop, run again to go on (exit 3)
+    ├── GateNotMet           a verification or quality gate said no (exit 1)
+    └── ConservationError    rows were lost or invented: a defect of synth itself, never caught
+
+A refused row is no error at all: it is a ``schemas.base.Rejection`` with a reason.
+"""
+
+
+class SynthError(Exception):
+    """Root of everything synth raises on purpose."""
+
+    exit_code = 1
+
+
+class ConfigError(SynthError):
+    """Configuration or input is wrong. Raised before anything is written."""
+
+    exit_code = 2
+
+
+class CorruptInput(ConfigError):
+    """An input file is not what it claims to be, or ends before it should."""
+
+
+class RecordFailed(SynthError):
+    """One record cannot be processed; the runner writes it to the failed rows and goes on.
+
+    Args:
+        error: a short class word for counting, such as ``parse-timeout``.
+        detail: what happened, for a reader.
+    """
+
+    def __init__(self, error: str, detail: str = "") -> None:
+        super().__init__(f"{error}: {detail}" if detail else error)
+        self.error = error
+        self.detail = detail
+
+
+class ServiceError(SynthError):
+    """A service behind a backend misbehaved; the record is not to blame."""
+
+    exit_code = 3
+
+
+class RateLimited(ServiceError):
+    """The service asks to slow down.
+
+    Args:
+        message: what was asked of which service.
+        retry_after: seconds to wait before asking again, 0.0 when the service did not say.
+    """
+
+    def __init__(self, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Unavailable(ServiceError):
+    """A service, a disk or a lock cannot be had now; the same command goes on later."""
+
+
+class GateNotMet(SynthError):
+    """A verification, audit or quality gate was not met."""
+
+
+class ConservationError(SynthError):
+    """Rows in do not equal kept + rejected + failed: a defect of synth itself."""

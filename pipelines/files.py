@@ -1,0 +1,74 @@
+"""Writing files so that what exists is whole: temp file, fsync, rename, fsync the folder."""
+
+import errno
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pipelines.errors import ConfigError, SynthError, Unavailable
+
+TEMP_PREFIX = ".tmp-"
+FULL = (errno.ENOSPC, errno.EDQUOT)
+REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def make_temp_path(path: Path) -> Path:
+    """Return a sibling of ``path`` that no reader looks at; :func:`clear_temps` removes what a crash left."""
+    return path.with_name(f"{TEMP_PREFIX}{path.name}-{uuid.uuid4().hex[:8]}")
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush a folder's entries to disk, so that a rename inside it survives power loss."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a temp path to write to; on a clean exit it is synced and renamed to ``path``, else removed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temp = make_temp_path(path)
+    try:
+        yield temp
+        with temp.open("rb+") as written:
+            os.fsync(written.fileno())
+        temp.replace(path)
+        sync_folder(path.parent)
+    finally:
+        temp.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a whole file or nothing."""
+    with replacing(path) as temp:
+        temp.write_bytes(data)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole UTF-8 file or nothing."""
+    write_bytes(path, text.encode())
+
+
+def clear_temps(folder: Path) -> None:
+    """Remove what interrupted writes left directly inside a folder."""
+    for path in folder.glob(f"{TEMP_PREFIX}*"):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def explain_os_error(error: OSError, doing: str) -> SynthError:
+    """Return the synth error that an operating system error stands for: full disk, no permission, or else away."""
+    place = f" ({error.filename})" if error.filename else ""
+    if error.errno in FULL:
+        return Unavailable(f"{doing}: the disk is full{place}; free space and run the same command again")
+    if error.errno in REFUSED:
+        return ConfigError(f"{doing}: no permission to write{place}; choose another --workspace")
+    return Unavailable(f"{doing}: {error.strerror or error}{place}")

@@ -1,0 +1,107 @@
+"""Getting a run its corpus: a dump named by the user, a generated world, or one generated here; built once each."""
+
+import json
+import shutil
+from pathlib import Path
+
+from pipelines.config import CorpusConfig, GeneratedWorld
+from pipelines.corpus.build import CorpusOptions, build_corpus
+from pipelines.corpus.manifest import InputFile, digest_corpus
+from pipelines.corpus.sidefiles import find_side_files
+from pipelines.corpus.store import Corpus
+from pipelines.errors import ConfigError
+from pipelines.files import clear_temps, write_text
+from pipelines.ids import digest_file, digest_value
+from pipelines.progress import Reporter
+from pipelines.workspace import Workspace
+from pipelines.world.config import WorldConfig
+from pipelines.world.generate import WORLD_FORMAT, write_world
+
+DUMP_PATTERN = "*-pages-articles*.xml*"
+
+
+def find_dump(config: CorpusConfig, workspace: Workspace, reporter: Reporter) -> Path:
+    """Return the dump of a run, generating a world first when the configuration asks for one.
+
+    Raises:
+        ConfigError: if there is no such dump or world.
+    """
+    if config.dump:
+        dump = Path(config.dump)
+        if not dump.is_file():
+            raise ConfigError(f"corpus.dump {dump}: no such file; name a pages-articles .xml.bz2 or .xml")
+        return dump
+    folder = Path(config.world) if config.world else _ensure_world(config.generate, workspace, reporter)
+    if not folder.is_dir():
+        raise ConfigError(f"corpus.world {folder}: no such folder; make one with `synth world {folder}`")
+    dumps = sorted(path for path in folder.glob(DUMP_PATTERN) if "-index" not in path.name)
+    if len(dumps) != 1:
+        raise ConfigError(f"corpus.world {folder}: {len(dumps)} files match {DUMP_PATTERN}; a world has one dump")
+    return dumps[0]
+
+
+def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter: Reporter) -> Path:
+    if config is None:
+        raise ConfigError("corpus: none of dump, world and generate is set")
+    key = digest_value([WORLD_FORMAT, config])[:16]
+    folder = workspace.worlds / key
+    if not folder.exists():
+        _clear_drafts(workspace.worlds)
+        reporter.begin("world", 0, "entities")
+        summary = write_world(folder, WorldConfig(config.entities, config.seed, config.missing))
+        reporter.finish(f"{summary.articles:,} articles, {summary.pictures:,} pictures in {folder}")
+    return folder
+
+
+def _clear_drafts(worlds: Path) -> None:
+    """Remove what a killed generator left; the workspace is claimed, so nobody is writing there."""
+    if worlds.is_dir():
+        for path in worlds.glob(".*"):
+            shutil.rmtree(path)
+
+
+def ensure_corpus(config: CorpusConfig, workspace: Workspace, reporter: Reporter) -> tuple[Corpus, bool]:
+    """Open the corpus of a run, building it when the workspace has none for this very dump.
+
+    Returns:
+        The corpus, and whether it was built now.
+
+    Raises:
+        ConfigError: if the dump is missing.
+        CorruptInput: if it is no dump, or ends too early.
+    """
+    dump = find_dump(config, workspace, reporter)
+    options = CorpusOptions()
+    folder = workspace.corpora / name_corpus(dump, options, workspace)
+    if (folder / "manifest.json").is_file():
+        return Corpus.open(folder), False
+    workspace.corpora.mkdir(parents=True, exist_ok=True)
+    clear_temps(workspace.corpora)
+    reporter.begin("corpus", 0, "pages")
+    build_corpus(dump, folder, options, lambda phase, done, total: reporter.advance(done))
+    return Corpus.open(folder), True
+
+
+def name_corpus(dump: Path, options: CorpusOptions, workspace: Workspace) -> str:
+    """Return the folder name of a dump's corpus: its stem, and a digest of the dump and the files beside it."""
+    known = _read_digests(workspace)
+    side = find_side_files(dump)
+    inputs = [InputFile("input", path.name, _digest_once(path, known), 0) for path in (dump, *side.list_paths())]
+    pictures = sorted((p.name, p.stat().st_size) for p in side.images.parent.iterdir()) if side.images else []
+    inputs.append(InputFile("pictures", "images", digest_value(pictures), len(pictures)))
+    write_text(workspace.root / "inputs.json", json.dumps(known, indent=1, sort_keys=True) + "\n")
+    return f"{dump.name.split('-pages-', 1)[0].split('.', 1)[0]}-{digest_corpus(tuple(inputs), options)[:12]}"
+
+
+def _read_digests(workspace: Workspace) -> dict[str, str]:
+    path = workspace.root / "inputs.json"
+    return dict(json.loads(path.read_text())) if path.is_file() else {}
+
+
+def _digest_once(path: Path, known: dict[str, str]) -> str:
+    """Return a file's sha256, hashed again only when its size or time of change is another: a dump has 24 GB."""
+    seen = path.stat()
+    mark = f"{path.resolve()} {seen.st_size} {seen.st_mtime_ns}"
+    if mark not in known:
+        known[mark] = digest_file(path)
+    return known[mark]

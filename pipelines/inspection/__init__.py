@@ -1,0 +1,1 @@
+"""Looking at a workspace: views, status, report, explain, diff, audit."""

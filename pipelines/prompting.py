@@ -1,0 +1,143 @@
+"""Prompts from ``prompts/<name>/v<N>.md``: load, render, ask, and parse the reply.
+
+A prompt file is YAML-like front matter (``key: value`` lines between ``---``) and parts headed ``system:`` and
+``user:`` on a line of their own, in Jinja. Values from pages enter only as variables. A shipped version is never edited:
+``prompts/prompts.lock`` holds each file's sha256 and a test compares.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from typing import TypeVar
+
+from jinja2 import StrictUndefined
+from jinja2.sandbox import SandboxedEnvironment
+from pydantic import BaseModel, ValidationError
+
+from pipelines.backends.protocols import ChatModel, ChatRequest, Message, Sampling
+from pipelines.errors import ConfigError, RecordFailed
+
+ReplyT = TypeVar("ReplyT", bound=BaseModel)
+FRONT = re.compile(r"\A---\n(?P<front>.*?)\n---\n(?P<body>.*)\Z", re.DOTALL)
+PART = re.compile(r"^(system|user):\s*$", re.MULTILINE)
+OBJECT = re.compile(r"\{.*\}", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One version of one prompt. ``label`` (``write_question/v1``) names it in rows and manifests."""
+
+    label: str
+    digest: str
+    inputs: tuple[str, ...]
+    system: str
+    user: str
+
+
+@lru_cache(maxsize=64)
+def load_prompt(name: str, version: int = 1) -> Prompt:
+    """Load a prompt.
+
+    Raises:
+        ConfigError: if there is no such prompt or its file is malformed.
+    """
+    source = resources.files("prompts") / name / f"v{version}.md"
+    if not source.is_file():
+        raise ConfigError(f"prompt {name}/v{version}: no file prompts/{name}/v{version}.md")
+    raw = source.read_bytes()
+    match = FRONT.match(raw.decode())
+    if match is None:
+        raise ConfigError(f"prompt {name}/v{version}: the file must begin with front matter between --- lines")
+    front = dict(line.split(":", 1) for line in match["front"].splitlines() if ":" in line)
+    pieces = PART.split(match["body"])
+    parts = {pieces[i]: pieces[i + 1].strip() for i in range(1, len(pieces) - 1, 2)}
+    inputs = tuple(word.strip() for word in front.get("inputs", "").split(",") if word.strip())
+    if "user" not in parts:
+        raise ConfigError(f"prompt {name}/v{version}: no user: part")
+    digest = hashlib.sha256(raw).hexdigest()
+    return Prompt(f"{name}/v{version}", digest, inputs, parts.get("system", ""), parts["user"])
+
+
+@lru_cache(maxsize=1)
+def _make_environment() -> SandboxedEnvironment:
+    return SandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+
+
+@lru_cache(maxsize=256)
+def _compile(source: str):  # type: ignore[no-untyped-def]  # noqa: ANN202 - jinja2's Template type is not exported typed
+    return _make_environment().from_string(source)
+
+
+def render_messages(prompt: Prompt, inputs: BaseModel, images: Sequence[str] = ()) -> tuple[Message, ...]:
+    """Render a prompt with the fields it declares; no other field of ``inputs`` can reach the text.
+
+    Args:
+        prompt: the prompt.
+        inputs: must have every declared field.
+        images: sha256 names of pictures shown with the user message.
+
+    Raises:
+        ConfigError: if the prompt declares a field the inputs lack.
+    """
+    missing = [name for name in prompt.inputs if name not in type(inputs).model_fields]
+    if missing:
+        raise ConfigError(f"prompt {prompt.label} declares {missing}; {type(inputs).__name__} has no such field")
+    values = {name: getattr(inputs, name) for name in prompt.inputs}
+    messages = []
+    if prompt.system:
+        messages.append(Message("system", _compile(prompt.system).render(values)))
+    messages.append(Message("user", _compile(prompt.user).render(values), tuple(images)))
+    return tuple(messages)
+
+
+def parse_reply(text: str, model: type[ReplyT]) -> ReplyT:
+    """Return the JSON object in a reply as its model; text around the object is ignored.
+
+    Raises:
+        ValueError: if there is no object or it does not have the model's shape.
+    """
+    found = OBJECT.search(text)
+    if found is None:
+        raise ValueError("the reply holds no JSON object")
+    try:
+        return model.model_validate(json.loads(found[0]), strict=False)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise ValueError(f"the JSON object does not fit: {problems}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Everything one structured request needs beside its inputs."""
+
+    model: ChatModel
+    prompt: Prompt
+    sampling: Sampling = Sampling()
+
+
+async def ask_model(
+    asking: Asking, inputs: BaseModel, reply: type[ReplyT], images: Sequence[str] = (), sample: int = 0
+) -> ReplyT:
+    """Ask for a structured reply; one that does not parse is repaired once by telling the model what was wrong.
+
+    Raises:
+        RecordFailed: ``unparseable-reply`` when the repaired reply does not parse either.
+    """
+    messages = render_messages(asking.prompt, inputs, images)
+    task = asking.prompt.label.split("/", 1)[0]
+    schema = json.dumps(reply.model_json_schema(), sort_keys=True)
+    problem = ""
+    for _ in range(2):
+        request = ChatRequest(task, asking.prompt.label, messages, inputs, asking.sampling, schema, sample)
+        text = (await asking.model.chat(request)).text
+        try:
+            return parse_reply(text, reply)
+        except ValueError as error:
+            problem = str(error)
+            repair = f"That reply cannot be used: {problem}. Reply again with one JSON object and nothing else."
+            messages = (*messages, Message("assistant", text), Message("user", repair))
+    raise RecordFailed("unparseable-reply", f"{asking.prompt.label} on {asking.model.name}: {problem}")

@@ -1,0 +1,1 @@
+"""From accepted rows to published, immutable datasets, and back: verification."""

@@ -1,0 +1,109 @@
+"""``ATTRIBUTION.tsv``: every picture and every page a release draws on, with author, licence and source."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, fields
+from urllib.parse import quote, unquote, urlsplit
+
+from pipelines.errors import GateNotMet
+from pipelines.release.rows import Example
+from schemas.groundings import Picture
+from schemas.proofs import Evidence
+from schemas.trajectories import Trajectory
+
+PAGE_AUTHOR = "Wikipedia contributors"
+PAGE_LICENCE = "CC BY-SA 4.0"
+PAGE_LICENCE_URL = "https://creativecommons.org/licenses/by-sa/4.0/"
+SPACES = re.compile(r"[\s\x00-\x1f\x7f]+")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Credit:
+    """One line of the attribution file."""
+
+    kind: str
+    """``image``; ``page``: evidence of a proof; ``page-read``: opened in a trajectory, at the corpus's snapshot."""
+    title: str
+    url: str
+    author: str
+    licence: str
+    licence_url: str
+    source: str
+    """For a picture the sha256 of its bytes, for a page the corpus it was read from."""
+
+
+def make_page_url(base_url: str, title: str, revision: int) -> str:
+    """Return the permanent link of a page's revision.
+
+    Raises:
+        GateNotMet: if the corpus gives no web address to link to.
+    """
+    if urlsplit(base_url).scheme not in ("http", "https"):
+        raise GateNotMet(f"attribution: base_url {base_url!r} is no http address; every page needs a link")
+    return f"{base_url}{quote(title.replace(' ', '_'))}?oldid={revision}"
+
+
+def list_evidence(example: Example) -> tuple[Evidence, ...]:
+    """Return the evidence of an example's hops and of its answer."""
+    proof = example.question.proof
+    return (*(hop.evidence for hop in proof.hops), proof.answer_evidence)
+
+
+def list_credits(examples: Sequence[Example], base_url: str, corpus: str) -> list[Credit]:
+    """Return each picture and page of the examples once, sorted.
+
+    Raises:
+        GateNotMet: if a picture has no licence, or pages cannot be linked to.
+    """
+    found: set[Credit] = set()
+    for example in examples:
+        found.update(map(credit_picture, example.list_pictures()))
+        for evidence in list_evidence(example):
+            url = make_page_url(base_url, evidence.title, evidence.revision)
+            found.add(credit_page("page", evidence.title, url, corpus))
+        if example.trajectory is not None:
+            for url in list_read_pages(example.trajectory, base_url):
+                title = unquote(url.removeprefix(base_url)).replace("_", " ")
+                found.add(credit_page("page-read", title, url, corpus))
+    return sorted(found)
+
+
+def credit_picture(picture: Picture) -> Credit:
+    """Return a picture's line.
+
+    Raises:
+        GateNotMet: if it has no licence: such a picture may not be passed on.
+    """
+    if not picture.licence.strip():
+        raise GateNotMet(f"attribution: picture {picture.file!r} has no licence; it cannot be released")
+    author = picture.author.strip() or "author not stated at the source"
+    return Credit(
+        "image", picture.file, picture.source_url, author, picture.licence, picture.licence_url, picture.sha256
+    )
+
+
+def credit_page(kind: str, title: str, url: str, corpus: str) -> Credit:
+    """Return a page's line; the text of Wikipedia is CC BY-SA 4.0."""
+    return Credit(kind, title, url, PAGE_AUTHOR, PAGE_LICENCE, PAGE_LICENCE_URL, f"corpus {corpus}")
+
+
+def list_read_pages(trajectory: Trajectory, base_url: str) -> Iterator[str]:
+    """Yield the addresses of this wiki that a trajectory's tool calls opened with success."""
+    for step in trajectory.steps:
+        if step.observation is None or not step.observation.ok or not step.arguments:
+            continue
+        try:
+            arguments = json.loads(step.arguments)
+        except json.JSONDecodeError:
+            continue
+        url = arguments.get("url") if isinstance(arguments, dict) else None
+        if isinstance(url, str) and url.startswith(base_url):
+            yield url
+
+
+def render_credits(credit_lines: Sequence[Credit]) -> str:
+    """Return the file: a header, then one tab-separated line each; white space inside a value becomes one space."""
+    header = "\t".join(field.name for field in fields(Credit))
+    lines = ["\t".join(SPACES.sub(" ", value).strip() for value in astuple(credit)) for credit in credit_lines]
+    return "\n".join([header, *lines]) + "\n"

@@ -1,0 +1,133 @@
+"""``manifest.json`` of a release: what it holds, where it came from, and whether a folder still holds that."""
+
+from pathlib import Path
+
+import pyarrow as pa
+from pydantic import ValidationError
+
+from pipelines.errors import ConfigError, GateNotMet
+from pipelines.ids import digest_file, digest_value
+from pipelines.release.context import FunnelRow, ReleaseContext
+from pipelines.release.tables import list_files
+from schemas.manifest import FileEntry, InputEntry, ManifestPart, ModelEntry
+from schemas.releases import Dataset
+
+MANIFEST = "manifest.json"
+RELEASE_SCHEMA_VERSION = 1
+SERIES = "1.0.0"
+"""Layout of rows and folders; raised by hand when a consumer must change."""
+
+
+class SplitEntry(ManifestPart):
+    """One split: rows, questions, and bytes in Arrow memory (the Hub's ``num_bytes``)."""
+
+    name: str
+    rows: int
+    questions: int
+    bytes: int
+
+
+class ReleaseManifest(ManifestPart):
+    """Everything about a release but its own sha256. Holds no time, host or cost: the same work has the same bytes."""
+
+    schema_version: int = RELEASE_SCHEMA_VERSION
+    dataset: Dataset
+    version: str
+    content: str
+    """sha256 over names, rows and sha256 of the data, proofs and attribution: the content without its origin."""
+    corpus: str
+    snapshot: str
+    base_url: str
+    recipe: str
+    seeds: dict[str, int]
+    config_digest: str
+    git_commit: str
+    lineage: tuple[InputEntry, ...]
+    funnel: tuple[FunnelRow, ...]
+    models: tuple[ModelEntry, ...]
+    prompts: dict[str, str]
+    writer: str
+    """Library whose version decides the Parquet bytes."""
+    splits: tuple[SplitEntry, ...]
+    files: tuple[FileEntry, ...]
+    """Every file but the manifest, names relative to the release folder."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of all splits."""
+        return sum(split.rows for split in self.splits)
+
+
+def digest_content(files: list[FileEntry], prose: str) -> str:
+    """Return the digest a version is named by: data, proofs and attribution, and the card's prose."""
+    entries = sorted([entry.name, entry.rows, entry.sha256] for entry in files)
+    return digest_value({"schema": RELEASE_SCHEMA_VERSION, "files": entries, "prose": prose})
+
+
+def name_version(content: str) -> str:
+    """Return the version: readable series, then the first eight digits of the content's digest."""
+    return f"{SERIES}-{content[:8]}"
+
+
+def make_release_manifest(
+    dataset: Dataset,
+    content: str,
+    splits: tuple[SplitEntry, ...],
+    files: tuple[FileEntry, ...],
+    context: ReleaseContext,
+) -> ReleaseManifest:
+    """Return the manifest of a release."""
+    return ReleaseManifest(
+        dataset=dataset,
+        version=name_version(content),
+        content=content,
+        corpus=context.corpus,
+        snapshot=context.snapshot,
+        base_url=context.base_url,
+        recipe=context.recipe,
+        seeds=dict(sorted(context.seeds.items())),
+        config_digest=context.config_digest,
+        git_commit=context.git_commit,
+        lineage=context.lineage,
+        funnel=context.funnel,
+        models=context.models,
+        prompts=dict(sorted(context.prompts.items())),
+        writer=f"pyarrow {pa.__version__}",
+        splits=splits,
+        files=files,
+    )
+
+
+def read_release_manifest(folder: Path) -> ReleaseManifest:
+    """Return a release folder's manifest.
+
+    Raises:
+        ConfigError: if there is none or it is malformed.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise ConfigError(f"release {folder}: no {MANIFEST}; name a folder such as releases/sft/{SERIES}-0a1b2c3d")
+    try:
+        return ReleaseManifest.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise ConfigError(f"release {folder}: {MANIFEST} is malformed: {error}") from error
+
+
+def check_release_files(folder: Path) -> ReleaseManifest:
+    """Hash every file of a release again and return its manifest.
+
+    Raises:
+        ConfigError: if there is no readable manifest.
+        GateNotMet: naming each file that is missing, changed or not in the manifest.
+    """
+    manifest = read_release_manifest(folder)
+    wanted = {entry.name: entry.sha256 for entry in manifest.files}
+    found = {path.relative_to(folder).as_posix(): path for path in list_files(folder)}
+    found.pop(MANIFEST)
+    problems = [f"{name} is missing" for name in sorted(wanted.keys() - found.keys())]
+    problems += [f"{name} is not in the manifest" for name in sorted(found.keys() - wanted.keys())]
+    common = sorted(wanted.keys() & found.keys())
+    problems += [f"{name} has changed" for name in common if digest_file(found[name]) != wanted[name]]
+    if problems:
+        raise GateNotMet(f"release {folder}: {'; '.join(problems)}")
+    return manifest

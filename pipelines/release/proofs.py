@@ -1,0 +1,57 @@
+"""``proofs/<split>-*.parquet``: what a stranger needs to derive each answer again, one row a question."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from pipelines.release.rows import Example
+from schemas.base import Nested
+from schemas.groundings import Picture
+from schemas.proofs import Answer, Proof
+
+
+class ProofRow(Nested):
+    """A question, its answer and its whole proof."""
+
+    record_id: str
+    """The question's id."""
+    split: str
+    """Split inside the release."""
+    text: str
+    fuzzy: str
+    canonical: str
+    picture: Picture | None
+    answer: Answer
+    proof: Proof
+
+
+def make_proofs(examples: Sequence[Example]) -> list[ProofRow]:
+    """Return one proof row for each question of the examples, by id."""
+    rows = {example.question.record_id: example for example in examples}
+    return [
+        ProofRow(
+            record_id=record_id,
+            split=example.entry.split,
+            text=example.question.text,
+            fuzzy=example.question.fuzzy,
+            canonical=example.question.canonical,
+            picture=example.question.picture,
+            answer=example.question.answer,
+            proof=example.question.proof,
+        )
+        for record_id, example in sorted(rows.items())
+    ]
+
+
+def read_proofs(folder: Path) -> Iterator[ProofRow]:
+    """Yield a release's proof rows, file by file.
+
+    Raises:
+        pydantic.ValidationError: if a row does not have the shape of :class:`ProofRow`.
+    """
+    for path in sorted((folder / "proofs").glob("*.parquet")):
+        with pq.ParquetFile(path) as source:
+            for batch in source.iter_batches(batch_size=1000):
+                for row in batch.to_pylist():
+                    yield ProofRow.model_validate(row, strict=False)

@@ -1,0 +1,148 @@
+"""Push a release to the Hugging Face Hub: one commit, each file verified by its digest, then a tag.
+
+``upload_folder`` is several commits since hub 1.20, so a crash would leave half a release on the main branch;
+``create_commit`` is one. The token is the client's business: it is neither read nor written here.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from pipelines.errors import ConfigError, GateNotMet, Unavailable
+from pipelines.release.manifest import MANIFEST, ReleaseManifest, check_release_files
+from pipelines.release.tables import list_files
+
+HINT = "install it with: pip install -e '.[hub]'"
+SERVER_FILES = frozenset({".gitattributes"})
+KIND = "dataset"
+
+
+class HubClient(Protocol):
+    """What is used of ``huggingface_hub.HfApi``; replies are its own types."""
+
+    def create_repo(self, repo_id: str, *, repo_type: str, private: bool, exist_ok: bool) -> Any:  # noqa: ANN401
+        """Make the repository unless it exists."""
+
+    def repo_info(self, repo_id: str, *, repo_type: str) -> Any:  # noqa: ANN401
+        """Return an object with ``sha``, the commit of the main branch."""
+
+    def list_repo_files(self, repo_id: str, *, repo_type: str) -> list[str]:
+        """Return the paths on the main branch."""
+
+    def create_commit(
+        self, repo_id: str, operations: Iterable[Any], *, commit_message: str, repo_type: str, parent_commit: str
+    ) -> Any:  # noqa: ANN401
+        """Commit all operations at once and return an object with ``oid``."""
+
+    def list_repo_tree(self, repo_id: str, *, recursive: bool, revision: str, repo_type: str) -> Iterable[Any]:
+        """Return files with ``path``, ``size``, ``blob_id`` and ``lfs`` (with ``sha256``), and folders without size."""
+
+    def create_tag(self, repo_id: str, *, tag: str, tag_message: str, revision: str, repo_type: str) -> None:
+        """Tag a commit."""
+
+    def list_repo_refs(self, repo_id: str, *, repo_type: str) -> Any:  # noqa: ANN401
+        """Return an object with ``tags``, each with ``name`` and ``target_commit``."""
+
+
+@dataclass(frozen=True, slots=True)
+class PushReceipt:
+    """Where a release went. Tags can be moved by the repository's owner, so the commit is the lasting name."""
+
+    repo: str
+    commit: str
+    tag: str
+    files: int
+
+
+def push_release(folder: Path, repo: str, api: HubClient | None = None, private: bool = True) -> PushReceipt:
+    """Push a release folder; running it again after a failure sends only what is missing.
+
+    Args:
+        folder: a published release, hashed against its manifest before anything is sent.
+        repo: ``org/name``; made when it does not exist.
+        api: a client; by default ``HfApi()``, which finds endpoint and token itself.
+        private: whether a new repository is private.
+
+    Raises:
+        ConfigError: if huggingface_hub is missing, ``repo`` is no ``org/name``, or the tag names another commit.
+        GateNotMet: if the folder or what the Hub holds afterwards is not what the manifest says.
+        Unavailable: if the Hub cannot be reached or refuses the commit.
+    """
+    if repo.count("/") != 1 or not all(repo.split("/")):
+        raise ConfigError(f"push: {repo!r} is no repository; write it as org/name")
+    manifest = check_release_files(folder)
+    try:
+        from huggingface_hub import HfApi
+        from huggingface_hub.errors import HfHubHTTPError
+    except ImportError as error:
+        raise ConfigError(f"push: huggingface_hub is missing; {HINT}") from error
+    client: HubClient = api if api is not None else HfApi()
+    try:
+        client.create_repo(repo, repo_type=KIND, private=private, exist_ok=True)
+        commit = _commit_folder(client, folder, repo, manifest)
+        verify_commit(client, folder, repo, commit)
+        tag = _tag_commit(client, repo, commit, manifest)
+    except (HfHubHTTPError, OSError) as error:
+        raise Unavailable(f"push to {repo}: {error}; run the same command again") from error
+    return PushReceipt(repo, commit, tag, len(manifest.files) + 1)
+
+
+def _commit_folder(client: HubClient, folder: Path, repo: str, manifest: ReleaseManifest) -> str:
+    """Make the main branch hold exactly the folder, in one commit on top of what was looked at."""
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+    parent = str(client.repo_info(repo, repo_type=KIND).sha)
+    remote = set(client.list_repo_files(repo, repo_type=KIND))
+    wanted = [*(entry.name for entry in manifest.files), MANIFEST]
+    if set(wanted) <= remote and not list_differences(client, folder, repo, parent):
+        return parent
+    operations: list[Any] = [CommitOperationAdd(name, folder / name) for name in wanted]
+    operations += [CommitOperationDelete(name) for name in sorted(remote - set(wanted) - SERVER_FILES)]
+    message = f"{manifest.dataset} {manifest.version}"
+    made = client.create_commit(repo, operations, commit_message=message, repo_type=KIND, parent_commit=parent)
+    return str(made.oid)
+
+
+def list_differences(client: HubClient, folder: Path, repo: str, revision: str) -> list[str]:
+    """Return what a revision on the Hub holds otherwise than the folder; empty when they are the same."""
+    tree = client.list_repo_tree(repo, recursive=True, revision=revision, repo_type=KIND)
+    remote = {entry.path: entry for entry in tree if hasattr(entry, "blob_id")}
+    local = {path.relative_to(folder).as_posix(): path for path in list_files(folder)}
+    problems = [f"{name} is missing" for name in sorted(local.keys() - remote.keys())]
+    problems += [f"{name} should not be there" for name in sorted(remote.keys() - local.keys() - SERVER_FILES)]
+    for name in sorted(local.keys() & remote.keys()):
+        if not _is_same(local[name], remote[name]):
+            problems.append(f"{name} has other bytes")
+    return problems
+
+
+def _is_same(path: Path, entry: Any) -> bool:  # noqa: ANN401 - huggingface_hub's RepoFile
+    content = path.read_bytes()
+    if entry.lfs is not None:
+        return bool(entry.lfs.sha256 == hashlib.sha256(content).hexdigest())
+    blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False)
+    return bool(entry.blob_id == blob.hexdigest())
+
+
+def verify_commit(client: HubClient, folder: Path, repo: str, commit: str) -> None:
+    """Compare a commit on the Hub with the folder, file by file.
+
+    Raises:
+        GateNotMet: naming each difference.
+    """
+    problems = list_differences(client, folder, repo, commit)
+    if problems:
+        raise GateNotMet(f"push to {repo}: commit {commit} is not the release: {'; '.join(problems)}")
+
+
+def _tag_commit(client: HubClient, repo: str, commit: str, manifest: ReleaseManifest) -> str:
+    tag = f"v{manifest.version}"
+    found = {entry.name: entry.target_commit for entry in client.list_repo_refs(repo, repo_type=KIND).tags}
+    if tag not in found:
+        message = f"{manifest.dataset}, content {manifest.content}"
+        client.create_tag(repo, tag=tag, tag_message=message, revision=commit, repo_type=KIND)
+    elif found[tag] != commit:
+        raise ConfigError(f"push to {repo}: tag {tag} names commit {found[tag]}, not {commit}; a version never moves")
+    return tag

@@ -1,0 +1,277 @@
+"""``quality.json`` and ``quality.md``: what can be measured on a release without a person or a benchmark."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from pipelines.errors import GateNotMet
+from pipelines.release.context import ReleaseContext
+from pipelines.release.duplicates import list_shared_values, make_signature
+from pipelines.release.rows import Example
+from pipelines.release.statistics import (
+    Number,
+    count_effective,
+    count_values,
+    describe_numbers,
+    find_interval,
+    measure_gini,
+    share,
+)
+from schemas.difficulty import Cell, Difficulty
+from schemas.proofs import Role
+from schemas.trajectories import Trajectory
+
+Scalar = str | Number
+Section = Mapping[str, Scalar] | Mapping[str, Mapping[str, Scalar]]
+Quality = dict[str, Section]
+
+NOT_MEASURED = {
+    "human audit": "no person has looked at a sample of this version",
+    "judge": "false accepts and false rejects of the judge: run synth bench judge",
+    "planted defects": "recall and false alarms of the checks: run synth bench planted",
+    "benchmark contamination": "no benchmark was compared with",
+    "picture ablation": "no attempt with a swapped picture was made",
+}
+NUMBER = re.compile(r"\d+")
+
+
+def measure_quality(examples: Sequence[Example], questions: Sequence[Difficulty], context: ReleaseContext) -> Quality:
+    """Return the report's sections.
+
+    Args:
+        examples: the release's rows.
+        questions: every question of the run, those of other splits included: overlap is measured over them all.
+        context: where the rows come from.
+    """
+    own = list({example.question.record_id: example.question for example in examples}.values())
+    trajectories = [example.trajectory for example in examples if example.trajectory is not None]
+    quality: Quality = {
+        "identity": _describe_identity(context),
+        "funnel": _describe_funnel(context),
+        "rejections": _describe_rejections(context),
+        "splits": _describe_splits(examples),
+        "overlap": _measure_overlap(questions),
+        "hops": _count(str(len(question.proof.hops)) for question in own),
+        "answer types": _count(question.answer.type for question in own),
+        "domains": _count(question.domain for question in own),
+        "anchor types": _count(question.proof.nodes[0].type for question in own),
+        "answers": _measure_answers(own),
+        "proof counts": _measure_counts(own),
+        "diversity": _measure_diversity(own),
+        "entity reuse": _measure_reuse(own),
+        "difficulty": _measure_difficulty(own),
+        "pictures": _measure_pictures(examples),
+        "picture licences": _count_licences(examples),
+    }
+    if trajectories:
+        quality |= _measure_trajectories(trajectories)
+    quality["not measured"] = NOT_MEASURED
+    return quality
+
+
+def check_quality(quality: Quality) -> None:
+    """Refuse a release whose report breaks a gate.
+
+    Raises:
+        GateNotMet: if anything is shared between splits.
+    """
+    shared = {name: value for name, value in quality["overlap"].items() if value}
+    if shared:
+        raise GateNotMet(f"quality: the splits share {shared}; all must be 0")
+
+
+def render_quality(quality: Quality, title: str) -> str:
+    """Return the report as Markdown: one table a section."""
+    parts = [f"# {title}"]
+    for name, section in quality.items():
+        parts.append(f"## {name[0].upper()}{name[1:]}\n\n{render_section(section)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def render_section(section: Section) -> str:
+    """Return one section as a Markdown table; a section of sections has a column for each inner name."""
+    if not section:
+        return "None."
+    columns = list(dict.fromkeys(name for value in section.values() if isinstance(value, Mapping) for name in value))
+    head = ["", *columns] if columns else ["", "value"]
+    rows: list[list[Scalar]] = []
+    for name, value in section.items():
+        inner = value if isinstance(value, Mapping) else {"value": value}
+        rows.append([name, *(inner.get(column, "") for column in head[1:])])
+    texts = [any(isinstance(row[index], str) and row[index] for row in rows) for index in range(len(head))]
+    lines = [head, ["---" if text else "---:" for text in texts], *rows]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _count(values: Iterable[str]) -> dict[str, dict[str, Scalar]]:
+    return {value: dict(row) for value, row in count_values(values).items()}
+
+
+def _describe_identity(context: ReleaseContext) -> dict[str, Scalar]:
+    identity: dict[str, Scalar] = {
+        "corpus": context.corpus,
+        "snapshot": context.snapshot,
+        "recipe": context.recipe,
+        "config": context.config_digest,
+        "commit": context.git_commit,
+    }
+    identity |= {f"seed {name}": seed for name, seed in sorted(context.seeds.items())}
+    identity |= {f"model {model.role}": f"{model.name} {model.revision}".strip() for model in context.models}
+    identity |= {f"prompt {label}": digest for label, digest in sorted(context.prompts.items())}
+    return identity | {f"key of {entry.name}": entry.key for entry in context.lineage}
+
+
+def _describe_funnel(context: ReleaseContext) -> dict[str, dict[str, Scalar]]:
+    return {
+        row.stage: {
+            "rows_in": row.rows_in,
+            "kept": row.kept,
+            "rejected": sum(row.rejected.values()),
+            "failed": row.failed,
+            "rows_out": row.rows_out,
+        }
+        for row in context.funnel
+    }
+
+
+def _describe_rejections(context: ReleaseContext) -> dict[str, dict[str, Scalar]]:
+    return {
+        f"{row.stage}: {reason}": {"rows": rows, "share": share(rows, row.rows_in)}
+        for row in context.funnel
+        for reason, rows in sorted(row.rejected.items())
+    }
+
+
+def _describe_splits(examples: Sequence[Example]) -> dict[str, dict[str, Scalar]]:
+    splits: dict[str, dict[str, Scalar]] = {}
+    for name in sorted({example.entry.split for example in examples}):
+        rows = [example for example in examples if example.entry.split == name]
+        pictures = {example.question.picture.sha256 for example in rows if example.question.picture}
+        splits[name] = {
+            "rows": len(rows),
+            "questions": len({example.question.record_id for example in rows}),
+            "pictures": len(pictures),
+        }
+    return splits
+
+
+def _measure_overlap(questions: Sequence[Difficulty]) -> dict[str, Scalar]:
+    return {name: len(values) for name, values in list_shared_values(map(make_signature, questions)).items()}
+
+
+def _measure_answers(questions: Sequence[Difficulty]) -> dict[str, dict[str, Scalar]]:
+    keys = Counter(question.answer.key for question in questions)
+    return {
+        "characters": dict(describe_numbers([len(question.answer.surface) for question in questions])),
+        "words": dict(describe_numbers([len(question.answer.surface.split()) for question in questions])),
+        "aliases": dict(describe_numbers([len(question.answer.aliases) for question in questions])),
+        "questions an answer key": dict(describe_numbers(list(keys.values()))),
+    }
+
+
+def _measure_counts(questions: Sequence[Difficulty]) -> dict[str, dict[str, Scalar]]:
+    report: dict[str, dict[str, Scalar]] = {}
+    for name in ("chain", "alone", "anchors", "answers"):
+        counts = [count for question in questions for count in question.proof.counts if count.name == name]
+        numbers: dict[str, Scalar] = dict(describe_numbers([count.value for count in counts]))
+        report[name] = numbers | {"capped": sum(count.capped for count in counts)}
+    return report
+
+
+def delexicalise(question: Difficulty) -> str:
+    """Return a question's skeleton: descriptor values, types of entities and numbers become slots."""
+    text = question.text.lower()
+    values = sorted({fact.value.lower() for fact in question.proof.constraints if fact.relation != "type"})
+    for value in sorted(values, key=len, reverse=True):
+        text = text.replace(value, "VALUE") if value else text
+    types = sorted({node.type.lower() for node in question.proof.nodes if node.type})
+    for word in sorted(types, key=len, reverse=True):
+        text = re.sub(rf"\b{re.escape(word)}\b", "TYPE", text)
+    return " ".join(NUMBER.sub("NUMBER", text).split())
+
+
+def _measure_diversity(questions: Sequence[Difficulty]) -> dict[str, Scalar]:
+    skeletons = Counter(map(delexicalise, questions))
+    relations = [[*(hop.relation for hop in q.proof.hops), q.proof.answer_relation] for q in questions]
+    bigrams = [f"{left} {right}" for chain in relations for left, right in pairwise(chain)]
+    top = sum(rows for _, rows in Counter(bigrams).most_common(10))
+    return {
+        "skeletons": len(skeletons),
+        "top skeleton share": share(max(skeletons.values(), default=0), len(questions)),
+        "relations": len({relation for chain in relations for relation in chain}),
+        "effective relations": count_effective(relation for chain in relations for relation in chain),
+        "effective relation bigrams": count_effective(bigrams),
+        "top 10 bigrams share": share(top, len(bigrams)),
+        "effective type sequences": count_effective(">".join(n.type for n in q.proof.nodes) for q in questions),
+    }
+
+
+def _measure_reuse(questions: Sequence[Difficulty]) -> dict[str, dict[str, Scalar]]:
+    report: dict[str, dict[str, Scalar]] = {}
+    roles: tuple[Role, ...] = ("anchor", "bridge", "answer")
+    for role in roles:
+        uses = Counter(n.page_id for question in questions for n in question.proof.nodes if n.role == role)
+        report[role] = {
+            "entities": len(uses),
+            "most uses": max(uses.values(), default=0),
+            "gini": measure_gini(uses.values()),
+        }
+    return report
+
+
+def _measure_difficulty(questions: Sequence[Difficulty]) -> dict[str, dict[str, Scalar]]:
+    cells: dict[str, list[Cell]] = {}
+    for question in questions:
+        for cell in question.cells:
+            cells.setdefault(f"{cell.condition}, {cell.solver}", []).append(cell)
+    return {name: _sum_cells(cells[name]) for name in sorted(cells)}
+
+
+def _sum_cells(cells: Sequence[Cell]) -> dict[str, Scalar]:
+    correct, attempts = sum(cell.correct for cell in cells), sum(cell.attempts for cell in cells)
+    scored = attempts - sum(cell.unscored for cell in cells)
+    low, high = find_interval(correct, scored)
+    return {
+        "questions": len(cells),
+        "attempts": attempts,
+        "unscored": attempts - scored,
+        "correct": correct,
+        "rate": share(correct, scored),
+        "low": low,
+        "high": high,
+        "never solved": sum(cell.correct == 0 for cell in cells),
+    }
+
+
+def _measure_pictures(examples: Sequence[Example]) -> dict[str, dict[str, Scalar]]:
+    pictures = {picture.sha256: picture for example in examples for picture in example.list_pictures()}
+    sides = [min(picture.width, picture.height) for picture in pictures.values()]
+    return {
+        "shorter side, pixels": dict(describe_numbers(sides)),
+        "pictures a row": dict(describe_numbers([len(example.list_pictures()) for example in examples])),
+        "distinct perceptual hashes": {"n": len({picture.phash for picture in pictures.values()})},
+    }
+
+
+def _count_licences(examples: Sequence[Example]) -> dict[str, dict[str, Scalar]]:
+    pictures = {picture.sha256: picture for example in examples for picture in example.list_pictures()}
+    return _count(picture.licence for picture in pictures.values())
+
+
+def _measure_trajectories(trajectories: Sequence[Trajectory]) -> Mapping[str, dict[str, dict[str, Scalar]]]:
+    steps = [step for trajectory in trajectories for step in trajectory.steps]
+    observations = [step.observation for step in steps if step.observation is not None]
+    questions = Counter(trajectory.parent_id for trajectory in trajectories)
+    return {
+        "trajectories": {
+            "turns": dict(describe_numbers([len(trajectory.steps) for trajectory in trajectories])),
+            "pictures": dict(describe_numbers([len(trajectory.images) for trajectory in trajectories])),
+            "supports": dict(describe_numbers([len(trajectory.supports) for trajectory in trajectories])),
+            "accepted a question": dict(describe_numbers(list(questions.values()))),
+        },
+        "tools": _count(step.tool or "answer" for step in steps),
+        "tool outcomes": _count("ok" if seen.ok else seen.error for seen in observations),
+        "stop reasons": _count(trajectory.stop_reason for trajectory in trajectories),
+        "decided by": _count(trajectory.decided_by for trajectory in trajectories),
+    }

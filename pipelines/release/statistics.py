@@ -1,0 +1,64 @@
+"""Small numbers that a quality report is made of; all rounded, so that reports compare byte for byte."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+DIGITS = 4
+Z95 = 1.959963984540054
+Number = int | float
+
+
+def share(part: int, whole: int) -> float:
+    """Return ``part / whole``, 0.0 of nothing."""
+    return round(part / whole, DIGITS) if whole else 0.0
+
+
+def count_values(values: Iterable[str]) -> dict[str, dict[str, Number]]:
+    """Return rows and share of each value, the most frequent first, then by name."""
+    counts = Counter(values)
+    total = sum(counts.values())
+    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return {value: {"rows": rows, "share": share(rows, total)} for value, rows in ordered}
+
+
+def describe_numbers(values: Sequence[Number]) -> dict[str, Number]:
+    """Return count, min, median, 95th percentile (nearest rank) and max; only the count when there are none."""
+    ordered = sorted(values)
+    if not ordered:
+        return {"n": 0}
+    return {
+        "n": len(ordered),
+        "min": ordered[0],
+        "median": ordered[math.ceil(len(ordered) * 0.5) - 1],
+        "p95": ordered[math.ceil(len(ordered) * 0.95) - 1],
+        "max": ordered[-1],
+    }
+
+
+def find_interval(successes: int, trials: int) -> tuple[float, float]:
+    """Return the 95% Wilson score interval; (0, 1) of no trials."""
+    if not trials:
+        return 0.0, 1.0
+    rate, square = successes / trials, Z95**2
+    centre = (rate + square / (2 * trials)) / (1 + square / trials)
+    spread = Z95 * math.sqrt(rate * (1 - rate) / trials + square / (4 * trials**2)) / (1 + square / trials)
+    return round(max(0.0, centre - spread), DIGITS), round(min(1.0, centre + spread), DIGITS)
+
+
+def count_effective(values: Iterable[str]) -> float:
+    """Return exp(entropy): how many equally frequent values would be as varied."""
+    counts = Counter(values)
+    total = sum(counts.values())
+    shares = [counts[value] / total for value in sorted(counts)]
+    return round(math.exp(-sum(part * math.log(part) for part in shares)), DIGITS) if shares else 0.0
+
+
+def measure_gini(counts: Iterable[int]) -> float:
+    """Return the Gini coefficient of use counts: 0.0 when all are used alike."""
+    ordered = sorted(counts)
+    total = sum(ordered)
+    if not total:
+        return 0.0
+    ranked = sum(rank * value for rank, value in enumerate(ordered, 1))
+    return round(2 * ranked / (len(ordered) * total) - (len(ordered) + 1) / len(ordered), DIGITS)

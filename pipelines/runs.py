@@ -1,0 +1,218 @@
+"""One run: which stages there are, which of their shards are missing, run them, seal.
+
+The CLI runs this in process; ``flows`` runs the same functions under Prefect, a task a shard. What is done is decided by
+sidecars and manifests alone, so both may stop anywhere and go on anywhere, and both write the same bytes.
+"""
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.errors import ConfigError
+from pipelines.progress import Reporter, timing
+from pipelines.stage import (
+    AnyStage,
+    DatasetStage,
+    Origin,
+    RecordStage,
+    SourceStage,
+    run_dataset_stage,
+    run_record_shard,
+    run_source_stage,
+    seal_stage,
+)
+from pipelines.workspace import StageFolder
+from schemas.manifest import InputEntry, Manifest, Usage
+
+STAGE_ORDER = (
+    "corpus",
+    "seeds",
+    "paths",
+    "questions",
+    "rewrites",
+    "groundings",
+    "difficulty",
+    "rollouts",
+    "trajectories",
+    "releases",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStage:
+    """A stage of a run with its key, its folder and where its rows come from."""
+
+    stage: AnyStage
+    key: str
+    folder: StageFolder
+    sources: tuple["PlannedStage", ...]
+    config_digest: str
+
+    @property
+    def name(self) -> str:
+        """The stage's name."""
+        return self.stage.name
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """What a stage did in this run, as ``synth run --json`` prints it."""
+
+    stage: str
+    key: str
+    ran: bool
+    """False when it was complete before: then calls, tokens and seconds are 0."""
+    rows_in: int
+    kept: int
+    rejected: dict[str, int]
+    failed: int
+    rows_out: int
+    seconds: float
+    usage: Usage
+
+    @classmethod
+    def from_manifest(cls, manifest: Manifest, ran: bool, seconds: float, usage: Usage) -> "StageReport":
+        """Return the report of a sealed stage."""
+        return cls(
+            stage=manifest.stage,
+            key=manifest.key,
+            ran=ran,
+            rows_in=manifest.rows_in,
+            kept=manifest.kept,
+            rejected=manifest.rejected,
+            failed=manifest.failed,
+            rows_out=manifest.rows_out,
+            seconds=round(seconds, 3),
+            usage=usage,
+        )
+
+    def summarise(self) -> str:
+        """Return one line for the log."""
+        refused = ", ".join(f"{reason} {count:,}" for reason, count in self.rejected.items())
+        line = f"{self.rows_in:,} in, {self.kept:,} kept, {sum(self.rejected.values()):,} rejected, {self.failed:,} failed"
+        line += f", {self.rows_out:,} out"
+        if not self.ran:
+            return line + " (done before)"
+        return line + f", {self.seconds:.1f} s" + (f" ({refused})" if refused else "")
+
+
+def select_stages(planned: Sequence[PlannedStage], until: str, only: Sequence[str]) -> list[PlannedStage]:
+    """Return the stages to run.
+
+    Args:
+        planned: all stages of the recipe in order.
+        until: last stage to run, empty for all.
+        only: run just these, whose inputs must be complete; empty for all.
+
+    Raises:
+        ConfigError: if a name is no stage, or an input of a named stage is not complete.
+    """
+    check_stage_names([until, *only] if until else list(only))
+    names = [plan.name for plan in planned]
+    chosen = [plan for plan in planned if not only or plan.name in only]
+    if until:
+        last = names.index(until) if until in names else -1
+        chosen = [plan for plan in chosen if names.index(plan.name) <= last]
+    running = {plan.name for plan in chosen}
+    for plan in chosen:
+        for source in plan.sources:
+            if source.name not in running and source.folder.read_manifest() is None:
+                raise ConfigError(
+                    f"--stage {plan.name}: {source.name} is not complete under this configuration; "
+                    f"run `synth run --until {source.name}` first"
+                )
+    return chosen
+
+
+def check_stage_names(names: Sequence[str]) -> None:
+    """Refuse names that are no stages.
+
+    Raises:
+        ConfigError: naming the stages there are.
+    """
+    for name in names:
+        if name not in STAGE_ORDER:
+            raise ConfigError(f"stage {name!r} does not exist; there are: {', '.join(STAGE_ORDER)}")
+
+
+def list_pending_shards(plan: PlannedStage) -> list[int]:
+    """Return the shards of a record stage that have no sidecar yet; its inputs must be sealed."""
+    return [shard for shard in range(count_shards(plan)) if plan.folder.read_sidecar(shard) is None]
+
+
+def count_shards(plan: PlannedStage) -> int:
+    """Return how many shards a record stage has: as many as its input.
+
+    Raises:
+        ConfigError: if the input is not sealed.
+    """
+    manifest = plan.sources[0].folder.read_manifest()
+    if manifest is None:
+        raise ConfigError(f"{plan.name}: its input {plan.sources[0].name} is not complete")
+    return len(manifest.shards)
+
+
+def run_planned_shard(plan: PlannedStage, shard: int, concurrency: int) -> Usage:
+    """Run one shard of a record stage and return what it used."""
+    assert isinstance(plan.stage, RecordStage)
+    run_record_shard(plan.stage, plan.folder, shard, plan.sources[0].folder.part(shard), concurrency)
+    sidecar = plan.folder.read_sidecar(shard)
+    return Usage() if sidecar is None else sidecar.usage
+
+
+def run_planned_whole(plan: PlannedStage, shard_rows: int) -> int:
+    """Run a stage that is not cut into shards beforehand; return how many shards it wrote."""
+    if isinstance(plan.stage, SourceStage):
+        return run_source_stage(plan.stage, plan.folder, shard_rows)
+    assert isinstance(plan.stage, DatasetStage)
+    return run_dataset_stage(plan.stage, plan.folder, [source.folder for source in plan.sources])
+
+
+def seal_planned(plan: PlannedStage, shards: int, corpus: InputEntry) -> Manifest:
+    """Seal a stage whose shards are all done."""
+    inputs = [corpus]
+    for source in plan.sources:
+        manifest = source.folder.read_manifest()
+        if manifest is None:
+            raise ConfigError(f"{plan.name}: its input {source.name} is not complete")
+        inputs.append(InputEntry(name=source.name, key=source.key, digest=manifest.digest))
+    origin = Origin(tuple(inputs), plan.config_digest, read_git_commit())
+    return seal_stage(plan.stage, plan.folder, shards, origin)
+
+
+def run_stage(plan: PlannedStage, corpus: InputEntry, shard_rows: int, concurrency: int, reporter: Reporter) -> StageReport:
+    """Run what is missing of one stage and seal it; nothing is done when it is sealed already."""
+    sealed = plan.folder.read_manifest()
+    if sealed is not None:
+        report = StageReport.from_manifest(sealed, ran=False, seconds=0.0, usage=Usage())
+        reporter.begin(plan.name, 0, "shards")
+        reporter.finish(report.summarise())
+        return report
+    usage = Usage()
+    with timing() as spent:
+        if isinstance(plan.stage, RecordStage):
+            shards = count_shards(plan)
+            pending = list_pending_shards(plan)
+            reporter.begin(plan.name, len(pending), "shards")
+            for done, shard in enumerate(pending):
+                reporter.advance(done)
+                usage += run_planned_shard(plan, shard, concurrency)
+        else:
+            reporter.begin(plan.name, 0, "shards")
+            shards = run_planned_whole(plan, shard_rows)
+        manifest = seal_planned(plan, shards, corpus)
+    report = StageReport.from_manifest(manifest, ran=True, seconds=spent[0], usage=usage)
+    reporter.finish(report.summarise())
+    return report
+
+
+def read_git_commit() -> str:
+    """Return the commit of the code with ``+dirty`` for local changes; empty outside a git checkout."""
+    folder = Path(__file__).parent
+    command = ["git", "-C", str(folder), "describe", "--always", "--abbrev=12", "--dirty=+dirty", "--exclude=*"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return ""
+    return found.stdout.strip() if found.returncode == 0 else ""

@@ -1,0 +1,1 @@
+"""Typed answer comparison, verdict parsing, agreement."""

@@ -1,0 +1,72 @@
+"""Numbers written as words or in Roman numerals, found inside running text."""
+
+import re
+from collections.abc import Sequence
+
+_ONES = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
+)  # fmt: skip
+_TENS = {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
+_ORDINALS = (
+    "zeroth", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
+    "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth",
+    "twentieth",
+)  # fmt: skip
+_SMALL = {word: value for value, word in enumerate(_ONES)} | _TENS | {word: n for n, word in enumerate(_ORDINALS)}
+_LARGE = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
+_ROMAN = re.compile(r"(?<![^\W_])(?=[IVXLCDM]{2})M{0,3}(CM|CD|D?C{0,3})(XC|XL|L?X{0,3})(IX|IV|V?I{0,3})(?![^\W_])")
+_ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
+
+
+def parse_spelled(word: str) -> int | None:
+    """Return the number that one lower-case word from ``zero`` to ``twenty`` means, or None."""
+    return _ONES.index(word) if word in _ONES else None
+
+
+def find_spelled_numbers(words: Sequence[str]) -> set[int]:
+    """Return the numbers that folded words spell: ``three hundred and twenty``, ``third``, ``nineteen thirty one``.
+
+    A run of number words that can be read as a sum and as a year gives both, and each of its words gives itself.
+    """
+    found: set[int] = set()
+    run: list[str] = []
+    for word in (*words, ""):
+        if word in _SMALL or word in _LARGE or (word == "and" and run):
+            run.append(word)
+        elif run:
+            found |= _read_run([part for part in run if part != "and"])
+            run = []
+    return found
+
+
+def find_roman_numbers(text: str) -> set[int]:
+    """Return the numbers that capital Roman numerals of at least two letters mean; a single ``I`` is a pronoun."""
+    return {_read_roman(match.group()) for match in _ROMAN.finditer(text)}
+
+
+def _read_run(run: Sequence[str]) -> set[int]:
+    found = {_SMALL[word] for word in run if word in _SMALL}
+    found.add(_sum_run(run))
+    for cut in range(1, len(run)):
+        century, rest = _sum_run(run[:cut]), _sum_run(run[cut:])
+        if 10 <= century <= 99 and 1 <= rest <= 99:
+            found.add(century * 100 + rest)
+    return found
+
+
+def _sum_run(run: Sequence[str]) -> int:
+    total, group = 0, 0
+    for word in run:
+        if word == "hundred":
+            group = max(group, 1) * 100
+        elif word in _LARGE:
+            total, group = total + max(group, 1) * _LARGE[word], 0
+        else:
+            group += _SMALL[word]
+    return total + group
+
+
+def _read_roman(numeral: str) -> int:
+    values = [_ROMAN_VALUES[letter] for letter in numeral]
+    return sum(-one if one < other else one for one, other in zip(values, [*values[1:], 0], strict=True))

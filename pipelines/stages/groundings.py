@@ -1,0 +1,134 @@
+"""Groundings: the anchor's picture and the final question (OpenSearch-VL, section 3.1, anchor-aware grounding)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+from pipelines.checks.images import check_picture
+from pipelines.checks.leakage import check_answer, check_names
+from pipelines.corpus.store import Corpus
+from pipelines.errors import RecordFailed
+from pipelines.graph.proofs import list_names, make_query, view_proof
+from pipelines.graph.query import count_anchor_answers
+from pipelines.ids import digest_value, make_record_id
+from pipelines.pictures import PictureSource, PictureStore
+from pipelines.prompting import Asking, ask_model
+from schemas.base import Record, Rejection
+from schemas.groundings import Grounding, Picture
+from schemas.manifest import ModelEntry
+from schemas.proofs import Count
+from schemas.reasons import GroundingReason
+from schemas.rewrites import Rewrite
+from schemas.tasks import QuestionReply, ReferToAnchorInputs
+
+
+@dataclass(frozen=True, slots=True)
+class GroundingRules:
+    """What a picture and its question must have."""
+
+    require_image: bool
+    min_side: int
+    min_answers: int
+    """Distinct answers over all anchors of the type (N_img); 0 switches the count off."""
+
+
+@dataclass(frozen=True)
+class Groundings:
+    """Replaces the anchor's name by a reference to its picture."""
+
+    corpus: Corpus
+    pictures: PictureStore
+    asking: Asking
+    rules: GroundingRules
+    name: str = "groundings"
+    version: int = 1
+    input: ClassVar[type[Record]] = Rewrite
+    output: ClassVar[type[Record]] = Grounding
+
+    def fingerprint(self) -> str:
+        """Digest of the rules, the prompt and the rewriter."""
+        return digest_value([repr(self.rules), self.asking.prompt.digest, self.asking.model.identity])
+
+    def prompts(self) -> dict[str, str]:
+        """The referring prompt."""
+        return {self.asking.prompt.label: self.asking.prompt.digest}
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """The rewriter."""
+        model = self.asking.model
+        return (ModelEntry(role="rewriter", name=model.name, revision=model.identity, sampling={}),)
+
+    async def __call__(self, record: Rewrite) -> Sequence[Grounding] | Rejection:
+        """Ground one question: picture, need for the picture, final text, leak check over every node."""
+        picture = self._take_picture(record)
+        if isinstance(picture, Rejection):
+            return picture
+        counts = self._count_need(record)
+        if isinstance(counts, Rejection):
+            return counts
+        text = await self._refer(record)
+        names = list_names(self.corpus, record.proof.nodes)
+        for result in (check_names(text, names), check_answer(text, record.answer)):
+            if result.outcome != "PASS":
+                return Rejection(record_id=record.record_id, reason="alias-leak", detail=result.detail)
+        proof = record.proof.model_copy(update={"counts": (*record.proof.counts, *counts)})
+        sha256 = picture.sha256 if picture else ""
+        return (
+            Grounding(
+                record_id=make_record_id("q", [text, sha256, record.answer.key, record.proof.hops[0].subject_id]),
+                parent_id=record.record_id,
+                split=record.split,
+                domain=record.domain,
+                text=text,
+                fuzzy=record.text,
+                canonical=record.canonical,
+                picture=picture,
+                answer=record.answer,
+                proof=proof,
+            ),
+        )
+
+    def _take_picture(self, record: Rewrite) -> Picture | None | Rejection:
+        image = self.corpus.image(record.image) if record.image else None
+        if image is None:
+            if not self.rules.require_image:
+                return None
+            detail = record.image or "the article has no free picture"
+            return Rejection(record_id=record.record_id, reason="no-picture", detail=detail)
+        source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
+        try:
+            picture = self.pictures.add_file(self.corpus.image_path(image.file), source)
+        except RecordFailed as error:
+            return Rejection(record_id=record.record_id, reason="picture-undecodable", detail=error.detail)
+        result = check_picture(picture.width, picture.height, picture.licence, self.rules.min_side)
+        if result.outcome != "PASS":
+            reason = cast(GroundingReason, result.code)
+            return Rejection(record_id=record.record_id, reason=reason, detail=f"{image.file}: {result.detail}")
+        return picture
+
+    def _count_need(self, record: Rewrite) -> tuple[Count, ...] | Rejection:
+        """Free the anchor to its type and count answers; fewer than the threshold means the picture decorates."""
+        threshold = self.rules.min_answers
+        if not threshold:
+            return ()
+        query = make_query(self.corpus, record.proof)
+        anchors, answers = count_anchor_answers(self.corpus, query, record.proof.nodes[0].type, threshold)
+        if answers < threshold:
+            detail = f"{answers} answers over {anchors} anchors of type {record.proof.nodes[0].type}"
+            return Rejection(record_id=record.record_id, reason="picture-not-needed", detail=detail)
+        return (
+            Count(name="anchors", node=0, value=anchors, capped=True),
+            Count(name="answers", node=0, value=answers, capped=True),
+        )
+
+    async def _refer(self, record: Rewrite) -> str:
+        hidden = {certificate.node: certificate.descriptor for certificate in record.certificates}
+        inputs = ReferToAnchorInputs(
+            question=record.text,
+            name=record.proof.nodes[0].title,
+            anchor_type=record.proof.nodes[0].type,
+            path=view_proof(record.proof, record.answer),
+            descriptors=tuple(hidden.get(node, "") for node in range(1, len(record.proof.nodes))),
+        )
+        return (await ask_model(self.asking, inputs, QuestionReply)).question
+

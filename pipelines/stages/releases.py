@@ -1,0 +1,100 @@
+"""Releases: duplicates refused, splits shown disjoint, and each question given its rows in the published datasets."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pipelines.errors import ConfigError, ConservationError
+from pipelines.ids import digest_value, make_record_id
+from pipelines.release.duplicates import Signature, check_splits, make_signature, refuse_duplicates
+from schemas.base import Failure, Record, Rejection
+from schemas.difficulty import Difficulty
+from schemas.manifest import ModelEntry
+from schemas.releases import Dataset, ReleaseEntry
+from schemas.seeds import Split
+from schemas.trajectories import Trajectory
+
+SPLIT_OF_BRIDGEVQA: dict[Split, str] = {"sft": "train", "rl": "train", "eval": "test"}
+
+
+@dataclass(frozen=True, slots=True)
+class Releases:
+    """Questions and accepted trajectories in, rows of the sft, rl and bridgevqa datasets out.
+
+    The question with the smallest record id wins among duplicates, so the outcome does not depend on the order of rows.
+    """
+
+    name: str = "releases"
+    version: int = 1
+    inputs: ClassVar[tuple[type[Record], ...]] = (Difficulty, Trajectory)
+    output: ClassVar[type[Record]] = ReleaseEntry
+
+    def fingerprint(self) -> str:
+        """Digest of the split table; the stage has no other parameter."""
+        return digest_value(SPLIT_OF_BRIDGEVQA)
+
+    def prompts(self) -> dict[str, str]:
+        """No prompt: nothing here asks a model."""
+        return {}
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """No model."""
+        return ()
+
+    def __call__(self, inputs: Sequence[Iterable[Record]]) -> Iterator[ReleaseEntry | Rejection | Failure]:
+        """Yield the entries of each question, or its one rejection, by record id.
+
+        Raises:
+            ConservationError: if a trajectory names a question that did not come in.
+            GateNotMet: if the kept questions share an anchor, answer node, answer key or picture between splits.
+        """
+        signatures = sorted(map(make_signature, inputs[0]), key=lambda signature: signature.record_id)
+        trajectories = collect_trajectories(inputs[1], {signature.record_id for signature in signatures})
+        kept, refused = refuse_duplicates(signatures)
+        check_splits(kept)
+        for signature in signatures:
+            if signature.record_id in refused:
+                yield refused[signature.record_id]
+            else:
+                yield from make_entries(signature, trajectories.get(signature.record_id, []))
+
+
+def collect_trajectories(rows: Iterable[Record], questions: set[str]) -> dict[str, list[str]]:
+    """Return the ids of the correct trajectories of each question, sorted.
+
+    Raises:
+        ConfigError: if a row is no Trajectory.
+        ConservationError: if a trajectory names a question that did not come in.
+    """
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        if not isinstance(row, Trajectory):
+            raise ConfigError(f"releases: the second input holds {type(row).__name__} rows; it takes Trajectory rows")
+        if row.parent_id not in questions:
+            raise ConservationError(
+                f"releases: trajectory {row.record_id} names {row.parent_id}, which did not come in"
+            )
+        if row.verdict == "correct":
+            found[row.parent_id].append(row.record_id)
+    return {question: sorted(ids) for question, ids in found.items()}
+
+
+def make_entries(signature: Signature, trajectories: Sequence[str]) -> Iterator[ReleaseEntry]:
+    """Yield a kept question's rows: always one of bridgevqa, and those of its split."""
+    yield _make_entry("bridgevqa", SPLIT_OF_BRIDGEVQA[signature.split], signature.record_id)
+    if signature.split == "rl":
+        yield _make_entry("rl", "train", signature.record_id)
+    if signature.split == "sft":
+        for trajectory in trajectories:
+            yield _make_entry("sft", "train", signature.record_id, trajectory)
+
+
+def _make_entry(dataset: Dataset, split: str, question: str, trajectory: str = "") -> ReleaseEntry:
+    return ReleaseEntry(
+        record_id=make_record_id("entry", [dataset, question, trajectory]),
+        parent_id=question,
+        dataset=dataset,
+        split=split,
+        trajectory_id=trajectory,
+    )

@@ -1,0 +1,110 @@
+"""Rollouts: K attempts of the teacher at each question."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import ClassVar
+
+from pipelines.agent.loop import Agent, run_rollout
+from pipelines.ids import digest_value
+from schemas.base import Rejection
+from schemas.difficulty import Difficulty
+from schemas.manifest import ModelEntry
+from schemas.proofs import Answer, Proof
+from schemas.rollouts import Rollout
+from schemas.tasks import TeacherHop, TeacherOracle
+
+YEAR = re.compile(r"\d{4}")
+
+
+@dataclass(frozen=True, slots=True)
+class Rollouts:
+    """The stage: one question in, ``attempts`` rollouts out, whether they succeed or not."""
+
+    agent: Agent
+    attempts: int = 5
+    """K; 5 in OpenSearch-VL."""
+    name: str = "rollouts"
+    version: int = 1
+    input: ClassVar[type[Difficulty]] = Difficulty
+    output: ClassVar[type[Rollout]] = Rollout
+
+    def fingerprint(self) -> str:
+        """Digest of the attempts and the whole agent: model, prompt, tools, limits, sampling."""
+        return digest_value([self.attempts, self.agent.identity])
+
+    def prompts(self) -> dict[str, str]:
+        """Label and digest of the agent's prompt."""
+        return {self.agent.prompt.label: self.agent.prompt.digest}
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """The teacher."""
+        sampling = self.agent.sampling
+        settings = {"temperature": sampling.temperature, "top_p": sampling.top_p, "max_tokens": sampling.max_tokens}
+        model = self.agent.model
+        return (ModelEntry(role="teacher", name=model.name, revision=model.identity, sampling=settings),)
+
+    async def __call__(self, record: Difficulty) -> Sequence[Rollout] | Rejection:
+        """Run every attempt, one after the other.
+
+        Raises:
+            RecordFailed: if a tool cannot process the question's picture.
+            ServiceError: if the teacher or a tool's backend is away.
+        """
+        if record.picture is None:
+            detail = "the question has no picture, and a rollout begins with img_1"
+            return Rejection(record_id=record.record_id, reason="no-teacher-turn", detail=detail)
+        return [await run_rollout(self.agent, record, make_oracle(record, attempt)) for attempt in range(self.attempts)]
+
+
+def make_oracle(question: Difficulty, attempt: int) -> TeacherOracle:
+    """Return the proof as a plan for scripted teachers; the answer node is the last hop's object."""
+    proof = question.proof
+    titles = {node.page_id: node.title for node in proof.nodes}
+    return TeacherOracle(
+        question_id=question.record_id,
+        attempt=attempt,
+        anchor_title=proof.nodes[0].title,
+        hops=tuple(
+            TeacherHop(relation=hop.relation, clause=hop.clause, object_title=titles[hop.object_id])
+            for hop in proof.hops
+        ),
+        answer_relation=proof.answer_relation,
+        answer=question.answer,
+        wrong_answer=make_wrong_answer(question.answer, proof),
+    )
+
+
+def make_wrong_answer(answer: Answer, proof: Proof) -> str:
+    """Return a plausible wrong answer of the same type.
+
+    A date moves by one year, a number doubles (zero becomes one), a name or string becomes the title of another node.
+    """
+    match answer.type:
+        case "date":
+            return _shift_year(answer)
+        case "number":
+            return _double_number(answer)
+    right = {form.casefold() for form in (answer.surface, answer.value, *answer.aliases)}
+    titles = [node.title for node in reversed(proof.nodes) if node.title.casefold() not in right]
+    return titles[0] if titles else f"{answer.surface} II"
+
+
+def _shift_year(answer: Answer) -> str:
+    year = YEAR.match(answer.value)
+    if year is None:
+        return f"{answer.surface} BC"
+    shifted = f"{int(year[0]) + 1:04d}"
+    if year[0] in answer.surface:
+        return answer.surface.replace(year[0], shifted)
+    return answer.value.replace(year[0], shifted, 1)
+
+
+def _double_number(answer: Answer) -> str:
+    try:
+        number = Decimal(answer.value) * 2
+    except InvalidOperation:
+        return f"not {answer.surface}"
+    doubled = f"{number.normalize():f}" if number else "1"
+    return f"{doubled} {answer.unit}".strip()

@@ -1,0 +1,141 @@
+"""Trajectories: the rollouts that survive the rejection cascade, with pointers to where each name was seen."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import ClassVar
+
+from pipelines.agent.spans import find_supports
+from pipelines.agent.transcript import BadTurn, parse_turn
+from pipelines.errors import ConservationError
+from pipelines.ids import digest_value
+from pipelines.scoring.compare import compare_answers
+from schemas.base import Failure, Rejection
+from schemas.manifest import ModelEntry
+from schemas.reasons import TrajectoryReason
+from schemas.rollouts import Rollout, Step
+from schemas.trajectories import Trajectory, Verdict
+
+BAD_CALLS = ("unknown-tool", "bad-arguments")
+"""Calls that do not fit the tools' schemas are malformed steps (VSearcher's rule)."""
+NO_ANSWERS = ("", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One reason against a rollout."""
+
+    reason: TrajectoryReason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectories:
+    """The stage: format, answer given, answer right, and at most ``max_accepted`` a question."""
+
+    max_accepted: int = 2
+    """2 in VSearcher and in OpenSearch-VL."""
+    name: str = "trajectories"
+    version: int = 1
+    inputs: ClassVar[tuple[type[Rollout], ...]] = (Rollout,)
+    output: ClassVar[type[Trajectory]] = Trajectory
+
+    def fingerprint(self) -> str:
+        """Digest of the cap."""
+        return digest_value({"max_accepted": self.max_accepted})
+
+    def prompts(self) -> dict[str, str]:
+        """None: no model is asked."""
+        return {}
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """None."""
+        return ()
+
+    def __call__(self, inputs: Sequence[Iterable[Rollout]]) -> Iterator[Trajectory | Rejection | Failure]:
+        """Yield one row for every rollout, in input order.
+
+        Only one question's rollouts are held at a time: the rollouts stage writes them one after the other.
+
+        Raises:
+            ConservationError: if a question's rollouts do not come one after the other, as then the cap cannot hold.
+        """
+        seen: set[str] = set()
+        for question, group in groupby(inputs[0], key=lambda rollout: rollout.parent_id):
+            if question in seen:
+                raise ConservationError(f"trajectories: the rollouts of {question} do not come one after the other")
+            seen.add(question)
+            yield from self._select(list(group))
+
+    def _select(self, rollouts: Sequence[Rollout]) -> Iterator[Trajectory | Rejection]:
+        findings = [find_faults(rollout) for rollout in rollouts]
+        faultless = [rollout for rollout, faults in zip(rollouts, findings, strict=True) if not faults]
+        faultless.sort(key=lambda rollout: (len(rollout.steps), rollout.attempt))
+        kept = {rollout.record_id for rollout in faultless[: self.max_accepted]}
+        for rollout, faults in zip(rollouts, findings, strict=True):
+            if rollout.record_id in kept:
+                yield accept_rollout(rollout)
+                continue
+            over = Finding("over-cap", f"{self.max_accepted} rollouts with fewer steps or earlier attempts were kept")
+            yield _reject(rollout, faults or (over,))
+
+
+def find_faults(rollout: Rollout) -> tuple[Finding, ...]:
+    """Return every reason against a rollout, in the order of the cascade: format, answer given, answer right.
+
+    A missing answer is not compared, so it is never wrong as well.
+    """
+    faults = []
+    problem = _find_format_problem(rollout)
+    if problem:
+        faults.append(Finding("format", problem))
+    if rollout.answer.strip().casefold() in NO_ANSWERS:
+        faults.append(Finding("no-answer", f"stopped by {rollout.stop_reason}, answer {rollout.answer!r}"))
+        return tuple(faults)
+    verdict = compare_answers(rollout.answer, rollout.reference)
+    if verdict == "incorrect":
+        faults.append(Finding("wrong-answer", f"{rollout.answer!r} instead of {rollout.reference.surface!r}"))
+    elif verdict == "unscored":
+        faults.append(Finding("unscored", f"{rollout.answer!r} against {rollout.reference.surface!r}"))
+    return tuple(faults)
+
+
+def _find_format_problem(rollout: Rollout) -> str:
+    if not rollout.steps:
+        return "" if rollout.stop_reason in ("turn-limit", "context-limit") else "no step"
+    *calls, last = rollout.steps
+    answered = rollout.stop_reason == "answered"
+    for number, step in enumerate(rollout.steps):
+        problem = _find_step_problem(step, answers=answered and step is last)
+        if problem:
+            return f"step {number}: {problem}"
+    return "" if rollout.stop_reason != "format" else f"step {len(calls)}: stopped by format"
+
+
+def _find_step_problem(step: Step, *, answers: bool) -> str:
+    try:
+        turn = parse_turn(step.reply)
+    except BadTurn as error:
+        return str(error)
+    if (turn.thought, turn.tool, turn.arguments) != (step.thought, step.tool, step.arguments):
+        return "the step is not what its reply says"
+    if answers:
+        return "the last step makes a call" if step.tool else ""
+    if not step.tool or step.observation is None:
+        return "a step before the answer must be a call with its observation"
+    return f"{step.tool}: {step.observation.error}" if step.observation.error in BAD_CALLS else ""
+
+
+def accept_rollout(rollout: Rollout) -> Trajectory:
+    """Return a rollout as a trajectory that the typed comparer found correct."""
+    verdict: Verdict = "correct"
+    return Trajectory(**dict(rollout), verdict=verdict, decided_by="comparer", supports=find_supports(rollout))
+
+
+def _reject(rollout: Rollout, faults: Sequence[Finding]) -> Rejection:
+    return Rejection(
+        record_id=rollout.record_id,
+        reason=faults[0].reason,
+        detail="; ".join(f"{fault.reason}: {fault.detail}" for fault in faults),
+        codes=tuple(fault.reason for fault in faults),
+    )

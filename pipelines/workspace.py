@@ -1,0 +1,149 @@
+"""The workspace: folders, manifests, the lock, and what is complete.
+
+::
+
+    workspace/
+      corpus/<name>/                 made by the corpus stage
+      stages/<stage>/<key>/          part-00000.parquet rejected-00000.parquet failed-00000.parquet part-00000.json
+                                     manifest.json, written last: what exists is complete
+      replies/ images/ releases/     recorded replies, pictures by sha256, published datasets
+      latest.json                    which corpus and which key of each stage the last run used
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.errors import ConfigError, Unavailable
+from pipelines.files import clear_temps, explain_os_error, replacing, write_text
+from schemas.manifest import Manifest, ShardSidecar
+
+
+@dataclass(frozen=True, slots=True)
+class StageFolder:
+    """One stage's output under one key."""
+
+    path: Path
+
+    def part(self, shard: int) -> Path:
+        """Return the path of a shard's kept rows."""
+        return self.path / f"part-{shard:05d}.parquet"
+
+    def rejected(self, shard: int) -> Path:
+        """Return the path of a shard's refused rows."""
+        return self.path / f"rejected-{shard:05d}.parquet"
+
+    def failed(self, shard: int) -> Path:
+        """Return the path of a shard's failed rows."""
+        return self.path / f"failed-{shard:05d}.parquet"
+
+    def sidecar(self, shard: int) -> Path:
+        """Return the path of a shard's sidecar, written after its three files."""
+        return self.path / f"part-{shard:05d}.json"
+
+    @property
+    def manifest(self) -> Path:
+        """The manifest's path; it exists only when every shard is done."""
+        return self.path / "manifest.json"
+
+    def read_manifest(self) -> Manifest | None:
+        """Return the manifest, or None while the stage is not sealed."""
+        if not self.manifest.is_file():
+            return None
+        return Manifest.model_validate_json(self.manifest.read_bytes(), strict=False)
+
+    def read_sidecar(self, shard: int) -> ShardSidecar | None:
+        """Return a finished shard's sidecar, or None."""
+        path = self.sidecar(shard)
+        return ShardSidecar.model_validate_json(path.read_bytes()) if path.is_file() else None
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A folder that one run at a time writes to."""
+
+    root: Path
+
+    @property
+    def corpora(self) -> Path:
+        """Folder of corpora."""
+        return self.root / "corpus"
+
+    @property
+    def replies(self) -> Path:
+        """Folder of the reply store."""
+        return self.root / "replies"
+
+    @property
+    def images(self) -> Path:
+        """Folder of pictures by sha256."""
+        return self.root / "images"
+
+    @property
+    def releases(self) -> Path:
+        """Folder of published datasets."""
+        return self.root / "releases"
+
+    @property
+    def worlds(self) -> Path:
+        """Folder of generated toy wikis."""
+        return self.root / "worlds"
+
+    def stage(self, name: str, key: str) -> StageFolder:
+        """Return a stage's output folder."""
+        return StageFolder(self.root / "stages" / name / key)
+
+    def read_latest(self) -> dict[str, str]:
+        """Return the corpus name and the key of each stage that the last run used; empty before any run."""
+        path = self.root / "latest.json"
+        return dict(json.loads(path.read_text())) if path.is_file() else {}
+
+    def note_latest(self, entries: dict[str, str]) -> None:
+        """Merge into ``latest.json``; nothing is written when nothing changes."""
+        latest = self.read_latest()
+        if not entries.items() <= latest.items():
+            write_text(self.root / "latest.json", json.dumps(latest | entries, indent=1, sort_keys=True) + "\n")
+
+    @contextmanager
+    def claim(self) -> Iterator[None]:
+        """Hold the workspace for one run; the lock goes with the process, however that ends.
+
+        Raises:
+            ConfigError: if the folder cannot be written, or its file system cannot rename or lock.
+            Unavailable: if another run holds it, or the disk is full.
+        """
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            lock = (self.root / ".lock").open("a+")
+        except OSError as error:
+            raise explain_os_error(error, f"workspace {self.root}") from error
+        with lock:
+            self._take_lock(lock.fileno())
+            try:
+                self._probe()
+            except OSError as error:
+                raise explain_os_error(error, f"workspace {self.root}") from error
+            yield
+
+    def _take_lock(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise Unavailable(
+                f"workspace {self.root}: another run holds it; wait for it to end or use another --workspace"
+            ) from error
+        except OSError as error:
+            raise ConfigError(
+                f"workspace {self.root}: its file system cannot lock files ({error.strerror}); use a local disk"
+            ) from error
+
+    def _probe(self) -> None:
+        probe = self.root / ".probe"
+        with replacing(probe) as temp:
+            temp.write_bytes(os.urandom(4096))
+        probe.unlink()
+        clear_temps(self.root)

@@ -1,0 +1,1 @@
+"""The toy Wikipedia: a seeded closed world, published the way the real one is."""

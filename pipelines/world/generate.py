@@ -1,0 +1,101 @@
+"""Generates a toy Wikipedia and publishes it the way the real one is published."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from pipelines.errors import ConfigError
+from pipelines.world.config import WorldConfig, WorldSummary, check_config
+from pipelines.world.pages import MAIN, Wiki, compose_wiki
+from pipelines.world.pictures import MIN_SIDE, Picture, draw_picture, plan_pictures
+from pipelines.world.publish_rdf import write_turtle
+from pipelines.world.publish_sql import write_wiki_tables, write_wikidata_tables
+from pipelines.world.publish_truth import write_truth
+from pipelines.world.publish_xml import write_dump
+from pipelines.world.wikidata import record_entities
+from pipelines.world.world import World, build_world
+
+__all__ = ["WorldConfig", "WorldSummary", "write_world"]
+
+WORLD_FORMAT = 1
+_COLUMNS = ("file", "sha256", "width", "height", "author", "licence", "licence_url", "source_url", "depicts_title")
+
+
+def write_world(out: Path, config: WorldConfig) -> WorldSummary:
+    """Write a whole world to ``out``, or nothing.
+
+    Files: the multistream dump and index, five SQL tables, two tables and the Turtle of Wikidata, ``images/`` with
+    ``images.tsv``, ``world.json``, and ``truth/`` for tests. The same configuration gives the same bytes (with the
+    same versions of Pillow, zlib and bzip2).
+
+    Args:
+        out: folder to make; it may exist if it is empty.
+        config: what to make.
+
+    Raises:
+        ConfigError: ``config`` is out of range, or ``out`` exists and is a file or not empty.
+    """
+    check_config(config)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigError(f"world output {out}: exists and is not an empty folder; name a new folder")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    try:
+        summary = _publish(draft, config)
+        draft.chmod(0o755)
+        draft.replace(out)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return summary
+
+
+def _publish(folder: Path, config: WorldConfig) -> WorldSummary:
+    world = build_world(config)
+    pictures = plan_pictures(world.entities, config.seed)
+    files = {number: picture.file for number, picture in pictures.items()}
+    wiki = compose_wiki(world, files)
+    records = record_entities(world, wiki, files)
+    prefix = folder / f"toywiki-{config.snapshot}"
+    articles = f"{prefix.name}-pages-articles-multistream"
+    write_dump(wiki.pages, folder / f"{articles}.xml.bz2", folder / f"{articles}-index.txt.bz2")
+    write_wiki_tables(world, wiki, pictures, prefix)
+    write_wikidata_tables(records, folder / f"wikidatawiki-{config.snapshot}")
+    write_turtle(world, records, folder / f"wikidata-{config.snapshot}.ttl")
+    _write_pictures(world, pictures, folder / "images")
+    write_truth(world, wiki, pictures, folder / "truth")
+    summary = _count(world, wiki, pictures)
+    document = {"format": WORLD_FORMAT, "config": asdict(config), "counts": asdict(summary)}
+    (folder / "world.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    return summary
+
+
+def _write_pictures(world: World, pictures: Mapping[int, Picture], folder: Path) -> None:
+    folder.mkdir()
+    lines = ["\t".join(_COLUMNS)]
+    for number, picture in sorted(pictures.items(), key=lambda each: each[1].stored_name):
+        entity = world.entities[number]
+        drawn = draw_picture(entity, picture, world.config.seed)
+        (folder / picture.stored_name).write_bytes(drawn.data)
+        width, height = picture.size
+        lines.append("\t".join((
+            picture.stored_name, drawn.sha256, str(width), str(height), picture.author, picture.licence,
+            picture.licence_url, picture.source_url, entity.title,
+        )))  # fmt: skip
+    (folder / "images.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _count(world: World, wiki: Wiki, pictures: Mapping[int, Picture]) -> WorldSummary:
+    redirects = sum(page.redirect is not None for page in wiki.pages)
+    return WorldSummary(
+        pages=len(wiki.pages),
+        articles=sum(page.namespace == MAIN for page in wiki.pages) - redirects,
+        redirects=redirects,
+        entities=len(world.entities),
+        facts=len(world.facts),
+        hidden_facts=sum(not fact.shown for fact in world.facts),
+        pictures=len(pictures),
+        free_pictures=sum(picture.free and min(picture.size) >= MIN_SIDE for picture in pictures.values()),
+    )

@@ -1,0 +1,145 @@
+"""The finished world: entities, facts, redirects and who mentions whom, before anything is written."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+
+from pipelines.world.config import WorldConfig
+from pipelines.world.knowledge import (
+    Entity,
+    Fact,
+    describe_entities,
+    hide_facts,
+    list_entities,
+    relate_entities,
+)
+from pipelines.world.names import fold_accents, name_entities
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """A redirect page: ``title`` leads to ``target``, perhaps to a section of it."""
+
+    title: str
+    target: str
+    fragment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything true about a world and everything its pages will say.
+
+    Attributes:
+        facts_of: facts by subject, in the order in which the infobox lists them.
+        redirects: all redirects, chains included, sorted by title.
+        shortcuts: redirect titles of an entity that links may use instead of its title.
+        mentions: entities that a page names in passing, without a fact between them.
+    """
+
+    config: WorldConfig
+    entities: tuple[Entity, ...]
+    facts: tuple[Fact, ...]
+    facts_of: Mapping[int, tuple[Fact, ...]]
+    redirects: tuple[Redirect, ...]
+    shortcuts: Mapping[int, tuple[str, ...]]
+    mentions: Mapping[int, tuple[int, ...]]
+
+    def object_of(self, subject: int, relation: str) -> Entity | None:
+        """The first object of a relation, or None."""
+        for fact in self.facts_of.get(subject, ()):
+            if fact.relation == relation and fact.object is not None:
+                return self.entities[fact.object]
+        return None
+
+    def country_of(self, entity: Entity) -> Entity | None:
+        """The country an entity lies in, through at most three relations."""
+        for _ in range(3):
+            if entity.subtype.name == "country":
+                return entity
+            steps = (
+                self.object_of(entity.number, name)
+                for name in (
+                    "country",
+                    "location",
+                    "headquarters",
+                    "birth_place",
+                    "range",
+                    "held_at",
+                    "creator",
+                    "builder",
+                )
+            )
+            following = next((step for step in steps if step is not None), None)
+            if following is None:
+                return None
+            entity = following
+        return entity if entity.subtype.name == "country" else None
+
+
+def build_world(config: WorldConfig) -> World:
+    """Make the whole world in memory; the same configuration makes the same world."""
+    entities, related = relate_entities(list_entities(config), config.seed)
+    entities = name_entities(entities, related, config.seed)
+    facts = hide_facts((*related, *describe_entities(entities, config.seed)), config)
+    facts_of: dict[int, list[Fact]] = defaultdict(list)
+    for fact in facts:
+        facts_of[fact.subject].append(fact)
+    redirects, shortcuts = _plan_redirects(entities, Random(f"{config.seed}:redirects"))
+    return World(
+        config=config,
+        entities=entities,
+        facts=facts,
+        facts_of={number: tuple(group) for number, group in facts_of.items()},
+        redirects=redirects,
+        shortcuts=shortcuts,
+        mentions=_draw_mentions(entities, Random(f"{config.seed}:mentions")),
+    )
+
+
+def _plan_redirects(
+    entities: tuple[Entity, ...], rng: Random
+) -> tuple[tuple[Redirect, ...], dict[int, tuple[str, ...]]]:
+    """Aliases that only one entity claims become redirects; some get a redirect to the redirect, or to a section."""
+    claims: dict[str, int] = defaultdict(int)
+    for entity in entities:
+        for alias, _ in entity.aliases:
+            claims[alias.casefold()] += 1
+    reserved = {entity.title.casefold() for entity in entities} | {entity.name.casefold() for entity in entities}
+    redirects: dict[str, Redirect] = {}
+    shortcuts: dict[int, tuple[str, ...]] = {}
+    for entity in entities:
+        own = [
+            alias for alias, _ in entity.aliases if claims[alias.casefold()] == 1 and alias.casefold() not in reserved
+        ]
+        for alias in own:
+            redirects[alias] = Redirect(alias, entity.title)
+        if own:
+            shortcuts[entity.number] = tuple(own)
+        for extra in _plan_odd_redirects(entity, own, rng):
+            if extra.title.casefold() not in reserved and claims[extra.title.casefold()] == 0:
+                redirects.setdefault(extra.title, extra)
+    return tuple(redirects[title] for title in sorted(redirects)), shortcuts
+
+
+def _plan_odd_redirects(entity: Entity, own: list[str], rng: Random) -> list[Redirect]:
+    """Chains (``X, the bridge`` to ``X ascii`` to ``X``) and redirects to a section, one entity in thirty each."""
+    odd = []
+    if own and rng.random() < 0.03:
+        odd.append(Redirect(f"{fold_accents(entity.name)}, the {entity.subtype.name}", own[0]))
+    if entity.subtype.kind != "concept" and (entity.number % 40 == 3 or rng.random() < 0.01):
+        odd.append(Redirect(f"History of {entity.title}", entity.title, "History"))
+    return odd
+
+
+def _draw_mentions(entities: tuple[Entity, ...], rng: Random) -> dict[int, tuple[int, ...]]:
+    """Two to seven entities each, drawn by fame: this gives in-degrees their Zipf tail."""
+    sums, total = [], 0.0
+    for entity in entities:
+        total += entity.fame
+        sums.append(total)
+    mentions = {}
+    for entity in entities:
+        drawn = rng.choices(entities, cum_weights=sums, k=rng.randint(2, 7))
+        mentions[entity.number] = tuple(dict.fromkeys(each.number for each in drawn if each.number != entity.number))
+    return mentions

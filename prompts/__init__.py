@@ -1,0 +1,1 @@
+"""Versioned prompts: `<name>/v<N>.md`; a shipped version is never edited."""

@@ -1,0 +1,100 @@
+"""The manifest: what a sealed stage folder holds and where it came from. Existence means complete."""
+
+from pydantic import BaseModel, ConfigDict
+
+SCHEMA_VERSION = 1
+
+
+class ManifestPart(BaseModel):
+    """Frozen, no undeclared fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Usage(ManifestPart):
+    """What the models and tools cost: asked, answered from the recording, tokens, money."""
+
+    calls: int = 0
+    """Requests sent to a backend."""
+    cached_calls: int = 0
+    """Requests answered from the recording."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    """In the currency of the configured prices; 0.0 for scripted models."""
+
+    def __add__(self, other: "Usage") -> "Usage":
+        """Return the sum, field by field."""
+        return Usage(
+            calls=self.calls + other.calls,
+            cached_calls=self.cached_calls + other.cached_calls,
+            tokens_in=self.tokens_in + other.tokens_in,
+            tokens_out=self.tokens_out + other.tokens_out,
+            cost=self.cost + other.cost,
+        )
+
+
+class FileEntry(ManifestPart):
+    """One file: name inside the folder, rows, bytes and sha256."""
+
+    name: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+class ShardSidecar(ManifestPart):
+    """``part-00000.json``: written after the shard's three files, so its existence means they are whole."""
+
+    shard: int
+    rows_in: int
+    kept: int
+    rejected: dict[str, int]
+    failed: int
+    rows_out: int
+    files: tuple[FileEntry, ...]
+    usage: Usage
+    seconds: float
+
+
+class ModelEntry(ManifestPart):
+    """A model's part in the stage."""
+
+    role: str
+    name: str
+    revision: str
+    sampling: dict[str, float]
+
+
+class InputEntry(ManifestPart):
+    """An input: a stage or the corpus, its key and the sha256 of its manifest's content lines."""
+
+    name: str
+    key: str
+    digest: str
+
+
+class Manifest(ManifestPart):
+    """``manifest.json`` of a stage folder, written last."""
+
+    schema_version: int = SCHEMA_VERSION
+    stage: str
+    stage_version: int
+    key: str
+    inputs: tuple[InputEntry, ...]
+    prompts: dict[str, str]
+    """Prompt name and version to the sha256 of its file."""
+    models: tuple[ModelEntry, ...]
+    config_digest: str
+    git_commit: str
+    """Commit of the code, with ``+dirty`` when the tree had changes; empty outside a checkout."""
+    rows_in: int
+    kept: int
+    rejected: dict[str, int]
+    failed: int
+    rows_out: int
+    usage: Usage
+    seconds: float
+    shards: tuple[ShardSidecar, ...]
+    digest: str
+    """sha256 over the names, row counts and sha256 of all data files: the content, without times and commits."""

@@ -1,0 +1,114 @@
+"""The proof that travels with every question: the conjunctive query, its evidence and its counts.
+
+A question is the query ``anchor -r1-> v1 -r2-> ... -> vh . attribute``. Every edge and the attribute point at a span
+of one revision of one page; every count can be made again from the corpus. Offsets count Unicode code points of the
+page's wikitext as the dump has it.
+"""
+
+from typing import Literal
+
+from schemas.base import Nested
+
+Role = Literal["anchor", "bridge", "answer"]
+EvidenceKind = Literal["infobox", "sentence"]
+AnswerType = Literal["date", "number", "name", "string"]
+
+
+class Evidence(Nested):
+    """A span of a page that supports a hop or the answer."""
+
+    page_id: int
+    title: str
+    revision: int
+    kind: EvidenceKind
+    key: str
+    """Infobox key, empty for a sentence."""
+    start: int
+    end: int
+    text: str
+    """The wikitext of the span, byte for byte: ``page[start:end]``."""
+    link_start: int
+    """Offset in the page of the ``[[`` that makes the hop; -1 for a literal value."""
+
+
+class PathNode(Nested):
+    """An entity of the path and its part in the question."""
+
+    page_id: int
+    title: str
+    role: Role
+    type: str
+    """The noun a question may use for it, such as ``bridge``."""
+    in_degree: int
+    """Distinct articles that link here; the popularity that scripted models go by."""
+
+
+class Hop(Nested):
+    """One edge of the path used as one reasoning step; picture to anchor is not counted."""
+
+    index: int
+    """1 for the hop that leaves the anchor."""
+    relation: str
+    """Infobox key, or ``mentions`` for a sentence."""
+    subject_id: int
+    object_id: int
+    clause: str
+    """For a sentence: its plain text with the object's name blanked as ``____``; empty for an infobox."""
+    evidence: Evidence
+
+
+class Answer(Nested):
+    """A typed short answer."""
+
+    type: AnswerType
+    value: str
+    """Canonical: ISO 8601 for dates, a plain decimal for numbers, the text itself otherwise."""
+    precision: Literal["", "day", "month", "year"]
+    unit: str
+    surface: str
+    """As the page shows it, cleaned of markup; what the question's reader should say."""
+    aliases: tuple[str, ...]
+    """Other accepted forms: any one of them is right."""
+    key: str
+    """Folded form by which splits and duplicates compare answers."""
+
+
+class Constraint(Nested):
+    """A descriptor fact: what the descriptor says of a bridge beside its place in the chain."""
+
+    node: int
+    """Index into the path's nodes."""
+    relation: str
+    """``type``, or an infobox key."""
+    value: str
+
+
+class Count(Nested):
+    """How many entities or answers fit a part of the query, counted in the corpus."""
+
+    name: Literal["chain", "alone", "anchors", "answers"]
+    """``chain``: entities at this node given the chain. ``alone``: entities matching its descriptor without the chain.
+
+    ``anchors``: entities of the anchor's type from which the whole query has an answer. ``answers``: distinct answers
+    over them (N_img), counted until the threshold is reached.
+    """
+    node: int
+    value: int
+    capped: bool
+    """True when counting stopped at the threshold: the value is a lower bound."""
+
+
+class Proof(Nested):
+    """Everything a stranger needs to derive the answer again from the corpus, with no model."""
+
+    corpus: str
+    """Content digest of the corpus the offsets refer to."""
+    snapshot: str
+    nodes: tuple[PathNode, ...]
+    hops: tuple[Hop, ...]
+    answer_relation: str
+    answer_evidence: Evidence
+    constraints: tuple[Constraint, ...]
+    counts: tuple[Count, ...]
+    alias_digest: str
+    """sha256 over the folded names of all nodes that the leak check looked for."""

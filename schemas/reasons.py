@@ -1,0 +1,63 @@
+"""The closed list of rejection reasons. A stage may use only its own."""
+
+from typing import Final, Literal, get_args
+
+CorpusReason = Literal["namespace", "dangling-redirect", "redirect-cycle"]
+SeedReason = Literal[
+    "list-page",
+    "disambiguation-page",
+    "no-infobox",
+    "no-type",
+    "no-image",
+    "image-not-free",
+    "image-too-small",
+    "image-unusable",
+    "in-degree-low",
+    "hub",
+    "over-quota",
+]
+PathReason = Literal["no-walk", "no-answer-in-reach"]
+QuestionReason = Literal["answer-untyped", "answer-too-long", "answer-form", "answer-is-bridge", "not-derivable"]
+RewriteReason = Literal[
+    "alias-leak",
+    "answer-leak",
+    "not-unique",
+    "answer-changed",
+    "stands-alone",
+    "shorter-path",
+    "answer-on-earlier-page",
+    "no-descriptor",
+]
+GroundingReason = Literal[
+    "no-picture", "picture-too-small", "picture-undecodable", "picture-not-free", "alias-leak", "picture-not-needed"
+]
+DifficultyReason = Literal["solved-without-tools", "solved-by-one-image-search", "unscored"]
+RolloutReason = Literal["no-teacher-turn"]
+TrajectoryReason = Literal["format", "wrong-answer", "unscored", "no-answer", "over-cap"]
+ReleaseReason = Literal["duplicate-question", "duplicate-picture"]
+
+Reason = Literal[
+    CorpusReason,
+    SeedReason,
+    PathReason,
+    QuestionReason,
+    RewriteReason,
+    GroundingReason,
+    DifficultyReason,
+    RolloutReason,
+    TrajectoryReason,
+    ReleaseReason,
+]
+
+STAGE_REASONS: Final[dict[str, tuple[str, ...]]] = {
+    "corpus": get_args(CorpusReason),
+    "seeds": get_args(SeedReason),
+    "paths": get_args(PathReason),
+    "questions": get_args(QuestionReason),
+    "rewrites": get_args(RewriteReason),
+    "groundings": get_args(GroundingReason),
+    "difficulty": get_args(DifficultyReason),
+    "rollouts": get_args(RolloutReason),
+    "trajectories": get_args(TrajectoryReason),
+    "releases": get_args(ReleaseReason),
+}

@@ -1,0 +1,165 @@
+"""What a chat model is asked and what it must reply: one inputs model and one reply model a task.
+
+Inputs are what prompts are rendered from. Those named ``oracle`` are for scripted players only: they hold the truth,
+no prompt may name them (a test renders every prompt and looks), and adapters to real models never see them.
+"""
+
+from typing import Literal
+
+from schemas.base import Nested
+from schemas.proofs import Answer
+
+SUBJECT = "[subject]"
+"""Slot in a descriptor for whatever refers to the previous node of the chain."""
+
+
+class HopView(Nested):
+    """A hop as a writer sees it: ``subject -relation-> object``."""
+
+    relation: str
+    """Infobox key, or ``mentions``."""
+    clause: str
+    """Blanked sentence for ``mentions``, else empty."""
+    object_name: str
+    object_type: str
+
+
+class FactView(Nested):
+    """A literal infobox fact of an entity."""
+
+    relation: str
+    text: str
+
+
+class WriteQuestionInputs(Nested):
+    """The path to be put into words."""
+
+    anchor_name: str
+    anchor_type: str
+    hops: tuple[HopView, ...]
+    answer_relation: str
+    answer: Answer
+    variety: str
+    """Any text; wording is chosen by its hash, so the same path reads the same and different paths differ."""
+
+
+class QuestionReply(Nested):
+    """A question."""
+
+    question: str
+
+
+class ProposeDescriptorsInputs(Nested):
+    """One bridge to be described without its name."""
+
+    anchor_type: str
+    subject_type: str
+    """Type of the previous node."""
+    hop: HopView
+    """The hop that ends at this bridge."""
+    facts: tuple[FactView, ...]
+    """Literal facts of the bridge, in page order."""
+    count: int
+    """How many candidates to propose at most."""
+    variety: str
+
+
+class Descriptor(Nested):
+    """A phrase such as ``the architect of [subject]`` with the facts it adds to the chain."""
+
+    text: str
+    facts: tuple[FactView, ...] = ()
+
+
+class DescriptorsReply(Nested):
+    """Candidates, weakest first: the first that passes every check is kept."""
+
+    descriptors: tuple[Descriptor, ...]
+
+
+class RewriteQuestionInputs(Nested):
+    """One entity to be hidden in a question."""
+
+    question: str
+    name: str
+    node: int
+    """Index of the entity in the path: 0 is the anchor, ``len(hops)`` the answer node, which is never named."""
+    descriptor: str
+    path: WriteQuestionInputs
+    descriptors: tuple[str, ...]
+    """For every node after the anchor (index 0 is node 1): its accepted descriptor, empty while it is still named."""
+
+
+class ReferToAnchorInputs(Nested):
+    """The anchor's name to be replaced by a reference to the picture."""
+
+    question: str
+    name: str
+    anchor_type: str
+    path: WriteQuestionInputs
+    descriptors: tuple[str, ...]
+
+
+Condition = Literal["text", "image", "image-search"]
+
+
+class SolverOracle(Nested):
+    """The truth about a question, for the scripted Knower."""
+
+    question_id: str
+    answer: Answer
+    popularity: tuple[int, ...]
+    """In-degree of every node of the path, anchor first: a Knower knows facts of popular subjects."""
+    alone_count: int
+    """Entities that match the first hidden bridge's descriptor without the chain; 1 means the picture is not needed."""
+    guesses: tuple[str, ...]
+    """Wrong answers of the same type, for guessing."""
+    seen_titles: tuple[str, ...]
+    """Titles the image search returned, best first."""
+    anchor_title: str
+
+
+class AnswerQuestionInputs(Nested):
+    """One attempt at a question under one condition."""
+
+    question: str
+    condition: Condition
+    search_results: str
+    """What one image search returned, empty in the other conditions."""
+    oracle: SolverOracle
+
+
+class AnswerReply(Nested):
+    """A short answer, or ``unknown``."""
+
+    answer: str
+
+
+class TeacherHop(Nested):
+    """One step of the proof as the scripted teacher plans it."""
+
+    relation: str
+    clause: str
+    object_title: str
+
+
+class TeacherOracle(Nested):
+    """The proof as a plan, for the scripted teacher."""
+
+    question_id: str
+    attempt: int
+    anchor_title: str
+    hops: tuple[TeacherHop, ...]
+    answer_relation: str
+    answer: Answer
+    wrong_answer: str
+
+
+class ActInputs(Nested):
+    """One turn of a rollout. The messages hold everything a real teacher sees."""
+
+    question: str
+    tools: str
+    """JSON schemas of the tools."""
+    turns_left: int
+    oracle: TeacherOracle

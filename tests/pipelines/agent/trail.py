@@ -1,0 +1,150 @@
+"""A three-link trail with fake backends, shared by the tests of the agent, the teacher and the two stages."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from io import BytesIO
+from pathlib import Path
+
+from PIL import Image
+
+from pipelines.agent.loop import Agent, Limits
+from pipelines.agent.tools import ToolBox
+from pipelines.backends.protocols import ChatReply, ChatRequest, ImageHit, PageNotFound, PageText, PictureFile, TextHit
+from pipelines.pictures import PictureSource, PictureStore
+from pipelines.prompting import load_prompt
+from schemas.difficulty import Difficulty
+from schemas.groundings import Picture
+from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof
+
+BASE = "https://en.wikipedia.org/wiki/"
+TITLES = ("Kelm Bridge", "Ana Kovač", "Marlow (town)")
+TEXTS = {
+    "Kelm Bridge": "Designer: Ana Kovač\nOpened: 1931\n\nKelm Bridge is a bridge in Velm.",
+    "Ana Kovač": "Birth place: Marlow\n\nAna Kovač was an engineer.",
+    "Marlow (town)": "Founded: 5 April 1204\nRiver: Ister\n\nMarlow is a town.",
+    "Marlow (painter)": "Marlow was a painter.",
+}
+ANSWER = Answer(
+    type="date",
+    value="1204-04-05",
+    precision="day",
+    unit="",
+    surface="5 April 1204",
+    aliases=("April 5, 1204",),
+    key="date:1204-04-05",
+)
+SOURCE = PictureSource("Kelm.jpg", "A. Author", "CC BY-SA 4.0", "https://example.org/by-sa", "https://example.org/Kelm")
+
+
+def make_url(title: str) -> str:
+    return BASE + title.replace(" ", "_")
+
+
+def make_picture(folder: Path) -> Picture:
+    target = BytesIO()
+    image = Image.linear_gradient("L").resize((640, 480)).convert("RGB")
+    image.save(target, "JPEG", quality=80)
+    return PictureStore(folder).add_bytes(target.getvalue(), SOURCE)
+
+
+def make_proof(titles: Sequence[str] = TITLES) -> Proof:
+    roles = ("anchor", *("bridge" for _ in titles[1:-1]), "answer")
+    nodes = tuple(
+        PathNode(page_id=i, title=title, role=role, type="place", in_degree=3)
+        for i, (title, role) in enumerate(zip(titles, roles, strict=True))
+    )
+    evidence = Evidence(
+        page_id=0, title=titles[0], revision=1, kind="infobox", key="k", start=0, end=1, text="x", link_start=0
+    )
+    relations = ("designer", "birth_place", "river", "mouth")
+    hops = tuple(
+        Hop(index=i + 1, relation=relations[i], subject_id=i, object_id=i + 1, clause="", evidence=evidence)
+        for i in range(len(titles) - 1)
+    )
+    return Proof(
+        corpus="c",
+        snapshot="20260101",
+        nodes=nodes,
+        hops=hops,
+        answer_relation="founded",
+        answer_evidence=evidence,
+        constraints=(),
+        counts=(),
+        alias_digest="",
+    )
+
+
+def make_question(picture: Picture | None, number: int = 1) -> Difficulty:
+    text = "When was the birthplace of the designer of the bridge in the image founded?"
+    return Difficulty(
+        record_id=f"question-{number:04d}",
+        parent_id="rewrite-1",
+        split="sft",
+        domain="Building/Place",
+        text=text,
+        fuzzy=text,
+        canonical=text,
+        picture=picture,
+        answer=ANSWER,
+        proof=make_proof(),
+        cells=(),
+    )
+
+
+@dataclass(frozen=True)
+class FakeTextSearch:
+    """Finds pages that share a word with the query, most shared words first."""
+
+    texts: dict[str, str] = field(default_factory=lambda: dict(TEXTS))
+    identity: str = "fake-text"
+
+    async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
+        words = set(query.casefold().split())
+        scored = [(-len(words & set(title.casefold().replace("(", "").split())), title) for title in self.texts]
+        found = [title for score, title in sorted(scored) if score < 0][:count]
+        return tuple(TextHit(make_url(title), title, self.texts[title]) for title in found)
+
+
+@dataclass(frozen=True)
+class FakeImageSearch:
+    titles: tuple[str, ...] = (TITLES[0],)
+    identity: str = "fake-images"
+
+    async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
+        return tuple(ImageHit(make_url(title), title, "A page.", 0.0) for title in self.titles[:count])
+
+
+@dataclass(frozen=True)
+class FakePages:
+    texts: dict[str, str] = field(default_factory=lambda: dict(TEXTS))
+    identity: str = "fake-pages"
+
+    async def read_page(self, url: str) -> PageText:
+        title = url.removeprefix(BASE).replace("_", " ")
+        if title not in self.texts:
+            raise PageNotFound(url)
+        return PageText(url, title, self.texts[title])
+
+
+@dataclass(frozen=True)
+class FakeModel:
+    """Says its lines one after the other, by the number of assistant messages so far."""
+
+    lines: tuple[str, ...]
+    name: str = "fake-model"
+    identity: str = "fake-model@1"
+    reads_inputs: bool = False
+    requests: list[ChatRequest] = field(default_factory=list)
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        self.requests.append(request)
+        said = sum(message.role == "assistant" for message in request.messages)
+        return ChatReply(self.lines[said], 1, 1)
+
+
+def make_tools(folder: Path, **changes) -> ToolBox:
+    return replace(ToolBox(FakeTextSearch(), FakeImageSearch(), FakePages(), PictureStore(folder)), **changes)
+
+
+def make_agent(model, tools: ToolBox, **limits) -> Agent:
+    return Agent(model, load_prompt("act"), tools, Limits(**limits))

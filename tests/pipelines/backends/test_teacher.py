@@ -1,0 +1,166 @@
+import asyncio
+import string
+from collections import Counter
+
+import pytest
+
+from pipelines.agent.layout import read_hits
+from pipelines.agent.loop import run_rollout
+from pipelines.agent.spans import find_name, list_forms
+from pipelines.agent.transcript import read_observation, render_rollout
+from pipelines.backends.protocols import ChatRequest
+from pipelines.backends.teacher import ScriptedTeacher, Vices, make_vices
+from pipelines.backends.teacher_thoughts import THOUGHTS
+from pipelines.errors import ConfigError
+from pipelines.stages.rollouts import make_oracle
+from pipelines.stages.trajectories import find_faults
+from schemas.tasks import AnswerReply
+from tests.pipelines.agent.trail import (
+    TEXTS,
+    TITLES,
+    FakeImageSearch,
+    FakePages,
+    FakeTextSearch,
+    make_agent,
+    make_picture,
+    make_question,
+    make_tools,
+)
+
+SLOTS = {"name", "next", "clue", "asked", "asked_capital"}
+
+
+@pytest.fixture
+def play(tmp_path):
+    def play_attempt(vices=None, attempt=0, number=1, turns=30, **tools):
+        agent = make_agent(
+            ScriptedTeacher("teacher", Vices(**(vices or {}))), make_tools(tmp_path, **tools), turns=turns
+        )
+        question = make_question(make_picture(tmp_path), number)
+        return asyncio.run(run_rollout(agent, question, make_oracle(question, attempt)))
+
+    return play_attempt
+
+
+def list_tools(rollout):
+    return [step.tool for step in rollout.steps]
+
+
+def test_a_virtuous_teacher_walks_from_the_picture_to_the_answer(play):
+    rollouts = [play(attempt=attempt) for attempt in range(12)]
+    assert {rollout.answer for rollout in rollouts} == {"5 April 1204"}
+    for rollout in rollouts:
+        assert list_tools(rollout)[:2] == ["image_search", "visit"]
+        assert not find_faults(rollout)
+
+
+def test_every_name_and_address_was_shown_before_it_was_used(play):
+    for attempt in range(12):
+        messages = render_rollout(play({"crop_first": 0.5, "repeat": 0.5}, attempt))
+        for place in range(2, len(messages), 2):
+            shown = "\n".join(message.text for message in messages[1:place:2])
+            used = messages[place].text
+            for title in TITLES:
+                if any(find_name(used, form) for form in list_forms(title)):
+                    assert any(find_name(shown, form) for form in list_forms(title))
+            if '"url"' in used:
+                addresses = {
+                    hit.url for message in messages[3:place:2] for hit in read_hits(read_observation(message.text))
+                }
+                assert any(address in used for address in addresses)
+
+
+def test_the_same_settings_make_the_same_rollout_and_attempts_differ(play):
+    assert play() == play()
+    assert len({tuple(step.thought for step in play(attempt=attempt).steps) for attempt in range(8)}) == 8
+
+
+def test_some_attempts_read_a_snippet_where_others_open_the_page(play):
+    assert len({len(play(attempt=attempt).steps) for attempt in range(12)}) > 1
+
+
+def test_an_anchor_that_no_search_finds_leads_to_unknown(play):
+    rollout = play(image_search=FakeImageSearch(()), text_search=FakeTextSearch({}))
+    assert list_tools(rollout) == ["image_search", "text_search", ""]
+    assert rollout.answer == "unknown"
+
+
+def test_an_anchor_can_be_found_by_the_words_of_the_question(play):
+    assert play(image_search=FakeImageSearch(())).answer == "5 April 1204"
+
+
+def test_a_name_missing_from_its_page_is_searched_once_and_then_given_up(play):
+    broken = TEXTS | {"Kelm Bridge": "Opened: 1931\n\nKelm Bridge is a bridge."}
+    rollout = play(pages=FakePages(broken), text_search=FakeTextSearch({"Kelm Bridge": broken["Kelm Bridge"]}))
+    assert list_tools(rollout) == ["image_search", "visit", "text_search", ""]
+    assert rollout.answer == "unknown"
+
+
+def test_a_page_that_cannot_be_opened_ends_in_unknown(play):
+    rollout = play(pages=FakePages({}), text_search=FakeTextSearch(dict.fromkeys(TITLES, "A page.")))
+    assert [step.observation.error for step in rollout.steps if step.tool == "visit"] == ["unknown-page"]
+    assert rollout.answer == "unknown"
+
+
+def test_the_last_turn_is_an_answer_never_a_call(play):
+    rollout = play(turns=2)
+    assert (rollout.stop_reason, rollout.answer) == ("answered", "unknown")
+
+
+@pytest.mark.parametrize(
+    ("vice", "reasons"),
+    [("wrong", ["wrong-answer"]), ("break_format", ["format", "no-answer"]), ("from_memory", []), ("repeat", [])],
+)
+def test_each_vice_is_what_the_cascade_looks_for(play, vice, reasons):
+    for attempt in range(6):
+        assert [fault.reason for fault in find_faults(play({vice: 1.0}, attempt))] == reasons
+
+
+def test_answering_from_memory_makes_no_call(play):
+    assert list_tools(play({"from_memory": 1.0})) == [""]
+
+
+def test_repeating_makes_one_call_twice(play):
+    calls = Counter((step.tool, step.arguments) for step in play({"repeat": 1.0}).steps if step.tool)
+    assert sorted(calls.values())[-1] == 2
+
+
+def test_cropping_first_searches_the_crop_and_then_the_whole(play):
+    rollout = play({"crop_first": 1.0})
+    assert list_tools(rollout)[:4] == ["crop", "image_search", "image_search", "visit"]
+    assert [step.arguments for step in rollout.steps[1:3]] == ['{"image":"img_2"}', '{"image":"img_1"}']
+
+
+def test_a_vice_comes_about_as_often_as_it_is_set(play):
+    answers = [play({"from_memory": 0.3}, number=number).steps[0].tool for number in range(200)]
+    assert 40 <= answers.count("") <= 80
+
+
+def test_identity_covers_name_and_vices():
+    identities = {
+        ScriptedTeacher("a").identity,
+        ScriptedTeacher("b").identity,
+        ScriptedTeacher("a", Vices(0.1)).identity,
+    }
+    assert len(identities) == 3
+
+
+def test_settings_are_checked():
+    assert make_vices({"wrong": 0.2}) == Vices(wrong=0.2)
+    with pytest.raises(ConfigError, match="unknown setting 'lazy'"):
+        make_vices({"lazy": 0.2})
+    with pytest.raises(ConfigError, match=r"0\.0 to 1\.0"):
+        make_vices({"wrong": 1.2})
+
+
+def test_another_task_is_refused():
+    request = ChatRequest("answer_question", "p", (), AnswerReply(answer=""))
+    with pytest.raises(ConfigError, match="plays only 'act'"):
+        asyncio.run(ScriptedTeacher().chat(request))
+
+
+def test_wordings_use_known_slots_and_are_distinct():
+    for wordings in THOUGHTS.values():
+        for sentences in (wordings.firsts, wordings.seconds):
+            assert len(set(sentences)) == len(sentences) >= 3
+            assert {slot for text in sentences for _, slot, _, _ in string.Formatter().parse(text) if slot} <= SLOTS

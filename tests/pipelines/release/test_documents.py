@@ -1,0 +1,155 @@
+import hashlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.errors import ConfigError, CorruptInput, GateNotMet
+from pipelines.release.attribution import list_credits, make_page_url, render_credits
+from pipelines.release.card import check_card, find_cards, read_prose, shorten_value
+from pipelines.release.pictures import name_picture
+from pipelines.release.publish import publish_releases
+from pipelines.release.quality import check_quality, delexicalise, measure_quality, render_section
+from pipelines.release.rows import join_examples
+from pipelines.release.statistics import count_effective, describe_numbers, find_interval, measure_gini
+from tests.pipelines.release.builders import BASE, make_context, make_picture, make_question, make_trajectory, run_stage
+
+
+@pytest.fixture
+def folder(tmp_path, material, context):
+    return publish_releases(tmp_path, *material, context)[0].path
+
+
+def test_attribution_names_every_picture_and_page_once(tmp_path, folder, material):
+    lines = [line.split("\t") for line in (folder / "ATTRIBUTION.tsv").read_text().splitlines()]
+    assert lines[0] == ["kind", "title", "url", "author", "licence", "licence_url", "source"]
+    kinds = [line[0] for line in lines[1:]]
+    assert (kinds.count("image"), kinds.count("page"), kinds.count("page-read")) == (8, 12, 1)
+    assert all(len(line) == 7 and all(line) for line in lines)
+
+
+def test_a_page_is_credited_with_its_revision(folder):
+    text = (folder / "ATTRIBUTION.tsv").read_text()
+    assert f"page\tKelm Bridge 1\t{BASE}Kelm_Bridge_1?oldid=9011\tWikipedia contributors\tCC BY-SA 4.0" in text
+
+
+def test_a_tab_in_an_author_cannot_add_a_column(tmp_path):
+    question = make_question(1, make_picture(tmp_path, 1, author="A\tB\nC"))
+    lines = list_credits(join_examples([question], [], run_stage([question], [])), BASE, "c")
+    assert all(line.count("\t") == 6 for line in render_credits(lines).splitlines())
+
+
+def test_a_corpus_without_address_cannot_be_credited():
+    with pytest.raises(GateNotMet, match="base_url"):
+        make_page_url("", "Kelm", 1)
+
+
+def test_croissant_names_the_real_digests(folder):
+    document = json.loads((folder / "croissant.json").read_text())
+    assert document["conformsTo"] == "http://mlcommons.org/croissant/1.1"
+    for entry in document["distribution"]:
+        assert hashlib.sha256((folder / entry["contentUrl"]).read_bytes()).hexdigest() == entry["sha256"]
+
+
+def test_croissant_has_no_field_without_a_file(folder):
+    document = json.loads((folder / "croissant.json").read_text())
+    files = {entry["@id"] for entry in document["distribution"]}
+    fields = [field for records in document["recordSet"] for field in records["field"]]
+    assert {field["source"]["fileObject"]["@id"] for field in fields} == files
+
+
+def test_quality_counts_what_is_there(material, context):
+    questions, trajectories, entries = material
+    examples = [e for e in join_examples(questions, trajectories, entries) if e.entry.dataset == "bridgevqa"]
+    quality = measure_quality(examples, questions, context)
+    assert quality["hops"] == {"2": {"rows": 7, "share": 1.0}}
+    assert quality["splits"]["train"]["rows"] == 6
+    assert quality["proof counts"]["answers"]["capped"] == 7
+    assert not any(quality["overlap"].values())
+
+
+def test_quality_refuses_shared_answers(tmp_path, material, context):
+    first = make_question(1, make_picture(tmp_path, 1), "sft")
+    second = make_question(2, make_picture(tmp_path, 2), "rl", answer=first.answer)
+    quality = measure_quality([], [first, second], context)
+    with pytest.raises(GateNotMet, match="answer key"):
+        check_quality(quality)
+
+
+def test_questions_that_differ_in_types_and_numbers_have_one_skeleton():
+    first = make_question(1, None, text="Which bridge of 1901 is by the architect?")
+    second = make_question(2, None, text="Which town of 1733 is by the bridge?")
+    assert delexicalise(first) == delexicalise(second) == "which TYPE of NUMBER is by the TYPE?"
+
+
+def test_a_pipe_in_a_value_cannot_add_a_column():
+    assert "a\\|b" in render_section({"a|b": "c"})
+
+
+@pytest.mark.parametrize("dataset", ["sft", "rl", "bridgevqa"])
+def test_every_dataset_has_all_parts_of_its_prose(dataset):
+    assert "[More" not in read_prose(dataset, find_cards()).text
+
+
+def test_a_card_that_lacks_a_part_is_refused(tmp_path):
+    (tmp_path / "template.md.j2").write_text("")
+    (tmp_path / "sft.md").write_text("title:\nx\n")
+    with pytest.raises(ConfigError, match="parts"):
+        read_prose("sft", tmp_path)
+
+
+def test_a_card_with_an_open_question_is_refused():
+    with pytest.raises(GateNotMet, match="More Information"):
+        check_card("Licence: [More Information Needed]", {"picture licences": {}})
+
+
+def test_a_card_with_an_empty_licence_is_refused():
+    with pytest.raises(GateNotMet, match="licence"):
+        check_card("fine", {"picture licences": {"": {"rows": 1}}})
+
+
+def test_the_cards_example_shows_no_bytes():
+    assert shorten_value({"image": {"bytes": b"abc"}, "long": list(range(9))}) == {
+        "image": {"bytes": "(3 bytes)"},
+        "long": [0, 1, 2, 3, 4, 5, "(3 more)"],
+    }
+
+
+def test_a_picture_name_cannot_leave_the_store(tmp_path):
+    with pytest.raises(CorruptInput, match="no name"):
+        name_picture(make_picture(tmp_path, 1).model_copy(update={"extension": "/../x"}))
+
+
+def test_pages_read_without_success_are_not_credited(tmp_path):
+    question = make_question(1, make_picture(tmp_path, 1))
+    trajectory = make_trajectory(1, question)
+    failed = trajectory.steps[1].observation.model_copy(update={"ok": False, "error": "unknown-page"})
+    steps = (trajectory.steps[0], trajectory.steps[1].model_copy(update={"observation": failed}), trajectory.steps[2])
+    trajectory = trajectory.model_copy(update={"steps": steps})
+    examples = join_examples([question], [trajectory], run_stage([question], [trajectory]))
+    assert "page-read" not in {credit.kind for credit in list_credits(examples, BASE, "c")}
+
+
+@given(st.integers(0, 50), st.integers(0, 50))
+def test_the_interval_holds_the_rate(successes, more):
+    low, high = find_interval(successes, successes + more)
+    assert 0.0 <= low <= high <= 1.0
+    if successes + more:
+        assert low - 1e-4 <= successes / (successes + more) <= high + 1e-4
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=30))
+def test_numbers_are_described_in_order(values):
+    found = describe_numbers(values)
+    assert found["min"] <= found["median"] <= found["p95"] <= found["max"]
+
+
+def test_equal_use_has_no_inequality_and_full_variety():
+    assert measure_gini([3, 3, 3]) == 0.0
+    assert count_effective("abcd") == 4.0
+    assert measure_gini([]) == count_effective([]) == 0.0
+
+
+def test_the_context_has_no_place_for_time_or_cost():
+    assert not {"seconds", "cost", "host", "created_at"} & set(type(make_context()).__slots__)

@@ -1,0 +1,219 @@
+import json
+import warnings
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from pipelines.errors import ConservationError, CorruptInput, GateNotMet
+from pipelines.release.manifest import check_release_files, read_release_manifest
+from pipelines.release.proofs import read_proofs
+from pipelines.release.publish import publish_releases
+from pipelines.release.tables import plan_shards
+from tests.pipelines.release.builders import make_context, make_material, make_picture, make_question, run_stage
+
+
+@pytest.fixture
+def published(tmp_path, material, context):
+    return {release.dataset: release for release in publish_releases(tmp_path, *material, context)}
+
+
+def read_tree(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_each_dataset_with_rows_is_published(published):
+    assert {name: release.rows for name, release in published.items()} == {"sft": 4, "rl": 2, "bridgevqa": 7}
+
+
+def test_a_dataset_without_rows_is_not_published(tmp_path, context):
+    question = make_question(1, make_picture(tmp_path, 1), "eval")
+    releases = publish_releases(tmp_path, [question], [], run_stage([question], []), context)
+    assert [release.dataset for release in releases] == ["bridgevqa"]
+
+
+def test_two_workspaces_publish_the_same_bytes(tmp_path, context):
+    trees = []
+    for name in ("a", "b"):
+        publish_releases(tmp_path / name, *make_material(tmp_path / name), context)
+        trees.append(read_tree(tmp_path / name / "releases"))
+    assert trees[0] == trees[1]
+
+
+def test_publishing_again_gives_the_same_version_and_touches_nothing(tmp_path, material, context, published):
+    before = {path: path.stat().st_mtime_ns for path in sorted((tmp_path / "releases").glob("*/*/**/*"))}
+    again = publish_releases(tmp_path, *material, context)
+    assert {release.version for release in again} == {release.version for release in published.values()}
+    assert {path: path.stat().st_mtime_ns for path in sorted((tmp_path / "releases").glob("*/*/**/*"))} == before
+
+
+def test_the_version_names_the_content_not_its_origin(tmp_path, material, published):
+    again = publish_releases(tmp_path, *material, make_context(git_commit="other"))
+    assert {release.path for release in again} == {release.path for release in published.values()}
+
+
+def test_one_changed_answer_makes_another_version(tmp_path, material, context, published):
+    questions, trajectories, entries = material
+    answer = questions[0].answer.model_copy(update={"surface": "in 1201"})
+    changed = [questions[0].model_copy(update={"answer": answer}), *questions[1:]]
+    again = {
+        release.dataset: release for release in publish_releases(tmp_path, changed, trajectories, entries, context)
+    }
+    assert again["sft"].version != published["sft"].version
+    assert again["rl"].version == published["rl"].version
+
+
+def test_a_tampered_picture_is_refused_and_nothing_is_left(tmp_path, material, context):
+    picture = material[0][0].picture
+    (tmp_path / "images" / picture.sha256[:2] / f"{picture.sha256}.png").write_bytes(b"other")
+    with pytest.raises(CorruptInput, match="other bytes"):
+        publish_releases(tmp_path, *material, context)
+    assert not list((tmp_path / "releases" / "sft").iterdir())
+
+
+def test_a_missing_picture_is_refused(tmp_path, material, context):
+    picture = material[0][0].picture
+    (tmp_path / "images" / picture.sha256[:2] / f"{picture.sha256}.png").unlink()
+    with pytest.raises(CorruptInput, match="missing"):
+        publish_releases(tmp_path, *material, context)
+
+
+def test_a_picture_without_licence_stops_the_release(tmp_path, context):
+    question = make_question(1, make_picture(tmp_path, 1, licence=" "))
+    with pytest.raises(GateNotMet, match="licence"):
+        publish_releases(tmp_path, [question], [], run_stage([question], []), context)
+
+
+def test_what_an_interrupted_publish_left_is_cleaned(tmp_path, material, context):
+    left = tmp_path / "releases" / "sft" / ".tmp-release-0badf00d"
+    left.mkdir(parents=True)
+    (left / "manifest.json").write_text("{}")
+    publish_releases(tmp_path, *material, context)
+    assert not left.exists()
+
+
+def test_a_changed_file_in_a_published_version_is_noticed(tmp_path, material, context, published):
+    path = published["sft"].path / "quality.md"
+    path.chmod(0o644)
+    path.write_text("all is well")
+    with pytest.raises(GateNotMet, match=r"quality\.md has changed"):
+        publish_releases(tmp_path, *material, context)
+
+
+def test_the_manifest_names_every_file(published):
+    for release in published.values():
+        manifest = check_release_files(release.path)
+        assert manifest.rows == release.rows
+        names = {path.relative_to(release.path).as_posix() for path in release.path.rglob("*") if path.is_file()}
+        assert names == {entry.name for entry in manifest.files} | {"manifest.json"}
+
+
+def test_an_added_file_is_noticed(published):
+    (published["rl"].path / "data" / "extra.parquet").write_bytes(b"")
+    with pytest.raises(GateNotMet, match="not in the manifest"):
+        check_release_files(published["rl"].path)
+
+
+def test_no_manifest_holds_a_path_of_this_machine(tmp_path, published):
+    for release in published.values():
+        assert all(str(tmp_path).encode() not in content for content in read_tree(release.path).values())
+
+
+def test_proofs_read_back_as_they_were(material, published):
+    proofs = {row.record_id: row for row in read_proofs(published["bridgevqa"].path)}
+    assert {q.record_id: (q.proof, q.answer, q.text) for q in material[0]} == {
+        name: (row.proof, row.answer, row.text) for name, row in proofs.items()
+    }
+
+
+def test_rows_are_sorted_by_picture_so_that_equal_pictures_lie_together(published):
+    rows = pq.read_table(published["bridgevqa"].path / "data" / "train-00000-of-00001.parquet").to_pylist()
+    keys = [(row["image"]["path"], row["id"]) for row in rows]
+    assert keys == sorted(keys)
+
+
+def test_files_have_a_page_index_and_small_row_groups(published):
+    path = published["rl"].path / "data" / "train-00000-of-00001.parquet"
+    column = pq.read_metadata(path).row_group(0).column(0)
+    assert column.has_offset_index
+    assert column.compression == "ZSTD"
+
+
+def test_shards_respect_the_limit_and_lose_nothing(tmp_path, material):
+    releases = publish_releases(tmp_path, *material, make_context(shard_bytes=400))
+    rl = next(release for release in releases if release.dataset == "rl")
+    names = sorted(path.name for path in (rl.path / "data").iterdir())
+    assert names == ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"]
+    found = duckdb.sql(
+        f"select count(*), list(extra_info.index order by extra_info.index) from '{rl.path}/data/*.parquet'"
+    )
+    assert found.fetchall() == [(2, [0, 1])]
+
+
+def test_a_row_heavier_than_the_limit_has_a_shard_of_its_own():
+    shards = plan_shards("train", [5, 50, 5, 5], 10)
+    assert [(shard.start, shard.stop) for shard in shards] == [(0, 1), (1, 2), (2, 4)]
+
+
+@pytest.mark.parametrize("dataset", ["sft", "rl", "bridgevqa"])
+@pytest.mark.parametrize("source", ["files", "folder"])
+def test_the_datasets_library_decodes_the_pictures(tmp_path, published, dataset, source, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from datasets import load_dataset
+
+        folder = str(published[dataset].path)
+        where = {"path": "parquet", "data_files": f"{folder}/data/train-*.parquet"}
+        where = where if source == "files" else {"path": folder}
+        rows = load_dataset(**where, split="train", cache_dir=str(tmp_path / "cache"))
+        picture = rows[0]["image"] if dataset == "bridgevqa" else rows[0]["images"][0]
+    assert picture.size == (64, 48)
+    assert len(rows) == published[dataset].rows - (dataset == "bridgevqa")
+
+
+def test_sft_rows_meet_the_rules_of_the_trainers(published):
+    rows = pq.read_table(published["sft"].path / "data" / "train-00000-of-00001.parquet").to_pylist()
+    for row in rows:
+        turns = [message["role"] for message in row["messages"]]
+        assert turns == ["system"] + ["user", "assistant"] * (len(turns) // 2)
+        assert sum(message["content"].count("<image>") for message in row["messages"]) == len(row["images"]) == 2
+        assert all(image["path"].count("/") == 0 and image["bytes"] for image in row["images"])
+        assert json.loads(row["tools"])
+
+
+def test_rl_rows_have_verls_layout(published):
+    row = pq.read_table(published["rl"].path / "data" / "train-00000-of-00001.parquet").to_pylist()[0]
+    assert row["data_source"] == "synth"
+    assert row["prompt"][0]["content"].startswith("<image>\n")
+    assert row["reward_model"]["style"] == "rule"
+    assert row["reward_model"]["ground_truth"] in row["reward_model"]["candidate_answers"]
+    assert set(row["extra_info"]) == {"index", "split", "question", "answer", "question_id", "need_tools_kwargs"}
+
+
+def test_bridgevqa_rows_carry_chain_and_counts(published):
+    row = pq.read_table(published["bridgevqa"].path / "data" / "test-00000-of-00001.parquet").to_pylist()[0]
+    assert [link["relation"] for link in row["chain"]] == ["architect", "birth place", "founded"]
+    assert (row["r_chain"], row["r_alone"], row["n_img"]) == ([1, 1], [6], 8)
+
+
+def test_a_question_without_picture_is_released_as_text(tmp_path, context):
+    question = make_question(1, None, "rl")
+    releases = publish_releases(tmp_path, [question], [], run_stage([question], []), context)
+    rows = pq.read_table(releases[0].path / "data" / "train-00000-of-00001.parquet").to_pylist()
+    assert rows[0]["images"] == []
+    assert "<image>" not in rows[0]["prompt"][0]["content"]
+
+
+def test_the_cards_front_matter_says_what_the_manifest_says(published):
+    for release in published.values():
+        front = yaml.safe_load((release.path / "README.md").read_text().split("---\n")[1])
+        splits = {split["name"]: split["num_examples"] for split in front["dataset_info"][0]["splits"]}
+        assert splits == {split.name: split.rows for split in read_release_manifest(release.path).splits}
+        assert front["license"] == "cc-by-sa-4.0"
+
+
+def test_an_entry_of_an_unknown_question_is_refused(tmp_path, material, context):
+    with pytest.raises(ConservationError, match="not there"):
+        publish_releases(tmp_path, material[0][1:], material[1], material[2], context)

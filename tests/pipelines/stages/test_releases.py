@@ -1,0 +1,136 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.errors import ConfigError, ConservationError, GateNotMet
+from pipelines.release.duplicates import list_shared_values, make_signature
+from pipelines.stage import DatasetStage
+from pipelines.stages.releases import Releases
+from schemas.base import Rejection
+from tests.pipelines.release.builders import make_picture, make_question, make_trajectory, run_stage
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    return [make_picture(tmp_path, number) for number in range(6)]
+
+
+def rejections(rows):
+    return {row.record_id: row.reason for row in rows if isinstance(row, Rejection)}
+
+
+def test_releases_is_a_dataset_stage():
+    assert isinstance(Releases(), DatasetStage)
+
+
+def test_every_question_is_in_bridgevqa_and_in_the_dataset_of_its_split(pictures):
+    questions = [make_question(n, pictures[n], split) for n, split in enumerate(("sft", "rl", "eval"))]
+    rows = run_stage(questions, [make_trajectory(0, questions[0])])
+    found = {(row.parent_id, row.dataset, row.split) for row in rows}
+    first, second, third = (question.record_id for question in questions)
+    assert found == {
+        (first, "sft", "train"),
+        (first, "bridgevqa", "train"),
+        (second, "rl", "train"),
+        (second, "bridgevqa", "train"),
+        (third, "bridgevqa", "test"),
+    }
+
+
+def test_an_sft_row_names_its_trajectory(pictures):
+    question = make_question(0, pictures[0])
+    rows = run_stage([question], [make_trajectory(7, question), make_trajectory(8, question)])
+    assert [row.trajectory_id for row in rows if row.dataset == "sft"] == [
+        "rollout-0000000000000007",
+        "rollout-0000000000000008",
+    ]
+
+
+def test_an_unscored_trajectory_makes_no_row(pictures):
+    question = make_question(0, pictures[0])
+    rows = run_stage([question], [make_trajectory(7, question, verdict="unscored")])
+    assert [row.dataset for row in rows] == ["bridgevqa"]
+
+
+def test_same_anchor_and_answer_key_is_a_duplicate_question(pictures):
+    first, second = make_question(0, pictures[0]), make_question(1, pictures[1])
+    anchor = first.proof.nodes[0]
+    proof = second.proof.model_copy(update={"nodes": (anchor, *second.proof.nodes[1:])})
+    second = second.model_copy(update={"proof": proof, "answer": first.answer})
+    assert rejections(run_stage([second, first], [])) == {second.record_id: "duplicate-question"}
+
+
+def test_same_edge_set_is_a_duplicate_question(pictures):
+    first = make_question(0, pictures[0])
+    second = make_question(1, pictures[1])
+    second = second.model_copy(update={"proof": second.proof.model_copy(update={"hops": first.proof.hops})})
+    assert rejections(run_stage([first, second], [])) == {second.record_id: "duplicate-question"}
+
+
+@pytest.mark.parametrize("field", ["sha256", "phash"])
+def test_same_picture_of_another_anchor_is_a_duplicate_picture(pictures, field):
+    first = make_question(0, pictures[0])
+    second = make_question(1, pictures[1].model_copy(update={field: getattr(pictures[0], field)}))
+    assert rejections(run_stage([first, second], [])) == {second.record_id: "duplicate-picture"}
+
+
+def test_two_questions_about_one_anchor_may_share_its_picture(pictures):
+    first, second = make_question(0, pictures[0]), make_question(1, pictures[0])
+    nodes = (first.proof.nodes[0], *second.proof.nodes[1:])
+    second = second.model_copy(update={"proof": second.proof.model_copy(update={"nodes": nodes})})
+    assert rejections(run_stage([first, second], [])) == {}
+
+
+def test_questions_without_pictures_are_no_duplicates_of_each_other():
+    assert rejections(run_stage([make_question(0, None), make_question(1, None)], [])) == {}
+
+
+def test_an_answer_key_in_two_splits_stops_the_release(pictures):
+    first = make_question(0, pictures[0], "sft")
+    second = make_question(1, pictures[1], "eval", answer=first.answer)
+    with pytest.raises(GateNotMet, match="answer key"):
+        run_stage([first, second], [])
+
+
+def test_an_answer_node_in_two_splits_stops_the_release(pictures):
+    first, second = make_question(0, pictures[0], "sft"), make_question(1, pictures[1], "rl")
+    nodes = (*second.proof.nodes[:2], first.proof.nodes[2])
+    second = second.model_copy(update={"proof": second.proof.model_copy(update={"nodes": nodes})})
+    with pytest.raises(GateNotMet, match="answer node"):
+        run_stage([first, second], [])
+
+
+def test_a_trajectory_of_an_unknown_question_is_lost_work_and_stops(pictures):
+    question = make_question(0, pictures[0])
+    with pytest.raises(ConservationError, match="did not come in"):
+        run_stage([question], [make_trajectory(1, make_question(1, pictures[1]))])
+
+
+def test_rows_of_another_type_are_refused(pictures):
+    with pytest.raises(ConfigError, match="Difficulty"):
+        run_stage([make_trajectory(0, make_question(0, pictures[0]))], [])
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=12), st.randoms(use_true_random=False))
+def test_each_question_ends_in_exactly_one_place_whatever_the_order(pairs, random):
+    questions = []
+    for index, (anchor, answer) in enumerate(pairs):
+        base, key = make_question(anchor, None), make_question(answer, None).answer
+        nodes = (base.proof.nodes[0], *make_question(index + 10, None).proof.nodes[1:])
+        proof = make_question(index + 10, None).proof.model_copy(update={"nodes": nodes})
+        questions.append(make_question(index + 10, None, proof=proof, answer=key))
+    rows = run_stage(questions, [])
+    shuffled = random.sample(questions, len(questions))
+    assert run_stage(shuffled, []) == rows
+    kept = {row.parent_id for row in rows if not isinstance(row, Rejection)}
+    assert kept.isdisjoint(rejections(rows))
+    assert kept | set(rejections(rows)) == {question.record_id for question in questions}
+
+
+def test_shared_values_count_only_between_splits(pictures):
+    signature = make_signature(make_question(0, pictures[0], "sft"))
+    same, other = replace(signature, record_id="b"), replace(signature, split="rl")
+    assert not any(list_shared_values([signature, same]).values())
+    assert all(list_shared_values([signature, other]).values())

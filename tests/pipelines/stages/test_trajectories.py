@@ -1,0 +1,157 @@
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.agent.loop import run_rollout
+from pipelines.agent.spans import ANSWER as ANSWER_SUPPORT
+from pipelines.agent.transcript import Turn, render_turn
+from pipelines.backends.teacher import ScriptedTeacher
+from pipelines.errors import ConservationError
+from pipelines.stage import DatasetStage, RecordStage
+from pipelines.stages.rollouts import make_oracle
+from pipelines.stages.trajectories import Trajectories, find_faults
+from schemas.arrow import make_table
+from schemas.base import Rejection
+from schemas.rollouts import Rollout, Step
+from schemas.trajectories import Trajectory
+from tests.pipelines.agent.trail import make_agent, make_picture, make_question, make_tools
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory) -> Rollout:
+    folder = tmp_path_factory.mktemp("store")
+    agent = make_agent(ScriptedTeacher("teacher"), make_tools(folder))
+    question = make_question(make_picture(folder))
+    return asyncio.run(run_rollout(agent, question, make_oracle(question, 0)))
+
+
+def change(rollout, **changes):
+    return rollout.model_copy(update=changes)
+
+
+def answer_with(rollout, answer):
+    turn = Turn("So.", answer=answer)
+    last = Step(thought=turn.thought, tool="", arguments="", reply=render_turn(turn), observation=None)
+    return change(rollout, answer=answer, steps=(*rollout.steps[:-1], last))
+
+
+def select(rollouts, max_accepted=2):
+    return list(Trajectories(max_accepted=max_accepted)([iter(rollouts)]))
+
+
+def list_reasons(rollout):
+    return [fault.reason for fault in find_faults(rollout)]
+
+
+def test_a_right_answer_becomes_a_trajectory_under_the_rollouts_id(good):
+    (row,) = select([good])
+    assert isinstance(row, Trajectory)
+    assert (row.record_id, row.parent_id, row.verdict, row.decided_by) == (
+        good.record_id,
+        good.parent_id,
+        "correct",
+        "comparer",
+    )
+    assert make_table(Trajectory, [row], "key").num_rows == 1
+
+
+def test_supports_point_at_the_first_place_where_each_name_was_seen(good):
+    (row,) = select([good])
+    spans = {
+        support.what: row.steps[support.step].observation.text[support.start : support.end] for support in row.supports
+    }
+    assert spans == {"Ana Kovač": "Ana Kovač", ANSWER_SUPPORT: "5 April 1204"}
+    bridge = next(support for support in row.supports if support.what == "Ana Kovač")
+    assert all("Ana Kovač" not in step.observation.text for step in row.steps[: bridge.step])
+
+
+def test_what_was_never_seen_has_no_support(good):
+    memory = change(answer_with(good, "5 April 1204"), steps=answer_with(good, "5 April 1204").steps[-1:])
+    (row,) = select([memory])
+    assert isinstance(row, Trajectory)
+    assert row.supports == ()
+
+
+@pytest.mark.parametrize(
+    ("answer", "reasons"),
+    [
+        ("April 5, 1204", []),
+        ("5 April 1205", ["wrong-answer"]),
+        ("", ["no-answer"]),
+        ("Unknown", ["no-answer"]),
+    ],
+)
+def test_the_answer_decides(good, answer, reasons):
+    assert list_reasons(answer_with(good, answer)) == reasons
+
+
+def test_a_stop_without_an_answer_is_no_answer(good):
+    for stop in ("turn-limit", "context-limit"):
+        assert list_reasons(change(good, stop_reason=stop, answer="", steps=good.steps[:-1])) == ["no-answer"]
+
+
+def test_a_format_stop_is_format_first_and_names_every_code(good):
+    bad = Step(thought="", tool="", arguments="", reply="1204!", observation=None)
+    (row,) = select([change(good, stop_reason="format", answer="", steps=(*good.steps[:-1], bad))])
+    assert (row.reason, row.codes) == ("format", ("format", "no-answer"))
+
+
+def test_a_malformed_step_in_the_middle_is_format_even_when_the_answer_is_right(good):
+    first = good.steps[0]
+    for broken in (
+        first.model_copy(update={"tool": "visit"}),
+        first.model_copy(update={"observation": None}),
+        first.model_copy(
+            update={"observation": first.observation.model_copy(update={"ok": False, "error": "bad-arguments"})}
+        ),
+    ):
+        assert list_reasons(change(good, steps=(broken, *good.steps[1:]))) == ["format"]
+
+
+def test_a_page_that_was_not_there_is_no_format_fault(good):
+    seen = good.steps[0].observation.model_copy(update={"ok": False, "error": "unknown-page"})
+    first = good.steps[0].model_copy(update={"observation": seen})
+    assert list_reasons(change(good, steps=(first, *good.steps[1:]))) == []
+
+
+def test_over_the_cap_fewer_steps_win_and_then_the_earlier_attempt(good):
+    longer = (good.steps[0], *good.steps)
+    rollouts = [
+        change(good, record_id="r0", attempt=0, steps=longer),
+        change(good, record_id="r1", attempt=1),
+        change(good, record_id="r2", attempt=2),
+        change(good, record_id="r3", attempt=3),
+    ]
+    rows = select(rollouts)
+    assert [row.record_id for row in rows] == ["r0", "r1", "r2", "r3"]
+    assert [row.record_id for row in rows if isinstance(row, Trajectory)] == ["r1", "r2"]
+    assert {row.reason for row in rows if isinstance(row, Rejection)} == {"over-cap"}
+
+
+def test_the_cap_counts_each_question_by_itself(good):
+    rollouts = [change(good, record_id=f"r{n}", parent_id=f"q{n // 3}", attempt=n % 3) for n in range(6)]
+    assert sum(isinstance(row, Trajectory) for row in select(rollouts, max_accepted=1)) == 2
+
+
+def test_scattered_rollouts_of_a_question_are_refused(good):
+    rollouts = [change(good, record_id=f"r{n}", parent_id=parent) for n, parent in enumerate("aba")]
+    with pytest.raises(ConservationError, match="one after the other"):
+        select(rollouts)
+
+
+@settings(max_examples=30, deadline=None)
+@given(answers=st.lists(st.sampled_from(["5 April 1204", "1999", "", "unknown"]), max_size=8), cap=st.integers(1, 3))
+def test_every_rollout_leads_to_exactly_one_row(good, answers, cap):
+    rollouts = [
+        change(answer_with(good, answer), record_id=f"r{n}", parent_id=f"q{n // 4}", attempt=n)
+        for n, answer in enumerate(answers)
+    ]
+    assert [row.record_id for row in select(rollouts, cap)] == [rollout.record_id for rollout in rollouts]
+
+
+def test_the_stage_is_a_dataset_stage():
+    assert isinstance(Trajectories(), DatasetStage)
+    assert not isinstance(Trajectories(), RecordStage)
+    assert Trajectories(2).fingerprint() != Trajectories(3).fingerprint()

@@ -1,0 +1,153 @@
+from collections import Counter, defaultdict
+
+import mwparserfromhell
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.world.config import WorldConfig
+from pipelines.world.relations import RELATIONS
+from pipelines.world.world import build_world
+
+
+def read_infobox(text, template):
+    for found in mwparserfromhell.parse(text).filter_templates(recursive=False):
+        if str(found.name).split("<!--")[0].strip() == template:
+            return {str(param.name).strip(): str(param.value).strip() for param in found.params}
+    return None
+
+
+@pytest.fixture(scope="module")
+def boxes(world_200):
+    texts = world_200.texts()
+    return {e["title"]: read_infobox(texts[e["title"]], e["template"]) for e in world_200.truth("entities")}
+
+
+def resolve(world):
+    title_of = {row["page_id"]: row["page_title"].replace("_", " ") for row in world.table("page")}
+    ahead = {title_of[row["rd_from"]]: row["rd_title"].replace("_", " ") for row in world.table("redirect")}
+
+    def follow(title):
+        while title in ahead:
+            title = ahead[title]
+        return title
+
+    return follow
+
+
+def test_every_shown_entity_fact_is_a_link_in_its_infobox_field(world_200, boxes):
+    follow = resolve(world_200)
+    shown = [fact for fact in world_200.truth("facts") if fact["linked"]]
+    assert len(shown) > 300
+    for fact in shown:
+        links = mwparserfromhell.parse(boxes[fact["subject"]][fact["key"]]).filter_wikilinks()
+        assert fact["object"] in {follow(str(link.title).split("#")[0]) for link in links}
+
+
+def test_every_shown_literal_can_be_read_from_its_infobox_field(world_200, boxes):
+    for fact in world_200.truth("facts"):
+        if fact["shown"] and fact["value"]:
+            field = boxes[fact["subject"]][fact["key"]]
+            number = "" if fact["value_number"] is None else f"{fact['value_number']:g}"
+            assert fact["value"] in field or number in field.replace(",", "")
+
+
+def test_a_hidden_fact_has_no_infobox_field_but_a_sentence(world_200, boxes):
+    texts = world_200.texts()
+    hidden = [fact for fact in world_200.truth("facts") if not fact["shown"]]
+    assert 0.06 < len(hidden) / len(world_200.truth("facts")) < 0.14
+    for fact in hidden:
+        assert fact["key"] not in boxes[fact["subject"]]
+        assert fact["sentence"] in texts[fact["subject"]]
+
+
+def test_nothing_is_hidden_when_nothing_is_missing(world_full):
+    assert all(fact["shown"] for fact in world_full.truth("facts"))
+
+
+def test_every_entity_page_parses_into_an_infobox(boxes):
+    assert all(boxes.values())
+
+
+def test_lead_sentence_names_the_subject_in_bold_with_its_noun(world_200):
+    texts = world_200.texts()
+    for entity in world_200.truth("entities"):
+        lead = next(line for line in texts[entity["title"]].splitlines() if line.startswith(("'''", "The '''")))
+        assert entity["name"] in lead
+        assert entity["noun"] in lead
+
+
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_declared_cardinalities_hold(seed):
+    world = build_world(WorldConfig(entities=150, seed=seed))
+    objects, subjects = defaultdict(set), defaultdict(set)
+    for fact in world.facts:
+        if fact.object is not None:
+            objects[fact.relation, fact.subject].add(fact.object)
+            subjects[fact.relation, fact.object].add(fact.subject)
+    for relation in RELATIONS:
+        if relation.cardinality in ("1:1", "n:1"):
+            assert all(len(group) == 1 for (name, _), group in objects.items() if name == relation.name)
+        if relation.cardinality in ("1:1", "1:n"):
+            assert all(len(group) == 1 for (name, _), group in subjects.items() if name == relation.name)
+
+
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_literals_are_single_valued_and_titles_unique(seed):
+    world = build_world(WorldConfig(entities=150, seed=seed))
+    literals = Counter((fact.subject, fact.relation) for fact in world.facts if fact.value)
+    assert max(literals.values()) == 1
+    assert len({entity.title.casefold() for entity in world.entities}) == len(world.entities) == 150
+
+
+def test_symmetric_relations_hold_both_ways():
+    world = build_world(WorldConfig(entities=300))
+    for name in ("spouse", "twin_town"):
+        pairs = {(fact.subject, fact.object) for fact in world.facts if fact.relation == name}
+        assert pairs
+        assert pairs == {(target, subject) for subject, target in pairs}
+
+
+def test_makers_live_when_their_work_is_made():
+    world = build_world(WorldConfig(entities=400))
+    gaps = {
+        (relation.name, name): relation.gap for relation in RELATIONS if relation.dates for name in relation.subjects
+    }
+    for fact in world.facts:
+        gap = gaps.get((fact.relation, world.entities[fact.subject].subtype.name))
+        if gap and fact.object is not None:
+            distance = world.entities[fact.subject].year - world.entities[fact.object].year
+            assert 0 < distance <= gap[1]
+
+
+def test_in_degree_has_a_zipf_tail():
+    world = build_world(WorldConfig(entities=2000))
+    linked = {
+        (fact.subject, fact.object) for fact in world.facts if fact.object is not None and fact.shown and fact.linked
+    }
+    linked |= {(subject, other) for subject, others in world.mentions.items() for other in others}
+    degree = Counter(target for _, target in linked)
+    assert sum(count >= 3 for count in degree.values()) >= 0.25 * len(world.entities)
+    assert sum(count > 100 for count in degree.values()) >= 3
+    assert sum(count < 3 for count in degree.values()) > 100
+
+
+def test_chains_of_single_links_reach_five_literals_from_nearly_every_pictured_entity(world_200):
+    facts = [fact for fact in world_200.truth("facts") if fact["shown"]]
+    fields = Counter((fact["subject"], fact["key"]) for fact in facts)
+    ahead, literals = defaultdict(set), defaultdict(set)
+    for fact in facts:
+        if fact["linked"] and fields[fact["subject"], fact["key"]] == 1:
+            ahead[fact["subject"]].add(fact["object"])
+        elif fact["value"]:
+            literals[fact["subject"]].add(fact["relation"])
+    reach = []
+    for entity in world_200.truth("entities"):
+        seen, front = {entity["title"]}, {entity["title"]}
+        for _ in range(3):
+            front = {target for title in front for target in ahead[title]} - seen
+            seen |= front
+        reach.append(sum(len(literals[title]) for title in seen - {entity["title"]}))
+    assert sum(count >= 5 for count in reach) > 0.9 * len(reach)
