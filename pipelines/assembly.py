@@ -18,8 +18,9 @@ from pipelines.backends.templates import TemplatesModel
 from pipelines.config import ModelConfig, RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
+from pipelines.graph.relations import RelationIndex
 from pipelines.graph.splits import SplitRule
-from pipelines.graph.walks import WalkGraph, WalkRules, build_walk_graph, find_hub_threshold
+from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
 from pipelines.ids import digest_value, make_stage_key
 from pipelines.pictures import PictureStore
 from pipelines.prompting import Asking, load_prompt
@@ -93,6 +94,11 @@ class Assembly:
         return find_hub_threshold(in_degree, seeds.hub_in_degree, seeds.small_corpus.hub_share, self.small)
 
     @cached_property
+    def relations(self) -> RelationIndex:
+        """The corpus's relations."""
+        return RelationIndex(self.corpus)
+
+    @cached_property
     def graph(self) -> WalkGraph:
         """The link graph with the walk rules applied."""
         paths = self.config.paths
@@ -104,7 +110,7 @@ class Assembly:
             max_answer_tokens=self.config.questions.max_answer_tokens,
             splits=self.splits,
         )
-        return build_walk_graph(self.corpus, rules)
+        return WalkGraph(self.corpus, rules, self.relations)
 
     @cached_property
     def image_search(self) -> ImageSearch:
@@ -174,7 +180,7 @@ class Assembly:
             max_answer_tokens=self.config.questions.max_answer_tokens,
         )
         proposing, rewriting = self.ask("rewriter", "propose_descriptors"), self.ask("rewriter", "rewrite_question")
-        return Rewrites(self.corpus, self.graph.relations, proposing, rewriting, rules)
+        return Rewrites(self.corpus, self.relations, proposing, rewriting, rules)
 
     def _build_groundings(self) -> Groundings:
         groundings = self.config.groundings
@@ -184,9 +190,7 @@ class Assembly:
     def _build_difficulty(self) -> MeasuredDifficulty:
         difficulty = self.config.difficulty
         solver = self.ask("solver", "answer_question")
-        return MeasuredDifficulty(
-            solver, self.image_search, self.pictures, difficulty.attempts, difficulty.max_correct
-        )
+        return MeasuredDifficulty(solver, self.image_search, self.pictures, difficulty.attempts, difficulty.max_correct)
 
     def plan_stages(self) -> list[PlannedStage]:
         """Return all stages after the corpus, in order, with their keys."""

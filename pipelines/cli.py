@@ -153,7 +153,9 @@ def explain_command(
 def verify_command(
     release: Annotated[Path | None, typer.Argument(help="Release folder; left out, the last run's releases.")] = None,
     corpus: Annotated[Path | None, typer.Option("--corpus", help="Corpus folder, if not the workspace's.")] = None,
-    dump: Annotated[Path | None, typer.Option("--dump", help="Build the corpus from this dump and verify by it.")] = None,
+    dump: Annotated[
+        Path | None, typer.Option("--dump", help="Build the corpus from this dump and verify by it.")
+    ] = None,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:

@@ -1,5 +1,6 @@
 """What the commands of the CLI do, as functions that take values and return values."""
 
+import json
 import os
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,8 @@ from pipelines.config import RunConfig, apply_setting, list_recipes, make_config
 from pipelines.corpus.build import CorpusOptions, build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, Unavailable
-from pipelines.graph.relations import index_relations
+from pipelines.files import write_text
+from pipelines.graph.relations import RelationIndex
 from pipelines.inputs import ensure_corpus
 from pipelines.inspection.views import write_catalogue
 from pipelines.progress import LogReporter, make_reporter, timing
@@ -69,7 +71,9 @@ class RunDocument:
 
     def summarise(self) -> str:
         """Return the closing lines: releases, or that there was nothing to do."""
-        lines = [f"{release.dataset} {release.version}: {release.rows:,} rows in {release.path}" for release in self.releases]
+        lines = [
+            f"{release.dataset} {release.version}: {release.rows:,} rows in {release.path}" for release in self.releases
+        ]
         ran = [report.stage for report in self.stages if report.ran]
         if not ran:
             lines.append(f"Nothing to do: all {len(self.stages)} stages were complete ({self.seconds:.1f} s).")
@@ -132,12 +136,38 @@ def _run_claimed(
     runtime = config.runtime
     for plan in chosen:
         reports.append(run_stage(plan, assembly.corpus_entry, runtime.shard_rows, runtime.concurrency, reporter))
-    workspace.note_latest({"corpus": corpus.folder.name, **{plan.name: plan.key for plan in chosen}})
-    releases = publish_run(assembly, planned) if chosen and chosen[-1].name == "releases" else []
-    if releases:
-        workspace.note_latest({f"release:{r.dataset}": r.version for r in releases})
+    return reports, finish_run(assembly, planned, chosen)
+
+
+def finish_run(
+    assembly: Assembly, planned: Sequence[PlannedStage], chosen: Sequence[PlannedStage]
+) -> list[PublishedRelease]:
+    """Note what the run used, publish its releases when it got that far, and write the catalogue of views."""
+    workspace = assembly.workspace
+    workspace.note_latest({"corpus": assembly.corpus.folder.name, **{plan.name: plan.key for plan in chosen}})
+    if not chosen or chosen[-1].name != "releases":
+        write_catalogue(workspace.root)
+        return []
+    receipt = chosen[-1].folder.path / "published.json"
+    releases = read_receipt(workspace, receipt)
+    if not releases:
+        releases = publish_run(assembly, planned)
+        entries = [{"dataset": r.dataset, "version": r.version, "rows": r.rows} for r in releases]
+        write_text(receipt, json.dumps(entries, indent=1) + "\n")
+    workspace.note_latest({f"release:{r.dataset}": r.version for r in releases})
     write_catalogue(workspace.root)
-    return reports, releases
+    return releases
+
+
+def read_receipt(workspace: Workspace, receipt: Path) -> list[PublishedRelease]:
+    """Return what was published from these very rows before; empty when anything of it is gone."""
+    if not receipt.is_file():
+        return []
+    releases = [
+        PublishedRelease(e["dataset"], e["version"], workspace.releases / e["dataset"] / e["version"], e["rows"])
+        for e in json.loads(receipt.read_text())
+    ]
+    return releases if all((r.path / "manifest.json").is_file() for r in releases) else []
 
 
 def report_corpus(corpus: Corpus, built: bool, seconds: float) -> StageReport:
@@ -161,7 +191,9 @@ def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> list[Pub
     """Publish the releases of a run whose stages are all sealed; what is published already stays as it is."""
     by_name = {plan.name: plan for plan in planned}
     questions = [row for row in read_parts(by_name["difficulty"].folder, Difficulty) if isinstance(row, Difficulty)]
-    trajectories = [row for row in read_parts(by_name["trajectories"].folder, Trajectory) if isinstance(row, Trajectory)]
+    trajectories = [
+        row for row in read_parts(by_name["trajectories"].folder, Trajectory) if isinstance(row, Trajectory)
+    ]
     entries = [row for row in read_parts(by_name["releases"].folder, ReleaseEntry) if isinstance(row, ReleaseEntry)]
     manifests = [manifest for plan in planned if (manifest := plan.folder.read_manifest()) is not None]
     context = _describe_origin(assembly, manifests)
@@ -205,7 +237,11 @@ def describe_stages() -> tuple[dict[str, Any], Table]:
     stages = {"corpus": (), **SOURCES}
     document = {
         "stages": [
-            {"stage": name, "from": list(sources) or ["dump" if name == "corpus" else "corpus"], "reasons": list(STAGE_REASONS[name])}
+            {
+                "stage": name,
+                "from": list(sources) or ["dump" if name == "corpus" else "corpus"],
+                "reasons": list(STAGE_REASONS[name]),
+            }
             for name, sources in stages.items()
         ],
         "recipes": list_recipes(),
@@ -219,9 +255,7 @@ def describe_stages() -> tuple[dict[str, Any], Table]:
     return document, table
 
 
-def verify_releases(
-    release: Path | None, corpus: Path | None, dump: Path | None, root: Path
-) -> list[VerifyReport]:
+def verify_releases(release: Path | None, corpus: Path | None, dump: Path | None, root: Path) -> list[VerifyReport]:
     """Verify one release, or those of the last run.
 
     Raises:
@@ -239,9 +273,11 @@ def verify_releases(
 
 def _verify_all(folders: Iterable[Path], folder: Path) -> list[VerifyReport]:
     if not (folder / "manifest.json").is_file():
-        raise ConfigError(f"corpus {folder}: no manifest.json; name a corpus folder with --corpus, or a dump with --dump")
+        raise ConfigError(
+            f"corpus {folder}: no manifest.json; name a corpus folder with --corpus, or a dump with --dump"
+        )
     corpus = Corpus.open(folder)
-    relations = index_relations(corpus)
+    relations = RelationIndex(corpus)
     reporter, reports = make_reporter(), []
     for path in folders:
         reporter.begin("verify", 0, "rows")

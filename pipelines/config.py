@@ -88,7 +88,9 @@ class RewritesConfig(Section):
     """Fuzzy rewriting."""
 
     candidates: int = Field(6, ge=1, description="descriptors tried for a bridge")
-    min_alone_first: int = Field(5, ge=1, description="entities the first bridge's descriptor must fit without the chain")
+    min_alone_first: int = Field(
+        5, ge=1, description="entities the first bridge's descriptor must fit without the chain"
+    )
     min_alone: int = Field(2, ge=1, description="the same for the other bridges")
     forbid_shortcuts: bool = Field(True, description="refuse a shorter link path or the answer on an earlier page")
 

@@ -68,7 +68,11 @@ class LogReporter:
             return
         self._said = now
         rate = done / max(now - self._started, 1e-9)
-        line = f"{self._what:<13} {done:,}" + (f"/{self._total:,}" if self._total else "") + f" {self._unit}, {rate:,.0f}/s"
+        line = (
+            f"{self._what:<13} {done:,}"
+            + (f"/{self._total:,}" if self._total else "")
+            + f" {self._unit}, {rate:,.0f}/s"
+        )
         if self._total and rate > 0:
             line += f", {max(self._total - done, 0) / rate:,.0f} s left"
         self._write(line, keep=not self.live)

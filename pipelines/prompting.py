@@ -110,6 +110,12 @@ def parse_reply(text: str, model: type[ReplyT]) -> ReplyT:
         raise ValueError(f"the JSON object does not fit: {problems}") from error
 
 
+@lru_cache(maxsize=64)
+def make_schema(reply: type[BaseModel]) -> str:
+    """Return a reply model's JSON schema; the same text every time, since it is part of a request's identity."""
+    return json.dumps(reply.model_json_schema(), sort_keys=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Asking:
     """Everything one structured request needs beside its inputs."""
@@ -129,7 +135,7 @@ async def ask_model(
     """
     messages = render_messages(asking.prompt, inputs, images)
     task = asking.prompt.label.split("/", 1)[0]
-    schema = json.dumps(reply.model_json_schema(), sort_keys=True)
+    schema = make_schema(reply)
     problem = ""
     for _ in range(2):
         request = ChatRequest(task, asking.prompt.label, messages, inputs, asking.sampling, schema, sample)

@@ -90,7 +90,9 @@ class StageReport:
     def summarise(self) -> str:
         """Return one line for the log."""
         refused = ", ".join(f"{reason} {count:,}" for reason, count in self.rejected.items())
-        line = f"{self.rows_in:,} in, {self.kept:,} kept, {sum(self.rejected.values()):,} rejected, {self.failed:,} failed"
+        line = (
+            f"{self.rows_in:,} in, {self.kept:,} kept, {sum(self.rejected.values()):,} rejected, {self.failed:,} failed"
+        )
         line += f", {self.rows_out:,} out"
         if not self.ran:
             return line + " (done before)"
@@ -181,7 +183,9 @@ def seal_planned(plan: PlannedStage, shards: int, corpus: InputEntry) -> Manifes
     return seal_stage(plan.stage, plan.folder, shards, origin)
 
 
-def run_stage(plan: PlannedStage, corpus: InputEntry, shard_rows: int, concurrency: int, reporter: Reporter) -> StageReport:
+def run_stage(
+    plan: PlannedStage, corpus: InputEntry, shard_rows: int, concurrency: int, reporter: Reporter
+) -> StageReport:
     """Run what is missing of one stage and seal it; nothing is done when it is sealed already."""
     sealed = plan.folder.read_manifest()
     if sealed is not None:

@@ -31,9 +31,15 @@ ROW_GROUP = 1000
 class Stage(Protocol):
     """What every stage says of itself."""
 
-    name: str
-    version: int
     output: ClassVar[type[Record]]
+
+    @property
+    def name(self) -> str:
+        """The stage's name: the dataset it makes."""
+
+    @property
+    def version(self) -> int:
+        """Raised when the same input and parameters would give other rows."""
 
     def fingerprint(self) -> str:
         """Digest of everything that decides the output: parameters, prompt digests, identities of backends."""

@@ -16,6 +16,7 @@ from pipelines.ids import canonical_json
 from schemas.rollouts import Observation, Rollout, RolloutImage, Step
 
 TAG = re.compile(r"</?(?:think|tool_call|tool_response|answer)>")
+SURROGATE = re.compile("[\ud800-\udfff]")
 CALL_TAGS = ("<think>", "</think>", "<tool_call>", "</tool_call>")
 ANSWER_TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 SHAPE = "<think>...</think> and then one <tool_call>...</tool_call> or one <answer>...</answer>"
@@ -97,7 +98,7 @@ def _parse_call(source: str) -> tuple[str, str]:
 
 
 def _has_surrogate(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)
+    return SURROGATE.search(text) is not None
 
 
 def _refuse_markup(text: str) -> None:

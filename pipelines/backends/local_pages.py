@@ -1,5 +1,6 @@
 """Pages of the corpus as a page reader, and the addresses they have."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -10,6 +11,8 @@ from pipelines.corpus.plaintext import plain_text
 from pipelines.corpus.store import Corpus
 
 VERSION = 1
+MEDIA_FILE = re.compile(r"\.(?:jpe?g|png|svg|gif|webp|tiff?|ogg|oga|webm)$", re.IGNORECASE)
+"""A fact that is a file name says where the picture is, nothing about the subject."""
 SAFE = ":/(),!*;@$-._~'"
 """Characters that MediaWiki leaves as they are in an address (``wfUrlencode``), and the apostrophe."""
 
@@ -80,6 +83,6 @@ class LocalPages:
 
     def _render_facts(self, node: int) -> Iterator[str]:
         for key, facts in groupby(self.corpus.facts(node), key=lambda fact: fact.key):
-            values = "; ".join(fact.text for fact in facts if fact.text)
+            values = "; ".join(fact.text for fact in facts if fact.text and not MEDIA_FILE.search(fact.text))
             if values:
                 yield f"{key.replace('_', ' ').capitalize()}: {values}"

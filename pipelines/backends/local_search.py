@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from pipelines.backends.local_pages import make_page_url
 from pipelines.backends.protocols import TextHit
+from pipelines.corpus.plaintext import lead_paragraph
 from pipelines.corpus.store import Corpus, Passage
 
 VERSION = 1
@@ -23,10 +24,19 @@ class LocalTextSearch:
         return f"local-text-search@{VERSION}:{self.corpus.digest}"
 
     async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
-        """Return at most ``count`` pages, best passage first."""
+        """Return at most ``count`` pages, best passage first; a page whose exact name is the query comes before all.
+
+        Without that rule a page loses to the many that bear its name in theirs: ``Tarn`` to ``Tarn Stadium``.
+        """
         best: dict[int, Passage] = {}
         for passage in self.corpus.search(query, count * PASSAGES_A_PAGE):
             best.setdefault(passage.node, passage)
         base = self.corpus.manifest.base_url
-        pages = list(best.values())[:count]
-        return tuple(TextHit(make_page_url(base, page.title), page.title, page.text) for page in pages)
+        hits = [TextHit(make_page_url(base, page.title), page.title, page.text) for page in best.values()]
+        named = self.corpus.find(query)
+        if named is None:
+            return tuple(hits[:count])
+        title = self.corpus.page(named).title
+        snippet = best[named].text if named in best else lead_paragraph(self.corpus.text(named))
+        first = TextHit(make_page_url(base, title), title, snippet)
+        return (first, *(hit for hit in hits if hit.title != title))[:count]

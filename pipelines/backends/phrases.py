@@ -37,9 +37,10 @@ RELATIONS: tuple[RelationWording, ...] = (
 )
 ATTRIBUTES: tuple[AttributeWording, ...] = (*DATES, *NUMBERS, *WORDS)
 
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _GAP = re.compile(r"[^0-9a-z]+")
 _DIGITS = re.compile(r"\d+(?=_|$)")
+_UNIT_ENDING = re.compile(r"_(?:m|km|cm|mm|ft|mi|sq_mi|sqmi|km2|m2|ha|acre|acres|kg|lb|metric|imperial)$")
 
 
 def normalise_key(key: str) -> str:
@@ -52,12 +53,17 @@ def strip_digits(key: str) -> str:
     return _GAP.sub("_", _DIGITS.sub("", key)).strip("_")
 
 
+def strip_unit(key: str) -> str:
+    """Drop the unit that ends a normalised key: ``area_km2`` becomes ``area``. The answer carries its own."""
+    return _UNIT_ENDING.sub("", key)
+
+
 def split_key(key: str) -> str:
-    """Return the words of a key without its numbers, ``entry`` when nothing is left.
+    """Return the words of a key without its numbers and unit, ``entry`` when nothing is left.
 
     Only letters and spaces come out, whatever a page used as a parameter name.
     """
-    words = strip_digits(normalise_key(key)).replace("_", " ")
+    words = strip_digits(strip_unit(normalise_key(key))).replace("_", " ")
     return " ".join(re.sub(r"[^a-z]+", " ", words).split()) or "entry"
 
 
@@ -81,7 +87,8 @@ def _index_rows(rows: Sequence[RowT]) -> dict[str, tuple[RowT, ...]]:
 
 def _find_rows(index: dict[str, tuple[RowT, ...]], key: str) -> tuple[RowT, ...]:
     normal = normalise_key(key)
-    return index.get(normal) or index.get(strip_digits(normal), ())
+    plain = strip_unit(normal)
+    return index.get(normal) or index.get(plain) or index.get(strip_digits(plain), ())
 
 
 def find_attribute(key: str, subject_type: str) -> AttributeWording | None:

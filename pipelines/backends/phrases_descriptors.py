@@ -19,6 +19,7 @@ _MAX_FACT_WORDS = 6
 _RELATIVE = re.compile(r"^(?:\{who\}|that|where|\w+ (?:which|whom)) ")
 _OPENS_CLAUSE = re.compile(r"^(?:\{who\}|who|that|whose) ")
 _UNSAFE = re.compile(r"[\[\]{}<>|?;“”\"\n\ue000-\uf8ff]|\.\.|http|_")
+_SPACED_MARK = re.compile(r" +([,.;:!)])")
 _DAY = re.compile(r"\b\d{1,2}(?:st|nd|rd|th)?,? +(?:of +)?[A-Z][a-z]+|\b[A-Z][a-z]+ +\d{1,2}\b(?!\d)|^\d{4}-\d\d-\d\d$")
 _NAMING = (
     "name names fullname nickname nicknames title caption image logo alt map flag coat signature website url "
@@ -106,7 +107,7 @@ def cut_clause(clause: str, words: int) -> str:
     stop = min((i for i in range(middle + 1, len(tokens)) if "?" in tokens[i]), default=len(tokens))
     start, stop = _narrow(start, middle, stop, words)
     kept = [token.replace("?", "") for token in tokens[start:stop]]
-    text = " ".join(kept).strip(" ,;:.…")
+    text = _SPACED_MARK.sub(r"\1", " ".join(kept)).strip(" ,;:.…")
     return f"{'… ' if start > 0 else ''}{text}{' …' if stop < len(tokens) else ''}"
 
 

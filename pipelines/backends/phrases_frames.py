@@ -1,7 +1,7 @@
 """Question frames: how the attribute of the last entity is asked for."""
 
 from pipelines.backends.phrases import find_attribute, find_relation, split_key
-from pipelines.backends.phrases_nouns import name_kind, name_unit
+from pipelines.backends.phrases_nouns import is_known_unit, name_kind, name_unit
 from pipelines.backends.phrases_shapes import SLOT, AttributeWording, RelationWording
 from schemas.proofs import Answer
 
@@ -34,7 +34,7 @@ def list_frames(key: str, answer: Answer, subject_type: str) -> tuple[str, ...]:
     if answer.type == "date":
         frames = _ask_date(row, noun, answer.precision or "year")
     elif answer.type == "number":
-        frames = _ask_number(row, noun, name_unit(answer.unit))
+        frames = _ask_number(row, noun, answer.unit)
     elif row is not None:
         frames = _ask_word(row)
     else:
@@ -59,27 +59,31 @@ def _ask_date(row: AttributeWording | None, noun: str, precision: str) -> list[s
 def _ask_number(row: AttributeWording | None, noun: str, unit: str) -> list[str]:
     asks = row.asks if row is not None and row.form == "number" else ()
     noun = noun or "number"
-    if not unit:
+    plain = [ask for ask in asks if "{unit}" not in ask]
+    if not is_known_unit(unit):
+        # "4,210 inhabitants" counts things; asking for the population "in inhabitants" would be odd.
+        counted = [f"How many {unit} are given as the {noun} of {SLOT}"] if unit and not plain else []
         return [
-            *(ask for ask in asks if "{unit}" not in ask),
+            *plain,
+            *counted,
             f"What is the {noun} of {SLOT}",
             f"What figure is given as the {noun} of {SLOT}",
             f"What is recorded as the {noun} of {SLOT}",
         ]
+    name = name_unit(unit)
     return [
-        *(ask.replace("{unit}", unit) for ask in asks if "{unit}" in ask),
-        f"What is the {noun}, in {unit}, of {SLOT}",
-        f"In {unit}, what is the {noun} of {SLOT}",
-        f"What is the {noun} of {SLOT}, in {unit}",
+        *(ask.replace("{unit}", name) for ask in asks if "{unit}" in ask),
+        f"What is the {noun}, in {name}, of {SLOT}",
+        f"In {name}, what is the {noun} of {SLOT}",
+        f"What is the {noun} of {SLOT}, in {name}",
     ]
 
 
 def _ask_word(row: AttributeWording) -> list[str]:
     asks = list(row.asks) if row.form == "word" else []
     noun = row.noun or "date"
-    return [*asks, f"What is the {noun} of {SLOT}", f"What is given as the {noun} of {SLOT}"] + (
-        [] if asks else [f"What is listed as the {noun} of {SLOT}"]
-    )
+    frames = dict.fromkeys([*asks, f"What is the {noun} of {SLOT}", f"What is given as the {noun} of {SLOT}"])
+    return [*frames] if len(frames) > 2 else [*frames, f"What is listed as the {noun} of {SLOT}"]
 
 
 def _ask_listed(noun: str) -> list[str]:

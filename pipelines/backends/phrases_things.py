@@ -50,7 +50,7 @@ WORKS: tuple[Row, ...] = (
         "that made the name of {s}")),
     Row("subject subject_matter main_subject", "subject",
         ("the subject of {s}",), ("{who} is depicted in {s}", "{who} is the subject of {s}"),
-        "painting portrait sculpture statue fresco mural"),
+        "painting artwork portrait sculpture statue fresco mural"),
     Row("subject subject_matter main_subject", "subject",
         ("the subject of {s}",), ("{who} is the subject of {s}", "{who} stands at the centre of {s}")),
     Row("based_on basis adapted_from", "work",
@@ -66,10 +66,10 @@ WORKS: tuple[Row, ...] = (
 )
 
 EVENTS: tuple[Row, ...] = (
-    Row("combatant1", "side",
+    Row("combatant1", "belligerent",
         ("the first belligerent listed for {s}",),
         ("that is listed as the first belligerent in {s}", "that fought on the first side listed for {s}")),
-    Row("combatant2", "side",
+    Row("combatant2", "belligerent",
         ("the second belligerent listed for {s}",),
         ("that is listed as the second belligerent in {s}", "that fought on the second side listed for {s}")),
     Row("opponent", "opponent", ("the opponent in {s}",), ("{who} was the opponent in {s}",

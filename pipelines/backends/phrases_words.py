@@ -60,7 +60,7 @@ WORDS: tuple[AttributeWording, ...] = (
           ("What colour are the flowers of {s}", "What is the colour of the flowers of {s}"), "that has {v} flowers"),
     _word("wing_colour wing_color", "wing colour",
           ("What colour are the wings of {s}", "What is the colour of the wings of {s}"), "that has {v} wings"),
-    _word("colour colours color colors", "colour",
+    _word("colour colours color colors", "official colour",
           ("What is the official colour of {s}", "Which colour stands for {s}"), "whose colour is {v}",
           "organisation"),
     _word("colour colours color colors", "colour", ("What colour is {s}", "What is the colour of {s}"),

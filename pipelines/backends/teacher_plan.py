@@ -110,10 +110,10 @@ def plan_move(inputs: ActInputs, history: Sequence[Exchange], skims: bool) -> Mo
         found = _read_link(link, name, seen, skims)
         if found is None:
             return _reach_link(inputs, link, name, seen, before)
-        slots = _make_slots(link, name) | {"next": found}
+        slots = _make_slots(link, name) | found
         if link.is_answer:
-            return Move("answer", answer=found, slots=slots)
-        name, before = found, slots
+            return Move("answer", answer=found["next"], slots=slots)
+        name, before = found["next"], slots
     raise AssertionError("the last link is the answer")
 
 
@@ -135,23 +135,30 @@ def _gather(history: Sequence[Exchange]) -> Seen:
     )
 
 
-def _read_link(link: Link, name: str, seen: Seen, skims: bool) -> str | None:
-    """Return the link's name as it was shown: on the page, in a snippet, or in the search made when it was missing."""
-    for text in _list_sources(link, name, seen, skims):
+def _read_link(link: Link, name: str, seen: Seen, skims: bool) -> dict[str, str] | None:
+    """Return the slots ``next`` and ``clue``: what was read and where it truly stood, or None if nothing was."""
+    for place, text in _list_sources(link, name, seen, skims):
         for form in link.forms:
             span = find_name(text, form)
             if span is not None:
-                return " ".join(text[span[0] : span[1]].split())
+                return {"next": " ".join(text[span[0] : span[1]].split()), "clue": place}
     return None
 
 
-def _list_sources(link: Link, name: str, seen: Seen, skims: bool) -> Iterator[str]:
-    yield from seen.list_texts(seen.pages, link.title)
+def _list_sources(link: Link, name: str, seen: Seen, skims: bool) -> Iterator[tuple[str, str]]:
+    """Yield places with their texts, the fact line that should hold the link before the page around it."""
+    words = _say_relation(link.relation)
+    for page in seen.list_texts(seen.pages, link.title):
+        lines = [line.partition(":") for line in page.splitlines()]
+        facts = [value for label, _, value in lines if words and _say_relation(label) == words]
+        yield f"the “{words}” line", "\n".join(facts)
+        yield "the running text", page
     if skims and not link.is_answer:
-        yield from seen.list_texts(seen.hits, link.title)
+        for snippet in seen.list_texts(seen.hits, link.title):
+            yield "the search result", snippet
     last_resort = _join_query(name, link.relation)
     if seen.find_url(link.title) in seen.visits and last_resort in seen.queries:
-        yield seen.queries[last_resort]
+        yield "the search result", seen.queries[last_resort]
 
 
 def _reach_link(inputs: ActInputs, link: Link, name: str, seen: Seen, before: Mapping[str, str]) -> Move:
@@ -206,6 +213,5 @@ def _say_relation(relation: str) -> str:
 
 def _make_slots(link: Link, name: str) -> dict[str, str]:
     words = _say_relation(link.relation)
-    clue = f"the “{words}” line" if words else "the running text"
     asked = f"the {words}" if words else "the next name"
-    return {"name": name, "clue": clue, "asked": asked, "asked_capital": asked[0].upper() + asked[1:]}
+    return {"name": name, "asked": asked, "asked_capital": asked[0].upper() + asked[1:]}

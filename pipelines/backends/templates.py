@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from pipelines.backends.phrases import pick
 from pipelines.backends.phrases_descriptors import Link, describe_hop, elide_names, propose_candidates
 from pipelines.backends.phrases_frames import list_frames
-from pipelines.backends.phrases_nouns import classify_noun, clean_noun
+from pipelines.backends.phrases_nouns import classify_noun, clean_noun, find_head
 from pipelines.backends.phrases_shapes import SLOT
 from pipelines.backends.protocols import ChatReply, ChatRequest
 from pipelines.errors import ConfigError
@@ -44,6 +44,10 @@ _REFERENCES = (
     "the {noun} seen in the image",
     "the {noun} in this image",
 )
+_SHORT_PATH = 2
+_WORDS_AFTER = 1
+"""How many words a frame may put after the phrase of a short path that has no verbs at its end."""
+_NOT_HUMAN = frozenset(["character", "deity", "god", "goddess"])
 _SPECIES_OF = re.compile(r"^(?:species|genus|breed|kind|type) of ", re.IGNORECASE)
 _SOURCES = (
     "phrases",
@@ -130,8 +134,10 @@ def rewrite_question(step: RewriteQuestionInputs) -> str:
 
 def refer_to_anchor(step: ReferToAnchorInputs) -> str:
     """Return the question with a reference to the picture in place of the anchor's name."""
-    noun = "person" if classify_noun(step.anchor_type) == "person" else clean_noun(step.anchor_type) or "subject"
-    noun = _SPECIES_OF.sub("", noun)
+    noun = _SPECIES_OF.sub("", clean_noun(step.anchor_type)) or "subject"
+    if classify_noun(noun) == "person" and find_head(noun) not in _NOT_HUMAN:
+        # A picture shows a person; that it is a painter is knowledge about them.
+        noun = "person"
     reference = pick(_REFERENCES, "refer", step.path.variety, step.path.anchor_name).replace("{noun}", noun)
     return _compose(step.path, _pad(step.descriptors, len(step.path.hops)), reference)
 
@@ -155,9 +161,10 @@ def _compose(path: WriteQuestionInputs, hidden: Sequence[str], anchor: str) -> s
 
 def _choose_frame(path: WriteQuestionInputs, subject_type: str, texts: Sequence[str]) -> str:
     frames = list_frames(path.answer_relation, path.answer, subject_type)
-    # A long or nested phrase reads better at the end: "was the town where the architect was born founded" piles verbs.
-    if len(texts) > 2 or any(not text.endswith(SUBJECT) for text in texts):
-        frames = tuple(frame for frame in frames if frame.endswith(f"{SLOT}?")) or frames
+    # A nested phrase reads better at the end: "was the town where the architect was born founded" piles up verbs.
+    flat = all(text.endswith(SUBJECT) for text in texts)
+    words = _WORDS_AFTER if flat and len(texts) <= _SHORT_PATH else 0
+    frames = tuple(frame for frame in frames if len(frame.partition(SLOT)[2].strip("?").split()) <= words) or frames
     return pick(frames, "frame", path.variety, path.answer_relation)
 
 

@@ -9,7 +9,8 @@ LicenceClass = Literal["free", "unfree", "unknown"]
 
 _FREE = re.compile(
     r"public domain|pd(?:-[a-z0-9-]+)?|cc0(?:[ -]1\.0)?(?: universal)?|cc[ -]zero"
-    r"|cc[ -]by(?:[ -]sa)?(?:[ -](?:[1-4]\.\d)(?:(?:,\d\.\d)*|\+)?)?(?:[ -](?:migrated|[a-z]{2}|igo|international|unported))?"
+    r"|cc[ -]by(?:[ -]sa)?(?:[ -](?:[1-4]\.\d)(?:(?:,\d\.\d)*|\+)?)?"
+    r"(?:[ -](?:migrated|[a-z]{2}|igo|international|unported))?"
     r"|creative commons attribution(?:[ -]share ?alike)?(?: [1-4]\.\d)?(?: (?:international|unported|generic))?"
     r"|creative commons (?:zero|cc0)(?: 1\.0)?"
 )

@@ -6,7 +6,8 @@ Matching is on whole words of folded text (:mod:`pipelines.checks.names`); subst
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -100,6 +101,16 @@ def list_singulars(word: str) -> tuple[str, ...]:
     return (word, word[:-1], word[:-2]) if word.endswith("es") and len(word) > 5 else (word, word[:-1])
 
 
+def find_common_tokens(texts: Iterable[str], min_count: int = 1) -> frozenset[str]:
+    """Return the folded words that stand in at least ``min_count`` of the texts.
+
+    Over the type words of a path this is what a question may say of its nodes; over the titles of a corpus, with a
+    higher count, it is what a title may share with others (research/quality.md L2).
+    """
+    counts = Counter(word for text in texts for word in set(split_words(text)))
+    return frozenset(word for word, count in counts.items() if count >= min_count)
+
+
 def _is_form_of(found: str, word: str) -> bool:
     return found == word or word in list_singulars(found)
 
@@ -120,7 +131,7 @@ def build_leak_index(
     exact: dict[tuple[int, str], None] = {}
     unspaced: dict[tuple[int, str], None] = {}
     for node, names in enumerate(aliases):
-        cased = any(name != name.lower() for name in names)
+        cased = bool(names) and names[0] != names[0].lower()
         for name in dict.fromkeys(names):
             if _UNSPACED.search(name):
                 unspaced[node, name] = None
@@ -226,7 +237,7 @@ def _find_value(text: str, answer: Answer) -> str:
 
 
 def _classify(form: str, words: Sequence[str], common: Callable[[str], bool], cased: bool) -> LeakKind | None:
-    """Say how a name is looked for; None for one that says nothing, such as ``bridge`` among capitalised names."""
+    """Say how a name is looked for; None for one that says nothing, such as ``bridge`` beside a capitalised title."""
     if not words:
         return "exact" if form.strip() else None
     lower = cased and form == form.lower() and any(char.isalpha() for char in form)

@@ -108,8 +108,15 @@ def _check_relation(corpus: Corpus, hop: Hop, source: int, target: int) -> Itera
         yield f"hop {hop.index}: the infobox has no single {hop.relation} at that place that leads to the next node"
         return
     values = parse_value(hop.evidence.text)
-    if len(values) != 1 or values[0].link is None or corpus.find(values[0].link) != target:
+    if len(values) != 1 or values[0].link is None or _find_target(corpus, values[0].link) != target:
         yield f"hop {hop.index}: {hop.evidence.text!r} does not link to the next node"
+
+
+def _find_target(corpus: Corpus, link: str) -> int | None:
+    """Return the article a raw link target leads to: its fragment dropped, its first letter as titles have it."""
+    title = link.partition("#")[0].strip()
+    found = corpus.find(title)
+    return corpus.find(title[:1].upper() + title[1:]) if found is None else found
 
 
 def _check_clause(corpus: Corpus, hop: Hop, source: int, target: int, names: Sequence[str]) -> Iterator[str]:

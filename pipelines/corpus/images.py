@@ -3,7 +3,9 @@
 import csv
 import hashlib
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import imagehash
@@ -15,11 +17,14 @@ from pipelines.errors import ConfigError, CorruptInput
 MAX_PIXELS = 100_000_000
 _FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "TIFF", "BMP")
 _HASH_SIDE = 256
+_THREADS = 2
 _COLUMNS = ("file", "author", "licence", "licence_url", "source_url")
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class Look:
+    """What a picture turned out to be."""
+
     sha256: str = ""
     width: int = 0
     height: int = 0
@@ -53,27 +58,33 @@ def read_images(table: Path, titles: dict[str, list[str]]) -> list[CorpusImage]:
         ConfigError: a column is missing.
     """
     try:
-        lines = table.read_text(encoding="utf-8").splitlines()
+        lines = table.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise CorruptInput(f"{table} is not UTF-8: {error}; expected a TSV with {', '.join(_COLUMNS)}") from error
     rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
     missing = [column for column in _COLUMNS if column not in (rows.fieldnames or [])]
     if missing:
         raise ConfigError(f"{table} has no column {', '.join(missing)}; it has {', '.join(rows.fieldnames or [])}")
-    images = {row["file"]: _read_row(table.parent, row, titles) for row in rows if row["file"]}
-    return sorted(images.values(), key=lambda image: image.file)
+    by_file = {normalise_file(row["file"]): row for row in rows if row["file"]}
+    paths = [row.get("path") or row["file"] for row in by_file.values()]
+    with ThreadPoolExecutor(_THREADS) as pool, warnings.catch_warnings():
+        # Our own limit on pixels comes before any decoding.
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        looks = pool.map(partial(look_at, table.parent), paths)
+        images = [
+            _join_row(file, row, look, titles.get(file, []))
+            for (file, row), look in zip(by_file.items(), looks, strict=True)
+        ]
+    return sorted(images, key=lambda image: image.file)
 
 
-def _read_row(folder: Path, row: dict[str, str], titles: dict[str, list[str]]) -> CorpusImage:
-    file = normalise_file(row["file"])
-    relative = row.get("path") or row["file"]
-    look = look_at(folder, relative)
+def _join_row(file: str, row: dict[str, str], look: Look, titles: list[str]) -> CorpusImage:
     if not look.error and row.get("sha256") and row["sha256"] != look.sha256:
-        look = _Look(look.sha256, look.width, look.height, look.format, look.phash, "sha256-mismatch")
+        look = Look(look.sha256, look.width, look.height, look.format, look.phash, "sha256-mismatch")
     return CorpusImage(
         file=file,
-        title=tuple(sorted(titles.get(file, []))),
-        path=relative,
+        title=tuple(sorted(titles)),
+        path=row.get("path") or row["file"],
         sha256=look.sha256,
         width=look.width,
         height=look.height,
@@ -87,34 +98,31 @@ def _read_row(folder: Path, row: dict[str, str], titles: dict[str, list[str]]) -
     )
 
 
-def look_at(folder: Path, relative: str) -> _Look:
-    """Measure one picture, without decoding one that is too large."""
+def look_at(folder: Path, relative: str) -> Look:
+    """Measure one picture, without decoding one that is too large; never raises for what the file holds."""
     path = folder / relative
     if not path.resolve().is_relative_to(folder.resolve()):
-        return _Look(error="path-outside")
+        return Look(error="path-outside")
     if not path.is_file():
-        return _Look(error="missing")
+        return Look(error="missing")
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     try:
-        with warnings.catch_warnings():
-            # Our own limit on pixels comes before any decoding.
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            return _decode(path, sha256)
+        return _decode(path, sha256)
     except Image.DecompressionBombError:
-        return _Look(sha256, error="pixel-bomb")
+        return Look(sha256, error="pixel-bomb")
     except UnidentifiedImageError:
-        return _Look(sha256, error="undecodable")
+        return Look(sha256, error="undecodable")
     except (OSError, SyntaxError, ValueError) as error:
         # Pillow has no class of its own for a file that ends early.
-        return _Look(sha256, error="truncated" if "truncated" in str(error) else "undecodable")
+        return Look(sha256, error="truncated" if "truncated" in str(error) else "undecodable")
 
 
-def _decode(path: Path, sha256: str) -> _Look:
+def _decode(path: Path, sha256: str) -> Look:
     with Image.open(path, formats=_FORMATS) as picture:
         width, height = picture.size
         kind = picture.format or ""
         if width * height > MAX_PIXELS:
-            return _Look(sha256, width, height, kind, error="pixel-bomb")
+            return Look(sha256, width, height, kind, error="pixel-bomb")
         picture.draft("L", (_HASH_SIDE, _HASH_SIDE))
         picture.load()
-        return _Look(sha256, width, height, kind, str(imagehash.phash(picture)))
+        return Look(sha256, width, height, kind, str(imagehash.phash(picture)))

@@ -135,9 +135,10 @@ _COMPOUND_HEADS = frozenset(
     ["station", "club", "party", "game", "series", "player", "director", "house", "site", "unit"]
 )
 _NO_NOUN_LIST = """
-written given spoken made held best largest first small large common important ever endemic similar allegorical primary
-oldest longest highest most ending playing composed caused produced directed well main major minor famous popular central
-widely north south east west northern southern eastern western young second third last only smallest private new old
+written given spoken made held best largest first small large common important ever endemic similar allegorical
+primary oldest longest highest most ending playing composed caused produced directed well main kept fought laid major
+minor famous popular central widely north south east west northern southern eastern western young second third last
+only smallest private new old
 """
 _NO_NOUNS = frozenset(_NO_NOUN_LIST.split())
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")

@@ -35,6 +35,7 @@ from pipelines.corpus.templates import (
 )
 
 _FILE_LINK = re.compile(r"\s*(?:file|image|media|category)\s*:", re.IGNORECASE)
+_BARE_LINK = re.compile(r"\[\[([^\[\]{}|<>&'\n]+)(?:\|([^\[\]{}|<>&'\n]+))?\]\]")
 _DROPPED_TAGS = frozenset(["ref", "gallery", "references", "templatestyles", "section"])
 _UNREADABLE_TAGS = frozenset(["math", "chem", "ce", "score", "timeline", "syntaxhighlight", "graph", "table"])
 _BREAKS = frozenset(["br", "p", "li", "dt", "dd", "div", "hr"])
@@ -82,6 +83,10 @@ def render_value(raw: str) -> Rendered | None:
     """
     if not any(mark in raw for mark in "[{<'&"):
         return Rendered(" ".join(raw.split()), (), "")
+    if (match := _BARE_LINK.fullmatch(raw)) and not _FILE_LINK.match(match.group(1)):
+        target, anchor = match.groups()
+        text = _clean(anchor or target.strip().removeprefix(":")) or target.strip()
+        return Rendered(text, (RenderedLink(target, text),), "")
     state = _State()
     try:
         text = _render(mwparserfromhell.parse(raw), state)

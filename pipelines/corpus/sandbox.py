@@ -70,6 +70,11 @@ class ParserChild(Generic[T]):
     ) -> None:
         self._stop()
 
+    @property
+    def pid(self) -> int:
+        """Process id of the running child, 0 when none runs."""
+        return self._process.pid if self._process is not None else 0
+
     def parse(self, text: str) -> T:
         """Apply the function to one text.
 

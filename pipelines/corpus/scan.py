@@ -150,7 +150,7 @@ class Scanner:
             scan.anchors[anchor] = scan.anchors.get(anchor, 0) + 1
 
     def _add_values(self, infobox: Infobox) -> None:
-        for value in (value for field in infobox.fields for value in field.values):
+        for value in (value for parameter in infobox.fields for value in parameter.values):
             target = self._rules.resolve(value.link) if value.link is not None else None
             if target is not None and target.title in self.scan.target_numbers:
                 self.scan.infobox_anchors.add((self.scan.target_numbers[target.title], value.text))

@@ -78,7 +78,8 @@ def _cut_line(line: str, position: int) -> tuple[int, int]:
 
 def _strip_span(line: str, start: int, end: int) -> tuple[int, int]:
     body = line[start:end]
-    return start + len(body) - len(body.lstrip()), start + len(body.rstrip())
+    last = start + len(body.rstrip())
+    return min(start + len(body) - len(body.lstrip()), last), last
 
 
 def _find_ends(line: str) -> list[int]:

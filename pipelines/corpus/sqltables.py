@@ -20,7 +20,7 @@ _VALUE = rb"(NULL|[-+]?\d[\d.eE+-]*|(?:_binary )?'(?:[^'\\]++|\\.|'')*+'|0x[0-9A
 _CREATE = re.compile(rb"CREATE TABLE (?:IF NOT EXISTS )?`?(\w+)`?\s*\(", re.IGNORECASE)
 _INSERT = re.compile(rb"INSERT (?:IGNORE )?INTO `?(\w+)`?\s*(?:\(([^)]*)\)\s*)?VALUES", re.IGNORECASE)
 _COLUMN = re.compile(rb"\s*`(\w+)`\s")
-_SEPARATOR = re.compile(rb"\s*+[,;]?\s*+")
+_SEPARATOR = re.compile(rb"\s*+([,;])")
 _ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"0": b"\0", b"Z": b"\x1a", b"b": b"\b"}
 _MAX_ROW_BYTES = 16 << 20
@@ -121,28 +121,21 @@ def _require_columns(path: Path, table: str, wanted: Sequence[str], present: Seq
 
 
 def _read_rows(path: Path, lines: _Lines, width: int, wanted: list[int]) -> Iterator[tuple[SqlValue, ...]]:
-    row = re.compile(rb"\(\s*" + rb"\s*,\s*".join([_VALUE] * width) + rb"\s*\)", re.DOTALL)
-    buffer = lines.read_some(1)
-    position = _SEPARATOR.match(buffer).end()  # type: ignore[union-attr]
-    while True:
+    row = re.compile(rb"\s*+\(\s*" + rb"\s*,\s*".join([_VALUE] * width) + rb"\s*\)", re.DOTALL)
+    buffer, position, mark = b"", 0, b","
+    while mark == b",":
         match = row.match(buffer, position)
         if match is None:
             buffer, position = _read_more(path, lines, buffer[position:]), 0
             continue
         yield tuple([_decode_value(match.group(index + 1)) for index in wanted])
-        ending = _SEPARATOR.match(buffer, match.end())
-        position = ending.end() if ending else match.end()
-        mark = buffer[match.end() : position].strip()
-        while position == len(buffer) and mark != b";" and (more := lines.read_some(1)):
-            buffer, position = more, 0
-            ending = _SEPARATOR.match(buffer)
-            position = ending.end() if ending else 0
-            mark = mark or buffer[:position].strip()
-        if mark == b";":
-            lines.put_back(buffer[position:])
-            return
-        if mark != b",":
-            raise CorruptInput(f"{path} ends inside an INSERT statement; expected a whole table")
+        position = match.end()
+        while (separator := _SEPARATOR.match(buffer, position)) is None:
+            if buffer[position:].strip():
+                raise CorruptInput(f"{path}: {buffer[position:][:80]!r} after a row; expected a comma or a semicolon")
+            buffer, position = _read_more(path, lines, b""), 0
+        mark, position = separator.group(1), separator.end()
+    lines.put_back(buffer[position:])
 
 
 def _read_more(path: Path, lines: _Lines, rest: bytes) -> bytes:

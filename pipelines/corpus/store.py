@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,9 @@ from pipelines.errors import ConfigError
 
 __all__ = ["Corpus", "CorpusImage", "Fact", "Page", "Passage"]
 
+KEPT_ROWS = 1 << 16
+"""Articles whose rows are kept decoded, about 100 MB at most."""
+
 
 class Corpus:
     """A complete corpus folder, opened for reading; tables are read when first asked for."""
@@ -30,6 +33,9 @@ class Corpus:
     def __init__(self, folder: Path, manifest: CorpusManifest) -> None:
         self.folder = folder
         self.manifest = manifest
+        # Queries come back to the same articles thousands of times, and a row costs more to decode than to keep.
+        self._page_of = lru_cache(maxsize=KEPT_ROWS)(self._read_page)
+        self._facts_of = lru_cache(maxsize=KEPT_ROWS)(self._read_facts)
 
     @classmethod
     def open(cls, folder: Path) -> "Corpus":
@@ -65,7 +71,7 @@ class Corpus:
         Raises:
             IndexError: there is no such node.
         """
-        return Page(*_take_row(self._pages, node))
+        return self._page_of(node)
 
     def find(self, title: str) -> int | None:
         """Return the node of an exact title, redirects followed; underscores count as spaces."""
@@ -77,8 +83,7 @@ class Corpus:
 
     def facts(self, node: int) -> tuple[Fact, ...]:
         """Return an article's infobox facts in the order of the page."""
-        start, end = self._fact_offsets[node : node + 2]
-        return tuple(Fact(*_take_row(self._facts, row)) for row in range(start, end))
+        return self._facts_of(node)
 
     def aliases(self, node: int) -> tuple[str, ...]:
         """Return all names of an article, its title included, sorted."""
@@ -113,6 +118,13 @@ class Corpus:
         if "_passages" in self.__dict__:
             self._passages.close()
             del self.__dict__["_passages"]
+
+    def _read_page(self, node: int) -> Page:
+        return Page(*_take_row(self._pages, node))
+
+    def _read_facts(self, node: int) -> tuple[Fact, ...]:
+        start, end = self._fact_offsets[node : node + 2]
+        return tuple(Fact(*_take_row(self._facts, row)) for row in range(start, end))
 
     @cached_property
     def _store(self) -> PageStore:

@@ -10,7 +10,11 @@ BLANK = "____"
 MASK = "[…]"
 MIN_WORDS = 6
 MAX_WORDS = 45
+MAX_COMMAS = 5
+SPACE_BEFORE = re.compile(r"(?<=____) (?=[,.;:!?')])")
 SPACES = re.compile(r"\s+")
+DEBRIS = re.compile(r"[•|^=\[\]{}<>]| \* |\bEnlarge\b|\bImage:")
+"""What is left of tables, lists and captions in text that was once wikitext."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +35,17 @@ def make_clause(page: str, link: WikiLink, names: Sequence[str]) -> Clause | Non
         names: names no clause may show: those of every node of the path.
 
     Returns:
-        None when the sentence is shorter than six words, longer than forty-five, or holds no plain blank.
+        None when the sentence is shorter than six words, longer than forty-five, a list, or what is left of a table.
     """
     start, end = find_sentence(page, link.start)
     if not start <= link.start < link.end <= end:
         return None
     text = plain_text(page[start : link.start] + f" {BLANK} " + page[link.end : end])
-    text = mask_names(SPACES.sub(" ", text).strip(), names)
-    words = text.split()
-    if text.count(BLANK) != 1 or not MIN_WORDS <= len(words) <= MAX_WORDS:
+    text = SPACES.sub(" ", text).strip()
+    if DEBRIS.search(text) or text.count(",") > MAX_COMMAS or text.count(BLANK) != 1:
+        return None
+    text = mask_names(SPACE_BEFORE.sub("", text), names)
+    if not MIN_WORDS <= len(text.split()) <= MAX_WORDS:
         return None
     return Clause(text, start, end)
 

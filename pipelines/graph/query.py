@@ -98,7 +98,7 @@ def count_alone(corpus: Corpus, relations: RelationIndex, hop: Hop, constraints:
         return 1
     here = [constraint for constraint in constraints if constraint.node == hop.index]
     count = 0
-    for node in sorted(relations.objects_of(hop.relation)):
+    for node in relations.objects_of(hop.relation):
         count += matches(corpus, node, here)
         if count >= cap:
             break

@@ -5,7 +5,9 @@ hop would have several answers. An attribute is a field with exactly one literal
 """
 
 import re
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +31,7 @@ LAYOUT_KEYS = frozenset(
     " nicknames aka conventional_long_name common_name settlement_type binomial trinomial genus species taxon"
     " status status_system".split()
 )
+NUMBER = re.compile(r"\d+")
 WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -45,20 +48,26 @@ class Attribute:
     answer: Answer
 
 
+def read_single_facts(corpus: Corpus, node: int) -> list[Fact]:
+    """Return a page's facts that are the only value of their field, and whose field has no numbered twin.
+
+    ``leader_name1`` and ``leader_name2`` on one page are two values of one relation, written as two fields.
+    """
+    facts = [fact for fact in corpus.facts(node) if not is_layout(fact.key)]
+    stems = Counter(NUMBER.sub("", fact.key) for fact in facts)
+    return [fact for fact in facts if fact.value_count == 1 and stems[NUMBER.sub("", fact.key)] == 1]
+
+
 def read_relations(corpus: Corpus, node: int) -> tuple[Fact, ...]:
-    """Return a page's relations: fields with exactly one value, a link to another article; page order."""
-    return tuple(
-        fact
-        for fact in corpus.facts(node)
-        if fact.value_count == 1 and fact.target >= 0 and fact.target != node and not is_layout(fact.key)
-    )
+    """Return a page's relations: single facts that link to another article; page order."""
+    return tuple(fact for fact in read_single_facts(corpus, node) if fact.target >= 0 and fact.target != node)
 
 
 def read_attributes(corpus: Corpus, node: int, max_tokens: int = 0) -> tuple[Attribute, ...]:
     """Return a page's typed literals in page order; ``max_tokens`` bounds their length in words, 0 is no bound."""
     attributes = []
-    for fact in corpus.facts(node):
-        if fact.value_count != 1 or fact.target >= 0 or not fact.text or is_layout(fact.key):
+    for fact in read_single_facts(corpus, node):
+        if fact.target >= 0 or not fact.text:
             continue
         answer = type_answer(fact.text, fact.iso, fact.key)
         if answer is not None and not 0 < max_tokens < count_tokens(answer.surface):
@@ -66,29 +75,38 @@ def read_attributes(corpus: Corpus, node: int, max_tokens: int = 0) -> tuple[Att
     return tuple(attributes)
 
 
-@dataclass(slots=True)
 class RelationIndex:
-    """All relations of a corpus as parallel arrays, and what is counted over them."""
+    """All relations of a corpus as parallel arrays, read when first asked for: about 40 bytes a relation and its key."""
 
-    subjects: Nodes
-    objects: Nodes
-    keys: npt.NDArray[np.str_]
-    _objects_of: dict[str, frozenset[int]] = field(default_factory=dict)
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+        self._objects_of: dict[str, tuple[int, ...]] = {}
 
-    def objects_of(self, key: str) -> frozenset[int]:
-        """Return every entity that is the object of a relation: what its bare phrase could mean (R_alone)."""
+    @property
+    def subjects(self) -> Nodes:
+        """Node of each relation's subject."""
+        return self._arrays[0]
+
+    @property
+    def objects(self) -> Nodes:
+        """Node of each relation's object."""
+        return self._arrays[1]
+
+    def objects_of(self, key: str) -> tuple[int, ...]:
+        """Return every entity that is the object of a relation, ascending: what its bare phrase could mean (R_alone)."""
         if key not in self._objects_of:
-            self._objects_of[key] = frozenset(self.objects[self.keys == key].tolist())
+            _, objects, keys = self._arrays
+            self._objects_of[key] = tuple(np.unique(objects[keys == key]).tolist())
         return self._objects_of[key]
 
-
-def index_relations(corpus: Corpus) -> RelationIndex:
-    """Read all single-valued link fields; memory is about 40 bytes a relation plus its key."""
-    columns = ["node", "key", "value_count", "target"]
-    table = pq.read_table(corpus.folder / "facts.parquet", columns=columns, filters=[("value_count", "==", 1)])
-    subjects = table["node"].to_numpy().astype(np.int64)
-    objects = table["target"].to_numpy().astype(np.int64)
-    keys = np.asarray(table["key"].to_pylist(), dtype=np.str_)
-    layout = {key: is_layout(key) for key in np.unique(keys).tolist()}
-    keep = (objects >= 0) & (objects != subjects) & np.asarray([not layout[key] for key in keys.tolist()], dtype=bool)
-    return RelationIndex(subjects[keep], objects[keep], keys[keep])
+    @cached_property
+    def _arrays(self) -> tuple[Nodes, Nodes, npt.NDArray[np.str_]]:
+        columns = ["node", "key", "value_count", "target"]
+        path = self._corpus.folder / "facts.parquet"
+        table = pq.read_table(path, columns=columns, filters=[("value_count", "==", 1), ("target", ">=", 0)])
+        subjects = table["node"].to_numpy().astype(np.int64)
+        objects = table["target"].to_numpy().astype(np.int64)
+        names = table["key"].to_pylist()
+        layout = {key: is_layout(key) for key in set(names)}
+        keep = (objects != subjects) & np.fromiter((not layout[key] for key in names), dtype=bool, count=len(names))
+        return subjects[keep], objects[keep], np.asarray(names, dtype=np.str_)[keep]

@@ -5,8 +5,8 @@ left it knows which entities can still end at an answer, so a walk only fails on
 """
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.corpus.wikitext import WikiLink, find_links
 from pipelines.graph.clauses import Clause, make_clause
-from pipelines.graph.relations import Attribute, RelationIndex, index_relations, read_attributes, read_relations
+from pipelines.graph.relations import Attribute, RelationIndex, read_attributes, read_relations
 from pipelines.graph.splits import SplitRule
 from schemas.seeds import Split
 
@@ -56,16 +56,42 @@ class Walk:
     attribute: Attribute
 
 
-@dataclass(slots=True)
 class WalkGraph:
-    """A corpus with the rules applied: who may be stepped on, and who still leads to an answer."""
+    """A corpus with the rules applied: who may be stepped on, and who still leads to an answer.
 
-    corpus: Corpus
-    rules: WalkRules
-    allowed: Mask
-    relations: RelationIndex
-    reach: dict[Split, list[Mask]]
-    """``reach[split][k][node]``: from ``node``, ``k`` more steps can end at an answer of the split."""
+    Nothing is read before the first walk: a run whose paths are complete asks for the rules alone.
+    """
+
+    def __init__(self, corpus: Corpus, rules: WalkRules, relations: RelationIndex) -> None:
+        self.corpus = corpus
+        self.rules = rules
+        self.relations = relations
+
+    @cached_property
+    def allowed(self) -> Mask:
+        """Which articles may be stepped on: no lists, no disambiguation pages, no hubs."""
+        columns = ["is_list", "is_disambiguation", "in_degree"]
+        pages = pq.read_table(self.corpus.folder / "pages.parquet", columns=columns)
+        listed, ambiguous = (pages[name].to_numpy(zero_copy_only=False) for name in columns[:2])
+        mask: Mask = ~(listed | ambiguous) & (pages["in_degree"].to_numpy() <= self.rules.hub_in_degree)
+        return mask
+
+    @cached_property
+    def reach(self) -> dict[Split, list[Mask]]:
+        """``reach[split][k][node]``: from ``node``, ``k`` more steps can end at an answer of the split.
+
+        One vectorised pass over the edges for each split and step.
+        """
+        sources, targets = self.relations.subjects, self.relations.objects
+        if self.rules.text_hops:
+            graph = self.corpus.graph
+            degrees = np.diff(np.asarray(graph.offsets))
+            sources = np.concatenate([sources, np.repeat(np.arange(len(degrees), dtype=np.int64), degrees)])
+            targets = np.concatenate([targets, np.asarray(graph.targets, dtype=np.int64)])
+        usable = self.allowed[targets]
+        sources, targets = sources[usable], targets[usable]
+        answers = _place_answers(self.corpus, self.rules, self.allowed)
+        return {split: _extend_reach(answers[split], sources, targets, max(self.rules.hops)) for split in SPLITS}
 
     def lengths_from(self, node: int, split: Split) -> list[tuple[int, float]]:
         """Return the path lengths that can be walked from a seed, with their weights."""
@@ -135,35 +161,14 @@ def find_hub_threshold(in_degree: npt.NDArray[np.uint32], hub_in_degree: int, hu
     return min(hub_in_degree, int(ordered[min(hubs, len(ordered) - 1)]))
 
 
-def build_walk_graph(corpus: Corpus, rules: WalkRules) -> WalkGraph:
-    """Apply the rules to a corpus: one vectorised pass over the edges for each split and step."""
-    columns = ["title", "is_list", "is_disambiguation", "in_degree"]
-    pages = pq.read_table(corpus.folder / "pages.parquet", columns=columns)
-    in_degree = pages["in_degree"].to_numpy()
-    listed = pages["is_list"].to_numpy(zero_copy_only=False) | pages["is_disambiguation"].to_numpy(zero_copy_only=False)
-    allowed: Mask = ~listed & (in_degree <= rules.hub_in_degree)
-    relations = index_relations(corpus)
-    sources, targets = relations.subjects, relations.objects
-    if rules.text_hops:
-        graph = corpus.graph
-        degrees = np.diff(np.asarray(graph.offsets))
-        sources = np.concatenate([sources, np.repeat(np.arange(len(degrees), dtype=np.int64), degrees)])
-        targets = np.concatenate([targets, np.asarray(graph.targets, dtype=np.int64)])
-    usable = allowed[targets]
-    sources, targets = sources[usable], targets[usable]
-    answers = _place_answers(corpus, rules, allowed, pages["title"].to_pylist())
-    reach = {split: _extend_reach(answers[split], sources, targets, max(rules.hops)) for split in SPLITS}
-    return WalkGraph(corpus, rules, allowed, relations, reach)
-
-
-def _place_answers(corpus: Corpus, rules: WalkRules, allowed: Mask, titles: Sequence[str]) -> dict[Split, Mask]:
+def _place_answers(corpus: Corpus, rules: WalkRules, allowed: Mask) -> dict[Split, Mask]:
     """Return, for each split, which entities of the split have an attribute whose answer key is in the split too."""
     answers = {split: np.zeros(len(allowed), dtype=bool) for split in SPLITS}
     with_facts = np.unique(pq.read_table(corpus.folder / "facts.parquet", columns=["node"])["node"].to_numpy())
     for node in with_facts.tolist():
         if not allowed[node]:
             continue
-        split = rules.splits.place("entity", titles[node])
+        split = rules.splits.place("entity", corpus.page(node).title)
         attributes = read_attributes(corpus, node, rules.max_answer_tokens)
         answers[split][node] = any(rules.splits.place("answer", a.answer.key) == split for a in attributes)
     return answers

@@ -23,7 +23,7 @@ from schemas.proofs import Role
 from schemas.trajectories import Trajectory
 
 Scalar = str | Number
-Section = Mapping[str, Scalar] | Mapping[str, Mapping[str, Scalar]]
+Section = Mapping[str, Scalar | Mapping[str, Scalar]]
 Quality = dict[str, Section]
 
 NOT_MEASURED = {
@@ -100,7 +100,7 @@ def render_section(section: Section) -> str:
         inner = value if isinstance(value, Mapping) else {"value": value}
         rows.append([name, *(inner.get(column, "") for column in head[1:])])
     texts = [any(isinstance(row[index], str) and row[index] for row in rows) for index in range(len(head))]
-    lines = [head, ["---" if text else "---:" for text in texts], *rows]
+    lines: list[Sequence[Scalar]] = [head, ["---" if text else "---:" for text in texts], *rows]
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 

@@ -80,6 +80,8 @@ def type_answer(text: str, iso: str, relation: str) -> Answer | None:
     number = parse_number(surface)
     if number:
         return _type_number(surface, number, relation)
+    if re.fullmatch(r"(?:the )?\d{3,4}['’]?s(?: BC)?", surface):
+        return None
     # A date that did not parse (19th century, spring 1931) or a quantity that did not (6 ft 2 in) is no name.
     if any(char.isdigit() for char in surface) and (
         _dates(relation) or re.match(r"[-+$€£¥]?\d[\d.,]*(?: [^A-Z]|$)", surface)

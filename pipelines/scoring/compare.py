@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from difflib import SequenceMatcher
 
-from pipelines.checks.names import fold_name, strip_invisible
+from pipelines.checks.names import fold_name, is_common_word, strip_invisible
 from pipelines.scoring.dates import is_ambiguous_date, parse_date
 from pipelines.scoring.numbers import KNOWN_UNITS, parse_number, parse_number_word
 from schemas.proofs import Answer
@@ -44,10 +44,10 @@ def compare_answers(given: str, reference: Answer) -> Verdict:
     Any one of the reference's value, surface and aliases is right. Dates match by value and precision, numbers by value
     and unit (a missing unit is forgiven, another unit leaves it undecided), text by its folded form.
     """
-    given = _clean_given(given)
+    bare, given = given.strip(), _clean_given(given)
     accepted = (reference.surface, reference.value, *reference.aliases)
     literal = reference.type in ("date", "number")
-    if given and any(_equals(given, form, literal) for form in accepted if form):
+    if given and any(bare == form or _equals(given, form, literal) for form in accepted if form):
         return "correct"
     if not given or fold_name(given) in _NO_ANSWER:
         return "incorrect"
@@ -168,7 +168,8 @@ def _may_be_same(first: str, second: str) -> bool:
 
 def _abbreviates(short: list[str], long: list[str]) -> bool:
     letters = "".join(short)
-    initials = {"".join(word[0] for word in long), "".join(word[0] for word in long if len(word) > 3)}
+    weighty = [word for word in long if len(word) > 3 or not is_common_word(word)]
+    initials = {"".join(word[0] for word in words) for words in (long, weighty)}
     return len(long) > 1 and len(letters) > 1 and letters in initials
 
 

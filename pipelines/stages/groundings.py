@@ -6,7 +6,7 @@ from typing import ClassVar, cast
 
 from pipelines.checks.images import check_picture
 from pipelines.checks.leakage import check_answer, check_names
-from pipelines.corpus.store import Corpus
+from pipelines.corpus.store import Corpus, CorpusImage
 from pipelines.errors import RecordFailed
 from pipelines.graph.proofs import list_names, make_query, view_proof
 from pipelines.graph.query import count_anchor_answers
@@ -60,12 +60,16 @@ class Groundings:
 
     async def __call__(self, record: Rewrite) -> Sequence[Grounding] | Rejection:
         """Ground one question: picture, need for the picture, final text, leak check over every node."""
-        picture = self._take_picture(record)
-        if isinstance(picture, Rejection):
-            return picture
+        # Counting comes between finding a picture and decoding it: it costs less and refuses more.
+        image = self._find_image(record)
+        if isinstance(image, Rejection):
+            return image
         counts = self._count_need(record)
         if isinstance(counts, Rejection):
             return counts
+        picture = None if image is None else self._take_picture(record, image)
+        if isinstance(picture, Rejection):
+            return picture
         text = await self._refer(record)
         names = list_names(self.corpus, record.proof.nodes)
         for result in (check_names(text, names), check_answer(text, record.answer)):
@@ -88,13 +92,14 @@ class Groundings:
             ),
         )
 
-    def _take_picture(self, record: Rewrite) -> Picture | None | Rejection:
+    def _find_image(self, record: Rewrite) -> CorpusImage | None | Rejection:
         image = self.corpus.image(record.image) if record.image else None
-        if image is None:
-            if not self.rules.require_image:
-                return None
-            detail = record.image or "the article has no free picture"
+        if image is None and self.rules.require_image:
+            detail = f"{record.image} is not at hand" if record.image else "the article has no free picture"
             return Rejection(record_id=record.record_id, reason="no-picture", detail=detail)
+        return image
+
+    def _take_picture(self, record: Rewrite, image: CorpusImage) -> Picture | Rejection:
         source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
         try:
             picture = self.pictures.add_file(self.corpus.image_path(image.file), source)
@@ -131,4 +136,3 @@ class Groundings:
             descriptors=tuple(hidden.get(node, "") for node in range(1, len(record.proof.nodes))),
         )
         return (await ask_model(self.asking, inputs, QuestionReply)).question
-

@@ -115,7 +115,12 @@ def make_hop(corpus: Corpus, index: int, source: int, move: Move, names: Sequenc
         return None
     evidence = cite(corpus, source, "sentence", clause.start, clause.end, move.link.start)
     return Hop(
-        index=index, relation="mentions", subject_id=subject_id, object_id=object_id, clause=clause.text, evidence=evidence
+        index=index,
+        relation="mentions",
+        subject_id=subject_id,
+        object_id=object_id,
+        clause=clause.text,
+        evidence=evidence,
     )
 
 

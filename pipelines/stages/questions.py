@@ -41,7 +41,9 @@ class Questions:
 
     def models(self) -> tuple[ModelEntry, ...]:
         """The writer."""
-        return (ModelEntry(role="writer", name=self.asking.model.name, revision=self.asking.model.identity, sampling={}),)
+        return (
+            ModelEntry(role="writer", name=self.asking.model.name, revision=self.asking.model.identity, sampling={}),
+        )
 
     async def __call__(self, record: Path) -> Sequence[Question] | Rejection:
         """Type the answer, derive it once more from the corpus, and put the path into words."""

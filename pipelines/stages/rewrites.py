@@ -14,6 +14,7 @@ from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import check_answer_unchanged, check_fit, count_fit
 from pipelines.checks.verdicts import CheckResult
 from pipelines.corpus.store import Corpus
+from pipelines.graph.clauses import mask_names
 from pipelines.graph.proofs import list_names, make_query, view_proof
 from pipelines.graph.query import TYPE, Query, locate_nodes
 from pipelines.graph.relations import RelationIndex, read_attributes
@@ -135,7 +136,9 @@ class Rewrites:
         for descriptor in await self._propose(record, draft, node, number):
             step = await self._try(record, draft, node, descriptor)
             if isinstance(step, Draft):
-                return self._certify(draft, step, node, (*tried, Candidate(descriptor=descriptor.text, verdict=ACCEPTED)))
+                return self._certify(
+                    draft, step, node, (*tried, Candidate(descriptor=descriptor.text, verdict=ACCEPTED))
+                )
             tried.append(Candidate(descriptor=descriptor.text, verdict=step.code))
         verdicts = {candidate.verdict for candidate in tried}
         reason = cast(RewriteReason, verdicts.pop()) if len(verdicts) == 1 else "no-descriptor"
@@ -157,7 +160,9 @@ class Rewrites:
 
     async def _try(self, record: Question, draft: Draft, node: int, descriptor: Descriptor) -> Draft | CheckResult:
         """Return the draft with a node hidden behind a descriptor, or the first check that fails."""
-        query = replace(draft.query, constraints=(*draft.query.constraints, *list_constraints(record, node, descriptor)))
+        query = replace(
+            draft.query, constraints=(*draft.query.constraints, *list_constraints(record, node, descriptor))
+        )
         threshold = self.rules.threshold(node)
         for result in (
             check_names(descriptor.text, draft.names),
@@ -168,7 +173,7 @@ class Rewrites:
             if result.outcome != "PASS":
                 return result
         text = await self._rewrite(record, draft, node, descriptor)
-        leaked = check_names(text, draft.names[node:])
+        leaked = check_names(hide_titles(text, record, node), draft.names[node:])
         if leaked.outcome != "PASS":
             return leaked
         descriptors = (*draft.descriptors[: node - 1], descriptor.text, *draft.descriptors[node:])
@@ -209,7 +214,10 @@ class Rewrites:
             if result.outcome != "PASS":
                 return _refuse(record, result)
             counts.extend(fit.as_counts())
-        for result in (check_names(draft.text, draft.names[1:]), check_answer(draft.text, record.answer)):
+        for result in (
+            check_names(hide_titles(draft.text, record, 1), draft.names[1:]),
+            check_answer(draft.text, record.answer),
+        ):
             if result.outcome != "PASS":
                 return _refuse(record, result)
         proof = record.proof.model_copy(update={"constraints": draft.query.constraints, "counts": tuple(counts)})
@@ -236,6 +244,11 @@ def list_constraints(record: Question, node: int, descriptor: Descriptor) -> tup
     if kind and kind in descriptor.text.split():
         constraints.insert(0, Constraint(node=node, relation=TYPE, value=kind))
     return tuple(constraints)
+
+
+def hide_titles(text: str, record: Question, node: int) -> str:
+    """Blank the titles of nodes that are still to be hidden: ``Hrum Bridge`` is no leak of ``Hrum`` once it is gone."""
+    return mask_names(text, [earlier.title for earlier in record.proof.nodes[:node]])
 
 
 def _refuse(record: Question, result: CheckResult) -> Rejection:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from pipelines.agent.loop import Agent, run_rollout
 from pipelines.ids import digest_value
-from schemas.base import Rejection
+from schemas.base import Record, Rejection
 from schemas.difficulty import Difficulty
 from schemas.manifest import ModelEntry
 from schemas.proofs import Answer, Proof
@@ -27,8 +27,8 @@ class Rollouts:
     """K; 5 in OpenSearch-VL."""
     name: str = "rollouts"
     version: int = 1
-    input: ClassVar[type[Difficulty]] = Difficulty
-    output: ClassVar[type[Rollout]] = Rollout
+    input: ClassVar[type[Record]] = Difficulty
+    output: ClassVar[type[Record]] = Rollout
 
     def fingerprint(self) -> str:
         """Digest of the attempts and the whole agent: model, prompt, tools, limits, sampling."""

@@ -107,7 +107,9 @@ class Seeds:
             sorted(pages, key=lambda page: draw_unit(self.seed, "seed", page.page_id))
             for _, pages in sorted(eligible.items())
         ]
-        turns = [page for rank in range(max(map(len, queues), default=0)) for q in queues for page in q[rank : rank + 1]]
+        turns = [
+            page for rank in range(max(map(len, queues), default=0)) for q in queues for page in q[rank : rank + 1]
+        ]
         cut = self.limit or len(turns)
         return turns[:cut], turns[cut:]
 

@@ -10,7 +10,7 @@ from pipelines.agent.transcript import BadTurn, parse_turn
 from pipelines.errors import ConservationError
 from pipelines.ids import digest_value
 from pipelines.scoring.compare import compare_answers
-from schemas.base import Failure, Rejection
+from schemas.base import Failure, Record, Rejection
 from schemas.manifest import ModelEntry
 from schemas.reasons import TrajectoryReason
 from schemas.rollouts import Rollout, Step
@@ -37,8 +37,8 @@ class Trajectories:
     """2 in VSearcher and in OpenSearch-VL."""
     name: str = "trajectories"
     version: int = 1
-    inputs: ClassVar[tuple[type[Rollout], ...]] = (Rollout,)
-    output: ClassVar[type[Trajectory]] = Trajectory
+    inputs: ClassVar[tuple[type[Record], ...]] = (Rollout,)
+    output: ClassVar[type[Record]] = Trajectory
 
     def fingerprint(self) -> str:
         """Digest of the cap."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
+from pipelines.errors import ConfigError
 from pipelines.world import vocabulary as words
 from pipelines.world.knowledge import Entity, Fact
 from pipelines.world.subtypes import ORGANISATIONS, SETTLEMENTS
@@ -113,12 +114,18 @@ class _Namer:
         self._taken: set[tuple[str, str]] = set()
 
     def name(self, entity: Entity) -> str:
-        """A name for ``entity``; call it in the order of the entities."""
+        """A name for ``entity``; call it in the order of the entities.
+
+        Raises:
+            ConfigError: 200 proposals were all taken; this does not happen below 100,000 entities.
+        """
         rng = Random(f"{self._seed}:name:{entity.number}")
         for attempt in range(200):
             name = self._propose(entity, rng, attempt)
             if (entity.subtype.name, name.casefold()) not in self._taken:
                 break
+        else:
+            raise ConfigError(f"world.entities: no free name left for a {entity.subtype.name}; ask for fewer entities")
         self._taken.add((entity.subtype.name, name.casefold()))
         self._names[entity.number] = name
         return name

@@ -52,8 +52,7 @@ def write_article(world: World, entity: Entity, rng: Random) -> Article:
         reference = rng.choice(_REFERENCES) % rng.randint(1, 400) if rng.random() < 0.12 else ""
         paragraphs[rng.randrange(2)].append(sentence + reference)
     if entity.year > 1600 and rng.random() < 0.3:
-        century = name_century(entity.year)
-        paragraphs[0].insert(0, f"{_refer(entity)} is counted among the remarkable things of the [[{century}]].")
+        paragraphs[0].insert(0, _recall_century(entity))
     mentions = [world.entities[number] for number in world.mentions[entity.number]]
     cut = rng.randint(0, len(mentions))
     paragraphs[1].extend(_mention(world, entity, other, rng) for other in mentions[:cut])
@@ -83,6 +82,12 @@ def add_article(entity: Entity) -> str:
     """``the `` where English wants it before the name in running text, else nothing."""
     wanted = entity.subtype.name in _ARTICLED and not entity.name.startswith(("The ", "A "))
     return "the " if wanted else ""
+
+
+def _recall_century(entity: Entity) -> str:
+    if entity.subtype.kind == "person":
+        return f"{_refer(entity)} made a name in the [[{name_century(entity.year + 30)}]]."
+    return f"{_refer(entity)} belongs to the remarkable things of the [[{name_century(entity.year)}]]."
 
 
 def name_century(year: int) -> str:

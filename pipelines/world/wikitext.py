@@ -30,7 +30,7 @@ def render_infobox(world: World, entity: Entity, picture: str, rng: Random) -> s
     subtype = entity.subtype
     lines = [(subtype.name_key, entity.name)]
     if picture:
-        lines += [("image", picture), ("caption", f"{entity.name} in {rng.randint(1994, 2024)}")]
+        lines += [("image", picture), ("caption", _caption(entity, rng))]
     elif rng.random() < 0.5:
         lines.append(("image", ""))
     if subtype.kind == "species":
@@ -63,6 +63,13 @@ def render_page(world: World, entity: Entity, picture: str, article: Article, rn
         text += "\n{{citation needed|date=May 2019" if entity.number % 2 else "\n}}"
     stamp = "{{Authority control}}\n" if entity.subtype.kind == "person" else ""
     return f"{text}\n\n{stamp}[[Category:{entity.subtype.plural.capitalize()}{where}]]"
+
+
+def _caption(entity: Entity, rng: Random) -> str:
+    """What is shown and often when; a person is shown between 25 and 44 years old."""
+    if entity.subtype.kind == "person":
+        return f"{entity.name}, {entity.year + rng.randint(25, 44)}"
+    return f"{entity.name} in {rng.randint(2013, 2024)}" if rng.random() < 0.6 else entity.name
 
 
 def _list_fields(world: World, entity: Entity, rng: Random) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ TEXT = "{{Infobox bridge|designer=[[Ana Kovač]]}}\n'''Kelm Bridge''' is a bridg
 
 
 class FakeCorpus:
-    """One page with three facts, and a redirect to it."""
+    """One page with its facts, and a redirect to it."""
 
     digest = "corpus-digest"
     manifest = SimpleNamespace(base_url=BASE)
@@ -25,7 +25,13 @@ class FakeCorpus:
         return SimpleNamespace(title="Kelm Bridge")
 
     def facts(self, node):
-        pairs = [("designer", "Ana Kovač"), ("other_name", "Old Bridge"), ("other_name", "Kelmbrig"), ("map", "")]
+        pairs = [
+            ("designer", "Ana Kovač"),
+            ("other_name", "Old Bridge"),
+            ("other_name", "Kelmbrig"),
+            ("map", ""),
+            ("image", "Kelm Bridge.jpg"),
+        ]
         return tuple(SimpleNamespace(key=key, text=text) for key, text in pairs)
 
     def text(self, node):

@@ -32,11 +32,13 @@ SLOTS = {"name", "next", "clue", "asked", "asked_capital"}
 
 @pytest.fixture
 def play(tmp_path):
+    picture = make_picture(tmp_path)
+
     def play_attempt(vices=None, attempt=0, number=1, turns=30, **tools):
         agent = make_agent(
             ScriptedTeacher("teacher", Vices(**(vices or {}))), make_tools(tmp_path, **tools), turns=turns
         )
-        question = make_question(make_picture(tmp_path), number)
+        question = make_question(picture, number)
         return asyncio.run(run_rollout(agent, question, make_oracle(question, attempt)))
 
     return play_attempt
@@ -68,6 +70,13 @@ def test_every_name_and_address_was_shown_before_it_was_used(play):
                     hit.url for message in messages[3:place:2] for hit in read_hits(read_observation(message.text))
                 }
                 assert any(address in used for address in addresses)
+
+
+def test_a_thought_says_where_a_name_truly_stood(play):
+    in_prose = TEXTS | {"Kelm Bridge": "Opened: 1931\n\nKelm Bridge was drawn by Ana Kovač."}
+    for attempt in range(12):
+        thoughts = " ".join(step.thought for step in play(attempt=attempt, pages=FakePages(in_prose)).steps)
+        assert "“designer” line" not in thoughts
 
 
 def test_the_same_settings_make_the_same_rollout_and_attempts_differ(play):
@@ -132,8 +141,8 @@ def test_cropping_first_searches_the_crop_and_then_the_whole(play):
 
 
 def test_a_vice_comes_about_as_often_as_it_is_set(play):
-    answers = [play({"from_memory": 0.3}, number=number).steps[0].tool for number in range(200)]
-    assert 40 <= answers.count("") <= 80
+    answers = [play({"from_memory": 0.3}, number=number, turns=1).answer for number in range(200)]
+    assert 40 <= answers.count("5 April 1204") <= 80
 
 
 def test_identity_covers_name_and_vices():

@@ -1,0 +1,45 @@
+"""The whole pipeline as a flow: the functions and the bytes of ``synth run``, with a task for each shard."""
+
+from pathlib import Path
+
+from prefect import flow, unmapped
+from prefect.futures import wait
+
+from flows.tasks import open_assembly, plan_run, run_shard, run_whole
+from pipelines.commands import finish_run, load_config
+from pipelines.inputs import ensure_corpus
+from pipelines.progress import SilentReporter
+from pipelines.runs import PlannedStage, count_shards, list_pending_shards, seal_planned, select_stages
+from pipelines.stage import RecordStage
+from pipelines.workspace import Workspace
+
+
+@flow(name="synthesize", log_prints=True)
+def synthesize(
+    workspace: str = "workspace", recipe: str = "demo", settings: list[str] | None = None, until: str = ""
+) -> list[str]:
+    """Run a recipe in a workspace and return the releases' folders; what is done is not done again."""
+    config = load_config(recipe, None, settings or [], 0)
+    space = Workspace(Path(workspace).resolve())
+    with space.claim():
+        corpus, _ = ensure_corpus(config.corpus, space, SilentReporter())
+        text, root, name = config.model_dump_json(), str(space.root), corpus.folder.name
+        assembly = open_assembly(text, root, name)
+        planned = list(plan_run(text, root, name).values())
+        chosen = select_stages(planned, until, [])
+        for plan in chosen:
+            if plan.folder.read_manifest() is None:
+                shards = submit_stage(plan, text, root, name)
+                seal_planned(plan, shards, assembly.corpus_entry)
+        return [str(release.path) for release in finish_run(assembly, planned, chosen)]
+
+
+def submit_stage(plan: PlannedStage, config: str, workspace: str, corpus: str) -> int:
+    """Run what is missing of a stage as tasks and return its number of shards."""
+    if not isinstance(plan.stage, RecordStage):
+        return run_whole(config, workspace, corpus, plan.name)
+    fixed = [unmapped(value) for value in (config, workspace, corpus, plan.name)]
+    futures = run_shard.map(*fixed, list_pending_shards(plan))
+    wait(futures)
+    futures.result()
+    return count_shards(plan)

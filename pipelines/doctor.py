@@ -1,0 +1,127 @@
+"""``synth doctor``: is a run ready? Every line says what was looked at, what was found, and what to do about it."""
+
+import importlib.util
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rich.table import Table
+
+from pipelines.config import RunConfig
+from pipelines.corpus.dump import read_site
+from pipelines.corpus.sidefiles import find_side_files
+from pipelines.errors import SynthError
+from pipelines.inputs import DUMP_PATTERN
+from pipelines.workspace import Workspace
+
+State = Literal["ok", "warning", "problem"]
+BYTES_PER_DUMP_BYTE = 12
+"""Workspace bytes a byte of compressed dump needs at most: page store, search index, tables."""
+SPARE_BYTES = 500_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at."""
+
+    what: str
+    state: State
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """Everything looked at; ready unless something is a problem."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def ready(self) -> bool:
+        """Whether no finding is a problem."""
+        return all(finding.state != "problem" for finding in self.findings)
+
+
+def examine_run(config: RunConfig, root: Path) -> Examination:
+    """Look at software, input, workspace, disk and models; nothing is written but a probe in the workspace."""
+    workspace = Workspace(root.resolve())
+    looks: tuple[Callable[[], list[Finding]], ...] = (
+        _look_at_software,
+        lambda: _look_at_input(config),
+        lambda: _look_at_workspace(workspace),
+        lambda: _look_at_disk(config, workspace),
+        lambda: _look_at_models(config),
+    )
+    return Examination(tuple(finding for look in looks for finding in look()))
+
+
+def _look_at_software() -> list[Finding]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    found = [Finding("python", "ok" if sys.version_info >= (3, 11) else "problem", version)]
+    for extra, module in (("hub", "huggingface_hub"), ("hub", "datasets")):
+        here = importlib.util.find_spec(module) is not None
+        found.append(
+            Finding(module, "ok" if here else "warning", "installed" if here else f"pip install 'synth[{extra}]'")
+        )
+    return found
+
+
+def _look_at_input(config: RunConfig) -> list[Finding]:
+    if config.corpus.generate is not None:
+        return [Finding("input", "ok", f"a toy Wikipedia of {config.corpus.generate.entities:,} entities is generated")]
+    dumps = [Path(config.corpus.dump)]
+    if config.corpus.world:
+        dumps = sorted(p for p in Path(config.corpus.world).glob(DUMP_PATTERN) if "-index" not in p.name)
+    if len(dumps) != 1 or not dumps[0].is_file():
+        return [Finding("input", "problem", f"{config.corpus.dump or config.corpus.world}: no dump there")]
+    try:
+        site = read_site(dumps[0])
+    except SynthError as error:
+        return [Finding("input", "problem", str(error))]
+    side = [path.name for path in find_side_files(dumps[0]).list_paths()]
+    state: State = "ok" if side else "warning"
+    return [
+        Finding("input", "ok", f"{dumps[0].name}: {site.dbname}, {dumps[0].stat().st_size:,} bytes"),
+        Finding("files beside it", state, ", ".join(side) or "none: no Qids, counts or pictures will be known"),
+    ]
+
+
+def _look_at_workspace(workspace: Workspace) -> list[Finding]:
+    try:
+        with workspace.claim():
+            return [Finding("workspace", "ok", f"{workspace.root}: free, and its file system renames and locks")]
+    except SynthError as error:
+        return [Finding("workspace", "problem", str(error))]
+
+
+def _look_at_disk(config: RunConfig, workspace: Workspace) -> list[Finding]:
+    place = next(folder for folder in (workspace.root, *workspace.root.parents) if folder.is_dir())
+    free = shutil.disk_usage(place).free
+    dump = Path(config.corpus.dump)
+    size = dump.stat().st_size if config.corpus.dump and dump.is_file() else 0
+    need = SPARE_BYTES + BYTES_PER_DUMP_BYTE * size
+    detail = f"{free / 1e9:.1f} GB free, about {need / 1e9:.1f} GB may be needed"
+    return [Finding("disk", "ok" if free > need else "problem", detail)]
+
+
+def _look_at_models(config: RunConfig) -> list[Finding]:
+    roles = {role: getattr(config.models, role) for role in type(config.models).model_fields}
+    found = [
+        Finding(f"{role} model", "ok", f"{model.name} ({model.adapter}, no service needed)")
+        for role, model in roles.items()
+    ]
+    if config.models.solver.name == config.models.teacher.name:
+        found.append(Finding("roles", "warning", "solver and teacher are the same model: difficulty will flatter it"))
+    return found
+
+
+def render_examination(examination: Examination) -> Table:
+    """Return the findings as a table."""
+    table = Table(title="ready" if examination.ready else "not ready")
+    for column in ("looked at", "state", "found"):
+        table.add_column(column)
+    for finding in examination.findings:
+        table.add_row(finding.what, finding.state, finding.detail)
+    return table

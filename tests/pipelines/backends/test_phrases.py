@@ -1,0 +1,267 @@
+import re
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.backends.phrases import (
+    ATTRIBUTES,
+    RELATIONS,
+    find_attribute,
+    find_relation,
+    normalise_key,
+    split_key,
+    word_relation,
+)
+from pipelines.backends.phrases_descriptors import cut_clause, elide_names, qualify_fact
+from pipelines.backends.phrases_frames import list_frames
+from pipelines.backends.phrases_nouns import (
+    choose_article,
+    classify_noun,
+    find_head,
+    is_known_unit,
+    name_kind,
+    name_unit,
+)
+from pipelines.backends.phrases_shapes import SLOT
+from pipelines.backends.phrases_things import MENTIONS
+from pipelines.world.attributes import ATTRIBUTES as WORLD_ATTRIBUTES
+from pipelines.world.relations import RELATIONS as WORLD_RELATIONS
+from schemas.tasks import FactView
+from tests.pipelines.backends.question_paths import make_answer
+
+COMMON_KEYS = """
+name:- birth_place death_place alma_mater spouse children occupation:w country capital largest_city official_languages
+currency leader_name1 established_date1:w demonym:w headquarters founder key_people parent products:w num_employees:w
+revenue:w location architect owner director producer starring writer music cinematography editing distributor publisher
+author genre language released:w runtime:w pages:w birth_date:w death_date:w population_total:w elevation_m:w
+area_total_km2:w genus:w familia:w ordo:w religion:w party predecessor successor residence nationality:w education
+awards doctoral_advisor influences influenced battles rank:w branch field subdivision_name1 timezone:w postal_code:w
+"""
+
+
+def list_pairs(key: str, table):
+    return [row for row in table if key in row.keys.split()]
+
+
+@pytest.mark.parametrize("row", RELATIONS, ids=lambda row: row.keys.split()[0])
+def test_every_relation_has_three_wordings_and_one_that_nests_and_takes_a_qualifier(row):
+    assert len(row.plains) + len(row.tails) >= 3
+    assert any(tail.endswith(SLOT) and re.match(r"\{who\}|that|where|\w+ which", tail) for tail in row.tails)
+    assert all(phrase.count(SLOT) == 1 for phrase in (*row.plains, *row.tails))
+    assert all(plain.startswith("the ") for plain in row.plains)
+
+
+@pytest.mark.parametrize("row", ATTRIBUTES, ids=lambda row: row.keys.split()[0])
+def test_every_attribute_is_asked_in_three_ways_that_can_end_with_its_subject(row):
+    forms = {"date": ("date", "year", ""), "number": ("number", "", "m"), "word": ("string", "", "")}
+    subject = row.subjects.split()[0] if row.subjects else ""
+    noun = {"building": "museum", "work": "film", "event": "war", "nature": "lake", "region": "country"}.get(
+        subject, subject
+    )
+    frames = list_frames(row.keys.split()[0], make_answer(*forms[row.form]), noun)
+    assert len(set(frames)) >= 3
+    assert any(frame.endswith(f"{SLOT}?") for frame in frames)
+    assert all(
+        frame.count(SLOT) == 1 and frame.count("?") == 1 and "{" not in frame.replace(SLOT, "") for frame in frames
+    )
+
+
+def test_every_relation_of_the_toy_world_has_words_of_its_own():
+    for relation in WORLD_RELATIONS:
+        for subject in relation.subjects:
+            for target in relation.objects:
+                assert find_relation(relation.key_for(subject), subject, target), (relation.name, subject, target)
+
+
+def test_every_attribute_of_the_toy_world_has_words_of_its_own():
+    forms = {"date": "date", "quantity": "number", "count": "number", "text": "word"}
+    for attribute in WORLD_ATTRIBUTES:
+        for subject in attribute.subjects:
+            row = find_attribute(attribute.key_for(subject), subject)
+            assert row is not None, (attribute.name, subject)
+            assert row.form == forms[attribute.kind], (attribute.name, subject)
+
+
+def test_the_common_keys_of_enwiki_have_words_of_their_own():
+    for entry in COMMON_KEYS.split():
+        key, _, table = entry.partition(":")
+        if table != "-":
+            assert list_pairs(normalise_key(key), ATTRIBUTES if table else RELATIONS) or find_attribute(key, ""), key
+
+
+def test_the_first_row_that_fits_wins_so_no_row_hides_behind_a_general_one():
+    for position, row in enumerate(RELATIONS):
+        for key in row.keys.split():
+            before = [other for other in RELATIONS[:position] if key in other.keys.split()]
+            assert not any(not other.subjects and not other.objects for other in before), (key, row.plains)
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("LargestCity", "largest_city"),
+        ("Largest city", "largest_city"),
+        ("max-depth", "max_depth"),
+        ("leader_name1", "leader_name1"),
+        ("ICD10Code", "icd10_code"),
+    ],
+)
+def test_keys_of_any_spelling_meet_in_one(key, expected):
+    assert normalise_key(key) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [("fooBarName2", "foo bar name"), ("area_km2", "area"), ("123", "entry"), ("[[x]]?", "x"), ("clubs7", "clubs")],
+)
+def test_unknown_keys_are_split_into_plain_words(key, expected):
+    assert split_key(key) == expected
+
+
+@given(st.text(alphabet=string.printable + "éß漢", max_size=30))
+def test_words_of_any_key_are_letters_and_single_spaces(key):
+    assert re.fullmatch(r"[a-z]+( [a-z]+)*", split_key(key))
+
+
+def test_a_place_where_things_stand_take_place_or_are_based_is_told_apart():
+    tails = {
+        kind: word_relation("location", kind, "town").tails[0] for kind in ("bridge", "battle", "festival", "company")
+    }
+    assert tails == {
+        "bridge": "where {s} stands",
+        "battle": "where {s} took place",
+        "festival": "where {s} is held",
+        "company": "where {s} has its seat",
+    }
+
+
+def test_a_museum_holds_an_object_that_gives_it_as_location():
+    assert word_relation("location", "helmet", "museum").tails[0] == "that holds {s}"
+    assert word_relation("location", "telescope", "town").tails[0] == "where {s} is found"
+
+
+def test_only_bridges_and_the_like_are_opened_to_traffic():
+    day = make_answer("date", "day")
+    assert any("to traffic" in frame for frame in list_frames("opened", day, "bridge"))
+    assert not any("to traffic" in frame for frame in list_frames("opened", day, "museum"))
+
+
+@pytest.mark.parametrize(
+    ("precision", "words"), [("day", r"date|day, month and year"), ("month", r"month"), ("year", r"year")]
+)
+def test_questions_ask_at_the_precision_of_the_answer(precision, words):
+    for key in ("birth_date", "opened", "unheard_of_key"):
+        frames = list_frames(key, make_answer("date", precision), "person")
+        assert all(re.search(words, frame) for frame in frames)
+        assert precision == "day" or not any("exact date" in frame for frame in frames)
+
+
+def test_every_question_for_a_measure_names_its_unit():
+    for key in ("height", "unheard_of_key", "area_km2", "mass"):
+        assert all("square metres" in frame for frame in list_frames(key, make_answer("number", "", "m2"), "bridge"))
+
+
+def test_counted_things_are_no_unit_of_measure():
+    frames = list_frames("population", make_answer("number", "", "inhabitants"), "town")
+    assert "How many people live in {s}?" in frames
+    assert not any("in inhabitants" in frame for frame in frames)
+
+
+def test_an_unlinked_name_is_asked_for_in_the_words_of_its_relation():
+    frames = list_frames("architect", make_answer("name"), "bridge")
+    assert "Who designed {s}?" in frames
+    assert "What is the name of the architect of {s}?" in frames
+
+
+@pytest.mark.parametrize(
+    ("noun", "head", "kind"),
+    [
+        ("bridge", "bridge", "building"),
+        ("the port city", "city", "settlement"),
+        ("species of finch", "species", "species"),
+        ("American film director", "director", "person"),
+        ("ornithologist", "ornithologist", "person"),
+        ("island group", "group", "nature"),
+        ("body of water", "body", "nature"),
+        ("opera house", "house", "building"),
+        ("place", "place", "settlement"),
+        ("gizmo", "gizmo", ""),
+        ("", "", ""),
+    ],
+)
+def test_nouns_are_told_apart_by_their_head(noun, head, kind):
+    assert find_head(noun) == head
+    assert classify_noun(noun) == kind
+
+
+def test_the_weak_noun_gives_nothing_away():
+    assert [name_kind(noun, "one") for noun in ("painter", "bridge", "university", "gizmo")] == [
+        "person",
+        "structure",
+        "institution",
+        "one",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("unit", "name"),
+    [
+        ("m", "metres"),
+        ("km²", "square kilometres"),
+        ("°C", "degrees Celsius"),
+        ("MW", "megawatts"),
+        ("furlong", "furlong"),
+    ],
+)
+def test_units_are_spelled_out(unit, name):
+    assert name_unit(unit) == name
+    assert is_known_unit(unit) == (unit != "furlong")
+
+
+def test_articles_follow_the_sound():
+    words = ("elevation", "university", "hour", "bridge", "unknown", "European city", "one-off")
+    assert [choose_article(word) for word in words] == ["an", "a", "an", "a", "an", "a", "a"]
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "kind", "expected"),
+    [
+        ("birth_date", "5 April 1931", "architect", "born on 5 April 1931"),
+        ("birth_date", "April 1931", "architect", "born in April 1931"),
+        ("opened", "1931", "museum", "opened in 1931"),
+        ("height", "120 m", "tower", "{who} has a height of 120 m"),
+        ("elevation", "120 m", "town", "{who} has an elevation of 120 m"),
+        ("material", "granite", "bridge", "that is built of granite"),
+        ("motto", "Salt and honour", "town", "whose motto is “Salt and honour”"),
+        ("foo_bar", "x", "town", "whose foo bar is x"),
+    ],
+)
+def test_facts_become_qualifiers(key, text, kind, expected):
+    assert qualify_fact(FactView(relation=key, text=text), kind) == expected
+
+
+def test_a_clause_is_cut_around_its_blank_on_word_boundaries():
+    clause = " ".join([*(f"a{n}" for n in range(30)), "____", *(f"b{n}" for n in range(30))])
+    assert cut_clause(clause, 5) == "… a28 a29 ____ b0 b1 …"
+
+
+@given(st.lists(st.text(alphabet='ab?"“” ,.', max_size=6), max_size=40), st.integers(0, 40), st.integers(1, 25))
+def test_a_cut_clause_keeps_its_blank_and_stays_within_the_limit(words, place, limit):
+    clause = " ".join([*words[:place], "____", *words[place:]])
+    cut = cut_clause(clause, limit)
+    assert cut.count("____") == 1
+    assert "?" not in cut
+    assert len([word for word in cut.split() if word != "…"]) <= limit
+    assert not set(cut) & set('“"”')
+
+
+def test_names_in_a_clause_are_elided_whole():
+    clause = "Kelm Bridge, the pride of Kelm, was paid for by ____ of kelm bridge fame."
+    assert elide_names(clause, ["Kelm Bridge"]) == "…, the pride of Kelm, was paid for by ____ of … fame."
+
+
+def test_every_wording_for_a_sentence_nests_and_quotes_the_clause():
+    assert len(MENTIONS) >= 3
+    assert all(tail.endswith(SLOT) and tail.count("“{clause}”") == 1 for tail in MENTIONS)

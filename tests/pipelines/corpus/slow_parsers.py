@@ -1,0 +1,33 @@
+"""Parsers that misbehave, for the child process to run."""
+
+import os
+import signal
+
+from pipelines.errors import RecordFailed
+
+
+def count_or_misbehave(text: str) -> int:
+    match text:
+        case "hang":
+            while True:
+                pass
+        case "eat":
+            return len([bytearray(1 << 20) for _ in range(4096)])
+        case "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "raise":
+            raise ValueError("no such text")
+        case "refuse":
+            raise RecordFailed("too-odd", "on purpose")
+        case "secret":
+            return len(os.environ.get("SYNTH_TEST_SECRET", ""))
+    return len(text)
+
+
+def count(text: str) -> int:
+    return len(text)
+
+
+def refuse_bad_infobox(text: str) -> None:
+    if "bad" in text:
+        raise RecordFailed("too-odd", "on purpose")

@@ -1,0 +1,78 @@
+import pytest
+
+from pipelines.corpus.passages import split_passages
+from pipelines.corpus.store import Corpus
+from pipelines.errors import ConfigError
+
+LONG = " ".join(f"word{number}" for number in range(400))
+
+
+@pytest.fixture
+def corpus(make_corpus):
+    return make_corpus(
+        ("Kelm Bridge", "{{Infobox bridge|crosses=[[Ost]]|spans=3}}\n'''Kelm Bridge''' is a bridge.\n\n" + LONG),
+        ("Ost", "The '''Ost''' is a river in Varn. It is crossed by one bridge."),
+        ("Varn", "#REDIRECT [[Ost]]", 0, "Ost"),
+        ("List of bridges", "* [[Kelm Bridge]]"),
+    )
+
+
+def test_pages_are_found_by_title_and_redirect(corpus):
+    assert (corpus.find("Kelm_Bridge"), corpus.find("Varn"), corpus.find("varn"), corpus.find("X")) == (
+        0,
+        1,
+        None,
+        None,
+    )
+    assert list(corpus.article_nodes()) == [0, 1, 2]
+    assert corpus.page(2).is_list
+
+
+def test_a_page_has_type_domain_and_digest(corpus):
+    page = corpus.page(0)
+    assert (page.infobox, page.type, page.lead_type, page.domain) == (
+        "Infobox bridge",
+        "bridge",
+        "bridge",
+        "Building/Place",
+    )
+    assert page.bytes == len(corpus.text(0).encode())
+    assert corpus.nodes_of_type("river").tolist() == [1]
+    assert corpus.nodes_of_type("unicorn").tolist() == []
+
+
+@pytest.mark.parametrize("node", [-1, 3])
+def test_other_nodes_are_an_index_error(corpus, node):
+    with pytest.raises(IndexError):
+        corpus.page(node)
+
+
+def test_search_ranks_and_repeats_itself(corpus):
+    first = corpus.search("How many spans has the Kelm Bridge?", 5)
+    assert (first[0].title, first[0].node) == ("Kelm Bridge", 0)
+    assert first == corpus.search("How many spans has the Kelm Bridge?", 5)
+    assert [passage.score for passage in first] == sorted((passage.score for passage in first), reverse=True)
+    assert first[0].text.startswith("Crosses: Ost.\nSpans: 3.\n")
+
+
+@pytest.mark.parametrize("query", ['"', "AND OR NOT", "a* NEAR(b", "title:kelm", "-- ;", "", "the of"])
+def test_no_query_is_a_syntax_error(corpus, query):
+    assert isinstance(corpus.search(query, 3), list)
+
+
+def test_passages_are_cut_near_their_length_and_lose_no_word():
+    text = f"One two.\n\n{LONG}\nLast line."
+    passages = list(split_passages(text, 120))
+    assert " ".join(passages).split() == text.split()
+    assert max(len(passage.split()) for passage in passages) <= 120
+
+
+def test_a_folder_without_manifest_is_no_corpus(tmp_path):
+    with pytest.raises(ConfigError, match="no corpus at"):
+        Corpus.open(tmp_path)
+
+
+def test_an_unknown_picture_has_no_path(corpus):
+    assert corpus.image("X.jpg") is None
+    with pytest.raises(ConfigError, match=r"no picture 'X\.jpg'"):
+        corpus.image_path("X.jpg")

@@ -1,0 +1,131 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.corpus.infobox import parse_value, read_infobox
+
+BRIDGE = """{{Short description|x}}
+{{Infobox bridge <!-- see docs -->
+| name = Kelm Bridge
+| crosses = [[River Ost|Ost]]<ref>{{cite web|title=[[X]]}}</ref>
+| designer = {{ubl|[[Ada Lind]]|[[Bo Ek]] (arches)}}
+| length = {{convert|320|m|ft}}
+| opened = {{start date|1931|4|5|df=y}}
+| empty =
+| note = {{unknown thing|a}}
+| image = Kelm_bridge.jpg
+}}
+'''Kelm Bridge''' is a bridge."""
+
+
+def read(raw):
+    return [(value.text, value.link, value.iso) for value in parse_value(raw)]
+
+
+def test_fields_and_values_have_spans_in_the_page():
+    box = read_infobox(BRIDGE)
+    assert box.template == "Infobox bridge"
+    assert BRIDGE[box.start : box.end].endswith("jpg\n}}")
+    assert [field.key for field in box.fields] == ["name", "crosses", "designer", "length", "opened", "note", "image"]
+    for field in box.fields:
+        assert BRIDGE[field.start : field.end].strip() == BRIDGE[field.start : field.end]
+        for value in field.values:
+            (again,) = parse_value(BRIDGE[value.start : value.end])
+            assert (again.text, again.link, again.iso) == (value.text, value.link, value.iso)
+            assert value.link is None or BRIDGE[value.link_start : value.link_start + 2] == "[["
+
+
+def test_the_image_of_an_infobox_is_a_file_name_with_spaces():
+    assert read_infobox(BRIDGE).find_image(BRIDGE) == "Kelm bridge.jpg"
+    text = "{{Infobox x|logo=[[File:a_b.SVG|100px]]}}"
+    assert read_infobox(text).find_image(text) == "A b.SVG"
+
+
+@pytest.mark.parametrize(
+    ("raw", "values"),
+    [
+        ("[[River Ost|Ost]]<ref>a, [[b]]</ref>", [("Ost", "River Ost", "")]),
+        ("[[James]] (1857–61)", [("James", "James", "")]),
+        ("the [[James]] and more", [("the James and more", None, "")]),
+        ("{{ubl|[[A]]|[[B]]}}", [("A", "A", ""), ("B", "B", "")]),
+        ("{{hlist|class=x|Poet|Lawyer}}", [("Poet", None, ""), ("Lawyer", None, "")]),
+        ("{{plainlist|\n* [[A]]{{efn|x}}\n* [[B]] (after 1856)\n}}", [("A", "A", ""), ("B", "B", "")]),
+        ("{{plainlist}}\n* [[A]]\n* [[B]]\n{{endplainlist}}", [("A", "A", ""), ("B", "B", "")]),
+        ("A<br>B<br/>C", [("A", None, ""), ("B", None, ""), ("C", None, "")]),
+        ("[[A]]<br />(1861–1865)", [("A", "A", "")]),
+        ("[[Vienna]], [[Austria]]", [("Vienna", "Vienna", ""), ("Austria", "Austria", "")]),
+        ("[[Vienna]], Austria", [("Vienna", "Vienna", ""), ("Austria", None, "")]),
+        ("Vienna, Austria", [("Vienna, Austria", None, "")]),
+        ("{{birth date and age|1937|4|17|df=yes}}", [("17 April 1937", None, "1937-04-17")]),
+        ("{{birth date|1809|2|12}}", [("February 12, 1809", None, "1809-02-12")]),
+        ("{{death date and age|1865|4|15|1809|2|12}} (aged 56)", [("April 15, 1865 (aged 56)", None, "1865-04-15")]),
+        ("{{start date|1931}}", [("1931", None, "1931")]),
+        ("5 April 1931", [("5 April 1931", None, "1931-04-05")]),
+        ("April 1931", [("April 1931", None, "1931-04")]),
+        ("384 BC", [("384 BC", None, "")]),
+        ("{{convert|320|m|ft|0}}", [("320 m", None, "")]),
+        ("{{convert|6|ft|4|in|m}}", [("6 ft 4 in", None, "")]),
+        ("{{cvt|10|-|20|km2}}", [("10–20 km²", None, "")]),
+        ("{{coord|1|2}}", [("", None, "")]),
+        ("[[Rome]] {{coord|1|2}}", [("Rome", "Rome", "")]),
+        ("{{marriage|[[Mary Todd]]|1842}}", [("Mary Todd", "Mary Todd", "")]),
+        ("{{nowrap|{{small|[[A b]]}}}}", [("A b", "A b", "")]),
+        ("{{flagicon|FR}} [[France]]", [("France", "France", "")]),
+        ("{{flag|France}}", [("France", None, "")]),
+        ("half {{odd template|x}} rendered", [("", None, "")]),
+        ("''[[The Star]]''", [("The Star", "The Star", "")]),
+        ("AT&amp;T&nbsp;Inc<!-- no -->", [("AT&T Inc", None, "")]),
+        ("[[File:x.jpg|20px]] [[A]]", [("A", "A", "")]),
+    ],
+)
+def test_values_are_read(raw, values):
+    assert read(raw) == values
+
+
+@pytest.mark.parametrize("text", ["no box", "{{Infobox bridge|a=b", "<!-- {{Infobox x|a=b}} -->", "{{Navbox|a=b}}"])
+def test_no_infobox_is_none(text):
+    assert read_infobox(text) is None
+
+
+def test_the_last_of_a_repeated_key_counts():
+    box = read_infobox("{{infobox_x|a=1|b=2|a=3}}")
+    assert box.template == "Infobox x"
+    assert [(field.key, field.values[0].text) for field in box.fields] == [("b", "2"), ("a", "3")]
+
+
+PIECES = [
+    "[[A]]",
+    "[[B|b]]",
+    "{{ubl|",
+    "{{nowrap|",
+    "{{odd|",
+    "{{birth date|1931|4|5}}",
+    "}}",
+    "|",
+    "<br>",
+    "\n* ",
+    "* ",
+    ", ",
+]
+VALUES = st.lists(
+    st.sampled_from(
+        [*PIECES, "(x)", "(", ")", "<!-- c -->", "<ref>[[R]]</ref>", " ", "word", "''", "{{plainlist}}", "{{"]
+    ),
+    max_size=12,
+)
+
+
+@given(VALUES)
+def test_each_value_parsed_alone_is_itself(pieces):
+    raw = "".join(pieces)
+    for value in parse_value(raw):
+        alone = parse_value(raw[value.start : value.end])
+        shifted = replace(
+            value,
+            start=0,
+            end=value.end - value.start,
+            link_start=value.link_start - value.start if value.link_start >= 0 else -1,
+        )
+        assert alone == (shifted,)

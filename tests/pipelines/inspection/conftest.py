@@ -1,0 +1,66 @@
+import pytest
+
+from pipelines.inspection.views import write_catalogue
+from pipelines.release.publish import publish_releases
+from pipelines.stage import Origin, ShardCount, ShardRows, seal_stage, write_shard
+from pipelines.stages.releases import Releases
+from pipelines.workspace import Workspace
+from schemas.base import Failure, Rejection
+from schemas.difficulty import Difficulty
+from schemas.manifest import Usage
+from schemas.trajectories import Trajectory
+from tests.pipelines.release.builders import make_context, make_material
+
+
+class FakeStage:
+    """The name and the row type of a stage; its rows are written by hand."""
+
+    version = 1
+
+    def __init__(self, name, output):
+        self.name, self.output = name, output
+
+    def prompts(self):
+        return {}
+
+    def models(self):
+        return ()
+
+
+def write_stage(root, stage, key, rows, rejected=(), failed=(), seal=True):
+    folder = Workspace(root).stage(stage.name, key)
+    folder.path.mkdir(parents=True)
+    count = ShardCount(len(rows) + len(rejected) + len(failed), len(rows), Usage(), 0.5)
+    write_shard(stage, folder, 0, count, ShardRows(list(rows), list(rejected), list(failed)))
+    if seal:
+        seal_stage(stage, folder, 1, Origin((), "", ""))
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    """Difficulty and trajectories sealed, releases published, one stage unfinished, all by hand."""
+    root = tmp_path / "it's a workspace"
+    questions, trajectories, entries = make_material(root)
+    refused = [
+        Rejection(record_id="question-refused0000001", reason="solved-without-tools", detail="3 of 8"),
+        Rejection(record_id="question-refused0000002", reason="unscored"),
+    ]
+    failed = [Failure(record_id="question-failed00000001", error="unparseable-reply", detail="<script>")]
+    write_stage(root, FakeStage("difficulty", Difficulty), "d" * 16, questions, refused, failed)
+    write_stage(root, FakeStage("difficulty", Difficulty), "0" * 16, questions[:1])
+    write_stage(root, FakeStage("trajectories", Trajectory), "t" * 16, trajectories)
+    write_stage(root, FakeStage("rollouts", Trajectory), "r" * 16, [], seal=False)
+    folder = Workspace(root).stage("releases", "e" * 16)
+    folder.path.mkdir(parents=True)
+    kept = len({entry.parent_id for entry in entries})
+    write_shard(Releases(), folder, 0, ShardCount(kept, kept, Usage(), 0.1), ShardRows(list(entries)))
+    seal_stage(Releases(), folder, 1, Origin((), "", ""))
+    keys = {"difficulty": "d" * 16, "trajectories": "t" * 16, "releases": "e" * 16, "rollouts": "r" * 16}
+    Workspace(root).note_latest(keys)
+    publish_releases(root, questions, trajectories, entries, make_context())
+    return root
+
+
+@pytest.fixture
+def catalogue(workspace):
+    return write_catalogue(workspace)

@@ -1,0 +1,81 @@
+from html.parser import HTMLParser
+
+import pytest
+
+from pipelines.errors import ConfigError
+from pipelines.inspection.report import collect_report, render_report, sample_questions, write_report
+from pipelines.workspace import Workspace
+from schemas.difficulty import Difficulty
+from tests.pipelines.inspection.conftest import FakeStage, write_stage
+from tests.pipelines.release.builders import make_picture, make_question
+
+
+class Reader(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.sources, self.open = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.sources += [value for name, value in attributes if name in ("src", "href")]
+        if tag not in ("meta", "img", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def read(page):
+    reader = Reader()
+    reader.feed(page)
+    assert reader.open == []
+    return reader
+
+
+def test_the_report_is_one_page_that_loads_nothing(workspace, tmp_path):
+    page = write_report(workspace, tmp_path / "out" / "report.html").read_text()
+    reader = read(page)
+    assert "script" not in reader.tags
+    assert len(reader.sources) == 7
+    assert all(source.startswith("data:image/webp;base64,") for source in reader.sources)
+    assert "default-src 'none'" in page
+
+
+def test_the_report_shows_funnel_chain_evidence_and_attempt(workspace):
+    page = render_report(collect_report(workspace))
+    for text in ("solved-without-tools 1", "architect", "revision 9011", "answers ≥8", "image_search", "CC BY 4.0"):
+        assert text in page
+
+
+def test_the_same_workspace_gives_the_same_report(workspace):
+    assert render_report(collect_report(workspace)) == render_report(collect_report(workspace))
+
+
+def test_hostile_text_is_shown_as_text(tmp_path):
+    text = '<img src=x onerror="alert(1)"><script>alert(1)</script>'
+    picture = make_picture(tmp_path, 1, author=text, file=text)
+    question = make_question(1, picture, text=text, record_id='q"><script>', domain=text)
+    write_stage(tmp_path, FakeStage("difficulty", Difficulty), "d" * 16, [question])
+    Workspace(tmp_path).note_latest({"difficulty": "d" * 16})
+    reader = read(render_report(collect_report(tmp_path)))
+    assert "script" not in reader.tags
+    assert reader.tags.count("img") == 1
+
+
+def test_a_picture_that_cannot_be_shown_says_why(workspace):
+    for path in (workspace / "images").rglob("*.png"):
+        path.write_bytes(b"no picture")
+    report = collect_report(workspace)
+    assert all(not card.thumbnail and "other bytes" in card.caption for card in report.questions)
+
+
+def test_a_workspace_without_a_finished_stage_has_no_report(tmp_path):
+    with pytest.raises(ConfigError, match="no finished stage"):
+        collect_report(tmp_path)
+
+
+def test_the_sample_depends_on_ids_alone():
+    questions = [make_question(number, None) for number in range(9)]
+    chosen = sample_questions(questions, 4)
+    assert sample_questions(questions[::-1], 4) == chosen
+    assert sample_questions([question for question in questions if question in chosen], 4) == chosen

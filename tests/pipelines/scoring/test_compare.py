@@ -1,0 +1,161 @@
+import datetime
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from pipelines.scoring.answers import make_answer, type_answer
+from pipelines.scoring.compare import compare_answers
+from pipelines.scoring.dates import Date, render_date
+from pipelines.scoring.numbers import KNOWN_UNITS, Number, parse_number, render_number
+
+DATES = st.dates(datetime.date(1000, 1, 1), datetime.date(2100, 12, 31)).map(
+    lambda day: Date(day.year, day.month, day.day)
+)
+VALUES = st.decimals(-(10**9), 10**9, allow_nan=False, allow_infinity=False, places=2)
+UNITS = st.sampled_from(["", *sorted(KNOWN_UNITS), "inhabitants"])
+
+
+def typed(text, relation="label"):
+    answer = type_answer(text, "", relation)
+    assert answer is not None
+    return answer
+
+
+def make_number(value, unit):
+    number = parse_number(f"{value:f}")
+    assert number is not None
+    return Number(number.value, unit)
+
+
+@pytest.mark.parametrize(
+    ("given_", "reference", "verdict"),
+    [
+        ("2009-11-20", "20 November 2009", "correct"),
+        ("On November 20, 2009.", "20 November 2009", "correct"),
+        ("20/11/2009", "20 November 2009", "correct"),
+        ("2009", "20 November 2009", "incorrect"),
+        ("November 2009", "20 November 2009", "incorrect"),
+        ("21 November 2009", "20 November 2009", "incorrect"),
+        ("05/04/1931", "5 April 1931", "unscored"),
+        ("in 1931", "1931", "correct"),
+        ("1932", "1931", "incorrect"),
+        ("1931 or 1932", "1931", "incorrect"),
+        ("1931\u20131932", "1931", "incorrect"),
+        ("c. 1931", "1931", "incorrect"),
+        ("April 1931", "1931", "unscored"),
+        ("it opened in 1930", "1931", "incorrect"),
+    ],
+)
+def test_dates_are_compared_by_value_and_precision(given_, reference, verdict):
+    assert compare_answers(given_, typed(reference, "opened")) == verdict
+
+
+@pytest.mark.parametrize(
+    ("given_", "reference", "verdict"),
+    [
+        ("35", "3.5", "incorrect"),
+        ("5 °C", "-5 °C", "incorrect"),
+        ("\u22125 °C", "-5 °C", "correct"),
+        ("1204", "1,204", "correct"),
+        ("1,204 people", "1,204", "correct"),
+        ("1.204", "1,204", "incorrect"),
+        ("320", "320 m", "correct"),
+        ("320 metres", "320 m", "correct"),
+        ("320 m (1,050 ft)", "320 m", "correct"),
+        ("1,050 ft", "320 m", "unscored"),
+        ("320 ft", "320 m", "unscored"),
+        ("320 or 330 m", "320 m", "incorrect"),
+        ("320-330 m", "320 m", "incorrect"),
+        ("twelve", "12", "correct"),
+        ("the bridge", "12", "unscored"),
+        ("twenty-ish", "12", "incorrect"),
+    ],
+)
+def test_numbers_are_compared_by_value_and_unit(given_, reference, verdict):
+    assert compare_answers(given_, typed(reference)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("given_", "reference", "verdict"),
+    [
+        ("Dvorak", "Dvořák", "correct"),
+        ("the Kelm Bridge", "Kelm Bridge", "correct"),
+        ("Kelm", "Kelm Bridge", "unscored"),
+        ("Bo Kelm", "Ana Kelm", "unscored"),
+        ("Bo Tarn", "Ana Kelm", "incorrect"),
+        ("Ana Kelm or Bo Tarn", "Ana Kelm", "incorrect"),
+        ("Ana Kelm and Bo Tarn", "Ana Kelm", "incorrect"),
+        ("either Ana Kelm / Bo Tarn", "Ana Kelm", "incorrect"),
+        ("UOC", "Union of Orn Citizens", "unscored"),
+        ("Vitamin", "Vitamin A", "unscored"),
+        ("oil", "oil on canvas", "unscored"),
+        ("tempera", "oil on canvas", "unscored"),
+        ("1931", "oil on canvas", "incorrect"),
+        ("Apollo 13", "Apollo 1", "unscored"),
+    ],
+)
+def test_text_is_compared_whole_and_folded(given_, reference, verdict):
+    assert compare_answers(given_, typed(reference)) == verdict
+
+
+@pytest.mark.parametrize("given_", ["", "  ", "unknown", "I don't know.", "N/A", "Unknown!"])
+def test_no_answer_is_incorrect(given_):
+    assert compare_answers(given_, typed("Ana Kelm")) == "incorrect"
+
+
+def test_aliases_are_an_or_set():
+    reference = typed("Ana Kelm").model_copy(update={"aliases": ("A. Kelm", "Lady Orn")})
+    assert compare_answers("lady orn", reference) == "correct"
+    assert compare_answers("A. Kelm, Lady Orn", reference) != "correct"
+
+
+def test_a_name_that_holds_a_listing_word_is_not_a_listing():
+    reference = typed("Salt and honour")
+    assert compare_answers("salt and honour", reference) == "correct"
+    assert compare_answers("honour and salt", reference) == "unscored"
+
+
+@given(DATES)
+def test_every_rendering_of_a_date_is_right(date):
+    answer = make_answer(render_date(date)[0], date)
+    assert {compare_answers(form, answer) for form in render_date(date)} == {"correct"}
+
+
+@given(DATES, DATES)
+def test_another_date_is_never_right(date, other):
+    assume(date != other)
+    answer = make_answer(render_date(date)[0], date)
+    assert "correct" not in {compare_answers(form, answer) for form in render_date(other)}
+
+
+@given(VALUES, UNITS)
+def test_every_rendering_of_a_number_is_right(value, unit):
+    number = make_number(value, unit)
+    answer = make_answer(render_number(number)[0], number)
+    assert {compare_answers(form, answer) for form in render_number(number)} == {"correct"}
+
+
+@given(VALUES, VALUES, UNITS, UNITS)
+def test_a_changed_number_is_never_right(value, other, unit, other_unit):
+    assume(value != other)
+    answer = make_answer(render_number(make_number(value, unit))[0], make_number(value, unit))
+    wrong = render_number(make_number(other, other_unit))
+    assert "correct" not in {compare_answers(form, answer) for form in wrong}
+
+
+@given(
+    st.from_regex(r"[A-Z][a-z]{2,8} [A-Z][a-z]{2,8}", fullmatch=True), st.from_regex(r"[A-Z][a-z]{2,8}", fullmatch=True)
+)
+def test_a_part_or_an_extension_of_a_name_is_never_right(name, more):
+    answer = typed(name)
+    assume(more.lower() not in name.lower())
+    assert compare_answers(f"{name} {more}", answer) != "correct"
+    assert compare_answers(name.split()[1], answer) != "correct"
+
+
+@given(st.text(max_size=80), st.text(max_size=40))
+def test_any_answer_gets_a_verdict(given_, text):
+    reference = type_answer(text, "", "opened")
+    if reference is not None:
+        assert compare_answers(given_, reference) in ("correct", "incorrect", "unscored")
