@@ -33,7 +33,7 @@ GroundingReason = Literal[
 ]
 DifficultyReason = Literal["solved-without-tools", "solved-by-one-image-search", "unscored"]
 RolloutReason = Literal["no-teacher-turn"]
-TrajectoryReason = Literal["format", "wrong-answer", "unscored", "no-answer", "over-cap"]
+TrajectoryReason = Literal["format", "wrong-answer", "unscored", "no-answer", "unsupported", "over-cap"]
 ReleaseReason = Literal["duplicate-question", "duplicate-picture"]
 
 Reason = Literal[

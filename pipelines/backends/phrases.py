@@ -37,6 +37,7 @@ RELATIONS: tuple[RelationWording, ...] = (
 )
 ATTRIBUTES: tuple[AttributeWording, ...] = (*DATES, *NUMBERS, *WORDS)
 
+_INITIALS = {word: word.upper() for word in ("gdp", "hdi", "id", "iso", "iucn", "ppp", "tv", "uk", "us", "utc")}
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _GAP = re.compile(r"[^0-9a-z]+")
 _DIGITS = re.compile(r"\d+(?=_|$)")
@@ -61,10 +62,10 @@ def strip_unit(key: str) -> str:
 def split_key(key: str) -> str:
     """Return the words of a key without its numbers and unit, ``entry`` when nothing is left.
 
-    Only letters and spaces come out, whatever a page used as a parameter name.
+    Only letters and single spaces come out, whatever a page used as a parameter name; well-known initials are capitals.
     """
     words = strip_digits(strip_unit(normalise_key(key))).replace("_", " ")
-    return " ".join(re.sub(r"[^a-z]+", " ", words).split()) or "entry"
+    return " ".join(_INITIALS.get(word, word) for word in re.sub(r"[^a-z]+", " ", words).split()) or "entry"
 
 
 @lru_cache(maxsize=1)

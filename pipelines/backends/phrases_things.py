@@ -38,6 +38,10 @@ ORGANISATIONS: tuple[Row, ...] = (
         "{who} is listed as the branch of {s}"), "person"),
     Row("unit", "unit", ("the unit of {s}",), ("in which {s} served", "{who} is listed as the unit of {s}"),
         "person"),
+    Row("lower_house house2", "chamber",
+        ("the lower house of {s}",), ("{who} is the lower house of {s}", "{who} sits as the lower house of {s}")),
+    Row("upper_house house1", "chamber",
+        ("the upper house of {s}",), ("{who} is the upper house of {s}", "{who} sits as the upper house of {s}")),
     Row("legislature parliament", "legislature",
         ("the legislature of {s}",), ("{who} makes the laws of {s}", "{who} is the legislature of {s}")),
 )

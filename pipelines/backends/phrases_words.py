@@ -23,7 +23,7 @@ WORDS: tuple[AttributeWording, ...] = (
     _word("style", "style", ("What style is attributed to {s}",), "in the {v} style"),
     _word("movement school_tradition school", "artistic movement",
           ("Which movement did {s} belong to", "What movement is associated with {s}"), "of the {v} movement"),
-    _word("genre genres", "genre",
+    _word("genre genres", "usual genre",
           ("What genre is given for the works of {s}", "In what genre did {s} mainly work"),
           "whose genre is given as {v}", "person"),
     _word("genre genres", "genre",
@@ -96,6 +96,7 @@ WORDS: tuple[AttributeWording, ...] = (
     _word("gauge", "track gauge", ("What is the track gauge of {s}",)),
     _word("ship_type class ship_class", "class", ("What is the class of {s}", "To what class does {s} belong")),
     _word("type settlement_type", "type", ("What type is given for {s}", "What sort of thing is {s} said to be")),
+    _word("leader_party", "party of the leader", ("Which party provides the leader of {s}",)),
     _word("era period", "era", ("In what era did {s} live", "Which era is given for {s}"), "", "person"),
 )
 # fmt: on

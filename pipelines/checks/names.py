@@ -93,16 +93,17 @@ _COMMON = frozenset(_COMMON_TEXT.split())
 
 
 def fold_name(text: str) -> str:
-    """Return a text's folded form; folding twice changes nothing, and only nothing folds to nothing.
+    """Return a text's folded form; folding twice changes nothing, and only blank text folds to nothing.
 
     A text made of punctuation alone (``!!!``) keeps it, because an empty form would equal every other empty form.
     """
+    given = text
     text = text.lower() if text.isascii() else "".join(map(_fold_char, text))
     if "." in text:
         text = _INITIALS.sub(_join_initials, text)
     words = text.translate(_MARKS).split() if text.isascii() else "".join(map(_blank_mark, text)).split()
     if not words:
-        return " ".join(text.split())
+        return " ".join(text.split()) or " ".join(strip_invisible(given).split())
     return " ".join(words if _SAINT.keys().isdisjoint(words) else [_SAINT.get(word, word) for word in words])
 
 

@@ -9,7 +9,7 @@ from pipelines.corpus.infobox import parse_value
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.wikitext import find_links
 from pipelines.graph.clauses import make_clause
-from pipelines.graph.proofs import flatten_names, list_names, make_query
+from pipelines.graph.proofs import flatten_names, list_names, list_type_words, make_query
 from pipelines.graph.query import (
     answer_query,
     count_alone,
@@ -120,9 +120,8 @@ def _find_target(corpus: Corpus, link: str) -> int | None:
 
 
 def _check_clause(corpus: Corpus, hop: Hop, source: int, target: int, names: Sequence[str]) -> Iterator[str]:
-    text, graph = corpus.text(source), corpus.graph
-    start, end = int(graph.offsets[source]), int(graph.offsets[source + 1])
-    targets = {int(p): int(t) for p, t in zip(graph.positions[start:end], graph.targets[start:end], strict=True)}
+    text = corpus.text(source)
+    targets = dict(zip(*_read_links(corpus, source), strict=True))
     link = next((link for link in find_links(text) if link.start == hop.evidence.link_start), None)
     if link is None or targets.get(link.start) != target:
         yield f"hop {hop.index}: the link at offset {hop.evidence.link_start} does not lead to the next node"
@@ -130,6 +129,13 @@ def _check_clause(corpus: Corpus, hop: Hop, source: int, target: int, names: Seq
     clause = make_clause(text, link, names)
     if clause is None or (clause.start, clause.end, clause.text) != (hop.evidence.start, hop.evidence.end, hop.clause):
         yield f"hop {hop.index}: the clause is not the sentence around the link"
+
+
+def _read_links(corpus: Corpus, node: int) -> tuple[list[int], list[int]]:
+    """Return the offsets of a page's links and the nodes they lead to."""
+    graph = corpus.graph
+    start, end = int(graph.offsets[node]), int(graph.offsets[node + 1])
+    return graph.positions[start:end].tolist(), graph.targets[start:end].tolist()
 
 
 def _check_answer(corpus: Corpus, claim: Claim) -> Iterator[str]:
@@ -182,6 +188,7 @@ def _check_text(corpus: Corpus, claim: Claim) -> Iterator[str]:
     names = list_names(corpus, claim.proof.nodes)
     if digest_aliases(flatten_names(names)) != claim.proof.alias_digest:
         yield "names: the corpus knows other names than the leak check looked for"
-    for result in (check_names(claim.text, names), check_answer(claim.text, claim.answer)):
+    words = list_type_words(claim.proof.nodes)
+    for result in (check_names(claim.text, names, words), check_answer(claim.text, claim.answer, words)):
         if result.outcome != "PASS":
             yield f"text: {result.code}: {result.detail}"

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from pipelines.checks.names import fold_name
 from pipelines.checks.verdicts import CheckResult
@@ -9,6 +10,8 @@ from pipelines.corpus.store import Corpus
 from pipelines.corpus.wikitext import plain_text
 from pipelines.graph.query import find_shortcut
 from schemas.proofs import Answer
+
+KEPT_PAGES = 1024
 
 
 def check_path_length(corpus: Corpus, nodes: Sequence[int], hub_in_degree: int) -> CheckResult:
@@ -27,8 +30,14 @@ def check_earlier_pages(corpus: Corpus, nodes: Sequence[int], answer: Answer) ->
     forms = sorted({fold_name(form) for form in (answer.surface, answer.value, *answer.aliases)} - {""})
     pattern = re.compile(r"(?<![\w.,])(?:" + "|".join(re.escape(form) for form in forms) + r")(?![\w]|[.,]\d)")
     for node in nodes[:-1]:
-        shown = " ; ".join(fact.text for fact in corpus.facts(node))
-        found = pattern.search(fold_name(plain_text(corpus.text(node)) + " ; " + shown))
+        found = pattern.search(_fold_page(corpus, node))
         if found is not None:
             return CheckResult("FAIL", "answer-on-earlier-page", f"{found[0]!r} on {corpus.page(node).title}")
     return CheckResult("PASS", "answer-on-earlier-page", "")
+
+
+@lru_cache(maxsize=KEPT_PAGES)
+def _fold_page(corpus: Corpus, node: int) -> str:
+    """Return a page's prose and infobox values, folded; the same page lies on many paths."""
+    shown = " ; ".join(fact.text for fact in corpus.facts(node))
+    return fold_name(plain_text(corpus.text(node)) + " ; " + shown)

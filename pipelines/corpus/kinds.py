@@ -119,6 +119,19 @@ _DOMAINS = (
     (ARTIFACT, _read_nouns(_ARTIFACT_NOUNS)),
 )
 
+_BROAD_NOUNS = frozenset(["place", "building", "artwork", "species", "body of water", "artifact"])
+_GENERAL_NOUNS = _read_nouns("""
+animal, mammal, reptile, fish, insect, tree, flower, fruit, herb, shrub, vegetable, dinosaur, spider, snake, frog, shark,
+whale, rodent, war, battle, festival, event, treaty, revolution, religion, language, philosophy, science, disease,
+element, metal, mineral, chemical, compound, gas, acid, vitamin, hormone, protein, enzyme, particle, theory, law, sport,
+game, dance, organisation, organization, company, university, newspaper, team, club, party, band, group, empire, dynasty,
+people, tribe, era, period, century, decade, year, month, holiday, genre, style, movement, art, profession, unit, tool,
+machine, vehicle, material, rock, soil, storm, hurricane, typhoon, cyclone, tornado, earthquake, comet, asteroid, meteorite,
+fabric, dish, soup, bread, wine, beer, alphabet, script, letter, word, novel, story, myth, goddess, god, king, queen,
+emperor, empress, prince, princess, general, explorer, inventor, mathematician, physicist, chemist, biologist, historian,
+writer, author, film, series, franchise, document, act, treaty, document, bridge, ship, submarine, tank, aircraft, fighter
+""")
+
 _IS_A = re.compile(
     r"\b(?:is|was|are|were)\s+(?:(?:also|now|still|once|currently|formerly|often|generally|usually)\s+)?"
     r"(?:an?|the|one of the|any of several|any of various)\s+(?P<phrase>[^.;:()\[\]]{2,160})"
@@ -155,6 +168,18 @@ def name_infobox_kind(template: str) -> str:
             return noun
     kind = name.removeprefix("infobox").partition("/")[0].strip(" -").removesuffix(" begin").strip()
     return "" if kind in _NAME_BOXES else _NOUNS.get(kind, kind)
+
+
+def choose_kind(infobox_kind: str, lead_kind: str) -> str:
+    """Return the noun questions use: the infobox's, or the lead's where that is a known kind of a broad infobox noun.
+
+    ``Infobox settlement`` says "place" of cities, towns and islands alike; a question is clearer with the lead's word.
+    An article without an infobox is named by its lead, if that is a known noun at all: else "originally" is one too.
+    """
+    known = find_domain(lead_kind) != OTHER
+    if not infobox_kind:
+        return lead_kind if known or lead_kind in _GENERAL_NOUNS else ""
+    return lead_kind if infobox_kind in _BROAD_NOUNS and known else infobox_kind
 
 
 def find_domain(kind: str, lead_kind: str = "") -> str:

@@ -24,15 +24,8 @@ from mwparserfromhell.nodes import (
 from mwparserfromhell.wikicode import Wikicode
 
 from pipelines.corpus.dates import format_date, format_iso, parse_date, read_date_parts
-from pipelines.corpus.templates import (
-    CHARACTERS,
-    DATES,
-    FIRST_ARGUMENT,
-    NOTHING,
-    RANGE_WORDS,
-    SECOND_ARGUMENT,
-    UNITS,
-)
+from pipelines.corpus.measures import NUMBER, Unreadable, group_digits, show_conversion
+from pipelines.corpus.templates import CHARACTERS, DATES, FIRST_ARGUMENT, NOTHING, SECOND_ARGUMENT
 
 _FILE_LINK = re.compile(r"\s*(?:file|image|media|category)\s*:", re.IGNORECASE)
 _BARE_LINK = re.compile(r"\[\[([^\[\]{}|<>&'\n]+)(?:\|([^\[\]{}|<>&'\n]+))?\]\]")
@@ -41,7 +34,6 @@ _UNREADABLE_TAGS = frozenset(["math", "chem", "ce", "score", "timeline", "syntax
 _BREAKS = frozenset(["br", "p", "li", "dt", "dd", "div", "hr"])
 _HOLLOW = re.compile(r"\(\s*[;,]*\s*\)")
 _QUOTES = re.compile(r"'{2,5}")
-_NUMBER = re.compile(r"[-−+]?\d[\d,]*(?:\.\d+)?")
 _INTEGER = re.compile(r"\d+")
 
 
@@ -65,10 +57,6 @@ class Rendered:
     """Date named by a date template, else empty."""
 
 
-class _Unreadable(ValueError):
-    """Some part of a value has no certain rendering; the whole value is given up."""
-
-
 @dataclass(slots=True)
 class _State:
     links: list[RenderedLink] = field(default_factory=list)
@@ -90,7 +78,7 @@ def render_value(raw: str) -> Rendered | None:
     state = _State()
     try:
         text = _render(mwparserfromhell.parse(raw), state)
-    except _Unreadable:
+    except Unreadable:
         return None
     text = _clean(text)
     iso = state.isos[0] if len(state.isos) == 1 else ""
@@ -122,7 +110,7 @@ def _render_node(node: Node, state: _State) -> str:
     if isinstance(node, ExternalLink):
         return _render(node.title, state) if node.title is not None else ("" if node.brackets else str(node.url))
     if isinstance(node, Argument):
-        raise _Unreadable(str(node))
+        raise Unreadable(str(node))
     return str(node)
 
 
@@ -141,7 +129,7 @@ def _render_tag(node: Tag, state: _State) -> str:
     if name in _DROPPED_TAGS:
         return ""
     if name in _UNREADABLE_TAGS:
-        raise _Unreadable(name)
+        raise Unreadable(name)
     content = _render(node.contents, state) if node.contents is not None else ""
     return f" {content} " if name in _BREAKS else content
 
@@ -152,6 +140,8 @@ def _render_template(node: Template, state: _State) -> str:
     named = {str(p.name).strip().lower(): p.value for p in node.params if p.showkey}
     if not arguments and "1" in named:
         arguments = [named[key] for key in ("1", "2", "3") if key in named]
+    if name.startswith("formatnum:"):
+        return group_digits(name.removeprefix("formatnum:").strip())
     if name in NOTHING:
         return ""
     if name in CHARACTERS:
@@ -164,13 +154,13 @@ def _render_template(node: Template, state: _State) -> str:
         return _render_date(arguments, named, state)
     renderer = _RENDERERS.get(name)
     if renderer is None:
-        raise _Unreadable(name)
+        raise Unreadable(name)
     return renderer(arguments, named, state)
 
 
 def _render_argument(arguments: Sequence[Wikicode], index: int, state: _State) -> str:
     if len(arguments) <= index:
-        raise _Unreadable("argument missing")
+        raise Unreadable("argument missing")
     return _render(arguments[index], state).strip()
 
 
@@ -181,14 +171,14 @@ def _render_date(arguments: Sequence[Wikicode], named: dict[str, Wikicode], stat
         text = written[0] if written else ""
         iso = parse_date(text)
         if not iso:
-            raise _Unreadable("date")
+            raise Unreadable("date")
         state.isos.append(iso)
         return text
     # A year-and-age template takes years only; what follows the year there is another year.
     year, month, day = parts
     iso = format_iso(year, month, day)
     if not iso:
-        raise _Unreadable("date")
+        raise Unreadable("date")
     state.isos.append(iso)
     day_first = any(str(named.get(key, "")).strip().lower() in ("y", "yes", "1", "true") for key in ("df", "dayfirst"))
     return format_date(year, month, day, day_first)
@@ -197,34 +187,13 @@ def _render_date(arguments: Sequence[Wikicode], named: dict[str, Wikicode], stat
 def _render_years(arguments: Sequence[Wikicode], _named: dict[str, Wikicode], state: _State) -> str:
     year = _render_argument(arguments, 0, _State())
     if not _INTEGER.fullmatch(year):
-        raise _Unreadable("year")
+        raise Unreadable("year")
     state.isos.append(format_iso(int(year)))
     return year
 
 
 def _render_convert(arguments: Sequence[Wikicode], _named: dict[str, Wikicode], _state: _State) -> str:
-    words = [_render(argument, _State()).strip() for argument in arguments]
-    text, position = "", 0
-    while position + 1 < len(words) and _NUMBER.fullmatch(words[position]):
-        number, unit = words[position], words[position + 1]
-        position += 2
-        if unit in RANGE_WORDS:
-            text += number + RANGE_WORDS[unit]
-            continue
-        return _finish_convert(text + _show_measure(number, unit), words[position:])
-    raise _Unreadable("convert")
-
-
-def _finish_convert(text: str, rest: Sequence[str]) -> str:
-    """Append the smaller unit of a pair such as ``6|ft|4|in``; the units converted to are left out."""
-    if len(rest) >= 2 and _NUMBER.fullmatch(rest[0]) and rest[1] in ("in", "oz", "lb", "ft", "yd", "ch"):
-        return f"{text} {_show_measure(rest[0], rest[1])}"
-    return text
-
-
-def _show_measure(number: str, unit: str) -> str:
-    shown = UNITS.get(unit, unit)
-    return number + shown if shown.startswith(("/", "°")) else f"{number} {shown}"
+    return show_conversion([_render(argument, _State()).strip() for argument in arguments])
 
 
 def _render_marriage(arguments: Sequence[Wikicode], _named: dict[str, Wikicode], state: _State) -> str:
@@ -238,8 +207,8 @@ def _render_circa(arguments: Sequence[Wikicode], _named: dict[str, Wikicode], _s
 
 def _render_number(arguments: Sequence[Wikicode], _named: dict[str, Wikicode], _state: _State) -> str:
     number = _render_argument(arguments, 0, _State())
-    if len(arguments) > 1 or not _NUMBER.fullmatch(number):
-        raise _Unreadable("val")
+    if len(arguments) > 1 or not NUMBER.fullmatch(number):
+        raise Unreadable("val")
     return number
 
 
@@ -254,10 +223,10 @@ def _render_height(_arguments: Sequence[Wikicode], named: dict[str, Wikicode], _
     parts = [
         f"{str(named[unit]).strip()} {unit}"
         for unit in ("m", "cm", "ft", "in")
-        if unit in named and _NUMBER.fullmatch(str(named[unit]).strip())
+        if unit in named and NUMBER.fullmatch(str(named[unit]).strip())
     ]
     if not parts:
-        raise _Unreadable("height")
+        raise Unreadable("height")
     return " ".join(parts)
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 
 from pipelines.corpus.dump import RawPage
 from pipelines.corpus.infobox import Infobox, has_infobox
-from pipelines.corpus.kinds import find_domain, name_infobox_kind, name_lead_kind
+from pipelines.corpus.kinds import choose_kind, find_domain, name_infobox_kind, name_lead_kind
 from pipelines.corpus.markup import drop_spans, find_braces
 from pipelines.corpus.pagestore import PageStoreWriter
 from pipelines.corpus.plaintext import lead_paragraph, plain_text
@@ -159,7 +159,7 @@ class Scanner:
 def _describe(page: RawPage, infobox: Infobox | None, slot: int) -> Article:
     source = page.text.encode("utf-8", "surrogatepass")
     lead_kind = name_lead_kind(lead_paragraph(page.text))
-    kind = (name_infobox_kind(infobox.template) if infobox else "") or lead_kind
+    kind = choose_kind(name_infobox_kind(infobox.template) if infobox else "", lead_kind)
     return Article(
         page_id=page.page_id,
         title=page.title,

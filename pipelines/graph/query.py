@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pipelines.corpus.store import Corpus
-from pipelines.corpus.wikitext import find_links
-from pipelines.graph.clauses import make_clause
+from pipelines.graph.clauses import find_clause
 from pipelines.graph.relations import Attribute, RelationIndex, read_attributes, read_relations
 from schemas.proofs import Constraint, Hop, PathNode
 
@@ -33,17 +32,7 @@ def follow_hop(corpus: Corpus, node: int, hop: Hop, names: Sequence[str]) -> fro
     """Return the entities that a hop's relation leads to from a node; empty when the node has no such relation."""
     if hop.relation != "mentions":
         return frozenset(fact.target for fact in read_relations(corpus, node) if fact.key == hop.relation)
-    text = corpus.text(node)
-    graph = corpus.graph
-    start, end = int(graph.offsets[node]), int(graph.offsets[node + 1])
-    positions = {int(p): int(t) for p, t in zip(graph.positions[start:end], graph.targets[start:end], strict=True)}
-    found = set()
-    for link in find_links(text):
-        target = positions.get(link.start)
-        clause = None if target is None else make_clause(text, link, names)
-        if target is not None and clause is not None and clause.text == hop.clause:
-            found.add(target)
-    return frozenset(found)
+    return find_clause(corpus, node, hop.clause, names)
 
 
 def matches(corpus: Corpus, node: int, constraints: Iterable[Constraint]) -> bool:

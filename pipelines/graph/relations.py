@@ -7,12 +7,13 @@ hop would have several answers. An attribute is a field with exactly one literal
 import re
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
+from pipelines.checks.names import fold_name
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.scoring.answers import count_tokens, type_answer
 from schemas.proofs import Answer
@@ -31,13 +32,26 @@ LAYOUT_KEYS = frozenset(
     " nicknames aka conventional_long_name common_name settlement_type binomial trinomial genus species taxon"
     " status status_system".split()
 )
+AUXILIARY = re.compile(
+    r"(rank|_ref|_note|_footnotes?|_link|_lang|_as_of|_change|_density|event\d*|_title\d*|_type\d*|_label\d*)$"
+    r"|^(gdp|hdi|gini|population|area|ethnic|religion|elevation|distance).*(year|date|est|estimate|census)\d*$"
+)
+"""Fields that qualify another field: the year of a figure, its rank, the heading of a date."""
+HOLLOW_VALUES = frozenset(
+    ["capital", "same", "see below", "see text", "none", "yes", "no", "n a", "ditto", "left", "right"]
+)
+"""Values that answer nothing: references to another field, and what is guessed half the time."""
 NUMBER = re.compile(r"\d+")
+KEPT = 1 << 16
+"""Articles whose facts are kept sorted out: counting comes back to them for every question."""
 WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 def is_layout(key: str) -> bool:
     """Return whether an infobox key is about layout or names, not a fact that a question may ask for."""
-    return key.casefold() in LAYOUT_KEYS or any(word.casefold() in LAYOUT_WORDS for word in WORDS.findall(key))
+    if key.casefold() in LAYOUT_KEYS or AUXILIARY.search(key.casefold()):
+        return True
+    return any(word.casefold() in LAYOUT_WORDS for word in WORDS.findall(key))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +62,15 @@ class Attribute:
     answer: Answer
 
 
-def read_single_facts(corpus: Corpus, node: int) -> list[Fact]:
+@lru_cache(maxsize=KEPT)
+def read_single_facts(corpus: Corpus, node: int) -> tuple[Fact, ...]:
     """Return a page's facts that are the only value of their field, and whose field has no numbered twin.
 
     ``leader_name1`` and ``leader_name2`` on one page are two values of one relation, written as two fields.
     """
     facts = [fact for fact in corpus.facts(node) if not is_layout(fact.key)]
     stems = Counter(NUMBER.sub("", fact.key) for fact in facts)
-    return [fact for fact in facts if fact.value_count == 1 and stems[NUMBER.sub("", fact.key)] == 1]
+    return tuple(fact for fact in facts if fact.value_count == 1 and stems[NUMBER.sub("", fact.key)] == 1)
 
 
 def read_relations(corpus: Corpus, node: int) -> tuple[Fact, ...]:
@@ -65,12 +80,18 @@ def read_relations(corpus: Corpus, node: int) -> tuple[Fact, ...]:
 
 def read_attributes(corpus: Corpus, node: int, max_tokens: int = 0) -> tuple[Attribute, ...]:
     """Return a page's typed literals in page order; ``max_tokens`` bounds their length in words, 0 is no bound."""
+    attributes = _type_attributes(corpus, node)
+    return tuple(a for a in attributes if not 0 < max_tokens < count_tokens(a.answer.surface))
+
+
+@lru_cache(maxsize=KEPT)
+def _type_attributes(corpus: Corpus, node: int) -> tuple[Attribute, ...]:
     attributes = []
     for fact in read_single_facts(corpus, node):
-        if fact.target >= 0 or not fact.text:
+        if fact.target >= 0 or not fact.text or fold_name(fact.text) in HOLLOW_VALUES:
             continue
         answer = type_answer(fact.text, fact.iso, fact.key)
-        if answer is not None and not 0 < max_tokens < count_tokens(answer.surface):
+        if answer is not None:
             attributes.append(Attribute(fact, answer))
     return tuple(attributes)
 

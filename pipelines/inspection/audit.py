@@ -21,9 +21,9 @@ DEFECTS: Final[dict[str, str]] = {
     "missing-question": "no question text",
     "missing-answer": "no answer",
     "missing-image": "no picture: none named, or a local file that is not there",
-    "unreadable-image": "embedded bytes that are no picture",
+    "unreadable-image": "embedded bytes that are no whole JPEG, PNG, GIF or WebP picture",
     "answer-in-question": "the question says an answer, as whole words",
-    "duplicate-question": "same question and same pictures as an earlier row",
+    "duplicate-question": "same question, pictures and messages as an earlier row",
     "duplicate-image": "a picture that an earlier row with another question has",
     "placeholder-mismatch": "the number of <image> in the text is not the number of pictures",
     "control-token": "a control token or another medium's placeholder in the text",
@@ -115,15 +115,20 @@ class Memory:
     images: dict[str, str] = field(default_factory=dict)
 
     def find_repeats(self, sample: Sample) -> Iterator[str]:
-        """Yield what a row repeats, and remember it."""
+        """Yield what a row repeats, and remember it.
+
+        Two conversations about one question are no duplicates of each other; of a conversation's pictures only the
+        first is the question's own, the others are what tools showed.
+        """
         text = " ".join(sample.question.casefold().split())
         marks = [image.mark for image in sample.images if image.mark]
-        question = _digest([text, *marks])
+        question = _digest([text, *marks, *(sample.texts if sample.has_messages else ())])
+        told = marks[:1] if sample.has_messages else marks
         if sample.id in self.ids:
             yield "duplicate-id"
         if text and question in self.questions:
             yield "duplicate-question"
-        elif any(self.images.get(mark, text) != text for mark in marks):
+        elif any(self.images.get(mark, text) != text for mark in told):
             yield "duplicate-image"
         self.ids.add(sample.id)
         self.questions.add(question)

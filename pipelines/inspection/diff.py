@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -127,7 +128,7 @@ def _list_numbers(manifest: ReleaseManifest) -> dict[tuple[str, str], int]:
     return numbers
 
 
-def render_diff(diff: ReleaseDiff) -> list[Table]:
+def render_diff(diff: ReleaseDiff) -> Group:
     """Return a table of rows and one of the funnel; at most 20 ids of each kind are shown."""
     title = Text(f"{diff.dataset} {diff.before} -> {diff.after}")
     rows = Table("rows", "count", "ids", title=title)
@@ -140,4 +141,4 @@ def render_diff(diff: ReleaseDiff) -> list[Table]:
     for shift in diff.funnel:
         moved = f"{shift.after - shift.before:+d}"
         funnel.add_row(shift.stage, shift.number, str(shift.before), str(shift.after), moved)
-    return [rows, funnel]
+    return Group(rows, funnel)

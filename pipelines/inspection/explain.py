@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines.errors import ConfigError
+from pipelines.inspection.catalogue import list_latest
 from pipelines.inspection.facets import describe_record
 from pipelines.inspection.rows import STAGE_MODELS, Refusal, read_refusals
-from pipelines.inspection.views import list_latest
 from pipelines.release.manifest import MANIFEST
 from pipelines.stage import read_rows
 from schemas.base import Record
@@ -124,10 +124,17 @@ def find_releases(root: Path, line: Iterable[str]) -> list[str]:
 
 
 def render_explanation(explanation: Explanation) -> Group:
-    """Return the explanation as panels in pipeline order; all text is shown as text, never as markup."""
+    """Return the explanation as panels in pipeline order; all text is shown as text, never as markup.
+
+    A record keeps its id where a stage only adds to it, so it has one panel: its last and fullest row.
+    """
+    stages: dict[str, list[str]] = {}
+    for row in explanation.rows:
+        stages.setdefault(row.record.record_id, []).append(row.stage)
+    whole = {row.record.record_id: row.record for row in explanation.rows}
     panels = [
-        Panel(_make_grid(describe_record(row.record)), title=Text(f"{row.stage} · {row.record.record_id}"))
-        for row in explanation.rows
+        Panel(_make_grid(describe_record(record)), title=Text(f"{', '.join(stages[record_id])} · {record_id}"))
+        for record_id, record in whole.items()
     ]
     for refusal in explanation.refusals:
         lines = [("reason", refusal.reason), ("detail", refusal.detail)]
@@ -139,5 +146,5 @@ def render_explanation(explanation: Explanation) -> Group:
 def _make_grid(lines: Iterable[tuple[str, str]]) -> Table:
     grid = Table.grid(padding=(0, 2))
     for label, text in lines:
-        grid.add_row(Text(label, style="dim"), Text(text))
+        grid.add_row(Text(label, style="dim"), Text(text, overflow="fold"))
     return grid

@@ -92,14 +92,15 @@ def _describe_rewrite(rewrite: Rewrite) -> Lines:
 
 def _describe_grounding(grounding: Grounding) -> Lines:
     yield "question", grounding.text
-    yield "answer", f"{grounding.answer.surface} ({grounding.answer.type}), also {', '.join(grounding.answer.aliases)}"
+    also = f", also {', '.join(grounding.answer.aliases)}" if grounding.answer.aliases else ""
+    yield "answer", f"{grounding.answer.surface} ({grounding.answer.type}){also}"
     yield "split", grounding.split
     yield "picture", describe_picture(grounding.picture)
     yield from describe_proof(grounding.proof)
 
 
 def _describe_difficulty(difficulty: Difficulty) -> Lines:
-    yield "question", difficulty.text
+    yield from _describe_grounding(difficulty)
     for cell in difficulty.cells:
         interval = f"95% {cell.low:.2f}-{cell.high:.2f}"
         solved = f"{cell.correct} of {cell.attempts} correct, {cell.unscored} unscored, {interval}"
@@ -119,6 +120,7 @@ def _describe_rollout(rollout: Rollout) -> Lines:
 
 
 def _describe_trajectory(trajectory: Trajectory) -> Lines:
+    yield from _describe_rollout(trajectory)
     yield "verdict", f"{trajectory.verdict} by {trajectory.decided_by}"
     for support in trajectory.supports:
         yield "seen", f"{support.what}: step {support.step}, characters {support.start}-{support.end}"

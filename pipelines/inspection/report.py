@@ -16,14 +16,15 @@ from jinja2 import Environment, StrictUndefined
 from pipelines.errors import ConfigError, CorruptInput
 from pipelines.files import write_text
 from pipelines.ids import draw_unit
+from pipelines.inspection.catalogue import find_corpus, list_latest
 from pipelines.inspection.facets import describe_evidence, describe_hop, shorten_text
 from pipelines.inspection.rows import read_stage
 from pipelines.inspection.thumbnails import make_thumbnail
-from pipelines.inspection.views import find_corpus, list_latest
 from pipelines.release.statistics import Number, count_values
 from schemas.difficulty import Difficulty
 from schemas.groundings import Grounding
 from schemas.manifest import Manifest
+from schemas.proofs import Proof
 from schemas.rollouts import Rollout
 
 QUESTIONS = 50
@@ -143,8 +144,9 @@ def list_manifests(root: Path) -> list[Mapping[str, Any]]:
     found: list[Mapping[str, Any]] = []
     corpus = find_corpus(root)
     if corpus is not None:
-        counts = json.loads((corpus / "manifest.json").read_bytes())["counts"]
-        found.append({"stage": "corpus", "key": corpus.name, "rows_out": counts.get("articles", 0)} | counts)
+        counts = json.loads((corpus / "manifest.json").read_bytes())
+        numbers = {name: counts[name] for name in ("rows_in", "kept", "rejected", "failed")}
+        found.append({"stage": "corpus", "key": corpus.name, "rows_out": counts["kept"]} | numbers)
     for latest in list_latest(root):
         manifest = Manifest.model_validate_json(latest.folder.manifest.read_bytes())
         found.append(manifest.model_dump(include={"stage", "key", "rows_in", "kept", "rejected", "failed", "rows_out"}))
@@ -225,7 +227,6 @@ def make_card(root: Path, question: Grounding, rollout: Rollout | None) -> Quest
     hops = [(describe_hop(hop, proof.nodes), describe_evidence(hop.evidence)) for hop in proof.hops]
     asked = f"{proof.nodes[-1].title} -{proof.answer_relation}-> {question.answer.surface}"
     hops.append((asked, describe_evidence(proof.answer_evidence)))
-    counts = [f"{c.name} {'≥' if c.capped else ''}{c.value} (node {c.node})" for c in proof.counts]
     cells = question.cells if isinstance(question, Difficulty) else ()
     return QuestionCard(
         id=question.record_id,
@@ -236,11 +237,19 @@ def make_card(root: Path, question: Grounding, rollout: Rollout | None) -> Quest
         thumbnail=thumbnail,
         caption=caption,
         hops=tuple(hops),
-        counts=" · ".join(counts),
+        counts=_show_counts(proof),
         difficulty=tuple(f"{c.condition}, {c.solver}: {c.correct}/{c.attempts}" for c in cells),
         turns=tuple(_list_turns(rollout)),
-        outcome=f"{rollout.stop_reason}, answered {rollout.answer!r}" if rollout else "",
+        outcome=f"{rollout.stop_reason}: {rollout.answer}" if rollout else "",
     )
+
+
+def _show_counts(proof: Proof) -> str:
+    """Return the proof's counts by name, in node order, such as ``chain 1, 1 · alone 6 · answers ≥8``."""
+    shown: dict[str, list[str]] = {}
+    for count in sorted(proof.counts, key=lambda count: count.node):
+        shown.setdefault(count.name, []).append(f"{'≥' if count.capped else ''}{count.value}")
+    return " · ".join(f"{name} {', '.join(values)}" for name, values in shown.items())
 
 
 def _show_picture(root: Path, question: Grounding) -> tuple[str, str]:

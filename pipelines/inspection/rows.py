@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from pipelines.inspection.views import LatestStage, list_latest
+from pipelines.inspection.catalogue import LatestStage, list_latest
 from pipelines.stage import read_parts
 from schemas.base import Record
 from schemas.difficulty import Difficulty

@@ -1,9 +1,7 @@
 """Rows of foreign visual QA files, whatever their columns are called."""
 
 import hashlib
-import io
 import json
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from PIL import Image, UnidentifiedImageError
 
-from pipelines.errors import ConfigError
+from pipelines.errors import ConfigError, RecordFailed
+from pipelines.pictures import probe_picture
 
 QUESTION_COLUMNS = ("question", "query", "problem", "instruction", "final_question")
 ANSWER_COLUMNS = ("answer", "answers", "ground_truth", "final_answer", "label", "answer_aliases", "candidate_answers")
@@ -165,10 +163,7 @@ def _find_file(name: Any, folder: Path) -> SampleImage:  # noqa: ANN401 - a fore
 def _open_bytes(content: bytes) -> SampleImage:
     mark = hashlib.sha256(content).hexdigest()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(content)) as image:
-                image.verify()
-    except (UnidentifiedImageError, OSError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning):
+        probe_picture(content)
+    except RecordFailed:
         return SampleImage(mark, unreadable=True)
     return SampleImage(mark)

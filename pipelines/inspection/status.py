@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.table import Table
+from rich.box import SIMPLE_HEAD
+from rich.console import Group
+from rich.table import Column, Table
 from rich.text import Text
 
 from pipelines.errors import ConfigError
@@ -13,6 +15,8 @@ from pipelines.workspace import StageFolder, Workspace
 from schemas.manifest import ShardSidecar
 from schemas.reasons import STAGE_REASONS
 
+SHOWN_KEY = 8
+STAGE_WIDTH = 12
 UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -123,18 +127,21 @@ def format_bytes(count: int) -> str:
     return f"{count} B" if unit == 0 else f"{size:.1f} {UNITS[unit]}"
 
 
-def render_status(status: WorkspaceStatus) -> list[Table]:
+def render_status(status: WorkspaceStatus) -> Group:
     """Return the tables of stages, releases and folders."""
-    stages = Table("stage", "key", "state", "in", "kept", "rejected", "failed", "out", "disk", title="Stages")
+    stage, key = Column("stage", no_wrap=True, min_width=STAGE_WIDTH), Column("key", no_wrap=True, min_width=SHOWN_KEY)
+    numbers = [Column(name, justify="right") for name in ("in", "kept", "rejected", "failed", "out")]
+    disk = Column("disk", justify="right", no_wrap=True)
+    stages = Table(stage, key, "state", *numbers, disk, title="Stages", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for found in status.stages:
         state = "sealed" if found.sealed else f"{found.shards_done} shards done"
         name = Text(found.stage, style="bold" if found.latest else "dim")
         counts = (found.rows_in, found.kept, found.rejected, found.failed, found.rows_out)
-        stages.add_row(name, found.key, state, *map(str, counts), format_bytes(found.bytes))
-    releases = Table("dataset", "version", "rows", "disk", title="Releases")
+        stages.add_row(name, found.key[:SHOWN_KEY], state, *map(str, counts), format_bytes(found.bytes))
+    releases = Table("dataset", "version", "rows", "disk", title="Releases", box=SIMPLE_HEAD)
     for release in status.releases:
         releases.add_row(release.dataset, release.version, str(release.rows), format_bytes(release.bytes))
-    folders = Table("folder", "disk", title=Text(f"Workspace {status.root}"))
+    folders = Table("folder", "disk", title=Text(f"Workspace {status.root}"), box=SIMPLE_HEAD)
     for folder, size in status.folders:
         folders.add_row(Text(folder), format_bytes(size))
-    return [stages, releases, folders]
+    return Group(stages, releases, folders)

@@ -1,10 +1,10 @@
 """Pictures from the workspace's image store, believed only after their bytes were hashed again."""
 
-import hashlib
 import re
 from pathlib import Path
 
 from pipelines.errors import CorruptInput
+from pipelines.pictures import PictureStore
 from schemas.groundings import Picture
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -31,21 +31,18 @@ def locate_picture(root: Path, picture: Picture) -> Path:
     Raises:
         CorruptInput: if there is no such file.
     """
-    path = root / "images" / picture.sha256[:2] / name_picture(picture)
+    name_picture(picture)
+    path = PictureStore(root / "images").path(picture.sha256, picture.extension)
     if not path.is_file():
         raise CorruptInput(f"picture {picture.file!r}: {path} is missing from the image store")
     return path
 
 
 def read_picture(root: Path, picture: Picture) -> bytes:
-    """Return the picture's bytes.
+    """Return the picture's bytes, hashed again.
 
     Raises:
         CorruptInput: if the file is missing or its bytes are not those its name promises.
     """
-    path = locate_picture(root, picture)
-    content = path.read_bytes()
-    found = hashlib.sha256(content).hexdigest()
-    if found != picture.sha256:
-        raise CorruptInput(f"picture {picture.file!r}: {path} holds other bytes than its name says (sha256 {found})")
-    return content
+    locate_picture(root, picture)
+    return PictureStore(root / "images").read(picture)

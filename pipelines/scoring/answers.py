@@ -46,7 +46,10 @@ _TITLE_HEDGES = frozenset({"over", "under", "around", "about", "many", "see"})
 _LIST = re.compile(r"[;•·|\n\r\t‧∙●]| / |,|\bas well as\b")
 _JOINED = re.compile(r"\b(?:and|&|\+) +[A-Z\u00c0-\u00de\d]", re.UNICODE)
 _RANGE = re.compile(r"\d[^\W\d_]{0,2} ?(?:[–—−]|-| to | x | × |×|/) ?\d")
-_URL = re.compile(r"https?:|www\.|\b[\w-]+\.(?:com|org|net|edu|gov|info|co\.\w\w)\b|@\w+\.", re.IGNORECASE)
+_URL = re.compile(
+    r"https?:|www\.|\b[\w-]+\.(?:com|org|net|edu|gov|info|co\.\w\w|jpe?g|png|svg|gif|webp|tiff?|og[gv]|pdf)\b|@\w+\.",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"[a-z\d][.!?] +[A-Z]|\b(?:is|was|are|were|has|had|have|been|which|that|because)\b")
 _MARKUP = re.compile(r"\{\{|\}\}|\[\[|\]\]|</?\w+[^>]*>|'''?")
 _PARTICLE_TEXT = """
@@ -126,6 +129,8 @@ def _clean_text(text: str) -> str | None:
 def _dates(relation: str) -> bool:
     """Say whether an infobox key asks for a date: ``opened``, ``established_date1``, but not ``number_built``."""
     words = set(re.findall(r"[a-z]+", relation.lower()))
+    if any(word.endswith(("year", "date")) for word in words):
+        return True
     return bool(words & _DATE_WORDS) and not words & _COUNT_WORDS
 
 
@@ -156,8 +161,9 @@ def _type_date(surface: str, date: Date | None, marked: Date | None) -> Answer |
 
 
 def _type_number(surface: str, number: Number, relation: str) -> Answer:
-    tail = relation.lower().rpartition("_")[2]
-    if not number.unit and tail in _UNIT_TAILS:
+    key, _, tail = relation.lower().rpartition("_")
+    # population_density_km2 counts people in each square kilometre, not square kilometres.
+    if not number.unit and tail in _UNIT_TAILS and not re.search(r"density|per\b|rate\b", key):
         unit = parse_unit(tail) or ""
         number, surface = Number(number.value, unit), f"{surface} {unit}"
     return make_answer(surface, number)
@@ -166,14 +172,14 @@ def _type_number(surface: str, number: Number, relation: str) -> Answer:
 def _type_text(surface: str) -> Answer | None:
     if not any(char.isalnum() for char in surface):
         return None
-    bare = strip_diacritics(surface)
+    bare = " ".join(strip_diacritics(surface).split())
     return Answer(
         type="name" if _is_name(surface) else "string",
         value=surface,
         precision="",
         unit="",
         surface=surface,
-        aliases=(bare,) if bare != surface else (),
+        aliases=(bare,) if bare not in (surface, "") else (),
         key=f"text:{fold_name(surface)}",
     )
 

@@ -8,7 +8,7 @@ from pipelines.checks.images import check_picture
 from pipelines.checks.leakage import check_answer, check_names
 from pipelines.corpus.store import Corpus, CorpusImage
 from pipelines.errors import RecordFailed
-from pipelines.graph.proofs import list_names, make_query, view_proof
+from pipelines.graph.proofs import list_names, list_type_words, make_query, view_proof
 from pipelines.graph.query import count_anchor_answers
 from pipelines.ids import digest_value, make_record_id
 from pipelines.pictures import PictureSource, PictureStore
@@ -72,7 +72,8 @@ class Groundings:
             return picture
         text = await self._refer(record)
         names = list_names(self.corpus, record.proof.nodes)
-        for result in (check_names(text, names), check_answer(text, record.answer)):
+        words = list_type_words(record.proof.nodes)
+        for result in (check_names(text, names, words), check_answer(text, record.answer, words)):
             if result.outcome != "PASS":
                 return Rejection(record_id=record.record_id, reason="alias-leak", detail=result.detail)
         proof = record.proof.model_copy(update={"counts": (*record.proof.counts, *counts)})

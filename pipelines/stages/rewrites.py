@@ -5,6 +5,7 @@ the answer stays, exactly one entity fits, and no name of a hidden node is in th
 must fit several entities without the chain.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, cast
@@ -15,7 +16,7 @@ from pipelines.checks.uniqueness import check_answer_unchanged, check_fit, count
 from pipelines.checks.verdicts import CheckResult
 from pipelines.corpus.store import Corpus
 from pipelines.graph.clauses import mask_names
-from pipelines.graph.proofs import list_names, make_query, view_proof
+from pipelines.graph.proofs import list_names, list_type_words, make_query, view_proof
 from pipelines.graph.query import TYPE, Query, locate_nodes
 from pipelines.graph.relations import RelationIndex, read_attributes
 from pipelines.ids import digest_value, make_record_id
@@ -64,6 +65,7 @@ class Draft:
     descriptors: tuple[str, ...]
     certificates: tuple[Certificate, ...]
     names: tuple[tuple[str, ...], ...]
+    type_words: frozenset[str]
     view: WriteQuestionInputs
 
 
@@ -127,6 +129,7 @@ class Rewrites:
             descriptors=("",) * len(record.proof.hops),
             certificates=(),
             names=list_names(self.corpus, record.proof.nodes),
+            type_words=list_type_words(record.proof.nodes),
             view=view_proof(record.proof, record.answer),
         )
 
@@ -165,15 +168,15 @@ class Rewrites:
         )
         threshold = self.rules.threshold(node)
         for result in (
-            check_names(descriptor.text, draft.names),
-            check_answer(descriptor.text, record.answer),
+            check_names(descriptor.text, draft.names, draft.type_words),
+            check_answer(descriptor.text, record.answer, draft.type_words),
             check_fit(count_fit(self.corpus, self.relations, query, node, threshold), threshold),
             check_answer_unchanged(self.corpus, query, record.answer.key),
         ):
             if result.outcome != "PASS":
                 return result
         text = await self._rewrite(record, draft, node, descriptor)
-        leaked = check_names(hide_titles(text, record, node), draft.names[node:])
+        leaked = check_names(hide_titles(text, record, node), draft.names[node:], draft.type_words)
         if leaked.outcome != "PASS":
             return leaked
         descriptors = (*draft.descriptors[: node - 1], descriptor.text, *draft.descriptors[node:])
@@ -215,8 +218,8 @@ class Rewrites:
                 return _refuse(record, result)
             counts.extend(fit.as_counts())
         for result in (
-            check_names(hide_titles(draft.text, record, 1), draft.names[1:]),
-            check_answer(draft.text, record.answer),
+            check_names(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words),
+            check_answer(draft.text, record.answer, draft.type_words),
         ):
             if result.outcome != "PASS":
                 return _refuse(record, result)
@@ -241,7 +244,7 @@ def list_constraints(record: Question, node: int, descriptor: Descriptor) -> tup
     """Return what a descriptor says beyond its place in the chain: its facts, and the type when it names it."""
     kind = record.proof.nodes[node].type
     constraints = [Constraint(node=node, relation=fact.relation, value=fact.text) for fact in descriptor.facts]
-    if kind and kind in descriptor.text.split():
+    if kind and re.search(rf"(?<!\w){re.escape(kind)}(?!\w)", descriptor.text):
         constraints.insert(0, Constraint(node=node, relation=TYPE, value=kind))
     return tuple(constraints)
 

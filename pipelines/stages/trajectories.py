@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import ClassVar
 
-from pipelines.agent.spans import find_supports
+from pipelines.agent.spans import ANSWER, find_supports
 from pipelines.agent.transcript import BadTurn, parse_turn
 from pipelines.errors import ConservationError
 from pipelines.ids import digest_value
@@ -81,7 +81,7 @@ class Trajectories:
 
 
 def find_faults(rollout: Rollout) -> tuple[Finding, ...]:
-    """Return every reason against a rollout, in the order of the cascade: format, answer given, answer right.
+    """Return every reason against a rollout, in the order of the cascade: format, answer given, answer right, answer seen.
 
     A missing answer is not compared, so it is never wrong as well.
     """
@@ -97,6 +97,8 @@ def find_faults(rollout: Rollout) -> tuple[Finding, ...]:
         faults.append(Finding("wrong-answer", f"{rollout.answer!r} instead of {rollout.reference.surface!r}"))
     elif verdict == "unscored":
         faults.append(Finding("unscored", f"{rollout.answer!r} against {rollout.reference.surface!r}"))
+    elif not any(support.what == ANSWER for support in find_supports(rollout)):
+        faults.append(Finding("unsupported", f"{rollout.answer!r} is right but stands in no observation"))
     return tuple(faults)
 
 

@@ -57,6 +57,13 @@ def test_the_same_question_about_another_picture_is_none(tmp_path):
     assert defects_of(write_lines(tmp_path, row(), row(id="2", image=REMOTE + "2"))) == {}
 
 
+def test_two_conversations_about_one_question_are_no_duplicates(tmp_path):
+    talks = [[{"role": "user", "content": f"<image> {words}"}] for words in ("a", "b", "b")]
+    rows = [row(id=str(number), messages=talk) for number, talk in enumerate(talks)]
+    assert defects_of(write_lines(tmp_path, *rows[:2])) == {}
+    assert defects_of(write_lines(tmp_path, *rows)) == {"duplicate-question": 1}
+
+
 def test_the_same_picture_under_another_question_is_counted(tmp_path):
     assert defects_of(write_lines(tmp_path, row(), row(id="2", question="When?"))) == {"duplicate-image": 1}
 

@@ -66,7 +66,7 @@ def test_a_picture_that_cannot_be_shown_says_why(workspace):
     for path in (workspace / "images").rglob("*.png"):
         path.write_bytes(b"no picture")
     report = collect_report(workspace)
-    assert all(not card.thumbnail and "other bytes" in card.caption for card in report.questions)
+    assert all(not card.thumbnail and "was changed" in card.caption for card in report.questions)
 
 
 def test_a_workspace_without_a_finished_stage_has_no_report(tmp_path):

@@ -32,7 +32,7 @@ def test_releases_and_folders_are_measured(workspace):
 def test_status_renders(workspace):
     console = Console(width=160)
     with console.capture() as capture:
-        console.print(*render_status(summarise_workspace(workspace)))
+        console.print(render_status(summarise_workspace(workspace)))
     assert "1 shards done" in capture.get()
 
 

@@ -7,8 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import ConfigError
-from pipelines.inspection.queries import QueryRows, render_rows, run_sql
-from pipelines.inspection.views import open_views, write_catalogue
+from pipelines.inspection.views import QueryRows, open_views, render_result, run_sql, write_catalogue
 
 
 @pytest.fixture
@@ -20,8 +19,9 @@ def corpus(workspace):
     pq.write_table(pa.table(refused), folder / "rejected-00000.parquet")
     failed = pa.schema([("record_id", pa.string()), ("error", pa.string()), ("detail", pa.string())])
     pq.write_table(failed.empty_table(), folder / "failed-00000.parquet")
-    counts = {"rows_in": 2, "kept": 1, "rejected": {"namespace": 1}, "failed": 0, "articles": 1, "links": 5}
-    (folder / "manifest.json").write_text(json.dumps({"name": "toy", "digest": "c" * 64, "counts": counts}))
+    counts = {"rows_in": 2, "kept": 1, "rejected": {"namespace": 1}, "failed": 0, "counts": {"articles": 1}}
+    manifest = {"name": "toy", "builder_version": 1, "digest": "c" * 64} | counts
+    (folder / "manifest.json").write_text(json.dumps(manifest))
     latest = json.loads((workspace / "latest.json").read_text())
     (workspace / "latest.json").write_text(json.dumps(latest | {"corpus": "toy"}))
     return workspace
@@ -39,6 +39,7 @@ def test_rejections_can_be_counted_by_stage_and_reason(corpus):
 def test_the_funnel_is_conserved(corpus):
     found = run_sql(corpus, "select stage, rows_in, kept, rejected, failed from funnel")
     assert [row[0] for row in found.rows] == ["corpus", "difficulty", "trajectories", "releases"]
+    assert found.rows[0][1:] == (2, 1, 1, 0)
     assert all(rows_in == kept + rejected + failed for _, rows_in, kept, rejected, failed in found.rows)
 
 
@@ -123,8 +124,8 @@ def test_the_catalogue_can_be_written_again(catalogue):
 
 def test_rows_render_as_json_and_csv_without_loss():
     rows = QueryRows(("a", "b"), ((1, "x,y"), (None, "[bold]")))
-    assert json.loads(render_rows(rows, "json")) == [{"a": 1, "b": "x,y"}, {"a": None, "b": "[bold]"}]
-    assert render_rows(rows, "csv") == 'a,b\n1,"x,y"\n,[bold]\n'
+    assert json.loads(render_result(rows, "json")) == [{"a": 1, "b": "x,y"}, {"a": None, "b": "[bold]"}]
+    assert render_result(rows, "csv") == 'a,b\n1,"x,y"\n,[bold]\n'
 
 
 def test_markup_in_a_cell_is_shown_not_obeyed():
@@ -132,6 +133,6 @@ def test_markup_in_a_cell_is_shown_not_obeyed():
 
     console = Console(width=80)
     with console.capture() as capture:
-        console.print(render_rows(QueryRows(("[red]a",), (("[bold]x[/bold]",),))))
+        console.print(render_result(QueryRows(("[red]a",), (("[bold]x[/bold]",),))))
     assert "[bold]x[/bold]" in capture.get()
     assert "[red]a" in capture.get()

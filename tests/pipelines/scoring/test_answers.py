@@ -25,7 +25,9 @@ def test_a_date_is_canonical_with_its_precision(text, iso, value, precision):
     assert (answer.type, answer.value, answer.precision, answer.key) == ("date", value, precision, f"date:{value}")
 
 
-@pytest.mark.parametrize("relation", ["opened", "yearbuilt", "established_date1", "pub_date", "ship_launched"])
+@pytest.mark.parametrize(
+    "relation", ["opened", "yearbuilt", "established_date1", "pub_date", "finalyear", "population_census_year"]
+)
 def test_a_bare_year_is_a_date_where_the_relation_asks_for_one(relation):
     answer = type_answer("1931", "", relation)
     assert answer is not None
@@ -84,7 +86,7 @@ def test_text_is_a_name_when_its_words_are_capitalised(text, type_):
         "Ana Kelm, Bo Tarn", "Ana Kelm and Bo Tarn", "granite; sandstone", "granite\nsandstone", "10\u201320 m",
         "1914\u20131918", "5 April 1931 \u2013 6 May 1932", "24 x 30 cm", "https://kelm.org", "www.kelm.org",
         "It was built by Kelm in the year.", "The bridge was opened by a king", "19th century", "1930s", "6 ft 2 in",
-        "{{circa}}", "Kelm (Tarn", "spring 1931", "over 9000 people",
+        "{{circa}}", "Kelm Bridge.jpg", "Kelm (Tarn", "spring 1931", "over 9000 people",
     ],
 )  # fmt: skip
 def test_what_is_no_single_certain_value_is_refused(text):
@@ -121,6 +123,12 @@ def test_equal_values_have_equal_keys(first, second):
     assert one is not None
     assert other is not None
     assert one.key == other.key
+
+
+def test_a_density_is_not_measured_in_the_unit_of_its_key():
+    answer = type_answer("14.8", "", "population_density_km2")
+    assert answer is not None
+    assert (answer.value, answer.unit) == ("14.8", "")
 
 
 def test_tokens_are_separated_by_white_space():
