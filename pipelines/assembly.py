@@ -213,7 +213,7 @@ def build_model(role: str, config: ModelConfig) -> ChatModel:
     """
     try:
         if config.adapter == "knower":
-            return ScriptedKnower(name=config.name, **config.settings)
+            return ScriptedKnower(**config.settings, name=config.name)
         if config.adapter == "teacher":
             return ScriptedTeacher(name=config.name, vices=make_vices(config.settings))
     except TypeError as error:

@@ -49,7 +49,7 @@ def emit_table(table: Any) -> None:  # noqa: ANN401 - a rich renderable
 
 
 @app.command("run")
-def run_command(
+def run_command(  # noqa: PLR0913 - a command line has the options it has
     recipe: RecipeOption = "demo",
     config: ConfigOption = None,
     stage: Annotated[list[str] | None, typer.Option("--stage", help="Run only this stage; may be repeated.")] = None,

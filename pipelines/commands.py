@@ -202,7 +202,7 @@ def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> list[Pub
 
 def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> ReleaseContext:
     corpus = assembly.corpus
-    funnel = [report_corpus(corpus, False, 0.0), *manifests]
+    funnel: list[StageReport | Manifest] = [report_corpus(corpus, False, 0.0), *manifests]
     lineage = [InputEntry(name=manifest.stage, key=manifest.key, digest=manifest.digest) for manifest in manifests]
     models = {(model.role, model.name): model for manifest in manifests for model in manifest.models}
     return ReleaseContext(
@@ -234,25 +234,15 @@ def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> Relea
 
 def describe_stages() -> tuple[dict[str, Any], Table]:
     """Return the stages with their sources and reasons, and the recipes, as a document and as a table."""
-    stages = {"corpus": (), **SOURCES}
-    document = {
-        "stages": [
-            {
-                "stage": name,
-                "from": list(sources) or ["dump" if name == "corpus" else "corpus"],
-                "reasons": list(STAGE_REASONS[name]),
-            }
-            for name, sources in stages.items()
-        ],
-        "recipes": list_recipes(),
-    }
+    stages: list[tuple[str, list[str]]] = [("corpus", ["dump"])]
+    stages += [(name, list(sources) or ["corpus"]) for name, sources in SOURCES.items()]
+    rows = [{"stage": name, "from": sources, "reasons": list(STAGE_REASONS[name])} for name, sources in stages]
     table = Table(title=f"recipes: {', '.join(list_recipes())}")
     for column in ("stage", "from", "may refuse a row for"):
         table.add_column(column)
-    for stage in document["stages"]:
-        assert isinstance(stage, dict)
-        table.add_row(stage["stage"], ", ".join(stage["from"]), ", ".join(stage["reasons"]))
-    return document, table
+    for name, sources in stages:
+        table.add_row(name, ", ".join(sources), ", ".join(STAGE_REASONS[name]))
+    return {"stages": rows, "recipes": list_recipes()}, table
 
 
 def verify_releases(release: Path | None, corpus: Path | None, dump: Path | None, root: Path) -> list[VerifyReport]:

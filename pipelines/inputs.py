@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from pipelines.config import CorpusConfig, GeneratedWorld
@@ -77,9 +78,22 @@ def ensure_corpus(config: CorpusConfig, workspace: Workspace, reporter: Reporter
         return Corpus.open(folder), False
     workspace.corpora.mkdir(parents=True, exist_ok=True)
     clear_temps(workspace.corpora)
-    reporter.begin("corpus", 0, "pages")
-    build_corpus(dump, folder, options, lambda phase, done, total: reporter.advance(done))
+    build_corpus(dump, folder, options, follow_phases(reporter))
     return Corpus.open(folder), True
+
+
+def follow_phases(reporter: Reporter) -> Callable[[str, int, int], None]:
+    """Return a listener to a corpus build that tells each of its phases as a piece of work."""
+    current = ""
+
+    def listen(phase: str, done: int, total: int) -> None:
+        nonlocal current
+        if phase != current:
+            current = phase
+            reporter.begin(f"corpus {phase}", total, "pages")
+        reporter.advance(done)
+
+    return listen
 
 
 def name_corpus(dump: Path, options: CorpusOptions, workspace: Workspace) -> str:

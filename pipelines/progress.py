@@ -69,7 +69,7 @@ class LogReporter:
         self._said = now
         rate = done / max(now - self._started, 1e-9)
         line = (
-            f"{self._what:<13} {done:,}"
+            f"{self._what:<14} {done:,}"
             + (f"/{self._total:,}" if self._total else "")
             + f" {self._unit}, {rate:,.0f}/s"
         )
@@ -79,7 +79,7 @@ class LogReporter:
 
     def finish(self, summary: str) -> None:
         """Say how the piece ended."""
-        self._write(f"{self._what:<13} {summary}", keep=True)
+        self._write(f"{self._what:<14} {summary}", keep=True)
 
     def note(self, line: str) -> None:
         """Say one line."""

@@ -1,7 +1,7 @@
 """Prompts from ``prompts/<name>/v<N>.md``: load, render, ask, and parse the reply.
 
 A prompt file is YAML-like front matter (``key: value`` lines between ``---``) and parts headed ``system:`` and
-``user:`` on a line of their own, in Jinja. Values from pages enter only as variables. A shipped version is never edited:
+``user:`` on a line of their own, in Jinja. Page values enter only as variables. A shipped version is never edited:
 ``prompts/prompts.lock`` holds each file's sha256 and a test compares.
 """
 
@@ -110,6 +110,9 @@ def parse_reply(text: str, model: type[ReplyT]) -> ReplyT:
         raise ValueError(f"the JSON object does not fit: {problems}") from error
 
 
+GREEDY = Sampling()
+
+
 @lru_cache(maxsize=64)
 def make_schema(reply: type[BaseModel]) -> str:
     """Return a reply model's JSON schema; the same text every time, since it is part of a request's identity."""
@@ -122,7 +125,7 @@ class Asking:
 
     model: ChatModel
     prompt: Prompt
-    sampling: Sampling = Sampling()
+    sampling: Sampling = GREEDY
 
 
 async def ask_model(

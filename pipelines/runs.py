@@ -1,7 +1,7 @@
 """One run: which stages there are, which of their shards are missing, run them, seal.
 
-The CLI runs this in process; ``flows`` runs the same functions under Prefect, a task a shard. What is done is decided by
-sidecars and manifests alone, so both may stop anywhere and go on anywhere, and both write the same bytes.
+The CLI runs this in process; ``flows`` runs the same functions under Prefect, a task a shard. What is done is
+decided by sidecars and manifests alone, so both may stop anywhere and go on anywhere, and both write the same bytes.
 """
 
 import subprocess

@@ -31,8 +31,8 @@ class ScriptedKnower:
         ConfigError: if a rate is not in [0, 1] or a popularity is negative.
     """
 
-    fact_popularity: int = 40
-    sight_popularity: int = 80
+    fact_popularity: float = 40
+    sight_popularity: float = 80
     guess_rate: float = 0.05
     slip_rate: float = 0.02
     name: str = "knower"

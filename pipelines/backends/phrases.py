@@ -79,11 +79,11 @@ def _index_attributes() -> dict[str, tuple[AttributeWording, ...]]:
 
 
 def _index_rows(rows: Sequence[RowT]) -> dict[str, tuple[RowT, ...]]:
-    index: dict[str, tuple[RowT, ...]] = {}
+    index: dict[str, list[RowT]] = {}
     for row in rows:
         for key in dict.fromkeys(row.keys.split()):
-            index[key] = (*index.get(key, ()), row)
-    return index
+            index.setdefault(key, []).append(row)
+    return {key: tuple(found) for key, found in index.items()}
 
 
 def _find_rows(index: dict[str, tuple[RowT, ...]], key: str) -> tuple[RowT, ...]:

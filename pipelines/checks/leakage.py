@@ -1,6 +1,6 @@
 """Leaks: a name of a node, or the answer in any writing, inside the text of a question.
 
-Matching is on whole words of folded text (:mod:`pipelines.checks.names`); substring matching is both leaky and noisy
+Matching is on whole words of folded text (:mod:`pipelines.names`); substring matching is both leaky and noisy
 (research/quality.md 1B). Names come in one list a node, and **the first name of a list is the node's title**.
 """
 
@@ -13,12 +13,12 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Literal
 
-from pipelines.checks.names import fold_name, is_common_word, strip_invisible
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.titles import strip_qualifier
+from pipelines.names import fold_name, is_common_word, strip_invisible
 from pipelines.scoring.dates import MONTHS, parse_date, render_ordinal
 from pipelines.scoring.spelled import find_roman_numbers, find_spelled_numbers
-from schemas.proofs import Answer
+from schemas.proofs import Answer, PathNode
 
 LeakKind = Literal["name", "partial", "exact"]
 
@@ -109,6 +109,11 @@ def find_common_tokens(texts: Iterable[str], min_count: int = 1) -> frozenset[st
     """
     counts = Counter(word for text in texts for word in set(split_words(text)))
     return frozenset(word for word, count in counts.items() if count >= min_count)
+
+
+def list_type_words(nodes: Sequence[PathNode]) -> frozenset[str]:
+    """Return the words that a question may say of its nodes because they are their types: no leak of a title."""
+    return find_common_tokens(node.type for node in nodes)
 
 
 def _is_form_of(found: str, word: str) -> bool:

@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipelines.checks.leakage import check_answer, check_names
-from pipelines.checks.names import digest_aliases
+from pipelines.checks.leakage import check_answer, check_names, list_type_words
 from pipelines.corpus.infobox import parse_value
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.wikitext import find_links
 from pipelines.graph.clauses import make_clause
-from pipelines.graph.proofs import flatten_names, list_names, list_type_words, make_query
+from pipelines.graph.proofs import flatten_names, list_names, make_query
 from pipelines.graph.query import (
     answer_query,
     count_alone,
@@ -19,6 +18,7 @@ from pipelines.graph.query import (
     matches,
 )
 from pipelines.graph.relations import RelationIndex, read_relations
+from pipelines.names import digest_aliases
 from pipelines.scoring.answers import type_answer
 from schemas.proofs import Answer, Count, Evidence, Hop, PathNode, Proof
 

@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pipelines.checks.names import fold_name
 from pipelines.checks.verdicts import CheckResult
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.wikitext import plain_text
 from pipelines.graph.query import find_shortcut
+from pipelines.names import fold_name
 from schemas.proofs import Answer
 
 KEPT_PAGES = 1024

@@ -32,7 +32,7 @@ class Fit:
 
 
 def count_fit(corpus: Corpus, relations: RelationIndex, query: Query, node: int, threshold: int) -> Fit:
-    """Count the entities at a node of the chain (1 is the first bridge); ``alone`` is counted up to ``threshold``."""
+    """Count the entities at a node of the chain (1 is the first bridge), ``alone`` up to ``threshold``."""
     sets = follow_chain(corpus, query, query.anchor)
     chain = len(sets[node]) if node < len(sets) else 0
     alone = count_alone(corpus, relations, query.hops[node - 1], query.constraints, threshold)
@@ -40,7 +40,7 @@ def count_fit(corpus: Corpus, relations: RelationIndex, query: Query, node: int,
 
 
 def check_fit(fit: Fit, threshold: int) -> CheckResult:
-    """FAIL when the chain does not lead to exactly one entity, or the descriptor fits fewer than ``threshold`` alone."""
+    """FAIL unless the chain leads to exactly one entity and the descriptor alone fits ``threshold`` or more."""
     if fit.chain != 1:
         return CheckResult("FAIL", "not-unique", f"{fit.chain} entities fit node {fit.node}")
     if fit.alone < threshold:

@@ -121,15 +121,16 @@ _DOMAINS = (
 
 _BROAD_NOUNS = frozenset(["place", "building", "artwork", "species", "body of water", "artifact"])
 _GENERAL_NOUNS = _read_nouns("""
-animal, mammal, reptile, fish, insect, tree, flower, fruit, herb, shrub, vegetable, dinosaur, spider, snake, frog, shark,
-whale, rodent, war, battle, festival, event, treaty, revolution, religion, language, philosophy, science, disease,
-element, metal, mineral, chemical, compound, gas, acid, vitamin, hormone, protein, enzyme, particle, theory, law, sport,
-game, dance, organisation, organization, company, university, newspaper, team, club, party, band, group, empire, dynasty,
-people, tribe, era, period, century, decade, year, month, holiday, genre, style, movement, art, profession, unit, tool,
-machine, vehicle, material, rock, soil, storm, hurricane, typhoon, cyclone, tornado, earthquake, comet, asteroid, meteorite,
-fabric, dish, soup, bread, wine, beer, alphabet, script, letter, word, novel, story, myth, goddess, god, king, queen,
-emperor, empress, prince, princess, general, explorer, inventor, mathematician, physicist, chemist, biologist, historian,
-writer, author, film, series, franchise, document, act, treaty, document, bridge, ship, submarine, tank, aircraft, fighter
+acid, act, aircraft, alphabet, animal, art, asteroid, author, band, battle, beer, biologist, bread, bridge, century,
+chemical, chemist, club, comet, company, compound, cyclone, dance, decade, dinosaur, disease, dish, document, dynasty,
+earthquake, element, emperor, empire, empress, enzyme, era, event, explorer, fabric, festival, fighter, film, fish,
+flower, franchise, frog, fruit, game, gas, general, genre, god, goddess, group, herb, historian, holiday, hormone,
+hurricane, insect, inventor, king, language, law, letter, machine, mammal, material, mathematician, metal, meteorite,
+mineral, month, movement, myth, newspaper, novel, organisation, organization, particle, party, people, period,
+philosophy, physicist, prince, princess, profession, protein, queen, religion, reptile, revolution, rock, rodent,
+science, script, series, shark, ship, shrub, snake, soil, soup, spider, sport, storm, story, style, submarine, tank,
+team, theory, tool, tornado, treaty, tree, tribe, typhoon, unit, university, vegetable, vehicle, vitamin, war, whale,
+wine, word, writer, year
 """)
 
 _IS_A = re.compile(

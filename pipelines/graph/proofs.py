@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import networkx as nx
 
-from pipelines.checks.leakage import find_common_tokens
 from pipelines.corpus.store import Corpus
 from pipelines.graph.query import Query, locate_nodes
 from pipelines.ids import digest_value
@@ -16,11 +15,6 @@ def list_names(corpus: Corpus, nodes: Sequence[PathNode]) -> tuple[tuple[str, ..
     """Return the names of each node of a path as the corpus knows them: the title first, then redirects and others."""
     numbers = locate_nodes(corpus, nodes)
     return tuple((node.title, *corpus.aliases(number)) for node, number in zip(nodes, numbers, strict=True))
-
-
-def list_type_words(nodes: Sequence[PathNode]) -> frozenset[str]:
-    """Return the words that a question may say of its nodes because they are their types: no leak of a title."""
-    return find_common_tokens(node.type for node in nodes)
 
 
 def flatten_names(names: Sequence[Sequence[str]]) -> tuple[str, ...]:

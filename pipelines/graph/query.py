@@ -80,7 +80,7 @@ def answer_query(corpus: Corpus, query: Query) -> dict[str, Attribute]:
 def count_alone(corpus: Corpus, relations: RelationIndex, hop: Hop, constraints: Iterable[Constraint], cap: int) -> int:
     """Return how many entities a bridge's descriptor fits without the chain (R_alone), counted up to ``cap``.
 
-    A descriptor says the relation and its constraints, so whoever is the object of that relation anywhere is a candidate.
+    A descriptor says the relation and its constraints, so any object of that relation is a candidate.
     A quoted sentence fits the entity that it was written about and is counted as one.
     """
     if hop.relation == "mentions":
@@ -98,8 +98,8 @@ def count_anchor_answers(corpus: Corpus, query: Query, anchor_type: str, cap: in
     """Free the anchor to any entity of its type and count (N_img).
 
     Returns:
-        How many anchors lead to an answer and how many distinct answers there are, counted until ``cap`` answers: 1 answer
-        means the picture decorates.
+        How many anchors lead to an answer, and how many distinct answers there are, counted until ``cap`` answers: a
+        single answer means that the picture decorates.
     """
     anchors, answers = 0, set[str]()
     for node in corpus.nodes_of_type(anchor_type).tolist():
@@ -115,7 +115,7 @@ def count_anchor_answers(corpus: Corpus, query: Query, anchor_type: str, cap: in
 
 
 def find_shortcut(corpus: Corpus, nodes: Sequence[int], hubs_above: int) -> int:
-    """Return the length of the shortest link path from anchor to answer node, hubs left out, at most ``len(nodes) - 1``."""
+    """Return the length of the shortest link path from anchor to answer node, hubs left out, at most h."""
     graph, goal, limit = corpus.graph, nodes[-1], len(nodes) - 1
     frontier, seen = {nodes[0]}, {nodes[0]}
     for length in range(1, limit):

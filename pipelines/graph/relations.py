@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
-from pipelines.checks.names import fold_name
 from pipelines.corpus.store import Corpus, Fact
+from pipelines.names import fold_name
 from pipelines.scoring.answers import count_tokens, type_answer
 from schemas.proofs import Answer
 
@@ -22,19 +22,24 @@ Nodes = npt.NDArray[np.int64]
 
 # Words that mark a field as layout, not as a fact about the subject.
 LAYOUT_WORDS = frozenset(
-    "image images img photo caption alt logo flag seal shield coat map pushpin mapframe coordinates coord coor latd latm"
-    " lats latns longd longm longs longew imagewidth imagesize upright website url homepage signature footnotes footnote"
-    " note notes ref refs reference module embed pronunciation ipa wikidata isbn issn oclc postal zip code timezone utc dst"
-    " type title label labels cover screenshot video audio bgcolour bgcolor fetchwikidata onlysourced parameters symbol".split()
+    """
+    image images img photo caption alt logo flag seal shield coat map pushpin mapframe coordinates coord coor latd latm
+    lats latns longd longm longs longew imagewidth imagesize upright website url homepage signature footnotes footnote
+    note notes ref refs reference module embed pronunciation ipa wikidata isbn issn oclc postal zip code timezone utc
+    dst type title label labels cover screenshot video audio bgcolour bgcolor fetchwikidata onlysourced parameters
+    symbol
+    """.split()
 )
 LAYOUT_KEYS = frozenset(
-    "name names native_name full_name fullname birth_name birthname official_name other_name other_names nickname"
-    " nicknames aka conventional_long_name common_name settlement_type binomial trinomial genus species taxon"
-    " status status_system".split()
+    """
+    name names native_name full_name fullname birth_name birthname official_name other_name other_names nickname
+    nicknames aka conventional_long_name common_name settlement_type binomial trinomial genus species taxon status
+    status_system
+    """.split()
 )
 AUXILIARY = re.compile(
-    r"(rank|_ref|_note|_footnotes?|_link|_lang|_as_of|_change|_density|event\d*|_title\d*|_type\d*|_label\d*)$"
-    r"|^(gdp|hdi|gini|population|area|ethnic|religion|elevation|distance).*(year|date|est|estimate|census)\d*$"
+    r"(rank|_ref|_note|_footnotes?|_link|_lang|_as_of|_change|density|event\d*|_title\d*|_type\d*|_label\d*)$"
+    r"|density|^(gdp|hdi|gini|population|area|ethnic|religion|elevation|distance).*(year|date|est|estimate|census)\d*$"
 )
 """Fields that qualify another field: the year of a figure, its rank, the heading of a date."""
 HOLLOW_VALUES = frozenset(
@@ -97,7 +102,7 @@ def _type_attributes(corpus: Corpus, node: int) -> tuple[Attribute, ...]:
 
 
 class RelationIndex:
-    """All relations of a corpus as parallel arrays, read when first asked for: about 40 bytes a relation and its key."""
+    """All relations of a corpus as parallel arrays, read when first asked for: 40 bytes a relation and its key."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
@@ -114,7 +119,7 @@ class RelationIndex:
         return self._arrays[1]
 
     def objects_of(self, key: str) -> tuple[int, ...]:
-        """Return every entity that is the object of a relation, ascending: what its bare phrase could mean (R_alone)."""
+        """Return every object of a relation, ascending: what its bare phrase could mean (R_alone)."""
         if key not in self._objects_of:
             _, objects, keys = self._arrays
             self._objects_of[key] = tuple(np.unique(objects[keys == key]).tolist())

@@ -1,7 +1,7 @@
 """Constrained walks over the link graph (OpenSearch-VL, section 3.1 and appendix D.1).
 
-The published walk tries at random and gives up after ten dead ends. Ours looks ahead: for every split and number of steps
-left it knows which entities can still end at an answer, so a walk only fails on cycles and on sentences that read badly.
+The published walk tries at random and gives up after ten dead ends. Ours looks ahead: for every split and number of
+steps left it knows which entities can still end at an answer, so a walk fails only on cycles and unreadable sentences.
 """
 
 import random
@@ -85,7 +85,7 @@ class WalkGraph:
         sources, targets = self.relations.subjects, self.relations.objects
         if self.rules.text_hops:
             graph = self.corpus.graph
-            degrees = np.diff(np.asarray(graph.offsets))
+            degrees = np.diff(np.asarray(graph.offsets, dtype=np.int64)).astype(np.int64)
             sources = np.concatenate([sources, np.repeat(np.arange(len(degrees), dtype=np.int64), degrees)])
             targets = np.concatenate([targets, np.asarray(graph.targets, dtype=np.int64)])
         usable = self.allowed[targets]
@@ -152,7 +152,7 @@ class WalkGraph:
 def find_hub_threshold(in_degree: npt.NDArray[np.uint32], hub_in_degree: int, hub_share: float, small: bool) -> int:
     """Return the in-degree above which an article is a hub.
 
-    The paper's 10,000 is the top 0.03% of enwiki; on a small corpus the share decides, and at least one article is a hub.
+    The paper's 10,000 is the top 0.03% of enwiki; on a small corpus the share decides, and there is at least one hub.
     """
     if not small or not len(in_degree):
         return hub_in_degree

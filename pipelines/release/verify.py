@@ -1,7 +1,7 @@
 """Verifying a release: every row's answer re-derived from the corpus and the proof alone, with no model.
 
-A release is checked twice: its files against the manifest, and each row against its proof and the corpus. The second does
-not trust the first, so a release whose manifest was rewritten after tampering fails all the same.
+A release is checked twice: its files against the manifest, and each row against its proof and the corpus. The second
+does not trust the first, so a release whose manifest was rewritten after tampering fails all the same.
 """
 
 import hashlib

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from pipelines.checks.names import fold_name, strip_diacritics, strip_invisible
+from pipelines.names import fold_name, strip_diacritics, strip_invisible
 from pipelines.scoring.dates import Date, parse_date, render_date
 from pipelines.scoring.numbers import Number, parse_number, parse_unit, render_number
 from schemas.proofs import Answer

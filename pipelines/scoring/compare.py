@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from difflib import SequenceMatcher
 
-from pipelines.checks.names import fold_name, is_common_word, strip_invisible
+from pipelines.names import fold_name, is_common_word, strip_invisible
 from pipelines.scoring.dates import is_ambiguous_date, parse_date
 from pipelines.scoring.numbers import KNOWN_UNITS, parse_number, parse_number_word
 from schemas.proofs import Answer

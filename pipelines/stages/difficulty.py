@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pipelines.backends.protocols import ImageHit, ImageSearch, PictureFile
-from pipelines.checks.names import fold_name
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
+from pipelines.names import fold_name
 from pipelines.pictures import PictureStore
 from pipelines.prompting import Asking, ask_model
 from pipelines.scoring.agreement import wilson_interval

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from pipelines.checks.images import check_picture
-from pipelines.checks.leakage import check_answer, check_names
+from pipelines.checks.leakage import check_answer, check_names, list_type_words
 from pipelines.corpus.store import Corpus, CorpusImage
 from pipelines.errors import RecordFailed
-from pipelines.graph.proofs import list_names, list_type_words, make_query, view_proof
+from pipelines.graph.proofs import list_names, make_query, view_proof
 from pipelines.graph.query import count_anchor_answers
 from pipelines.ids import digest_value, make_record_id
 from pipelines.pictures import PictureSource, PictureStore
@@ -93,7 +93,7 @@ class Groundings:
             ),
         )
 
-    def _find_image(self, record: Rewrite) -> CorpusImage | None | Rejection:
+    def _find_image(self, record: Rewrite) -> CorpusImage | Rejection | None:
         image = self.corpus.image(record.image) if record.image else None
         if image is None and self.rules.require_image:
             detail = f"{record.image} is not at hand" if record.image else "the article has no free picture"

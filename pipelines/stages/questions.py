@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipelines.checks.names import digest_aliases, fold_name
 from pipelines.corpus.store import Corpus
 from pipelines.graph.proofs import flatten_names, list_names, make_query, view_proof
 from pipelines.graph.query import answer_query
 from pipelines.ids import digest_value, make_record_id
+from pipelines.names import digest_aliases, fold_name
 from pipelines.prompting import Asking, ask_model
 from pipelines.scoring.answers import count_tokens, type_answer
 from schemas.base import Record, Rejection

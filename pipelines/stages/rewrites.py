@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
-from pipelines.checks.leakage import check_answer, check_names
+from pipelines.checks.leakage import check_answer, check_names, list_type_words
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import check_answer_unchanged, check_fit, count_fit
 from pipelines.checks.verdicts import CheckResult
 from pipelines.corpus.store import Corpus
 from pipelines.graph.clauses import mask_names
-from pipelines.graph.proofs import list_names, list_type_words, make_query, view_proof
+from pipelines.graph.proofs import list_names, make_query, view_proof
 from pipelines.graph.query import TYPE, Query, locate_nodes
 from pipelines.graph.relations import RelationIndex, read_attributes
 from pipelines.ids import digest_value, make_record_id

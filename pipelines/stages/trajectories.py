@@ -81,7 +81,7 @@ class Trajectories:
 
 
 def find_faults(rollout: Rollout) -> tuple[Finding, ...]:
-    """Return every reason against a rollout, in the order of the cascade: format, answer given, answer right, answer seen.
+    """Return every reason against a rollout, in the order of the cascade: format, answer given, right, and seen.
 
     A missing answer is not compared, so it is never wrong as well.
     """

@@ -20,7 +20,7 @@ from pipelines.world.world import World, build_world
 
 __all__ = ["WorldConfig", "WorldSummary", "write_world"]
 
-WORLD_FORMAT = 1
+WORLD_FORMAT = 2
 _COLUMNS = ("file", "sha256", "width", "height", "author", "licence", "licence_url", "source_url", "depicts_title")
 
 

@@ -63,7 +63,7 @@ def _render_header() -> str:
         f'<mediawiki xmlns="{_SCHEMA}/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
         f'xsi:schemaLocation="{_SCHEMA}/ {_SCHEMA}.xsd" version="0.11" xml:lang="en">\n'
         "  <siteinfo>\n    <sitename>Wikipedia</sitename>\n    <dbname>enwiki</dbname>\n"
-        "    <base>https://en.wikipedia.org/wiki/Main_Page</base>\n"
+        "    <base>https://toywiki.example/wiki/Main_Page</base>\n"
         "    <generator>synth toy world, not MediaWiki</generator>\n    <case>first-letter</case>\n"
         f"    <namespaces>\n{names}\n    </namespaces>\n  </siteinfo>\n"
     )

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.checks.names import digest_aliases, fold_name, strip_diacritics, strip_invisible
+from pipelines.names import digest_aliases, fold_name, strip_diacritics, strip_invisible
 
 
 @pytest.mark.parametrize(

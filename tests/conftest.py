@@ -1,0 +1,131 @@
+"""One small world and one complete run over it, made once and shared by all workers; and no network."""
+
+import fcntl
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import settings
+
+from pipelines.commands import run_recipe
+from pipelines.config import RunConfig, make_config, read_recipe
+from pipelines.corpus.store import Corpus
+from pipelines.graph.relations import RelationIndex
+from pipelines.stage import read_parts
+from pipelines.workspace import StageFolder, Workspace
+from pipelines.world.generate import WorldConfig, write_world
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+SETTINGS = (
+    "paths.text_hops=true",
+    "paths.per_seed=2",
+    "rewrites.min_alone_first=2",
+    "rewrites.min_alone=1",
+    "groundings.min_answers=2",
+    "difficulty.attempts=2",
+    "rollouts.attempts=1",
+)
+
+settings.register_profile("synth", derandomize=True, deadline=None, print_blob=True)
+settings.load_profile("synth")
+
+
+@dataclass(frozen=True)
+class DemoRun:
+    """A finished run: its world, its workspace and what it printed."""
+
+    folder: Path
+
+    @property
+    def world(self) -> Path:
+        return self.folder / "world"
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "workspace"
+
+    @property
+    def config(self) -> RunConfig:
+        return make_demo_config(self.world)
+
+    @property
+    def document(self) -> dict:
+        """The document of ``synth run --json``."""
+        return json.loads((self.folder / "document.json").read_text())
+
+    def stage(self, name: str) -> StageFolder:
+        return Workspace(self.root).stage(name, Workspace(self.root).read_latest()[name])
+
+    def rows(self, name: str, model: type) -> list:
+        """The kept rows of a stage as records."""
+        return list(read_parts(self.stage(name), model))
+
+    def rejections(self, name: str) -> list[dict]:
+        paths = sorted(self.stage(name).path.glob("rejected-*.parquet"))
+        return [row for path in paths for row in pq.read_table(path).to_pylist()]
+
+    def release(self, dataset: str) -> Path:
+        return self.root / "releases" / dataset / Workspace(self.root).read_latest()[f"release:{dataset}"]
+
+    def truth(self, name: str) -> list[dict]:
+        """What is true in the world, from files that the pipeline never reads."""
+        return [json.loads(line) for line in (self.world / "truth" / f"{name}.jsonl").read_text("utf-8").splitlines()]
+
+
+def make_demo_config(world: Path) -> RunConfig:
+    return make_config(read_recipe("demo"), [f"corpus.world={world}", *SETTINGS])
+
+
+@contextmanager
+def hold_lock(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope="session")
+def demo(request, tmp_path_factory) -> DemoRun:
+    """The demo over 250 entities with gates wide enough for rows in every release, sentences and descriptors among them."""
+    base = tmp_path_factory.getbasetemp()
+    # Under xdist each worker has a folder of its own in the session's; alone, the parent is shared with other sessions.
+    folder = (base.parent if hasattr(request.config, "workerinput") else base) / "demo"
+    folder.mkdir(exist_ok=True)
+    run = DemoRun(folder)
+    with hold_lock(folder / "lock"):
+        if not (folder / "document.json").exists():
+            write_world(run.world, WorldConfig(entities=250))
+            document = run_recipe(run.config, run.root, "", ()).as_dict()
+            (folder / "document.json").write_text(json.dumps(document))
+    return run
+
+
+@pytest.fixture(scope="session")
+def demo_corpus(demo) -> Iterator[Corpus]:
+    corpus = Corpus.open(demo.root / "corpus" / Workspace(demo.root).read_latest()["corpus"])
+    yield corpus
+    corpus.close()
+
+
+@pytest.fixture(scope="session")
+def demo_relations(demo_corpus) -> RelationIndex:
+    return RelationIndex(demo_corpus)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_network() -> Iterator[None]:
+    """Refuse to connect to anything but this machine."""
+    connect = socket.socket.connect
+
+    def connect_here(self, address):
+        if isinstance(address, tuple) and address[0] not in LOOPBACK:
+            raise PermissionError(f"a test wanted to connect to {address}")
+        return connect(self, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", connect_here)
+        yield
