@@ -45,7 +45,8 @@ def emit_table(table: Any) -> None:  # noqa: ANN401 - a rich renderable
     """Write a rich table to stdout, plain when it is no terminal."""
     from rich.console import Console
 
-    Console(soft_wrap=not sys.stdout.isatty()).print(table)
+    # A pipe or a log has no width of its own; a table cut to 80 columns would lose its words.
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
 
 
 @app.command("run")

@@ -58,15 +58,13 @@ class RunDocument:
         """Return the funnel as a table."""
         table = Table(title=f"{self.recipe}: rows in = kept + rejected + failed")
         table.add_column("stage")
-        for name in ("rows in", "kept", "rejected", "failed", "rows out", "seconds", "calls", "cached"):
+        for name in ("in", "kept", "rejected", "failed", "out", "seconds", "calls", "recorded"):
             table.add_column(name, justify="right")
-        table.add_column("reasons")
         for report in self.stages:
             numbers = [report.rows_in, report.kept, sum(report.rejected.values()), report.failed, report.rows_out]
-            reasons = ", ".join(f"{reason} {count:,}" for reason, count in report.rejected.items())
             seconds = f"{report.seconds:.1f}" if report.ran else "-"
             usage = [f"{report.usage.calls:,}", f"{report.usage.cached_calls:,}"]
-            table.add_row(report.stage, *(f"{number:,}" for number in numbers), seconds, *usage, reasons)
+            table.add_row(report.stage, *(f"{number:,}" for number in numbers), seconds, *usage)
         return table
 
     def summarise(self) -> str:
@@ -74,6 +72,9 @@ class RunDocument:
         lines = [
             f"{release.dataset} {release.version}: {release.rows:,} rows in {release.path}" for release in self.releases
         ]
+        last = self.stages[-1]
+        if last.stage == "releases" and not self.releases:
+            lines.append("Nothing was released: no row came through; the funnel says where they went.")
         ran = [report.stage for report in self.stages if report.ran]
         if not ran:
             lines.append(f"Nothing to do: all {len(self.stages)} stages were complete ({self.seconds:.1f} s).")

@@ -12,6 +12,7 @@ from pipelines.errors import ConfigError, SynthError, Unavailable
 
 TEMP_PREFIX = ".tmp-"
 FULL = (errno.ENOSPC, errno.EDQUOT)
+MISPLACED = (errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
@@ -69,7 +70,7 @@ def explain_os_error(error: OSError, doing: str) -> SynthError:
     place = f" ({error.filename})" if error.filename else ""
     if error.errno in FULL:
         return Unavailable(f"{doing}: the disk is full{place}; free space and run the same command again")
-    if error.errno in (errno.ENOTDIR, errno.EISDIR):
+    if error.errno in MISPLACED:
         return ConfigError(f"{doing}: a part of the path is not a folder{place}; choose another one")
     if error.errno in REFUSED:
         return ConfigError(f"{doing}: no permission to write{place}; choose another --workspace")

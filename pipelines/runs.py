@@ -89,14 +89,17 @@ class StageReport:
 
     def summarise(self) -> str:
         """Return one line for the log."""
-        refused = ", ".join(f"{reason} {count:,}" for reason, count in self.rejected.items())
         line = (
             f"{self.rows_in:,} in, {self.kept:,} kept, {sum(self.rejected.values()):,} rejected, {self.failed:,} failed"
         )
         line += f", {self.rows_out:,} out"
         if not self.ran:
             return line + " (done before)"
-        return line + f", {self.seconds:.1f} s" + (f" ({refused})" if refused else "")
+        return line + f", {self.seconds:.1f} s"
+
+    def describe_reasons(self) -> str:
+        """Return what rows were refused for, with counts."""
+        return ", ".join(f"{reason} {count:,}" for reason, count in self.rejected.items())
 
 
 def select_stages(planned: Sequence[PlannedStage], until: str, only: Sequence[str]) -> list[PlannedStage]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.errors import ConfigError, Unavailable
-from pipelines.files import clear_temps, explain_os_error, replacing, write_text
+from pipelines.files import FULL, clear_temps, explain_os_error, replacing, write_text
 from schemas.manifest import Manifest, ShardSidecar
 
 
@@ -127,7 +127,12 @@ class Workspace:
                 self._probe()
             except OSError as error:
                 raise explain_os_error(error, f"workspace {self.root}") from error
-            yield
+            try:
+                yield
+            except OSError as error:
+                if error.errno not in FULL:
+                    raise
+                raise explain_os_error(error, f"workspace {self.root}") from error
 
     def _take_lock(self, descriptor: int) -> None:
         try:
@@ -146,4 +151,5 @@ class Workspace:
         with replacing(probe) as temp:
             temp.write_bytes(os.urandom(4096))
         probe.unlink()
-        clear_temps(self.root)
+        for folder in (self.root, *self.root.glob("stages/*/*"), *self.root.glob("images/*")):
+            clear_temps(folder)

@@ -22,6 +22,7 @@ from pipelines.world.generate import WorldConfig, write_world
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 SETTINGS = (
+    "splits={sft=0.4, rl=0.3, eval=0.3}",
     "paths.text_hops=true",
     "paths.per_seed=2",
     "rewrites.min_alone_first=2",

@@ -8,15 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import imagehash
-from PIL import Image, UnidentifiedImageError
-
 from pipelines.corpus.records import CorpusImage
-from pipelines.errors import ConfigError, CorruptInput
+from pipelines.errors import ConfigError, CorruptInput, RecordFailed
+from pipelines.pictures import inspect_picture
 
-MAX_PIXELS = 100_000_000
-_FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "TIFF", "BMP")
-_HASH_SIDE = 256
 _THREADS = 2
 _COLUMNS = ("file", "author", "licence", "licence_url", "source_url")
 
@@ -68,8 +63,7 @@ def read_images(table: Path, titles: dict[str, list[str]]) -> list[CorpusImage]:
     by_file = {normalise_file(row["file"]): row for row in rows if row["file"]}
     paths = [row.get("path") or row["file"] for row in by_file.values()]
     with ThreadPoolExecutor(_THREADS) as pool, warnings.catch_warnings():
-        # Our own limit on pixels comes before any decoding.
-        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        warnings.simplefilter("ignore")
         looks = pool.map(partial(look_at, table.parent), paths)
         images = [
             _join_row(file, row, look, titles.get(file, []))
@@ -99,30 +93,19 @@ def _join_row(file: str, row: dict[str, str], look: Look, titles: list[str]) -> 
 
 
 def look_at(folder: Path, relative: str) -> Look:
-    """Measure one picture, without decoding one that is too large; never raises for what the file holds."""
+    """Measure one picture, without decoding one that is too large; never raises for what the file holds.
+
+    The hash is the one that the image store computes, so a picture is found again at distance 0.
+    """
     path = folder / relative
     if not path.resolve().is_relative_to(folder.resolve()):
         return Look(error="path-outside")
     if not path.is_file():
         return Look(error="missing")
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    data = path.read_bytes()
+    sha256 = hashlib.sha256(data).hexdigest()
     try:
-        return _decode(path, sha256)
-    except Image.DecompressionBombError:
-        return Look(sha256, error="pixel-bomb")
-    except UnidentifiedImageError:
-        return Look(sha256, error="undecodable")
-    except (OSError, SyntaxError, ValueError) as error:
-        # Pillow has no class of its own for a file that ends early.
-        return Look(sha256, error="truncated" if "truncated" in str(error) else "undecodable")
-
-
-def _decode(path: Path, sha256: str) -> Look:
-    with Image.open(path, formats=_FORMATS) as picture:
-        width, height = picture.size
-        kind = picture.format or ""
-        if width * height > MAX_PIXELS:
-            return Look(sha256, width, height, kind, error="pixel-bomb")
-        picture.draft("L", (_HASH_SIDE, _HASH_SIDE))
-        picture.load()
-        return Look(sha256, width, height, kind, str(imagehash.phash(picture)))
+        seen = inspect_picture(data)
+    except RecordFailed as error:
+        return Look(sha256, error=error.error.removeprefix("picture-"))
+    return Look(sha256, seen.width, seen.height, seen.extension, seen.phash)

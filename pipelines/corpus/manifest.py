@@ -8,7 +8,7 @@ from pipelines.errors import ConfigError
 from pipelines.ids import digest_value
 
 SCHEMA_VERSION = 1
-BUILDER_VERSION = 2
+BUILDER_VERSION = 3
 """Raised whenever the same input would give other tables."""
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
@@ -75,7 +76,7 @@ def verify_release(
             problems += [Problem(str(row["id"]), what) for what in found]
             verified += not found
             advance(rows)
-    except (ValidationError, OSError, KeyError) as error:
+    except (ValidationError, OSError, KeyError, pa.ArrowException) as error:
         raise CorruptInput(f"release {folder}: a Parquet file cannot be read as {manifest.dataset}: {error}") from error
     if rows != manifest.rows:
         problems.append(Problem("manifest.json", f"it says {manifest.rows} rows, the files hold {rows}"))

@@ -222,9 +222,8 @@ def test_twenty_kills_leave_the_same_funnel(ordeal: Ordeal) -> None:
 
 @pytest.mark.slow
 def test_twenty_kills_leave_no_temp_file_in_what_is_read(ordeal: Ordeal) -> None:
-    left = [
-        path for folder in ("corpus", "worlds", "stages", "releases") for path in ordeal.killed.glob(f"{folder}/**/.*")
-    ]
+    folders = ("corpus", "worlds", "stages", "images", "releases")
+    left = [path for folder in folders for path in ordeal.killed.glob(f"{folder}/**/.*")]
     assert left == []
 
 
@@ -257,3 +256,25 @@ def test_a_kill_while_input_is_made_leaves_nothing_that_is_trusted(tmp_path: Pat
     document = run_small(tmp_path, "--until", "seeds", settings=settings)
     assert [stage["ran"] for stage in document["stages"]] == [True, True]
     assert not any(tmp_path.glob(next_up))
+
+
+@pytest.mark.slow
+def test_the_parsing_child_ends_with_a_parent_that_was_killed_alone(tmp_path: Path) -> None:
+    running = start_run(tmp_path, settle(300))
+    wait_for(Moment("corpus", 0, 0.2), tmp_path, running)
+    group = running.child.pid
+    os.kill(group, signal.SIGKILL)
+    running.wait()
+    deadline = time.monotonic() + 10.0
+    while has_members(group) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not has_members(group)
+
+
+def has_members(group: int) -> bool:
+    """Whether a process group has a process left."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True

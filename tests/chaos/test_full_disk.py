@@ -1,0 +1,176 @@
+"""A disk that is full, read-only or taken: one line that says so, and nothing half made that a later run would trust."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from pipelines.workspace import Workspace
+from tests.chaos.driving import (
+    call,
+    call_synth,
+    check_one_line,
+    copy_workspace,
+    digest_outputs,
+    list_trusted,
+    make_run,
+    share_small_run,
+)
+
+PAGE = 4096
+ROOMY = 96 << 20
+Mount = Callable[[int], Path]
+
+
+def can_mount() -> bool:
+    """Whether a file system can be mounted here: Linux and root, and not in a container that forbids it."""
+    return sys.platform == "linux" and os.geteuid() == 0 and subprocess.run(
+        ["unshare", "--mount", "true"], capture_output=True, check=False
+    ).returncode == 0  # fmt: skip
+
+
+needs_mount = pytest.mark.skipif(not can_mount(), reason="mounting a small file system takes root on Linux")
+
+
+@contextmanager
+def mount_small(folder: Path, size: int) -> Iterator[Path]:
+    """Mount a file system of ``size`` bytes on a folder."""
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture
+def mount(tmp_path: Path) -> Iterator[Mount]:
+    with ExitStack() as mounted:
+        yield lambda size: mounted.enter_context(mount_small(tmp_path / "disk", size))
+
+
+def remount(folder: Path, options: str) -> None:
+    """Change a mounted file system's size or make it read-only."""
+    subprocess.run(["mount", "-o", f"remount,{options}", str(folder)], check=True)
+
+
+def measure_folder(*folders: Path) -> int:
+    """Return the bytes that folders take in whole pages, entries included."""
+    files = [path for folder in folders for path in (folder, *folder.rglob("*"))]
+    return sum(-(-path.stat().st_size // PAGE) * PAGE if path.is_file() else PAGE for path in files)
+
+
+@pytest.fixture
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return share_small_run(tmp_path_factory.getbasetemp())[0]
+
+
+@pytest.mark.slow
+@needs_mount
+def test_a_disk_full_of_half_a_world_leaves_none(mount: Mount, clean: Path) -> None:
+    disk = mount(measure_folder(clean / "worlds") // 2)
+    command = make_run(disk / "work", "--limit", 60, "--until", "seeds")
+    assert "disk is full" in check_one_line(call(command), 3)
+    assert list_trusted(disk / "work") == []
+    remount(disk, f"size={ROOMY}")
+    assert [stage["ran"] for stage in call(command).document["stages"]] == [True, True]
+
+
+@pytest.mark.slow
+@needs_mount
+def test_a_disk_full_of_half_a_corpus_leaves_none(mount: Mount, clean: Path) -> None:
+    disk = mount(measure_folder(clean / "corpus") // 2)
+    world = next((clean / "worlds").iterdir())
+    command = make_run(disk / "work", "--limit", 60, "--until", "seeds", settings=(f"corpus.world={world}",))
+    assert "disk is full" in check_one_line(call(command), 3)
+    assert list_trusted(disk / "work") == []
+    remount(disk, f"size={ROOMY}")
+    assert [stage["ran"] for stage in call(command).document["stages"]] == [True, True]
+
+
+def begin_work(disk: Path, clean: Path) -> Path:
+    """Put a world and its corpus, and nothing else, into a workspace on a disk."""
+    for name in ("worlds", "corpus"):
+        copy_workspace(clean / name, disk / "work" / name)
+    return disk / "work"
+
+
+@pytest.mark.slow
+@needs_mount
+@pytest.mark.parametrize(("share", "sealed", "missing"), [(0.0, "corpus", "paths"), (0.35, "paths", "rollouts")])
+def test_a_full_disk_amid_the_stages_is_gone_on_from(
+    mount: Mount, clean: Path, share: float, sealed: str, missing: str
+) -> None:
+    held = measure_folder(clean / "worlds", clean / "corpus")
+    rest = measure_folder(*(clean / name for name in ("replies", "stages", "images", "releases")))
+    work = begin_work(mount(held + 10 * PAGE + int(share * rest)), clean)
+    command = make_run(work, "--limit", 60)
+    assert "full" in check_one_line(call(command), 3)
+    done = " ".join(list_trusted(work))
+    assert sealed in done
+    assert f"stages/{missing}/" not in done
+    remount(work.parent, f"size={ROOMY}")
+    assert call(command).code == 0
+    assert digest_outputs(work) == digest_outputs(clean)
+
+
+@pytest.mark.slow
+@needs_mount
+def test_a_disk_full_at_publishing_leaves_no_part_of_a_release(mount: Mount, clean: Path) -> None:
+    disk = mount(ROOMY)
+    work = copy_workspace(clean, disk / "work")
+    subprocess.run(
+        ["rm", "-r", str(work / "releases"), *map(str, work.glob("stages/releases/*/published.json"))], check=True
+    )
+    remount(disk, f"size={measure_folder(work) + measure_folder(clean / 'releases') // 2}")
+    assert "disk is full" in check_one_line(call(make_run(work, "--limit", 60)), 3)
+    whole = {path.parent for path in work.glob("releases/*/*/manifest.json")}
+    assert {path for path in work.glob("releases/*/*") if path.is_dir()} == whole
+    assert len(whole) < 3
+    remount(disk, f"size={ROOMY}")
+    assert call(make_run(work, "--limit", 60)).code == 0
+    assert digest_outputs(work) == digest_outputs(clean)
+
+
+@needs_mount
+def test_a_read_only_disk_is_a_mistake_of_ours(mount: Mount) -> None:
+    disk = mount(1 << 20)
+    remount(disk, "ro")
+    assert str(disk / "work") in check_one_line(call(make_run(disk / "work")), 2)
+
+
+def test_a_workspace_below_a_file_is_a_mistake_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("here first")
+    assert "not a folder" in check_one_line(call(make_run(tmp_path / "file" / "work")), 2)
+    assert (tmp_path / "file").read_text() == "here first"
+
+
+def test_a_workspace_that_is_a_file_is_a_mistake_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("here first")
+    check_one_line(call(make_run(tmp_path / "file")), 2)
+
+
+def test_a_second_run_at_the_same_time_is_sent_away(tmp_path: Path) -> None:
+    with Workspace(tmp_path).claim():
+        assert "another run holds it" in check_one_line(call(make_run(tmp_path)), 3)
+
+
+@pytest.mark.slow
+def test_of_two_runs_started_together_one_works_and_one_is_sent_away(tmp_path: Path) -> None:
+    command = make_run(tmp_path, "--until", "corpus")
+    children = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    endings = sorted((child.communicate(timeout=60)[1], child.returncode) for child in children)
+    assert sorted(code for _, code in endings) == [0, 3]
+    assert len(list_trusted(tmp_path)) == 2
+
+
+def test_asking_about_a_workspace_that_is_not_there_makes_none(tmp_path: Path) -> None:
+    for command in (("status",), ("sql", "select 1 from funnel"), ("verify",), ("explain", "abc")):
+        outcome = call_synth(*command, "--workspace", tmp_path / "none")
+        assert "Traceback" not in outcome.err, command
+        assert outcome.code in (0, 2), command
+    assert not (tmp_path / "none").exists()

@@ -1,0 +1,78 @@
+import pytest
+
+from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
+from pipelines.graph.query import locate_nodes
+from pipelines.scoring.answers import type_answer
+from schemas.rewrites import Rewrite
+from tests.toy import PAGES, box, build_toy_corpus
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return build_toy_corpus(tmp_path_factory.mktemp("toy"))
+
+
+def locate(corpus, *titles):
+    return [corpus.find(title) for title in titles]
+
+
+@pytest.mark.parametrize(
+    ("titles", "code"),
+    [
+        (("Kelm Bridge", "Mira Tolland", "Ostrel"), ""),
+        (("Kelm Bridge", "Mira Tolland", "Ostrel", "Valdonia"), ""),
+        (("Kelm Bridge", "Mira Tolland", "Ostrel", "Lumby"), "shorter-path"),
+        (("Ines Farrow", "Marn", "Valdonia"), ""),
+    ],
+)
+def test_links_that_lead_there_two_steps_sooner_are_a_shorter_path(toy, titles, code):
+    result = check_path_length(toy, locate(toy, *titles), hub_in_degree=100)
+    assert result.outcome == ("FAIL" if code else "PASS")
+    assert not code or result.code == code
+
+
+def test_a_shorter_path_over_a_hub_does_not_count(tmp_path):
+    pages = PAGES | {"Kelm Bridge": PAGES["Kelm Bridge"] + " [[Hub]]", "Hub": "'''Hub'''. [[Z]]", "Z": "'''Z''' is a town."}
+    pages |= {f"Other {number}": "[[Hub]]" for number in range(5)}
+    pages["Valdonia"] = box("country", "'''Valdonia'''", "capital = [[Z]]")
+    corpus = build_toy_corpus(tmp_path, pages)
+    nodes = locate(corpus, "Kelm Bridge", "Mira Tolland", "Ostrel", "Valdonia", "Z")
+    assert check_path_length(corpus, nodes, hub_in_degree=100).code == "shorter-path"
+    assert check_path_length(corpus, nodes, hub_in_degree=5).passed
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
+        ("It was founded in 1204.", True),
+        ("It has the number 12045.", False),
+        ("It cost 1204.50 crowns.", False),
+        ("It cost 1,204 crowns.", False),
+        ("Nothing is known.", False),
+    ],
+)
+def test_the_answer_on_the_anchors_page_is_found_as_a_whole_word(tmp_path, told, found):
+    corpus = build_toy_corpus(tmp_path, PAGES | {"Kelm Bridge": f"{PAGES['Kelm Bridge']} {told}"})
+    answer = type_answer("1204", "1204", "established_date")
+    result = check_earlier_pages(corpus, locate(corpus, "Kelm Bridge", "Mira Tolland", "Ostrel"), answer)
+    assert result.outcome == ("FAIL" if found else "PASS")
+    assert not found or ("answer-on-earlier-page", "Kelm Bridge" in result.detail) == (result.code, True)
+
+
+def test_the_answer_in_an_earlier_infobox_is_found(tmp_path):
+    pages = PAGES | {"Mira Tolland": box("architect", "'''Mira'''", "birth_place = [[Ostrel]]", "size = 1204")}
+    corpus = build_toy_corpus(tmp_path, pages)
+    answer = type_answer("1204", "1204", "established_date")
+    assert not check_earlier_pages(corpus, locate(corpus, "Kelm Bridge", "Mira Tolland", "Ostrel"), answer).passed
+
+
+def test_the_answers_own_page_may_say_it(toy):
+    answer = type_answer("1204", "1204", "established_date")
+    assert check_earlier_pages(toy, locate(toy, "Kelm Bridge", "Mira Tolland", "Ostrel"), answer).passed
+
+
+def test_no_rewrite_of_the_demo_has_a_shortcut(demo, demo_corpus):
+    for row in demo.rows("rewrites", Rewrite):
+        nodes = locate_nodes(demo_corpus, row.proof.nodes)
+        assert check_path_length(demo_corpus, nodes, 10_000).passed or len(nodes) > 3
+        assert check_earlier_pages(demo_corpus, nodes, row.answer).passed

@@ -1,0 +1,184 @@
+from collections import defaultdict
+from itertools import pairwise
+
+import networkx as nx
+import pytest
+
+from pipelines.graph.proofs import make_query
+from pipelines.graph.query import (
+    Query,
+    answer_query,
+    count_alone,
+    count_anchor_answers,
+    find_shortcut,
+    follow_chain,
+    locate_nodes,
+    matches,
+)
+from pipelines.graph.relations import read_attributes, read_relations
+from schemas.proofs import Constraint, Evidence, Hop, PathNode
+from schemas.questions import Question
+from schemas.rewrites import Rewrite
+
+NOWHERE = Evidence(page_id=0, title="", revision=0, kind="infobox", key="", start=0, end=0, text="", link_start=-1)
+
+
+def make_hops(*relations, clause=""):
+    return tuple(
+        Hop(index=index, relation=relation, subject_id=0, object_id=0, clause=clause, evidence=NOWHERE)
+        for index, relation in enumerate(relations, 1)
+    )
+
+
+def ask(corpus, anchor, *relations, constraints=(), clause=""):
+    """Return the query ``anchor -> ... . attribute``; the last relation is the attribute."""
+    return Query(corpus.find(anchor), make_hops(*relations[:-1], clause=clause), constraints, relations[-1], ())
+
+
+def name(corpus, nodes):
+    return {corpus.page(node).title for node in nodes}
+
+
+def test_a_query_has_the_answer_at_the_end_of_its_chain(toy):
+    query = ask(toy, "Kelm Bridge", "architect", "birth_place", "established_date")
+    assert list(answer_query(toy, query)) == ["date:1204"]
+    assert [name(toy, nodes) for nodes in follow_chain(toy, query, query.anchor)] == [
+        {"Kelm Bridge"},
+        {"Mira Tolland"},
+        {"Ostrel"},
+    ]
+
+
+def test_a_broken_chain_has_no_answer(toy):
+    query = ask(toy, "Hans Oder", "architect", "birth_place", "established_date")
+    assert follow_chain(toy, query, query.anchor) == [{query.anchor}, frozenset()]
+    assert answer_query(toy, query) == {}
+
+
+@pytest.mark.parametrize(
+    ("relation", "value", "fits"),
+    [
+        ("type", "architect", True),
+        ("type", "person", False),
+        ("nationality", "Valdonian", True),
+        ("nationality", "Other", False),
+        ("birth_place", "Ostrel", True),
+        ("works", "Orsa Bridge", False),
+    ],
+)
+def test_a_constraint_is_a_type_or_a_single_value(toy, relation, value, fits):
+    person = toy.find("Jon Vask" if relation == "works" else "Mira Tolland")
+    assert matches(toy, person, [Constraint(node=1, relation=relation, value=value)]) is fits
+
+
+def test_a_constraint_that_does_not_fit_leaves_no_answer(toy):
+    wrong = (Constraint(node=1, relation="nationality", value="Other"),)
+    query = ask(toy, "Kelm Bridge", "architect", "birth_place", "established_date", constraints=wrong)
+    assert answer_query(toy, query) == {}
+
+
+def test_a_sentence_leads_to_the_entity_in_its_blank_and_nowhere_else(toy):
+    clause = "The money for the bridge came from the banker ____ of the old town."
+    query = ask(toy, "Kelm Bridge", "mentions", "birth_place", clause=clause)
+    assert name(toy, follow_chain(toy, query, query.anchor)[1]) == {"Hans Oder"}
+    other = ask(toy, "Kelm Bridge", "mentions", "birth_place", clause=clause.replace("old", "new"))
+    assert follow_chain(toy, other, other.anchor)[1] == frozenset()
+
+
+def test_without_the_chain_every_object_of_the_relation_that_fits_is_counted(toy, toy_relations):
+    (hop,) = make_hops("architect")
+    valdonian = (Constraint(node=1, relation="nationality", value="Valdonian"),)
+    assert count_alone(toy, toy_relations, hop, (), cap=9) == 3
+    assert count_alone(toy, toy_relations, hop, valdonian, cap=9) == 2
+    assert count_alone(toy, toy_relations, hop, (), cap=2) == 2
+
+
+def test_constraints_of_other_nodes_do_not_count_here(toy, toy_relations):
+    (hop,) = make_hops("architect")
+    elsewhere = (Constraint(node=2, relation="nationality", value="Nobody"),)
+    assert count_alone(toy, toy_relations, hop, elsewhere, cap=9) == 3
+
+
+def test_a_sentence_fits_one_entity_alone(toy, toy_relations):
+    assert count_alone(toy, toy_relations, make_hops("mentions")[0], (), cap=9) == 1
+
+
+def test_freeing_the_anchor_counts_anchors_and_distinct_answers(toy):
+    query = ask(toy, "Kelm Bridge", "architect", "birth_place", "established_date")
+    assert count_anchor_answers(toy, query, "bridge", cap=99) == (4, 2)
+    assert count_anchor_answers(toy, query, "town", cap=99) == (0, 0)
+    assert count_anchor_answers(toy, query, "bridge", cap=1) == (1, 1)
+
+
+def test_answers_and_counts_of_the_demo_agree_with_brute_force(demo, demo_corpus, demo_relations):
+    """Brute force over plain dictionaries of the same facts, with neither the index nor the query code."""
+    ahead, values, by_type = defaultdict(dict), defaultdict(dict), defaultdict(list)
+    for node in demo_corpus.article_nodes():
+        by_type[demo_corpus.page(node).type].append(node)
+        ahead[node].update({fact.key: fact.target for fact in read_relations(demo_corpus, node)})
+        values[node].update({a.fact.key: a.answer.key for a in read_attributes(demo_corpus, node)})
+    rows = [row for row in demo.rows("rewrites", Rewrite) if all(hop.relation != "mentions" for hop in row.proof.hops)]
+    assert len(rows) > 40
+    for row in rows:
+        query = make_query(demo_corpus, row.proof)
+        ends, keys = [], [hop.relation for hop in row.proof.hops]
+        for anchor in by_type[row.proof.nodes[0].type]:
+            node = anchor
+            for index, key in enumerate(keys, 1):
+                node = ahead[node].get(key) if node is not None else None
+                here = [constraint for constraint in row.proof.constraints if constraint.node == index]
+                node = None if node is None or not matches(demo_corpus, node, here) else node
+            found = values[node].get(row.proof.answer_relation) if node is not None else None
+            ends += [] if found is None else [found]
+        assert count_anchor_answers(demo_corpus, query, row.proof.nodes[0].type, 10**6) == (len(ends), len(set(ends)))
+        assert set(answer_query(demo_corpus, query)) == {row.answer.key}
+        for hop in row.proof.hops:
+            objects = {links[hop.relation] for links in ahead.values() if hop.relation in links}
+            here = [constraint for constraint in row.proof.constraints if constraint.node == hop.index]
+            fits = sum(matches(demo_corpus, node, here) for node in objects)
+            assert count_alone(demo_corpus, demo_relations, hop, row.proof.constraints, 10**6) == fits
+
+
+def test_answers_of_the_demo_are_true_in_the_world(demo):
+    true = {(fact["subject"], fact["key"]): fact for fact in demo.truth("facts")}
+    rows = [row for row in demo.rows("questions", Question) if all(hop.evidence.key for hop in row.proof.hops)]
+    assert len(rows) > 100
+    for row in rows:
+        titles = [node.title for node in row.proof.nodes]
+        for hop, (subject, target) in zip(row.proof.hops, pairwise(titles), strict=True):
+            assert true[subject, hop.relation]["object"] == target
+        fact = true[titles[-1], row.proof.answer_relation]
+        if fact["value_kind"] == "date":
+            assert (row.answer.type, fact["value_iso"][: len(row.answer.value)]) == ("date", row.answer.value)
+        elif row.answer.type == "number":
+            assert float(row.answer.value) == fact["value_number"]
+
+
+@pytest.mark.parametrize("hubs_above", [3, 8, 10_000])
+def test_the_shortest_link_path_is_that_of_networkx(demo, demo_corpus, hubs_above):
+    graph = nx.DiGraph()
+    links = demo_corpus.graph
+    for node in demo_corpus.article_nodes():
+        graph.add_edges_from((node, int(target)) for target in links.targets_of(node))
+    hubs = {node for node in demo_corpus.article_nodes() if links.in_degree[node] > hubs_above}
+    shortest = set()
+    for row in demo.rows("questions", Question):
+        nodes = locate_nodes(demo_corpus, row.proof.nodes)
+        free = graph.subgraph(set(graph) - hubs | {nodes[0], nodes[-1]})
+        length = nx.shortest_path_length(free, nodes[0], nodes[-1]) if nx.has_path(free, nodes[0], nodes[-1]) else 99
+        assert find_shortcut(demo_corpus, nodes, hubs_above) == min(length, len(nodes) - 1)
+        shortest.add(length)
+    assert len(shortest) > 1
+
+
+def test_a_link_from_anchor_to_answer_node_is_a_shortcut_of_one(toy):
+    nodes = [toy.find(title) for title in ("Ines Farrow", "Kelm Bridge", "Mira Tolland")]
+    assert find_shortcut(toy, nodes, 100) == 1
+
+
+def test_a_node_that_the_corpus_does_not_have_is_named(toy):
+    node = PathNode(page_id=1, title="Kelm Bridge", role="anchor", type="bridge", in_degree=3)
+    assert locate_nodes(toy, [node]) == [toy.find("Kelm Bridge")]
+    for change in ({"page_id": 2}, {"title": "Nowhere"}):
+        with pytest.raises(LookupError, match="the corpus has no page"):
+            locate_nodes(toy, [node.model_copy(update=change)])

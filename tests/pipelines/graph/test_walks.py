@@ -1,0 +1,172 @@
+import random
+from functools import cache, lru_cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.assembly import Assembly
+from pipelines.graph.relations import read_attributes, read_relations
+from pipelines.graph.splits import SplitRule
+from pipelines.graph.walks import SPLITS, WalkGraph, WalkRules, find_hub_threshold
+from pipelines.workspace import Workspace
+from schemas.paths import Path
+from schemas.seeds import Seed
+
+ALL = SplitRule(1.0, 0.0, 0.0, seed=0)
+
+
+def make_rules(**changes):
+    values = {
+        "hops": (2, 3, 4),
+        "weights": (0.4, 0.4, 0.2),
+        "hub_in_degree": 100,
+        "text_hops": False,
+        "max_answer_tokens": 6,
+        "splits": ALL,
+    }
+    return WalkRules(**(values | changes))
+
+
+@pytest.fixture(scope="module")
+def graph(demo, demo_corpus, demo_relations) -> WalkGraph:
+    """The rules of the demo, without sentences."""
+    rules = Assembly(demo.config, Workspace(demo.root), demo_corpus).graph.rules
+    return WalkGraph(demo_corpus, make_rules(hub_in_degree=rules.hub_in_degree, splits=rules.splits), demo_relations)
+
+
+def take_walks(graph, seed=3, tries=2):
+    """Return (node, split, walk) of some walks of every length from every article."""
+    rng = random.Random(seed)
+    return [
+        (node, split, graph.try_walk(node, split, length, rng))
+        for node in graph.corpus.article_nodes()
+        for split in SPLITS
+        for length, _ in graph.lengths_from(node, split)
+        for _ in range(tries)
+    ]
+
+
+def test_the_look_ahead_agrees_with_brute_force(graph):
+    corpus, rules = graph.corpus, graph.rules
+
+    def allowed(node):
+        page = corpus.page(node)
+        return not (page.is_list or page.is_disambiguation) and page.in_degree <= rules.hub_in_degree
+
+    @cache
+    def ends(node, split, left):
+        if left:
+            return any(allowed(f.target) and ends(f.target, split, left - 1) for f in read_relations(corpus, node))
+        own = rules.splits.place("entity", corpus.page(node).title) == split
+        attributes = read_attributes(corpus, node, rules.max_answer_tokens)
+        return allowed(node) and own and any(rules.splits.place("answer", a.answer.key) == split for a in attributes)
+
+    for split in SPLITS:
+        for left in range(5):
+            wanted = [ends(node, split, left) for node in corpus.article_nodes()]
+            assert graph.reach[split][left].tolist() == wanted
+
+
+def test_no_walk_visits_an_entity_twice(graph):
+    walks = [(node, walk) for node, _, walk in take_walks(graph) if walk]
+    assert len(walks) > 300
+    for node, walk in walks:
+        visited = [node, *(move.target for move in walk.moves)]
+        assert len(set(visited)) == len(visited)
+
+
+def test_hubs_lists_and_disambiguation_pages_are_never_stepped_on(graph):
+    for _, _, walk in take_walks(graph):
+        for move in walk.moves if walk else ():
+            page = graph.corpus.page(move.target)
+            assert not page.is_list
+            assert not page.is_disambiguation
+            assert page.in_degree <= graph.rules.hub_in_degree
+
+
+def test_a_walk_ends_and_is_answered_in_its_own_split(graph):
+    place = graph.rules.splits.place
+    for _, split, walk in take_walks(graph):
+        if walk:
+            assert place("entity", graph.corpus.page(walk.moves[-1].target).title) == split
+            assert place("answer", walk.attribute.answer.key) == split
+
+
+def test_each_move_is_a_relation_of_the_entity_before(graph):
+    for node, _, walk in take_walks(graph, tries=1):
+        for move in walk.moves if walk else ():
+            assert move.fact in read_relations(graph.corpus, node)
+            node = move.target
+
+
+def test_walks_are_the_same_for_the_same_seed_and_differ_for_another(graph):
+    assert take_walks(graph, seed=5) == take_walks(graph, seed=5)
+    assert take_walks(graph, seed=5) != take_walks(graph, seed=6)
+
+
+def test_a_walk_has_the_length_that_was_asked_for(toy, toy_relations):
+    graph = WalkGraph(toy, make_rules(), toy_relations)
+    walk = graph.try_walk(toy.find("Kelm Bridge"), "sft", 2, random.Random(1))
+    assert [toy.page(move.target).title for move in walk.moves] == ["Mira Tolland", "Ostrel"]
+    assert walk.attribute.fact.key == "established_date"
+
+
+def test_a_hub_ends_no_walk(toy, toy_relations):
+    kelm = toy.find("Kelm Bridge")
+    assert [length for length, _ in WalkGraph(toy, make_rules(), toy_relations).lengths_from(kelm, "sft")] == [2, 3, 4]
+    few = WalkGraph(toy, make_rules(hub_in_degree=2), toy_relations)
+    assert few.lengths_from(kelm, "sft") == []
+
+
+def test_a_relation_is_walked_before_any_sentence(toy, toy_relations):
+    kelm = toy.find("Kelm Bridge")
+    with_facts = WalkGraph(toy, make_rules(text_hops=True), toy_relations)
+    moves = [with_facts.try_walk(kelm, "sft", 2, random.Random(seed)).moves[0] for seed in range(20)]
+    assert all(move.fact is not None for move in moves)
+
+
+def test_a_sentence_is_a_hop_where_no_relation_leads_on_and_only_when_allowed(toy, toy_relations):
+    # Valdonia's page has no relation, but a sentence that links to Ostrel.
+    valdonia = toy.find("Valdonia")
+    spoken = WalkGraph(toy, make_rules(text_hops=True), toy_relations)
+    assert [length for length, _ in spoken.lengths_from(valdonia, "sft")] == [2, 3, 4]
+    assert WalkGraph(toy, make_rules(), toy_relations).lengths_from(valdonia, "sft") == []
+
+
+def test_weights_of_lengths_out_of_reach_are_left_out(toy, toy_relations):
+    graph = WalkGraph(toy, make_rules(), toy_relations)
+    assert graph.lengths_from(toy.find("Lumby"), "sft") == []
+    assert graph.lengths_from(toy.find("Kelm Bridge"), "rl") == []
+
+
+@lru_cache(maxsize=1)
+def list_in_degrees():
+    return np.array([5, 1, 9, 3, 7, 0, 2, 8, 6, 4], dtype=np.uint32)
+
+
+def test_on_a_small_corpus_the_share_decides_who_is_a_hub():
+    degrees = list_in_degrees()
+    threshold = find_hub_threshold(degrees, 10_000, 0.2, small=True)
+    assert sorted(degrees[degrees > threshold].tolist()) == [8, 9]
+
+
+def test_on_a_whole_wikipedia_the_number_decides():
+    assert find_hub_threshold(list_in_degrees(), 10_000, 0.2, small=False) == 10_000
+    assert find_hub_threshold(np.array([], dtype=np.uint32), 10_000, 0.2, small=True) == 10_000
+
+
+@given(st.lists(st.integers(0, 1000), min_size=2, max_size=50, unique=True), st.floats(0.0, 0.5))
+def test_at_least_one_and_never_more_than_the_share_are_hubs(degrees, share):
+    threshold = find_hub_threshold(np.array(degrees, dtype=np.uint32), 10_000, share, small=True)
+    hubs = sum(degree > threshold for degree in degrees)
+    assert hubs == max(1, round(len(degrees) * share))
+
+
+def test_paths_of_the_demo_stay_in_the_split_of_their_seed(demo, graph):
+    seeds = {seed.record_id: seed for seed in demo.rows("seeds", Seed)}
+    for path in demo.rows("paths", Path):
+        assert path.split == seeds[path.parent_id].split
+        assert graph.rules.splits.place("entity", path.nodes[-1].title) == path.split
+        assert graph.rules.splits.place("entity", path.nodes[0].title) == path.split
