@@ -1,11 +1,13 @@
 """The whole pipeline as a flow: the functions and the bytes of ``synth run``, with a task for each shard."""
 
 from pathlib import Path
+from typing import Any
 
 from prefect import flow, unmapped
 from prefect.futures import wait
+from prefect.task_runners import ThreadPoolTaskRunner
 
-from flows.tasks import open_assembly, plan_run, run_shard, run_whole
+from flows.tasks import THREADS, open_assembly, plan_run, run_shard, run_whole
 from pipelines.commands import finish_run, load_config
 from pipelines.inputs import ensure_corpus
 from pipelines.progress import SilentReporter
@@ -14,7 +16,7 @@ from pipelines.stage import RecordStage
 from pipelines.workspace import Workspace
 
 
-@flow(name="synthesize", log_prints=True)
+@flow(name="synthesize", log_prints=True, task_runner=ThreadPoolTaskRunner[Any](max_workers=THREADS))
 def synthesize(
     workspace: str = "workspace", recipe: str = "demo", settings: list[str] | None = None, until: str = ""
 ) -> list[str]:

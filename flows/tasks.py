@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 from pathlib import Path
+from threading import get_ident
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
@@ -12,18 +13,30 @@ from pipelines.corpus.store import Corpus
 from pipelines.runs import PlannedStage, run_planned_shard, run_planned_whole
 from pipelines.workspace import Workspace
 
+THREADS = 2
+"""Shards of one stage at a time in a process; requests in flight within a shard are ``runtime.concurrency``."""
 
-@lru_cache(maxsize=2)
+
 def open_assembly(config: str, workspace: str, corpus: str) -> Assembly:
-    """Build a run's parts once a process; a worker gets text and paths, never rows or open files."""
+    """Build a run's parts once a thread; a worker gets text and paths, never rows or open files."""
+    return _open_in_thread(config, workspace, corpus, get_ident())
+
+
+# SQLite connections may not leave the thread that opened them, and the runner's threads are not the flow's.
+@lru_cache(maxsize=THREADS + 1)
+def _open_in_thread(config: str, workspace: str, corpus: str, thread: int) -> Assembly:
     space = Workspace(Path(workspace))
     return Assembly(RunConfig.model_validate_json(config), space, Corpus.open(space.corpora / corpus))
 
 
-@lru_cache(maxsize=2)
 def plan_run(config: str, workspace: str, corpus: str) -> dict[str, PlannedStage]:
     """Return the stages of a run by name."""
-    return {plan.name: plan for plan in open_assembly(config, workspace, corpus).plan_stages()}
+    return _plan_in_thread(config, workspace, corpus, get_ident())
+
+
+@lru_cache(maxsize=THREADS + 1)
+def _plan_in_thread(config: str, workspace: str, corpus: str, thread: int) -> dict[str, PlannedStage]:
+    return {plan.name: plan for plan in _open_in_thread(config, workspace, corpus, thread).plan_stages()}
 
 
 @task(

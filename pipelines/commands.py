@@ -272,7 +272,9 @@ def _verify_all(folders: Iterable[Path], folder: Path) -> list[VerifyReport]:
     reporter, reports = make_reporter(), []
     for path in folders:
         reporter.begin("verify", 0, "rows")
-        reports.append(verify_release(path, corpus, relations, reporter.advance))
+        report = verify_release(path, corpus, relations, reporter.advance)
+        reporter.finish(f"{path}: {report.verified:,} of {report.rows:,} rows hold")
+        reports.append(report)
     return reports
 
 

@@ -91,7 +91,7 @@ def hold_lock(path: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def demo(request, tmp_path_factory) -> DemoRun:
-    """The demo over 250 entities with gates wide enough for rows in every release, sentences and descriptors among them."""
+    """The demo over 250 entities, with gates wide enough for rows in every release."""
     base = tmp_path_factory.getbasetemp()
     # Under xdist each worker has a folder of its own in the session's; alone, the parent is shared with other sessions.
     folder = (base.parent if hasattr(request.config, "workerinput") else base) / "demo"

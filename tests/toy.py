@@ -24,7 +24,7 @@ def box(template: str, lead: str, *fields: str) -> str:
 PAGES = {
     "Kelm Bridge": box(
         "bridge",
-        "'''Kelm Bridge''' is a [[bridge]]. The money for the bridge came from the banker [[Hans Oder]] of the old town.",
+        "'''Kelm Bridge''' is a [[bridge]]. The money for it came from the banker [[Hans Oder]] of the old town.",
         "architect = [[Mira Tolland]]",
         "length = 320 m",
         "image_alt = [[Lumby]]",

@@ -1,5 +1,6 @@
 """Driving synth as a user does: a child process, its streams, and what it left in a workspace."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -14,6 +15,10 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+import pytest
+
+from pipelines.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.shard_rows=8")
@@ -42,13 +47,17 @@ def make_command(*arguments: object) -> list[str]:
 
 def make_run(workspace: Path, *more: object, settings: Iterable[str] = SMALL) -> list[str]:
     """Return the command line of a run that answers in JSON."""
-    pairs = [part for setting in settings for part in ("--set", setting)]
-    return make_command("run", "--workspace", workspace, *pairs, *more, "--json")
+    return make_command("run", "--workspace", workspace, *list_settings(settings), *more, "--json")
 
 
 def make_environment() -> dict[str, str]:
     """Return a child's environment: this one, with a width that tables do not depend on."""
     return os.environ | {"COLUMNS": "80"}
+
+
+def list_settings(settings: Iterable[str]) -> list[str]:
+    """Return settings as arguments."""
+    return [part for setting in settings for part in ("--set", setting)]
 
 
 def call(command: Sequence[str], timeout: float = 120.0) -> Outcome:
@@ -73,9 +82,29 @@ def run_small(workspace: Path, *more: object, settings: Iterable[str] = SMALL) -
 
 @cache
 def share_small_run(base: Path) -> tuple[Path, Any]:
-    """Return one finished run of 60 seeds for a whole test session, and its document; readers must not change it."""
-    workspace = base / "shared-small-run"
-    return workspace, run_small(workspace, "--limit", 60)
+    """Return one finished run of 60 seeds for a whole test session, and its document; readers must not change it.
+
+    Args:
+        base: the session's base temp folder; under xdist the workers' common parent is used.
+    """
+    folder = (base.parent if base.name.startswith("popen-") else base) / "small-run"
+    folder.mkdir(exist_ok=True)
+    workspace, document = folder / "workspace", folder / "document.json"
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not document.exists():
+            document.write_text(json.dumps(run_small(workspace, "--limit", 60)))
+    return workspace, json.loads(document.read_text())
+
+
+def call_here(capture: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
+    """Run one synth command in this process, which spares a second of imports."""
+    code = 0
+    try:
+        main([str(argument) for argument in arguments])
+    except SystemExit as ending:
+        code = ending.code if isinstance(ending.code, int) else 1
+    return Outcome(code, *capture.readouterr())
 
 
 def copy_workspace(source: Path, target: Path) -> Path:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -239,7 +240,7 @@ def test_what_is_paid_again_was_in_flight_at_a_kill(ordeal: Ordeal) -> None:
 
 @pytest.mark.slow
 def test_kills_never_lose_a_recorded_reply(ordeal: Ordeal) -> None:
-    for before, after in zip(ordeal.kills, ordeal.kills[1:], strict=False):
+    for before, after in pairwise(ordeal.kills):
         assert before.ledger.replies <= after.ledger.replies
     assert read_ledger(ordeal.killed).replies == read_ledger(ordeal.calm).replies
 

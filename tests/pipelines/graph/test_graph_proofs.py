@@ -17,7 +17,7 @@ def test_a_drawn_proof_is_one_path_from_the_anchor_to_the_value(question):
     titles = [node.title for node in question.proof.nodes]
     assert nx.dag_longest_path(graph) == [*titles, f"= {question.answer.surface}"]
     assert graph.number_of_edges() == len(question.proof.hops) + 1
-    assert [role for _, role in graph.nodes(data="role")][0] == "anchor"
+    assert next(role for _, role in graph.nodes(data="role")) == "anchor"
 
 
 def test_the_edges_of_a_drawn_proof_carry_relation_and_evidence(question):

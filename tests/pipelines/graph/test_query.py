@@ -78,7 +78,7 @@ def test_a_constraint_that_does_not_fit_leaves_no_answer(toy):
 
 
 def test_a_sentence_leads_to_the_entity_in_its_blank_and_nowhere_else(toy):
-    clause = "The money for the bridge came from the banker ____ of the old town."
+    clause = "The money for it came from the banker ____ of the old town."
     query = ask(toy, "Kelm Bridge", "mentions", "birth_place", clause=clause)
     assert name(toy, follow_chain(toy, query, query.anchor)[1]) == {"Hans Oder"}
     other = ask(toy, "Kelm Bridge", "mentions", "birth_place", clause=clause.replace("old", "new"))

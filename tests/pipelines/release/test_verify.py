@@ -50,7 +50,7 @@ def edit_rows(folder, pattern, edit):
 
 @pytest.fixture(scope="module")
 def small_releases(demo, tmp_path_factory):
-    """Each release cut down to one row with a descriptor fact, if one has it, and to that row's proof; sealed honestly."""
+    """Each release cut down to one row, with descriptor facts where there are any, and its proof; sealed honestly."""
     folder = tmp_path_factory.mktemp("releases")
     for dataset in DATASETS:
         shutil.copytree(demo.release(dataset), folder / dataset)

@@ -1,0 +1,146 @@
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from pipelines.names import fold_name
+from pipelines.pictures import PictureStore
+from pipelines.stages.groundings import GroundingRules, Groundings
+from schemas.base import Rejection
+from schemas.groundings import Grounding
+from schemas.rewrites import Rewrite
+from schemas.tasks import QuestionReply
+from tests.pipelines.stages.players import make_asking
+
+RULES = GroundingRules(require_image=True, min_side=512, min_answers=2)
+
+
+class OtherPictures:
+    """A corpus whose pictures are changed, or lie elsewhere."""
+
+    def __init__(self, corpus, path=None, **changes):
+        self.corpus, self.path, self.changes = corpus, path, changes
+
+    def __getattr__(self, name):
+        return getattr(self.corpus, name)
+
+    def image(self, file):
+        return replace(self.corpus.image(file), **self.changes)
+
+    def image_path(self, file):
+        return self.path or self.corpus.image_path(file)
+
+
+def refer(inputs):
+    return QuestionReply(question=f"What of the {inputs.anchor_type} in the image?")
+
+
+@pytest.fixture
+def stage(demo_corpus, tmp_path) -> Groundings:
+    return Groundings(demo_corpus, PictureStore(tmp_path), make_asking("refer_to_anchor", refer), RULES)
+
+
+@pytest.fixture(scope="module")
+def row(demo) -> Rewrite:
+    """A rewrite that the demo grounded."""
+    grounded = {grounding.parent_id for grounding in demo.rows("groundings", Grounding)}
+    return next(row for row in demo.rows("rewrites", Rewrite) if row.record_id in grounded)
+
+
+def ground(stage, row):
+    made = asyncio.run(stage(row))
+    return made if isinstance(made, Rejection) else made[0]
+
+
+def test_a_grounding_is_a_picture_in_the_store_and_a_question_about_it(stage, row, demo_corpus, tmp_path):
+    made = ground(stage, row)
+    assert made.text == f"What of the {row.proof.nodes[0].type} in the image?"
+    assert (made.fuzzy, made.canonical, made.picture.file) == (row.text, row.canonical, row.image)
+    stored = PictureStore(tmp_path).read(made.picture)
+    assert stored == demo_corpus.image_path(row.image).read_bytes()
+    assert min(made.picture.width, made.picture.height) >= 512
+
+
+def test_the_need_for_the_picture_is_counted_into_the_proof(stage, row):
+    made = ground(stage, row)
+    counts = {count.name: count for count in made.proof.counts}
+    assert counts["answers"].value == 2
+    assert counts["anchors"].value >= counts["answers"].value
+    assert counts["answers"].capped
+    assert made.proof.counts[: len(row.proof.counts)] == row.proof.counts
+
+
+def test_an_article_without_a_picture_is_refused_unless_none_is_required(stage, row):
+    bare = row.model_copy(update={"image": ""})
+    assert ground(stage, bare).reason == "no-picture"
+    assert ground(stage, row.model_copy(update={"image": "Missing.jpg"})).reason == "no-picture"
+    made = ground(replace(stage, rules=replace(RULES, require_image=False)), bare)
+    assert made.picture is None
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        (replace(RULES, min_side=100_000), "picture-too-small"),
+        (replace(RULES, min_answers=100_000), "picture-not-needed"),
+    ],
+)
+def test_rules_that_are_not_met_name_their_reason(stage, row, rules, reason):
+    assert ground(replace(stage, rules=rules), row).reason == reason
+
+
+@pytest.mark.parametrize("licence", ["All rights reserved", "CC BY-NC 4.0", "Own licence", ""])
+def test_a_picture_that_may_not_be_given_away_is_refused(stage, row, demo_corpus, licence):
+    closed = OtherPictures(demo_corpus, licence=licence)
+    assert ground(replace(stage, corpus=closed), row).reason == "picture-not-free"
+
+
+@pytest.mark.parametrize("content", [b"", b"<svg/>", b"\xff\xd8\xff broken"])
+def test_a_picture_that_does_not_decode_is_refused(stage, row, demo_corpus, tmp_path, content):
+    path = tmp_path / "broken.jpg"
+    path.write_bytes(content)
+    assert ground(replace(stage, corpus=OtherPictures(demo_corpus, path)), row).reason == "picture-undecodable"
+
+
+def test_a_picture_that_is_gone_is_refused(stage, row, demo_corpus, tmp_path):
+    gone = OtherPictures(demo_corpus, tmp_path / "gone.jpg")
+    assert ground(replace(stage, corpus=gone), row).reason == "picture-undecodable"
+
+
+def test_a_picture_that_only_decorates_is_not_decoded(stage, row, demo_corpus, tmp_path):
+    gone = OtherPictures(demo_corpus, tmp_path / "gone.jpg")
+    strict = replace(stage, corpus=gone, rules=replace(RULES, min_answers=100_000))
+    assert ground(strict, row).reason == "picture-not-needed"
+
+
+@pytest.mark.parametrize("node", [0, 1, -1])
+def test_a_question_that_names_any_node_is_refused(stage, row, node):
+    said = QuestionReply(question=f"What of {row.proof.nodes[node].title} in the image?")
+    named = replace(stage, asking=make_asking("refer_to_anchor", lambda inputs: said))
+    assert ground(named, row).reason == "alias-leak"
+
+
+def test_an_empty_question_or_the_answer_in_it_is_refused(stage, row):
+    for text in ("", f"Is it {row.answer.surface}?"):
+        said = QuestionReply(question=text)
+        assert ground(replace(stage, asking=make_asking("refer_to_anchor", lambda i: said)), row).reason == "alias-leak"  # noqa: B023
+
+
+def test_switching_the_count_off_leaves_the_proof_as_it_was(stage, row):
+    made = ground(replace(stage, rules=replace(RULES, min_answers=0)), row)
+    assert made.proof.counts == row.proof.counts
+
+
+def test_no_question_of_the_demo_names_a_node(demo):
+    for made in demo.rows("groundings", Grounding):
+        text = f" {fold_name(made.text)} "
+        assert all(f" {fold_name(node.title)} " not in text for node in made.proof.nodes)
+        assert "image" in made.text
+
+
+def test_the_fingerprint_covers_rules_prompt_and_model(stage):
+    others = [
+        replace(stage, rules=replace(RULES, min_side=1)),
+        replace(stage, asking=make_asking("refer_to_anchor", refer, identity="fake:2")),
+    ]
+    assert len({each.fingerprint() for each in [stage, *others]}) == 3

@@ -1,0 +1,83 @@
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from pipelines.errors import RecordFailed
+from pipelines.stages.questions import Questions
+from schemas.paths import Path
+from schemas.questions import Question
+from schemas.tasks import QuestionReply, WriteQuestionInputs
+from tests.pipelines.stages.players import make_asking
+
+
+@pytest.fixture
+def stage(demo_corpus) -> Questions:
+    asking = make_asking("write_question", lambda inputs: QuestionReply(question=f"Of {inputs.anchor_name}?"))
+    return Questions(demo_corpus, asking, max_answer_tokens=6)
+
+
+@pytest.fixture(scope="module")
+def path(demo) -> Path:
+    made = {question.parent_id for question in demo.rows("questions", Question)}
+    return next(path for path in demo.rows("paths", Path) if path.record_id in made and not path.hops[0].clause)
+
+
+def test_a_question_carries_its_path_as_a_proof(stage, path, demo_corpus):
+    (question,) = asyncio.run(stage(path))
+    assert question.text == f"Of {path.nodes[0].title}?"
+    assert (question.parent_id, question.split, question.image) == (path.record_id, path.split, path.image)
+    assert (question.proof.corpus, question.proof.nodes, question.proof.hops) == (
+        demo_corpus.digest,
+        path.nodes,
+        path.hops,
+    )
+    assert (question.proof.constraints, question.proof.counts) == ((), ())
+
+
+def test_the_writer_gets_the_path_and_the_typed_answer(stage, path):
+    (question,) = asyncio.run(stage(path))
+    (request,) = stage.asking.model.asked
+    assert isinstance(request.inputs, WriteQuestionInputs)
+    assert request.inputs.answer == question.answer
+    assert request.task == "write_question"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"answer_text": "", "answer_iso": ""}, "answer-untyped"),
+        ({"answer_text": "1066", "answer_iso": "1066", "answer_relation": "established_date"}, "not-derivable"),
+        ({"answer_relation": "no_such_key"}, "not-derivable"),
+    ],
+)
+def test_each_reason_is_reached_before_a_model_is_asked(stage, path, change, reason):
+    refused = asyncio.run(stage(path.model_copy(update=change)))
+    assert (refused.record_id, refused.reason) == (path.record_id, reason)
+    assert stage.asking.model.asked == []
+
+
+def test_an_answer_longer_than_the_bound_is_refused(stage, path):
+    day = path.model_copy(
+        update={"answer_text": "4 April 1931", "answer_iso": "1931-04-04", "answer_relation": "opened"}
+    )
+    assert asyncio.run(replace(stage, max_answer_tokens=2)(day)).reason == "answer-too-long"
+    assert asyncio.run(replace(stage, max_answer_tokens=3)(day)).reason == "not-derivable"
+
+
+def test_an_answer_that_names_a_node_is_refused(stage, path):
+    own = path.model_copy(update={"answer_text": path.nodes[1].title, "answer_iso": "", "answer_relation": "patron"})
+    assert asyncio.run(stage(own)).reason == "answer-is-bridge"
+
+
+def test_a_writer_that_never_says_json_fails_the_record(stage, path):
+    mute = replace(stage, asking=make_asking("write_question", lambda inputs: "I would rather not."))
+    with pytest.raises(RecordFailed, match="unparseable-reply"):
+        asyncio.run(mute(path))
+    assert len(mute.asking.model.asked) == 2
+
+
+def test_the_fingerprint_covers_writer_prompt_and_bound(stage):
+    other = make_asking("write_question", lambda inputs: "", identity="fake:2")
+    others = [replace(stage, asking=other), replace(stage, max_answer_tokens=5)]
+    assert len({each.fingerprint() for each in [stage, *others]}) == 3

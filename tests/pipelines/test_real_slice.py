@@ -1,0 +1,99 @@
+"""A thousand pages of the real Wikipedia, where its slice lies beside the checkout."""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.checks.proofs import Claim, find_problems
+from pipelines.corpus.store import Corpus
+from pipelines.graph.relations import RelationIndex
+from pipelines.stage import read_parts
+from pipelines.workspace import Workspace
+from schemas.groundings import Grounding
+from schemas.rewrites import Rewrite
+from tests.chaos.driving import ROOT, run_small
+
+DATA = Path(os.environ.get("SYNTH_SHARED_DATA", ROOT.parent / "shared" / "data"))
+SLICE = DATA / "enwiki-slice" / "enwiki-slice-pages-articles-multistream.xml.bz2"
+PLAIN = "Which one is it?"
+SETTINGS = (f"corpus.dump={SLICE}",)
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slice"),
+              pytest.mark.skipif(not SLICE.is_file(), reason=f"{SLICE} is not here")]  # fmt: skip
+
+
+def run_slice(workspace: Path, *more: object, settings: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Run the recipe on the slice and return the funnel by stage."""
+    arguments = ("--recipe", "opensearch-vl", "--limit", 150, *more)
+    document = run_small(workspace, *arguments, settings=(*SETTINGS, *settings))
+    return {stage["stage"]: stage for stage in document["stages"]}
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("slice")
+
+
+@pytest.fixture(scope="module")
+def rewritten(workspace: Path) -> dict[str, Any]:
+    return run_slice(workspace, "--until", "rewrites")
+
+
+def test_the_slice_gives_questions_and_conserves_rows(rewritten: dict[str, Any]) -> None:
+    for stage in rewritten.values():
+        assert stage["rows_in"] == stage["kept"] + sum(stage["rejected"].values()) + stage["failed"], stage
+    assert rewritten["seeds"]["rows_out"] == 150
+    assert rewritten["questions"]["rows_out"] >= 20
+    assert rewritten["rewrites"]["rows_out"] >= 20, json.dumps(rewritten["rewrites"])
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The slice's corpus, open."""
+
+    space: Workspace
+    corpus: Corpus
+    relations: RelationIndex
+
+    def list_problems(self, claims: dict[str, Claim]) -> dict[str, list[str]]:
+        """Return what does not hold, by record."""
+        found = {name: find_problems(self.corpus, self.relations, claim) for name, claim in claims.items()}
+        return {name: problems for name, problems in found.items() if problems}
+
+
+@pytest.fixture(scope="module")
+def opened(workspace: Path, rewritten: dict[str, Any]) -> Iterator[Slice]:
+    space = Workspace(workspace)
+    corpus = Corpus.open(space.corpora / rewritten["corpus"]["key"])
+    yield Slice(space, corpus, RelationIndex(corpus))
+    corpus.close()
+
+
+def test_every_proof_of_the_slice_holds(opened: Slice, rewritten: dict[str, Any]) -> None:
+    rows = list(read_parts(opened.space.stage("rewrites", rewritten["rewrites"]["key"]), Rewrite))
+    assert len(rows) == rewritten["rewrites"]["rows_out"]
+    # A rewrite still names its anchor, so the proof is looked at under a text that names nobody.
+    assert opened.list_problems({row.record_id: Claim(PLAIN, row.answer, row.proof) for row in rows}) == {}
+
+
+def test_without_pictures_every_row_is_refused_for_that(workspace: Path, rewritten: dict[str, Any]) -> None:
+    stages = run_slice(workspace)
+    assert stages["groundings"]["rejected"] == {"no-picture": rewritten["rewrites"]["rows_out"]}
+    assert stages["groundings"]["rows_out"] == stages["rollouts"]["rows_in"] == 0
+    assert not stages["rewrites"]["ran"]
+
+
+def test_text_only_questions_go_through_without_pictures(opened: Slice, rewritten: dict[str, Any]) -> None:
+    settings = ("groundings.require_image=false", "rollouts.attempts=1", "difficulty.attempts=2")
+    stages = run_slice(opened.space.root, settings=settings)
+    refused = stages["groundings"]["rejected"]
+    assert set(refused) <= {"alias-leak"}
+    assert stages["groundings"]["rows_out"] + sum(refused.values()) == rewritten["rewrites"]["rows_out"]
+    assert stages["trajectories"]["rows_out"] > 0
+    rows = list(read_parts(opened.space.stage("groundings", stages["groundings"]["key"]), Grounding))
+    assert opened.list_problems({row.record_id: Claim(row.text, row.answer, row.proof) for row in rows}) == {}

@@ -1,0 +1,148 @@
+from pathlib import Path as File
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pydantic import BaseModel
+
+from pipelines.release.proofs import ProofRow
+from pipelines.release.rows import BridgeRow, RlRow, SftRow
+from schemas.arrow import derive_schema, derive_type, make_table
+from schemas.base import Failure, Nested, Record, Rejection, read_row
+from schemas.difficulty import Difficulty
+from schemas.groundings import Grounding
+from schemas.paths import Path
+from schemas.questions import Question
+from schemas.releases import ReleaseEntry
+from schemas.rewrites import Rewrite
+from schemas.rollouts import Rollout
+from schemas.seeds import Seed
+from schemas.trajectories import Trajectory
+
+GOLDEN = File(__file__).parent / "golden"
+DATASETS = {
+    "seeds": Seed,
+    "paths": Path,
+    "questions": Question,
+    "rewrites": Rewrite,
+    "groundings": Grounding,
+    "difficulty": Difficulty,
+    "rollouts": Rollout,
+    "trajectories": Trajectory,
+    "releases": ReleaseEntry,
+    "rejected": Rejection,
+    "failed": Failure,
+    "release-sft": SftRow,
+    "release-rl": RlRow,
+    "release-bridgevqa": BridgeRow,
+    "release-proofs": ProofRow,
+}
+
+
+class Inner(Nested):
+    name: str
+    size: int | None
+
+
+class Row(Record):
+    kind: Literal["a", "b"]
+    score: float
+    ok: bool
+    data: bytes
+    names: tuple[str, ...]
+    inner: Inner
+    inners: tuple[Inner, ...]
+    maybe: Inner | None
+
+
+def make_row(**changes):
+    inner = Inner(name="n", size=None)
+    values = {
+        "record_id": "row-1",
+        "parent_id": "page:1",
+        "kind": "a",
+        "score": 0.5,
+        "ok": True,
+        "data": b"x",
+        "names": (),
+        "inner": inner,
+        "inners": (inner,),
+        "maybe": None,
+    }
+    return Row(**(values | changes))
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_the_columns_of_a_dataset_change_only_with_their_golden_file(name):
+    golden = GOLDEN / f"{name}.txt"
+    assert golden.is_file(), f"no {golden}; commit the schema of a new dataset"
+    shown = derive_schema(DATASETS[name]).to_string(truncate_metadata=False)
+    assert shown + "\n" == golden.read_text()
+
+
+def test_there_is_no_golden_file_without_a_dataset():
+    assert {path.stem for path in GOLDEN.glob("*.txt")} == set(DATASETS)
+
+
+def test_each_annotation_has_its_arrow_type():
+    schema = derive_schema(Row)
+    inner = pa.struct([pa.field("name", pa.string(), nullable=False), pa.field("size", pa.int64())])
+    assert {field.name: field.type for field in schema} == {
+        "record_id": pa.string(),
+        "parent_id": pa.string(),
+        "kind": pa.string(),
+        "score": pa.float64(),
+        "ok": pa.bool_(),
+        "data": pa.binary(),
+        "names": pa.list_(pa.field("item", pa.string(), nullable=False)),
+        "inner": inner,
+        "inners": pa.list_(pa.field("item", inner, nullable=False)),
+        "maybe": inner,
+        "key": pa.string(),
+    }
+
+
+def test_only_what_may_be_none_is_nullable():
+    assert [field.name for field in derive_schema(Row) if field.nullable] == ["maybe"]
+
+
+@pytest.mark.parametrize(
+    "annotation", [dict, dict[str, int], list[str], tuple[str, int], str | int, object, set[str], Literal["a"] | int]
+)
+def test_types_that_arrow_would_have_to_guess_are_refused(annotation):
+    with pytest.raises(TypeError, match=r"Row\.field: no Arrow type for"):
+        derive_type(annotation, "Row.field")
+
+
+def test_only_records_carry_the_stage_key():
+    assert derive_schema(Row).names[-1] == "key"
+    assert "key" not in derive_schema(Inner).names
+    assert make_table(Row, [make_row()], "abc")["key"].to_pylist() == ["abc"]
+
+
+def test_a_column_of_nothing_but_none_keeps_its_type():
+    assert make_table(Row, [make_row(), make_row()], "k").schema == derive_schema(Row)
+    assert make_table(Row, [], "k").schema == derive_schema(Row)
+
+
+def test_rows_come_back_from_parquet_as_they_went(tmp_path):
+    row = make_row(names=("é", ""), maybe=Inner(name="m", size=3))
+    pq.write_table(make_table(Row, [row], "k"), tmp_path / "rows.parquet")
+    (read,) = pq.read_table(tmp_path / "rows.parquet").to_pylist()
+    read.pop("key")
+    assert read_row(Row, read) == row
+
+
+def test_a_row_with_a_field_too_many_or_too_few_is_refused():
+    row = make_row().model_dump()
+    with pytest.raises(ValueError, match="extra"):
+        read_row(Row, row | {"extra": 1})
+    row.pop("score")
+    with pytest.raises(ValueError, match="score"):
+        read_row(Row, row)
+
+
+def test_the_schema_names_its_record():
+    assert derive_schema(Row).metadata == {b"synth.record": b"Row"}
+    assert issubclass(Row, BaseModel)
