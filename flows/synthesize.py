@@ -1,7 +1,6 @@
 """The whole pipeline as a flow: the functions and the bytes of ``synth run``, with a task for each shard."""
 
 from pathlib import Path
-from typing import Any
 
 from prefect import flow, unmapped
 from prefect.futures import wait
@@ -16,7 +15,8 @@ from pipelines.stage import RecordStage
 from pipelines.workspace import Workspace
 
 
-@flow(name="synthesize", log_prints=True, task_runner=ThreadPoolTaskRunner[Any](max_workers=THREADS))
+# Prefect's own thread runner is narrower in its future than the flow's parameter allows for.
+@flow(name="synthesize", log_prints=True, task_runner=ThreadPoolTaskRunner(max_workers=THREADS))  # type: ignore[arg-type]
 def synthesize(
     workspace: str = "workspace", recipe: str = "demo", settings: list[str] | None = None, until: str = ""
 ) -> list[str]:

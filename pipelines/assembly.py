@@ -10,7 +10,7 @@ from pipelines.backends.knower import ScriptedKnower
 from pipelines.backends.local_images import LocalImageSearch
 from pipelines.backends.local_pages import LocalPages
 from pipelines.backends.local_search import LocalTextSearch
-from pipelines.backends.protocols import ChatModel, ImageSearch
+from pipelines.backends.protocols import ChatModel, ImageSearch, Sampling
 from pipelines.backends.recorded import RecordedChat, RecordedImageSearch, RecordedPages, RecordedTextSearch
 from pipelines.backends.replies import ReplyStore, open_replies
 from pipelines.backends.teacher import ScriptedTeacher, make_vices
@@ -119,7 +119,12 @@ class Assembly:
 
     def ask(self, role: str, prompt: str) -> Asking:
         """Return a role's model with a prompt."""
-        return Asking(self.make_model(role), load_prompt(prompt))
+        return Asking(self.make_model(role), load_prompt(prompt), self.make_sampling(role))
+
+    def make_sampling(self, role: str) -> Sampling:
+        """Return a role's sampling settings."""
+        model: ModelConfig = getattr(self.config.models, role)
+        return Sampling(model.temperature, model.top_p, model.max_tokens)
 
     def make_model(self, role: str) -> ChatModel:
         """Return the model in a role, recorded."""
@@ -135,7 +140,7 @@ class Assembly:
             store=self.pictures,
         )
         limits = Limits(turns=rollouts.max_turns, context=rollouts.max_context)
-        return Agent(self.make_model("teacher"), load_prompt("act"), tools, limits)
+        return Agent(self.make_model("teacher"), load_prompt("act"), tools, limits, self.make_sampling("teacher"))
 
     def build_stage(self, name: str) -> AnyStage:
         """Build one stage."""
@@ -194,7 +199,9 @@ class Assembly:
 
     def plan_stages(self) -> list[PlannedStage]:
         """Return all stages after the corpus, in order, with their keys."""
-        digest = digest_value(self.config.model_copy(update={"runtime": None}))
+        # Where the dump lies and how the work is cut decide no row; the corpus is known by its digest.
+        settings = self.config.model_dump(mode="json", exclude={"runtime", "corpus"})
+        digest = digest_value([settings, self.corpus.digest])
         planned: dict[str, PlannedStage] = {}
         for name, sources in SOURCES.items():
             stage = self.build_stage(name)

@@ -161,9 +161,10 @@ def verify_command(
     as_json: JsonOption = False,
 ) -> None:
     """Re-derive every answer of a release from corpus and proof alone, with no model."""
-    from pipelines.commands import verify_releases
+    from pipelines.progress import make_reporter
+    from pipelines.verification import verify_releases
 
-    reports = verify_releases(release, corpus, dump, workspace)
+    reports = verify_releases(release, corpus, dump, workspace, make_reporter())
     passed = all(report.passed for report in reports)
     if as_json:
         emit_json(to_json(reports))

@@ -3,34 +3,32 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 from rich.table import Table
 
 from pipelines.assembly import SOURCES, Assembly
 from pipelines.config import RunConfig, apply_setting, list_recipes, make_config, read_config_file, read_recipe
-from pipelines.corpus.build import CorpusOptions, build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.files import write_text
-from pipelines.graph.relations import RelationIndex
+from pipelines.ids import digest_value
 from pipelines.inputs import ensure_corpus
 from pipelines.inspection.views import write_catalogue
 from pipelines.progress import LogReporter, make_reporter, timing
+from pipelines.release.card import digest_prose
 from pipelines.release.context import FunnelRow, PublishedRelease, ReleaseContext
 from pipelines.release.publish import publish_releases
-from pipelines.release.verify import VerifyReport, verify_release
 from pipelines.runs import PlannedStage, StageReport, check_stage_names, run_stage, select_stages
-from pipelines.stage import read_parts
-from pipelines.workspace import Workspace
+from pipelines.shards import read_parts
+from pipelines.workspace import Workspace, read_names
 from schemas.difficulty import Difficulty
 from schemas.manifest import InputEntry, Manifest, Usage
 from schemas.reasons import STAGE_REASONS
-from schemas.releases import ReleaseEntry
+from schemas.releases import Dataset, ReleaseEntry
 from schemas.trajectories import Trajectory
 
 
@@ -145,30 +143,12 @@ def finish_run(
 ) -> list[PublishedRelease]:
     """Note what the run used, publish its releases when it got that far, and write the catalogue of views."""
     workspace = assembly.workspace
-    workspace.note_latest({"corpus": assembly.corpus.folder.name, **{plan.name: plan.key for plan in chosen}})
-    if not chosen or chosen[-1].name != "releases":
-        write_catalogue(workspace.root)
-        return []
-    receipt = chosen[-1].folder.path / "published.json"
-    releases = read_receipt(workspace, receipt)
-    if not releases:
-        releases = publish_run(assembly, planned)
-        entries = [{"dataset": r.dataset, "version": r.version, "rows": r.rows} for r in releases]
-        write_text(receipt, json.dumps(entries, indent=1) + "\n")
-    workspace.note_latest({f"release:{r.dataset}": r.version for r in releases})
+    complete = {plan.name: plan.key for plan in planned if plan.folder.read_manifest() is not None}
+    releases = publish_run(assembly, planned) if chosen and chosen[-1].name == "releases" else []
+    published = {f"release:{r.dataset}": r.version for r in releases}
+    workspace.note_latest({"corpus": assembly.corpus.folder.name, **complete, **published})
     write_catalogue(workspace.root)
     return releases
-
-
-def read_receipt(workspace: Workspace, receipt: Path) -> list[PublishedRelease]:
-    """Return what was published from these very rows before; empty when anything of it is gone."""
-    if not receipt.is_file():
-        return []
-    releases = [
-        PublishedRelease(e["dataset"], e["version"], workspace.releases / e["dataset"] / e["version"], e["rows"])
-        for e in json.loads(receipt.read_text())
-    ]
-    return releases if all((r.path / "manifest.json").is_file() for r in releases) else []
 
 
 def report_corpus(corpus: Corpus, built: bool, seconds: float) -> StageReport:
@@ -189,16 +169,44 @@ def report_corpus(corpus: Corpus, built: bool, seconds: float) -> StageReport:
 
 
 def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> list[PublishedRelease]:
-    """Publish the releases of a run whose stages are all sealed; what is published already stays as it is."""
+    """Publish the releases of a run whose stages are all sealed.
+
+    A receipt beside the stage's rows says what was published from them and from what else; while that holds nothing is
+    done again.
+    """
     by_name = {plan.name: plan for plan in planned}
-    questions = [row for row in read_parts(by_name["difficulty"].folder, Difficulty) if isinstance(row, Difficulty)]
-    trajectories = [
-        row for row in read_parts(by_name["trajectories"].folder, Trajectory) if isinstance(row, Trajectory)
-    ]
-    entries = [row for row in read_parts(by_name["releases"].folder, ReleaseEntry) if isinstance(row, ReleaseEntry)]
     manifests = [manifest for plan in planned if (manifest := plan.folder.read_manifest()) is not None]
     context = _describe_origin(assembly, manifests)
-    return publish_releases(assembly.workspace.root, questions, trajectories, entries, context)
+    receipt = by_name["releases"].folder.path / "published.json"
+    mark = digest_value([asdict(context), digest_prose()])
+    published = _read_receipt(assembly.workspace, receipt, mark)
+    if published is not None:
+        return published
+    releases = publish_releases(
+        assembly.workspace.root,
+        list(read_parts(by_name["difficulty"].folder, Difficulty)),
+        list(read_parts(by_name["trajectories"].folder, Trajectory)),
+        list(read_parts(by_name["releases"].folder, ReleaseEntry)),
+        context,
+    )
+    entries = {release.dataset: f"{release.version} {release.rows}" for release in releases}
+    write_text(receipt, json.dumps({"mark": mark, **entries}, indent=1) + "\n")
+    return releases
+
+
+def _read_receipt(workspace: Workspace, receipt: Path, mark: str) -> list[PublishedRelease] | None:
+    """Return what was published from these very rows, or None when anything of it is gone or would be otherwise now."""
+    entries = read_names(receipt)
+    if entries.pop("mark", "") != mark:
+        return None
+    releases = []
+    for dataset, entry in entries.items():
+        version, _, rows = entry.partition(" ")
+        folder = workspace.releases / dataset / version
+        if not (folder / "manifest.json").is_file():
+            return None
+        releases.append(PublishedRelease(cast(Dataset, dataset), version, folder, int(rows)))
+    return releases
 
 
 def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> ReleaseContext:
@@ -244,56 +252,6 @@ def describe_stages() -> tuple[dict[str, Any], Table]:
     for name, sources in stages:
         table.add_row(name, ", ".join(sources), ", ".join(STAGE_REASONS[name]))
     return {"stages": rows, "recipes": list_recipes()}, table
-
-
-def verify_releases(release: Path | None, corpus: Path | None, dump: Path | None, root: Path) -> list[VerifyReport]:
-    """Verify one release, or those of the last run.
-
-    Raises:
-        ConfigError: if there is no release or no corpus to verify by.
-    """
-    workspace = Workspace(root.resolve())
-    folders = [release] if release else _list_last_releases(workspace)
-    if dump is not None:
-        with TemporaryDirectory(prefix="synth-verify-") as scratch:
-            built = Path(scratch) / "corpus"
-            build_corpus(dump, built, CorpusOptions())
-            return _verify_all(folders, built)
-    return _verify_all(folders, corpus or _find_corpus(workspace, folders[0]))
-
-
-def _verify_all(folders: Iterable[Path], folder: Path) -> list[VerifyReport]:
-    if not (folder / "manifest.json").is_file():
-        raise ConfigError(
-            f"corpus {folder}: no manifest.json; name a corpus folder with --corpus, or a dump with --dump"
-        )
-    corpus = Corpus.open(folder)
-    relations = RelationIndex(corpus)
-    reporter, reports = make_reporter(), []
-    for path in folders:
-        reporter.begin("verify", 0, "rows")
-        report = verify_release(path, corpus, relations, reporter.advance)
-        reporter.finish(f"{path}: {report.verified:,} of {report.rows:,} rows hold")
-        reports.append(report)
-    return reports
-
-
-def _list_last_releases(workspace: Workspace) -> list[Path]:
-    latest = workspace.read_latest()
-    names = [(key.partition(":")[2], version) for key, version in sorted(latest.items()) if key.startswith("release:")]
-    if not names:
-        raise ConfigError(f"workspace {workspace.root}: nothing was released here; run `synth run`, or name a release")
-    return [workspace.releases / dataset / version for dataset, version in names]
-
-
-def _find_corpus(workspace: Workspace, release: Path) -> Path:
-    """Return the corpus of the workspace a release lies in, else of the one named."""
-    around = release.resolve().parents
-    for root in [*([around[2]] if len(around) > 2 else []), workspace.root]:
-        name = Workspace(root).read_latest().get("corpus")
-        if name:
-            return root / "corpus" / name
-    raise ConfigError(f"verify {release}: no corpus beside it; name one with --corpus, or a dump with --dump")
 
 
 def deploy_flows() -> dict[str, list[str]]:

@@ -25,7 +25,7 @@ class Section(BaseModel):
 class GeneratedWorld(Section):
     """A toy Wikipedia generated into the workspace when neither a dump nor a world is named."""
 
-    entities: int = Field(2000, ge=50, le=200_000, description="articles about entities")
+    entities: int = Field(2000, ge=60, le=200_000, description="articles about entities")
     seed: int = Field(7, ge=0, description="seed of the generator")
     missing: float = Field(0.1, ge=0.0, le=0.3, description="share of infobox fields left to the prose")
 
@@ -135,6 +135,9 @@ class ModelConfig(Section):
 
     adapter: Literal["templates", "knower", "teacher"] = Field(description="who answers")
     name: str = Field(description="name in rows and manifests")
+    temperature: float = Field(0.0, ge=0.0, le=2.0, description="sampling temperature; 0 is greedy")
+    top_p: float = Field(1.0, gt=0.0, le=1.0, description="nucleus sampling")
+    max_tokens: int = Field(2048, ge=1, description="longest reply")
     settings: dict[str, float] = Field(default_factory=dict, description="abilities of a scripted player, 0..1")
 
 
@@ -143,8 +146,12 @@ class ModelsConfig(Section):
 
     writer: ModelConfig = ModelConfig(adapter="templates", name="templates")
     rewriter: ModelConfig = ModelConfig(adapter="templates", name="templates")
-    solver: ModelConfig = ModelConfig(adapter="knower", name="knower")
-    teacher: ModelConfig = ModelConfig(adapter="teacher", name="scripted-teacher")
+    solver: ModelConfig = ModelConfig(adapter="knower", name="knower", temperature=0.7)
+    teacher: ModelConfig = ModelConfig(adapter="teacher", name="scripted-teacher", temperature=0.7)
+
+
+ADAPTERS = {"writer": ("templates",), "rewriter": ("templates",), "solver": ("knower",), "teacher": ("teacher",)}
+"""Adapters that can play each role."""
 
 
 class RuntimeConfig(Section):
@@ -261,8 +268,15 @@ def _check_whole(config: RunConfig) -> None:
             "configuration: corpus needs exactly one of dump, world, generate; say --set corpus.dump=FILE or "
             "--set corpus.world=DIR"
         )
-    if len(config.paths.hops) != len(config.paths.weights) or not all(2 <= h <= 4 for h in config.paths.hops):
+    hops, weights = config.paths.hops, config.paths.weights
+    if not hops or len(hops) != len(weights) or not all(2 <= h <= 4 for h in hops):
         raise ConfigError("configuration: paths.hops takes lengths of 2 to 4, and paths.weights one weight for each")
+    if min(weights) < 0 or not 0 < sum(weights) < float("inf"):
+        raise ConfigError(f"configuration: paths.weights {list(weights)}: give weights of 0 or more, not all 0")
+    for role, allowed in ADAPTERS.items():
+        adapter = getattr(config.models, role).adapter
+        if adapter not in allowed:
+            raise ConfigError(f"configuration: models.{role}.adapter {adapter!r}; allowed: {', '.join(allowed)}")
     shares = config.splits.sft + config.splits.rl + config.splits.eval
     if abs(shares - 1.0) > 1e-9:
         raise ConfigError(f"configuration: the shares of splits add up to {shares:g}, not 1")

@@ -13,6 +13,16 @@ from pipelines.errors import ConfigError, SynthError, Unavailable
 TEMP_PREFIX = ".tmp-"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 MISPLACED = (errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
+FAILING = (
+    errno.EIO,
+    errno.ESTALE,
+    errno.ETIMEDOUT,
+    errno.ENODEV,
+    errno.ENXIO,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+)
 REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
@@ -66,12 +76,19 @@ def clear_temps(folder: Path) -> None:
 
 
 def explain_os_error(error: OSError, doing: str) -> SynthError:
-    """Return the synth error that an operating system error stands for: full disk, no permission, or else away."""
+    """Return the synth error that an operating system error stands for.
+
+    Raises:
+        OSError: the error itself when it is none of a full disk, a refusal, a wrong path or a failing device: then it is
+            a defect of synth and should be seen as one.
+    """
     place = f" ({error.filename})" if error.filename else ""
     if error.errno in FULL:
         return Unavailable(f"{doing}: the disk is full{place}; free space and run the same command again")
     if error.errno in MISPLACED:
         return ConfigError(f"{doing}: a part of the path is not a folder{place}; choose another one")
     if error.errno in REFUSED:
-        return ConfigError(f"{doing}: no permission to write{place}; choose another --workspace")
-    return Unavailable(f"{doing}: {error.strerror or error}{place}")
+        return ConfigError(f"{doing}: no permission{place}; choose another path or change its rights")
+    if error.errno in FAILING:
+        return Unavailable(f"{doing}: {error.strerror}{place}; run the same command again once that is mended")
+    raise error

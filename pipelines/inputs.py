@@ -14,7 +14,7 @@ from pipelines.errors import ConfigError
 from pipelines.files import clear_temps, write_text
 from pipelines.ids import digest_file, digest_value
 from pipelines.progress import Reporter
-from pipelines.workspace import Workspace
+from pipelines.workspace import Workspace, read_names
 from pipelines.world.config import WorldConfig
 from pipelines.world.generate import WORLD_FORMAT, write_world
 
@@ -98,18 +98,13 @@ def follow_phases(reporter: Reporter) -> Callable[[str, int, int], None]:
 
 def name_corpus(dump: Path, options: CorpusOptions, workspace: Workspace) -> str:
     """Return the folder name of a dump's corpus: its stem, and a digest of the dump and the files beside it."""
-    known = _read_digests(workspace)
+    known = read_names(workspace.root / "inputs.json")
     side = find_side_files(dump)
     inputs = [InputFile("input", path.name, _digest_once(path, known), 0) for path in (dump, *side.list_paths())]
-    pictures = sorted((p.name, p.stat().st_size) for p in side.images.parent.iterdir()) if side.images else []
-    inputs.append(InputFile("pictures", "images", digest_value(pictures), len(pictures)))
+    if side.images is not None:
+        inputs.append(InputFile("pictures", "images", _digest_pictures(side.images.parent, known), 0))
     write_text(workspace.root / "inputs.json", json.dumps(known, indent=1, sort_keys=True) + "\n")
     return f"{dump.name.split('-pages-', 1)[0].split('.', 1)[0]}-{digest_corpus(tuple(inputs), options)[:12]}"
-
-
-def _read_digests(workspace: Workspace) -> dict[str, str]:
-    path = workspace.root / "inputs.json"
-    return dict(json.loads(path.read_text())) if path.is_file() else {}
 
 
 def _digest_once(path: Path, known: dict[str, str]) -> str:
@@ -118,4 +113,14 @@ def _digest_once(path: Path, known: dict[str, str]) -> str:
     mark = f"{path.resolve()} {seen.st_size} {seen.st_mtime_ns}"
     if mark not in known:
         known[mark] = digest_file(path)
+    return known[mark]
+
+
+def _digest_pictures(folder: Path, known: dict[str, str]) -> str:
+    """Return a digest of all pictures' names and bytes, hashed again only when a name, size or time has changed."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    seen = [(str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    mark = f"{folder.resolve()} {digest_value(seen)}"
+    if mark not in known:
+        known[mark] = digest_value([[name, digest_file(path)] for (name, _, _), path in zip(seen, files, strict=True)])
     return known[mark]

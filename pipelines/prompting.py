@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib import resources
 from typing import TypeVar
@@ -17,9 +17,12 @@ from typing import TypeVar
 from jinja2 import StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from pipelines.backends.protocols import ChatModel, ChatRequest, Message, Sampling
 from pipelines.errors import ConfigError, RecordFailed
+from pipelines.ids import digest_value
+from schemas.manifest import ModelEntry
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 FRONT = re.compile(r"\A---\n(?P<front>.*?)\n---\n(?P<body>.*)\Z", re.DOTALL)
@@ -104,7 +107,14 @@ def parse_reply(text: str, model: type[ReplyT]) -> ReplyT:
     if found is None:
         raise ValueError("the reply holds no JSON object")
     try:
-        return model.model_validate(json.loads(found[0]), strict=False)
+        parsed = model.model_validate(json.loads(found[0]), strict=False)
+        # An escaped half of a surrogate pair is valid JSON and no text: it could not be written to a file.
+        parsed.model_dump_json()
+        return parsed
+    except RecursionError as error:
+        raise ValueError("the JSON object is nested too deeply") from error
+    except PydanticSerializationError as error:
+        raise ValueError(f"the JSON object holds what is no text: {error}") from error
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise ValueError(f"the JSON object does not fit: {problems}") from error
@@ -126,6 +136,16 @@ class Asking:
     model: ChatModel
     prompt: Prompt
     sampling: Sampling = GREEDY
+
+    @property
+    def identity(self) -> str:
+        """Digest of everything that decides a reply beside the inputs: model, prompt and sampling."""
+        return digest_value([self.model.identity, self.prompt.digest, asdict(self.sampling)])
+
+    def describe(self, role: str) -> ModelEntry:
+        """Return the model's entry in a manifest."""
+        sampling = {name: float(value) for name, value in asdict(self.sampling).items()}
+        return ModelEntry(role=role, name=self.model.name, revision=self.model.identity, sampling=sampling)
 
 
 async def ask_model(

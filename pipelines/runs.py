@@ -11,17 +11,9 @@ from pathlib import Path
 
 from pipelines.errors import ConfigError
 from pipelines.progress import Reporter, timing
-from pipelines.stage import (
-    AnyStage,
-    DatasetStage,
-    Origin,
-    RecordStage,
-    SourceStage,
-    run_dataset_stage,
-    run_record_shard,
-    run_source_stage,
-    seal_stage,
-)
+from pipelines.running import run_dataset_stage, run_record_shard, run_source_stage
+from pipelines.shards import Origin, seal_stage
+from pipelines.stage import AnyStage, DatasetStage, RecordStage, SourceStage
 from pipelines.workspace import StageFolder
 from schemas.manifest import InputEntry, Manifest, Usage
 
@@ -111,7 +103,7 @@ def select_stages(planned: Sequence[PlannedStage], until: str, only: Sequence[st
         only: run just these, whose inputs must be complete; empty for all.
 
     Raises:
-        ConfigError: if a name is no stage, or an input of a named stage is not complete.
+        ConfigError: if a name is no stage, nothing is left to run, or an input of a named stage is not complete.
     """
     check_stage_names([until, *only] if until else list(only))
     names = [plan.name for plan in planned]
@@ -119,6 +111,8 @@ def select_stages(planned: Sequence[PlannedStage], until: str, only: Sequence[st
     if until:
         last = names.index(until) if until in names else -1
         chosen = [plan for plan in chosen if names.index(plan.name) <= last]
+    if not chosen:
+        raise ConfigError(f"--until {until} comes before --stage {', '.join(only)}: nothing is left to run")
     running = {plan.name for plan in chosen}
     for plan in chosen:
         for source in plan.sources:
@@ -142,8 +136,13 @@ def check_stage_names(names: Sequence[str]) -> None:
 
 
 def list_pending_shards(plan: PlannedStage) -> list[int]:
-    """Return the shards of a record stage that have no sidecar yet; its inputs must be sealed."""
-    return [shard for shard in range(count_shards(plan)) if plan.folder.read_sidecar(shard) is None]
+    """Return the shards of a record stage that are not done for the input as it is cut now."""
+    pending = []
+    for shard, source in enumerate(read_source(plan).shards):
+        sidecar = plan.folder.read_sidecar(shard)
+        if sidecar is None or sidecar.source != source.files[0].sha256:
+            pending.append(shard)
+    return pending
 
 
 def count_shards(plan: PlannedStage) -> int:
@@ -152,10 +151,19 @@ def count_shards(plan: PlannedStage) -> int:
     Raises:
         ConfigError: if the input is not sealed.
     """
+    return len(read_source(plan).shards)
+
+
+def read_source(plan: PlannedStage) -> Manifest:
+    """Return the manifest of a stage's first input.
+
+    Raises:
+        ConfigError: if the input is not sealed.
+    """
     manifest = plan.sources[0].folder.read_manifest()
     if manifest is None:
         raise ConfigError(f"{plan.name}: its input {plan.sources[0].name} is not complete")
-    return len(manifest.shards)
+    return manifest
 
 
 def run_planned_shard(plan: PlannedStage, shard: int, concurrency: int) -> Usage:
@@ -182,7 +190,8 @@ def seal_planned(plan: PlannedStage, shards: int, corpus: InputEntry) -> Manifes
         if manifest is None:
             raise ConfigError(f"{plan.name}: its input {source.name} is not complete")
         inputs.append(InputEntry(name=source.name, key=source.key, digest=manifest.digest))
-    origin = Origin(tuple(inputs), plan.config_digest, read_git_commit())
+    rows_in = read_source(plan).rows_out if plan.sources else -1
+    origin = Origin(tuple(inputs), plan.config_digest, read_git_commit(), rows_in)
     return seal_stage(plan.stage, plan.folder, shards, origin)
 
 

@@ -17,10 +17,41 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from pipelines.errors import ConfigError, Unavailable
+from pydantic import BaseModel, ValidationError
+
+from pipelines.errors import ConfigError, CorruptInput, Unavailable
 from pipelines.files import FULL, clear_temps, explain_os_error, replacing, write_text
 from schemas.manifest import Manifest, ShardSidecar
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+def read_model(path: Path, model: type[ModelT]) -> ModelT:
+    """Read a JSON file as its model.
+
+    Raises:
+        CorruptInput: if it is damaged or was written by another version.
+    """
+    try:
+        return model.model_validate_json(path.read_bytes(), strict=False)
+    except ValidationError as error:
+        raise CorruptInput(f"{path}: damaged or of another version; remove {path.parent} and run again") from error
+
+
+def read_names(path: Path) -> dict[str, str]:
+    """Read a JSON object of strings; empty when there is no file.
+
+    Raises:
+        CorruptInput: if it is damaged.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        return {str(key): str(value) for key, value in json.loads(path.read_text()).items()}
+    except (ValueError, AttributeError) as error:
+        raise CorruptInput(f"{path}: damaged; remove it and run again") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +83,12 @@ class StageFolder:
 
     def read_manifest(self) -> Manifest | None:
         """Return the manifest, or None while the stage is not sealed."""
-        if not self.manifest.is_file():
-            return None
-        return Manifest.model_validate_json(self.manifest.read_bytes(), strict=False)
+        return read_model(self.manifest, Manifest) if self.manifest.is_file() else None
 
     def read_sidecar(self, shard: int) -> ShardSidecar | None:
         """Return a finished shard's sidecar, or None."""
         path = self.sidecar(shard)
-        return ShardSidecar.model_validate_json(path.read_bytes()) if path.is_file() else None
+        return read_model(path, ShardSidecar) if path.is_file() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +128,12 @@ class Workspace:
 
     def read_latest(self) -> dict[str, str]:
         """Return the corpus name and the key of each stage that the last run used; empty before any run."""
-        path = self.root / "latest.json"
-        return dict(json.loads(path.read_text())) if path.is_file() else {}
+        return read_names(self.root / "latest.json")
 
     def note_latest(self, entries: dict[str, str]) -> None:
-        """Merge into ``latest.json``; nothing is written when nothing changes."""
-        latest = self.read_latest()
-        if not entries.items() <= latest.items():
-            write_text(self.root / "latest.json", json.dumps(latest | entries, indent=1, sort_keys=True) + "\n")
+        """Replace ``latest.json``: what it names together was made by one configuration from one corpus."""
+        if entries != self.read_latest():
+            write_text(self.root / "latest.json", json.dumps(entries, indent=1, sort_keys=True) + "\n")
 
     @contextmanager
     def claim(self) -> Iterator[None]:

@@ -47,6 +47,8 @@ class ShardSidecar(ManifestPart):
     """``part-00000.json``: written after the shard's three files, so its existence means they are whole."""
 
     shard: int
+    source: str
+    """sha256 of the part the rows were read from: a shard of another cut of the same input is not this one."""
     rows_in: int
     kept: int
     rejected: dict[str, int]

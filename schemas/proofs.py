@@ -98,6 +98,20 @@ class Count(Nested):
     """True when counting stopped at the threshold: the value is a lower bound."""
 
 
+class Thresholds(Nested):
+    """What the counts had to reach. Counting stops there, so a threshold is also the cap of a recount."""
+
+    alone_first: int
+    """Entities that the first hidden node's descriptor must fit without the chain."""
+    alone: int
+    """The same for every later node."""
+    answers: int
+    """Distinct answers over all anchors of the type; 0 when they were not counted."""
+
+
+UNCOUNTED = Thresholds(alone_first=0, alone=0, answers=0)
+
+
 class Proof(Nested):
     """Everything a stranger needs to derive the answer again from the corpus, with no model."""
 
@@ -112,3 +126,10 @@ class Proof(Nested):
     counts: tuple[Count, ...]
     alias_digest: str
     """sha256 over the folded names of all nodes that the leak check looked for."""
+    descriptors: tuple[str, ...] = ()
+    """Accepted descriptor of each node after the anchor, empty for the answer node; none before the rewrites."""
+    thresholds: Thresholds = UNCOUNTED
+    shortcuts_checked: bool = False
+    """Whether shorter link paths and the answer on earlier pages were looked for, and are ruled out."""
+    hub_in_degree: int = 0
+    """Articles with more incoming links do not make a shorter path."""

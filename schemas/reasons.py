@@ -27,9 +27,17 @@ RewriteReason = Literal[
     "shorter-path",
     "answer-on-earlier-page",
     "no-descriptor",
+    "descriptor-lost",
 ]
 GroundingReason = Literal[
-    "no-picture", "picture-too-small", "picture-undecodable", "picture-not-free", "alias-leak", "picture-not-needed"
+    "no-picture",
+    "picture-too-small",
+    "picture-undecodable",
+    "picture-not-free",
+    "alias-leak",
+    "answer-leak",
+    "descriptor-lost",
+    "picture-not-needed",
 ]
 DifficultyReason = Literal["solved-without-tools", "solved-by-one-image-search", "unscored"]
 RolloutReason = Literal["no-teacher-turn"]

@@ -16,7 +16,7 @@ from pipelines.commands import run_recipe
 from pipelines.config import RunConfig, make_config, read_recipe
 from pipelines.corpus.store import Corpus
 from pipelines.graph.relations import RelationIndex
-from pipelines.stage import read_parts
+from pipelines.shards import read_parts
 from pipelines.workspace import StageFolder, Workspace
 from pipelines.world.generate import WorldConfig, write_world
 

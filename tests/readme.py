@@ -51,7 +51,7 @@ def render_funnel(workspace: Path) -> str:
 
 
 def choose_row(workspace: Path) -> dict:
-    """Return the three-hop question about a bridge, tower or castle with the smallest id; else the first of three hops."""
+    """Return the three-hop question about a bridge, tower or castle with the smallest id, else any of three hops."""
     latest = json.loads((workspace / "latest.json").read_text())
     data = workspace / "releases" / "bridgevqa" / latest["release:bridgevqa"] / "data" / "*.parquet"
     query = f"""

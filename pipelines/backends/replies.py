@@ -4,9 +4,11 @@ One SQLite file in WAL mode: a reply that was written survives kill -9 at any la
 ask is noted, so ``asks`` minus ``replies`` is what was in flight at a crash and a reply paid twice shows as a count.
 """
 
+import asyncio
 import sqlite3
+import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipelines.errors import Unavailable
@@ -19,9 +21,12 @@ CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, backend TEXT NOT NULL,
 
 @dataclass(slots=True)
 class ReplyStore:
-    """Replies of one workspace. Open one per process with :func:`open_replies`."""
+    """Replies of one workspace. Open one a process with :func:`open_replies`; its threads may share it."""
 
     connection: sqlite3.Connection
+    in_flight: dict[tuple[int, str], asyncio.Future[str]] = field(default_factory=dict)
+    """Requests under way by event loop and key: whoever asks the same meanwhile waits for that reply."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def read(self, key: str) -> str | None:
         """Return the recorded reply, or None."""
@@ -56,9 +61,23 @@ class ReplyStore:
         recorded = self.read(key)
         if recorded is not None:
             return recorded, True
-        self.note_ask(key, backend)
-        reply = await ask()
-        self.write(key, backend, reply)
+        loop = asyncio.get_running_loop()
+        flight = (id(loop), key)
+        if flight in self.in_flight:
+            return await asyncio.shield(self.in_flight[flight]), True
+        self.in_flight[flight] = pending = loop.create_future()
+        try:
+            self.note_ask(key, backend)
+            reply = await ask()
+            self.write(key, backend, reply)
+            pending.set_result(reply)
+        except BaseException as error:
+            pending.set_exception(error)
+            # Whoever waits sees it; where nobody does, it must not be reported as never retrieved.
+            pending.exception()
+            raise
+        finally:
+            del self.in_flight[flight]
         return reply, False
 
     def close(self) -> None:
@@ -67,7 +86,8 @@ class ReplyStore:
 
     def _execute(self, statement: str, values: tuple[str, ...]) -> sqlite3.Cursor:
         try:
-            return self.connection.execute(statement, values)
+            with self.lock:
+                return self.connection.execute(statement, values)
         except sqlite3.OperationalError as error:
             raise Unavailable(f"reply store: {error}; free space or end the other run, then run again") from error
 
@@ -80,7 +100,7 @@ def open_replies(folder: Path) -> ReplyStore:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(folder / "replies.db", isolation_level=None, timeout=30.0)
+        connection = sqlite3.connect(folder / "replies.db", isolation_level=None, timeout=30.0, check_same_thread=False)
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.executescript(TABLES)

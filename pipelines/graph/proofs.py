@@ -6,7 +6,7 @@ import networkx as nx
 
 from pipelines.corpus.store import Corpus
 from pipelines.graph.query import Query, locate_nodes
-from pipelines.ids import digest_value
+from pipelines.ids import digest_value, make_record_id
 from schemas.proofs import Answer, PathNode, Proof
 from schemas.tasks import HopView, WriteQuestionInputs
 
@@ -31,6 +31,19 @@ def make_query(corpus: Corpus, proof: Proof) -> Query:
     names = flatten_names(list_names(corpus, proof.nodes))
     (anchor,) = locate_nodes(corpus, proof.nodes[:1])
     return Query(anchor, proof.hops, proof.constraints, proof.answer_relation, names)
+
+
+def make_question_id(text: str, sha256: str, answer: Answer, proof: Proof) -> str:
+    """Return a final question's id, made again by whoever verifies it; two paths never share one.
+
+    Args:
+        text: the question as asked.
+        sha256: of the anchor's picture, empty without one.
+        answer: told apart by its key.
+        proof: the anchor, every hop's relation and object, and the attribute asked for go in.
+    """
+    path = [[hop.relation, hop.object_id] for hop in proof.hops]
+    return make_record_id("q", [text, sha256, answer.key, proof.nodes[0].page_id, path, proof.answer_relation])
 
 
 def view_proof(proof: Proof, answer: Answer) -> WriteQuestionInputs:

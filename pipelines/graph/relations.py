@@ -19,6 +19,7 @@ from pipelines.scoring.answers import count_tokens, type_answer
 from schemas.proofs import Answer
 
 Nodes = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
 
 # Words that mark a field as layout, not as a fact about the subject.
 LAYOUT_WORDS = frozenset(
@@ -102,7 +103,10 @@ def _type_attributes(corpus: Corpus, node: int) -> tuple[Attribute, ...]:
 
 
 class RelationIndex:
-    """All relations of a corpus as parallel arrays, read when first asked for: 40 bytes a relation and its key."""
+    """All relations of a corpus as parallel arrays, read when first asked for: 20 bytes a relation.
+
+    It holds what :func:`read_relations` returns over every page, no more and no less.
+    """
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
@@ -121,18 +125,39 @@ class RelationIndex:
     def objects_of(self, key: str) -> tuple[int, ...]:
         """Return every object of a relation, ascending: what its bare phrase could mean (R_alone)."""
         if key not in self._objects_of:
-            _, objects, keys = self._arrays
-            self._objects_of[key] = tuple(np.unique(objects[keys == key]).tolist())
+            _, objects, codes = self._arrays
+            found = objects[codes == self._codes[key]] if key in self._codes else objects[:0]
+            self._objects_of[key] = tuple(np.unique(found).tolist())
         return self._objects_of[key]
 
+    @property
+    def _codes(self) -> dict[str, int]:
+        return self._columns[1]
+
+    @property
+    def _arrays(self) -> tuple[Nodes, Nodes, Codes]:
+        return self._columns[0]
+
     @cached_property
-    def _arrays(self) -> tuple[Nodes, Nodes, npt.NDArray[np.str_]]:
+    def _columns(self) -> tuple[tuple[Nodes, Nodes, Codes], dict[str, int]]:
+        """Return subjects, objects and codes of keys, row by row, and the code of each key."""
         columns = ["node", "key", "value_count", "target"]
-        path = self._corpus.folder / "facts.parquet"
-        table = pq.read_table(path, columns=columns, filters=[("value_count", "==", 1), ("target", ">=", 0)])
-        subjects = table["node"].to_numpy().astype(np.int64)
-        objects = table["target"].to_numpy().astype(np.int64)
-        names = table["key"].to_pylist()
-        layout = {key: is_layout(key) for key in set(names)}
-        keep = (objects != subjects) & np.fromiter((not layout[key] for key in names), dtype=bool, count=len(names))
-        return subjects[keep], objects[keep], np.asarray(names, dtype=np.str_)[keep]
+        table = pq.read_table(self._corpus.folder / "facts.parquet", columns=columns)
+        encoded = table["key"].combine_chunks().dictionary_encode()
+        keys: list[str] = encoded.dictionary.to_pylist()
+        codes = encoded.indices.to_numpy().astype(np.int32)
+        nodes, targets = (table[name].to_numpy().astype(np.int64) for name in ("node", "target"))
+        fields = _number_fields(nodes, codes, keys)
+        seen, rows = np.unique(fields[fields >= 0], return_counts=True)
+        linked = (table["value_count"].to_numpy() == 1) & (targets >= 0) & (targets != nodes) & (fields >= 0)
+        (kept,) = np.nonzero(linked)
+        kept = kept[rows[np.searchsorted(seen, fields[kept])] == 1]
+        return (nodes[kept], targets[kept], codes[kept]), {key: code for code, key in enumerate(keys)}
+
+
+def _number_fields(nodes: Nodes, codes: Codes, keys: list[str]) -> Nodes:
+    """Return a number for each fact, equal where node and stem of the key are equal; -1 for layout."""
+    stems: dict[str, int] = {}
+    of_key = [-1 if is_layout(key) else stems.setdefault(NUMBER.sub("", key), len(stems)) for key in keys]
+    stem = np.asarray(of_key, dtype=np.int64)[codes] if keys else np.empty(0, dtype=np.int64)
+    return np.where(stem < 0, -1, nodes * max(len(stems), 1) + stem)

@@ -15,7 +15,7 @@ from pipelines.inspection.catalogue import list_latest
 from pipelines.inspection.facets import describe_record
 from pipelines.inspection.rows import STAGE_MODELS, Refusal, read_refusals
 from pipelines.release.manifest import MANIFEST
-from pipelines.stage import read_rows
+from pipelines.shards import read_rows
 from schemas.base import Record
 
 SHOWN_CANDIDATES = 8

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from pipelines.inspection.catalogue import LatestStage, list_latest
-from pipelines.stage import read_parts
+from pipelines.shards import read_parts
 from schemas.base import Record
 from schemas.difficulty import Difficulty
 from schemas.groundings import Grounding

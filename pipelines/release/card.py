@@ -11,6 +11,7 @@ import pyarrow as pa
 from jinja2 import Environment, StrictUndefined
 
 from pipelines.errors import ConfigError, GateNotMet
+from pipelines.ids import digest_file, digest_value
 from pipelines.release.attribution import list_evidence
 from pipelines.release.features import describe_columns
 from pipelines.release.manifest import ReleaseManifest
@@ -75,6 +76,11 @@ def read_prose(dataset: Dataset, cards: Path) -> Prose:
     if sorted(parts) != sorted(PARTS):
         raise ConfigError(f"card {path}: its parts are {sorted(parts)}; there must be {sorted(PARTS)}")
     return Prose(parts, (cards / "template.md.j2").read_text(encoding="utf-8"))
+
+
+def digest_prose() -> str:
+    """Return a digest of everything written for the cards: changed words are published as a new version."""
+    return digest_value([[path.name, digest_file(path)] for path in sorted(find_cards().iterdir()) if path.is_file()])
 
 
 def render_card(prose: Prose, facts: CardFacts) -> str:

@@ -12,11 +12,11 @@ import pytest
 from pipelines.checks.proofs import Claim, find_problems
 from pipelines.corpus.store import Corpus
 from pipelines.graph.relations import RelationIndex
-from pipelines.stage import read_parts
+from pipelines.shards import read_parts
 from pipelines.workspace import Workspace
 from schemas.groundings import Grounding
 from schemas.rewrites import Rewrite
-from tests.chaos.driving import ROOT, run_small
+from tests.chaos.driving import ROOT, call_synth, run_small
 
 DATA = Path(os.environ.get("SYNTH_SHARED_DATA", ROOT.parent / "shared" / "data"))
 SLICE = DATA / "enwiki-slice" / "enwiki-slice-pages-articles-multistream.xml.bz2"
@@ -94,6 +94,9 @@ def test_text_only_questions_go_through_without_pictures(opened: Slice, rewritte
     refused = stages["groundings"]["rejected"]
     assert set(refused) <= {"alias-leak"}
     assert stages["groundings"]["rows_out"] + sum(refused.values()) == rewritten["rewrites"]["rows_out"]
-    assert stages["trajectories"]["rows_out"] > 0
+    assert stages["releases"]["rows_out"] >= stages["groundings"]["rows_out"] > 0
     rows = list(read_parts(opened.space.stage("groundings", stages["groundings"]["key"]), Grounding))
     assert opened.list_problems({row.record_id: Claim(row.text, row.answer, row.proof) for row in rows}) == {}
+    verified = call_synth("verify", "--workspace", opened.space.root)
+    passed, _, rows_released = verified.out.splitlines()[-1].partition("/")
+    assert (verified.code, passed) == (0, rows_released), verified.out[-2000:]

@@ -9,20 +9,12 @@ from typing import ClassVar
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.errors import ConservationError, RecordFailed, Unavailable
-from pipelines.stage import (
-    Origin,
-    ShardCount,
-    ShardRows,
-    read_rows,
-    run_record_shard,
-    run_source_stage,
-    seal_stage,
-    write_shard,
-)
+from pipelines.errors import ConservationError, CorruptInput, RateLimited, RecordFailed, Unavailable
+from pipelines.running import run_record_shard, run_source_stage
+from pipelines.shards import Origin, ShardInput, ShardRows, read_parts, read_rows, seal_stage, write_shard
 from pipelines.workspace import StageFolder
 from schemas.base import Record, Rejection
-from schemas.manifest import ModelEntry, Usage
+from schemas.manifest import ModelEntry
 from schemas.seeds import Seed
 
 ORIGIN = Origin((), "", "")
@@ -97,7 +89,8 @@ def folder(tmp_path: Path) -> StageFolder:
 def source(tmp_path: Path) -> Path:
     upstream = StageFolder(tmp_path / "stages" / "seeds" / "key")
     rows = ShardRows([make_seed(number) for number in range(1, 30)])
-    write_shard(Source(), upstream, 0, ShardCount(29, 29, Usage(), 0.0), rows)
+    ids = tuple(row.parent_id for row in rows.kept)
+    write_shard(Source(), upstream, 0, ShardInput(ids, ids), rows)
     return upstream.part(0)
 
 
@@ -138,15 +131,87 @@ def test_a_service_away_leaves_no_sidecar(folder: StageFolder, source: Path) -> 
     assert folder.read_sidecar(0) is None
 
 
-def test_invented_rows_are_refused(folder: StageFolder) -> None:
-    with pytest.raises(ConservationError, match="5 rows in, 1 accounted for"):
-        write_shard(Sieve(), folder, 0, ShardCount(5, 1, Usage(), 0.0), ShardRows([make_seed(1)]))
+@pytest.mark.parametrize(
+    ("ids", "kept", "rejected"),
+    [
+        (("a", "b"), ("a",), ()),
+        (("a",), ("a", "b"), ()),
+        (("a", "b"), (), ("a", "a")),
+        (("a", "a"), ("a",), ("a",)),
+        (("a",), ("a",), ("a",)),
+    ],
+    ids=["lost", "invented", "one twice for one lost", "came in twice", "kept and refused"],
+)
+def test_rows_are_conserved_one_by_one_not_in_number(folder: StageFolder, ids, kept, rejected) -> None:
+    rows = ShardRows(rejected=[Rejection(record_id=name, reason="no-walk") for name in rejected])
+    with pytest.raises(ConservationError, match="accounted for"):
+        write_shard(Sieve(), folder, 0, ShardInput(ids, kept), rows)
+    assert folder.read_sidecar(0) is None
 
 
 def test_a_reason_outside_the_closed_list_of_the_stage_is_refused(folder: StageFolder) -> None:
     rows = ShardRows(rejected=[Rejection(record_id="seed-1", reason="hub")])
     with pytest.raises(ConservationError, match="closed list"):
-        write_shard(Sieve(), folder, 0, ShardCount(1, 0, Usage(), 0.0), rows)
+        write_shard(Sieve(), folder, 0, ShardInput(("seed-1",), ()), rows)
+
+
+def test_a_service_away_is_asked_no_further(folder: StageFolder, source: Path) -> None:
+    asked: list[int] = []
+
+    @dataclass(frozen=True)
+    class Away(Sieve):
+        async def __call__(self, record: Seed) -> Sequence[Seed] | Rejection:
+            asked.append(record.page_id)
+            await asyncio.sleep(0)
+            raise Unavailable("gone")
+
+    with pytest.raises(Unavailable):
+        run_record_shard(Away(), folder, 0, source, concurrency=4)
+    assert len(asked) <= 4
+
+
+def test_a_service_that_asks_to_slow_down_costs_no_row(folder: StageFolder, source: Path) -> None:
+    waits = iter([True, True])
+
+    @dataclass(frozen=True)
+    class Slow(Sieve):
+        async def __call__(self, record: Seed) -> Sequence[Seed] | Rejection:
+            if next(waits, False):
+                raise RateLimited("slowly", retry_after=0.001)
+            return (record,)
+
+    run_record_shard(Slow(), folder, 0, source, concurrency=2)
+    sidecar = folder.read_sidecar(0)
+    assert sidecar is not None
+    assert (sidecar.kept, sidecar.failed) == (29, 0)
+
+
+def test_two_rows_with_one_id_cannot_be_sealed(folder: StageFolder, source: Path) -> None:
+    for shard in (0, 1):
+        run_record_shard(Sieve(), folder, shard, source, concurrency=1)
+    with pytest.raises(ConservationError, match="two rows out have the id"):
+        seal_stage(Sieve(), folder, 2, ORIGIN)
+
+
+def test_rows_of_the_input_that_no_shard_read_are_missed(folder: StageFolder, source: Path) -> None:
+    run_record_shard(Sieve(), folder, 0, source, concurrency=1)
+    with pytest.raises(ConservationError, match="its input has 40 rows, its shards read 29"):
+        seal_stage(Sieve(), folder, 1, Origin((), "", "", rows_in=40))
+
+
+def test_parts_of_another_cut_are_neither_read_nor_kept(tmp_path: Path) -> None:
+    folder = StageFolder(tmp_path / "stages" / "seeds" / "key")
+    run_source_stage(Source(), folder, shard_rows=2)
+    shards = run_source_stage(Source(), folder, shard_rows=100)
+    seal_stage(Source(), folder, shards, ORIGIN)
+    assert len(list(read_parts(folder, Seed))) == 10
+    assert [path.name for path in sorted(folder.path.glob("part-*.parquet"))] == ["part-00000.parquet"]
+
+
+def test_a_damaged_part_says_what_to_remove(folder: StageFolder, source: Path) -> None:
+    source.write_bytes(source.read_bytes()[:200])
+    with pytest.raises(CorruptInput, match="remove the folder"):
+        list(read_rows(source, Seed))
 
 
 def test_a_source_stage_is_cut_into_shards_that_add_up(tmp_path: Path) -> None:
@@ -159,7 +224,7 @@ def test_a_source_stage_is_cut_into_shards_that_add_up(tmp_path: Path) -> None:
 
 def test_a_source_stage_that_forgets_a_candidate_is_caught(tmp_path: Path) -> None:
     folder = StageFolder(tmp_path / "stages" / "seeds" / "key")
-    with pytest.raises(ConservationError, match="12 rows in, 11 accounted for"):
+    with pytest.raises(ConservationError, match="12 candidates in, 11 accounted for"):
         run_source_stage(Source(count=9), folder, shard_rows=100)
 
 

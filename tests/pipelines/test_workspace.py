@@ -54,7 +54,7 @@ def test_leftovers_of_a_killed_run_are_cleared(tmp_path: Path) -> None:
     ("number", "kind", "words"),
     [
         (errno.ENOSPC, Unavailable, "disk is full"),
-        (errno.EROFS, ConfigError, "no permission to write"),
+        (errno.EROFS, ConfigError, "no permission"),
         (errno.ENOTDIR, ConfigError, "is not a folder"),
         (errno.EIO, Unavailable, "Input/output error"),
     ],

@@ -2,12 +2,11 @@ import pytest
 
 from pipelines.inspection.views import write_catalogue
 from pipelines.release.publish import publish_releases
-from pipelines.stage import Origin, ShardCount, ShardRows, seal_stage, write_shard
+from pipelines.shards import Origin, ShardInput, ShardRows, seal_stage, write_shard
 from pipelines.stages.releases import Releases
 from pipelines.workspace import Workspace
 from schemas.base import Failure, Rejection
 from schemas.difficulty import Difficulty
-from schemas.manifest import Usage
 from schemas.trajectories import Trajectory
 from tests.pipelines.release.builders import make_context, make_material
 
@@ -30,8 +29,10 @@ class FakeStage:
 def write_stage(root, stage, key, rows, rejected=(), failed=(), seal=True):
     folder = Workspace(root).stage(stage.name, key)
     folder.path.mkdir(parents=True)
-    count = ShardCount(len(rows) + len(rejected) + len(failed), len(rows), Usage(), 0.5)
-    write_shard(stage, folder, 0, count, ShardRows(list(rows), list(rejected), list(failed)))
+    kept = tuple(row.record_id for row in rows)
+    refused = (*(row.record_id for row in rejected), *(row.record_id for row in failed))
+    came = ShardInput((*kept, *refused), kept)
+    write_shard(stage, folder, 0, came, ShardRows(list(rows), list(rejected), list(failed)))
     if seal:
         seal_stage(stage, folder, 1, Origin((), "", ""))
 
@@ -52,8 +53,8 @@ def workspace(tmp_path):
     write_stage(root, FakeStage("rollouts", Trajectory), "r" * 16, [], seal=False)
     folder = Workspace(root).stage("releases", "e" * 16)
     folder.path.mkdir(parents=True)
-    kept = len({entry.parent_id for entry in entries})
-    write_shard(Releases(), folder, 0, ShardCount(kept, kept, Usage(), 0.1), ShardRows(list(entries)))
+    kept = tuple(dict.fromkeys(entry.parent_id for entry in entries))
+    write_shard(Releases(), folder, 0, ShardInput(kept, kept), ShardRows(list(entries)))
     seal_stage(Releases(), folder, 1, Origin((), "", ""))
     keys = {"difficulty": "d" * 16, "trajectories": "t" * 16, "releases": "e" * 16, "rollouts": "r" * 16}
     Workspace(root).note_latest(keys)

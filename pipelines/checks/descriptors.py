@@ -1,0 +1,104 @@
+"""What a descriptor says of its node, read from its words: no part of it can be left out of a count.
+
+A writer declares the facts that it put into a descriptor. A declared fact must stand there, and every value of the node
+that stands there counts as said, declared or not.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from pipelines.checks.verdicts import PASSED, CheckResult
+from pipelines.corpus.store import Corpus
+from pipelines.graph.query import TYPE
+from pipelines.graph.relations import read_attributes
+from schemas.proofs import Constraint
+from schemas.tasks import SUBJECT, Descriptor, FactView
+
+_BLANK = "\x00"
+"""Put where a value was found, so that no shorter value is found inside it."""
+
+
+def fold_spaces(text: str) -> str:
+    """Return a text with white space made single and case dropped; descriptors and questions are compared so."""
+    return " ".join(text.casefold().split())
+
+
+def stands_in(phrase: str, text: str) -> bool:
+    """Say whether a phrase stands in a text as whole words, case and white space aside; an empty one does not."""
+    return _find_phrase(fold_spaces(phrase), fold_spaces(text)) is not None
+
+
+def _find_phrase(phrase: str, text: str) -> re.Match[str] | None:
+    return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) if phrase else None
+
+
+def list_spoken_facts(corpus: Corpus, number: int, text: str) -> tuple[FactView, ...]:
+    """Return a node's literal facts whose values stand in a text, longest first, each value once.
+
+    A value inside a longer one that stands there (``3`` in ``3 May 1911``) is not said.
+    """
+    facts: dict[str, FactView] = {}
+    for attribute in read_attributes(corpus, number):
+        value = fold_spaces(attribute.fact.text)
+        facts.setdefault(value, FactView(relation=attribute.fact.key, text=attribute.fact.text))
+    left, spoken = fold_spaces(text), []
+    for value in sorted(facts, key=lambda value: (-len(value), value)):
+        if _find_phrase(value, left):
+            spoken.append(facts[value])
+            left = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", _BLANK, left)
+    return tuple(spoken)
+
+
+def list_constraints(corpus: Corpus, number: int, node: int, descriptor: Descriptor) -> tuple[Constraint, ...]:
+    """Return what a descriptor says beyond its place in the chain: type, declared facts, then undeclared ones.
+
+    Args:
+        corpus: where the node's facts are read.
+        number: the node's number in the corpus.
+        node: the node's index in the path.
+        descriptor: the phrase with the facts that its writer declared.
+    """
+    kind = corpus.page(number).type
+    constraints = [Constraint(node=node, relation=TYPE, value=kind)] if stands_in(kind, descriptor.text) else []
+    constraints += [Constraint(node=node, relation=fact.relation, value=fact.text) for fact in descriptor.facts]
+    said = {fold_spaces(constraint.value) for constraint in constraints}
+    for fact in list_spoken_facts(corpus, number, descriptor.text):
+        if fold_spaces(fact.text) not in said:
+            constraints.append(Constraint(node=node, relation=fact.relation, value=fact.text))
+    return tuple(dict.fromkeys(constraints))
+
+
+def find_constraint_problems(
+    corpus: Corpus, number: int, constraints: Sequence[Constraint], descriptor: str
+) -> list[str]:
+    """Return where the constraints of one node are not what its descriptor says."""
+    kind = corpus.page(number).type
+    types = [constraint.value for constraint in constraints if constraint.relation == TYPE]
+    problems = []
+    if types != ([kind] if stands_in(kind, descriptor) else []):
+        problems.append(f"the type constraints are {types}, the descriptor is {descriptor!r}")
+    if len(set(constraints)) != len(constraints):
+        problems.append("a constraint occurs twice")
+    problems += [f"{c.value!r} does not stand in it" for c in constraints if not stands_in(c.value, descriptor)]
+    said = {fold_spaces(constraint.value) for constraint in constraints}
+    spoken = list_spoken_facts(corpus, number, descriptor)
+    problems += [f"it says {fact.text!r}, which is no constraint" for fact in spoken if fold_spaces(fact.text) not in said]
+    return problems
+
+
+def check_facts(descriptor: Descriptor) -> CheckResult:
+    """FAIL (``no-descriptor``) when a declared fact does not stand in the descriptor."""
+    missing = [fact.text for fact in descriptor.facts if not stands_in(fact.text, descriptor.text)]
+    if missing:
+        return CheckResult("FAIL", "no-descriptor", f"{missing} do not stand in {descriptor.text!r}")
+    return PASSED
+
+
+def check_spoken(text: str, descriptors: Iterable[str]) -> CheckResult:
+    """FAIL (``descriptor-lost``) when a piece of a descriptor does not stand in the question; case aside."""
+    folded = fold_spaces(text)
+    for descriptor in descriptors:
+        for piece in map(fold_spaces, descriptor.split(SUBJECT)):
+            if piece not in folded:
+                return CheckResult("FAIL", "descriptor-lost", f"{piece!r} of {descriptor!r} is not in the question")
+    return PASSED

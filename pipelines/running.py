@@ -1,0 +1,177 @@
+"""Running stages: one shard of a record stage, or a whole stage that sees everything at once."""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipelines.backends.metering import open_meter
+from pipelines.errors import ConservationError, RateLimited, RecordFailed, ServiceError, Unavailable
+from pipelines.ids import digest_file
+from pipelines.shards import ShardInput, ShardRows, read_parts, read_rows, write_shard
+from pipelines.stage import DatasetStage, RecordStage, SourceStage, Stage
+from pipelines.workspace import StageFolder
+from schemas.base import Failure, Record, Rejection
+
+RATE_TRIES = 8
+LONGEST_WAIT = 60.0
+
+Outcome = Sequence[Record] | Rejection | Failure
+
+
+@dataclass(slots=True)
+class RecordRunner:
+    """Runs a record stage over records, at most ``concurrency`` at a time.
+
+    When a service is away, no further record is begun; those in flight are let finish, so that their replies are kept.
+    """
+
+    stage: RecordStage
+    concurrency: int
+    away: ServiceError | None = None
+
+    async def run(self, records: Sequence[Record]) -> tuple[ShardRows, tuple[str, ...]]:
+        """Return the rows in input order whatever finished first, and the ids of the records that were kept.
+
+        Raises:
+            ServiceError: if a backend is away.
+        """
+        gate = asyncio.Semaphore(self.concurrency)
+        tasks = [asyncio.ensure_future(self._process(record, gate)) for record in records]
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        if self.away is not None:
+            raise self.away
+        rows, kept = ShardRows(), list[str]()
+        for record, outcome in zip(records, outcomes, strict=True):
+            if isinstance(outcome, BaseException):
+                outcome.add_note(f"while {self.stage.name} processed {record.record_id}")
+                raise outcome
+            if isinstance(outcome, Rejection | Failure):
+                rows.add(outcome)
+                continue
+            if not outcome:
+                raise ConservationError(f"{self.stage.name}: {record.record_id} led to nothing, not even a rejection")
+            kept.append(record.record_id)
+            rows.kept.extend(outcome)
+        return rows, tuple(kept)
+
+    async def _process(self, record: Record, gate: asyncio.Semaphore) -> Outcome:
+        async with gate:
+            if self.away is not None:
+                raise self.away
+            try:
+                return await self._attempt(record)
+            except RecordFailed as error:
+                return Failure(record_id=record.record_id, error=error.error, detail=error.detail)
+            except ServiceError as error:
+                self.away = error
+                raise
+
+    async def _attempt(self, record: Record) -> Sequence[Record] | Rejection:
+        """Call the stage; a service that asks to slow down is waited for, which counts as no failure."""
+        for attempt in range(RATE_TRIES):
+            try:
+                return await self.stage(record)
+            except RateLimited as error:
+                await asyncio.sleep(min(error.retry_after or 2.0**attempt, LONGEST_WAIT))
+        raise Unavailable(f"{self.stage.name}: still rate limited after {RATE_TRIES} tries at {record.record_id}")
+
+
+def run_record_shard(stage: RecordStage, folder: StageFolder, shard: int, source: Path, concurrency: int) -> None:
+    """Run one shard of a record stage: one upstream part in, three files and a sidecar out."""
+    started = time.monotonic()
+    records = list(read_rows(source, stage.input))
+    with open_meter() as meter:
+        rows, kept = asyncio.run(RecordRunner(stage, concurrency).run(records))
+    ids = tuple(record.record_id for record in records)
+    came = ShardInput(ids, kept, digest_file(source), meter.usage, time.monotonic() - started)
+    write_shard(stage, folder, shard, came, rows)
+
+
+def run_source_stage(stage: SourceStage, folder: StageFolder, shard_rows: int) -> int:
+    """Run a stage that draws from the corpus and cut its kept rows into shards; refusals go with shard 0.
+
+    Returns:
+        How many shards were written, at least one.
+
+    Raises:
+        ConservationError: if the candidates are not each yielded once.
+    """
+    started = time.monotonic()
+    _empty_folder(folder)
+    rows = ShardRows()
+    with open_meter() as meter:
+        for row in stage():
+            rows.add(row)
+    refused = (*(row.record_id for row in rows.rejected), *(row.record_id for row in rows.failed))
+    seen = [*(row.parent_id for row in rows.kept), *refused]
+    if len(set(seen)) != len(seen) or len(seen) != stage.count_candidates():
+        detail = (
+            f"{stage.count_candidates()} candidates in, {len(seen)} accounted for, {len(set(seen))} of them distinct"
+        )
+        raise ConservationError(f"{stage.name}: {detail}")
+    seconds = time.monotonic() - started
+    starts = range(0, max(len(rows.kept), 1), shard_rows)
+    for shard, start in enumerate(starts):
+        kept = rows.kept[start : start + shard_rows]
+        cut = ShardRows(kept) if shard else ShardRows(kept, rows.rejected, rows.failed)
+        made = tuple(row.parent_id for row in kept)
+        ids = (*made, *(row.record_id for row in cut.rejected), *(row.record_id for row in cut.failed))
+        spent = () if shard else (meter.usage, seconds)
+        write_shard(stage, folder, shard, ShardInput(ids, made, "", *spent), cut)
+    return len(starts)
+
+
+def run_dataset_stage(stage: DatasetStage, folder: StageFolder, sources: Sequence[StageFolder]) -> int:
+    """Run a stage that sees whole datasets; its output is one shard.
+
+    Returns:
+        1, the number of shards.
+
+    Raises:
+        ConservationError: if a row was made from no row of the first input.
+    """
+    started = time.monotonic()
+    _empty_folder(folder)
+    readers = [CountingReader(source, model) for source, model in zip(sources, stage.inputs, strict=True)]
+    rows = ShardRows()
+    with open_meter() as meter:
+        for row in stage(readers):
+            rows.add(row)
+    came_in = frozenset(readers[0].ids)
+    parents = {find_parent(stage, row, came_in): None for row in rows.kept}
+    came = ShardInput(tuple(readers[0].ids), tuple(parents), "", meter.usage, time.monotonic() - started)
+    write_shard(stage, folder, 0, came, rows)
+    return 1
+
+
+def _empty_folder(folder: StageFolder) -> None:
+    """Remove what an interrupted run of a stage that is not cut beforehand left; nothing of it can be gone on with."""
+    if folder.path.exists():
+        shutil.rmtree(folder.path)
+
+
+def find_parent(stage: Stage, row: Record, ids: frozenset[str]) -> str:
+    """Return the input row an output row belongs to: the one whose id it keeps, or its parent."""
+    for candidate in (row.record_id, row.parent_id):
+        if candidate in ids:
+            return candidate
+    raise ConservationError(f"{stage.name}: {row.record_id} was made from no row that came in")
+
+
+@dataclass(slots=True)
+class CountingReader:
+    """Iterates a sealed stage's kept rows and remembers their ids."""
+
+    folder: StageFolder
+    model: type[Record]
+    ids: list[str] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Record]:
+        """Yield the rows in shard order; may be iterated again."""
+        self.ids.clear()
+        for row in read_parts(self.folder, self.model):
+            self.ids.append(row.record_id)
+            yield row
