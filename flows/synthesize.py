@@ -33,7 +33,7 @@ def synthesize(
             if plan.folder.read_manifest() is None:
                 shards = submit_stage(plan, text, root, name)
                 seal_planned(plan, shards, assembly.corpus_entry)
-        return [str(release.path) for release in finish_run(assembly, planned, chosen)]
+        return [str(release.path) for release in finish_run(assembly, planned, chosen)[0]]
 
 
 def submit_stage(plan: PlannedStage, config: str, workspace: str, corpus: str) -> int:

@@ -155,7 +155,7 @@ class Assembly:
             "difficulty": self._build_difficulty,
             "rollouts": lambda: Rollouts(self.make_agent(), self.config.rollouts.attempts),
             "trajectories": lambda: Trajectories(self.config.trajectories.max_accepted),
-            "releases": Releases,
+            "releases": lambda: Releases(self.config.releases.max_per_answer),
         }
         return builders[name]()
 

@@ -62,8 +62,13 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
 ) -> None:
     """Run a recipe, or go on with it: what is done is not done again."""
     from pipelines.commands import load_config, run_recipe
+    from pipelines.errors import Unavailable
 
-    document = run_recipe(load_config(recipe, config, set_ or [], limit), workspace, until, stage or [])
+    try:
+        document = run_recipe(load_config(recipe, config, set_ or [], limit), workspace, until, stage or [])
+    except KeyboardInterrupt as error:
+        # The command line library would end here without a word.
+        raise Unavailable("interrupted; the same command goes on from here") from error
     if as_json:
         emit_json(document.as_dict())
     else:
@@ -248,7 +253,7 @@ def world_command(
     out: Annotated[Path, typer.Argument(help="Folder to write; it must not exist or be empty.")],
     entities: Annotated[int, typer.Option(help="Articles about entities.")] = 2000,
     seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 7,
-    missing: Annotated[float, typer.Option(help="Share of infobox fields left to the prose, 0.0 to 0.3.")] = 0.1,
+    missing: Annotated[float, typer.Option(min=0.0, max=0.3, help="Share of infobox fields left to the prose.")] = 0.1,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:

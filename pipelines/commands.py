@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -40,6 +41,8 @@ class RunDocument:
     workspace: Path
     stages: tuple[StageReport, ...]
     releases: tuple[PublishedRelease, ...]
+    published: bool
+    """Whether releases were written in this run, and not only found."""
     seconds: float
 
     def as_dict(self) -> dict[str, Any]:
@@ -73,7 +76,7 @@ class RunDocument:
         last = self.stages[-1]
         if last.stage == "releases" and not self.releases:
             lines.append("Nothing was released: no row came through; the funnel says where they went.")
-        ran = [report.stage for report in self.stages if report.ran]
+        ran = [report.stage for report in self.stages if report.ran] + ["publishing"] * self.published
         if not ran:
             lines.append(f"Nothing to do: all {len(self.stages)} stages were complete ({self.seconds:.1f} s).")
         else:
@@ -117,13 +120,13 @@ def run_recipe(config: RunConfig, root: Path, until: str, only: Sequence[str]) -
     workspace, reporter = Workspace(root.resolve()), make_reporter()
     check_stage_names([*([until] if until else []), *only])
     with timing() as spent, workspace.claim():
-        reports, releases = _run_claimed(config, workspace, until, only, reporter)
-    return RunDocument(config.recipe, workspace.root, tuple(reports), tuple(releases), spent[0])
+        reports, (releases, published) = _run_claimed(config, workspace, until, only, reporter)
+    return RunDocument(config.recipe, workspace.root, tuple(reports), tuple(releases), published, spent[0])
 
 
 def _run_claimed(
     config: RunConfig, workspace: Workspace, until: str, only: Sequence[str], reporter: LogReporter
-) -> tuple[list[StageReport], list[PublishedRelease]]:
+) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool]]:
     with timing() as spent:
         corpus, built = ensure_corpus(config.corpus, workspace, reporter)
     reports = [report_corpus(corpus, built, spent[0])]
@@ -140,15 +143,20 @@ def _run_claimed(
 
 def finish_run(
     assembly: Assembly, planned: Sequence[PlannedStage], chosen: Sequence[PlannedStage]
-) -> list[PublishedRelease]:
-    """Note what the run used, publish its releases when it got that far, and write the catalogue of views."""
+) -> tuple[list[PublishedRelease], bool]:
+    """Note what the run used, publish its releases when it got that far, and write the catalogue of views.
+
+    Returns:
+        The releases, and whether they were written now.
+    """
     workspace = assembly.workspace
     complete = {plan.name: plan.key for plan in planned if plan.folder.read_manifest() is not None}
-    releases = publish_run(assembly, planned) if chosen and chosen[-1].name == "releases" else []
+    last = bool(chosen) and chosen[-1].name == "releases"
+    releases, written = publish_run(assembly, planned) if last else ([], False)
     published = {f"release:{r.dataset}": r.version for r in releases}
     workspace.note_latest({"corpus": assembly.corpus.folder.name, **complete, **published})
     write_catalogue(workspace.root)
-    return releases
+    return releases, written
 
 
 def report_corpus(corpus: Corpus, built: bool, seconds: float) -> StageReport:
@@ -168,8 +176,8 @@ def report_corpus(corpus: Corpus, built: bool, seconds: float) -> StageReport:
     )
 
 
-def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> list[PublishedRelease]:
-    """Publish the releases of a run whose stages are all sealed.
+def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> tuple[list[PublishedRelease], bool]:
+    """Publish the releases of a run whose stages are all sealed, and say whether they were written now.
 
     A receipt beside the stage's rows says what was published from them and from what else; while that holds nothing is
     done again.
@@ -181,7 +189,7 @@ def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> list[Pub
     mark = digest_value([asdict(context), digest_prose()])
     published = _read_receipt(assembly.workspace, receipt, mark)
     if published is not None:
-        return published
+        return published, False
     releases = publish_releases(
         assembly.workspace.root,
         list(read_parts(by_name["difficulty"].folder, Difficulty)),
@@ -191,7 +199,7 @@ def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> list[Pub
     )
     entries = {release.dataset: f"{release.version} {release.rows}" for release in releases}
     write_text(receipt, json.dumps({"mark": mark, **entries}, indent=1) + "\n")
-    return releases
+    return releases, bool(releases)
 
 
 def _read_receipt(workspace: Workspace, receipt: Path, mark: str) -> list[PublishedRelease] | None:
@@ -264,7 +272,7 @@ def deploy_flows() -> dict[str, list[str]]:
     if not os.environ.get("PREFECT_API_URL"):
         raise ConfigError("deploy: PREFECT_API_URL is not set; start `prefect server start` and export its address")
     root = Path(__file__).resolve().parents[1]
-    command = ["prefect", "--no-prompt", "deploy", "--all"]
+    command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Unavailable(f"deploy: prefect answered: {(done.stderr or done.stdout).strip()[-500:]}")

@@ -127,6 +127,7 @@ class TrajectoriesConfig(Section):
 class ReleasesConfig(Section):
     """Published datasets."""
 
+    max_per_answer: int = Field(5, ge=1, description="questions of a split sharing an answer or an answer node")
     shard_bytes: int = Field(400_000_000, ge=1_000_000, description="largest Parquet file, bytes before compression")
 
 

@@ -1,6 +1,7 @@
 """``synth doctor``: is a run ready? Every line says what was looked at, what was found, and what to do about it."""
 
 import importlib.util
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -45,7 +46,7 @@ class Examination:
 
 
 def examine_run(config: RunConfig, root: Path) -> Examination:
-    """Look at software, input, workspace, disk and models; nothing is written but a probe in the workspace."""
+    """Look at software, input, workspace, disk and models; nothing is written but a probe in an existing workspace."""
     workspace = Workspace(root.resolve())
     looks: tuple[Callable[[], list[Finding]], ...] = (
         _look_at_software,
@@ -89,6 +90,8 @@ def _look_at_input(config: RunConfig) -> list[Finding]:
 
 
 def _look_at_workspace(workspace: Workspace) -> list[Finding]:
+    if not workspace.root.exists():
+        return [_look_at_place(workspace.root)]
     try:
         with workspace.claim():
             return [Finding("workspace", "ok", f"{workspace.root}: free, and its file system renames and locks")]
@@ -96,9 +99,22 @@ def _look_at_workspace(workspace: Workspace) -> list[Finding]:
         return [Finding("workspace", "problem", str(error))]
 
 
+def _look_at_place(root: Path) -> Finding:
+    """Say whether a workspace that is not there yet could be made; nothing is made."""
+    place = _find_place(root)
+    if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
+        return Finding("workspace", "ok", f"{root}: will be made in {place}, which can be written to")
+    why = "cannot be written to" if place.is_dir() else "is no folder"
+    return Finding("workspace", "problem", f"{root}: {place} {why}; choose another --workspace")
+
+
+def _find_place(path: Path) -> Path:
+    """Return a path's nearest ancestor that exists, itself included."""
+    return next(place for place in (path, *path.parents) if place.exists())
+
+
 def _look_at_disk(config: RunConfig, workspace: Workspace) -> list[Finding]:
-    place = next(folder for folder in (workspace.root, *workspace.root.parents) if folder.is_dir())
-    free = shutil.disk_usage(place).free
+    free = shutil.disk_usage(_find_place(workspace.root)).free
     dump = Path(config.corpus.dump)
     size = dump.stat().st_size if config.corpus.dump and dump.is_file() else 0
     need = SPARE_BYTES + BYTES_PER_DUMP_BYTE * size

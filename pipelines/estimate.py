@@ -4,13 +4,14 @@ Upper bounds come from the recipe (rows of the last complete stage times request
 used instead where the workspace has a sealed run of it.
 """
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.table import Table
 
 from pipelines.assembly import Assembly
-from pipelines.config import RunConfig
+from pipelines.config import CorpusConfig, GeneratedWorld, RunConfig
 from pipelines.corpus.build import CorpusOptions
 from pipelines.corpus.store import Corpus
 from pipelines.inputs import find_dump, name_corpus
@@ -18,6 +19,8 @@ from pipelines.progress import SilentReporter
 from pipelines.runs import PlannedStage, list_pending_shards
 from pipelines.stage import RecordStage
 from pipelines.workspace import Workspace
+from pipelines.world.config import WorldConfig
+from pipelines.world.generate import WORLD_FORMAT
 from schemas.manifest import Manifest
 
 
@@ -43,16 +46,14 @@ class RunEstimate:
 
 
 def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
-    """Estimate a run in a workspace; only a toy world is written, where the recipe generates one.
+    """Estimate a run in a workspace; nothing is generated or built for it, and no workspace is made.
 
     Raises:
         ConfigError: if the input is missing.
     """
     workspace = Workspace(root.resolve())
-    with workspace.claim():
-        dump = find_dump(config.corpus, workspace, SilentReporter())
-        folder = workspace.corpora / name_corpus(dump, CorpusOptions(), workspace)
-    if not (folder / "manifest.json").is_file():
+    folder = _find_corpus(config.corpus, workspace)
+    if folder is None:
         names = ("corpus", "seeds", "paths", "questions", "rewrites", "groundings", "difficulty", "rollouts")
         return RunEstimate("to build", tuple(StageEstimate(name, "to do", -1, -1, -1) for name in names))
     assembly = Assembly(config, workspace, Corpus.open(folder))
@@ -63,6 +64,31 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
         estimates.append(estimate)
         rows = manifest.rows_out if manifest is not None else _bound_rows(config, plan.name, rows)
     return RunEstimate(folder.name, tuple(estimates))
+
+
+def _find_corpus(config: CorpusConfig, workspace: Workspace) -> Path | None:
+    """Return the folder of a run's corpus, or None while it is still to be built."""
+    if config.generate is not None:
+        world = _find_world(config.generate, workspace)
+        if world is None:
+            return None
+        config = CorpusConfig(world=str(world))
+    dump = find_dump(config, workspace, SilentReporter())
+    if not workspace.corpora.is_dir():
+        return None
+    with workspace.claim():
+        folder = workspace.corpora / name_corpus(dump, CorpusOptions(), workspace)
+    return folder if (folder / "manifest.json").is_file() else None
+
+
+def _find_world(config: GeneratedWorld, workspace: Workspace) -> Path | None:
+    """Return the world that an earlier run generated from the same settings, or None."""
+    wanted = asdict(WorldConfig(config.entities, config.seed, config.missing))
+    for path in sorted(workspace.worlds.glob("[!.]*/world.json")):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if (document["format"], document["config"]) == (WORLD_FORMAT, wanted):
+            return path.parent
+    return None
 
 
 def _estimate_stage(config: RunConfig, plan: PlannedStage, manifest: Manifest | None, rows: int) -> StageEstimate:

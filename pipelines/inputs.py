@@ -1,7 +1,6 @@
 """Getting a run its corpus: a dump named by the user, a generated world, or one generated here; built once each."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,18 +46,11 @@ def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter:
     key = digest_value([WORLD_FORMAT, config])[:16]
     folder = workspace.worlds / key
     if not folder.exists():
-        _clear_drafts(workspace.worlds)
+        clear_temps(workspace.worlds)
         reporter.begin("world", 0, "entities")
         summary = write_world(folder, WorldConfig(config.entities, config.seed, config.missing))
         reporter.finish(f"{summary.articles:,} articles, {summary.pictures:,} pictures in {folder}")
     return folder
-
-
-def _clear_drafts(worlds: Path) -> None:
-    """Remove what a killed generator left; the workspace is claimed, so nobody is writing there."""
-    if worlds.is_dir():
-        for path in worlds.glob(".*"):
-            shutil.rmtree(path)
 
 
 def ensure_corpus(config: CorpusConfig, workspace: Workspace, reporter: Reporter) -> tuple[Corpus, bool]:

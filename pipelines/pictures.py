@@ -6,9 +6,7 @@ its format and its pixel count are known, and nothing is stored that does not de
 
 import hashlib
 import io
-import os
 import struct
-import uuid
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +17,8 @@ from PIL import GifImagePlugin, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
 from PIL.Image import DecompressionBombError, Image, Transpose
 from PIL.ImageFile import ImageFile
 
-from pipelines.errors import CorruptInput, RecordFailed, Unavailable
+from pipelines.errors import CorruptInput, RecordFailed
+from pipelines.files import explain_os_error, write_bytes
 from schemas.groundings import Picture
 
 MAX_PIXELS = 100_000_000
@@ -94,13 +93,12 @@ class PictureStore:
 
         Raises:
             RecordFailed: ``picture-undecodable``, ``picture-too-large``, ``picture-format``, see :func:`probe_picture`.
-            Unavailable: if the disk refuses the write.
+            Unavailable, ConfigError: if the disk refuses the write, see :func:`pipelines.files.explain_os_error`.
         """
         probe = probe_picture(data)
         sha256 = hashlib.sha256(data).hexdigest()
         path = self.path(sha256, probe.extension)
-        if not _holds(path, data):
-            _write_durably(path, data)
+        self._keep(path, data)
         return Picture(
             sha256=sha256,
             extension=probe.extension,
@@ -114,12 +112,19 @@ class PictureStore:
             source_url=source.source_url,
         )
 
+    def _keep(self, path: Path, data: bytes) -> None:
+        try:
+            if not _holds(path, data):
+                write_bytes(path, data)
+        except OSError as error:
+            raise explain_os_error(error, f"image store {self.folder}") from error
+
     def add_file(self, path: Path, source: PictureSource) -> Picture:
         """Store a picture from a file; the file itself is left alone.
 
         Raises:
             RecordFailed: as :meth:`add_bytes`, and ``picture-missing`` if the file cannot be read.
-            Unavailable: if the disk refuses the write.
+            Unavailable, ConfigError: if the disk refuses the write, see :func:`pipelines.files.explain_os_error`.
         """
         return self.add_bytes(_read_source(path), source)
 
@@ -237,17 +242,3 @@ def _holds(path: Path, data: bytes) -> bool:
         return path.stat().st_size == len(data) and path.read_bytes() == data
     except FileNotFoundError:
         return False
-
-
-def _write_durably(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("xb") as target:
-            target.write(data)
-            target.flush()
-            os.fsync(target.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise Unavailable(f"{path}: {error.strerror}; make room or mend the disk, then run again") from error

@@ -12,7 +12,7 @@ from pathlib import Path
 from pipelines.errors import ConfigError
 from pipelines.progress import Reporter, timing
 from pipelines.running import run_dataset_stage, run_record_shard, run_source_stage
-from pipelines.shards import Origin, seal_stage
+from pipelines.shards import Origin, check_part, seal_stage
 from pipelines.stage import AnyStage, DatasetStage, RecordStage, SourceStage
 from pipelines.workspace import StageFolder
 from schemas.manifest import InputEntry, Manifest, Usage
@@ -169,7 +169,9 @@ def read_source(plan: PlannedStage) -> Manifest:
 def run_planned_shard(plan: PlannedStage, shard: int, concurrency: int) -> Usage:
     """Run one shard of a record stage and return what it used."""
     assert isinstance(plan.stage, RecordStage)
-    run_record_shard(plan.stage, plan.folder, shard, plan.sources[0].folder.part(shard), concurrency)
+    source = plan.sources[0].folder.part(shard)
+    check_part(source, read_source(plan).shards[shard])
+    run_record_shard(plan.stage, plan.folder, shard, source, concurrency)
     sidecar = plan.folder.read_sidecar(shard)
     return Usage() if sidecar is None else sidecar.usage
 

@@ -22,6 +22,7 @@ from schemas.manifest import FileEntry, InputEntry, Manifest, ShardSidecar, Usag
 from schemas.reasons import STAGE_REASONS
 
 ROW_GROUP = 1000
+REMEDY = "remove the folder {} and run again: recorded replies stay, so nothing is asked twice"
 
 
 @dataclass(slots=True)
@@ -79,9 +80,8 @@ def read_rows(path: Path, model: type[RecordT]) -> Iterator[RecordT]:
                 for row in batch.to_pylist():
                     row.pop("key")
                     yield read_row(model, row)
-    except (pa.ArrowException, KeyError) as error:
-        where = f"{path}: damaged: {error}"
-        raise CorruptInput(f"{where}; remove the folder {path.parent} and run again, recorded replies stay") from error
+    except (pa.ArrowException, KeyError, OSError) as error:
+        raise CorruptInput(f"{path}: damaged: {error}; {REMEDY.format(path.parent)}") from error
 
 
 def read_parts(folder: StageFolder, model: type[RecordT]) -> Iterator[RecordT]:
@@ -95,7 +95,19 @@ def read_parts(folder: StageFolder, model: type[RecordT]) -> Iterator[RecordT]:
     if manifest is None:
         raise ConfigError(f"{folder.path}: not complete; run `synth run` to finish it")
     for sidecar in manifest.shards:
-        yield from read_rows(folder.part(sidecar.shard), model)
+        path = folder.part(sidecar.shard)
+        check_part(path, sidecar)
+        yield from read_rows(path, model)
+
+
+def check_part(path: Path, sidecar: ShardSidecar) -> None:
+    """Hold a part against the sha256 of its sidecar before anything is built on it.
+
+    Raises:
+        CorruptInput: if the file is gone or has other bytes.
+    """
+    if not path.is_file() or digest_file(path) != sidecar.files[0].sha256:
+        raise CorruptInput(f"{path}: not the file that was sealed; {REMEDY.format(path.parent)}")
 
 
 def write_shard(stage: Stage, folder: StageFolder, shard: int, came: ShardInput, rows: ShardRows) -> None:

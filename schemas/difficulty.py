@@ -1,11 +1,8 @@
 """Difficulty: attempts summed up per condition and solver, with intervals."""
 
-from typing import Literal
-
 from schemas.base import Nested
 from schemas.groundings import Grounding
-
-Condition = Literal["text", "image", "image-search"]
+from schemas.tasks import Condition
 
 
 class Cell(Nested):

@@ -37,12 +37,13 @@ GroundingReason = Literal[
     "alias-leak",
     "answer-leak",
     "descriptor-lost",
+    "fact-unproved",
     "picture-not-needed",
 ]
 DifficultyReason = Literal["solved-without-tools", "solved-by-one-image-search", "unscored"]
 RolloutReason = Literal["no-teacher-turn"]
 TrajectoryReason = Literal["format", "wrong-answer", "unscored", "no-answer", "unsupported", "over-cap"]
-ReleaseReason = Literal["duplicate-question", "duplicate-picture"]
+ReleaseReason = Literal["duplicate-question", "duplicate-picture", "answer-over-used"]
 
 Reason = Literal[
     CorpusReason,

@@ -13,21 +13,25 @@ from math import isfinite
 
 from pipelines.backends.protocols import Message
 from pipelines.ids import canonical_json
-from schemas.rollouts import Observation, Rollout, RolloutImage, Step
+from schemas.rollouts import Observation, RolloutImage, Step
 
 TAG = re.compile(r"</?(?:think|tool_call|tool_response|answer)>")
 SURROGATE = re.compile("[\ud800-\udfff]")
 CALL_TAGS = ("<think>", "</think>", "<tool_call>", "</tool_call>")
 ANSWER_TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 SHAPE = "<think>...</think> and then one <tool_call>...</tool_call> or one <answer>...</answer>"
-MARKUP = re.compile(
-    r"<\s*/?\s*(?:image|video|audio|think|tools?|tool_calls?|tool_response|answer|response)(?:\s[^<>]*)?/?\s*>"
+MEDIA = "image|video|audio"
+OWN_TAGS = "think|tools?|tool_calls?|tool_response|answer|response"
+TAGGED = r"<\s*/?\s*(?:{names})(?:\s[^<>]*)?/?\s*>"
+CONTROL = (
     r"|</?\s*(?:s|bos|eos|pad|unk|start_of_turn|end_of_turn)\s*>"
     r"|<[|｜][^<>]*[|｜]>"
-    r"|\[/?INST\]|<</?SYS>>",
-    re.IGNORECASE,
+    r"|\[/?INST\]|<</?SYS>>"
 )
-"""Media placeholders, our own tags and the control tokens of common chat templates."""
+TOKEN = re.compile(TAGGED.format(names=MEDIA) + CONTROL, re.IGNORECASE)
+"""Media placeholders and the control tokens of common chat templates: nobody may write them."""
+MARKUP = re.compile(TAGGED.format(names=f"{MEDIA}|{OWN_TAGS}") + CONTROL, re.IGNORECASE)
+"""These, and our own tags, which only the assistant and the system message may write."""
 
 
 class BadTurn(ValueError):
@@ -176,10 +180,3 @@ def render_messages(
             shown = tuple(shas[name] for name in step.observation.images)
             messages.append(Message("user", render_observation(step.observation), shown))
     return tuple(messages)
-
-
-def render_rollout(rollout: Rollout) -> tuple[Message, ...]:
-    """Return a whole rollout (or trajectory) as messages: system, question with ``img_1``, then turn by turn."""
-    first = tuple(image.picture.sha256 for image in rollout.images if image.id == "img_1")
-    opening = (Message("system", rollout.system), Message("user", rollout.question, first))
-    return render_messages(opening, rollout.steps, rollout.images)

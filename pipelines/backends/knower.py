@@ -5,7 +5,10 @@ by itself, which makes the picture unneeded; with the picture it must recognise 
 chain; with one image search it reads the anchor's name off the first hit instead of recognising it.
 """
 
+import inspect
+import sys
 from dataclasses import dataclass, fields
+from functools import lru_cache
 
 from pipelines.backends.protocols import ChatReply, ChatRequest
 from pipelines.errors import ConfigError
@@ -13,7 +16,6 @@ from pipelines.ids import canonical_json, digest_value, draw_unit
 from schemas.tasks import AnswerQuestionInputs, AnswerReply, SolverOracle
 
 UNKNOWN = "unknown"
-_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +49,9 @@ class ScriptedKnower:
 
     @property
     def identity(self) -> str:
-        """Settings and version of the rules."""
+        """Digest of the settings and of this module's source: any change of the rules is another Knower."""
         settings = {field.name: getattr(self, field.name) for field in fields(self)}
-        return f"knower:{digest_value([_VERSION, settings])[:16]}"
+        return f"knower:{digest_value([_digest_source(), settings])[:16]}"
 
     @property
     def reads_inputs(self) -> bool:
@@ -92,6 +94,11 @@ class ScriptedKnower:
         else:
             anchor_known = _found_anchor(oracle)
         return anchor_known and min(oracle.popularity) >= self.fact_popularity
+
+
+@lru_cache(maxsize=1)
+def _digest_source() -> str:
+    return digest_value(inspect.getsource(sys.modules[__name__]))
 
 
 def _found_anchor(oracle: SolverOracle) -> bool:

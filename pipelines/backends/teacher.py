@@ -5,20 +5,26 @@ or an index that does not hold the chain leads to ``unknown``, as it would for a
 rollouts that the rejection cascade has to find.
 """
 
+import inspect
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
 
+from pipelines.agent import layout, spans, transcript
 from pipelines.agent.transcript import Turn, render_turn
+from pipelines.backends import teacher_plan, teacher_thoughts
 from pipelines.backends.protocols import ChatReply, ChatRequest
 from pipelines.backends.teacher_plan import Exchange, Move, give_up, plan_move, read_history
-from pipelines.backends.teacher_thoughts import choose_thought, digest_thoughts
+from pipelines.backends.teacher_thoughts import choose_thought
 from pipelines.errors import ConfigError
 from pipelines.ids import canonical_json, digest_value, draw_unit
 from schemas.tasks import ActInputs, TeacherOracle
 
-VERSION = 1
 SKIM_SHARE = 0.35
 """Share of attempts that go on from a snippet when it already holds the next name."""
+_SOURCES = (teacher_plan, teacher_thoughts, layout, spans, transcript)
+"""What decides its replies beside this module."""
 BOXES = ([100, 80, 900, 920], [150, 100, 850, 900], [200, 150, 800, 850], [120, 60, 880, 860])
 
 
@@ -65,8 +71,8 @@ class ScriptedTeacher:
 
     @property
     def identity(self) -> str:
-        """Name, version and digest of the vices and every wording."""
-        return f"{self.name}@{VERSION}:{digest_value([asdict(self.vices), digest_thoughts()])[:16]}"
+        """Name, and digest of the vices and of the source of its plan and wordings: any change is another teacher."""
+        return f"{self.name}:{digest_value([asdict(self.vices), _digest_sources()])[:16]}"
 
     @property
     def reads_inputs(self) -> bool:
@@ -133,6 +139,11 @@ class ScriptedTeacher:
 
     def _skims(self, oracle: TeacherOracle) -> bool:
         return draw_unit(oracle.question_id, oracle.attempt, self.name, "skims") < SKIM_SHARE
+
+
+@lru_cache(maxsize=1)
+def _digest_sources() -> str:
+    return digest_value([inspect.getsource(module) for module in (sys.modules[__name__], *_SOURCES)])
 
 
 def _leave_open(text: str, choice: int) -> str:

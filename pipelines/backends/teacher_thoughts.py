@@ -5,11 +5,10 @@ Slots are filled only with what the transcript has shown: ``name`` (the entity a
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from functools import lru_cache
+from dataclasses import dataclass
 from types import MappingProxyType
 
-from pipelines.ids import digest_value, draw_unit
+from pipelines.ids import draw_unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,12 +257,6 @@ THOUGHTS: Mapping[str, Wordings] = MappingProxyType(
         ),
     }
 )
-
-
-@lru_cache(maxsize=1)
-def digest_thoughts() -> str:
-    """Return the digest of every wording, so that a changed word is another teacher."""
-    return digest_value({kind: asdict(wordings) for kind, wordings in THOUGHTS.items()})
 
 
 def choose_thought(kind: str, slots: Mapping[str, str], *seed: object) -> str:

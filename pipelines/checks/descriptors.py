@@ -11,11 +11,13 @@ from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.store import Corpus
 from pipelines.graph.query import TYPE
 from pipelines.graph.relations import read_attributes
-from schemas.proofs import Constraint
+from schemas.proofs import Constraint, Proof
 from schemas.tasks import SUBJECT, Descriptor, FactView
 
 _BLANK = "\x00"
 """Put where a value was found, so that no shorter value is found inside it."""
+_PERSON = "person"
+"""What a question may call the anchor whatever its type: a picture does not show a profession."""
 
 
 def fold_spaces(text: str) -> str:
@@ -45,7 +47,7 @@ def list_spoken_facts(corpus: Corpus, number: int, text: str) -> tuple[FactView,
     for value in sorted(facts, key=lambda value: (-len(value), value)):
         if _find_phrase(value, left):
             spoken.append(facts[value])
-            left = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", _BLANK, left)
+            left = _blank_phrase(value, left)
     return tuple(spoken)
 
 
@@ -74,7 +76,7 @@ def find_constraint_problems(
     """Return where the constraints of one node are not what its descriptor says."""
     kind = corpus.page(number).type
     types = [constraint.value for constraint in constraints if constraint.relation == TYPE]
-    problems = []
+    problems = [] if any(map(str.isalnum, descriptor.replace(SUBJECT, ""))) else [f"{descriptor!r} says nothing"]
     if types != ([kind] if stands_in(kind, descriptor) else []):
         problems.append(f"the type constraints are {types}, the descriptor is {descriptor!r}")
     if len(set(constraints)) != len(constraints):
@@ -82,7 +84,9 @@ def find_constraint_problems(
     problems += [f"{c.value!r} does not stand in it" for c in constraints if not stands_in(c.value, descriptor)]
     said = {fold_spaces(constraint.value) for constraint in constraints}
     spoken = list_spoken_facts(corpus, number, descriptor)
-    problems += [f"it says {fact.text!r}, which is no constraint" for fact in spoken if fold_spaces(fact.text) not in said]
+    problems += [
+        f"it says {fact.text!r}, which is no constraint" for fact in spoken if fold_spaces(fact.text) not in said
+    ]
     return problems
 
 
@@ -102,3 +106,34 @@ def check_spoken(text: str, descriptors: Iterable[str]) -> CheckResult:
             if piece not in folded:
                 return CheckResult("FAIL", "descriptor-lost", f"{piece!r} of {descriptor!r} is not in the question")
     return PASSED
+
+
+def check_told(corpus: Corpus, numbers: Sequence[int], text: str, proof: Proof) -> CheckResult:
+    """FAIL (``fact-unproved``) when a question tells a fact, or a bridge's type, that is no constraint of its proof.
+
+    Without this a descriptor could be shortened in the proof and not in the question, and would be counted as weaker
+    than it is. Told rightly is what any constraint, a quoted sentence or the attribute asked for says, and the types of
+    anchor and answer node.
+
+    Args:
+        corpus: where the facts are read.
+        numbers: the nodes of the path in the corpus, the anchor first.
+        text: the final question.
+        proof: with its constraints and sentences.
+    """
+    types = [corpus.page(number).type for number in numbers]
+    told = {fold_spaces(word) for word in (_PERSON, types[0], types[-1], *(c.value for c in proof.constraints))}
+    left = fold_spaces(text)
+    for value in sorted(told - {""}, key=lambda value: (-len(value), value)):
+        left = _blank_phrase(value, left)
+    sources = [*(hop.clause for hop in proof.hops), proof.answer_relation.replace("_", " ")]
+    for index, number in enumerate(numbers):
+        values = [*(fact.text for fact in list_spoken_facts(corpus, number, left)), types[index]]
+        for value in values:
+            if stands_in(value, left) and not any(stands_in(value, source) for source in sources):
+                return CheckResult("FAIL", "fact-unproved", f"{value!r} is of node {index} and no constraint")
+    return PASSED
+
+
+def _blank_phrase(phrase: str, text: str) -> str:
+    return re.sub(rf"(?<!\w){re.escape(phrase)}(?!\w)", _BLANK, text)

@@ -17,7 +17,8 @@ from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.titles import strip_qualifier
 from pipelines.names import fold_name, is_common_word, strip_invisible
 from pipelines.scoring.dates import MONTHS, parse_date, render_ordinal
-from pipelines.scoring.spelled import find_roman_numbers, find_spelled_numbers
+from pipelines.scoring.numbers import parse_number
+from pipelines.scoring.spelled import find_digits, find_roman_numbers, find_spelled_numbers
 from schemas.proofs import Answer, PathNode
 
 LeakKind = Literal["name", "partial", "exact"]
@@ -25,10 +26,6 @@ LeakKind = Literal["name", "partial", "exact"]
 _POSSESSIVE = re.compile(r"['’ʼ`´]s(?![^\W_])", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_PLAIN = re.compile(r"\d+(?:\.\d+)?")
-_GROUPED = re.compile(r"(?<!\d)\d{1,3}(?:[, '\u2019.]\d{3})+(?:\.\d+)?(?!\d)")
-_SCALED = re.compile(r"(\d[\d,]*(?:\.\d+)?)[ -](thousand|million|billion)", re.IGNORECASE)
-_SCALES = {"thousand": 3, "million": 6, "billion": 9}
 _MIN_PARTIAL = 4
 _MIN_JOINED = 6
 _MAX_SHORT = 2
@@ -178,13 +175,15 @@ def check_names(
 
 
 def check_answer(text: str, answer: Answer, common_tokens: frozenset[str] = frozenset()) -> CheckResult:
-    """FAIL (``answer-leak``) when the text holds the answer in any form; UNKNOWN when there is no text.
+    """FAIL (``answer-leak``) when the text holds the answer in any form; UNKNOWN without a text or a readable answer.
 
     Looked for are every accepted form as whole words; a number in digits with or without separators, in words or Roman
     numerals, whatever its unit; of a date the year in the same ways, and day with month; rare words of a name.
     """
     if not text.strip():
         return CheckResult("UNKNOWN", "no-text", "the text is empty")
+    if not _can_read(answer):
+        return CheckResult("UNKNOWN", "answer-leak", f"{answer.value!r} is no {answer.type} to look for")
     found = _find_phrases(text, answer, common_tokens) or _find_value(text, answer)
     return CheckResult("FAIL", "answer-leak", f"{answer.value!r} as {found!r}") if found else PASSED
 
@@ -192,12 +191,14 @@ def check_answer(text: str, answer: Answer, common_tokens: frozenset[str] = froz
 def find_numbers(text: str) -> set[Decimal]:
     """Return the size (sign dropped) of every number in a text: digits, words and Roman numerals."""
     text = unicodedata.normalize("NFKC", strip_invisible(text))
-    sizes = {Decimal(number).copy_abs() for number in _PLAIN.findall(text)}
-    sizes |= {Decimal(re.sub(r"[^\d.]", "", number)) for number in _GROUPED.findall(text)}
-    for number, scale in _SCALED.findall(text):
-        sizes.add(Decimal(number.replace(",", "")).scaleb(_SCALES[scale.lower()]))
     spelled = find_spelled_numbers(split_words(text)) | find_roman_numbers(text)
-    return sizes | {Decimal(number) for number in spelled}
+    return find_digits(text) | {Decimal(number) for number in spelled}
+
+
+def _can_read(answer: Answer) -> bool:
+    if answer.type == "number":
+        return parse_number(answer.value) is not None
+    return answer.type != "date" or parse_date(answer.value) is not None
 
 
 def _find_phrases(text: str, answer: Answer, common_tokens: frozenset[str]) -> str:
@@ -221,8 +222,9 @@ def _find_phrases(text: str, answer: Answer, common_tokens: frozenset[str]) -> s
 
 
 def _find_value(text: str, answer: Answer) -> str:
-    if answer.type == "number":
-        return answer.value if Decimal(answer.value).copy_abs() in find_numbers(text) else ""
+    number = parse_number(answer.value) if answer.type == "number" else None
+    if number is not None:
+        return answer.value if Decimal(number.value).copy_abs() in find_numbers(text) else ""
     date = parse_date(answer.value) if answer.type == "date" else None
     if date is None:
         return ""

@@ -12,6 +12,8 @@ from pipelines.names import fold_name
 from schemas.proofs import Answer
 
 KEPT_PAGES = 1024
+SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")
+SPELLED = {".": "p", ",": "c"}
 
 
 def check_path_length(corpus: Corpus, nodes: Sequence[int], hub_in_degree: int) -> CheckResult:
@@ -27,8 +29,8 @@ def check_path_length(corpus: Corpus, nodes: Sequence[int], hub_in_degree: int) 
 
 def check_earlier_pages(corpus: Corpus, nodes: Sequence[int], answer: Answer) -> CheckResult:
     """FAIL when a form of the answer stands on a page before the answer node's, infobox included."""
-    forms = sorted({fold_name(form) for form in (answer.surface, answer.value, *answer.aliases)} - {""})
-    pattern = re.compile(r"(?<![\w.,])(?:" + "|".join(re.escape(form) for form in forms) + r")(?![\w]|[.,]\d)")
+    forms = sorted({_fold(form) for form in (answer.surface, answer.value, *answer.aliases)} - {""})
+    pattern = re.compile(r"(?<!\w)(?:" + "|".join(re.escape(form) for form in forms) + r")(?!\w)")
     for node in nodes[:-1]:
         found = pattern.search(_fold_page(corpus, node))
         if found is not None:
@@ -40,4 +42,9 @@ def check_earlier_pages(corpus: Corpus, nodes: Sequence[int], answer: Answer) ->
 def _fold_page(corpus: Corpus, node: int) -> str:
     """Return a page's prose and infobox values, folded; the same page lies on many paths."""
     shown = " ; ".join(fact.text for fact in corpus.facts(node))
-    return fold_name(plain_text(corpus.text(node)) + " ; " + shown)
+    return _fold(plain_text(corpus.text(node)) + " ; " + shown)
+
+
+def _fold(text: str) -> str:
+    """Fold a text and keep its numbers whole: folding alone would read 1204.50 as 1204 and 50."""
+    return fold_name(SEPARATOR.sub(lambda found: SPELLED[found[0]], text))

@@ -1,6 +1,5 @@
 """Build a corpus from a dump and what lies beside it: one folder, complete or absent."""
 
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -32,7 +31,7 @@ from pipelines.corpus.sidefiles import PageProps, SideFiles, find_side_files, re
 from pipelines.corpus.tables import FAILED, IMAGES, REJECTED, write_rows
 from pipelines.corpus.titles import TitleRules
 from pipelines.errors import ConfigError, ConservationError
-from pipelines.files import TEMP_PREFIX, make_temp_path, sync_folder
+from pipelines.files import TEMP_PREFIX, make_temp_path, sync_files, sync_folder
 from pipelines.ids import digest_file, digest_value
 
 __all__ = ["CorpusManifestCounts", "CorpusOptions", "build_corpus"]
@@ -145,7 +144,7 @@ def _finish(folder: Path, sources: _Sources, scan: Scan, options: CorpusOptions,
             seconds=clock.seconds,
         )
         _check_conservation(counts)
-        _sync_files(folder)
+        sync_files(folder)
         write_manifest(folder / "manifest.json", _make_manifest(sources, scan, pictures, options, counts))
     return counts
 
@@ -211,18 +210,8 @@ def _building(out: Path) -> Iterator[Path]:
     folder.mkdir()
     try:
         yield folder
-        _sync_files(folder)
+        sync_files(folder)
         folder.rename(out)
         sync_folder(out.parent)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _sync_files(folder: Path) -> None:
-    for path in sorted(folder.rglob("*")):
-        if path.is_dir():
-            sync_folder(path)
-            continue
-        with path.open("rb+") as stream:
-            os.fsync(stream.fileno())
-    sync_folder(folder)

@@ -92,13 +92,22 @@ def _join_row(file: str, row: dict[str, str], look: Look, titles: list[str]) -> 
     )
 
 
+def place_inside(folder: Path, relative: str) -> Path | None:
+    """Return a file's path in a folder, or None if it leads outside, links followed."""
+    try:
+        path = folder / relative
+        return path if path.resolve().is_relative_to(folder.resolve()) else None
+    except ValueError:  # a null character, which no path can hold
+        return None
+
+
 def look_at(folder: Path, relative: str) -> Look:
     """Measure one picture, without decoding one that is too large; never raises for what the file holds.
 
     The hash is the one that the image store computes, so a picture is found again at distance 0.
     """
-    path = folder / relative
-    if not path.resolve().is_relative_to(folder.resolve()):
+    path = place_inside(folder, relative)
+    if path is None:
         return Look(error="path-outside")
     if not path.is_file():
         return Look(error="missing")

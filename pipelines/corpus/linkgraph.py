@@ -74,10 +74,6 @@ class LinkGraph:
             return -1
         return int(self.positions_of(source)[index])
 
-    def has_link(self, source: int, target: int) -> bool:
-        """Say whether one article links to another."""
-        return self.find_link(source, target) >= 0
-
 
 def write_graph(
     folder: Path,

@@ -8,7 +8,7 @@ from pipelines.errors import ConfigError
 from pipelines.ids import digest_value
 
 SCHEMA_VERSION = 1
-BUILDER_VERSION = 3
+BUILDER_VERSION = 4
 """Raised whenever the same input would give other tables."""
 
 
@@ -19,7 +19,7 @@ class CorpusOptions:
     name: str = ""
     """Name of the corpus; the output folder's name when empty. Not part of the digest."""
     parse_seconds: float = 10.0
-    """Time one infobox may take to parse."""
+    """CPU seconds one infobox may take to parse; a busy machine does not fail pages."""
     parse_megabytes: int = 512
     """Memory the parser process may use beyond its start."""
     passage_words: int = 120
@@ -81,7 +81,7 @@ class CorpusManifest:
     options: CorpusOptions
     counts: CorpusManifestCounts
     digest: str
-    """Names the content: from the inputs' sha256, the options and the builder's version."""
+    """sha256 (64 hex digits) of what decides the content: see :func:`digest_corpus`."""
 
     @property
     def dump(self) -> InputFile:
@@ -90,7 +90,12 @@ class CorpusManifest:
 
 
 def digest_corpus(inputs: tuple[InputFile, ...], options: CorpusOptions) -> str:
-    """Return the digest of a corpus; neither paths nor names nor times enter it."""
+    """Return the digest of a corpus: sha256 over all that decides its content, not over the files that were written.
+
+    It covers the schema and builder versions, the role and sha256 of every input in order (of the pictures one digest
+    of their names and sha256), and every option but the name. Paths, file names and times do not enter it. A change
+    of the tables after the build is not seen by it.
+    """
     settings = {key: value for key, value in asdict(options).items() if key != "name"}
     return digest_value([SCHEMA_VERSION, BUILDER_VERSION, [[file.role, file.sha256] for file in inputs], settings])
 

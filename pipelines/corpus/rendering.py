@@ -131,6 +131,8 @@ def _render_tag(node: Tag, state: _State) -> str:
     if name in _UNREADABLE_TAGS:
         raise Unreadable(name)
     content = _render(node.contents, state) if node.contents is not None else ""
+    if name == "sup" and not any(char.isdigit() for char in content):
+        return ""  # a footnote's letter; glued to its word it would make another word of it
     return f" {content} " if name in _BREAKS else content
 
 

@@ -1,8 +1,9 @@
 """Run a parser over hostile texts in a child process that can be killed.
 
 A wikitext parser may need minutes or gigabytes for a few kilobytes. The child has a memory limit (``RLIMIT_AS``) and
-each text a time limit; what exceeds them costs that one text, and the child starts anew. The child is a fresh
-interpreter, not a fork, so it is safe beside threads. It dies with the thread that started it (``PR_SET_PDEATHSIG``).
+each text a limit of CPU time (``ITIMER_PROF``), so that a busy machine fails no page, and a wide one of wall time;
+what exceeds them costs that one text, and the child starts anew. The child is a fresh interpreter, not a fork, so it is
+safe beside threads. It dies with the thread that started it (``PR_SET_PDEATHSIG``).
 """
 
 import ctypes
@@ -34,7 +35,16 @@ _MAIN = "from pipelines.corpus.sandbox import run_child; run_child()"
 
 
 class _ChildGone(Exception):
-    """The child ended without a reply."""
+    """The child ended without a reply.
+
+    Args:
+        why: for a reader.
+        status: exit status, negative for the signal that ended it; 0 when it is not known.
+    """
+
+    def __init__(self, why: str, status: int = 0) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 class _ReplyLate(Exception):
@@ -48,17 +58,21 @@ class ParserChild(Generic[T]):
 
     Args:
         function: a top-level function from text to anything that pickles, or its name as ``package.module.function``.
-        timeout: seconds one text may take.
+        timeout: seconds of CPU time one text may take, in the system's clock ticks (commonly 4 to 10 ms).
         memory: bytes of address space the child may use beyond what it uses once started.
+        wall: seconds one text may take by the clock, at least ``timeout``: for a parser that waits instead of working.
 
     Raises:
         ConfigError: the function cannot be found by its name, as for lambdas and nested functions.
     """
 
-    def __init__(self, function: Callable[[str], T] | str, timeout: float = 10.0, memory: int = 512 << 20) -> None:
+    def __init__(
+        self, function: Callable[[str], T] | str, timeout: float = 10.0, memory: int = 512 << 20, wall: float = 60.0
+    ) -> None:
         self._function = _name_function(function)
         self._timeout = timeout
         self._memory = memory
+        self._wall = max(wall, timeout)
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -99,7 +113,7 @@ class ParserChild(Generic[T]):
             try:
                 self._send(batch[done:])
                 while done < len(batch):
-                    outcome = self._receive(self._timeout)
+                    outcome = self._receive(self._wall)
                     done += 1
                     yield outcome
                     if isinstance(outcome, RecordFailed) and outcome.error == "parse-memory":
@@ -108,10 +122,14 @@ class ParserChild(Generic[T]):
             except _ReplyLate:
                 self._start()
                 done += 1
-                yield RecordFailed("parse-timeout", f"no reply within {self._timeout:g} s")
+                yield RecordFailed("parse-timeout", f"no reply within {self._wall:g} s")
             except _ChildGone as gone:
-                # Something from outside may have killed the child; only a text that does it twice is to blame.
                 self._start()
+                if gone.status == -signal.SIGPROF:
+                    done += 1
+                    yield RecordFailed("parse-timeout", f"more than {self._timeout:g} s of CPU time")
+                    continue
+                # Something from outside may have killed the child; only a text that does it twice is to blame.
                 if retried == done:
                     done += 1
                     yield RecordFailed("parse-crash", f"the parser process ended: {gone}")
@@ -123,7 +141,7 @@ class ParserChild(Generic[T]):
         self._process = subprocess.Popen(
             [sys.executable, "-c", _MAIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_child_environment()
         )
-        self._send((self._function, self._memory, os.getpid()))
+        self._send((self._function, self._timeout, self._memory, os.getpid()))
         try:
             problem = self._receive(_START_SECONDS)
         except (_ChildGone, _ReplyLate) as error:
@@ -171,7 +189,7 @@ def run_child() -> None:
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     # What a parser prints must not end up between our messages.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    name, memory, parent = _read_message(source)
+    name, timeout, memory, parent = _read_message(source)
     if os.getppid() != parent:
         return
     try:
@@ -180,10 +198,15 @@ def run_child() -> None:
         _write_message(sink, repr(error))
         return
     _limit_memory(memory)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
     _write_message(sink, "")
     while (batch := _read_message(source)) is not None:
         for text in batch:
-            _write_message(sink, _apply(function, text))
+            # The signal ends the process wherever it is, in C code too; nothing is left to run in it.
+            signal.setitimer(signal.ITIMER_PROF, timeout)
+            outcome = _apply(function, text)
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
+            _write_message(sink, outcome)
 
 
 def _apply(function: Callable[[str], object], text: str) -> object:
@@ -250,7 +273,8 @@ def _read_exactly(
             raise _ReplyLate
         part = os.read(descriptor, min(size, 1 << 20))
         if not part:
-            raise _ChildGone(f"exit status {process.wait()}")
+            status = process.wait()
+            raise _ChildGone(f"exit status {status}", status)
         parts.append(part)
         size -= len(part)
     return b"".join(parts)

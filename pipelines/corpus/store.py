@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from pipelines.corpus.images import place_inside
 from pipelines.corpus.linkgraph import LinkGraph
 from pipelines.corpus.manifest import CorpusManifest, read_manifest
 from pipelines.corpus.pagestore import PageStore
@@ -102,12 +103,15 @@ class Corpus:
         """Return where a picture lies.
 
         Raises:
-            ConfigError: there is no such picture.
+            ConfigError: there is no such picture, or its path leads outside the folder of pictures.
         """
         image = self.image(file)
         if image is None:
             raise ConfigError(f"no picture {file!r} in corpus {self.folder}; it has {len(self._images)}")
-        return Path(self.manifest.images_dir) / image.path
+        path = place_inside(Path(self.manifest.images_dir), image.path)
+        if path is None:
+            raise ConfigError(f"picture {file!r} at {image.path!r} lies outside {self.manifest.images_dir}")
+        return path
 
     def search(self, query: str, k: int) -> list[Passage]:
         """Return the k best passages for a query, best first, in the same order every time."""

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from pipelines.corpus.store import Corpus, Fact
+from pipelines.corpus.titles import is_list_title
 from pipelines.names import fold_name
 from pipelines.scoring.answers import count_tokens, type_answer
 from schemas.proofs import Answer
@@ -27,6 +28,7 @@ LAYOUT_WORDS = frozenset(
     image images img photo caption alt logo flag seal shield coat map pushpin mapframe coordinates coord coor latd latm
     lats latns longd longm longs longew imagewidth imagesize upright website url homepage signature footnotes footnote
     note notes ref refs reference module embed pronunciation ipa wikidata isbn issn oclc postal zip code timezone utc
+    mapsize ns ew format dateformat calling mesh omim medlineplus icd icd9 icd10 diseasesdb emedicine subdivision_type
     dst type title label labels cover screenshot video audio bgcolour bgcolor fetchwikidata onlysourced parameters
     symbol
     """.split()
@@ -94,7 +96,7 @@ def read_attributes(corpus: Corpus, node: int, max_tokens: int = 0) -> tuple[Att
 def _type_attributes(corpus: Corpus, node: int) -> tuple[Attribute, ...]:
     attributes = []
     for fact in read_single_facts(corpus, node):
-        if fact.target >= 0 or not fact.text or fold_name(fact.text) in HOLLOW_VALUES:
+        if fact.target >= 0 or not fact.text or fold_name(fact.text) in HOLLOW_VALUES or is_list_title(fact.text):
             continue
         answer = type_answer(fact.text, fact.iso, fact.key)
         if answer is not None:

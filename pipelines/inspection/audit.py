@@ -6,14 +6,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rich.table import Table
 from rich.text import Text
 
+from pipelines.agent.transcript import TOKEN
 from pipelines.errors import ConfigError
 from pipelines.inspection.samples import Sample, make_sample, read_samples
-from pipelines.release.transcript import PLACEHOLDER, TOKEN
+from pipelines.release.transcript import PLACEHOLDER
 
 EXAMPLES = 5
 SHORTEST_ANSWER = 2
@@ -150,9 +151,3 @@ def render_audit(report: AuditReport) -> Table:
     if not report.defects:
         table.add_row("none", "0", "0.0%", "", "")
     return table
-
-
-def list_defects(report: AuditReport) -> dict[str, Any]:
-    """Return the report as a JSON value."""
-    defects = [{"name": d.name, "rows": d.rows, "examples": list(d.examples)} for d in report.defects]
-    return {"path": str(report.path), "rows": report.rows, "images": report.images, "defects": defects}

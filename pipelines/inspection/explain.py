@@ -11,12 +11,16 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines.errors import ConfigError
+from pipelines.graph.proofs import draw_proof
 from pipelines.inspection.catalogue import list_latest
 from pipelines.inspection.facets import describe_record
 from pipelines.inspection.rows import STAGE_MODELS, Refusal, read_refusals
 from pipelines.release.manifest import MANIFEST
 from pipelines.shards import read_rows
 from schemas.base import Record
+from schemas.groundings import Grounding
+from schemas.questions import Question
+from schemas.rewrites import Rewrite
 
 SHOWN_CANDIDATES = 8
 Link = tuple[str, str]
@@ -133,7 +137,10 @@ def render_explanation(explanation: Explanation) -> Group:
         stages.setdefault(row.record.record_id, []).append(row.stage)
     whole = {row.record.record_id: row.record for row in explanation.rows}
     panels = [
-        Panel(_make_grid(describe_record(record)), title=Text(f"{', '.join(stages[record_id])} · {record_id}"))
+        Panel(
+            _make_grid([*list_chain(record), *describe_record(record)]),
+            title=Text(f"{', '.join(stages[record_id])} · {record_id}"),
+        )
         for record_id, record in whole.items()
     ]
     for refusal in explanation.refusals:
@@ -141,6 +148,15 @@ def render_explanation(explanation: Explanation) -> Group:
         panels.append(Panel(_make_grid(lines), title=Text(f"{refusal.kind} by {refusal.stage} · {refusal.record_id}")))
     released = ", ".join(explanation.releases) or "no published release"
     return Group(Text(f"{explanation.record_id} is in {released}", style="bold"), *panels)
+
+
+def list_chain(record: Record) -> list[tuple[str, str]]:
+    """Return the graph of a record's proof as one line, from the anchor to the answer; none without a proof."""
+    if not isinstance(record, Question | Rewrite | Grounding):
+        return []
+    edges = draw_proof(record.proof, record.answer).edges(data="relation")
+    steps = "".join(f" -{relation}-> {target}" for _, target, relation in edges)
+    return [("chain", f"{record.proof.nodes[0].title}{steps}")]
 
 
 def _make_grid(lines: Iterable[tuple[str, str]]) -> Table:

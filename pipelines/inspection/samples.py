@@ -51,6 +51,8 @@ def read_samples(path: Path) -> Iterator[dict[str, Any]]:
     Raises:
         ConfigError: if the file is missing, of another format, or cannot be parsed.
     """
+    if path.is_dir():
+        raise ConfigError(f"audit {path}: is a folder; name a .parquet, .json or .jsonl file in it")
     if not path.is_file():
         raise ConfigError(f"audit {path}: no such file")
     readers = {".parquet": _read_parquet, ".jsonl": _read_lines, ".ndjson": _read_lines, ".json": _read_document}
@@ -110,7 +112,7 @@ def make_sample(row: Mapping[str, Any], number: int, path: Path) -> Sample:
         raise ConfigError(
             f"audit {path}: row {number} has no question; its columns are {sorted(row)}, known are {known}"
         )
-    question = questions[0] if questions else messages[0].replace("<image>", "").strip()
+    question = questions[0] if questions else messages[0].replace("<image>", "").strip() if messages else ""
     return Sample(
         id=next((str(flat[name]) for name in ID_COLUMNS if flat.get(name) is not None), str(number)),
         question=question,

@@ -17,8 +17,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from pipelines.errors import ConfigError
-from pipelines.files import explain_os_error, replacing
+from pipelines.errors import ConfigError, CorruptInput, Unavailable
+from pipelines.files import clear_temps, explain_os_error, replacing
 from pipelines.inspection.catalogue import View, list_views, quote_text
 
 CATALOGUE = "synth.duckdb"
@@ -66,7 +66,12 @@ def open_views(workspace_root: Path) -> duckdb.DuckDBPyConnection:
 def _create_views(connection: duckdb.DuckDBPyConnection, views: list[View]) -> None:
     for view in views:
         name = view.name.replace('"', '""')
-        connection.execute(f'CREATE VIEW "{name}" AS {view.sql}')
+        try:
+            connection.execute(f'CREATE VIEW "{name}" AS {view.sql}')
+        except duckdb.Error as error:
+            raise CorruptInput(
+                f"view {view.name}: {error}; remove the folder of the damaged file and run again"
+            ) from error
 
 
 def write_catalogue(workspace_root: Path) -> Path:
@@ -79,6 +84,7 @@ def write_catalogue(workspace_root: Path) -> Path:
     root = workspace_root.absolute()
     if not root.is_dir():
         raise ConfigError(f"workspace {workspace_root}: there is no such folder; run synth run first")
+    clear_temps(root)
     try:
         with replacing(root / CATALOGUE) as temp, duckdb.connect(":memory:", config=dict(OFFLINE)) as connection:
             connection.execute(f"SET file_search_path = {quote_text(root.as_posix())}")
@@ -89,6 +95,11 @@ def write_catalogue(workspace_root: Path) -> Path:
             connection.execute("DETACH made")
     except OSError as error:
         raise explain_os_error(error, f"catalogue of {workspace_root}") from error
+    except duckdb.IOException as error:
+        # DuckDB gives no number of the error, only its text, over several lines.
+        said = "the disk is full" if "No space left" in str(error) else " ".join(str(error).split())
+        message = f"catalogue of {workspace_root}: {said}; mend that and run the same command again"
+        raise Unavailable(message) from error
     return root / CATALOGUE
 
 

@@ -1,11 +1,12 @@
 """``ATTRIBUTION.tsv``: every picture and every page a release draws on, with author, licence and source."""
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import urlsplit
 
+from pipelines.agent.layout import Shown, read_hits, read_page
+from pipelines.backends.local_pages import make_page_url
 from pipelines.errors import GateNotMet
 from pipelines.release.rows import Example
 from schemas.groundings import Picture
@@ -23,7 +24,7 @@ class Credit:
     """One line of the attribution file."""
 
     kind: str
-    """``image``; ``page``: evidence of a proof; ``page-read``: opened in a trajectory, at the corpus's snapshot."""
+    """``image``; ``page``: evidence of a proof; ``page-read``: shown in a trajectory, opened or quoted by a search."""
     title: str
     url: str
     author: str
@@ -33,7 +34,7 @@ class Credit:
     """For a picture the sha256 of its bytes, for a page the corpus it was read from."""
 
 
-def make_page_url(base_url: str, title: str, revision: int) -> str:
+def make_revision_url(base_url: str, title: str, revision: int) -> str:
     """Return the permanent link of a page's revision.
 
     Raises:
@@ -41,7 +42,7 @@ def make_page_url(base_url: str, title: str, revision: int) -> str:
     """
     if urlsplit(base_url).scheme not in ("http", "https"):
         raise GateNotMet(f"attribution: base_url {base_url!r} is no http address; every page needs a link")
-    return f"{base_url}{quote(title.replace(' ', '_'))}?oldid={revision}"
+    return f"{make_page_url(base_url, title)}?oldid={revision}"
 
 
 def list_evidence(example: Example) -> tuple[Evidence, ...]:
@@ -54,18 +55,16 @@ def list_credits(examples: Sequence[Example], base_url: str, corpus: str) -> lis
     """Return each picture and page of the examples once, sorted.
 
     Raises:
-        GateNotMet: if a picture has no licence, or pages cannot be linked to.
+        GateNotMet: if a picture or a page has no known licence, or pages cannot be linked to.
     """
     found: set[Credit] = set()
     for example in examples:
         found.update(map(credit_picture, example.list_pictures()))
         for evidence in list_evidence(example):
-            url = make_page_url(base_url, evidence.title, evidence.revision)
+            url = make_revision_url(base_url, evidence.title, evidence.revision)
             found.add(credit_page("page", evidence.title, url, corpus))
         if example.trajectory is not None:
-            for url in list_read_pages(example.trajectory, base_url):
-                title = unquote(url.removeprefix(base_url)).replace("_", " ")
-                found.add(credit_page("page-read", title, url, corpus))
+            found.update(credit_shown(page, base_url, corpus) for page in list_shown_pages(example.trajectory))
     return sorted(found)
 
 
@@ -88,18 +87,25 @@ def credit_page(kind: str, title: str, url: str, corpus: str) -> Credit:
     return Credit(kind, title, url, PAGE_AUTHOR, PAGE_LICENCE, PAGE_LICENCE_URL, f"corpus {corpus}")
 
 
-def list_read_pages(trajectory: Trajectory, base_url: str) -> Iterator[str]:
-    """Yield the addresses of this wiki that a trajectory's tool calls opened with success."""
+def list_shown_pages(trajectory: Trajectory) -> Iterator[Shown]:
+    """Yield every page whose text an observation shows: the one that was opened, or each that a search quotes."""
     for step in trajectory.steps:
-        if step.observation is None or not step.observation.ok or not step.arguments:
+        if step.observation is None or not step.observation.ok:
             continue
-        try:
-            arguments = json.loads(step.arguments)
-        except json.JSONDecodeError:
-            continue
-        url = arguments.get("url") if isinstance(arguments, dict) else None
-        if isinstance(url, str) and url.startswith(base_url):
-            yield url
+        page = read_page(step.observation.text)
+        # A page's own text may look like hits, and is not read as such.
+        yield from (page,) if page is not None else read_hits(step.observation.text)
+
+
+def credit_shown(page: Shown, base_url: str, corpus: str) -> Credit:
+    """Return the line of a page that a trajectory shows.
+
+    Raises:
+        GateNotMet: if it is no page of the corpus's wiki, so that its licence is not known.
+    """
+    if not page.url.startswith(base_url):
+        raise GateNotMet(f"attribution: a trajectory shows {page.url!r}; only pages of {base_url} have a known licence")
+    return credit_page("page-read", page.title, page.url, corpus)
 
 
 def render_credits(credit_lines: Sequence[Credit]) -> str:

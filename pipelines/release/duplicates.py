@@ -1,6 +1,6 @@
 """Duplicates and splits: what questions are compared by, which are refused, and whether the splits are disjoint."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -71,6 +71,29 @@ def refuse_duplicates(signatures: Iterable[Signature]) -> tuple[list[Signature],
         for mark in _list_marks(signature):
             pictures.setdefault(mark, signature)
     return kept, refused
+
+
+def refuse_over_used(signatures: Iterable[Signature], cap: int) -> dict[str, Rejection]:
+    """Refuse questions beyond the first ``cap`` of a split that share an answer, or an answer node.
+
+    A split in which one answer is right every third time is passed by guessing (research: S7, D3).
+    """
+    refused: dict[str, Rejection] = {}
+    used: Counter[tuple[Split, str, str]] = Counter()
+    for signature in signatures:
+        marks = [
+            (signature.split, "answer", signature.answer_key),
+            (signature.split, "answer node", str(signature.answer_node)),
+        ]
+        over = [mark for mark in marks if used[mark] >= cap]
+        if over:
+            detail = f"{over[0][1]} {over[0][2]} already answers {cap} questions of {signature.split}"
+            refused[signature.record_id] = Rejection(
+                record_id=signature.record_id, reason="answer-over-used", detail=detail
+            )
+        else:
+            used.update(marks)
+    return refused
 
 
 def _find_duplicate(

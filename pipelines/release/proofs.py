@@ -5,43 +5,15 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from pipelines.release.rows import Example
-from schemas.base import Nested
-from schemas.groundings import Picture
-from schemas.proofs import Answer, Proof
+from pipelines.release.rows import Example, ProofRow, make_proof_row
 
-
-class ProofRow(Nested):
-    """A question, its answer and its whole proof."""
-
-    record_id: str
-    """The question's id."""
-    split: str
-    """Split inside the release."""
-    text: str
-    fuzzy: str
-    canonical: str
-    picture: Picture | None
-    answer: Answer
-    proof: Proof
+__all__ = ["ProofRow", "make_proofs", "read_proofs"]
 
 
 def make_proofs(examples: Sequence[Example]) -> list[ProofRow]:
     """Return one proof row for each question of the examples, by id."""
     rows = {example.question.record_id: example for example in examples}
-    return [
-        ProofRow(
-            record_id=record_id,
-            split=example.entry.split,
-            text=example.question.text,
-            fuzzy=example.question.fuzzy,
-            canonical=example.question.canonical,
-            picture=example.question.picture,
-            answer=example.question.answer,
-            proof=example.question.proof,
-        )
-        for record_id, example in sorted(rows.items())
-    ]
+    return [make_proof_row(example) for _, example in sorted(rows.items())]
 
 
 def read_proofs(folder: Path) -> Iterator[ProofRow]:

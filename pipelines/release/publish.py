@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pipelines.errors import GateNotMet
+from pipelines.errors import ConfigError, CorruptInput, GateNotMet
 from pipelines.files import clear_temps, explain_os_error, make_temp_path, sync_folder
 from pipelines.release.attribution import list_credits, render_credits
 from pipelines.release.card import CardFacts, Prose, find_cards, read_prose, render_card
@@ -126,7 +126,11 @@ def _fill_folder(draft: Draft, staging: Path, home: Path) -> str:
 
 
 def _check_existing(folder: Path, content: str) -> None:
-    if check_release_files(folder).content != content:
+    try:
+        existing = check_release_files(folder)
+    except (ConfigError, GateNotMet) as error:
+        raise CorruptInput(f"{error}; it was published before and is damaged now: remove it and run again") from error
+    if existing.content != content:
         raise GateNotMet(f"release {folder}: another content has this version; move the folder away")
 
 

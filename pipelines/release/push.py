@@ -5,6 +5,7 @@
 """
 
 import hashlib
+import importlib.util
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,14 +80,25 @@ def push_release(folder: Path, repo: str, api: HubClient | None = None, private:
     except ImportError as error:
         raise ConfigError(f"push: huggingface_hub is missing; {HINT}") from error
     client: HubClient = api if api is not None else HfApi()
+    failures: tuple[type[Exception], ...] = (HfHubHTTPError, OSError, *_list_transport_errors())
     try:
         client.create_repo(repo, repo_type=KIND, private=private, exist_ok=True)
         commit = _commit_folder(client, folder, repo, manifest)
         verify_commit(client, folder, repo, commit)
         tag = _tag_commit(client, repo, commit, manifest)
-    except (HfHubHTTPError, OSError) as error:
-        raise Unavailable(f"push to {repo}: {error}; run the same command again") from error
+    except failures as error:
+        hint = "is there a network, and a token with write access in HF_TOKEN? run the same command again"
+        raise Unavailable(f"push to {repo}: {error}; {hint}") from error
     return PushReceipt(repo, commit, tag, len(manifest.files) + 1)
+
+
+def _list_transport_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of the HTTP library that huggingface_hub came with: httpx, or httpx2 since version 2."""
+    found: list[type[Exception]] = []
+    for name in ("httpx2", "httpx"):
+        if importlib.util.find_spec(name) is not None:
+            found.append(importlib.import_module(name).HTTPError)
+    return tuple(found)
 
 
 def _commit_folder(client: HubClient, folder: Path, repo: str, manifest: ReleaseManifest) -> str:

@@ -10,7 +10,7 @@ from pipelines.release.transcript import Message, make_messages, show_pictures, 
 from schemas.base import Nested
 from schemas.difficulty import Cell, Difficulty
 from schemas.groundings import Picture
-from schemas.proofs import Proof
+from schemas.proofs import Answer, Proof
 from schemas.releases import Dataset, ReleaseEntry
 from schemas.trajectories import Trajectory
 
@@ -105,6 +105,23 @@ class BridgeRow(Nested):
     difficulty: tuple[Cell, ...]
 
 
+class ProofRow(Nested):
+    """A question, its answer and its whole proof: every column of a row that is not a transcript follows from it."""
+
+    record_id: str
+    """The question's id."""
+    split: str
+    """Split inside the release."""
+    domain: str
+    text: str
+    fuzzy: str
+    canonical: str
+    picture: Picture | None
+    answer: Answer
+    proof: Proof
+    difficulty: tuple[Cell, ...]
+
+
 ReleaseRow = SftRow | RlRow | BridgeRow
 ROW_TYPES: Mapping[Dataset, type[ReleaseRow]] = {"sft": SftRow, "rl": RlRow, "bridgevqa": BridgeRow}
 
@@ -157,6 +174,18 @@ def _order_example(example: Example) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
+class Transcript:
+    """The part of an SFT row that is the trajectory's; the rest follows from the proof."""
+
+    id: str
+    images: tuple[EmbeddedImage, ...]
+    messages: tuple[Message, ...]
+    tools: str
+    stop_reason: str
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
 class RowMaker:
     """Makes rows of one dataset; pictures are read, hashed and embedded here and nowhere else."""
 
@@ -171,81 +200,101 @@ class RowMaker:
             GateNotMet: if a transcript would not load in a trainer.
         """
         example = examples[index]
+        proof = make_proof_row(example)
         if example.entry.dataset == "sft":
-            return self._make_sft(example)
-        return self._make_rl(example, index) if example.entry.dataset == "rl" else self._make_bridge(example)
+            return make_sft_row(proof, self._make_transcript(example))
+        images = tuple(map(self._embed, example.list_pictures()))
+        return make_rl_row(proof, images, index) if example.entry.dataset == "rl" else make_bridge_row(proof, images)
 
     def _embed(self, picture: Picture) -> EmbeddedImage:
         return EmbeddedImage(bytes=read_picture(self.root, picture), path=name_picture(picture))
 
-    def _make_sft(self, example: Example) -> SftRow:
-        question, trajectory = example.question, example.trajectory
+    def _make_transcript(self, example: Example) -> Transcript:
+        trajectory = example.trajectory
         if trajectory is None:
             raise ConservationError(f"releases: sft entry {example.entry.record_id} has no trajectory")
         messages, pictures = make_messages(trajectory)
-        return SftRow(
-            id=trajectory.record_id,
-            question_id=question.record_id,
-            images=tuple(map(self._embed, pictures)),
-            messages=messages,
-            tools=self.tools,
-            question=strip_page_text(question.text),
-            answer=question.answer.surface,
-            answer_aliases=question.answer.aliases,
-            hops=len(question.proof.hops),
-            n_turns=len(trajectory.steps),
-            stop_reason=trajectory.stop_reason,
-            verdict=trajectory.verdict,
-        )
-
-    def _make_rl(self, example: Example, index: int) -> RlRow:
-        question = example.question
-        text = strip_page_text(question.text)
-        images = tuple(map(self._embed, example.list_pictures()))
-        prompt = show_pictures(len(images), text)
-        return RlRow(
-            id=question.record_id,
-            data_source=DATA_SOURCE,
-            prompt=(Message(role="user", content=prompt),),
-            images=images,
-            ability=ABILITY,
-            reward_model=RewardModel(
-                style="rule", ground_truth=question.answer.surface, candidate_answers=list_answers(question)
-            ),
-            extra_info=ExtraInfo(
-                index=index,
-                split=example.entry.split,
-                question=text,
-                answer=question.answer.surface,
-                question_id=question.record_id,
-                need_tools_kwargs=False,
-            ),
-        )
-
-    def _make_bridge(self, example: Example) -> BridgeRow:
-        question = example.question
-        proof = question.proof
-        return BridgeRow(
-            id=question.record_id,
-            image=self._embed(question.picture) if question.picture else None,
-            question=strip_page_text(question.text),
-            answer=question.answer.surface,
-            answer_type=question.answer.type,
-            answer_aliases=question.answer.aliases,
-            hops=len(proof.hops),
-            anchor_type=proof.nodes[0].type,
-            domain=question.domain,
-            chain=make_chain(question),
-            r_chain=list_counts(proof, "chain"),
-            r_alone=list_counts(proof, "alone"),
-            n_img=next(iter(list_counts(proof, "answers")), None),
-            difficulty=question.cells,
+        images = tuple(map(self._embed, pictures))
+        return Transcript(
+            trajectory.record_id, images, messages, self.tools, trajectory.stop_reason, trajectory.verdict
         )
 
 
-def list_answers(question: Difficulty) -> tuple[str, ...]:
-    """Return every accepted form of the answer: as the page shows it, then the aliases, each once."""
-    return tuple(dict.fromkeys((question.answer.surface, *question.answer.aliases)))
+def make_proof_row(example: Example) -> ProofRow:
+    """Return an example's question with its proof, as rows are made from it and compared with it."""
+    question = example.question
+    return ProofRow(
+        record_id=question.record_id,
+        split=example.entry.split,
+        domain=question.domain,
+        text=question.text,
+        fuzzy=question.fuzzy,
+        canonical=question.canonical,
+        picture=question.picture,
+        answer=question.answer,
+        proof=question.proof,
+        difficulty=question.cells,
+    )
+
+
+def make_sft_row(proof: ProofRow, transcript: Transcript) -> SftRow:
+    """Return the SFT row of a question and one transcript."""
+    return SftRow(
+        id=transcript.id,
+        question_id=proof.record_id,
+        images=transcript.images,
+        messages=transcript.messages,
+        tools=transcript.tools,
+        question=strip_page_text(proof.text),
+        answer=proof.answer.surface,
+        answer_aliases=proof.answer.aliases,
+        hops=len(proof.proof.hops),
+        n_turns=sum(message.role == "assistant" for message in transcript.messages),
+        stop_reason=transcript.stop_reason,
+        verdict=transcript.verdict,
+    )
+
+
+def make_rl_row(proof: ProofRow, images: tuple[EmbeddedImage, ...], index: int) -> RlRow:
+    """Return the RL row of a question; ``index`` is its place in its split."""
+    text, answer = strip_page_text(proof.text), proof.answer.surface
+    accepted = tuple(dict.fromkeys((answer, *proof.answer.aliases)))
+    return RlRow(
+        id=proof.record_id,
+        data_source=DATA_SOURCE,
+        prompt=(Message(role="user", content=show_pictures(len(images), text)),),
+        images=images,
+        ability=ABILITY,
+        reward_model=RewardModel(style="rule", ground_truth=answer, candidate_answers=accepted),
+        extra_info=ExtraInfo(
+            index=index,
+            split=proof.split,
+            question=text,
+            answer=answer,
+            question_id=proof.record_id,
+            need_tools_kwargs=False,
+        ),
+    )
+
+
+def make_bridge_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> BridgeRow:
+    """Return the BridgeVQA row of a question with at most one picture."""
+    return BridgeRow(
+        id=proof.record_id,
+        image=images[0] if images else None,
+        question=strip_page_text(proof.text),
+        answer=proof.answer.surface,
+        answer_type=proof.answer.type,
+        answer_aliases=proof.answer.aliases,
+        hops=len(proof.proof.hops),
+        anchor_type=proof.proof.nodes[0].type,
+        domain=proof.domain,
+        chain=make_chain(proof),
+        r_chain=list_counts(proof.proof, "chain"),
+        r_alone=list_counts(proof.proof, "alone"),
+        n_img=next(iter(list_counts(proof.proof, "answers")), None),
+        difficulty=proof.difficulty,
+    )
 
 
 def list_counts(proof: Proof, name: str) -> tuple[int, ...]:
@@ -253,7 +302,7 @@ def list_counts(proof: Proof, name: str) -> tuple[int, ...]:
     return tuple(count.value for count in sorted(proof.counts, key=lambda count: count.node) if count.name == name)
 
 
-def make_chain(question: Difficulty) -> tuple[ChainLink, ...]:
+def make_chain(question: Difficulty | ProofRow) -> tuple[ChainLink, ...]:
     """Return the path's hops by title, and the attribute that is asked for as the last link."""
     titles = {node.page_id: node.title for node in question.proof.nodes}
     links = [

@@ -4,8 +4,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from pipelines.scoring.agreement import wilson_interval
+
 DIGITS = 4
-Z95 = 1.959963984540054
 Number = int | float
 
 
@@ -38,12 +39,8 @@ def describe_numbers(values: Sequence[Number]) -> dict[str, Number]:
 
 def find_interval(successes: int, trials: int) -> tuple[float, float]:
     """Return the 95% Wilson score interval; (0, 1) of no trials."""
-    if not trials:
-        return 0.0, 1.0
-    rate, square = successes / trials, Z95**2
-    centre = (rate + square / (2 * trials)) / (1 + square / trials)
-    spread = Z95 * math.sqrt(rate * (1 - rate) / trials + square / (4 * trials**2)) / (1 + square / trials)
-    return round(max(0.0, centre - spread), DIGITS), round(min(1.0, centre + spread), DIGITS)
+    low, high = wilson_interval(successes, trials)
+    return round(low, DIGITS), round(high, DIGITS)
 
 
 def count_effective(values: Iterable[str]) -> float:

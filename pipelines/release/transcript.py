@@ -5,11 +5,10 @@ messages equals the number of pictures, in reading order; after the system messa
 last word is the assistant's; text from elsewhere holds no placeholder and no control token.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from pipelines.agent.transcript import neutralise_markup, render_observation
+from pipelines.agent.transcript import TOKEN, neutralise_markup, render_observation
 from pipelines.errors import GateNotMet
 from schemas.base import Nested
 from schemas.groundings import Picture
@@ -17,14 +16,6 @@ from schemas.rollouts import Observation
 from schemas.trajectories import Trajectory
 
 PLACEHOLDER = "<image>"
-TOKEN = re.compile(
-    r"<\s*/?\s*(?:image|video|audio)(?:\s[^<>]*)?/?\s*>"
-    r"|</?\s*(?:s|bos|eos|pad|unk|start_of_turn|end_of_turn)\s*>"
-    r"|<[|\uff5c][^<>]*[|\uff5c]>"
-    r"|\[/?INST\]|<</?SYS>>",
-    re.IGNORECASE,
-)
-"""Media placeholders and control tokens; our own tags stay, since the assistant and the system message write them."""
 
 
 class Message(Nested):
@@ -35,7 +26,10 @@ class Message(Nested):
 
 
 def strip_tokens(text: str) -> str:
-    """Remove media placeholders and control tokens, until none is left: a removal can join the halves of another."""
+    """Remove media placeholders and control tokens, until none is left: a removal can join the halves of another.
+
+    Our own tags stay, since the assistant and the system message write them.
+    """
     while (stripped := TOKEN.sub("", text)) != text:
         text = stripped
     return text

@@ -1,12 +1,13 @@
 """Verifying a release: every row's answer re-derived from the corpus and the proof alone, with no model.
 
-A release is checked twice: its files against the manifest, and each row against its proof and the corpus. The second
-does not trust the first, so a release whose manifest was rewritten after tampering fails all the same.
+A release is checked three times: its files against the manifest, each row against its proof and the corpus, and the
+rows against one another. The later ones do not trust the manifest, so a release that was resealed after tampering fails
+all the same.
 """
 
-import hashlib
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from pipelines.checks.proofs import Claim, find_problems
 from pipelines.corpus.store import Corpus
 from pipelines.errors import CorruptInput, GateNotMet
 from pipelines.graph.relations import RelationIndex
+from pipelines.release.claims import find_question_problems, find_row_problems
+from pipelines.release.features import make_release_schema
 from pipelines.release.manifest import check_release_files, read_release_manifest
-from pipelines.release.proofs import ProofRow, read_proofs
-from pipelines.release.transcript import strip_page_text
+from pipelines.release.rows import ROW_TYPES, ProofRow, SftRow
+from schemas.arrow import derive_schema
+from schemas.releases import Dataset
 
 ROWS_AT_ONCE = 50
+SHOWN_ERRORS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,29 @@ class VerifyReport:
         return self.rows > 0 and self.verified == self.rows and not self.problems
 
 
+@dataclass(frozen=True, slots=True)
+class RawRow:
+    """A row as its file has it, whatever it may hold."""
+
+    split: str
+    """From the file's name."""
+    index: int
+    """Place in its split, from 0."""
+    values: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What was seen so far, for claims about all rows together."""
+
+    verdicts: dict[str, list[str]] = field(default_factory=dict)
+    """What does not hold of each question, found once however many rows ask it."""
+    ids: Counter[str] = field(default_factory=Counter)
+    questions: set[str] = field(default_factory=set)
+    settings: set[tuple[str, str]] = field(default_factory=set)
+    """System message and tools of SFT rows: one pair in all of them."""
+
+
 def verify_release(
     folder: Path, corpus: Corpus, relations: RelationIndex, advance: Callable[[int], None] = lambda done: None
 ) -> VerifyReport:
@@ -65,19 +92,21 @@ def verify_release(
         CorruptInput: if a Parquet file cannot be read.
     """
     manifest = read_release_manifest(folder)
-    problems = _check_files(folder)
+    problems = [*_check_files(folder), *_check_columns(folder, manifest.dataset)]
     rows = verified = 0
+    ledger = Ledger()
     try:
-        proofs = {proof.record_id: proof for proof in read_proofs(folder)}
-        verdicts: dict[str, list[str]] = {}
-        for row in _read_data(folder):
+        proofs, found = _read_proofs(folder)
+        problems += found
+        for raw in _read_rows(folder / "data"):
             rows += 1
-            found = _check_row(manifest.dataset, row, proofs, verdicts, corpus, relations)
-            problems += [Problem(str(row["id"]), what) for what in found]
-            verified += not found
+            whats = _check_row(manifest.dataset, raw, proofs, ledger, (corpus, relations))
+            problems += [Problem(str(raw.values.get("id")), what) for what in whats]
+            verified += not whats
             advance(rows)
-    except (ValidationError, OSError, KeyError, pa.ArrowException) as error:
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise CorruptInput(f"release {folder}: a Parquet file cannot be read as {manifest.dataset}: {error}") from error
+    problems += _check_together(proofs, ledger)
     if rows != manifest.rows:
         problems.append(Problem("manifest.json", f"it says {manifest.rows} rows, the files hold {rows}"))
     return VerifyReport(manifest.dataset, manifest.version, rows, verified, tuple(problems))
@@ -91,55 +120,113 @@ def _check_files(folder: Path) -> list[Problem]:
     return []
 
 
-def _read_data(folder: Path) -> Iterator[dict[str, Any]]:
-    for path in sorted((folder / "data").glob("*.parquet")):
+def _check_columns(folder: Path, dataset: Dataset) -> Iterator[Problem]:
+    """Compare every file's columns and types with those of the dataset; rows are read leniently afterwards."""
+    wanted = {"data": make_release_schema(ROW_TYPES[dataset]), "proofs": derive_schema(ProofRow)}
+    for kind, schema in wanted.items():
+        for path in sorted((folder / kind).glob("*.parquet")):
+            try:
+                found = pq.read_schema(path)
+            except (OSError, pa.ArrowException) as error:
+                raise CorruptInput(f"{path}: a Parquet file cannot be read as {dataset}: {error}") from error
+            if not found.equals(schema):
+                yield Problem(f"{kind}/{path.name}", f"columns: they are not those of {dataset}")
+
+
+def _read_rows(folder: Path) -> Iterator[RawRow]:
+    places: Counter[str] = Counter()
+    for path in sorted(folder.glob("*.parquet")):
+        split = path.name.partition("-")[0]
         with pq.ParquetFile(path) as source:
             for batch in source.iter_batches(batch_size=ROWS_AT_ONCE):
-                yield from batch.to_pylist()
+                for values in batch.to_pylist():
+                    yield RawRow(split, places[split], values)
+                    places[split] += 1
+
+
+def _read_proofs(folder: Path) -> tuple[dict[str, ProofRow], list[Problem]]:
+    """Return the proof rows by id, and what keeps others from being one."""
+    proofs: dict[str, ProofRow] = {}
+    problems = []
+    for raw in _read_rows(folder / "proofs"):
+        where = str(raw.values.get("record_id"))
+        try:
+            proof = ProofRow.model_validate(raw.values, strict=False)
+        except ValidationError as error:
+            problems.append(Problem(where, f"proof: {_explain(error)}"))
+            continue
+        if where in proofs:
+            problems.append(Problem(where, "proof: the question has two"))
+        if proof.split != raw.split:
+            problems.append(Problem(where, f"proof: it is of split {proof.split}, its file of {raw.split}"))
+        proofs[where] = proof
+    return proofs, problems
+
+
+def _explain(error: ValidationError) -> str:
+    found = [f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()[:SHOWN_ERRORS]]
+    return "; ".join(found)
 
 
 def _check_row(
-    dataset: str,
-    row: Mapping[str, Any],
+    dataset: Dataset,
+    raw: RawRow,
     proofs: Mapping[str, ProofRow],
-    verdicts: dict[str, list[str]],
-    corpus: Corpus,
-    relations: RelationIndex,
+    ledger: Ledger,
+    ground: tuple[Corpus, RelationIndex],
 ) -> list[str]:
-    question_id = str(row["question_id"] if dataset == "sft" else row["id"])
-    proof = proofs.get(question_id)
+    ledger.ids[str(raw.values.get("id"))] += 1
+    question = str(raw.values.get("question_id" if dataset == "sft" else "id"))
+    ledger.questions.add(question)
+    proof = proofs.get(question)
     if proof is None:
-        return [f"no proof for question {question_id}"]
-    if question_id not in verdicts:
-        verdicts[question_id] = find_problems(corpus, relations, Claim(proof.text, proof.answer, proof.proof))
-    return [*verdicts[question_id], *_check_claim(dataset, row, proof), *_check_images(row, proof)]
+        return [f"no proof for question {question}"]
+    try:
+        row = ROW_TYPES[dataset].model_validate(raw.values, strict=False)
+    except ValidationError as error:
+        return [f"row: {_explain(error)}"]
+    if isinstance(row, SftRow):
+        ledger.settings.add((row.messages[0].content if row.messages else "", row.tools))
+    if question not in ledger.verdicts:
+        ledger.verdicts[question] = find_question_problems(*ground, proof)
+    problems = ledger.verdicts[question] or find_row_problems(proof, row, raw.index)
+    if raw.split != proof.split:
+        problems = [*problems, f"split: the row's file is of {raw.split}, its proof of {proof.split}"]
+    return problems
 
 
-def _check_claim(dataset: str, row: Mapping[str, Any], proof: ProofRow) -> Iterator[str]:
-    """Compare what the row asks and answers with what its proof is about."""
-    accepted = {proof.answer.surface, *proof.answer.aliases}
-    if dataset == "rl":
-        question, given = row["extra_info"]["question"], row["reward_model"]["ground_truth"]
-        aliases, told = row["reward_model"]["candidate_answers"], row["prompt"][-1]["content"]
-    else:
-        question, given, aliases = row["question"], row["answer"], row["answer_aliases"]
-        told = "".join(message["content"] for message in row["messages"]) if dataset == "sft" else question
-    expected = strip_page_text(proof.text)
-    if strip_page_text(question) != expected or expected not in told:
-        yield "the row asks another question than its proof"
-    if given != proof.answer.surface:
-        yield f"the row answers {given!r}, its proof {proof.answer.surface!r}"
-    if not set(aliases) <= accepted:
-        yield f"the row accepts {sorted(set(aliases) - accepted)}, which its proof does not"
+def _check_together(proofs: Mapping[str, ProofRow], ledger: Ledger) -> Iterator[Problem]:
+    """Check what no row shows alone: each row once, each proof used, one set of tools and rules, splits apart."""
+    for row, times in ledger.ids.items():
+        if times > 1:
+            yield Problem(row, f"rows: {times} rows have this id")
+    for question in sorted(proofs.keys() - ledger.questions):
+        yield Problem(question, "proof: no row asks this question")
+    if len(ledger.settings) > 1:
+        yield Problem("data", f"rows: {len(ledger.settings)} pairs of system message and tools; there must be one")
+    rules = {(row.proof.thresholds, row.proof.shortcuts_checked, row.proof.hub_in_degree) for row in proofs.values()}
+    if len(rules) > 1:
+        yield Problem("proofs", f"thresholds: questions were accepted by {len(rules)} sets of them; there must be one")
+    yield from _check_splits(proofs)
 
 
-def _check_images(row: Mapping[str, Any], proof: ProofRow) -> Iterator[str]:
-    """Hash every embedded picture; the first one must be the anchor's."""
-    images = row["images"] if "images" in row else [row["image"]] if row["image"] else []
-    hashes = [hashlib.sha256(image["bytes"]).hexdigest() for image in images]
-    for image, digest in zip(images, hashes, strict=True):
-        if not str(image["path"]).startswith(digest):
-            yield f"picture {image['path']} has sha256 {digest}"
-    wanted = proof.picture.sha256 if proof.picture else ""
-    if wanted and (not hashes or hashes[0] != wanted):
-        yield f"the first picture is not the anchor's, {wanted}"
+def _check_splits(proofs: Mapping[str, ProofRow]) -> Iterator[Problem]:
+    """No anchor, answer node, answer key or picture may be in two splits; no two questions may be the same."""
+    splits: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    asked: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for question, row in proofs.items():
+        if not row.proof.nodes:
+            continue
+        anchor = str(row.proof.nodes[0].page_id)
+        splits["anchor", anchor].add(row.split)
+        splits["answer node", str(row.proof.nodes[-1].page_id)].add(row.split)
+        splits["answer key", row.answer.key].add(row.split)
+        if row.picture:
+            splits["picture", row.picture.sha256].add(row.split)
+        asked[anchor, row.answer.key].append(question)
+    for (name, value), found in splits.items():
+        if len(found) > 1:
+            yield Problem("splits", f"splits: {' and '.join(sorted(found))} share {name} {value}")
+    for same in asked.values():
+        if len(same) > 1:
+            yield Problem(same[-1], f"rows: it asks the same of the same anchor as {same[0]}")

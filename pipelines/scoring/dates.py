@@ -17,7 +17,8 @@ MONTHS = (
 )  # fmt: skip
 _MONTH_NUMBERS = {name.lower(): number for number, name in enumerate(MONTHS, 1)}
 _MONTH_NUMBERS |= {name[:3].lower(): number for number, name in enumerate(MONTHS, 1)} | {"sept": 9}
-_MONTH = rf"(?P<month>{'|'.join(sorted(_MONTH_NUMBERS, key=len, reverse=True))})\.?"
+# Letters fold as ASCII: otherwise a dotless i is an i here, and "Aprıl" a month that the table does not have.
+_MONTH = rf"(?P<month>(?a:{'|'.join(sorted(_MONTH_NUMBERS, key=len, reverse=True))}))\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<early>AD |CE )?(?P<year>\d{1,4})(?P<era> ?(?:BCE|BC|CE|AD|B\.C\.E?\.?|A\.D\.|C\.E\.))?"
 

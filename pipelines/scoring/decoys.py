@@ -27,7 +27,7 @@ _TRIES = 64
 
 
 def make_decoys(answer: Answer, count: int) -> tuple[str, ...]:
-    """Return ``count`` different wrong answers, the same ones every time and fewer first: ``[:1]`` is that of one.
+    """Return ``count`` different wrong answers, the same ones every time.
 
     Dates keep their precision and move by years, numbers keep their unit, names and strings are drawn from a fixed
     list by the answer's key. By :func:`~pipelines.scoring.compare.compare_answers` none is correct. All are incorrect
@@ -72,7 +72,7 @@ def _propose_names(answer: Answer) -> Iterator[str]:
     rng, size = Random(answer.key), _count_words(answer)
     for turn in count_from():
         # Longer names when the short ones may be used up.
-        yield " ".join(rng.sample(_NAMES, size + turn // (4 * len(_NAMES))))
+        yield " ".join(rng.sample(_NAMES, min(size + turn // (4 * len(_NAMES)), len(_NAMES))))
 
 
 def _propose_strings(answer: Answer) -> Iterator[str]:

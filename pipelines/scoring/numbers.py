@@ -78,7 +78,7 @@ _SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _NUMBER = re.compile(
     r"(?P<sign>[-+\u2013]?) ?(?P<currency>US\$|[$€£¥]?) ?"
     r"(?P<whole>\d{1,3}(?:(?P<gap>[, '\u2019])\d{3})(?:(?P=gap)\d{3})*|\d+)(?P<fraction>\.\d+)?"
-    r"(?: (?P<scale>thousand|million|billion|trillion)\b)?(?P<join>[ -]?)(?P<unit>.*)",
+    r"(?: (?P<scale>(?a:thousand|million|billion|trillion))\b)?(?P<join>[ -]?)(?P<unit>.*)",
     re.IGNORECASE,
 )
 _FREE_UNIT = re.compile(r"[^\W\d_]{3,}(?:[ -][^\W\d_]{2,}){0,2}")

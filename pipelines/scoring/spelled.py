@@ -1,7 +1,8 @@
-"""Numbers written as words or in Roman numerals, found inside running text."""
+"""Numbers found inside running text: in digits, in words, in Roman numerals."""
 
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 
 _ONES = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
@@ -16,12 +17,29 @@ _ORDINALS = (
 _SMALL = {word: value for value, word in enumerate(_ONES)} | _TENS | {word: n for n, word in enumerate(_ORDINALS)}
 _LARGE = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 _ROMAN = re.compile(r"(?<![^\W_])(?=[IVXLCDM]{2})M{0,3}(CM|CD|D?C{0,3})(XC|XL|L?X{0,3})(IX|IV|V?I{0,3})(?![^\W_])")
+_PLAIN = re.compile(r"\d+(?:\.\d+)?")
+_GROUPED = re.compile(r"(?<!\d)\d{1,3}(?:[, '\u2019.]\d{3})+(?:\.\d+)?(?!\d)")
+_SCALED = re.compile(r"(\d[\d,]{0,50})(\.\d{1,50})?[ -]((?ai:thousand|million|billion))")
 _ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
 
 def parse_spelled(word: str) -> int | None:
     """Return the number that one lower-case word from ``zero`` to ``twenty`` means, or None."""
     return _ONES.index(word) if word in _ONES else None
+
+
+def find_digits(text: str) -> set[Decimal]:
+    """Return the numbers that a text writes in digits, signs dropped, in every way that they can be read.
+
+    ``12.345`` is a decimal number and, as much of the world groups digits, 12345; ``12.345.678`` is no other.
+    """
+    found = {Decimal(number) for number in _PLAIN.findall(text)}
+    for number in _GROUPED.findall(text):
+        whole, _, fraction = (re.sub(r"\D", "", part) for part in number.rpartition("."))
+        found |= {Decimal(f"{whole}.{fraction}" if whole else fraction), Decimal(whole + fraction)}
+    for whole, fraction, scale in _SCALED.findall(text):
+        found.add(Decimal(whole.replace(",", "") + fraction) * _LARGE[scale.lower()])
+    return found
 
 
 def find_spelled_numbers(words: Sequence[str]) -> set[int]:

@@ -14,9 +14,10 @@ from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
 from pipelines.names import fold_name
 from pipelines.pictures import PictureStore
-from pipelines.prompting import Asking, ask_model
+from pipelines.prompting import Asking, ask_model, make_schema
 from pipelines.scoring.agreement import wilson_interval
 from pipelines.scoring.compare import compare_answers
+from pipelines.scoring.decoys import make_decoys
 from schemas.base import Record, Rejection
 from schemas.difficulty import Cell, Difficulty
 from schemas.groundings import Grounding
@@ -27,6 +28,8 @@ from schemas.trajectories import Verdict
 
 TOOL_FREE: tuple[Condition, ...] = ("text", "image")
 SEARCH_HITS = 3
+GUESSES = 3
+"""Wrong answers that a scripted solver chooses from, beside the right one, when it guesses."""
 NOT_KNOWN = frozenset(["", "unknown", "i don t know", "none", "n a"])
 
 
@@ -41,13 +44,13 @@ class MeasuredDifficulty:
     max_correct: int
     """A question with more correct attempts than this in a condition is refused."""
     name: str = "difficulty"
-    version: int = 1
+    version: int = 2
     input: ClassVar[type[Record]] = Grounding
     output: ClassVar[type[Record]] = Difficulty
 
     def fingerprint(self) -> str:
         """Digest of the solver, the prompt, the search and the thresholds."""
-        asked = [self.solver.prompt.digest, self.solver.model.identity, self.images.identity]
+        asked = [self.solver.identity, make_schema(AnswerReply), self.images.identity, SEARCH_HITS]
         return digest_value([asked, self.attempts, self.max_correct])
 
     def prompts(self) -> dict[str, str]:
@@ -56,8 +59,7 @@ class MeasuredDifficulty:
 
     def models(self) -> tuple[ModelEntry, ...]:
         """The solver."""
-        model = self.solver.model
-        return (ModelEntry(role="solver", name=model.name, revision=model.identity, sampling={}),)
+        return (self.solver.describe("solver"),)
 
     async def __call__(self, record: Grounding) -> Sequence[Difficulty] | Rejection:
         """Measure one question; conditions that need a picture are left out when it has none."""
@@ -122,13 +124,14 @@ class MeasuredDifficulty:
 
 def make_oracle(record: Grounding, hits: Sequence[ImageHit]) -> SolverOracle:
     """Return what the scripted Knower may know of a question; real models never see it."""
-    alone = [count.value for count in record.proof.counts if count.name == "alone"]
+    # A capped count is a lower bound: it never says that an entity stands out by itself.
+    alone = [count.value + count.capped for count in record.proof.counts if count.name == "alone"]
     return SolverOracle(
         question_id=record.record_id,
         answer=record.answer,
         popularity=tuple(node.in_degree for node in record.proof.nodes),
         alone_count=min(alone, default=1),
-        guesses=(),
+        guesses=make_decoys(record.answer, GUESSES),
         seen_titles=tuple(hit.title for hit in hits),
         anchor_title=record.proof.nodes[0].title,
     )

@@ -2,17 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar, cast, get_args
 
+from pipelines.checks.descriptors import check_spoken, check_told
 from pipelines.checks.images import check_picture
 from pipelines.checks.leakage import check_answer, check_names, list_type_words
+from pipelines.checks.verdicts import CheckResult
 from pipelines.corpus.store import Corpus, CorpusImage
 from pipelines.errors import RecordFailed
-from pipelines.graph.proofs import list_names, make_query, view_proof
-from pipelines.graph.query import count_anchor_answers
-from pipelines.ids import digest_value, make_record_id
+from pipelines.graph.proofs import list_names, make_query, make_question_id, view_proof
+from pipelines.graph.query import count_anchor_answers, locate_nodes
+from pipelines.ids import digest_value
 from pipelines.pictures import PictureSource, PictureStore
-from pipelines.prompting import Asking, ask_model
+from pipelines.prompting import Asking, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.groundings import Grounding, Picture
 from schemas.manifest import ModelEntry
@@ -41,13 +43,13 @@ class Groundings:
     asking: Asking
     rules: GroundingRules
     name: str = "groundings"
-    version: int = 1
+    version: int = 2
     input: ClassVar[type[Record]] = Rewrite
     output: ClassVar[type[Record]] = Grounding
 
     def fingerprint(self) -> str:
         """Digest of the rules, the prompt and the rewriter."""
-        return digest_value([repr(self.rules), self.asking.prompt.digest, self.asking.model.identity])
+        return digest_value([repr(self.rules), self.asking.identity, make_schema(QuestionReply)])
 
     def prompts(self) -> dict[str, str]:
         """The referring prompt."""
@@ -55,8 +57,7 @@ class Groundings:
 
     def models(self) -> tuple[ModelEntry, ...]:
         """The rewriter."""
-        model = self.asking.model
-        return (ModelEntry(role="rewriter", name=model.name, revision=model.identity, sampling={}),)
+        return (self.asking.describe("rewriter"),)
 
     async def __call__(self, record: Rewrite) -> Sequence[Grounding] | Rejection:
         """Ground one question: picture, need for the picture, final text, leak check over every node."""
@@ -73,14 +74,20 @@ class Groundings:
         text = await self._refer(record)
         names = list_names(self.corpus, record.proof.nodes)
         words = list_type_words(record.proof.nodes)
-        for result in (check_names(text, names, words), check_answer(text, record.answer, words)):
+        for result in (
+            check_names(text, names, words),
+            check_answer(text, record.answer, words),
+            check_spoken(text, record.proof.descriptors),
+            check_told(self.corpus, locate_nodes(self.corpus, record.proof.nodes), text, record.proof),
+        ):
             if result.outcome != "PASS":
-                return Rejection(record_id=record.record_id, reason="alias-leak", detail=result.detail)
-        proof = record.proof.model_copy(update={"counts": (*record.proof.counts, *counts)})
+                return _refuse(record, result)
+        thresholds = record.proof.thresholds.model_copy(update={"answers": self.rules.min_answers})
+        proof = record.proof.model_copy(update={"counts": (*record.proof.counts, *counts), "thresholds": thresholds})
         sha256 = picture.sha256 if picture else ""
         return (
             Grounding(
-                record_id=make_record_id("q", [text, sha256, record.answer.key, record.proof.hops[0].subject_id]),
+                record_id=make_question_id(text, sha256, record.answer, proof),
                 parent_id=record.record_id,
                 split=record.split,
                 domain=record.domain,
@@ -137,3 +144,14 @@ class Groundings:
             descriptors=tuple(hidden.get(node, "") for node in range(1, len(record.proof.nodes))),
         )
         return (await ask_model(self.asking, inputs, QuestionReply)).question
+
+
+def _refuse(record: Rewrite, result: CheckResult) -> Rejection:
+    """Return a failed check of the final text as the question's rejection.
+
+    Raises:
+        RecordFailed: if there was nothing to check, such as an empty text: no reason against the question.
+    """
+    if result.code not in get_args(GroundingReason):
+        raise RecordFailed(result.code, result.detail)
+    return Rejection(record_id=record.record_id, reason=cast(GroundingReason, result.code), detail=result.detail)

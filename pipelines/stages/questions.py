@@ -9,7 +9,7 @@ from pipelines.graph.proofs import flatten_names, list_names, make_query, view_p
 from pipelines.graph.query import answer_query
 from pipelines.ids import digest_value, make_record_id
 from pipelines.names import digest_aliases, fold_name
-from pipelines.prompting import Asking, ask_model
+from pipelines.prompting import Asking, ask_model, make_schema
 from pipelines.scoring.answers import count_tokens, type_answer
 from schemas.base import Record, Rejection
 from schemas.manifest import ModelEntry
@@ -27,13 +27,13 @@ class Questions:
     asking: Asking
     max_answer_tokens: int
     name: str = "questions"
-    version: int = 1
+    version: int = 2
     input: ClassVar[type[Record]] = Path
     output: ClassVar[type[Record]] = Question
 
     def fingerprint(self) -> str:
         """Digest of the writer, its prompt and the answer bound."""
-        return digest_value([self.asking.prompt.digest, self.asking.model.identity, self.max_answer_tokens])
+        return digest_value([self.asking.identity, make_schema(QuestionReply), self.max_answer_tokens])
 
     def prompts(self) -> dict[str, str]:
         """The writing prompt."""
@@ -41,9 +41,7 @@ class Questions:
 
     def models(self) -> tuple[ModelEntry, ...]:
         """The writer."""
-        return (
-            ModelEntry(role="writer", name=self.asking.model.name, revision=self.asking.model.identity, sampling={}),
-        )
+        return (self.asking.describe("writer"),)
 
     async def __call__(self, record: Path) -> Sequence[Question] | Rejection:
         """Type the answer, derive it once more from the corpus, and put the path into words."""

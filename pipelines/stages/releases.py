@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pipelines.errors import ConfigError, ConservationError
 from pipelines.ids import digest_value, make_record_id
-from pipelines.release.duplicates import Signature, check_splits, make_signature, refuse_duplicates
+from pipelines.release.duplicates import Signature, check_splits, make_signature, refuse_duplicates, refuse_over_used
 from schemas.base import Failure, Record, Rejection
 from schemas.difficulty import Difficulty
 from schemas.manifest import ModelEntry
@@ -25,14 +25,16 @@ class Releases:
     The question with the smallest record id wins among duplicates, so the outcome does not depend on the order of rows.
     """
 
+    max_per_answer: int = 5
+    """Questions of a split that may share an answer or an answer node."""
     name: str = "releases"
-    version: int = 1
+    version: int = 2
     inputs: ClassVar[tuple[type[Record], ...]] = (Difficulty, Trajectory)
     output: ClassVar[type[Record]] = ReleaseEntry
 
     def fingerprint(self) -> str:
-        """Digest of the split table; the stage has no other parameter."""
-        return digest_value(SPLIT_OF_BRIDGEVQA)
+        """Digest of the split table and the cap."""
+        return digest_value([SPLIT_OF_BRIDGEVQA, self.max_per_answer])
 
     def prompts(self) -> dict[str, str]:
         """No prompt: nothing here asks a model."""
@@ -52,7 +54,8 @@ class Releases:
         signatures = sorted(map(make_signature, inputs[0]), key=lambda signature: signature.record_id)
         trajectories = collect_trajectories(inputs[1], {signature.record_id for signature in signatures})
         kept, refused = refuse_duplicates(signatures)
-        check_splits(kept)
+        refused |= refuse_over_used(kept, self.max_per_answer)
+        check_splits(signature for signature in kept if signature.record_id not in refused)
         for signature in signatures:
             if signature.record_id in refused:
                 yield refused[signature.record_id]

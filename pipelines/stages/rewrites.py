@@ -5,25 +5,26 @@ the answer stays, exactly one entity fits, and no name of a hidden node is in th
 must fit several entities without the chain.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, cast
+from typing import ClassVar, cast, get_args
 
+from pipelines.checks.descriptors import check_facts, check_spoken, list_constraints
 from pipelines.checks.leakage import check_answer, check_names, list_type_words
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import check_answer_unchanged, check_fit, count_fit
 from pipelines.checks.verdicts import CheckResult
 from pipelines.corpus.store import Corpus
+from pipelines.errors import RecordFailed
 from pipelines.graph.clauses import mask_names
 from pipelines.graph.proofs import list_names, make_query, view_proof
-from pipelines.graph.query import TYPE, Query, locate_nodes
+from pipelines.graph.query import Query, locate_nodes
 from pipelines.graph.relations import RelationIndex, read_attributes
 from pipelines.ids import digest_value, make_record_id
-from pipelines.prompting import Asking, ask_model
+from pipelines.prompting import Asking, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.manifest import ModelEntry
-from schemas.proofs import Constraint, Count
+from schemas.proofs import Count, Thresholds
 from schemas.questions import Question
 from schemas.reasons import RewriteReason
 from schemas.rewrites import Candidate, Certificate, Rewrite
@@ -38,6 +39,7 @@ from schemas.tasks import (
 )
 
 ACCEPTED = "accepted"
+REASONS = frozenset(get_args(RewriteReason))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +81,14 @@ class Rewrites:
     rewriting: Asking
     rules: RewriteRules
     name: str = "rewrites"
-    version: int = 1
+    version: int = 2
     input: ClassVar[type[Record]] = Question
     output: ClassVar[type[Record]] = Rewrite
 
     def fingerprint(self) -> str:
         """Digest of the thresholds, the prompts and the rewriter."""
-        asked = [[asking.prompt.digest, asking.model.identity] for asking in (self.proposing, self.rewriting)]
-        return digest_value([repr(self.rules), asked])
+        asked = [self.proposing.identity, self.rewriting.identity]
+        return digest_value([repr(self.rules), asked, make_schema(DescriptorsReply), make_schema(QuestionReply)])
 
     def prompts(self) -> dict[str, str]:
         """The proposing and the rewriting prompt."""
@@ -94,8 +96,7 @@ class Rewrites:
 
     def models(self) -> tuple[ModelEntry, ...]:
         """The rewriter."""
-        model = self.rewriting.model
-        return (ModelEntry(role="rewriter", name=model.name, revision=model.identity, sampling={}),)
+        return (self.rewriting.describe("rewriter"),)
 
     async def __call__(self, record: Question) -> Sequence[Rewrite] | Rejection:
         """Hide every bridge; refuse the question when a check of the whole or every descriptor of a bridge fails."""
@@ -137,14 +138,15 @@ class Rewrites:
         """Hide one bridge behind the first descriptor that passes everything."""
         tried: list[Candidate] = []
         for descriptor in await self._propose(record, draft, node, number):
-            step = await self._try(record, draft, node, descriptor)
+            step = await self._try(record, draft, (node, number), descriptor)
             if isinstance(step, Draft):
                 return self._certify(
                     draft, step, node, (*tried, Candidate(descriptor=descriptor.text, verdict=ACCEPTED))
                 )
             tried.append(Candidate(descriptor=descriptor.text, verdict=step.code))
         verdicts = {candidate.verdict for candidate in tried}
-        reason = cast(RewriteReason, verdicts.pop()) if len(verdicts) == 1 else "no-descriptor"
+        only = verdicts.pop() if len(verdicts) == 1 else ""
+        reason = cast(RewriteReason, only) if only in REASONS else "no-descriptor"
         detail = "; ".join(f"{candidate.descriptor}: {candidate.verdict}" for candidate in tried)
         return Rejection(record_id=record.record_id, reason=reason, detail=f"node {node}: {detail}")
 
@@ -161,25 +163,31 @@ class Rewrites:
         reply = await ask_model(self.proposing, inputs, DescriptorsReply)
         return reply.descriptors[: self.rules.candidates]
 
-    async def _try(self, record: Question, draft: Draft, node: int, descriptor: Descriptor) -> Draft | CheckResult:
-        """Return the draft with a node hidden behind a descriptor, or the first check that fails."""
-        query = replace(
-            draft.query, constraints=(*draft.query.constraints, *list_constraints(record, node, descriptor))
-        )
+    async def _try(
+        self, record: Question, draft: Draft, bridge: tuple[int, int], descriptor: Descriptor
+    ) -> Draft | CheckResult:
+        """Return the draft with a bridge (index and number) hidden behind a descriptor, or the first failed check."""
+        node, number = bridge
+        said = list_constraints(self.corpus, number, node, descriptor)
+        query = replace(draft.query, constraints=(*draft.query.constraints, *said))
         threshold = self.rules.threshold(node)
         for result in (
             check_names(descriptor.text, draft.names, draft.type_words),
             check_answer(descriptor.text, record.answer, draft.type_words),
             check_fit(count_fit(self.corpus, self.relations, query, node, threshold), threshold),
             check_answer_unchanged(self.corpus, query, record.answer.key),
+            check_facts(descriptor),
         ):
             if result.outcome != "PASS":
                 return result
         text = await self._rewrite(record, draft, node, descriptor)
-        leaked = check_names(hide_titles(text, record, node), draft.names[node:], draft.type_words)
-        if leaked.outcome != "PASS":
-            return leaked
         descriptors = (*draft.descriptors[: node - 1], descriptor.text, *draft.descriptors[node:])
+        for result in (
+            check_names(hide_titles(text, record, node), draft.names[node:], draft.type_words),
+            check_spoken(text, descriptors),
+        ):
+            if result.outcome != "PASS":
+                return result
         return replace(draft, text=text, query=query, descriptors=descriptors)
 
     async def _rewrite(self, record: Question, draft: Draft, node: int, descriptor: Descriptor) -> str:
@@ -223,7 +231,15 @@ class Rewrites:
         ):
             if result.outcome != "PASS":
                 return _refuse(record, result)
-        proof = record.proof.model_copy(update={"constraints": draft.query.constraints, "counts": tuple(counts)})
+        rules = self.rules
+        found = {
+            "constraints": draft.query.constraints,
+            "counts": tuple(counts),
+            "descriptors": draft.descriptors,
+            "thresholds": Thresholds(alone_first=rules.min_alone_first, alone=rules.min_alone, answers=0),
+            "shortcuts_checked": rules.forbid_shortcuts,
+            "hub_in_degree": rules.hub_in_degree,
+        }
         return (
             Rewrite(
                 record_id=make_record_id("rewrite", [record.record_id, draft.text]),
@@ -234,19 +250,10 @@ class Rewrites:
                 canonical=record.text,
                 text=draft.text,
                 answer=record.answer,
-                proof=proof,
+                proof=record.proof.model_copy(update=found),
                 certificates=draft.certificates,
             ),
         )
-
-
-def list_constraints(record: Question, node: int, descriptor: Descriptor) -> tuple[Constraint, ...]:
-    """Return what a descriptor says beyond its place in the chain: its facts, and the type when it names it."""
-    kind = record.proof.nodes[node].type
-    constraints = [Constraint(node=node, relation=fact.relation, value=fact.text) for fact in descriptor.facts]
-    if kind and re.search(rf"(?<!\w){re.escape(kind)}(?!\w)", descriptor.text):
-        constraints.insert(0, Constraint(node=node, relation=TYPE, value=kind))
-    return tuple(constraints)
 
 
 def hide_titles(text: str, record: Question, node: int) -> str:
@@ -255,4 +262,11 @@ def hide_titles(text: str, record: Question, node: int) -> str:
 
 
 def _refuse(record: Question, result: CheckResult) -> Rejection:
+    """Return a failed check of the whole question as its rejection.
+
+    Raises:
+        RecordFailed: if there was nothing to check, such as an empty text: no reason against the question.
+    """
+    if result.code not in REASONS:
+        raise RecordFailed(result.code, result.detail)
     return Rejection(record_id=record.record_id, reason=cast(RewriteReason, result.code), detail=result.detail)

@@ -1,21 +1,17 @@
 """Rollouts: K attempts of the teacher at each question."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from typing import ClassVar
 
 from pipelines.agent.loop import Agent, run_rollout
 from pipelines.ids import digest_value
+from pipelines.scoring.decoys import make_decoys
 from schemas.base import Record, Rejection
 from schemas.difficulty import Difficulty
 from schemas.manifest import ModelEntry
-from schemas.proofs import Answer, Proof
 from schemas.rollouts import Rollout
 from schemas.tasks import TeacherHop, TeacherOracle
-
-YEAR = re.compile(r"\d{4}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +22,7 @@ class Rollouts:
     attempts: int = 5
     """K; 5 in OpenSearch-VL."""
     name: str = "rollouts"
-    version: int = 1
+    version: int = 2
     input: ClassVar[type[Record]] = Difficulty
     output: ClassVar[type[Record]] = Rollout
 
@@ -60,6 +56,7 @@ class Rollouts:
 
 def make_oracle(question: Difficulty, attempt: int) -> TeacherOracle:
     """Return the proof as a plan for scripted teachers; the answer node is the last hop's object."""
+    (wrong,) = make_decoys(question.answer, 1)
     proof = question.proof
     titles = {node.page_id: node.title for node in proof.nodes}
     return TeacherOracle(
@@ -72,39 +69,5 @@ def make_oracle(question: Difficulty, attempt: int) -> TeacherOracle:
         ),
         answer_relation=proof.answer_relation,
         answer=question.answer,
-        wrong_answer=make_wrong_answer(question.answer, proof),
+        wrong_answer=wrong,
     )
-
-
-def make_wrong_answer(answer: Answer, proof: Proof) -> str:
-    """Return a plausible wrong answer of the same type.
-
-    A date moves by one year, a number doubles (zero becomes one), a name or string becomes the title of another node.
-    """
-    match answer.type:
-        case "date":
-            return _shift_year(answer)
-        case "number":
-            return _double_number(answer)
-    right = {form.casefold() for form in (answer.surface, answer.value, *answer.aliases)}
-    titles = [node.title for node in reversed(proof.nodes) if node.title.casefold() not in right]
-    return titles[0] if titles else f"{answer.surface} II"
-
-
-def _shift_year(answer: Answer) -> str:
-    year = YEAR.match(answer.value)
-    if year is None:
-        return f"{answer.surface} BC"
-    shifted = f"{int(year[0]) + 1:04d}"
-    if year[0] in answer.surface:
-        return answer.surface.replace(year[0], shifted)
-    return answer.value.replace(year[0], shifted, 1)
-
-
-def _double_number(answer: Answer) -> str:
-    try:
-        number = Decimal(answer.value) * 2
-    except InvalidOperation:
-        return f"not {answer.surface}"
-    doubled = f"{number.normalize():f}" if number else "1"
-    return f"{doubled} {answer.unit}".strip()

@@ -1,13 +1,15 @@
 """Generates a toy Wikipedia and publishes it the way the real one is published."""
 
+import glob
 import json
 import shutil
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 from pipelines.errors import ConfigError
+from pipelines.files import TEMP_PREFIX, make_temp_path, sync_files, sync_folder
 from pipelines.world.config import WorldConfig, WorldSummary, check_config
 from pipelines.world.pages import MAIN, Wiki, compose_wiki
 from pipelines.world.pictures import MIN_SIDE, Picture, draw_picture, plan_pictures
@@ -25,7 +27,7 @@ _COLUMNS = ("file", "sha256", "width", "height", "author", "licence", "licence_u
 
 
 def write_world(out: Path, config: WorldConfig) -> WorldSummary:
-    """Write a whole world to ``out``, or nothing.
+    """Write a whole world to ``out``, or nothing; what a killed run of the same ``out`` left is removed.
 
     Files: the multistream dump and index, five SQL tables, two tables and the Turtle of Wikidata, ``images/`` with
     ``images.tsv``, ``world.json``, and ``truth/`` for tests. The same configuration gives the same bytes (with the
@@ -41,15 +43,25 @@ def write_world(out: Path, config: WorldConfig) -> WorldSummary:
     check_config(config)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"world output {out}: exists and is not an empty folder; name a new folder")
+    with _drafting(out) as draft:
+        return _publish(draft, config)
+
+
+@contextmanager
+def _drafting(out: Path) -> Iterator[Path]:
+    """Give a sibling folder to write to; on a clean exit it is synced and becomes ``out``, else it is removed."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    for left in out.parent.glob(f"{TEMP_PREFIX}{glob.escape(out.name)}-*"):
+        shutil.rmtree(left)
+    draft = make_temp_path(out)
+    draft.mkdir()
     try:
-        summary = _publish(draft, config)
-        draft.chmod(0o755)
+        yield draft
+        sync_files(draft)
         draft.replace(out)
+        sync_folder(out.parent)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return summary
 
 
 def _publish(folder: Path, config: WorldConfig) -> WorldSummary:

@@ -32,7 +32,7 @@ GIVEN = ("Adela", "Alban", "Anouk", "Ansel", "Arvid", "Beata", "Belén", "Blanka
          "Paloma", "Petra", "Quentin", "Radim", "Ragna", "Renata", "Rolf", "Rosalind", "Rufus", "Sabina", "Sander",
          "Selma", "Sigrid", "Silvan", "Søren", "Tancred", "Tekla", "Teodor", "Thea", "Tobias", "Ulla", "Ulrik",
          "Valda", "Vera", "Viggo", "Vit", "Walda", "Wenzel", "Xaver", "Ysolde", "Yvo", "Zdeněk", "Zita", "Zoë")
-COMMON_TOWNS = ("Mending", "Gentle", "Sailing", "Early", "Warming", "Merry", "Mobile Bay", "Orange Hill", "Plain",
+COMMON_TOWNS = ("Mending", "Gentle", "Sailing", "Early", "Warming", "Merry", "Quiet Bay", "Orange Hill", "Plain",
                 "Bright", "Landing", "Clement", "Hope", "Bury Well", "Pleasant", "Fair", "Corner", "Marble", "Spring")
 COUNTRIES = (("Ostrania", "Ostranian"), ("Velmark", "Velmarkian"), ("Cindoria", "Cindorian"), ("Tarnovia",
              "Tarnovian"), ("Lumeria", "Lumerian"), ("Bracken Isles", "Brackenese"), ("Quillonia", "Quillonian"),

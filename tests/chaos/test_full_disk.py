@@ -179,7 +179,6 @@ def test_asking_about_a_workspace_that_is_not_there_makes_none(
 
 @pytest.mark.slow
 @needs_mount
-@pytest.mark.xfail(reason="inspection.views.write_catalogue lets duckdb.IOException through")
 def test_a_disk_full_at_the_catalogue_is_said_in_one_line(mount: Mount, clean: Path) -> None:
     disk = mount(ROOMY)
     work = begin_work(disk, clean)

@@ -10,7 +10,6 @@ from tests.chaos.driving import SMALL, digest_outputs, run_small
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("prefect"),
     # Prefect and what it stands on; nothing of ours warns.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

@@ -1,12 +1,14 @@
 import io
 import random
+import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.errors import CorruptInput, RecordFailed
+from pipelines.errors import ConfigError, CorruptInput, RecordFailed
+from pipelines.files import clear_temps, make_temp_path
 from pipelines.pictures import (
     PictureSource,
     PictureStore,
@@ -79,6 +81,21 @@ def test_a_file_is_added_by_its_content(store, tmp_path):
     path = tmp_path / "wrong-name.gif"
     path.write_bytes(encode(paint(), "PNG"))
     assert store.add_file(path, SOURCE).extension == "png"
+
+
+def test_a_picture_that_cannot_be_written_leaves_nothing_and_says_where(store):
+    store.folder.write_text("a file where the folder should be")
+    with pytest.raises(ConfigError, match=re.escape(str(store.folder))):
+        store.add_bytes(encode(paint()), SOURCE)
+    assert store.folder.is_file()
+
+
+def test_what_an_interrupted_write_left_is_cleared_and_no_picture(store):
+    picture = store.add_bytes(encode(paint()), SOURCE)
+    path = store.path(picture.sha256, "jpg")
+    make_temp_path(path).write_bytes(b"half")
+    clear_temps(path.parent)
+    assert [left.name for left in path.parent.iterdir()] == [path.name]
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", b"x" * 5000])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +21,10 @@ from tests.chaos.driving import ROOT, call_synth, run_small
 
 DATA = Path(os.environ.get("SYNTH_SHARED_DATA", ROOT.parent / "shared" / "data"))
 SLICE = DATA / "enwiki-slice" / "enwiki-slice-pages-articles-multistream.xml.bz2"
-PLAIN = "Which one is it?"
+ANCHOR_NAMED = re.compile("text: alias-leak: node 0")
 SETTINGS = (f"corpus.dump={SLICE}",)
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slice"),
+pytestmark = [pytest.mark.slow, 
               pytest.mark.skipif(not SLICE.is_file(), reason=f"{SLICE} is not here")]  # fmt: skip
 
 
@@ -77,8 +78,10 @@ def opened(workspace: Path, rewritten: dict[str, Any]) -> Iterator[Slice]:
 def test_every_proof_of_the_slice_holds(opened: Slice, rewritten: dict[str, Any]) -> None:
     rows = list(read_parts(opened.space.stage("rewrites", rewritten["rewrites"]["key"]), Rewrite))
     assert len(rows) == rewritten["rewrites"]["rows_out"]
-    # A rewrite still names its anchor, so the proof is looked at under a text that names nobody.
-    assert opened.list_problems({row.record_id: Claim(PLAIN, row.answer, row.proof) for row in rows}) == {}
+    claims = {row.record_id: Claim(row.text, row.answer, row.proof) for row in rows}
+    problems = [problem for found in opened.list_problems(claims).values() for problem in found]
+    # Nothing but the anchor's name, which is in the text until the picture takes its place.
+    assert [problem for problem in problems if not ANCHOR_NAMED.match(problem)] == []
 
 
 def test_without_pictures_every_row_is_refused_for_that(workspace: Path, rewritten: dict[str, Any]) -> None:
@@ -94,7 +97,8 @@ def test_text_only_questions_go_through_without_pictures(opened: Slice, rewritte
     refused = stages["groundings"]["rejected"]
     assert set(refused) <= {"alias-leak"}
     assert stages["groundings"]["rows_out"] + sum(refused.values()) == rewritten["rewrites"]["rows_out"]
-    assert stages["releases"]["rows_out"] >= stages["groundings"]["rows_out"] > 0
+    assert stages["groundings"]["rows_out"] >= 20
+    assert stages["releases"]["rows_out"] > 0
     rows = list(read_parts(opened.space.stage("groundings", stages["groundings"]["key"]), Grounding))
     assert opened.list_problems({row.record_id: Claim(row.text, row.answer, row.proof) for row in rows}) == {}
     verified = call_synth("verify", "--workspace", opened.space.root)

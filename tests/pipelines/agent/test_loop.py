@@ -4,10 +4,18 @@ import json
 import pytest
 
 from pipelines.agent.loop import run_rollout
-from pipelines.agent.transcript import Turn, render_rollout, render_turn
+from pipelines.agent.transcript import Turn, render_turn
 from pipelines.errors import RecordFailed
 from pipelines.stages.rollouts import make_oracle
-from tests.pipelines.agent.trail import FakeModel, make_agent, make_picture, make_question, make_tools, make_url
+from tests.pipelines.agent.trail import (
+    FakeModel,
+    list_messages,
+    make_agent,
+    make_picture,
+    make_question,
+    make_tools,
+    make_url,
+)
 
 LOOK = render_turn(Turn("Look it up.", "image_search", '{"image":"img_1"}'))
 CROP = render_turn(Turn("Closer.", "crop", '{"box":[0,0,500,500]}'))
@@ -69,7 +77,7 @@ def test_a_produced_picture_is_shown_with_its_observation(run):
 
 def test_messages_made_from_the_rollout_are_those_the_model_saw(run):
     rollout, model = run(LOOK, CROP, VISIT, ANSWER)
-    assert render_rollout(rollout)[:-1] == model.requests[-1].messages
+    assert list_messages(rollout)[:-1] == model.requests[-1].messages
 
 
 def test_no_oracle_value_reaches_the_messages(tmp_path):

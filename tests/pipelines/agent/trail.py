@@ -9,12 +9,23 @@ from PIL import Image
 
 from pipelines.agent.loop import Agent, Limits
 from pipelines.agent.tools import ToolBox
-from pipelines.backends.protocols import ChatReply, ChatRequest, ImageHit, PageNotFound, PageText, PictureFile, TextHit
+from pipelines.agent.transcript import render_messages
+from pipelines.backends.protocols import (
+    ChatReply,
+    ChatRequest,
+    ImageHit,
+    Message,
+    PageNotFound,
+    PageText,
+    PictureFile,
+    TextHit,
+)
 from pipelines.pictures import PictureSource, PictureStore
 from pipelines.prompting import load_prompt
 from schemas.difficulty import Difficulty
 from schemas.groundings import Picture
 from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof
+from schemas.rollouts import Rollout
 
 BASE = "https://en.wikipedia.org/wiki/"
 TITLES = ("Kelm Bridge", "Ana Kovač", "Marlow (town)")
@@ -38,6 +49,13 @@ SOURCE = PictureSource("Kelm.jpg", "A. Author", "CC BY-SA 4.0", "https://example
 
 def make_url(title: str) -> str:
     return BASE + title.replace(" ", "_")
+
+
+def list_messages(rollout: Rollout) -> tuple[Message, ...]:
+    """Return a whole rollout as messages: system, question with ``img_1``, then turn by turn."""
+    first = tuple(image.picture.sha256 for image in rollout.images if image.id == "img_1")
+    opening = (Message("system", rollout.system), Message("user", rollout.question, first))
+    return render_messages(opening, rollout.steps, rollout.images)
 
 
 def make_picture(folder: Path) -> Picture:

@@ -1,8 +1,10 @@
 import asyncio
+import inspect
 import json
 
 import pytest
 
+from pipelines.backends import knower
 from pipelines.backends.knower import UNKNOWN, ScriptedKnower
 from pipelines.backends.protocols import ChatRequest
 from pipelines.errors import ConfigError
@@ -115,3 +117,11 @@ def test_another_task_is_refused():
 def test_a_question_without_popularity_is_refused():
     with pytest.raises(ConfigError, match="popularity"):
         ask(SURE, make_inputs("text", popularity=()))
+
+
+def test_the_rules_are_part_of_the_identity(monkeypatch):
+    before, read = SURE.identity, inspect.getsource
+    monkeypatch.setattr(inspect, "getsource", lambda given: read(given) + "# new")
+    knower._digest_source.cache_clear()
+    assert SURE.identity != before
+    knower._digest_source.cache_clear()

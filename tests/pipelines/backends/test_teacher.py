@@ -1,4 +1,5 @@
 import asyncio
+import inspect
 import string
 from collections import Counter
 
@@ -7,7 +8,8 @@ import pytest
 from pipelines.agent.layout import read_hits
 from pipelines.agent.loop import run_rollout
 from pipelines.agent.spans import find_name, list_forms
-from pipelines.agent.transcript import read_observation, render_rollout
+from pipelines.agent.transcript import read_observation
+from pipelines.backends import teacher, teacher_plan, teacher_thoughts
 from pipelines.backends.protocols import ChatRequest
 from pipelines.backends.teacher import ScriptedTeacher, Vices, make_vices
 from pipelines.backends.teacher_thoughts import THOUGHTS
@@ -21,6 +23,7 @@ from tests.pipelines.agent.trail import (
     FakeImageSearch,
     FakePages,
     FakeTextSearch,
+    list_messages,
     make_agent,
     make_picture,
     make_question,
@@ -58,7 +61,7 @@ def test_a_virtuous_teacher_walks_from_the_picture_to_the_answer(play):
 
 def test_every_name_and_address_was_shown_before_it_was_used(play):
     for attempt in range(12):
-        messages = render_rollout(play({"crop_first": 0.5, "repeat": 0.5}, attempt))
+        messages = list_messages(play({"crop_first": 0.5, "repeat": 0.5}, attempt))
         for place in range(2, len(messages), 2):
             shown = "\n".join(message.text for message in messages[1:place:2])
             used = messages[place].text
@@ -118,7 +121,12 @@ def test_the_last_turn_is_an_answer_never_a_call(play):
 
 @pytest.mark.parametrize(
     ("vice", "reasons"),
-    [("wrong", ["wrong-answer"]), ("break_format", ["format", "no-answer"]), ("from_memory", []), ("repeat", [])],
+    [
+        ("wrong", ["wrong-answer"]),
+        ("break_format", ["format", "no-answer"]),
+        ("from_memory", ["unsupported"]),
+        ("repeat", []),
+    ],
 )
 def test_each_vice_is_what_the_cascade_looks_for(play, vice, reasons):
     for attempt in range(6):
@@ -152,6 +160,15 @@ def test_identity_covers_name_and_vices():
         ScriptedTeacher("a", Vices(0.1)).identity,
     }
     assert len(identities) == 3
+
+
+@pytest.mark.parametrize("module", [teacher, teacher_plan, teacher_thoughts])
+def test_identity_covers_the_source_of_plan_and_wordings(monkeypatch, module):
+    before, read = ScriptedTeacher().identity, inspect.getsource
+    monkeypatch.setattr(inspect, "getsource", lambda given: read(given) + ("# new" if given is module else ""))
+    teacher._digest_sources.cache_clear()
+    assert ScriptedTeacher().identity != before
+    teacher._digest_sources.cache_clear()
 
 
 def test_settings_are_checked():

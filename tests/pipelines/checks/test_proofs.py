@@ -10,8 +10,8 @@ PLAIN = "Which one is it?"
 
 
 def make_claim(row, proof=None):
-    """Return a rewrite's claim under a text that names nobody: its own still names the anchor."""
-    return Claim(PLAIN, row.answer, proof or row.proof)
+    """Return a rewrite's claim under a text that says its descriptors and names nobody: its own names the anchor."""
+    return Claim("; ".join((PLAIN, *row.proof.descriptors)), row.answer, proof or row.proof)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_every_rewrite_is_derived_again_sentences_included(demo, demo_corpus, de
 
 
 def test_a_text_that_names_the_anchor_is_a_problem(demo_corpus, demo_relations, spoken):
-    text = f"What became of {spoken.proof.nodes[0].title}?"
+    text = f"{make_claim(spoken).text}, of {spoken.proof.nodes[0].title}"
     (problem,) = find_problems(demo_corpus, demo_relations, Claim(text, spoken.answer, spoken.proof))
     assert problem.startswith("text: alias-leak")
 
@@ -72,7 +72,7 @@ def test_a_tampered_sentence_is_named(demo_corpus, demo_relations, spoken, chang
 
 
 def test_an_entity_twice_on_the_path_is_a_problem(demo_corpus, demo_relations, spoken):
-    nodes = (*spoken.proof.nodes[:-1], spoken.proof.nodes[0])
+    nodes = (*spoken.proof.nodes[:-1], spoken.proof.nodes[0].model_copy(update={"role": "answer"}))
     proof = spoken.proof.model_copy(update={"nodes": nodes})
     assert "nodes: an entity occurs twice" in find_problems(demo_corpus, demo_relations, make_claim(spoken, proof))
 
@@ -85,4 +85,4 @@ def test_a_proof_of_another_corpus_is_looked_at_no_further(demo_corpus, demo_rel
 
 def test_a_proof_without_hops_is_a_problem(demo_corpus, demo_relations, spoken):
     proof = spoken.proof.model_copy(update={"hops": (), "nodes": spoken.proof.nodes[:1]})
-    assert find_problems(demo_corpus, demo_relations, make_claim(spoken, proof)) == ["nodes: 1 nodes for 0 hops"]
+    assert find_problems(demo_corpus, demo_relations, make_claim(spoken, proof))[0] == "nodes: 1 nodes for 0 hops"

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 from pipelines.errors import RecordFailed
 
@@ -12,7 +13,9 @@ def count_or_misbehave(text: str) -> int:
             while True:
                 pass
         case "eat":
-            return len([bytearray(1 << 20) for _ in range(4096)])
+            return len(bytearray(1 << 40))
+        case "sleep":
+            time.sleep(600)
         case "die":
             os.kill(os.getpid(), signal.SIGKILL)
         case "raise":
@@ -21,6 +24,16 @@ def count_or_misbehave(text: str) -> int:
             raise RecordFailed("too-odd", "on purpose")
         case "secret":
             return len(os.environ.get("SYNTH_TEST_SECRET", ""))
+    return len(text)
+
+
+def take_time(text: str) -> int:
+    """Wait, work a little, or work without end."""
+    if text == "wait":
+        time.sleep(0.6)
+    until = time.process_time() + (600 if text == "hang" else 0.05)
+    while time.process_time() < until:
+        pass
     return len(text)
 
 

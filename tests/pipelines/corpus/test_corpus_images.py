@@ -69,6 +69,15 @@ def test_a_path_outside_the_folder_is_refused(write_images):
     assert read_images(table, {})[0].error == "path-outside"
 
 
+@pytest.mark.parametrize("path", ["../secret.jpg", "/etc/passwd"])
+def test_a_corpus_gives_no_path_outside_the_folder_of_pictures(write_images, write_dump, tmp_path, path):
+    table = write_images(a=(60, 60))
+    table.write_text(HEADER.replace("sha256", "path") + f"B.jpg\t{path}\tA\tL\tU\tS\n")
+    build_corpus(write_dump(("Kelm", "A bridge.")), tmp_path / "out")
+    with pytest.raises(ConfigError, match="lies outside"):
+        Corpus.open(tmp_path / "out").image_path("B.jpg")
+
+
 def test_missing_columns_are_named(tmp_path):
     (tmp_path / "images.tsv").write_text("file\tauthor\n")
     with pytest.raises(ConfigError, match="licence, licence_url, source_url"):

@@ -14,7 +14,7 @@ from tests.pipelines.corpus import slow_parsers
 
 @pytest.fixture(scope="module")
 def child():
-    with ParserChild(slow_parsers.count_or_misbehave, timeout=0.5, memory=128 << 20) as started:
+    with ParserChild(slow_parsers.count_or_misbehave, timeout=0.5, memory=128 << 20, wall=2.0) as started:
         yield started
 
 
@@ -27,6 +27,7 @@ def test_values_come_back_in_order(child):
     ("text", "error"),
     [
         ("hang", "parse-timeout"),
+        ("sleep", "parse-timeout"),
         ("eat", "parse-memory"),
         ("die", "parse-crash"),
         ("raise", "parse-crash"),
@@ -36,6 +37,18 @@ def test_values_come_back_in_order(child):
 def test_a_bad_text_costs_only_itself(child, text, error):
     before, bad, after = child.parse_all(["abc", text, "abcd"])
     assert (before, bad.error, after) == (3, error, 4)
+
+
+def test_the_time_limit_is_of_work_and_not_of_waiting():
+    with ParserChild(slow_parsers.take_time, timeout=0.3) as patient:
+        assert patient.parse("wait") == 4
+        with pytest.raises(RecordFailed, match="CPU time"):
+            patient.parse("hang")
+
+
+def test_many_short_texts_do_not_add_up_to_a_timeout():
+    with ParserChild(slow_parsers.take_time, timeout=0.3) as child:
+        assert list(child.parse_all(["work"] * 8)) == [4] * 8
 
 
 def test_parse_raises_the_failure(child):

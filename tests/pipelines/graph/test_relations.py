@@ -71,7 +71,6 @@ def test_the_objects_of_a_relation_are_listed_once_and_in_order(toy, toy_relatio
     assert toy_relations.objects_of("no_such_key") == ()
 
 
-@pytest.mark.xfail(strict=True, reason="RelationIndex keeps numbered twins, read_relations does not")
 def test_the_index_has_no_relation_that_the_page_does_not_have(toy):
     index = RelationIndex(toy)
     shown = {(n, f.target) for n in toy.article_nodes() for f in read_relations(toy, n)}

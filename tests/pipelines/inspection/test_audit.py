@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from pipelines.errors import ConfigError
-from pipelines.inspection.audit import audit_file, contains_answer, list_defects, render_audit
+from pipelines.inspection.audit import audit_file, contains_answer, render_audit
 
 REMOTE = "https://images.example/1.jpg"
 
@@ -131,4 +131,6 @@ def test_the_report_renders_with_examples(tmp_path):
     with console.capture() as capture:
         console.print(render_audit(report))
     assert "missing-question" in capture.get()
-    assert list_defects(report)["defects"] == [{"name": "missing-question", "rows": 1, "examples": ["1"]}]
+    assert [(defect.name, defect.rows, defect.examples) for defect in report.defects] == [
+        ("missing-question", 1, ("1",))
+    ]

@@ -54,6 +54,11 @@ def test_the_explanation_shows_evidence_picture_and_difficulty(workspace):
     assert "Mira Tolland" in text
 
 
+def test_the_explanation_draws_the_proof_from_anchor_to_answer(workspace):
+    text = render(explain_record(workspace, QUESTION))
+    assert "Kelm Bridge 1 -architect-> Mira Tolland 1 -birth place-> Ostrava 1 -founded-> = 1201" in text
+
+
 def test_siblings_are_no_part_of_a_records_line():
     links = [("b1", "a"), ("b2", "a"), ("c1", "b1"), ("c2", "b2")]
     assert trace_line("b1", links) == {"a", "b1", "c1"}

@@ -1,6 +1,9 @@
+import shutil
+
 import pytest
 
 from tests.pipelines.release.builders import make_context, make_material
+from tests.pipelines.release.tampering import cut_release, read_rows
 
 
 @pytest.fixture
@@ -11,3 +14,15 @@ def material(tmp_path):
 @pytest.fixture
 def context():
     return make_context()
+
+
+@pytest.fixture(scope="session")
+def small_releases(demo, tmp_path_factory):
+    """Each release cut down to one row, with descriptor facts where there are any, and its proof; sealed honestly."""
+    folder = tmp_path_factory.mktemp("releases")
+    for dataset in ("sft", "rl", "bridgevqa"):
+        shutil.copytree(demo.release(dataset), folder / dataset)
+        proofs = read_rows(folder / dataset, "proofs")
+        wanted = max(proofs, key=lambda row: (len(row["proof"]["constraints"]), row["record_id"]))["record_id"]
+        cut_release(folder / dataset, dataset, {wanted})
+    return folder

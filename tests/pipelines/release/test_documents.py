@@ -5,14 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.agent.layout import Shown, render_hits, render_page
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet
-from pipelines.release.attribution import list_credits, make_page_url, render_credits
+from pipelines.release.attribution import list_credits, list_shown_pages, make_revision_url, render_credits
 from pipelines.release.card import check_card, find_cards, read_prose, shorten_value
 from pipelines.release.pictures import name_picture
 from pipelines.release.publish import publish_releases
 from pipelines.release.quality import check_quality, delexicalise, measure_quality, render_section
 from pipelines.release.rows import join_examples
 from pipelines.release.statistics import count_effective, describe_numbers, find_interval, measure_gini
+from schemas.releases import ReleaseEntry
+from schemas.rollouts import Observation, Step
+from schemas.trajectories import Trajectory
 from tests.pipelines.release.builders import BASE, make_context, make_picture, make_question, make_trajectory, run_stage
 
 
@@ -25,7 +29,7 @@ def test_attribution_names_every_picture_and_page_once(tmp_path, folder, materia
     lines = [line.split("\t") for line in (folder / "ATTRIBUTION.tsv").read_text().splitlines()]
     assert lines[0] == ["kind", "title", "url", "author", "licence", "licence_url", "source"]
     kinds = [line[0] for line in lines[1:]]
-    assert (kinds.count("image"), kinds.count("page"), kinds.count("page-read")) == (8, 12, 1)
+    assert (kinds.count("image"), kinds.count("page")) == (8, 12)
     assert all(len(line) == 7 and all(line) for line in lines)
 
 
@@ -42,7 +46,7 @@ def test_a_tab_in_an_author_cannot_add_a_column(tmp_path):
 
 def test_a_corpus_without_address_cannot_be_credited():
     with pytest.raises(GateNotMet, match="base_url"):
-        make_page_url("", "Kelm", 1)
+        make_revision_url("", "Kelm", 1)
 
 
 def test_croissant_names_the_real_digests(folder):
@@ -121,14 +125,54 @@ def test_a_picture_name_cannot_leave_the_store(tmp_path):
         name_picture(make_picture(tmp_path, 1).model_copy(update={"extension": "/../x"}))
 
 
-def test_pages_read_without_success_are_not_credited(tmp_path):
+def show(tool, text, ok=True):
+    seen = Observation(ok=ok, error="" if ok else "unknown-page", text=text, images=())
+    return Step(thought="t", tool=tool, arguments="{}", reply="r", observation=seen)
+
+
+def list_read(tmp_path, *steps):
+    """Return title and address of every page credited for a trajectory of these steps."""
     question = make_question(1, make_picture(tmp_path, 1))
     trajectory = make_trajectory(1, question)
-    failed = trajectory.steps[1].observation.model_copy(update={"ok": False, "error": "unknown-page"})
-    steps = (trajectory.steps[0], trajectory.steps[1].model_copy(update={"observation": failed}), trajectory.steps[2])
-    trajectory = trajectory.model_copy(update={"steps": steps})
+    trajectory = trajectory.model_copy(update={"steps": (*steps, trajectory.steps[-1])})
     examples = join_examples([question], [trajectory], run_stage([question], [trajectory]))
-    assert "page-read" not in {credit.kind for credit in list_credits(examples, BASE, "c")}
+    return [(credit.title, credit.url) for credit in list_credits(examples, BASE, "c") if credit.kind == "page-read"]
+
+
+def test_every_page_that_an_observation_shows_is_credited(tmp_path):
+    hits = [Shown(f"{BASE}Kelm_{n}", f"Kelm {n}", "a bridge") for n in (1, 2)]
+    page = Shown(f"{BASE}Ana_Kova%C4%8D", "Ana Kovač", "An architect.\n\n[1] Not a hit\nURL: https://x\ntext")
+    steps = (show("text_search", render_hits(hits, 50)), show("visit", render_page(page, 200)))
+    assert list_read(tmp_path, *steps) == [
+        ("Ana Kovač", f"{BASE}Ana_Kova%C4%8D"),
+        ("Kelm 1", f"{BASE}Kelm_1"),
+        ("Kelm 2", f"{BASE}Kelm_2"),
+    ]
+
+
+def test_pages_that_were_not_shown_are_not_credited(tmp_path):
+    page = render_page(Shown(f"{BASE}Kelm", "Kelm", "a bridge"), 50)
+    assert list_read(tmp_path, show("visit", page, ok=False), show("crop", "img_2 is cut out")) == []
+
+
+def test_a_page_of_another_site_has_no_known_licence(tmp_path):
+    page = render_page(Shown("https://other.example/Kelm", "Kelm", "a bridge"), 50)
+    with pytest.raises(GateNotMet, match=r"other\.example"):
+        list_read(tmp_path, show("visit", page))
+
+
+def test_every_page_shown_in_the_demo_is_credited(demo):
+    lines = (demo.release("sft") / "ATTRIBUTION.tsv").read_text("utf-8").splitlines()
+    credited = {line.split("\t")[1] for line in lines}
+    released = {entry.trajectory_id for entry in demo.rows("releases", ReleaseEntry) if entry.dataset == "sft"}
+    shown = {
+        page.title
+        for trajectory in demo.rows("trajectories", Trajectory)
+        if trajectory.record_id in released
+        for page in list_shown_pages(trajectory)
+    }
+    assert len(shown) > 3
+    assert shown <= credited
 
 
 @given(st.integers(0, 50), st.integers(0, 50))

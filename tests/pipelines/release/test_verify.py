@@ -1,66 +1,26 @@
 """Every released row verifies, and no tampered one does, even when the manifest was rewritten to match."""
 
+import hashlib
+import io
 import shutil
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from pipelines.errors import ConfigError, CorruptInput
-from pipelines.ids import digest_file
-from pipelines.release.manifest import MANIFEST, read_release_manifest
+from pipelines.pictures import probe_picture
 from pipelines.release.verify import verify_release
+from tests.pipelines.release.tampering import (
+    edit_rows,
+    forge,
+    on_proof,
+    on_proof_row,
+    on_row,
+    reseal,
+    rewrite_rows,
+)
 
 DATASETS = ("sft", "rl", "bridgevqa")
-
-
-def reseal(folder, rows=None):
-    """Rewrite the manifest so that every file, and if given the number of rows, is as it says."""
-    manifest = read_release_manifest(folder)
-    files = [
-        entry.model_copy(
-            update={"sha256": digest_file(folder / entry.name), "bytes": (folder / entry.name).stat().st_size}
-        )
-        for entry in manifest.files
-        if (folder / entry.name).exists()
-    ]
-    splits = manifest.splits
-    if rows is not None:
-        splits = (splits[0].model_copy(update={"rows": rows, "questions": rows}),)
-    sealed = manifest.model_copy(update={"files": tuple(files), "splits": splits})
-    (folder / MANIFEST).write_text(sealed.model_dump_json(indent=1))
-
-
-def rewrite_rows(folder, pattern, change):
-    """Replace the rows of every matching Parquet file by what ``change`` returns for them."""
-    for path in sorted(folder.glob(pattern)):
-        table = pq.read_table(path)
-        rows = change(table.to_pylist())
-        pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
-
-
-def edit_rows(folder, pattern, edit):
-    def change(rows):
-        for row in rows:
-            edit(row)
-        return rows
-
-    rewrite_rows(folder, pattern, change)
-
-
-@pytest.fixture(scope="module")
-def small_releases(demo, tmp_path_factory):
-    """Each release cut down to one row, with descriptor facts where there are any, and its proof; sealed honestly."""
-    folder = tmp_path_factory.mktemp("releases")
-    for dataset in DATASETS:
-        shutil.copytree(demo.release(dataset), folder / dataset)
-        proofs = [row for path in folder.glob(f"{dataset}/proofs/*") for row in pq.read_table(path).to_pylist()]
-        wanted = max(proofs, key=lambda row: (len(row["proof"]["constraints"]), row["record_id"]))["record_id"]
-        key = "question_id" if dataset == "sft" else "id"
-        rewrite_rows(folder / dataset, "data/*.parquet", lambda rows: [r for r in rows if r[key] == wanted][:1])  # noqa: B023
-        rewrite_rows(folder / dataset, "proofs/*.parquet", lambda rows: [r for r in rows if r["record_id"] == wanted])  # noqa: B023
-        reseal(folder / dataset, rows=1)
-    return folder
 
 
 def on_evidence(field, value):
@@ -98,14 +58,6 @@ def on_answer(field, value):
     return tamper
 
 
-def on_proof(edit):
-    return lambda folder: edit_rows(folder, "proofs/*.parquet", lambda row: edit(row["proof"]))
-
-
-def on_row(edit):
-    return lambda folder: edit_rows(folder, "data/*.parquet", edit)
-
-
 def on_count(name):
     def edit(proof):
         for count in proof["counts"]:
@@ -132,16 +84,55 @@ def forget_counts(proof):
     proof["counts"] = [count for count in proof["counts"] if count["name"] != "alone"]
 
 
-def leak_anchor(folder):
-    """Name the anchor in the question, in the proof and in the row alike."""
-    names = []
+def forget_need(proof):
+    proof["counts"] = [count for count in proof["counts"] if count["name"] not in ("anchors", "answers")]
 
-    def edit_proof(row):
-        names.append(row["proof"]["nodes"][0]["title"])
-        row["text"] = f"{names[-1]}: {row['text']}"
 
-    edit_rows(folder, "proofs/*.parquet", edit_proof)
-    edit_rows(folder, "data/*.parquet", lambda row: row.__setitem__("question", f"{names[0]}: {row['question']}"))
+def leak_anchor(row, image):
+    row["text"] = f"{row['proof']['nodes'][0]['title']}: {row['text']}"
+
+
+def lose_descriptors(row, image):
+    row["text"] = "What about the thing in the image?"
+
+
+def shorten_descriptors(proof):
+    """Say less in the proof than in the question, which would count a descriptor as weaker than it is."""
+    proof["descriptors"] = [text and "of [subject]" for text in proof["descriptors"]]
+    proof["constraints"] = []
+
+
+def on_picture(field, value):
+    return forge(lambda row, image: row["picture"].__setitem__(field, value))
+
+
+def forget_picture(row, image):
+    row["picture"] = None
+
+
+def reverse_picture(row, image):
+    """Another picture, honestly hashed, with the licence of the right one."""
+    buffer = io.BytesIO()
+    Image.open(io.BytesIO(image["bytes"])).rotate(180).save(buffer, "PNG")
+    probe, sha256 = probe_picture(buffer.getvalue()), hashlib.sha256(buffer.getvalue()).hexdigest()
+    row["picture"] |= {"sha256": sha256, "extension": "png", "phash": probe.phash}
+    return {"bytes": buffer.getvalue(), "path": f"{sha256}.png"}
+
+
+def set_in(*path, value):
+    """Return an edit that sets one value deep inside a row."""
+
+    def edit(row):
+        for step in path[:-1]:
+            row = row[step]
+        row[path[-1]] = value
+
+    return edit
+
+
+def add_count(name, node):
+    count = {"name": name, "node": node, "value": 1, "capped": False}
+    return on_proof(lambda proof: proof["counts"].append(count))
 
 
 TAMPERINGS = {
@@ -158,12 +149,61 @@ TAMPERINGS = {
     "answer's value": (on_answer("value", lambda value: value + "0"), "answer: the evidence gives"),
     "answer's alias": (on_answer("aliases", lambda names: [*names, "anything"]), "answer: the evidence gives"),
     "answer's key": (on_answer("key", lambda key: key + "0"), "answer: the evidence gives"),
-    "answer of the row": (on_row(lambda row: row.__setitem__("answer", "1999")), "the row answers"),
-    "alias of the row": (on_row(lambda row: row["answer_aliases"].append("1999")), "the row accepts"),
-    "question of the row": (on_row(lambda row: row.__setitem__("question", "Who?")), "asks another question"),
-    "question that names the anchor": (leak_anchor, "text: alias-leak"),
-    "picture bytes": (on_row(flip_picture), "has sha256"),
-    "no picture": (on_row(lambda row: row.__setitem__("image", None)), "the first picture is not the anchor's"),
+    "answer of the row": (on_row(set_in("answer", value="1999")), "answer: the row says '1999'"),
+    "alias of the row": (on_row(lambda row: row["answer_aliases"].append("1999")), "answer_aliases: the row says"),
+    "question of the row": (on_row(set_in("question", value="Who?")), "question: the row says 'Who?'"),
+    "question that names the anchor": (forge(leak_anchor), "text: alias-leak"),
+    "question without its descriptors": (forge(lose_descriptors), "text: descriptor-lost"),
+    "question under another id": (on_proof_row(lambda row: row.__setitem__("text", row["text"] + " Say!")), "id: "),
+    "picture bytes": (on_row(flip_picture), "images: the first picture is"),
+    "picture's name": (on_row(set_in("image", "path", value="a.png")), "images: picture a.png"),
+    "no picture": (on_row(set_in("image", value=None)), "not the anchor's"),
+    "no picture in the proof either": (forge(forget_picture), "picture: the proof has none"),
+    "another picture in the proof too": (forge(reverse_picture), "picture: sha256 of the anchor's"),
+    "author": (on_picture("author", "Forger"), "picture: author of"),
+    "licence": (on_picture("licence", "All rights reserved"), "picture: licence of"),
+    "licence's address": (on_picture("licence_url", "https://x.example"), "picture: licence_url of"),
+    "picture's source": (on_picture("source_url", "https://x.example"), "picture: source_url of"),
+    "picture's file": (on_picture("file", "Other.jpg"), "picture: file of"),
+    "picture's width": (on_picture("width", 9000), "picture: width of"),
+    "picture's height": (on_picture("height", 9000), "picture: height of"),
+    "domain in the proof too": (forge(lambda row, image: row.__setitem__("domain", "Other ")), "domain: "),
+    "domain of the row": (on_row(set_in("domain", value="Other ")), "domain: the row says"),
+    "hops of the row": (on_row(set_in("hops", value=9)), "hops: the row says"),
+    "chain of the row": (on_row(set_in("chain", value=[])), "chain: the row says"),
+    "need for the picture": (on_row(set_in("n_img", value=900)), "n_img: the row says"),
+    "descriptor counts of the row": (on_row(set_in("r_alone", value=[900, 900])), "r_alone: the row says"),
+    "chain counts of the row": (on_row(set_in("r_chain", value=[])), "r_chain: the row says"),
+    "answer's type": (on_row(set_in("answer_type", value="none")), "answer_type: the row says"),
+    "anchor's type": (on_row(set_in("anchor_type", value="submarine")), "anchor_type: the row says"),
+    "difficulty": (on_row(set_in("difficulty", 0, "correct", value=2**40)), "difficulty: the row says"),
+    "count of answers gone": (on_proof(forget_need), "counts: answers of node 0 was not counted"),
+    "count at no node": (add_count("alone", 99), "counts: a count is about node 99"),
+    "count before the anchor": (add_count("chain", -1), "counts: a count is about node -1"),
+    "count of the anchor": (add_count("chain", 0), "counts: chain of node 0 is given 1 times, wanted is 0"),
+    "count given twice": (add_count("alone", 1), "counts: alone of node 1 is given 2 times"),
+    "need counted at a bridge": (add_count("answers", 1), "counts: answers of node 1 is given 1 times"),
+    "threshold not reached": (on_proof(set_in("thresholds", "alone_first", value=10**6)), "the threshold is 1000000"),
+    "need not reached": (on_proof(set_in("thresholds", "answers", value=10**6)), "the threshold is 1000000"),
+    "no threshold": (on_proof(set_in("thresholds", "alone", value=0)), "thresholds: "),
+    "constraint at no node": (
+        on_proof(set_in("constraints", 0, "node", value=99)),
+        "constraints: a constraint is about",
+    ),
+    "descriptor fact gone": (on_proof(set_in("constraints", value=[])), "descriptor: node "),
+    "constraint said twice": (
+        on_proof(lambda proof: proof["constraints"].append(proof["constraints"][0])),
+        "occurs twice",
+    ),
+    "another descriptor": (on_proof(set_in("descriptors", 0, value="the one of [subject]")), "text: descriptor-lost"),
+    "shorter descriptors": (on_proof(shorten_descriptors), "text: fact-unproved"),
+    "no descriptors": (on_proof(set_in("descriptors", value=[])), "descriptor: 0 for"),
+    "role of a node": (on_proof(set_in("nodes", 0, "role", value="answer")), "nodes: the roles are"),
+    "snapshot": (on_proof(set_in("snapshot", value="1999-01-01")), "corpus: the proof is of 1999-01-01"),
+    "clause of an infobox hop": (on_proof(set_in("hops", 0, "clause", value="____ did it")), "hop 1: the infobox"),
+    "kind of the answer's evidence": (on_answer_evidence("kind", lambda kind: "sentence"), "answer: the evidence is a"),
+    "bytes that are none": (on_row(set_in("image", "bytes", value=None)), "row: image.bytes"),
+    "question that is none": (on_row(set_in("question", value=None)), "row: question"),
     "count with the chain": (on_count("chain"), "counts: chain"),
     "count without the chain": (on_count("alone"), "counts: alone"),
     "count of anchors": (on_count("anchors"), "counts: anchors"),
@@ -206,72 +246,6 @@ def test_tampering_is_noticed_without_the_manifest_and_named(
     assert not report.passed
     assert any(named in problem.what for problem in report.problems), report.problems
     assert all(problem.where != "files" for problem in report.problems)
-
-
-def forget_need(proof):
-    proof["counts"] = [count for count in proof["counts"] if count["name"] not in ("anchors", "answers")]
-
-
-UNNOTICED = {
-    "count of answers gone": on_proof(forget_need),
-    "descriptor fact gone": on_proof(lambda proof: proof.__setitem__("constraints", [])),
-    "role of a node": on_proof(lambda proof: proof["nodes"][0].__setitem__("role", "answer")),
-    "hops of the row": on_row(lambda row: row.__setitem__("hops", 9)),
-    "chain of the row": on_row(lambda row: row.__setitem__("chain", [])),
-    "need for the picture of the row": on_row(lambda row: row.__setitem__("n_img", 900)),
-    "descriptor counts of the row": on_row(lambda row: row.__setitem__("r_alone", [900, 900])),
-}
-
-
-@pytest.mark.xfail(strict=True, reason="verify does not compare these with the proof and the corpus yet")
-@pytest.mark.parametrize("tamper", UNNOTICED.values(), ids=UNNOTICED.keys())
-def test_every_claim_of_a_row_is_compared(small_releases, demo_corpus, demo_relations, tmp_path, tamper):
-    folder = tmp_path / "bridgevqa"
-    shutil.copytree(small_releases / "bridgevqa", folder)
-    tamper(folder)
-    reseal(folder)
-    assert not verify_release(folder, demo_corpus, demo_relations).passed
-
-
-def ask_otherwise(row):
-    row["messages"][1]["content"] = "<image>Who?"
-
-
-def pay_otherwise(row):
-    row["reward_model"]["ground_truth"] = "1999"
-
-
-def reward_more(row):
-    row["reward_model"]["candidate_answers"].append("1999")
-
-
-def swap_pictures(row):
-    row["images"][0]["bytes"] = b"another"
-
-
-@pytest.mark.parametrize(
-    ("dataset", "edit", "named"),
-    [
-        ("sft", ask_otherwise, "asks another question"),
-        ("sft", lambda row: row.__setitem__("answer", "1999"), "the row answers"),
-        ("sft", lambda row: row.__setitem__("question_id", "q-0"), "no proof for question q-0"),
-        ("sft", swap_pictures, "has sha256"),
-        ("rl", pay_otherwise, "the row answers"),
-        ("rl", reward_more, "the row accepts"),
-        ("rl", lambda row: row["prompt"][-1].__setitem__("content", "<image>Who?"), "asks another question"),
-        ("rl", swap_pictures, "has sha256"),
-    ],
-)
-def test_tampered_training_rows_are_noticed_and_named(
-    small_releases, demo_corpus, demo_relations, tmp_path, dataset, edit, named
-):
-    folder = tmp_path / dataset
-    shutil.copytree(small_releases / dataset, folder)
-    on_row(edit)(folder)
-    reseal(folder)
-    report = verify_release(folder, demo_corpus, demo_relations)
-    assert not report.passed
-    assert any(named in problem.what for problem in report.problems), report.problems
 
 
 def test_a_changed_file_is_named_although_every_row_still_verifies(

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from pipelines.backends.protocols import ImageHit
 from pipelines.pictures import PictureStore
 from pipelines.scoring.agreement import wilson_interval
+from pipelines.scoring.compare import compare_answers
 from pipelines.stages.difficulty import MeasuredDifficulty, make_oracle
 from schemas.base import Rejection
 from schemas.difficulty import Difficulty
 from schemas.groundings import Grounding
+from schemas.proofs import Count
 from schemas.tasks import AnswerReply
 from tests.pipelines.release.builders import make_picture, make_question
 from tests.pipelines.stages.players import make_asking
@@ -169,6 +171,18 @@ def test_the_oracle_holds_the_truth_for_scripted_solvers(question):
     oracle = make_oracle(question, [ImageHit("u", "Kelm Bridge 1", "", 0.0)])
     assert oracle.popularity == tuple(node.in_degree for node in question.proof.nodes)
     assert (oracle.alone_count, oracle.seen_titles) == (6, ("Kelm Bridge 1",))
+
+
+def test_a_guess_of_the_scripted_solver_is_one_of_several_and_mostly_wrong(question):
+    oracle = make_oracle(question, [])
+    assert len(set(oracle.guesses)) == 3
+    assert {compare_answers(guess, question.answer) for guess in oracle.guesses} == {"incorrect"}
+
+
+def test_a_count_that_stopped_early_does_not_say_that_an_entity_stands_out(question):
+    counts = (Count(name="alone", node=1, value=1, capped=True), Count(name="alone", node=2, value=4, capped=False))
+    capped = question.model_copy(update={"proof": question.proof.model_copy(update={"counts": counts})})
+    assert make_oracle(capped, []).alone_count == 2
 
 
 def test_the_demo_keeps_no_question_that_was_solved(demo):

@@ -3,6 +3,9 @@ from dataclasses import replace
 
 import pytest
 
+from pipelines.errors import RecordFailed
+from pipelines.graph.proofs import make_question_id
+from pipelines.graph.relations import read_attributes
 from pipelines.names import fold_name
 from pipelines.pictures import PictureStore
 from pipelines.stages.groundings import GroundingRules, Groundings
@@ -32,7 +35,7 @@ class OtherPictures:
 
 
 def refer(inputs):
-    return QuestionReply(question=f"What of the {inputs.anchor_type} in the image?")
+    return QuestionReply(question=inputs.question.replace(inputs.name, f"the {inputs.anchor_type} in the image"))
 
 
 @pytest.fixture
@@ -54,7 +57,8 @@ def ground(stage, row):
 
 def test_a_grounding_is_a_picture_in_the_store_and_a_question_about_it(stage, row, demo_corpus, tmp_path):
     made = ground(stage, row)
-    assert made.text == f"What of the {row.proof.nodes[0].type} in the image?"
+    anchor = row.proof.nodes[0]
+    assert made.text == row.text.replace(anchor.title, f"the {anchor.type} in the image")
     assert (made.fuzzy, made.canonical, made.picture.file) == (row.text, row.canonical, row.image)
     stored = PictureStore(tmp_path).read(made.picture)
     assert stored == demo_corpus.image_path(row.image).read_bytes()
@@ -120,10 +124,38 @@ def test_a_question_that_names_any_node_is_refused(stage, row, node):
     assert ground(named, row).reason == "alias-leak"
 
 
-def test_an_empty_question_or_the_answer_in_it_is_refused(stage, row):
-    for text in ("", f"Is it {row.answer.surface}?"):
-        said = QuestionReply(question=text)
-        assert ground(replace(stage, asking=make_asking("refer_to_anchor", lambda i: said)), row).reason == "alias-leak"  # noqa: B023
+@pytest.mark.parametrize(
+    ("text", "reason"), [("Is it {answer}?", "answer-leak"), ("What of the thing in the image?", "descriptor-lost")]
+)
+def test_a_question_with_the_answer_or_without_its_descriptors_is_refused(stage, row, text, reason):
+    said = QuestionReply(question=text.format(answer=row.answer.surface))
+    assert ground(replace(stage, asking=make_asking("refer_to_anchor", lambda inputs: said)), row).reason == reason
+
+
+def test_a_question_that_tells_a_fact_nobody_counted_is_refused(demo_corpus, stage, row):
+    anchor = demo_corpus.find(row.proof.nodes[0].title)
+    fact = next(a.fact.text for a in read_attributes(demo_corpus, anchor) if a.answer.key != row.answer.key)
+    asking = make_asking("refer_to_anchor", lambda inputs: QuestionReply(question=f"{refer(inputs).question} ({fact})"))
+    assert ground(replace(stage, asking=asking), row).reason == "fact-unproved"
+
+
+def test_an_empty_question_fails_its_record(stage, row):
+    said = QuestionReply(question="")
+    with pytest.raises(RecordFailed, match="no-text"):
+        ground(replace(stage, asking=make_asking("refer_to_anchor", lambda inputs: said)), row)
+
+
+def test_a_question_has_another_id_on_another_path(stage, row):
+    made = ground(stage, row)
+    sha256 = made.picture.sha256
+    assert made.record_id == make_question_id(made.text, sha256, made.answer, made.proof)
+    other = made.proof.model_copy(update={"answer_relation": "another"})
+    hops = (made.proof.hops[0].model_copy(update={"relation": "another"}), *made.proof.hops[1:])
+    ids = {
+        make_question_id(made.text, sha256, made.answer, proof)
+        for proof in (made.proof, other, made.proof.model_copy(update={"hops": hops}))
+    }
+    assert len(ids) == 3
 
 
 def test_switching_the_count_off_leaves_the_proof_as_it_was(stage, row):

@@ -67,11 +67,18 @@ def test_supports_point_at_the_first_place_where_each_name_was_seen(good):
     assert all("Ana Kovač" not in step.observation.text for step in row.steps[: bridge.step])
 
 
-def test_what_was_never_seen_has_no_support(good):
-    memory = change(answer_with(good, "5 April 1204"), steps=answer_with(good, "5 April 1204").steps[-1:])
+def test_a_right_answer_that_was_never_seen_is_refused_as_unsupported(good):
+    memory = change(good, steps=good.steps[-1:])
     (row,) = select([memory])
+    assert isinstance(row, Rejection)
+    assert (row.reason, row.codes) == ("unsupported", ("unsupported",))
+    assert "5 April 1204" in row.detail
+
+
+def test_a_bridge_that_was_never_seen_has_no_support(good):
+    (row,) = select([change(good, bridges=(*good.bridges, "Jon Vask"))])
     assert isinstance(row, Trajectory)
-    assert row.supports == ()
+    assert "Jon Vask" not in {support.what for support in row.supports}
 
 
 @pytest.mark.parametrize(

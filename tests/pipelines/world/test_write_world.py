@@ -3,6 +3,7 @@ import json
 import pytest
 
 from pipelines.errors import ConfigError
+from pipelines.files import make_temp_path
 from pipelines.world.generate import WorldConfig, write_world
 from pipelines.world.names import fold_accents
 
@@ -45,6 +46,14 @@ def test_a_failed_run_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         write_world(tmp_path / "w", SMALL)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_run_left_is_removed_and_nothing_else(tmp_path):
+    left = make_temp_path(tmp_path / "w")
+    (left / "images").mkdir(parents=True)
+    (tmp_path / ".tmp-other-1234").mkdir()
+    write_world(tmp_path / "w", SMALL)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".tmp-other-1234", "w"]
 
 
 def test_gzip_headers_carry_no_time_and_no_name(world_full):

@@ -1,0 +1,97 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.checks.descriptors import (
+    check_facts,
+    check_spoken,
+    find_constraint_problems,
+    list_constraints,
+    list_spoken_facts,
+    stands_in,
+)
+from schemas.proofs import Constraint
+from schemas.tasks import Descriptor, FactView
+from tests.toy import PAGES, box, build_toy_corpus
+
+MIRA = "Mira Tolland"
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    twin = box("bridge", "'''Twin Bridge''' is a bridge.", "opened = 3 May 1911", "spans = 3", "material = stone")
+    return build_toy_corpus(tmp_path_factory.mktemp("toy"), PAGES | {"Twin Bridge": twin})
+
+
+def say(toy, title, text, *facts):
+    descriptor = Descriptor(text=text, facts=tuple(FactView(relation=r, text=v) for r, v in facts))
+    found = list_constraints(toy, toy.find(title), 1, descriptor)
+    return [(constraint.relation, constraint.value) for constraint in found]
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text", "found"),
+    [
+        ("bridge", "the old Bridge", True),
+        ("bridge", "the footbridge", False),
+        ("4 April  1931", "on 4 April\n1931,", True),
+        ("", "anything", False),
+        ("C++", "the C++ one", True),
+    ],
+)
+def test_a_phrase_stands_in_a_text_as_whole_words(phrase, text, found):
+    assert stands_in(phrase, text) is found
+
+
+def test_a_descriptor_says_its_type_its_facts_and_what_was_not_declared(toy):
+    assert say(toy, MIRA, "the one") == []
+    assert say(toy, MIRA, "the architect of [subject]") == [("type", "architect")]
+    declared = say(toy, MIRA, "the Valdonian architect", ("nationality", "Valdonian"))
+    assert (
+        declared == say(toy, MIRA, "the Valdonian architect") == [("type", "architect"), ("nationality", "Valdonian")]
+    )
+
+
+def test_a_value_inside_a_longer_one_is_not_said(toy):
+    spoken = list_spoken_facts(toy, toy.find("Twin Bridge"), "the bridge opened on 3 May 1911")
+    assert [fact.relation for fact in spoken] == ["opened"]
+    both = list_spoken_facts(toy, toy.find("Twin Bridge"), "of 3 spans, opened on 3 May 1911")
+    assert [fact.relation for fact in both] == ["opened", "spans"]
+
+
+@given(st.sampled_from(["the Valdonian architect", "the architect of [subject]", "the one of [subject]"]))
+def test_constraints_read_from_a_descriptor_are_what_it_says(toy, text):
+    constraints = list_constraints(toy, toy.find(MIRA), 1, Descriptor(text=text))
+    assert find_constraint_problems(toy, toy.find(MIRA), constraints, text) == []
+
+
+@pytest.mark.parametrize(
+    ("constraints", "named"),
+    [
+        ([], "the type constraints are []"),
+        ([("type", "architect")], "it says 'Valdonian'"),
+        ([("type", "architect"), ("nationality", "Valdonian"), ("birth_date", "2 April 1880")], "does not stand in it"),
+        ([("type", "architect"), ("nationality", "Valdonian"), ("nationality", "Valdonian")], "occurs twice"),
+        ([("type", "banker"), ("nationality", "Valdonian")], "the type constraints are ['banker']"),
+    ],
+)
+def test_constraints_that_are_not_the_descriptors_are_named(toy, constraints, named):
+    given = [Constraint(node=1, relation=relation, value=value) for relation, value in constraints]
+    problems = find_constraint_problems(toy, toy.find(MIRA), given, "the Valdonian architect of [subject]")
+    assert any(named in problem for problem in problems), problems
+
+
+def test_a_descriptor_without_a_word_says_nothing(toy):
+    assert "says nothing" in find_constraint_problems(toy, toy.find(MIRA), [], "[subject]")[0]
+
+
+def test_every_piece_of_a_descriptor_must_be_in_the_question():
+    descriptors = ("the architect of [subject], now gone", "")
+    assert check_spoken("Who is The architect of  it, now gone?", descriptors).passed
+    assert check_spoken("Who is the architect of it?", descriptors).code == "descriptor-lost"
+
+
+def test_a_declared_fact_must_be_in_the_words():
+    facts = (FactView(relation="nationality", text="Valdonian"),)
+    assert check_facts(Descriptor(text="the Valdonian one", facts=facts)).passed
+    assert check_facts(Descriptor(text="the one", facts=facts)).code == "no-descriptor"

@@ -1,0 +1,76 @@
+"""No text, however odd, makes a check or a comparison raise."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.checks.leakage import check_answer, check_names, find_numbers
+from pipelines.scoring.answers import type_answer
+from pipelines.scoring.compare import compare_answers
+from pipelines.scoring.dates import parse_date
+from pipelines.scoring.numbers import parse_number
+from schemas.proofs import Answer
+
+PIECES = st.sampled_from([
+    ".", ",", " ", "-", "(", ")", "'", "/", "_", "\n", "\u200b", "\ud7af", "12", "345", "000", "5", "1931", "\u0663",
+    "\u00b2", "\u216b", "\u00bd", " thousand", " m\u0131llion", " billion", "hundred", " and ", "XIV", " Apr\u0131l ",
+    " au\u017fust ", " May ", "BC", "AD ", "st", "km", "$", "US$", "\u212a", "inf", "nan", "E9", "\u0e17", "the ",
+    "U.N.",
+])  # fmt: skip
+TEXT = st.one_of(st.text(max_size=30), st.lists(st.one_of(PIECES, st.text(max_size=2)), max_size=9).map("".join))
+KIND = st.sampled_from(["date", "number", "name", "string"])
+
+
+def make_answer(kind, value, surface):
+    return Answer(type=kind, value=value, precision="", unit="", surface=surface, aliases=(value + surface,), key=value)
+
+
+@given(TEXT)
+def test_any_text_can_be_looked_through_for_numbers(text):
+    assert all(number >= 0 for number in find_numbers(text))
+
+
+@given(TEXT, st.lists(st.lists(TEXT, max_size=3), max_size=3))
+def test_any_text_can_be_checked_for_any_names(text, names):
+    assert check_names(text, names).outcome in ("PASS", "FAIL", "UNKNOWN")
+
+
+@given(TEXT, KIND, TEXT, TEXT)
+def test_any_text_can_be_checked_for_and_compared_with_any_answer(text, kind, value, surface):
+    answer = make_answer(kind, value, surface)
+    assert check_answer(text, answer).outcome in ("PASS", "FAIL", "UNKNOWN")
+    assert compare_answers(text, answer) in ("correct", "incorrect", "unscored")
+
+
+@given(TEXT, TEXT, TEXT)
+def test_any_value_can_be_typed_and_is_right_by_its_own_words(text, iso, relation):
+    answer = type_answer(text, iso, relation)
+    assert answer is None or compare_answers(answer.surface, answer) == "correct"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("12.345.678 people", 12_345_678), ("12.345", 12_345), ("12,345.6", "12345.6"), ("3 Million", 3_000_000)],
+)
+def test_grouped_numbers_are_read_in_every_way(text, number):
+    assert Decimal(number) in find_numbers(text)
+
+
+def test_a_number_of_a_million_digits_is_no_accident():
+    assert find_numbers("9" * 1_000_001 + " million")
+
+
+@pytest.mark.parametrize("text", ["5 Au\u017fust 1931", "Apr\u0131l 1931", "5 Apr\u0130L 1931"])
+def test_a_month_in_letters_that_only_look_alike_is_no_date(text):
+    assert parse_date(text) is None
+
+
+def test_a_scale_in_letters_that_only_look_alike_scales_nothing():
+    assert getattr(parse_number("3 m\u0131llion"), "value", "3") == "3"
+
+
+@pytest.mark.parametrize(("kind", "value"), [("number", "about 3"), ("date", "spring")])
+def test_an_answer_that_cannot_be_read_is_unknown_and_never_passes(kind, value):
+    assert check_answer("How many are there?", make_answer(kind, value, value)).outcome == "UNKNOWN"

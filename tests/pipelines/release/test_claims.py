@@ -1,0 +1,67 @@
+"""Each single value of a proof is compared with something: changed alone, it is a problem, and never a traceback."""
+
+import copy
+
+import pytest
+from pydantic import ValidationError
+
+from pipelines.release.claims import find_question_problems, find_row_problems
+from pipelines.release.rows import BridgeRow, ProofRow
+from tests.pipelines.release.tampering import read_rows
+
+HOSTILE = (None, -1, 99, 2**62, "", "\x00", "[[A]]", "9" * 400, "[subject]", True)
+TOLD = {("fuzzy",), ("canonical",), ("split",), ("proof", "shortcuts_checked"), ("proof", "hub_in_degree")}
+"""Told, not shown: earlier wordings, the split's name (its file has it), and whether another check was made."""
+
+
+@pytest.fixture(scope="module")
+def claimed(small_releases):
+    (proof,) = read_rows(small_releases / "bridgevqa", "proofs")
+    (row,) = read_rows(small_releases / "bridgevqa", "data")
+    return proof, BridgeRow.model_validate(row, strict=False)
+
+
+def list_leaves(value, path=()):
+    """Yield the path of every scalar of a nested value."""
+    if not isinstance(value, dict | list):
+        yield path
+        return
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        yield from list_leaves(inner, (*path, key))
+
+
+def put(values, path, value):
+    """Return the nested values with one of them replaced."""
+    changed = copy.deepcopy(values)
+    inner = changed
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = value
+    return changed
+
+
+def find_all_problems(corpus, relations, values, row):
+    try:
+        proof = ProofRow.model_validate(values, strict=False)
+    except ValidationError as error:
+        return [str(error)]
+    return find_question_problems(corpus, relations, proof) or find_row_problems(proof, row, 0)
+
+
+def test_the_row_itself_has_no_problem(demo_corpus, demo_relations, claimed):
+    assert find_all_problems(demo_corpus, demo_relations, *claimed) == []
+
+
+def test_no_value_of_a_proof_can_be_changed_alone(demo_corpus, demo_relations, claimed):
+    proof, row = claimed
+    unnoticed = set()
+    for path in list_leaves(proof):
+        before = proof
+        for step in path:
+            before = before[step]
+        for value in HOSTILE:
+            if value == before or (isinstance(value, bool) and isinstance(before, int)):
+                continue
+            if not find_all_problems(demo_corpus, demo_relations, put(proof, path, value), row):
+                unnoticed.add(path)
+    assert unnoticed <= TOLD

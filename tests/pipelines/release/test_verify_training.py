@@ -1,0 +1,262 @@
+"""Nothing that a trainer reads can be changed unnoticed, and no row may stand in a release twice or in two splits."""
+
+import io
+import json
+import shutil
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from pipelines.release.verify import verify_release
+from tests.pipelines.release.tampering import (
+    cut_release,
+    edit_rows,
+    forge,
+    on_row,
+    read_rows,
+    reseal,
+    rewrite_rows,
+)
+
+
+def set_in(*path, value):
+    """Return an edit that sets one value deep inside a row; a function changes what is there."""
+
+    def edit(row):
+        for step in path[:-1]:
+            row = row[step]
+        row[path[-1]] = value(row[path[-1]]) if callable(value) else value
+
+    return edit
+
+
+def say(number, change):
+    """Change one message of an SFT row."""
+    return set_in("messages", number, "content", value=change)
+
+
+def add_hint(text):
+    return f"{text} The answer is short."
+
+
+def answer_otherwise(text):
+    return f"{text[: text.index('<answer>')]}<answer>Nobody</answer>"
+
+
+def swap_picture(row):
+    """Put another picture, named by its own sha256, in the place of the last one."""
+    buffer = io.BytesIO()
+    Image.new("RGB", (640, 640), (1, 2, 3)).save(buffer, "PNG")
+    row["images"][-1]["bytes"] = buffer.getvalue()
+
+
+def show_another(row):
+    row["messages"][1]["content"] = "<image>" + row["messages"][1]["content"]
+
+
+def drop_tools(row):
+    row["tools"] = json.dumps([spec for spec in json.loads(row["tools"]) if spec["function"]["name"] != "visit"])
+
+
+SFT = {
+    "last answer": (say(-1, answer_otherwise), "messages: the last answer is 'Nobody'"),
+    "last answer taken away": (say(-1, lambda text: text.replace("answer>", "reply>")), "messages: the tags are"),
+    "a turn that is none": (say(2, lambda text: "Let me see."), "messages: the tags are"),
+    "a call in the end": (lambda row: row["messages"].__delitem__(slice(-2, None)), "makes a call"),
+    "a tool nobody has": (drop_tools, "calls 'visit'"),
+    "tools that are none": (set_in("tools", value="all of them"), "the row's tools are []"),
+    "an observation that is none": (say(3, lambda text: "It is 1999."), "the observation after turn 1"),
+    "a page that speaks as the model": (
+        say(3, lambda text: text.replace("</tool_response>", "<answer>1999</answer>\n</tool_response>")),
+        "the observation after turn 1",
+    ),
+    "a hint in the question": (say(1, add_hint), "messages: the user asks"),
+    "another question": (say(1, "<image>\nWho?"), "messages: the user asks"),
+    "one placeholder too many": (show_another, "placeholders for"),
+    "no system message": (lambda row: row["messages"].pop(0), "one system message"),
+    "verdict": (set_in("verdict", value="incorrect"), "verdict: the row says 'incorrect'"),
+    "reason to stop": (set_in("stop_reason", value="format"), "stop_reason: the row says"),
+    "turns": (set_in("n_turns", value=99), "n_turns: the row says 99"),
+    "hops": (set_in("hops", value=9), "hops: the row says 9"),
+    "answer": (set_in("answer", value="1999"), "answer: the row says '1999'"),
+    "aliases": (set_in("answer_aliases", value=["1999"]), "answer_aliases: the row says"),
+    "question": (set_in("question", value=add_hint), "question: the row says"),
+    "question's id": (set_in("question_id", value="q-0"), "no proof for question q-0"),
+    "picture": (swap_picture, "images: picture"),
+    "picture's bytes": (set_in("images", 0, "bytes", value=b"another"), "images: picture 0: picture-format"),
+    "no bytes": (set_in("images", 0, "bytes", value=None), "row: images.0.bytes"),
+    "no messages": (set_in("messages", value=None), "row: messages"),
+    "another role": (set_in("messages", 0, "role", value="tool"), "row: messages.0.role"),
+}
+RL = {
+    "a hint in the prompt": (set_in("prompt", -1, "content", value=add_hint), "prompt: the row says"),
+    "a second message": (
+        lambda row: row["prompt"].append({"role": "user", "content": "Say 1999."}),
+        "prompt: the row says",
+    ),
+    "reward": (set_in("reward_model", "ground_truth", value="1999"), "reward_model: the row says"),
+    "more to be rewarded": (
+        set_in("reward_model", "candidate_answers", value=lambda forms: [*forms, "1999"]),
+        "reward_model: the row says",
+    ),
+    "kind of reward": (set_in("reward_model", "style", value="model"), "reward_model: the row says"),
+    "source": (set_in("data_source", value="other"), "data_source: the row says"),
+    "ability": (set_in("ability", value="other"), "ability: the row says"),
+    "place": (set_in("extra_info", "index", value=7), "extra_info: the row says"),
+    "split": (set_in("extra_info", "split", value="test"), "extra_info: the row says"),
+    "question aside": (set_in("extra_info", "question", value=add_hint), "extra_info: the row says"),
+    "answer aside": (set_in("extra_info", "answer", value="1999"), "extra_info: the row says"),
+    "question's id aside": (set_in("extra_info", "question_id", value="q-0"), "extra_info: the row says"),
+    "tools": (set_in("extra_info", "need_tools_kwargs", value=True), "extra_info: the row says"),
+    "picture": (swap_picture, "images: the first picture is"),
+    "no picture": (set_in("images", value=[]), "images: the first picture is missing"),
+    "no id": (set_in("id", value=None), "no proof for question None"),
+}
+TAMPERINGS = [("sft", *case) for case in SFT.values()] + [("rl", *case) for case in RL.values()]
+
+
+@pytest.mark.parametrize(("dataset", "edit", "named"), TAMPERINGS, ids=[*SFT, *(f"rl: {name}" for name in RL)])
+def test_tampered_training_rows_are_noticed_and_named(
+    small_releases, demo_corpus, demo_relations, tmp_path, dataset, edit, named
+):
+    folder = tmp_path / dataset
+    shutil.copytree(small_releases / dataset, folder)
+    on_row(edit)(folder)
+    reseal(folder)
+    report = verify_release(folder, demo_corpus, demo_relations)
+    assert report.verified == 0
+    assert any(named in problem.what for problem in report.problems), report.problems
+
+
+@pytest.fixture(scope="module")
+def pair(demo, tmp_path_factory):
+    """Two questions of the bridgevqa release, one of each split, by different anchors."""
+    folder = tmp_path_factory.mktemp("pair") / "bridgevqa"
+    shutil.copytree(demo.release("bridgevqa"), folder)
+    first = {}
+    for row in read_rows(folder, "proofs"):
+        first.setdefault(row["split"], row["record_id"])
+    assert sorted(first) == ["test", "train"]
+    cut_release(folder, "bridgevqa", set(first.values()))
+    return folder
+
+
+def read_split(folder, kind, split):
+    (path,) = folder.glob(f"{kind}/{split}-*.parquet")
+    return path, pq.read_table(path)
+
+
+def write_rows(path, table, rows):
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+
+
+def repeat_row(folder):
+    rewrite_rows(folder, "data/train-*.parquet", lambda rows: rows * 2)
+
+
+def repeat_proof(folder):
+    rewrite_rows(folder, "proofs/train-*.parquet", lambda rows: rows * 2)
+
+
+def drop_row(folder):
+    rewrite_rows(folder, "data/train-*.parquet", lambda rows: [])
+
+
+def move_row(folder):
+    """Put the row of the test split into the files of train, its proof left alone."""
+    (_, source), (path, target) = read_split(folder, "data", "test"), read_split(folder, "data", "train")
+    rewrite_rows(folder, "data/test-*.parquet", lambda rows: [])
+    write_rows(path, target, [*target.to_pylist(), *source.to_pylist()])
+
+
+def copy_to_train(folder):
+    """Put the question of the test split, reworded and with an id of its own, into train too."""
+    edit_rows(folder, "proofs/test-*.parquet", lambda row: row.__setitem__("split", "train"))
+    forge(lambda row, image: row.__setitem__("text", row["text"] + " Please tell."))(folder)
+    copies = {kind: read_split(folder, kind, "test")[1].to_pylist() for kind in ("data", "proofs")}
+    for kind, rows in copies.items():
+        path, table = read_split(folder, kind, "train")
+        write_rows(path, table, [*table.to_pylist(), *rows])
+
+
+def share_picture(folder):
+    """Show one and the same picture in every row, in the proofs too."""
+    shown = []
+
+    def edit(row, image):
+        shown.append((row["picture"] | {"author": "Forger", "licence": "CC0"}, image))
+        row["picture"] = shown[0][0]
+        return shown[0][1]
+
+    forge(edit)(folder)
+
+
+PAIRS = {
+    "row twice": (repeat_row, "rows: 2 rows have this id"),
+    "proof twice": (repeat_proof, "proof: the question has two"),
+    "proof without a row": (drop_row, "proof: no row asks this question"),
+    "row in another split": (move_row, "split: the row's file is of train"),
+    "one picture for all": (share_picture, "picture: sha256 of the anchor's picture"),
+    "one picture in two splits": (share_picture, "splits: test and train share picture"),
+    "other thresholds": (
+        lambda folder: edit_rows(
+            folder, "proofs/test-*.parquet", set_in("proof", "thresholds", "alone_first", value=1)
+        ),
+        "thresholds: questions were accepted by 2 sets",
+    ),
+    "split of a proof": (
+        lambda folder: edit_rows(folder, "proofs/test-*.parquet", set_in("split", value="train")),
+        "proof: it is of split train, its file of test",
+    ),
+}
+
+
+@pytest.mark.parametrize(("tamper", "named"), PAIRS.values(), ids=PAIRS.keys())
+def test_rows_are_compared_with_one_another(pair, demo_corpus, demo_relations, tmp_path, tamper, named):
+    folder = tmp_path / "bridgevqa"
+    shutil.copytree(pair, folder)
+    assert verify_release(folder, demo_corpus, demo_relations).passed
+    tamper(folder)
+    reseal(folder, rows=len(read_rows(folder, "data")))
+    report = verify_release(folder, demo_corpus, demo_relations)
+    assert not report.passed
+    assert any(named in problem.what for problem in report.problems), report.problems
+
+
+@pytest.mark.parametrize("shared", ["anchor", "answer node", "answer key", "picture"])
+def test_a_question_of_test_reworded_in_train_is_noticed(pair, demo_corpus, demo_relations, tmp_path, shared):
+    folder = tmp_path / "bridgevqa"
+    shutil.copytree(pair, folder)
+    originals = {kind: read_split(folder, kind, "test") for kind in ("data", "proofs")}
+    copy_to_train(folder)
+    for path, table in originals.values():
+        pq.write_table(table, path)
+    reseal(folder, rows=len(read_rows(folder, "data")))
+    report = verify_release(folder, demo_corpus, demo_relations)
+    assert any(f"splits: test and train share {shared}" in problem.what for problem in report.problems), report.problems
+    assert any("it asks the same of the same anchor" in problem.what for problem in report.problems)
+
+
+def test_columns_of_another_type_are_a_problem_of_their_file(pair, demo_corpus, demo_relations, tmp_path):
+    folder = tmp_path / "bridgevqa"
+    shutil.copytree(pair, folder)
+    path, table = read_split(folder, "data", "train")
+    hops = table.schema.get_field_index("hops")
+    pq.write_table(table.set_column(hops, "hops", table["hops"].cast(pa.string())), path)
+    reseal(folder)
+    (problem,) = verify_release(folder, demo_corpus, demo_relations).problems
+    assert (problem.where, problem.what) == (f"data/{path.name}", "columns: they are not those of bridgevqa")
+
+
+@pytest.mark.parametrize("kind", ["data", "proofs"])
+def test_a_column_that_is_missing_is_a_problem_of_every_row(pair, demo_corpus, demo_relations, tmp_path, kind):
+    folder = tmp_path / "bridgevqa"
+    shutil.copytree(pair, folder)
+    path, table = read_split(folder, kind, "train")
+    pq.write_table(table.drop_columns(["answer"]), path)
+    reseal(folder)
+    report = verify_release(folder, demo_corpus, demo_relations)
+    assert report.verified == 1
+    assert any("answer: Field required" in problem.what for problem in report.problems)
