@@ -32,7 +32,7 @@ RewriteReason = Literal[
 GroundingReason = Literal[
     "no-picture",
     "picture-too-small",
-    "picture-undecodable",
+    "picture-unusable",
     "picture-not-free",
     "alias-leak",
     "answer-leak",

@@ -9,7 +9,7 @@ from pipelines.checks.images import check_picture
 from pipelines.checks.leakage import check_answer, check_names, list_type_words
 from pipelines.checks.verdicts import CheckResult
 from pipelines.corpus.store import Corpus, CorpusImage
-from pipelines.errors import RecordFailed
+from pipelines.errors import RecordFailed, Unavailable
 from pipelines.graph.proofs import list_names, make_query, make_question_id, view_proof
 from pipelines.graph.query import count_anchor_answers, locate_nodes
 from pipelines.ids import digest_value
@@ -102,17 +102,28 @@ class Groundings:
 
     def _find_image(self, record: Rewrite) -> CorpusImage | Rejection | None:
         image = self.corpus.image(record.image) if record.image else None
-        if image is None and self.rules.require_image:
-            detail = f"{record.image} is not at hand" if record.image else "the article has no free picture"
-            return Rejection(record_id=record.record_id, reason="no-picture", detail=detail)
-        return image
+        if image is not None and not image.error:
+            return image
+        if not self.rules.require_image:
+            return None
+        if image is not None:
+            detail = f"{image.file}: {image.error}"
+            return Rejection(record_id=record.record_id, reason="picture-unusable", detail=detail)
+        detail = f"{record.image} is not at hand" if record.image else "the article has no free picture"
+        return Rejection(record_id=record.record_id, reason="no-picture", detail=detail)
 
     def _take_picture(self, record: Rewrite, image: CorpusImage) -> Picture | Rejection:
         source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
         try:
             picture = self.pictures.add_file(self.corpus.image_path(image.file), source)
         except RecordFailed as error:
-            return Rejection(record_id=record.record_id, reason="picture-undecodable", detail=error.detail)
+            if error.error == "picture-missing":
+                # The corpus had it: a folder that was moved or is not mounted is no property of the row.
+                raise Unavailable(f"picture {image.file}: {error.detail}; bring it back and run again") from error
+            return Rejection(record_id=record.record_id, reason="picture-unusable", detail=str(error))
+        if picture.sha256 != image.sha256:
+            detail = f"{image.file}: other bytes than when the corpus was built"
+            return Rejection(record_id=record.record_id, reason="picture-unusable", detail=detail)
         result = check_picture(picture.width, picture.height, picture.licence, self.rules.min_side)
         if result.outcome != "PASS":
             reason = cast(GroundingReason, result.code)

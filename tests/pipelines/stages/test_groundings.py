@@ -2,8 +2,9 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from PIL import Image
 
-from pipelines.errors import RecordFailed
+from pipelines.errors import RecordFailed, Unavailable
 from pipelines.graph.proofs import make_question_id
 from pipelines.graph.relations import read_attributes
 from pipelines.names import fold_name
@@ -103,12 +104,19 @@ def test_a_picture_that_may_not_be_given_away_is_refused(stage, row, demo_corpus
 def test_a_picture_that_does_not_decode_is_refused(stage, row, demo_corpus, tmp_path, content):
     path = tmp_path / "broken.jpg"
     path.write_bytes(content)
-    assert ground(replace(stage, corpus=OtherPictures(demo_corpus, path)), row).reason == "picture-undecodable"
+    assert ground(replace(stage, corpus=OtherPictures(demo_corpus, path)), row).reason == "picture-unusable"
 
 
-def test_a_picture_that_is_gone_is_refused(stage, row, demo_corpus, tmp_path):
+def test_a_picture_that_is_gone_stops_the_run_and_refuses_no_row(stage, row, demo_corpus, tmp_path):
     gone = OtherPictures(demo_corpus, tmp_path / "gone.jpg")
-    assert ground(replace(stage, corpus=gone), row).reason == "picture-undecodable"
+    with pytest.raises(Unavailable, match="bring it back"):
+        ground(replace(stage, corpus=gone), row)
+
+
+def test_a_picture_with_other_bytes_than_the_corpus_saw_is_refused(stage, row, demo_corpus, tmp_path):
+    other = tmp_path / "other.jpg"
+    Image.new("RGB", (700, 700), "navy").save(other)
+    assert ground(replace(stage, corpus=OtherPictures(demo_corpus, other)), row).reason == "picture-unusable"
 
 
 def test_a_picture_that_only_decorates_is_not_decoded(stage, row, demo_corpus, tmp_path):
