@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import lru_cache
 from itertools import count as count_from
 from itertools import islice
 from random import Random
@@ -26,6 +27,7 @@ _TRIES = 64
 """Candidates looked at before an undecided one is taken, and as many again for each decoy wanted."""
 
 
+@lru_cache(maxsize=1024)
 def make_decoys(answer: Answer, count: int) -> tuple[str, ...]:
     """Return ``count`` different wrong answers, the same ones every time.
 
