@@ -177,7 +177,10 @@ def verify_command(
         for report in reports:
             for problem in report.problems:
                 emit(f"{problem.where}: {problem.what}")
-            emit(f"{report.dataset} {report.version}: {report.verified}/{report.rows}")
+            for claim in report.claims:
+                emit(f"{report.dataset} claims: {claim}")
+            told = "" if report.passed else f", NOT VERIFIED: {len(report.problems)} problems, named above"
+            emit(f"{report.dataset} {report.version}: {report.verified}/{report.rows}{told}")
         emit(f"{sum(r.verified for r in reports)}/{sum(r.rows for r in reports)}")
     if not passed:
         raise typer.Exit(1)

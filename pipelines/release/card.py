@@ -80,7 +80,7 @@ def read_prose(dataset: Dataset, cards: Path) -> Prose:
 
 def digest_prose() -> str:
     """Return a digest of everything written for the cards: changed words are published as a new version."""
-    return digest_value([[path.name, digest_file(path)] for path in sorted(find_cards().iterdir()) if path.is_file()])
+    return digest_value([[path.name, digest_file(path)] for path in sorted(find_cards().glob("*.md*"))])
 
 
 def render_card(prose: Prose, facts: CardFacts) -> str:

@@ -46,6 +46,8 @@ class VerifyReport:
     rows: int
     verified: int
     problems: tuple[Problem, ...]
+    claims: tuple[str, ...] = ()
+    """What the proofs claim to have held, in words: a release made under weak thresholds verifies, and says so."""
 
     @property
     def passed(self) -> bool:
@@ -109,7 +111,23 @@ def verify_release(
     problems += _check_together(proofs, ledger)
     if rows != manifest.rows:
         problems.append(Problem("manifest.json", f"it says {manifest.rows} rows, the files hold {rows}"))
-    return VerifyReport(manifest.dataset, manifest.version, rows, verified, tuple(problems))
+    claims = tuple(sorted({describe_claim(proof) for proof in proofs.values()}))
+    return VerifyReport(manifest.dataset, manifest.version, rows, verified, tuple(problems), claims)
+
+
+def describe_claim(row: ProofRow) -> str:
+    """Return in words what a proof's thresholds and switches make of it."""
+    proof = row.proof
+    least = proof.thresholds
+    parts = [
+        "one entity fits every hidden node given the chain",
+        f"at least {least.alone_first} the first and {least.alone} the others without it",
+        f"at least {least.answers} answers over other pictures"
+        if least.answers
+        else "need for the picture not counted",
+        "no shorter path" if proof.shortcuts_checked else "shorter paths not looked for",
+    ]
+    return "; ".join(parts)
 
 
 def _check_files(folder: Path) -> list[Problem]:
