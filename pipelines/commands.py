@@ -17,7 +17,7 @@ from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.files import write_text
 from pipelines.ids import digest_value
-from pipelines.inputs import ensure_corpus
+from pipelines.inputs import ensure_corpus, find_dump
 from pipelines.inspection.views import write_catalogue
 from pipelines.progress import LogReporter, make_reporter, timing
 from pipelines.release.card import digest_prose
@@ -127,6 +127,7 @@ def run_recipe(config: RunConfig, root: Path, until: str, only: Sequence[str]) -
 def _run_claimed(
     config: RunConfig, workspace: Workspace, until: str, only: Sequence[str], reporter: LogReporter
 ) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool]]:
+    find_dump(config.corpus, workspace, reporter)  # a world that is generated here is no part of the corpus's time
     with timing() as spent:
         corpus, built = ensure_corpus(config.corpus, workspace, reporter)
     reports = [report_corpus(corpus, built, spent[0])]
