@@ -129,7 +129,7 @@ class ToolBox:
                 if isinstance(arguments, CropArguments):
                     return await self._crop(arguments, image, f"img_{len(images) + 1}")
                 return await self._search_image(image)
-        raise NotImplementedError(type(arguments).__name__)
+        raise TypeError(f"no tool takes {type(arguments).__name__}")
 
     async def _search_text(self, arguments: TextSearchArguments) -> Outcome:
         hits = await self.text_search.search_text(arguments.query, arguments.top_k)

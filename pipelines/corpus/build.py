@@ -1,5 +1,6 @@
 """Build a corpus from a dump and what lies beside it: one folder, complete or absent."""
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -192,12 +193,20 @@ def _make_manifest(
         dbname=sources.site.dbname,
         base_url=sources.site.base_url,
         language=sources.site.language,
-        images_dir=str(side.images.parent.resolve()) if side.images is not None else "",
+        images_dir=_place_images(side.images.parent, sources.out) if side.images is not None else "",
         inputs=tuple(inputs),
         options=options,
         counts=counts,
         digest=digest_corpus(tuple(inputs), options),
     )
+
+
+def _place_images(images: Path, out: Path) -> str:
+    """Return where the pictures lie: from the corpus folder when both are in one workspace, so that it may be moved."""
+    workspace = out.resolve().parent.parent
+    if images.resolve().is_relative_to(workspace):
+        return os.path.relpath(images.resolve(), out.resolve())
+    return str(images.resolve())
 
 
 @contextmanager

@@ -76,7 +76,7 @@ class CorpusManifest:
     base_url: str
     language: str
     images_dir: str
-    """Folder of the pictures, absolute; empty when there is none."""
+    """Folder of the pictures, from the corpus folder where both are in one workspace, else absolute; may be empty."""
     inputs: tuple[InputFile, ...]
     options: CorpusOptions
     counts: CorpusManifestCounts

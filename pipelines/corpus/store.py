@@ -108,7 +108,7 @@ class Corpus:
         image = self.image(file)
         if image is None:
             raise ConfigError(f"no picture {file!r} in corpus {self.folder}; it has {len(self._images)}")
-        path = place_inside(Path(self.manifest.images_dir), image.path)
+        path = place_inside((self.folder / self.manifest.images_dir).resolve(), image.path)
         if path is None:
             raise ConfigError(f"picture {file!r} at {image.path!r} lies outside {self.manifest.images_dir}")
         return path
