@@ -161,7 +161,8 @@ def _type_date(surface: str, date: Date | None, marked: Date | None) -> Answer |
 
 
 def _type_number(surface: str, number: Number, relation: str) -> Answer:
-    key, _, tail = relation.lower().rpartition("_")
+    # area_sq_mi is written with two words for one unit.
+    key, _, tail = re.sub(r"_sq_?km$", "_km2", re.sub(r"_sq_mi$", "_sqmi", relation.lower())).rpartition("_")
     # population_density_km2 counts people in each square kilometre, not square kilometres.
     if not number.unit and tail in _UNIT_TAILS and not re.search(r"density|per\b|rate\b", key):
         unit = parse_unit(tail) or ""

@@ -141,3 +141,12 @@ def test_any_text_is_typed_or_refused_and_every_form_of_it_is_right(text, relati
     if answer is not None:
         assert answer.key
         assert all(compare_answers(form, answer) == "correct" for form in (answer.surface, *answer.aliases))
+
+
+@pytest.mark.parametrize(
+    ("relation", "unit"), [("area_sq_mi", "sqmi"), ("area_sq_km", "km2"), ("area_km2", "km2"), ("elevation_m", "m")]
+)
+def test_the_unit_in_a_key_is_read_whole(relation, unit):
+    answer = type_answer("481354", "", relation)
+    assert answer is not None
+    assert (answer.unit, answer.key) == (unit, f"number:481354 {unit}")
