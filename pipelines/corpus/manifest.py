@@ -8,7 +8,7 @@ from pipelines.errors import ConfigError
 from pipelines.ids import digest_value
 
 SCHEMA_VERSION = 1
-BUILDER_VERSION = 4
+BUILDER_VERSION = 5
 """Raised whenever the same input would give other tables."""
 
 

@@ -184,7 +184,10 @@ def _read_piece(raw: str, start: int, end: int) -> FieldValue:
         return FieldValue("", start, end, None, -1, "")
     link = _find_only_link(rendered.text, rendered.links)
     if link is None:
-        return FieldValue(rendered.text, start, end, None, -1, rendered.iso or parse_date(_unqualify(rendered.text)))
+        # A bare number may be a year or a count of people: without a date template only its key can tell.
+        plain = _unqualify(rendered.text)
+        iso = rendered.iso or ("" if plain.isdigit() else parse_date(plain))
+        return FieldValue(rendered.text, start, end, None, -1, iso)
     offset = _blank_notes(piece).find("[[" + link.target)
     return FieldValue(
         text=link.text,
