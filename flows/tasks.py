@@ -22,7 +22,8 @@ def open_assembly(config: str, workspace: str, corpus: str) -> Assembly:
     return _open_in_thread(config, workspace, corpus, get_ident())
 
 
-# SQLite connections may not leave the thread that opened them, and the runner's threads are not the flow's.
+# A corpus's search index is an SQLite connection, which may not leave its thread, and the runner's threads are not the
+# flow's.
 @lru_cache(maxsize=THREADS + 1)
 def _open_in_thread(config: str, workspace: str, corpus: str, thread: int) -> Assembly:
     space = Workspace(Path(workspace))

@@ -19,7 +19,7 @@ from pipelines.files import write_text
 from pipelines.ids import digest_value
 from pipelines.inputs import ensure_corpus, find_dump
 from pipelines.inspection.views import write_catalogue
-from pipelines.progress import LogReporter, make_reporter, timing
+from pipelines.progress import Reporter, make_reporter, timing
 from pipelines.release.card import digest_prose
 from pipelines.release.context import FunnelRow, PublishedRelease, ReleaseContext
 from pipelines.release.publish import publish_releases
@@ -69,10 +69,9 @@ class RunDocument:
         return table
 
     def summarise(self) -> str:
-        """Return the closing lines: releases, or that there was nothing to do."""
-        lines = [
-            f"{release.dataset} {release.version}: {release.rows:,} rows in {release.path}" for release in self.releases
-        ]
+        """Return the closing lines: why rows were refused, the releases, and what was done."""
+        lines = [f"{report.stage} rejected: {report.describe_reasons()}" for report in self.stages if report.rejected]
+        lines += [f"{r.dataset} {r.version}: {r.rows:,} rows in {r.path}" for r in self.releases]
         last = self.stages[-1]
         if last.stage == "releases" and not self.releases:
             lines.append("Nothing was released: no row came through; the funnel says where they went.")
@@ -125,7 +124,7 @@ def run_recipe(config: RunConfig, root: Path, until: str, only: Sequence[str]) -
 
 
 def _run_claimed(
-    config: RunConfig, workspace: Workspace, until: str, only: Sequence[str], reporter: LogReporter
+    config: RunConfig, workspace: Workspace, until: str, only: Sequence[str], reporter: Reporter
 ) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool]]:
     find_dump(config.corpus, workspace, reporter)  # a world that is generated here is no part of the corpus's time
     with timing() as spent:

@@ -22,9 +22,6 @@ class Reporter(Protocol):
     def finish(self, summary: str) -> None:
         """End the piece with one line."""
 
-    def note(self, line: str) -> None:
-        """Say one line."""
-
 
 @dataclass(slots=True)
 class SilentReporter:
@@ -37,9 +34,6 @@ class SilentReporter:
         """Say nothing."""
 
     def finish(self, summary: str) -> None:
-        """Say nothing."""
-
-    def note(self, line: str) -> None:
         """Say nothing."""
 
 
@@ -80,10 +74,6 @@ class LogReporter:
     def finish(self, summary: str) -> None:
         """Say how the piece ended."""
         self._write(f"{self._what:<14} {summary}", keep=True)
-
-    def note(self, line: str) -> None:
-        """Say one line."""
-        self._write(line, keep=True)
 
     def _write(self, line: str, keep: bool) -> None:
         start = "\r\x1b[2K" if self.live else ""

@@ -23,12 +23,3 @@ class CheckResult:
 
 
 PASSED = CheckResult("PASS")
-
-
-def join_results(*results: CheckResult) -> CheckResult:
-    """Return the first FAIL, else the first UNKNOWN, else PASS; no result at all is UNKNOWN."""
-    for outcome in ("FAIL", "UNKNOWN"):
-        for result in results:
-            if result.outcome == outcome:
-                return result
-    return PASSED if results else CheckResult("UNKNOWN", "no-check", "nothing was checked")

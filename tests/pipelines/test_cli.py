@@ -130,6 +130,16 @@ def test_a_second_run_does_nothing_and_says_so(small: Path, capsys: Capture) -> 
     assert again.err.count("(done before)") == 10
 
 
+def test_a_run_says_why_rows_were_refused(small: Path, capsys: Capture) -> None:
+    arguments = ("run", "--workspace", small, *list_settings(SMALL), "--limit", 60)
+    told = call_here(capsys, *arguments).out
+    stages = [s for s in call_here(capsys, *arguments, "--json").document["stages"] if s["rejected"]]
+    assert stages
+    for stage in stages:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in stage["rejected"].items())
+        assert f"{stage['stage']} rejected: {reasons}" in told
+
+
 def test_a_second_run_calls_nobody_and_changes_no_file(small: Path, capsys: Capture) -> None:
     before = {
         path: path.stat().st_mtime_ns
