@@ -24,7 +24,7 @@ def synthesize(
     config = load_config(recipe, None, settings or [], 0)
     space = Workspace(Path(workspace).resolve())
     with space.claim():
-        corpus, _ = ensure_corpus(config.corpus, space, SilentReporter())
+        corpus, _ = ensure_corpus(config.corpus, space, SilentReporter(), config.runtime.workers)
         text, root, name = config.model_dump_json(), str(space.root), corpus.folder.name
         assembly = open_assembly(text, root, name)
         planned = list(plan_run(text, root, name).values())

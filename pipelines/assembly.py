@@ -3,21 +3,33 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from urllib.parse import urlsplit
 
 from pipelines.agent.loop import Agent, Limits
 from pipelines.agent.tools import ToolBox
+from pipelines.backends.image_metadata import ImageMetadata
 from pipelines.backends.knower import ScriptedKnower
 from pipelines.backends.local_images import LocalImageSearch
 from pipelines.backends.local_pages import LocalPages
 from pipelines.backends.local_search import LocalTextSearch
 from pipelines.backends.protocols import ChatModel, ImageSearch, Sampling
-from pipelines.backends.recorded import RecordedChat, RecordedImageSearch, RecordedPages, RecordedTextSearch
+from pipelines.backends.recorded import (
+    RecordedChat,
+    RecordedImageSearch,
+    RecordedPages,
+    RecordedSparql,
+    RecordedTextSearch,
+)
+from pipelines.backends.recorded_commons import RecordedImageMetadata
 from pipelines.backends.replies import ReplyStore, open_replies
+from pipelines.backends.sparql import Manners, SparqlEndpoint, name_agent
+from pipelines.backends.sparql_http import RequestLimits
 from pipelines.backends.teacher import ScriptedTeacher, make_vices
 from pipelines.backends.templates import TemplatesModel
 from pipelines.config import ModelConfig, RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
+from pipelines.graph.gates import SeedGate
 from pipelines.graph.relations import RelationIndex
 from pipelines.graph.splits import SplitRule
 from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
@@ -33,7 +45,7 @@ from pipelines.stages.questions import Questions
 from pipelines.stages.releases import Releases
 from pipelines.stages.rewrites import RewriteRules, Rewrites
 from pipelines.stages.rollouts import Rollouts
-from pipelines.stages.seeds import SeedGate, Seeds
+from pipelines.stages.seeds import Seeds, WikidataSource
 from pipelines.stages.trajectories import Trajectories
 from pipelines.workspace import Workspace
 from schemas.manifest import InputEntry
@@ -107,10 +119,11 @@ class Assembly:
             weights=paths.weights,
             hub_in_degree=self.hub_in_degree,
             text_hops=paths.text_hops,
+            relation_preference=paths.relation_preference,
             max_answer_tokens=self.config.questions.max_answer_tokens,
             splits=self.splits,
         )
-        return WalkGraph(self.corpus, rules, self.relations)
+        return WalkGraph(self.corpus, rules, self.relations, self.workspace.derived)
 
     @cached_property
     def image_search(self) -> ImageSearch:
@@ -162,13 +175,52 @@ class Assembly:
     def _build_seeds(self) -> Seeds:
         seeds, small = self.config.seeds, self.config.seeds.small_corpus
         gate = SeedGate(
+            rule=seeds.rule,
             min_in_degree=small.min_in_degree if self.small else seeds.min_in_degree,
             hub_in_degree=self.hub_in_degree,
             require_infobox=small.require_infobox if self.small else seeds.require_infobox,
+            max_sitelinks=seeds.max_sitelinks,
+            min_statements=seeds.min_statements,
+            count_identifiers=seeds.count_identifiers,
+            classes=seeds.classes,
             require_image=small.require_image if self.small else seeds.require_image,
             min_image_side=seeds.min_image_side,
         )
-        return Seeds(self.corpus, gate, self.splits, seeds.limit, self.config.seed)
+        source = self._make_source() if seeds.source == "sparql" else None
+        metadata = self._make_metadata() if self.config.commons.api and gate.require_image else None
+        return Seeds(self.corpus, gate, self.splits, seeds.limit, self.config.seed, source, metadata)
+
+    def _make_metadata(self) -> ImageMetadata:
+        """Return Commons' imageinfo API, recorded."""
+        from pipelines.backends.commons_api import CommonsApi  # its client takes longer to import than `synth status`
+
+        config = self.config.commons
+        if not config.contact:
+            raise ConfigError("commons.contact is empty; say who asks: --set commons.contact=you@example.org")
+        api = CommonsApi(config.api, name_agent(config.contact), pause=config.pause)
+        return RecordedImageMetadata(api, self.replies)
+
+    def _make_source(self) -> WikidataSource:
+        """Return the endpoint that seeds are drawn from, recorded.
+
+        Raises:
+            ConfigError: if no class or no contact is named.
+        """
+        config = self.config.sparql
+        if not self.config.seeds.classes:
+            raise ConfigError("seeds.classes is empty; a query needs a class: --set 'seeds.classes=[\"Q12280\"]'")
+        if not config.contact:
+            raise ConfigError("sparql.contact is empty; say who asks: --set sparql.contact=you@example.org")
+        manners = Manners(
+            pause=config.pause,
+            tries=config.tries,
+            backoff=config.backoff,
+            request=RequestLimits(config.silence, config.deadline, config.reply_bytes),
+        )
+        endpoint = SparqlEndpoint(config.endpoint, name_agent(config.contact), manners)
+        address = urlsplit(self.corpus.manifest.base_url)
+        site = config.site or f"{address.scheme}://{address.netloc}/"
+        return WikidataSource(RecordedSparql(endpoint, self.replies), site, config.page_rows)
 
     def _build_paths(self) -> Paths:
         paths = self.config.paths

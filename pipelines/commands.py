@@ -128,7 +128,7 @@ def _run_claimed(
 ) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool]]:
     find_dump(config.corpus, workspace, reporter)  # a world that is generated here is no part of the corpus's time
     with timing() as spent:
-        corpus, built = ensure_corpus(config.corpus, workspace, reporter)
+        corpus, built = ensure_corpus(config.corpus, workspace, reporter, config.runtime.workers)
     reports = [report_corpus(corpus, built, spent[0])]
     reporter.begin("corpus", 0, "pages")
     reporter.finish(reports[0].summarise())

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -48,10 +48,52 @@ class SmallCorpus(Section):
     require_image: bool = Field(True, description="seeds need a free lead picture")
 
 
+Qid = Annotated[str, Field(pattern=r"^Q[1-9][0-9]{0,17}$")]
+
+
+class SparqlConfig(Section):
+    """The endpoint that seeds.source = "sparql" asks; replies are recorded, so that each query is asked once."""
+
+    endpoint: str = Field(
+        "https://query.wikidata.org/sparql",
+        pattern=r"^https?://[^\s@?#]+$",
+        description="address of a SPARQL 1.1 endpoint, without user, password or parameters",
+    )
+    contact: str = Field(
+        "", pattern=r"^[ -~]*$", description="address or mail in the User-Agent; the operators of services want one"
+    )
+    site: str = Field("", description="wiki whose articles count, as https://en.wikipedia.org/; empty: the corpus's")
+    page_rows: int = Field(5000, ge=1, description="a query with more rows is divided; below the service's own limit")
+    pause: float = Field(1.0, ge=0.0, description="seconds between two queries; only one is ever in flight")
+    tries: int = Field(4, ge=1, description="requests in all for a query at which the service fails")
+    backoff: float = Field(2.0, ge=0.0, description="seconds before the second try, doubled for each further one")
+    silence: float = Field(70.0, gt=0.0, description="seconds without a byte; services give up after 60")
+    deadline: float = Field(180.0, gt=0.0, description="seconds for a whole reply")
+    reply_bytes: int = Field(1 << 25, ge=1000, description="largest reply")
+
+
+class CommonsConfig(Section):
+    """The imageinfo API that seeds ask of pictures about which the corpus knows nothing; replies are recorded."""
+
+    api: str = Field("", description="address of api.php, as https://commons.wikimedia.org/w/api.php; empty: not asked")
+    contact: str = Field("", pattern=r"^[ -~]*$", description="address or mail in the User-Agent")
+    pause: float = Field(0.5, ge=0.0, description="seconds between two requests; only one is ever in flight")
+
+
 class SeedsConfig(Section):
     """Which entities may be anchors."""
 
     limit: int = Field(0, ge=0, description="at most this many seeds; 0 is no limit")
+    rule: Literal["opensearch-vl", "vsearcher"] = Field(
+        "opensearch-vl", description="by infobox and incoming links, or by few sitelinks and many statements"
+    )
+    source: Literal["corpus", "sparql"] = Field(
+        "corpus", description="candidates are the corpus's articles, or what the endpoint of [sparql] has of classes"
+    )
+    classes: tuple[Qid, ...] = Field((), description="Qids, one of which an entity must be an instance of; () for any")
+    max_sitelinks: int = Field(10, ge=0, description="vsearcher: most sitelinks, on all projects")
+    min_statements: int = Field(20, ge=0, description="vsearcher: fewest statements")
+    count_identifiers: bool = Field(True, description="vsearcher: identifiers in other databases count as statements")
     min_in_degree: int = Field(50, ge=0, description="fewest articles linking to a seed")
     hub_in_degree: int = Field(10_000, ge=1, description="articles with more incoming links are hubs")
     require_infobox: bool = Field(True, description="seeds need an infobox")
@@ -76,6 +118,9 @@ class PathsConfig(Section):
     walks: int = Field(10, ge=1, description="walks tried for a seed before it is dropped")
     per_seed: int = Field(1, ge=1, description="paths made from a seed")
     text_hops: bool = Field(False, description="allow hops made by a link in a sentence, beside infobox relations")
+    relation_preference: float = Field(
+        1.0, ge=0.0, le=1.0, description="probability that a step looks for an infobox relation before a link"
+    )
 
 
 class QuestionsConfig(Section):
@@ -160,6 +205,7 @@ class RuntimeConfig(Section):
 
     shard_rows: int = Field(64, ge=1, description="seeds a shard; later stages keep the cut")
     concurrency: int = Field(32, ge=1, description="records in flight in a shard")
+    workers: int = Field(0, ge=0, description="processes that read a dump; 0 is one for each core")
 
 
 class RunConfig(Section):
@@ -169,6 +215,8 @@ class RunConfig(Section):
     seed: int = Field(7, ge=0, description="seed of every choice the pipeline makes")
     corpus: CorpusConfig = CorpusConfig()
     seeds: SeedsConfig = SeedsConfig()
+    sparql: SparqlConfig = SparqlConfig()
+    commons: CommonsConfig = CommonsConfig()
     splits: SplitsConfig = SplitsConfig()
     paths: PathsConfig = PathsConfig()
     questions: QuestionsConfig = QuestionsConfig()

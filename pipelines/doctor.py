@@ -81,7 +81,7 @@ def _look_at_input(config: RunConfig) -> list[Finding]:
         site = read_site(dumps[0])
     except SynthError as error:
         return [Finding("input", "problem", str(error))]
-    side = [path.name for path in find_side_files(dumps[0]).list_paths()]
+    side = [path.name for _, path in find_side_files(dumps[0]).list_files()]
     state: State = "ok" if side else "warning"
     return [
         Finding("input", "ok", f"{dumps[0].name}: {site.dbname}, {dumps[0].stat().st_size:,} bytes"),

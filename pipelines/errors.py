@@ -8,6 +8,7 @@
     ├── RecordFailed         the record's: this one row cannot be processed; it becomes a failed row
     ├── ServiceError         a service's
     │   ├── RateLimited      wait and ask again; not counted as a failure
+    │   ├── QueryTimeout     no whole reply came: ask for less (backends/protocols.py)
     │   └── Unavailable      a service, disk or lock is away; stop, run again to go on (exit 3)
     ├── GateNotMet           a verification or quality gate said no (exit 1)
     └── ConservationError    rows were lost or invented: a defect of synth itself, never caught

@@ -1,11 +1,13 @@
 """Getting a run its corpus: a dump named by the user, a generated world, or one generated here; built once each."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 from pipelines.config import CorpusConfig, GeneratedWorld
 from pipelines.corpus.build import CorpusOptions, build_corpus
+from pipelines.corpus.dump import list_parts
 from pipelines.corpus.manifest import InputFile, digest_corpus
 from pipelines.corpus.sidefiles import find_side_files
 from pipelines.corpus.store import Corpus
@@ -53,8 +55,16 @@ def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter:
     return folder
 
 
-def ensure_corpus(config: CorpusConfig, workspace: Workspace, reporter: Reporter) -> tuple[Corpus, bool]:
+def ensure_corpus(
+    config: CorpusConfig, workspace: Workspace, reporter: Reporter, workers: int = 0
+) -> tuple[Corpus, bool]:
     """Open the corpus of a run, building it when the workspace has none for this very dump.
+
+    Args:
+        config: where the dump is.
+        workspace: where corpora are.
+        reporter: told how far a build is.
+        workers: processes that read the dump; 0 is one for each core.
 
     Returns:
         The corpus, and whether it was built now.
@@ -70,8 +80,13 @@ def ensure_corpus(config: CorpusConfig, workspace: Workspace, reporter: Reporter
         return Corpus.open(folder), False
     workspace.corpora.mkdir(parents=True, exist_ok=True)
     clear_temps(workspace.corpora)
-    build_corpus(dump, folder, options, follow_phases(reporter))
+    build_corpus(dump, folder, options, follow_phases(reporter), workers or count_cores())
     return Corpus.open(folder), True
+
+
+def count_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def follow_phases(reporter: Reporter) -> Callable[[str, int, int], None]:
@@ -80,10 +95,11 @@ def follow_phases(reporter: Reporter) -> Callable[[str, int, int], None]:
 
     def listen(phase: str, done: int, total: int) -> None:
         nonlocal current
+        scale, unit = (1e6, "MB") if phase == "pages" else (1, "pages")
         if phase != current:
             current = phase
-            reporter.begin(f"corpus {phase}", total, "pages")
-        reporter.advance(done)
+            reporter.begin(f"corpus {phase}", round(total / scale), unit)
+        reporter.advance(round(done / scale))
 
     return listen
 
@@ -92,7 +108,8 @@ def name_corpus(dump: Path, options: CorpusOptions, workspace: Workspace) -> str
     """Return the folder name of a dump's corpus: its stem, and a digest of the dump and the files beside it."""
     known = read_names(workspace.root / "inputs.json")
     side = find_side_files(dump)
-    inputs = [InputFile("input", path.name, _digest_once(path, known), 0) for path in (dump, *side.list_paths())]
+    files = [*(("dump", path) for path in list_parts(dump)), *side.list_files()]
+    inputs = [InputFile(role, path.name, _digest_once(path, known), 0) for role, path in files]
     if side.images is not None:
         inputs.append(InputFile("pictures", "images", _digest_pictures(side.images.parent, known), 0))
     write_text(workspace.root / "inputs.json", json.dumps(known, indent=1, sort_keys=True) + "\n")

@@ -3,20 +3,28 @@
 import asyncio
 import shutil
 import time
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import xxhash
 
 from pipelines.backends.metering import open_meter
 from pipelines.errors import ConservationError, RateLimited, RecordFailed, ServiceError, Unavailable
+from pipelines.files import TEMP_PREFIX
 from pipelines.ids import digest_file
 from pipelines.shards import ShardInput, ShardRows, read_parts, read_rows, write_shard
-from pipelines.stage import DatasetStage, RecordStage, SourceStage, Stage
+from pipelines.stage import DatasetStage, PreparedStage, RecordStage, SourceStage, Stage
 from pipelines.workspace import StageFolder
 from schemas.base import Failure, Record, Rejection
 
 RATE_TRIES = 8
 LONGEST_WAIT = 60.0
+REFUSED_ROWS = 20_000
+"""Refused rows of a source stage that are in memory at once, and that go into one shard."""
 
 Outcome = Sequence[Record] | Rejection | Failure
 
@@ -84,6 +92,8 @@ def run_record_shard(stage: RecordStage, folder: StageFolder, shard: int, source
     started = time.monotonic()
     records = list(read_rows(source, stage.input))
     with open_meter() as meter:
+        if isinstance(stage, PreparedStage):
+            stage.prepare(records)
         rows, kept = asyncio.run(RecordRunner(stage, concurrency).run(records))
     ids = tuple(record.record_id for record in records)
     came = ShardInput(ids, kept, digest_file(source), meter.usage, time.monotonic() - started)
@@ -91,7 +101,9 @@ def run_record_shard(stage: RecordStage, folder: StageFolder, shard: int, source
 
 
 def run_source_stage(stage: SourceStage, folder: StageFolder, shard_rows: int) -> int:
-    """Run a stage that draws from the corpus and cut its kept rows into shards; refusals go with shard 0.
+    """Run a stage that draws from the corpus and cut its kept rows into shards; refused rows go with the first ones.
+
+    A corpus refuses millions of candidates, so refused rows wait on disk, and of all candidates 8 bytes stay in memory.
 
     Returns:
         How many shards were written, at least one.
@@ -101,27 +113,83 @@ def run_source_stage(stage: SourceStage, folder: StageFolder, shard_rows: int) -
     """
     started = time.monotonic()
     _empty_folder(folder)
-    rows = ShardRows()
-    with open_meter() as meter:
-        for row in stage():
-            rows.add(row)
-    refused = (*(row.record_id for row in rows.rejected), *(row.record_id for row in rows.failed))
-    seen = [*(row.parent_id for row in rows.kept), *refused]
-    if len(set(seen)) != len(seen) or len(seen) != stage.count_candidates():
-        detail = (
-            f"{stage.count_candidates()} candidates in, {len(seen)} accounted for, {len(set(seen))} of them distinct"
-        )
+    kept: list[Record] = []
+    seen = array("Q")
+    with TemporaryDirectory(dir=_make_folder(folder.path.parent), prefix=TEMP_PREFIX) as scratch:
+        refused = RefusedRows(Path(scratch))
+        with open_meter() as meter:
+            for row in stage():
+                if isinstance(row, Rejection | Failure):
+                    refused.add(row)
+                else:
+                    kept.append(row)
+                candidate = row.record_id if isinstance(row, Rejection | Failure) else row.parent_id
+                seen.append(xxhash.xxh3_64_intdigest(candidate.encode()))
+        _check_candidates(stage, seen)
+        seconds = time.monotonic() - started
+        count = max(1, -(-len(kept) // shard_rows), refused.finish())
+        for shard in range(count):
+            cut = refused.read(shard)
+            cut.kept.extend(kept[shard * shard_rows : (shard + 1) * shard_rows])
+            made = tuple(row.parent_id for row in cut.kept)
+            ids = (*made, *(row.record_id for row in cut.rejected), *(row.record_id for row in cut.failed))
+            spent = () if shard else (meter.usage, seconds)
+            write_shard(stage, folder, shard, ShardInput(ids, made, "", *spent), cut)
+    return count
+
+
+def _make_folder(path: Path) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _check_candidates(stage: SourceStage, seen: "array[int]") -> None:
+    distinct = len(np.unique(np.frombuffer(seen, dtype=np.uint64)))
+    if distinct != len(seen) or len(seen) != stage.count_candidates():
+        detail = f"{stage.count_candidates()} candidates in, {len(seen)} accounted for, {distinct} of them distinct"
         raise ConservationError(f"{stage.name}: {detail}")
-    seconds = time.monotonic() - started
-    starts = range(0, max(len(rows.kept), 1), shard_rows)
-    for shard, start in enumerate(starts):
-        kept = rows.kept[start : start + shard_rows]
-        cut = ShardRows(kept) if shard else ShardRows(kept, rows.rejected, rows.failed)
-        made = tuple(row.parent_id for row in kept)
-        ids = (*made, *(row.record_id for row in cut.rejected), *(row.record_id for row in cut.failed))
-        spent = () if shard else (meter.usage, seconds)
-        write_shard(stage, folder, shard, ShardInput(ids, made, "", *spent), cut)
-    return len(starts)
+
+
+@dataclass(slots=True)
+class RefusedRows:
+    """Refused rows that wait on disk, in pieces of one size, until shards are written."""
+
+    folder: Path
+    pieces: int = 0
+    held: list[Rejection | Failure] = field(default_factory=list)
+
+    def add(self, row: Rejection | Failure) -> None:
+        """Keep a row."""
+        self.held.append(row)
+        if len(self.held) >= REFUSED_ROWS:
+            self._spill()
+
+    def finish(self) -> int:
+        """Return how many pieces there are."""
+        if self.held:
+            self._spill()
+        return self.pieces
+
+    def read(self, piece: int) -> ShardRows:
+        """Return the rows of a piece, none beyond the last one."""
+        rows = ShardRows()
+        if piece < self.pieces:
+            with self._place(piece).open(encoding="utf-8") as source:
+                for line in source:
+                    kind, _, body = line.partition(" ")
+                    rows.add((Rejection if kind == "rejected" else Failure).model_validate_json(body))
+        return rows
+
+    def _spill(self) -> None:
+        with self._place(self.pieces).open("w", encoding="utf-8") as out:
+            for row in self.held:
+                kind = "rejected" if isinstance(row, Rejection) else "failed"
+                out.write(f"{kind} {row.model_dump_json()}\n")
+        self.pieces += 1
+        self.held = []
+
+    def _place(self, piece: int) -> Path:
+        return self.folder / f"{piece:05}.jsonl"
 
 
 def run_dataset_stage(stage: DatasetStage, folder: StageFolder, sources: Sequence[StageFolder]) -> int:

@@ -220,6 +220,8 @@ def run_stage(
             reporter.begin(plan.name, 0, "shards")
             shards = run_planned_whole(plan, shard_rows)
         manifest = seal_planned(plan, shards, corpus)
+    if not isinstance(plan.stage, RecordStage):
+        usage = manifest.usage
     report = StageReport.from_manifest(manifest, ran=True, seconds=spent[0], usage=usage)
     reporter.finish(report.summarise())
     return report

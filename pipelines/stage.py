@@ -50,6 +50,14 @@ class RecordStage(Stage, Protocol):
 
 
 @runtime_checkable
+class PreparedStage(Protocol):
+    """A record stage that does some of its work for a whole shard at once; this changes no row."""
+
+    def prepare(self, records: Sequence[Any]) -> None:
+        """Get ready for these records, which are processed next."""
+
+
+@runtime_checkable
 class DatasetStage(Stage, Protocol):
     """The whole dataset in, out of core; for quotas, duplicates and splits."""
 

@@ -98,6 +98,11 @@ class Workspace:
     root: Path
 
     @property
+    def derived(self) -> Path:
+        """Folder of what is computed from a corpus and may be removed at any time."""
+        return self.root / "derived"
+
+    @property
     def corpora(self) -> Path:
         """Folder of corpora."""
         return self.root / "corpus"

@@ -14,6 +14,11 @@ SeedReason = Literal[
     "image-unusable",
     "in-degree-low",
     "hub",
+    "class",
+    "counts-unknown",
+    "too-well-known",
+    "too-few-statements",
+    "not-in-corpus",
     "over-quota",
 ]
 PathReason = Literal["no-walk", "no-answer-in-reach"]

@@ -23,8 +23,11 @@ class Seed(Record):
     domain: str
     in_degree: int
     sitelinks: int
-    """Sitelinks of the Wikidata entity; -1 when the corpus does not know."""
+    """Sitelinks of the Wikidata entity on all projects; -1 when not known."""
     statements: int
+    """Statements of the Wikidata entity, identifiers included; -1 when not known."""
+    identifiers: int = -1
+    """Those of the statements that name the entity in another database; -1 when not known."""
     image: str
     """File name of the lead picture, empty when there is none and the recipe allows that."""
     split: Split

@@ -41,8 +41,8 @@ def read_index(path: Path, digest: str) -> PictureIndex:
         path: the Parquet file, with columns ``file``, ``title`` (list) and ``phash`` (16 hex digits, or empty).
         digest: the corpus's, so that a corpus built anew in the same place is read anew.
     """
-    rows = pq.read_table(path, columns=["file", "title", "phash"]).to_pylist()
-    usable = sorted((row for row in rows if row["phash"]), key=lambda row: str(row["file"]))
+    rows = pq.read_table(path, columns=["file", "title", "phash"], filters=[("phash", "!=", "")]).to_pylist()
+    usable = sorted(rows, key=lambda row: str(row["file"]))
     hashes = np.array([int(row["phash"], 16) for row in usable], dtype=np.uint64)
     files = tuple(row["file"] for row in usable)
     return PictureIndex(hashes, files, tuple(tuple(sorted(row["title"])) for row in usable))

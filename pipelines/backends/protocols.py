@@ -5,13 +5,18 @@ index digest). A recorded reply is found by identity and request, so two backend
 have different identities.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
 from pydantic import BaseModel
 
+from pipelines.errors import ServiceError
+
 ChatRole = Literal["system", "user", "assistant"]
+SparqlRow = Mapping[str, str]
+"""One solution: variable to lexical value, IRIs whole, without datatype and language; unbound variables are absent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,10 @@ class PageNotFound(LookupError):
     """The reader has no such page. An answer about the world, not a failure of the service."""
 
 
+class QueryTimeout(ServiceError):
+    """No whole reply came in the time and size allowed, and what did come is thrown away: ask for less."""
+
+
 class ChatModel(Protocol):
     """A chat model, with or without pictures."""
 
@@ -158,4 +167,26 @@ class PageReader(Protocol):
 
         Raises:
             PageNotFound: if there is no such page.
+        """
+
+
+class Sparql(Protocol):
+    """SELECT queries in plain SPARQL 1.1."""
+
+    @property
+    def identity(self) -> str:
+        """Endpoint."""
+
+    async def select(self, query: str, divisible: bool = False) -> tuple[SparqlRow, ...]:
+        """Return every row, never a part of them.
+
+        Args:
+            query: a SELECT query with its prefixes.
+            divisible: whether the caller can ask for less, so that a time-out may be recorded like a reply.
+
+        Raises:
+            QueryTimeout: if no whole reply came.
+            RateLimited: if the service asks to slow down.
+            Unavailable: if the service cannot be reached or does not want us.
+            ConfigError: if the address is no endpoint, or the endpoint does not take the query.
         """

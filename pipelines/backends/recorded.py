@@ -19,6 +19,9 @@ from pipelines.backends.protocols import (
     PageReader,
     PageText,
     PictureFile,
+    QueryTimeout,
+    Sparql,
+    SparqlRow,
     TextHit,
     TextSearch,
 )
@@ -154,6 +157,40 @@ class RecordedPages:
         if page is None:
             raise PageNotFound(url)
         return PageText(**page)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedSparql:
+    """An endpoint that is asked each query once; of a query that can be divided a time-out is recorded, too."""
+
+    endpoint: Sparql
+    store: ReplyStore
+
+    @property
+    def identity(self) -> str:
+        """The wrapped endpoint's identity."""
+        return self.endpoint.identity
+
+    async def select(self, query: str, divisible: bool = False) -> tuple[SparqlRow, ...]:
+        """Return the recorded rows or ask for them.
+
+        Raises:
+            QueryTimeout: if no whole reply came, now or when it was recorded.
+        """
+
+        async def ask() -> str:
+            try:
+                return canonical_json([dict(row) for row in await self.endpoint.select(query, divisible)])
+            except QueryTimeout as error:
+                if not divisible:
+                    raise
+                return canonical_json({"timeout": str(error)})
+
+        key = digest_value([self.identity, "select", query, divisible])
+        rows = json.loads(await _recall_call(self.store, key, self.identity, ask))
+        if isinstance(rows, dict):
+            raise QueryTimeout(rows["timeout"])
+        return tuple(rows)
 
 
 async def _recall_call(store: ReplyStore, key: str, identity: str, ask: Callable[[], Awaitable[str]]) -> str:

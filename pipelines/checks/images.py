@@ -8,11 +8,14 @@ from pipelines.checks.verdicts import PASSED, CheckResult
 LicenceClass = Literal["free", "unfree", "unknown"]
 
 _FREE = re.compile(
-    r"public domain|pd(?:-[a-z0-9-]+)?|cc0(?:[ -]1\.0)?(?: universal)?|cc[ -]zero"
+    r"public domain(?: mark(?: 1\.0)?)?|pd(?:-[a-z0-9-]+)?|cc0(?:[ -]1\.0)?(?: universal)?|cc[ -]zero"
     r"|cc[ -]by(?:[ -]sa)?(?:[ -](?:[1-4]\.\d)(?:(?:,\d\.\d)*|\+)?)?"
-    r"(?:[ -](?:migrated|[a-z]{2}|igo|international|unported))?"
+    r"(?:[ -](?:migrated|[a-z]{2}|igo|scotland|international|unported))?"
     r"|creative commons attribution(?:[ -]share ?alike)?(?: [1-4]\.\d)?(?: (?:international|unported|generic))?"
     r"|creative commons (?:zero|cc0)(?: 1\.0)?"
+    r"|(?:gfdl|gnu free documentation licen[cs]e)(?:[ -]1\.[1-3](?:\+| or later)?)?"
+    r"|(?:fal|free art licen[cs]e|licence art libre)(?:[ -]1\.3)?"
+    r"|(?:ogl|open government licen[cs]e)(?:[ -]v?[1-3](?:\.0)?)?"
 )
 _UNFREE = re.compile(
     r"\bnc\b|\bnd\b|non-?[ -]?commercial|no-?[ -]?deriv|non-?[ -]?free|fair[ -]use|all rights reserved|copyrighted"
@@ -21,10 +24,12 @@ _UNFREE = re.compile(
 
 
 def classify_licence(licence: str) -> LicenceClass:
-    """Say whether a licence's short name is on the allow-list: public domain, CC0, CC BY and CC BY-SA of any version.
+    """Say whether a licence's short name is on the allow-list.
 
-    ``unfree`` is what forbids commerce or changes or is no licence at all; anything not recognised is ``unknown``. The
-    names are those of Wikimedia Commons (``LicenseShortName``): ``CC BY-SA 4.0``, ``cc-by-2.0``, ``PD-old-100``.
+    On it are the public domain, CC0, and any version of CC BY, CC BY-SA, the GFDL, the Free Art License and the Open
+    Government Licence. ``unfree`` is what forbids commerce or changes or is no licence at all; anything not recognised
+    is ``unknown``. The names are those of Wikimedia Commons (``LicenseShortName``): ``CC BY-SA 4.0``, ``cc-by-2.0``,
+    ``PD-old-100``.
     """
     name = " ".join(licence.replace("_", " ").lower().split())
     if _UNFREE.search(name):
@@ -42,7 +47,7 @@ def check_licence(licence: str) -> CheckResult:
     found = classify_licence(licence)
     if found == "free":
         return PASSED
-    detail = f"licence {licence!r}; allowed are public domain, CC0, CC BY and CC BY-SA"
+    detail = f"licence {licence!r}; allowed are public domain, CC0, CC BY, CC BY-SA, GFDL, FAL and OGL"
     return CheckResult("FAIL" if found == "unfree" else "UNKNOWN", "picture-not-free", detail)
 
 

@@ -1,4 +1,9 @@
-"""Build a corpus from a dump and what lies beside it: one folder, complete or absent."""
+"""Build a corpus from a dump and what lies beside it: one folder, complete or absent.
+
+Byte ranges of the dump are read by worker processes, each into a part (``scan``). Then titles become nodes
+(``numbering``), and the parts become tables, graph, page store and search index, one part in memory at a time
+(``content``, ``aliases``). A build that was killed goes on with the ranges that are not read yet.
+"""
 
 import os
 import shutil
@@ -9,10 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipelines.corpus import content
-from pipelines.corpus.dump import Site, read_pages, read_site
-from pipelines.corpus.images import read_images
-from pipelines.corpus.infobox import Infobox, read_infobox
-from pipelines.corpus.linkgraph import write_graph
+from pipelines.corpus.aliases import write_aliases
+from pipelines.corpus.content import NumberedParts
+from pipelines.corpus.dump import Site, list_parts, read_site
+from pipelines.corpus.imagetable import write_images
+from pipelines.corpus.linkgraph import build_graph
 from pipelines.corpus.manifest import (
     BUILDER_VERSION,
     DEFAULT_OPTIONS,
@@ -24,21 +30,24 @@ from pipelines.corpus.manifest import (
     digest_corpus,
     write_manifest,
 )
-from pipelines.corpus.pagestore import PageStore, PageStoreWriter
-from pipelines.corpus.passages import write_passages
-from pipelines.corpus.sandbox import ParserChild
-from pipelines.corpus.scan import Scan, Scanner
-from pipelines.corpus.sidefiles import PageProps, SideFiles, find_side_files, read_props, read_snapshot
-from pipelines.corpus.tables import FAILED, IMAGES, REJECTED, write_rows
-from pipelines.corpus.titles import TitleRules
+from pipelines.corpus.numbering import number_pages, write_titles
+from pipelines.corpus.pagestore import join_stores
+from pipelines.corpus.parts import Part
+from pipelines.corpus.scan import RangeJob
+from pipelines.corpus.sidefiles import SideFiles, find_side_files, read_snapshot
+from pipelines.corpus.sideproperties import collect_side_properties
+from pipelines.corpus.streams import plan_ranges
+from pipelines.corpus.workers import scan_ranges
 from pipelines.errors import ConfigError, ConservationError
 from pipelines.files import TEMP_PREFIX, make_temp_path, sync_files, sync_folder
 from pipelines.ids import digest_file, digest_value
 
-__all__ = ["CorpusManifestCounts", "CorpusOptions", "build_corpus"]
+__all__ = ["CorpusManifestCounts", "CorpusOptions", "build_corpus", "place_unfinished"]
 
 Progress = Callable[[str, int, int], None]
 """Called with the phase, how much of it is done, and how much there is (0 when unknown)."""
+RANGE_BYTES = 16 << 20
+"""Bytes of a dump that a worker reads at a time, and that a killed build reads again at most for each worker."""
 
 
 @dataclass(slots=True)
@@ -61,101 +70,133 @@ class _Clock:
         self.seconds[name] = round(time.monotonic() - start, 3)
 
 
-def build_corpus(
-    dump: Path, out: Path, options: CorpusOptions = DEFAULT_OPTIONS, progress: Progress | None = None
-) -> CorpusManifestCounts:
-    """Build a corpus; it appears under ``out`` only when it is complete.
-
-    Args:
-        dump: ``*-pages-articles*.xml.bz2`` or ``.xml``; side files are looked for beside it.
-        out: folder of the corpus; its parent is made, and it must not exist itself.
-        options: what decides the corpus beside the input.
-        progress: told about phases and pages.
-
-    Raises:
-        ConfigError: ``out`` exists, or an input is missing or corrupt (``CorruptInput``).
-    """
-    if out.exists():
-        raise ConfigError(f"{out} exists; a corpus is never changed: choose another name or remove it")
-    site = read_site(dump)
-    side = find_side_files(dump)
-    clock = _Clock(progress)
-    with _building(out) as folder:
-        with clock.phase("properties"):
-            props = read_props(side)
-        with clock.phase("pages") as report:
-            scan = _scan_pages(dump, site, folder, options, report)
-        return _finish(folder, _Sources(dump, out, site, side, props), scan, options, clock)
-
-
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    dump: Path
+    """What a corpus is built from, and where it goes."""
+
+    dumps: tuple[Path, ...]
     out: Path
     site: Site
     side: SideFiles
-    props: PageProps
+    options: CorpusOptions
 
 
-def _scan_pages(
-    dump: Path, site: Site, folder: Path, options: CorpusOptions, report: Callable[[int, int], None]
-) -> Scan:
-    memory = options.parse_megabytes << 20
-    with (
-        PageStoreWriter(folder / "store") as store,
-        ParserChild[Infobox | None](read_infobox, timeout=options.parse_seconds, memory=memory) as child,
-    ):
-        scan = Scanner(TitleRules(site), store, child.parse_all).read(read_pages(dump), lambda done: report(done, 0))
-        scan.articles.sort(key=lambda article: article.page_id)
-        store.close([article.slot for article in scan.articles])
-    return scan
+def build_corpus(
+    dump: Path,
+    out: Path,
+    options: CorpusOptions = DEFAULT_OPTIONS,
+    progress: Progress | None = None,
+    workers: int = 1,
+    range_bytes: int = RANGE_BYTES,
+) -> CorpusManifestCounts:
+    """Build a corpus; it appears under ``out`` only when it is complete.
+
+    Ranges that an earlier, killed build of the same folder has read are not read again.
+
+    Args:
+        dump: ``*-pages-articles*.xml.bz2`` or ``.xml``, or one file of a dump in several; side files are looked for
+            beside it.
+        out: folder of the corpus; its parent is made, and it must not exist itself.
+        options: what decides the corpus beside the input.
+        progress: told about phases and how far they are.
+        workers: processes that read the dump.
+        range_bytes: bytes of the dump read at a time; neither this nor ``workers`` changes what is built.
+
+    Raises:
+        ConfigError: ``out`` exists, or an input is missing or corrupt (``CorruptInput``).
+        Unavailable: a worker was killed; run again to go on.
+    """
+    if out.exists():
+        raise ConfigError(f"{out} exists; a corpus is never changed: choose another name or remove it")
+    dumps = list_parts(dump)
+    sources = _Sources(dumps, out, read_site(dumps[0]), find_side_files(dump), options)
+    clock = _Clock(progress)
+    try:
+        with clock.phase("pages") as report:
+            parts = scan_ranges(_plan_jobs(sources, range_bytes), workers, report)
+        with _building(out) as folder:
+            counts = _finish(folder, sources, parts, clock)
+    except ConfigError:  # the input is to blame: what was read of it is of no use
+        shutil.rmtree(place_unfinished(out), ignore_errors=True)
+        raise
+    shutil.rmtree(place_unfinished(out))
+    return counts
 
 
-def _finish(folder: Path, sources: _Sources, scan: Scan, options: CorpusOptions, clock: _Clock) -> CorpusManifestCounts:
+def place_unfinished(out: Path) -> Path:
+    """Return the folder that holds the ranges read so far of a corpus that is not complete."""
+    return out.with_name(f".building-{out.name}")
+
+
+def _plan_jobs(sources: _Sources, range_bytes: int) -> list[RangeJob]:
+    unfinished = place_unfinished(sources.out) / _name_attempt(sources, range_bytes)
+    for other in place_unfinished(sources.out).glob("*"):
+        if other != unfinished:
+            shutil.rmtree(other)
+    pieces = [(dump, piece) for dump in sources.dumps for piece in plan_ranges(dump, range_bytes)]
+    return [
+        RangeJob(dump, piece, sources.site, unfinished / f"{number:05}", sources.options)
+        for number, (dump, piece) in enumerate(pieces)
+    ]
+
+
+def _name_attempt(sources: _Sources, range_bytes: int) -> str:
+    """Return a name for all that decides the parts, so that parts of another input are never taken for this one's."""
+    seen = [(dump.name, dump.stat().st_size, dump.stat().st_mtime_ns) for dump in sources.dumps]
+    return digest_value([BUILDER_VERSION, range_bytes, seen, repr(sources.site), repr(sources.options)])[:16]
+
+
+def _finish(folder: Path, sources: _Sources, parts: list[Part], clock: _Clock) -> CorpusManifestCounts:
+    scratch = make_temp_path(sources.out)
+    scratch.mkdir()
+    try:
+        return _write_corpus(folder, scratch, sources, parts, clock)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _write_corpus(
+    folder: Path, scratch: Path, sources: _Sources, parts: list[Part], clock: _Clock
+) -> CorpusManifestCounts:
+    with clock.phase("properties"):
+        side = collect_side_properties(sources.side, sources.site.dbname, parts, scratch)
+    with clock.phase("titles"):
+        numbered = NumberedParts(parts, number_pages(parts))
+        write_titles(folder, numbered.numbering.titles)
+        join_stores(folder / "store", content.list_stores(numbered))
     with clock.phase("links"):
-        resolved = content.resolve_titles(scan)
-        graph = write_graph(folder / "graph", len(scan.articles), *content.resolve_links(scan, resolved))
+        count = numbered.numbering.article_count
+        graph = build_graph(folder / "graph", count, content.list_edges(numbered), scratch)
     with clock.phase("tables"):
-        rules = TitleRules(sources.site)
-        pages = content.write_pages(folder, scan, sources.props, graph)
-        facts = content.write_facts(folder, scan, resolved, rules)
-        aliases = content.write_names(folder, scan, resolved, options.anchor_pages)
+        content.write_pages(folder, numbered, side, graph)
+        facts, linked = content.write_facts(folder, numbered)
+        redirects, rejected, failed = content.write_redirects(folder, numbered)
+        aliases = write_aliases(folder, scratch, numbered, sources.options.anchor_pages)
     with clock.phase("images"):
-        pictures = _write_images(folder, sources.side, pages)
+        images, pictures = write_images(folder, scratch, sources.side)
     with clock.phase("search") as report:
-        store = PageStore.open(folder / "store")
-        passages = content.list_passages(store, scan, lambda done: report(done, len(scan.articles)))
-        passage_count = write_passages(folder / "search.db", passages, options.passage_words)
+        passages = content.write_search(folder / "search.db", numbered, lambda done: report(done, count))
     with clock.phase("manifest"):
-        write_rows(folder / "rejected-00000.parquet", REJECTED, sorted([*scan.rejected, *resolved.rejected]))
-        write_rows(folder / "failed-00000.parquet", FAILED, sorted(scan.failed))
         counts = CorpusManifestCounts(
-            rows_in=scan.rows_in,
-            kept=len(scan.articles) + len(resolved.redirects),
-            rejected=content.count_reasons([*scan.rejected, *resolved.rejected]),
-            failed=len(scan.failed),
-            articles=len(scan.articles),
-            redirects=len(resolved.redirects),
+            rows_in=sum(part.counts.rows_in for part in parts),
+            kept=count + redirects,
+            rejected=rejected,
+            failed=failed,
+            articles=count,
+            redirects=redirects,
             links=graph.link_count,
-            facts=facts[0],
-            facts_with_target=facts[1],
+            facts=facts,
+            facts_with_target=linked,
             aliases=aliases,
-            images=len(pictures),
-            passages=passage_count,
+            images=images,
+            passages=passages,
             seconds=clock.seconds,
         )
         _check_conservation(counts)
         sync_files(folder)
-        write_manifest(folder / "manifest.json", _make_manifest(sources, scan, pictures, options, counts))
+        newest = max((part.counts.newest for part in parts), default="")
+        write_manifest(folder / "manifest.json", _make_manifest(sources, newest, pictures, counts))
     return counts
-
-
-def _write_images(folder: Path, side: SideFiles, pages: dict[str, list[str]]) -> list[tuple[str, str]]:
-    """Write ``images.parquet`` and return (file, sha256) of every picture."""
-    images = read_images(side.images, pages) if side.images is not None else []
-    rows = [tuple(getattr(image, name) for name in IMAGES.names) for image in images]
-    write_rows(folder / "images.parquet", IMAGES, rows)
-    return [(image.file, image.sha256) for image in images]
 
 
 def _check_conservation(counts: CorpusManifestCounts) -> None:
@@ -165,31 +206,18 @@ def _check_conservation(counts: CorpusManifestCounts) -> None:
 
 
 def _make_manifest(
-    sources: _Sources,
-    scan: Scan,
-    pictures: list[tuple[str, str]],
-    options: CorpusOptions,
-    counts: CorpusManifestCounts,
+    sources: _Sources, newest: str, pictures: list[tuple[str, str]], counts: CorpusManifestCounts
 ) -> CorpusManifest:
-    side = sources.side
-    inputs = [
-        InputFile(role, path.name, digest_file(path), path.stat().st_size)
-        for role, path in (
-            ("dump", sources.dump),
-            ("page_props", side.page_props),
-            ("wikidata_page", side.wikidata_pages),
-            ("wikidata_page_props", side.wikidata_props),
-            ("images", side.images),
-        )
-        if path is not None
-    ]
+    side, options = sources.side, sources.options
+    files = [*(("dump", dump) for dump in sources.dumps), *side.list_files()]
+    inputs = [InputFile(role, path.name, digest_file(path), path.stat().st_size) for role, path in files]
     if side.images is not None:
         inputs.append(InputFile("pictures", side.images.parent.name, digest_value(pictures), len(pictures)))
     return CorpusManifest(
         schema_version=SCHEMA_VERSION,
         builder_version=BUILDER_VERSION,
         name=options.name or sources.out.name,
-        snapshot=read_snapshot(sources.dump) or scan.newest[:10],
+        snapshot=read_snapshot(sources.dumps[0]) or newest[:10],
         dbname=sources.site.dbname,
         base_url=sources.site.base_url,
         language=sources.site.language,

@@ -1,193 +1,194 @@
-"""The second half of a build: titles become nodes, and what the scan kept becomes tables."""
+"""The second half of a build: titles have become nodes, and parts become tables, one part in memory at a time."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.corpus.aliases import list_aliases
-from pipelines.corpus.infobox import Field, Infobox
+from pipelines.corpus.graphbuild import EdgeBlock
 from pipelines.corpus.linkgraph import LinkGraph
-from pipelines.corpus.pagestore import PageStore
-from pipelines.corpus.plaintext import plain_text
-from pipelines.corpus.redirects import follow_redirects
-from pipelines.corpus.scan import Article, Scan
-from pipelines.corpus.sidefiles import PageProps
-from pipelines.corpus.tables import ALIASES, FACTS, PAGES, REDIRECTS, write_columns, write_rows
-from pipelines.corpus.titles import TitleRules, is_list_title
+from pipelines.corpus.numbering import DANGLING, Numbering
+from pipelines.corpus.pagestore import StorePart
+from pipelines.corpus.parts import Part
+from pipelines.corpus.passages import write_passages
+from pipelines.corpus.sideproperties import SideProperties
+from pipelines.corpus.tables import FACTS, FAILED, PAGES, REDIRECTS, REJECTED, OffsetCounter, TableWriter
 
-_SKIPPED_KEYS = (
-    "image",
-    "caption",
-    "alt",
-    "coordinates",
-    "map",
-    "pushpin",
-    "website",
-    "signature",
-    "logo",
-    "footnotes",
+_COPIED = (
+    "page_id",
+    "title",
+    "revision",
+    "timestamp",
+    "bytes",
+    "text_sha256",
+    "infobox",
+    "type",
+    "lead_type",
+    "domain",
 )
 
 
 @dataclass(frozen=True, slots=True)
-class ResolvedTitles:
-    """Which titles lead to which node; a node is an article's place by page id."""
+class NumberedParts:
+    """The parts of a dump with the nodes of their pages."""
 
-    articles: dict[str, int]
-    redirects: dict[str, int]
-    rejected: list[tuple[str, str, str]]
-    """(record id, reason, detail) of the redirects that lead nowhere."""
-    targets: list[int]
-    """Node of each target number of the scan, -1 when there is no such article."""
+    parts: Sequence[Part]
+    numbering: Numbering
 
-    def find(self, title: str) -> int:
-        """Return the node of a title, redirects followed, or -1."""
-        node = self.articles.get(title)
-        return self.redirects.get(title, -1) if node is None else node
+    def iterate(self) -> Iterator[tuple[int, Part, NDArray[np.int64]]]:
+        """Yield (number, part, node of each of its articles) in the order of the dump."""
+        for number, part in enumerate(self.parts):
+            yield number, part, self.numbering.article_nodes[number]
 
 
-def resolve_titles(scan: Scan) -> ResolvedTitles:
-    """Number the articles, which are in node order already, and follow the redirects."""
-    articles = {article.title: node for node, article in enumerate(scan.articles)}
-    wanted = {title: target for title, (target, _) in scan.redirects.items()}
-    redirects, refused = follow_redirects(articles, wanted)
-    rejected = [
-        (f"page:{scan.redirects[title][1].page_id}", reason, f"{title}: {detail}")
-        for title, (reason, detail) in refused.items()
-    ]
-    targets = [articles.get(title, redirects.get(title, -1)) for title in scan.target_numbers]
-    return ResolvedTitles(articles, redirects, rejected, targets)
+def list_edges(numbered: NumberedParts) -> Iterator[EdgeBlock]:
+    """Yield the links between articles, a part at a time; links of pages that are no article are left out."""
+    for _, part, nodes in numbered.iterate():
+        links = part.read_links()
+        targets = numbered.numbering.titles.find(links.target_hashes)
+        sources = nodes[links.sources]
+        kept = (sources >= 0) & (targets >= 0)
+        yield EdgeBlock(
+            sources[kept].astype(np.uint32), targets[kept].astype(np.uint32), links.positions[kept].astype(np.uint32)
+        )
 
 
-def resolve_links(
-    scan: Scan, resolved: ResolvedTitles
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return sources, targets and positions of the links that lead to an article of the corpus."""
-    nodes = np.asarray([*resolved.targets, -1], dtype=np.int64)
-    order = np.empty(len(scan.articles), dtype=np.int64)
-    order[np.asarray([article.slot for article in scan.articles], dtype=np.int64)] = np.arange(len(scan.articles))
-    sources = order[np.asarray(scan.link_sources, dtype=np.int64)]
-    targets = nodes[np.asarray(scan.link_targets, dtype=np.int64)]
-    kept = targets >= 0
-    return sources[kept], targets[kept], np.asarray(scan.link_positions, dtype=np.int64)[kept]
+def list_stores(numbered: NumberedParts) -> Iterator[StorePart]:
+    """Yield the texts of each part and which of them are nodes."""
+    for _, part, nodes in numbered.iterate():
+        yield StorePart(part.folder, nodes >= 0)
 
 
-def write_pages(folder: Path, scan: Scan, props: PageProps, graph: LinkGraph) -> dict[str, list[str]]:
-    """Write ``pages.parquet`` and return article titles by the file of their image."""
-    articles = scan.articles
-    titles: dict[str, list[str]] = {}
-    images = [props.image_free.get(a.page_id) or a.image or props.image.get(a.page_id, "") for a in articles]
-    for article, image in zip(articles, images, strict=True):
-        if image:
-            titles.setdefault(image, []).append(article.title)
-    qids = [props.qid.get(article.page_id, "") for article in articles]
-    columns: dict[str, object] = {
-        "node": np.arange(len(articles), dtype=np.uint32),
-        "page_id": [article.page_id for article in articles],
-        "title": [article.title for article in articles],
-        "revision": [article.revision for article in articles],
-        "timestamp": [article.timestamp for article in articles],
-        "bytes": [article.size for article in articles],
-        "text_sha256": [article.sha256 for article in articles],
-        "is_list": [is_list_title(article.title) for article in articles],
-        "is_disambiguation": [a.is_disambiguation or a.page_id in props.disambiguation for a in articles],
-        "infobox": [article.infobox.template if article.infobox else "" for article in articles],
-        "type": [article.kind for article in articles],
-        "lead_type": [article.lead_kind for article in articles],
-        "domain": [article.domain for article in articles],
-        "in_degree": np.asarray(graph.in_degree),
-        "qid": qids,
-        "sitelinks": [props.sitelinks.get(qid, -1) for qid in qids],
-        "statements": [props.statements.get(qid, -1) for qid in qids],
-        "image": images,
-        "image_free": [article.page_id in props.image_free for article in articles],
-    }
-    write_columns(folder / "pages.parquet", PAGES, columns)
-    return titles
+def write_pages(folder: Path, numbered: NumberedParts, side: SideProperties, graph: LinkGraph) -> None:
+    """Write the table of articles."""
+    with TableWriter(folder, "pages", PAGES, mapped=True) as writer:
+        for _, part, nodes in numbered.iterate():
+            rows = part.read_columns("articles", [*_COPIED, "is_list", "is_disambiguation", "image"])
+            rows = rows.filter(pa.array(nodes >= 0))
+            kept = nodes[nodes >= 0]
+            known = side.take(rows)
+            columns: dict[str, object] = {name: rows[name] for name in _COPIED}
+            columns |= {
+                "node": kept.astype(np.uint32),
+                "is_list": pc.or_(rows["is_list"], known["is_set_index"]),
+                "is_disambiguation": pc.or_(rows["is_disambiguation"], known["is_disambiguation"]),
+                "in_degree": np.asarray(graph.in_degree[kept[0] : kept[-1] + 1] if len(kept) else []),
+                "image": _choose_images(known, rows["image"]),
+                "image_free": pc.not_equal(known["image_free"], ""),
+            }
+            names = ("qid", "sitelinks", "statements", "identifiers", "classes", "table_in_degree")
+            columns |= {name: known[name] for name in names}
+            writer.write_table(pa.table({name: columns[name] for name in PAGES.names}))
 
 
-def write_facts(folder: Path, scan: Scan, resolved: ResolvedTitles, rules: TitleRules) -> tuple[int, int]:
-    """Write ``facts.parquet``; values without readable text count in ``value_count`` but make no row.
+def _choose_images(known: pa.Table, written: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return each article's picture: the free one of the tables, else the infobox's, else any of the tables."""
+    first = pc.if_else(pc.not_equal(known["image_free"], ""), known["image_free"], written)
+    return pc.if_else(pc.not_equal(first, ""), first, known["image"])
+
+
+def write_facts(folder: Path, numbered: NumberedParts) -> tuple[int, int]:
+    """Write the table of facts; values without readable text count in ``value_count`` but make no row.
 
     Returns:
         The number of facts, and of those whose value links to an article.
     """
-    rows = [
-        row
-        for node, article in enumerate(scan.articles)
-        if article.infobox
-        for field in sorted(article.infobox.fields, key=lambda field: field.start)
-        for row in _list_facts(node, field, resolved, rules)
-    ]
-    write_rows(folder / "facts.parquet", FACTS, rows)
-    return len(rows), sum(row[-1] != -1 for row in rows)
+    offsets = OffsetCounter(numbered.numbering.article_count)
+    linked = 0
+    with TableWriter(folder, "facts", FACTS, mapped=True) as writer:
+        for _, part, nodes in numbered.iterate():
+            for rows in part.read_batches("facts"):
+                sources = nodes[rows["article"].to_numpy()]
+                targets = numbered.numbering.titles.find(rows["target_hash"].to_numpy())
+                rows = rows.append_column("node", pa.array(sources)).append_column("target", pa.array(targets))
+                writer.write_table(rows.filter(pa.array(sources >= 0)))
+                offsets.add(sources[sources >= 0])
+                linked += int(np.count_nonzero(targets[sources >= 0] >= 0))
+    offsets.write(folder, "facts")
+    return writer.rows, linked
 
 
-def _list_facts(
-    node: int, field: Field, resolved: ResolvedTitles, rules: TitleRules
-) -> Iterator[tuple[int | str, ...]]:
-    for index, value in enumerate(field.values):
-        if not value.text:
+def write_redirects(folder: Path, numbered: NumberedParts) -> tuple[int, dict[str, int], int]:
+    """Write the table of redirects, and those of the pages that are rejected or failed.
+
+    Returns:
+        The number of redirects kept, the rejected pages by reason, and the number of failed ones.
+    """
+    reasons: Counter[str] = Counter()
+    with (
+        TableWriter(folder, "redirects", REDIRECTS, mapped=True) as kept,
+        TableWriter(folder, "rejected-00000", REJECTED) as rejected,
+        TableWriter(folder, "failed-00000", FAILED) as failed,
+    ):
+        # First what the parts have, then what was decided over all of them: no order tells how the dump was cut.
+        for _, part, _ in numbered.iterate():
+            for name, writer in (("rejected", rejected), ("failed", failed)):
+                for rows in part.read_batches(name):
+                    writer.write_table(rows)
+                    if name == "rejected":
+                        reasons.update(rows["reason"].to_pylist())
+        for number, part, _ in numbered.iterate():
+            _fail_articles(part, numbered.numbering.refused[number][0], failed)
+        for number, part, _ in numbered.iterate():
+            _sort_redirects(part, number, numbered.numbering, kept, (rejected, reasons, failed))
+    return kept.rows, dict(sorted(reasons.items())), failed.rows
+
+
+def _sort_redirects(
+    part: Part,
+    number: int,
+    numbering: Numbering,
+    kept: TableWriter,
+    others: tuple[TableWriter, Counter[str], TableWriter],
+) -> None:
+    rejected, reasons, failed = others
+    rows = part.read_columns("redirects", ["title", "page_id", "revision", "target"])
+    nodes = numbering.redirect_nodes[number]
+    rows = rows.append_column("node", pa.array(np.maximum(nodes, 0).astype(np.uint32)))
+    kept.write_table(rows.select(REDIRECTS.names).filter(pa.array(nodes >= 0)))
+    refused, circles = numbering.refused[number][1], numbering.redirect_reasons[number]
+    lost = np.flatnonzero(nodes < 0)
+    failures, rejections = [], []
+    for row, page in zip(lost.tolist(), rows.take(lost).to_pylist(), strict=True):
+        if row in refused:
+            failures.append(_fail_page(page["page_id"], page["title"], refused[row]))
             continue
-        target = rules.resolve(value.link) if value.link is not None else None
-        linked = resolved.find(target.title) if target is not None and target.namespace == 0 else -1
-        yield (
-            node,
-            field.key,
-            field.start,
-            field.end,
-            index,
-            len(field.values),
-            value.text,
-            value.iso,
-            value.start,
-            value.end,
-            value.link_start,
-            linked,
+        reason, detail = circles.get(row, (DANGLING, f"{page['target']!r} is no article and leads to none"))
+        reasons[reason] += 1
+        rejections.append((f"page:{page['page_id']}", reason, f"{page['title']}: {detail}"))
+    failed.write_rows(failures)
+    rejected.write_rows(rejections)
+
+
+def _fail_articles(part: Part, refused: dict[int, str], failed: TableWriter) -> None:
+    if refused:
+        rows = part.read_columns("articles", ["title", "page_id"])
+        failed.write_rows(
+            [_fail_page(rows["page_id"][row].as_py(), rows["title"][row].as_py(), refused[row]) for row in refused]
         )
 
 
-def write_names(folder: Path, scan: Scan, resolved: ResolvedTitles, anchor_pages: int) -> int:
-    """Write ``redirects.parquet`` and ``aliases.parquet``; returns the number of aliases."""
-    rows = []
-    for title in sorted(resolved.redirects):
-        page = scan.redirects[title][1]
-        rows.append((title, resolved.redirects[title], page.page_id, page.revision))
-    write_rows(folder / "redirects.parquet", REDIRECTS, rows)
-    aliases = list_aliases(scan.articles, resolved.redirects, scan, resolved.targets, anchor_pages)
-    write_rows(folder / "aliases.parquet", ALIASES, aliases)
-    return len(aliases)
+def _fail_page(page_id: int, title: str, error: str) -> tuple[str, str, str]:
+    return f"page:{page_id}", error, f"{title}: an earlier page of the dump has its title, its id or its title's hash"
 
 
-def list_passages(store: PageStore, scan: Scan, report: Callable[[int], None]) -> Iterator[tuple[int, str, str]]:
-    """Yield (node, title, plain text) of every article, its infobox as ``Key: value.`` lines first."""
-    for node, article in enumerate(scan.articles):
-        if node % 256 == 0:
-            report(node)
-        yield node, article.title, _render_article(article, store.text(node))
+def write_search(path: Path, numbered: NumberedParts, report: Callable[[int], None]) -> int:
+    """Write the full-text index and return the number of passages."""
+    return write_passages(path, _list_passages(numbered, report))
 
 
-def _render_article(article: Article, text: str) -> str:
-    facts = "\n".join(render_fields(article.infobox)) if article.infobox else ""
-    body = plain_text(text)
-    return f"{facts}\n{body}" if facts else body
-
-
-def render_fields(infobox: Infobox) -> Iterator[str]:
-    """Yield ``Key: value; value.`` lines of the fields that say something in words."""
-    for field in infobox.fields:
-        if field.key.lower().startswith(_SKIPPED_KEYS):
-            continue
-        values = "; ".join(value for value, _ in groupby(value.text for value in field.values) if value)
-        if values:
-            yield f"{field.key.replace('_', ' ').capitalize()}: {values}."
-
-
-def count_reasons(rejected: list[tuple[str, str, str]]) -> dict[str, int]:
-    """Count rejections by reason, in alphabetical order."""
-    return dict(sorted(Counter(reason for _, reason, _ in rejected).items()))
+def _list_passages(numbered: NumberedParts, report: Callable[[int], None]) -> Iterator[tuple[int, str, str]]:
+    done = 0
+    for _, part, nodes in numbered.iterate():
+        titles = part.read_columns("articles", ["title"])["title"].to_pylist()
+        for rows in part.read_batches("passages"):
+            for article, text in zip(rows["article"].to_pylist(), rows["text"].to_pylist(), strict=True):
+                if nodes[article] >= 0:
+                    yield int(nodes[article]), titles[article], text
+        done += len(nodes)
+        report(done)

@@ -5,25 +5,36 @@ The reader looks for ``<page>`` and ``</page>`` with ``bytes.find`` and never bu
 0.10 and 0.11 differ only in elements that are skipped here (``<origin>``, further slots).
 """
 
-import bz2
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
-from pipelines.errors import ConfigError, CorruptInput
+from pipelines.corpus.languages import REDIRECT_WORDS
+from pipelines.corpus.streams import EXPECTED, ByteRange, cover_file, list_parts, read_blocks
+from pipelines.errors import CorruptInput
 
-_CHUNK_BYTES = 1 << 20
+__all__ = [
+    "DEFAULT_NAMESPACES",
+    "RawPage",
+    "Site",
+    "find_text",
+    "list_parts",
+    "parse_page",
+    "read_pages",
+    "read_range",
+    "read_site",
+    "scan_range",
+    "unescape_xml",
+]
+
 _MAX_PAGE_BYTES = 64 << 20  # MediaWiki refuses pages over 2 MiB; escaping and history never reach this
-_TAIL_BYTES = 64
-_EXPECTED = "expected a MediaWiki export (.xml, or .xml.bz2 in one or many streams)"
+_PAGE_OPEN, _PAGE_CLOSE = b"<page>", b"</page>"
 
 _NUMERIC_ENTITY = re.compile(r"&#(?:x([0-9A-Fa-f]{1,6})|([0-9]{1,7}));")
-_NAMESPACE = re.compile(rb'<namespace key="(-?\d+)"[^>]*?(?:/>|>([^<]*)</namespace>)')
+_NAMESPACE = re.compile(rb'<namespace key="(-?\d+)"([^>]*?)(?:/>|>([^<]*)</namespace>)')
 _REDIRECT_TAG = re.compile(rb'<redirect title="([^"]*)"')
-_REDIRECT_TEXT = re.compile(r"\s*#redirect\s*:?\s*\[\[\s*:?([^\]|#\n]+)", re.IGNORECASE)
+_REDIRECT_TEXT = re.compile(rf"[ \t\r\n]*#(?:{'|'.join(REDIRECT_WORDS)})\s*:?\s*\[\[\s*:?([^\]|#\n]+)", re.IGNORECASE)
 
 DEFAULT_NAMESPACES: tuple[tuple[int, str], ...] = (
     (-2, "Media"),
@@ -69,6 +80,8 @@ class Site:
     """``first-letter`` (titles start with a capital) or ``case-sensitive``."""
     namespaces: tuple[tuple[int, str], ...]
     """Number and local name, in the order of the export; the article namespace is ``(0, "")``."""
+    case_sensitive: frozenset[int] = frozenset()
+    """Namespaces whose titles keep their first letter as written, whatever ``case`` says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,36 +104,49 @@ def read_site(path: Path) -> Site:
     """Read the ``<siteinfo>`` of an export, filling in English Wikipedia's values where it is absent.
 
     Raises:
+        ConfigError: there is no such file.
         CorruptInput: the file is no MediaWiki export, or its compression is damaged.
     """
     header = b""
-    for chunk in _read_chunks(path):
-        header += chunk
-        if b"</siteinfo>" in header or b"<page>" in header or len(header) > _MAX_PAGE_BYTES:
+    for block in read_blocks(path, cover_file(path)):
+        header += block
+        if b"</siteinfo>" in header or _PAGE_OPEN in header or len(header) > _MAX_PAGE_BYTES:
             break
     _check_header(path, header)
-    header = header.partition(b"<page>")[0]
+    header = header.partition(_PAGE_OPEN)[0]
     language = re.search(rb'xml:lang="([^"]+)"', header)
-    namespaces = tuple((int(key), unescape_xml(name)) for key, name in _NAMESPACE.findall(header))
+    namespaces = [(int(key), marks, unescape_xml(name)) for key, marks, name in _NAMESPACE.findall(header)]
     base = _find_element(header, b"base") or "https://en.wikipedia.org/wiki/Main_Page"
     return Site(
         dbname=_find_element(header, b"dbname") or "",
         base_url=base[: base.rfind("/") + 1],
         language=language.group(1).decode("ascii", "replace") if language else "en",
         case=_find_element(header, b"case") or "first-letter",
-        namespaces=namespaces or DEFAULT_NAMESPACES,
+        namespaces=tuple((number, name) for number, _, name in namespaces) or DEFAULT_NAMESPACES,
+        case_sensitive=frozenset(number for number, marks, _ in namespaces if b'case="case-sensitive"' in marks),
     )
 
 
 def read_pages(path: Path) -> Iterator[RawPage]:
-    """Yield the pages of an export in its own order, with one page in memory at a time.
+    """Yield the pages of an export in its own order, with a few MB of it in memory at a time.
 
     Raises:
         ConfigError: there is no such file.
         CorruptInput: the file is no MediaWiki export, is damaged, or ends before ``</mediawiki>``.
     """
-    for source in _scan_pages(path):
-        yield _parse_page(path, source)
+    yield from read_range(path, cover_file(path))
+
+
+def read_range(path: Path, byte_range: ByteRange) -> Iterator[RawPage]:
+    """Yield the pages of one range of an export in its own order, with a few MB of it in memory at a time.
+
+    Raises:
+        ConfigError: there is no such file.
+        CorruptInput: the range is damaged, is cut short, or begins or ends elsewhere than between two pages.
+    """
+    for block, spans in scan_range(path, byte_range):
+        for start, end in spans:
+            yield parse_page(path, block[start:end])
 
 
 def unescape_xml(source: bytes) -> str:
@@ -139,67 +165,74 @@ def _decode_reference(match: re.Match[str]) -> str:
     return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
 
 
-@contextmanager
-def _open_stream(path: Path) -> Iterator[BinaryIO | bz2.BZ2File]:
-    if not path.is_file():
-        raise ConfigError(f"no dump at {path}; {_EXPECTED}")
-    with path.open("rb") as raw:
-        is_bz2 = raw.read(3) == b"BZh"
-        raw.seek(0)
-        if path.suffix == ".bz2" and not is_bz2:
-            raise CorruptInput(f"{path} is not a bz2 file: it does not start with BZh; {_EXPECTED}")
-        if not is_bz2:
-            yield raw
-            return
-        with bz2.BZ2File(raw) as stream:
-            yield stream
+def scan_range(path: Path, byte_range: ByteRange) -> Iterator[tuple[bytes, list[tuple[int, int]]]]:
+    """Yield the XML of a range a few MB at a time, each with the (start, end) of the whole pages in it.
 
-
-def _read_chunks(path: Path) -> Iterator[bytes]:
-    with _open_stream(path) as stream:
-        while True:
-            try:
-                chunk = stream.read(_CHUNK_BYTES)
-            except EOFError as error:
-                raise CorruptInput(f"{path} is cut short inside a bz2 stream; {_EXPECTED} that is whole") from error
-            except (OSError, ValueError) as error:
-                raise CorruptInput(f"{path} cannot be decompressed ({error}); {_EXPECTED}") from error
-            if not chunk:
-                return
-            yield chunk
-
-
-def _scan_pages(path: Path) -> Iterator[bytes]:
+    Raises:
+        ConfigError: there is no such file.
+        CorruptInput: as for ``read_range``.
+    """
+    is_header = byte_range.start == 0
+    is_last = byte_range.end == cover_file(path).end
     buffer = b""
-    header_seen = False
-    for chunk in _read_chunks(path):
-        buffer += chunk
-        if not header_seen:
+    for block in read_blocks(path, byte_range):
+        searched = len(buffer) - len(_PAGE_CLOSE)
+        buffer += block
+        if is_header:
             _check_header(path, buffer)
-            header_seen = True
-        position = 0
-        while (start := buffer.find(b"<page>", position)) >= 0:
-            end = buffer.find(b"</page>", start)
-            if end < 0:
-                break
-            yield buffer[start:end]
-            position = end + len(b"</page>")
-        keep = start if start >= 0 else max(position, len(buffer) - _TAIL_BYTES)
-        buffer = buffer[keep:]
+        spans, position = _find_pages(path, buffer, max(searched, 0), is_header)
+        if spans:
+            is_header = False
+            yield buffer, spans
+            buffer = buffer[position:]
         if len(buffer) > _MAX_PAGE_BYTES:
-            raise CorruptInput(f"{path} holds a page over {_MAX_PAGE_BYTES >> 20} MiB; {_EXPECTED}")
-    if not header_seen:
-        raise CorruptInput(f"{path} is empty; {_EXPECTED}")
-    if not buffer.rstrip().endswith(b"</mediawiki>"):
-        raise CorruptInput(f"{path} is cut short: it does not end with </mediawiki>; {_EXPECTED} that is whole")
+            raise CorruptInput(f"{path} holds a page over {_MAX_PAGE_BYTES >> 20} MiB; {EXPECTED}")
+    _check_end(path, buffer, is_header, is_last)
+
+
+def _find_pages(path: Path, buffer: bytes, searched: int, is_header: bool) -> tuple[list[tuple[int, int]], int]:
+    """Return the whole pages of a buffer, and where the rest begins; before ``searched`` no page ends."""
+    spans: list[tuple[int, int]] = []
+    position = 0
+    while (start := buffer.find(_PAGE_OPEN, position)) >= 0:
+        end = _find_close(buffer, start, searched)
+        if end < 0:
+            break
+        if start > position and not is_header and not buffer[position:start].isspace():
+            raise CorruptInput(f"{path} holds {buffer[position : position + 40]!r} between two pages; {EXPECTED}")
+        is_header = False
+        spans.append((start, end))
+        position = end + len(_PAGE_CLOSE)
+    return spans, position
+
+
+def _find_close(buffer: bytes, start: int, searched: int) -> int:
+    """Find where a page ends. No text holds a ``<``, and one byte is found far sooner than seven."""
+    text = buffer.find(b"<text", start)
+    end = buffer.find(_PAGE_CLOSE, start, text) if text >= 0 else -1
+    if end < 0:
+        after = buffer.find(b"<", max(start + 1, text + 1, searched))
+        end = buffer.find(_PAGE_CLOSE, after) if after >= 0 else -1
+    return end
+
+
+def _check_end(path: Path, rest: bytes, is_header: bool, is_last: bool) -> None:
+    """Refuse a range that goes on after its last page; the last range ends with the closing tag of the export."""
+    if is_header and not rest:
+        raise CorruptInput(f"{path} is empty; {EXPECTED}")
+    if is_last and not rest.rstrip().endswith(b"</mediawiki>"):
+        raise CorruptInput(f"{path} is cut short: it does not end with </mediawiki>; {EXPECTED} that is whole")
+    rest = rest.rstrip().removesuffix(b"</mediawiki>") if is_last else rest
+    if _PAGE_OPEN in rest or (not is_header and rest.strip()):
+        raise CorruptInput(f"{path} has a range that ends inside a page: {rest[:40]!r}; {EXPECTED} that is whole")
 
 
 def _check_header(path: Path, header: bytes) -> None:
     start = header[:8192]
     if b"<mediawiki" not in start:
-        raise CorruptInput(f"{path} has no <mediawiki> element at its start; {_EXPECTED}")
+        raise CorruptInput(f"{path} has no <mediawiki> element at its start; {EXPECTED}")
     if b"<!DOCTYPE" in start:
-        raise CorruptInput(f"{path} declares a DOCTYPE, which no MediaWiki export does; {_EXPECTED}")
+        raise CorruptInput(f"{path} declares a DOCTYPE, which no MediaWiki export does; {EXPECTED}")
 
 
 def _find_element(source: bytes, name: bytes, start: int = 0) -> str | None:
@@ -219,12 +252,17 @@ def _find_number(path: Path, source: bytes, name: bytes, start: int = 0) -> int:
     return int(value)
 
 
-def _parse_page(path: Path, source: bytes) -> RawPage:
+def parse_page(path: Path, source: bytes) -> RawPage:
+    """Read one ``<page>`` element, without its closing tag.
+
+    Raises:
+        CorruptInput: it has no title, or its id or namespace is no number.
+    """
     revision = source.rfind(b"<revision>")
     head = source if revision < 0 else source[:revision]
     title = _find_element(head, b"title")
     if title is None:
-        raise CorruptInput(f"{path}: a page has no <title>; {_EXPECTED}")
+        raise CorruptInput(f"{path}: a page has no <title>; {EXPECTED}")
     text = _read_text(source, revision) if revision >= 0 else ""
     tag = _REDIRECT_TAG.search(head)
     written = None if tag else _REDIRECT_TEXT.match(text)
@@ -241,10 +279,18 @@ def _parse_page(path: Path, source: bytes) -> RawPage:
 
 
 def _read_text(source: bytes, revision: int) -> str:
-    start = source.find(b"<text", revision)
+    start = find_text(source, revision)
+    return unescape_xml(source[start : source.find(b"<", start)]) if start >= 0 else ""
+
+
+def find_text(source: bytes, revision: int, end: int | None = None) -> int:
+    """Return where the wikitext of a revision starts, in its main slot; -1 when it is hidden or empty."""
+    start = source.find(b"<text", revision, end)
+    slot = source.find(b"<content>", revision, start) if start >= 0 else -1
+    if slot >= 0:  # the main slot comes first and bare, or named like the others
+        main = source.find(b"<role>main</role>", slot, end)
+        start = source.find(b"<text", main, end) if main >= 0 else -1
     if start < 0:
-        return ""
+        return -1
     start = source.find(b">", start) + 1
-    if source[start - 2 : start] == b"/>":
-        return ""
-    return unescape_xml(source[start : source.find(b"</text>", start)])
+    return -1 if source[start - 2 : start] == b"/>" else start

@@ -1,19 +1,59 @@
-"""Look at the pictures beside a dump: what each one really is, and whether it can be used. Nothing is copied."""
+"""The pictures of a corpus: those beside a dump are looked at, of the others it is kept what Commons says of them.
+
+Nothing is copied, and nothing is fetched.
+"""
 
 import csv
+import glob
 import hashlib
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
 
 from pipelines.corpus.records import CorpusImage
+from pipelines.corpus.spill import open_spill, stream_tables
+from pipelines.corpus.tables import IMAGES
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
+from pipelines.files import TEMP_PREFIX
 from pipelines.pictures import inspect_picture
 
+FORMATS = {"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp"}
+"""Formats that :mod:`pipelines.pictures` reads, by MIME type."""
+WRONG_FORMAT = "format"
+"""The error of a picture of any other format."""
 _THREADS = 2
 _COLUMNS = ("file", "author", "licence", "licence_url", "source_url")
+_MISSING = "missing"
+_MERGE_ROWS = 8_192
+_NO_MEDIA = pa.table(
+    {name: pa.array([], pa.string()) for name in ("file", "mime", *_COLUMNS[1:], "url")}
+    | {name: pa.array([], pa.int64()) for name in ("width", "height", "bytes")}
+)
+_FORMAT_CASES = " ".join(f"WHEN '{mime}' THEN '{name}'" for mime, name in FORMATS.items())
+_FINE_CASES = " ".join(f"WHEN '{mime}' THEN ''" for mime in FORMATS)
+_MERGE = f"""
+WITH shown AS (
+    SELECT image AS file, list(title ORDER BY title) AS title FROM pages WHERE image <> '' GROUP BY image
+), described AS (
+    SELECT * FROM media SEMI JOIN shown USING (file)
+), at_hand AS (
+    SELECT * EXCLUDE (title) FROM local WHERE error <> '{_MISSING}' OR file NOT IN (SELECT file FROM described)
+), images AS (
+    SELECT at_hand.*, coalesce(shown.title, []) AS title FROM at_hand LEFT JOIN shown USING (file)
+    UNION ALL BY NAME
+    SELECT
+        described.*, shown.title, '' AS path, '' AS sha256, '' AS phash,
+        CASE mime {_FORMAT_CASES} ELSE '' END AS format, CASE mime {_FINE_CASES} ELSE '{WRONG_FORMAT}' END AS error
+    FROM described JOIN shown USING (file) ANTI JOIN at_hand USING (file)
+)
+SELECT {", ".join(IMAGES.names)} FROM images ORDER BY file
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +77,13 @@ def normalise_file(name: str) -> str:
     return plain[:1].upper() + plain[1:]
 
 
-def read_images(table: Path, titles: dict[str, list[str]]) -> list[CorpusImage]:
+def read_images(table: Path, titles: Mapping[str, Sequence[str]]) -> list[CorpusImage]:
     """Read ``images.tsv`` and look at every picture it names.
 
     Args:
         table: a TSV with at least file, author, licence, licence_url, source_url; ``path`` where the file's place in
             the folder differs from its name, ``sha256`` to be checked.
-        titles: article titles by normalised file name.
+        titles: article titles by normalised file name; :func:`merge_images` finds them by itself.
 
     Returns:
         One row a file, sorted by name.
@@ -72,7 +112,7 @@ def read_images(table: Path, titles: dict[str, list[str]]) -> list[CorpusImage]:
     return sorted(images, key=lambda image: image.file)
 
 
-def _join_row(file: str, row: dict[str, str], look: Look, titles: list[str]) -> CorpusImage:
+def _join_row(file: str, row: dict[str, str], look: Look, titles: Sequence[str]) -> CorpusImage:
     if not look.error and row.get("sha256") and row["sha256"] != look.sha256:
         look = Look(look.sha256, look.width, look.height, look.format, look.phash, "sha256-mismatch")
     return CorpusImage(
@@ -90,6 +130,30 @@ def _join_row(file: str, row: dict[str, str], look: Look, titles: list[str]) -> 
         phash=look.phash,
         error=look.error,
     )
+
+
+def merge_images(local: Sequence[CorpusImage], media: Path | None, pages: Path) -> Iterator[pa.Table]:
+    """Yield the rows of ``images.parquet``, sorted by file: the pictures at hand, then those that Commons describes.
+
+    A picture that an article leads with and that is not at hand gets a row with its size, licence and author but no
+    path, sha256 or hash: enough to judge it, not to show it. Sorting and joining are out of core.
+
+    Args:
+        local: as :func:`read_images` returns, titles not needed; few enough for memory.
+        media: as :func:`pipelines.corpus.commons.collect_media` writes, or None.
+        pages: ``pages.parquet``, of which ``title`` and ``image`` are read.
+
+    Returns:
+        Tables with the columns of ``tables.IMAGES``.
+    """
+    with TemporaryDirectory(prefix=TEMP_PREFIX, dir=pages.parent) as folder, open_spill(Path(folder)) as database:
+        database.register("local", pa.Table.from_pylist([asdict(image) for image in local], schema=IMAGES))
+        database.read_parquet(glob.escape(str(pages))).create_view("pages")
+        if media is None:
+            database.register("media", _NO_MEDIA)
+        else:
+            database.read_parquet(glob.escape(str(media))).create_view("media")
+        yield from stream_tables(database, _MERGE, _MERGE_ROWS)
 
 
 def place_inside(folder: Path, relative: str) -> Path | None:
@@ -110,7 +174,7 @@ def look_at(folder: Path, relative: str) -> Look:
     if path is None:
         return Look(error="path-outside")
     if not path.is_file():
-        return Look(error="missing")
+        return Look(error=_MISSING)
     data = path.read_bytes()
     sha256 = hashlib.sha256(data).hexdigest()
     try:

@@ -1,13 +1,19 @@
 """The link graph on disk: compressed sparse rows as memory-mapped numpy arrays, out-links and in-links."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.corpus.arrays import map_array
+from pipelines.corpus.graphbuild import EdgeBlock, write_in_links, write_out_links
 from pipelines.errors import ConfigError
 
+__all__ = ["EdgeBlock", "LinkGraph", "build_graph"]
+
+MEMORY = 512 << 20
 _OUT = ("offsets", "targets", "positions")
 _IN = ("in_offsets", "in_sources", "in_degree")
 
@@ -33,16 +39,23 @@ class LinkGraph:
         """Map the arrays of a folder into memory.
 
         Raises:
-            ConfigError: an array is missing.
+            ConfigError: an array is missing, or they do not belong together.
         """
-        arrays = {}
-        for name in (*_OUT, *_IN):
-            path = folder / f"{name}.npy"
-            if not path.is_file():
-                raise ConfigError(f"no {path.name} in {folder}; expected a link graph with {', '.join((*_OUT, *_IN))}")
-            # An empty file cannot be mapped.
-            arrays[name] = np.load(path, mmap_mode="r" if path.stat().st_size > 256 else None)
-        return cls(**arrays)
+        # A plain view of the mapped file: a memmap object costs ten times as much at every look-up.
+        arrays = {name: np.asarray(map_array(folder / f"{name}.npy")) for name in (*_OUT, *_IN)}
+        graph = cls(**arrays)
+        graph._check_lengths(folder)
+        return graph
+
+    def _check_lengths(self, folder: Path) -> None:
+        links = (len(self.targets), len(self.positions), len(self.in_sources))
+        ends = (int(self.offsets[-1]), int(self.in_offsets[-1])) if self.offsets.size and self.in_offsets.size else ()
+        nodes = (len(self.in_offsets) - 1, len(self.in_degree))
+        if len({*links, *ends}) != 1 or {*nodes} != {self.node_count}:
+            raise ConfigError(
+                f"the link graph in {folder} is incomplete: offsets end at {ends} for {links} links, and there are "
+                f"{nodes} nodes where {self.node_count} are expected; build the corpus anew"
+            )
 
     @property
     def node_count(self) -> int:
@@ -75,45 +88,28 @@ class LinkGraph:
         return int(self.positions_of(source)[index])
 
 
-def write_graph(
-    folder: Path,
-    node_count: int,
-    sources: NDArray[np.integer],
-    targets: NDArray[np.integer],
-    positions: NDArray[np.integer],
+def build_graph(
+    folder: Path, node_count: int, blocks: Iterable[EdgeBlock], scratch: Path | None = None, memory: int = MEMORY
 ) -> LinkGraph:
-    """Write a graph from parallel arrays of links in any order.
+    """Write a graph from blocks of links in node order; the same links give the same bytes, however they are cut.
 
-    Self links are dropped; of several links between the same two nodes the first in the text is kept.
+    Self links are dropped; of several links between the same two nodes the first in the text is kept. The least memory
+    is about 60 bytes for each link of the largest block and 20 bytes a node, whatever ``memory`` says.
+
+    Args:
+        folder: of the graph; made when it is missing. A build that fails leaves a folder that does not open.
+        node_count: number of articles.
+        blocks: all links of a node in one block, redirects followed, sources ascending from block to block.
+        scratch: folder for 8 bytes a link while building; ``folder`` itself when not given.
+        memory: bytes for the links under work.
 
     Returns:
         The graph as opened from the folder.
+
+    Raises:
+        ValueError: a block breaks the order, or names a node that does not exist.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    kept = sources != targets
-    sources, targets, positions = sources[kept], targets[kept], positions[kept]
-    order = np.lexsort((positions, targets, sources))
-    sources, targets, positions = sources[order], targets[order], positions[order]
-    first = np.ones(len(sources), dtype=bool)
-    first[1:] = (sources[1:] != sources[:-1]) | (targets[1:] != targets[:-1])
-    sources, targets, positions = sources[first], targets[first], positions[first]
-    by_target = np.argsort(targets, kind="stable")
-    in_degree = np.bincount(targets, minlength=node_count) if len(targets) else np.zeros(node_count)
-    arrays: dict[str, NDArray[np.generic]] = {
-        "offsets": _count_offsets(sources, node_count),
-        "targets": targets.astype(np.uint32),
-        "positions": positions.astype(np.uint32),
-        "in_offsets": _count_offsets(targets, node_count),
-        "in_sources": sources[by_target].astype(np.uint32),
-        "in_degree": in_degree.astype(np.uint32),
-    }
-    for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", array)
+    offsets, in_degree = write_out_links(folder, node_count, blocks)
+    write_in_links(folder, offsets, in_degree, folder if scratch is None else scratch, memory)
     return LinkGraph.open(folder)
-
-
-def _count_offsets(nodes: NDArray[np.integer], node_count: int) -> NDArray[np.int64]:
-    offsets = np.zeros(node_count + 1, dtype=np.int64)
-    if len(nodes):
-        np.cumsum(np.bincount(nodes, minlength=node_count), out=offsets[1:])
-    return offsets

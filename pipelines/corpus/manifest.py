@@ -7,8 +7,8 @@ from pathlib import Path
 from pipelines.errors import ConfigError
 from pipelines.ids import digest_value
 
-SCHEMA_VERSION = 1
-BUILDER_VERSION = 5
+SCHEMA_VERSION = 2
+BUILDER_VERSION = 6
 """Raised whenever the same input would give other tables."""
 
 
@@ -36,7 +36,7 @@ class InputFile:
     """A file that was read."""
 
     role: str
-    """dump, page_props, wikidata_page, wikidata_page_props, images, or pictures (all of them together)."""
+    """dump (once for each of its files), a field of ``SideFiles``, or pictures (all of them together)."""
     file: str
     sha256: str
     bytes: int
@@ -85,7 +85,7 @@ class CorpusManifest:
 
     @property
     def dump(self) -> InputFile:
-        """The dump file."""
+        """The dump file, the first of a dump in several."""
         return next(file for file in self.inputs if file.role == "dump")
 
 

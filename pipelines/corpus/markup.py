@@ -4,13 +4,20 @@ Every scan is linear in the text: what has no end is looked for once.
 """
 
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
+from typing import AnyStr
 
 _IGNORED_TAGS = (
     "nowiki|pre|math|chem|ce|syntaxhighlight|source|gallery|timeline|score|hiero|graph|mapframe|templatedata"
 )
-_IGNORED_OPEN = re.compile(rf"<!--|<({_IGNORED_TAGS})(?=[\s>/])([^<>]*)>", re.IGNORECASE)
-_CLOSE = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE) for name in _IGNORED_TAGS.split("|")}
+_IGNORED_OPEN = re.compile(rf"<(?:!--|(?i:({_IGNORED_TAGS}))(?=[\s>/])([^<>]*)>)", re.ASCII)
+_CLOSE = {name: re.compile(rf"</(?i:{name})\s*>", re.ASCII) for name in _IGNORED_TAGS.split("|")}
+# The same in XML as a dump holds it: "<" is "&lt;" and ">" is "&gt;".
+_ESCAPED_OPEN = re.compile(rf"&lt;(?:!--|(?i:({_IGNORED_TAGS}))(?=[\s/]|&gt;)((?:[^&]++|&(?![lg]t;))*+)&gt;)".encode())
+_ESCAPED_CLOSE = {name.encode(): re.compile(rf"&lt;/(?i:{name})\s*&gt;".encode()) for name in _IGNORED_TAGS.split("|")}
+IGNORED_INITIALS = bytes(sorted({ord(letter) for name in _CLOSE for letter in name[0] + name[0].upper()} | {ord("!")}))
+"""What may follow the ``<`` of a span that ``find_ignored`` yields."""
 _REF = re.compile(r"<ref(?:\s[^<>]*)?/?>", re.IGNORECASE)
 _REF_CLOSE = re.compile(r"</ref\s*>", re.IGNORECASE)
 _BRACES = re.compile(r"\{\{|\}\}|^[ \t:*#]*\{\||^[ \t:*#]*\|\}(?!\})", re.MULTILINE)
@@ -52,22 +59,60 @@ def find_ignored(text: str) -> Iterator[tuple[int, int]]:
     """Yield the spans that ``blank_ignored`` blanks, in order and without overlap."""
     position = 0
     unclosed: set[str] = set()
-    while match := _IGNORED_OPEN.search(text, position):
+    for match in _IGNORED_OPEN.finditer(text):
+        if match.start() < position:
+            continue
         position = match.end()
-        if match.group(1) is None:
+        name = match[1]
+        if name is None:
             end = text.find("-->", position)
             position = len(text) if end < 0 else end + 3
-            yield match.start(), position
-            continue
-        name = match.group(1).lower()
-        if name in unclosed or match.group(2).endswith("/"):
-            continue
-        closing = _CLOSE[name].search(text, position)
-        if closing is None:
-            unclosed.add(name)
-            continue
-        position = closing.end()
+        else:
+            closing = _find_close(_CLOSE[name.lower()], text, match, unclosed)
+            if closing is None:
+                continue
+            position = closing.end()
         yield match.start(), position
+
+
+def find_escaped_ignored(xml: bytes, opens: Iterable[int], end: int) -> Iterator[tuple[int, int]]:
+    """Yield the spans of ``find_ignored`` in a page as a dump holds it, with ``<`` and ``>`` escaped.
+
+    Args:
+        xml: bytes that hold the page; what decodes otherwise than in ASCII is nowhere in a span's own markup.
+        opens: offsets of the page's ``&lt;`` that ``IGNORED_INITIALS`` follow, ascending.
+        end: offset after the page's text.
+    """
+    position = 0
+    unclosed: set[bytes] = set()
+    for start in opens:
+        match = _ESCAPED_OPEN.match(xml, start, end) if start >= position else None
+        if match is None:
+            continue
+        position = match.end()
+        name = match[1]
+        if name is None:
+            close = xml.find(b"--&gt;", position, end)
+            position = end if close < 0 else close + 6
+        else:
+            closing = _find_close(_ESCAPED_CLOSE[name.lower()], xml, match, unclosed, end)
+            if closing is None:
+                continue
+            position = closing.end()
+        yield start, position
+
+
+def _find_close(
+    pattern: re.Pattern[AnyStr], text: AnyStr, opening: re.Match[AnyStr], unclosed: set[AnyStr], end: int = sys.maxsize
+) -> re.Match[AnyStr] | None:
+    """Find what closes a tag, and remember in ``unclosed`` the names that nothing closes from here on."""
+    name, attributes = opening[1].lower(), opening[2]
+    if name in unclosed or attributes[-1:] in ("/", b"/"):
+        return None
+    closing = pattern.search(text, opening.end(), end)
+    if closing is None:
+        unclosed.add(name)
+    return closing
 
 
 def find_references(text: str) -> Iterator[tuple[int, int]]:

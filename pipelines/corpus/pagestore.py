@@ -1,7 +1,13 @@
-"""Page texts, compressed one by one in a single file, found by node number."""
+"""Page texts, compressed one by one, found by node number.
+
+Workers write one file of texts each; a store joins such files without copying them.
+"""
 
 import mmap
-from collections.abc import Sequence
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -10,23 +16,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pipelines.corpus.arrays import map_array
 from pipelines.errors import ConfigError
 
 _BLOB = "texts.zst"
-_OFFSETS = "offsets.npy"
+_SPANS = "spans.npy"
 _LENGTHS = "lengths.npy"
+_STARTS = "starts.npy"
 _LEVEL = 3
 
 
 class PageStoreWriter:
-    """Appends texts in any order; ``close`` says which of them become nodes, and in which order."""
+    """Appends texts to one file, in the order they will be asked for."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._codec = pa.Codec("zstd", compression_level=_LEVEL)
         self._blob = (folder / _BLOB).open("wb")
-        self._offsets = [0]
+        self._ends = [0]
         self._lengths: list[int] = []
 
     def __enter__(self) -> Self:
@@ -36,37 +44,72 @@ class PageStoreWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._blob.close()
+        if kind is None:
+            ends = np.asarray(self._ends, dtype=np.int64)
+            np.save(self._folder / _SPANS, np.stack([ends[:-1], ends[1:]], axis=1))
+            np.save(self._folder / _LENGTHS, np.asarray(self._lengths, dtype=np.int64))
 
     def append(self, text: str) -> int:
         """Store a text and return its slot."""
         source = text.encode("utf-8", "surrogatepass")
         packed = self._codec.compress(source, asbytes=True)
         self._blob.write(packed)
-        self._offsets.append(self._offsets[-1] + len(packed))
+        self._ends.append(self._ends[-1] + len(packed))
         self._lengths.append(len(source))
         return len(self._lengths) - 1
 
-    def close(self, slots: Sequence[int] | None = None) -> None:
-        """Finish the store.
 
-        Args:
-            slots: the slot of each node, in node order; by default every slot in order of arrival.
-        """
-        self._blob.close()
-        chosen = np.arange(len(self._lengths)) if slots is None else np.asarray(slots, dtype=np.int64)
-        starts = np.asarray(self._offsets, dtype=np.int64)
-        np.save(self._folder / _OFFSETS, np.stack([starts[chosen], starts[chosen + 1]], axis=1))
-        np.save(self._folder / _LENGTHS, np.asarray(self._lengths, dtype=np.int64)[chosen])
+@dataclass(frozen=True, slots=True)
+class StorePart:
+    """What one writer left, and which of its texts become nodes."""
+
+    folder: Path
+    slots: NDArray[np.bool_]
+    """For each text, whether it is kept."""
+
+
+def join_stores(folder: Path, parts: Iterable[StorePart]) -> int:
+    """Join what several writers left into one store, whose nodes are the kept texts in order; files are linked.
+
+    Returns:
+        The number of nodes.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    spans, lengths, starts = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.int64)], [0]
+    for number, part in enumerate(parts):
+        blob = folder / _name_blob(number)
+        _link_file(part.folder / _BLOB, blob)
+        spans.append(np.load(part.folder / _SPANS)[part.slots] + starts[-1])
+        lengths.append(np.load(part.folder / _LENGTHS)[part.slots])
+        starts.append(starts[-1] + blob.stat().st_size)
+    joined = np.concatenate(spans)
+    np.save(folder / _SPANS, joined)
+    np.save(folder / _LENGTHS, np.concatenate(lengths))
+    np.save(folder / _STARTS, np.asarray(starts, dtype=np.int64))
+    return len(joined)
+
+
+def _link_file(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without hard links
+        shutil.copyfile(source, target)
+
+
+def _name_blob(number: int) -> str:
+    return f"texts-{number:05}.zst"
 
 
 class PageStore:
     """Reads texts by node; safe to share between threads."""
 
-    def __init__(self, blob: mmap.mmap | bytes, offsets: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
-        self._blob = memoryview(blob)
-        self._offsets = offsets
+    def __init__(self, folder: Path, starts: list[int], spans: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
+        self._folder = folder
+        self._starts = np.asarray(starts, dtype=np.int64)
+        self._spans = spans
         self._lengths = lengths
         self._codec = pa.Codec("zstd")
+        self._blobs: dict[int, memoryview] = {}
 
     @classmethod
     def open(cls, folder: Path) -> "PageStore":
@@ -75,13 +118,11 @@ class PageStore:
         Raises:
             ConfigError: a file of the store is missing.
         """
-        for name in (_BLOB, _OFFSETS, _LENGTHS):
-            if not (folder / name).is_file():
-                raise ConfigError(f"no {name} in {folder}; expected a page store")
-        with (folder / _BLOB).open("rb") as stream:
-            is_empty = (folder / _BLOB).stat().st_size == 0
-            blob = b"" if is_empty else mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-        return cls(blob, np.load(folder / _OFFSETS), np.load(folder / _LENGTHS))
+        starts = map_array(folder / _STARTS).tolist()
+        missing = [name for name in map(_name_blob, range(len(starts) - 1)) if not (folder / name).is_file()]
+        if missing:
+            raise ConfigError(f"no {missing[0]} in {folder}; expected a page store of {len(starts) - 1} files")
+        return cls(folder, starts, map_array(folder / _SPANS), map_array(folder / _LENGTHS))
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -94,7 +135,17 @@ class PageStore:
         """
         if not 0 <= node < len(self):
             raise IndexError(f"no node {node} in a store of {len(self)}")
-        start, end = self._offsets[node]
-        packed = self._blob[int(start) : int(end)]
+        start, end = (int(edge) for edge in self._spans[node])
+        number = int(np.searchsorted(self._starts, start, side="right")) - 1
+        base = int(self._starts[number])
+        packed = self._open_blob(number)[start - base : end - base]
         source: bytes = self._codec.decompress(packed, int(self._lengths[node]), asbytes=True)
         return source.decode("utf-8", "surrogatepass")
+
+    def _open_blob(self, number: int) -> memoryview:
+        blob = self._blobs.get(number)
+        if blob is None:
+            with (self._folder / _name_blob(number)).open("rb") as stream:
+                blob = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
+            self._blobs[number] = blob
+        return blob

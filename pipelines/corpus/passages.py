@@ -55,16 +55,15 @@ def split_passages(text: str, words: int = PASSAGE_WORDS) -> Iterator[str]:
         yield "\n".join(held)
 
 
-def write_passages(path: Path, pages: Iterable[tuple[int, str, str]], words: int = PASSAGE_WORDS) -> int:
-    """Index pages given as (node, title, plain text) and return the number of passages."""
+def write_passages(path: Path, passages: Iterable[tuple[int, str, str]]) -> int:
+    """Index passages given as (node, title, text) and return their number."""
     with sqlite3.connect(path, isolation_level=None) as connection:
         connection.execute("PRAGMA journal_mode = OFF")
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute(_SCHEMA)
         connection.execute("INSERT INTO passages(passages, rank) VALUES ('automerge', 0)")
         connection.execute("BEGIN")
-        rows = ((node, title, text) for node, title, page in pages for text in split_passages(page, words))
-        connection.executemany("INSERT INTO passages(node, title, text) VALUES (?, ?, ?)", rows)
+        connection.executemany("INSERT INTO passages(node, title, text) VALUES (?, ?, ?)", passages)
         connection.execute("INSERT INTO passages(passages) VALUES ('optimize')")
         connection.execute("COMMIT")
         (count,) = connection.execute("SELECT count(*) FROM passages").fetchone()

@@ -31,7 +31,13 @@ class Page:
     sitelinks: int
     """-1 when not known."""
     statements: int
-    """-1 when not known."""
+    """Statements of the Wikidata entity, identifiers included; -1 when not known."""
+    identifiers: int
+    """Those of the statements that name the entity in another database; -1 when not known."""
+    classes: tuple[str, ...]
+    """Qids of what the entity is an instance of (P31); empty without a Wikidata dump."""
+    table_in_degree: int
+    """Number of distinct articles that link here by the pagelinks table, template links included; -1 without it."""
     image: str
     """File name with spaces, or empty."""
     image_free: bool
@@ -69,7 +75,7 @@ class CorpusImage:
     title: tuple[str, ...]
     """Titles of the articles whose image it is, sorted."""
     path: str
-    """Relative to the corpus's images folder."""
+    """Relative to the corpus's images folder; empty when only its metadata is known."""
     sha256: str
     width: int
     height: int
@@ -83,3 +89,7 @@ class CorpusImage:
     """Perceptual hash (64 bits as hex), empty when the picture cannot be decoded."""
     error: str
     """Why it cannot be used, or empty: missing, undecodable, pixel-bomb, truncated, sha256-mismatch, path-outside."""
+    url: str = ""
+    """Address of the original, empty when not known."""
+    bytes: int = 0
+    """Size of the file; 0 when not known."""

@@ -185,7 +185,7 @@ class ParserChild(Generic[T]):
 
 def run_child() -> None:
     """Serve texts from stdin until it closes; the main function of the child process."""
-    _die_with_parent()
+    die_with_parent()
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     # What a parser prints must not end up between our messages.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -240,7 +240,8 @@ def _child_environment() -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path), "PYTHONHASHSEED": "0"}
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Ask the system to kill this process when the thread that started it ends (Linux; elsewhere nothing happens)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -1,192 +1,201 @@
-"""The first pass over a dump: each page is read once, and what later steps need of it is kept."""
+"""The first pass over a dump: a worker reads one byte range, and what later steps need of it is left as a part."""
 
-import hashlib
-import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
-from pipelines.corpus.dump import RawPage
-from pipelines.corpus.infobox import Infobox, has_infobox
-from pipelines.corpus.kinds import choose_kind, find_domain, name_infobox_kind, name_lead_kind
-from pipelines.corpus.markup import drop_spans, find_braces
+from pipelines.corpus.articles import describe_article
+from pipelines.corpus.dump import RawPage, Site, read_range
+from pipelines.corpus.infobox import Field, Infobox, has_infobox, read_infobox
+from pipelines.corpus.links import LinkReader
+from pipelines.corpus.manifest import CorpusOptions
 from pipelines.corpus.pagestore import PageStoreWriter
-from pipelines.corpus.plaintext import lead_paragraph, plain_text
-from pipelines.corpus.titles import TitleRules, is_disambiguation_title
-from pipelines.corpus.wikitext import find_links
+from pipelines.corpus.parts import (
+    ANCHOR_PARTS,
+    ARTICLE_PARTS,
+    FACT_PARTS,
+    NO_TITLE,
+    PASSAGE_PARTS,
+    REDIRECT_PARTS,
+    PartCounts,
+    finish_part,
+    write_links,
+)
+from pipelines.corpus.passages import split_passages
+from pipelines.corpus.readable import render_article
+from pipelines.corpus.sandbox import ParserChild
+from pipelines.corpus.streams import ByteRange
+from pipelines.corpus.tables import FAILED, REJECTED, TableWriter
+from pipelines.corpus.titles import TitleRules, hash_title
 from pipelines.errors import RecordFailed
 
 _BLOCK = 256
-_BOLD = re.compile(r"'''(?!')([^'\n][^\n]*?)'''")
-_HEADING = re.compile(r"^==", re.MULTILINE)
-_LEAD_CHARACTERS = 20_000
-_MAX_BOLD = 6
-_MAX_BOLD_CHARACTERS = 80
-_DISAMBIGUATION = re.compile(
-    r"\{\{\s*(?:disambig(?:uation)?(?: page| cleanup)?|dab|hndis|geodis|human name disambiguation|school disambiguation"
-    r"|place name disambiguation|numberdis|roadis|letter-number combination disambiguation)\s*(?:\||\}\})",
-    re.IGNORECASE,
-)
+_ROWS_A_CALL = 1 << 16
+_TABLES = {
+    "articles": ARTICLE_PARTS,
+    "redirects": REDIRECT_PARTS,
+    "facts": FACT_PARTS,
+    "passages": PASSAGE_PARTS,
+    "rejected": REJECTED,
+    "failed": FAILED,
+}
 
-ParseInfoboxes = Callable[[Iterable[str]], Iterator[Infobox | RecordFailed | None]]
+Row = tuple[object, ...]
+Anchor = tuple[int, str]
+"""Hash of a title, and the text of a link to it."""
+Tell = Callable[[int], None]
+"""Called with the number of pages read so far."""
 
 
 @dataclass(frozen=True, slots=True)
-class Article:
-    """What is kept of an article beside its text and links."""
+class RangeJob:
+    """One byte range to read, and where its part goes."""
 
-    page_id: int
-    title: str
-    revision: int
-    timestamp: str
-    size: int
-    """Bytes of the text in UTF-8."""
-    sha256: str
-    slot: int
-    """Where its text is in the page store."""
-    is_disambiguation: bool
-    infobox: Infobox | None
-    image: str
-    """File named by the infobox, spaces for underscores, or empty."""
-    kind: str
-    lead_kind: str
-    domain: str
-    bold: tuple[str, ...]
-    """Names set in bold in the lead."""
+    dump: Path
+    """The file of the dump that the range is a piece of."""
+    byte_range: ByteRange
+    site: Site
+    folder: Path
+    options: CorpusOptions
 
 
-@dataclass(slots=True)
-class Scan:
-    """Everything the first pass found; links name their source by its place in ``articles``."""
+def scan_range(job: RangeJob, tell: Tell | None = None) -> PartCounts:
+    """Read one byte range of a dump and leave its part; what an interrupted try left is begun anew.
 
-    articles: list[Article] = field(default_factory=list)
-    redirects: dict[str, tuple[str, RawPage]] = field(default_factory=dict)
-    """Target title (empty outside the article namespace) and the page without its text, by title."""
-    target_numbers: dict[str, int] = field(default_factory=dict)
-    """Titles that links name, numbered in order of appearance."""
-    link_sources: list[int] = field(default_factory=list)
-    link_targets: list[int] = field(default_factory=list)
-    link_positions: list[int] = field(default_factory=list)
-    anchors: dict[tuple[int, str], int] = field(default_factory=dict)
-    """Number of articles that use an anchor text for a target, by (target number, anchor text)."""
-    infobox_anchors: set[tuple[int, str]] = field(default_factory=set)
-    """Those of the anchors that are a value of an infobox."""
-    rejected: list[tuple[str, str, str]] = field(default_factory=list)
-    failed: list[tuple[str, str, str]] = field(default_factory=list)
-    rows_in: int = 0
-    newest: str = ""
-    """Latest revision timestamp."""
+    Raises:
+        CorruptInput: the range is damaged or cut short.
+    """
+    shutil.rmtree(job.folder, ignore_errors=True)
+    job.folder.mkdir(parents=True)
+    memory = job.options.parse_megabytes << 20
+    with ExitStack() as stack:
+        writers = {name: stack.enter_context(TableWriter(job.folder, name, schema)) for name, schema in _TABLES.items()}
+        store = stack.enter_context(PageStoreWriter(job.folder))
+        child = stack.enter_context(
+            ParserChild[Infobox | None](read_infobox, timeout=job.options.parse_seconds, memory=memory)
+        )
+        scanner = _Scanner(TitleRules(job.site), store, child, job.options)
+        pages = iter(read_range(job.dump, job.byte_range))
+        while block := list(islice(pages, _BLOCK)):
+            for name, rows in scanner.read_block(block).items():
+                writers[name].write_rows(rows)
+            if tell is not None:
+                tell(scanner.rows_in)
+        counts = PartCounts(
+            rows_in=scanner.rows_in,
+            articles=writers["articles"].rows,
+            redirects=writers["redirects"].rows,
+            rejected=writers["rejected"].rows,
+            failed=writers["failed"].rows,
+            newest=scanner.newest,
+        )
+    links = scanner.links.take()
+    write_links(job.folder, links)
+    _write_anchors(job.folder, links.anchors, scanner.infobox_anchors)
+    finish_part(job.folder, counts)
+    return counts
 
 
-class Scanner:
-    """Sorts the pages of a dump into articles, redirects, rejected and failed ones."""
+class _Scanner:
+    """Sorts the pages of a range into articles, redirects, rejected and failed ones, block by block."""
 
-    def __init__(self, rules: TitleRules, store: PageStoreWriter, parse_infoboxes: ParseInfoboxes) -> None:
+    def __init__(
+        self, rules: TitleRules, store: PageStoreWriter, child: ParserChild[Infobox | None], options: CorpusOptions
+    ) -> None:
+        self.rows_in = 0
+        self.newest = ""
+        self.links = LinkReader(rules, keep_anchors=True)
+        self.infobox_anchors: set[Anchor] = set()
         self._rules = rules
         self._store = store
-        self._parse_infoboxes = parse_infoboxes
-        self._titles: set[str] = set()
-        self._page_ids: set[int] = set()
-        self.scan = Scan()
+        self._child = child
+        self._passage_words = options.passage_words
+        self._articles = 0
+        self._rows: dict[str, list[Row]] = {}
 
-    def read(self, pages: Iterable[RawPage], progress: Callable[[int], None]) -> Scan:
-        """Read all pages, in blocks so that the parser process is fed in batches."""
-        source = iter(pages)
-        while block := list(islice(source, _BLOCK)):
-            articles = [page for page in block if self._admit(page)]
-            candidates = [page for page in articles if has_infobox(page.text)]
-            outcomes = zip(candidates, self._parse_infoboxes(page.text for page in candidates), strict=True)
-            infoboxes = {page.page_id: outcome for page, outcome in outcomes}
-            for page in articles:
-                self._add_article(page, infoboxes.get(page.page_id))
-            progress(self.scan.rows_in)
-        return self.scan
+    def read_block(self, block: list[RawPage]) -> dict[str, list[Row]]:
+        """Return the rows that a block of pages makes, by table; the parser process is fed in batches."""
+        self._rows = {name: [] for name in _TABLES}
+        first = self.rows_in
+        articles = [(first + index, page) for index, page in enumerate(block) if self._admit(first + index, page)]
+        self.rows_in += len(block)
+        candidates = [page for _, page in articles if has_infobox(page.text)]
+        parsed = self._child.parse_all(page.text for page in candidates)
+        outcomes = {id(page): outcome for page, outcome in zip(candidates, parsed, strict=True)}
+        for ordinal, page in articles:
+            self._add_article(ordinal, page, outcomes.get(id(page)))
+        return self._rows
 
-    def _admit(self, page: RawPage) -> bool:
-        """Count a page and say whether it is an article; other pages are put where they belong."""
-        scan = self.scan
-        scan.rows_in += 1
-        record_id = f"page:{page.page_id}"
+    def _admit(self, ordinal: int, page: RawPage) -> bool:
+        """Say whether a page is an article; other pages are put where they belong."""
         if page.namespace != 0:
-            scan.rejected.append((record_id, "namespace", f"{page.title}: namespace {page.namespace}"))
+            detail = f"{page.title}: namespace {page.namespace}"
+            self._rows["rejected"].append((f"page:{page.page_id}", "namespace", detail))
             return False
-        if page.title in self._titles or page.page_id in self._page_ids:
-            scan.failed.append((record_id, "duplicate-page", f"{page.title}: title or page id seen before"))
-            return False
-        self._titles.add(page.title)
-        self._page_ids.add(page.page_id)
-        scan.newest = max(scan.newest, page.timestamp)
+        self.newest = max(self.newest, page.timestamp)
         if page.redirect is None:
             return True
         target = self._rules.resolve(page.redirect)
-        is_article = target is not None and target.namespace == 0
-        bare = RawPage(page.page_id, 0, page.title, page.redirect, page.revision, page.timestamp, "")
-        scan.redirects[page.title] = (target.title if target and is_article else "", bare)
+        title, number = (
+            (target.title, hash_title(target.title))
+            if target is not None and target.namespace == 0
+            else (page.redirect, NO_TITLE)
+        )
+        row = (ordinal, page.page_id, page.title, hash_title(page.title), title, number, page.revision)
+        self._rows["redirects"].append(row)
         return False
 
-    def _add_article(self, page: RawPage, infobox: Infobox | RecordFailed | None) -> None:
+    def _add_article(self, ordinal: int, page: RawPage, infobox: Infobox | RecordFailed | None) -> None:
         if isinstance(infobox, RecordFailed):
-            self.scan.failed.append((f"page:{page.page_id}", infobox.error, f"{page.title}: {infobox.detail}"))
+            self._rows["failed"].append((f"page:{page.page_id}", infobox.error, f"{page.title}: {infobox.detail}"))
             return
-        self._add_links(page.text)
+        article = self._articles
+        self._articles += 1
+        self._store.append(page.text)
+        self.links.add_page(article, page.text)
+        self._rows["articles"].append((ordinal, *describe_article(page, infobox)))
         if infobox is not None:
-            self._add_values(infobox)
-        self.scan.articles.append(_describe(page, infobox, self._store.append(page.text)))
+            for parameter in sorted(infobox.fields, key=lambda parameter: parameter.start):
+                self._add_values(article, parameter)
+        passages = split_passages(render_article(page.text, infobox), self._passage_words)
+        self._rows["passages"].extend((article, passage) for passage in passages)
 
-    def _add_links(self, text: str) -> None:
-        scan = self.scan
-        source = len(scan.articles)
-        anchors: dict[tuple[int, str], None] = {}
-        for link in find_links(text):
-            target = self._rules.resolve(link.target)
-            if target is None or target.namespace != 0:
-                continue
-            number = scan.target_numbers.setdefault(target.title, len(scan.target_numbers))
-            scan.link_sources.append(source)
-            scan.link_targets.append(number)
-            scan.link_positions.append(link.start)
-            anchors[number, link.anchor_text] = None
-        for anchor in anchors:
-            scan.anchors[anchor] = scan.anchors.get(anchor, 0) + 1
-
-    def _add_values(self, infobox: Infobox) -> None:
-        for value in (value for parameter in infobox.fields for value in parameter.values):
+    def _add_values(self, article: int, parameter: Field) -> None:
+        """Add a row for each readable value; the others count in ``value_count`` only."""
+        for index, value in enumerate(parameter.values):
             target = self._rules.resolve(value.link) if value.link is not None else None
-            if target is not None and target.title in self.scan.target_numbers:
-                self.scan.infobox_anchors.add((self.scan.target_numbers[target.title], value.text))
+            number = hash_title(target.title) if target is not None and target.namespace == 0 else NO_TITLE
+            if number != NO_TITLE:
+                self.infobox_anchors.add((number, value.text))
+            if not value.text:
+                continue
+            row = (
+                article,
+                parameter.key,
+                parameter.start,
+                parameter.end,
+                index,
+                len(parameter.values),
+                value.text,
+                value.iso,
+                value.start,
+                value.end,
+                value.link_start,
+                number,
+            )
+            self._rows["facts"].append(row)
 
 
-def _describe(page: RawPage, infobox: Infobox | None, slot: int) -> Article:
-    source = page.text.encode("utf-8", "surrogatepass")
-    lead_kind = name_lead_kind(lead_paragraph(page.text))
-    kind = choose_kind(name_infobox_kind(infobox.template) if infobox else "", lead_kind)
-    return Article(
-        page_id=page.page_id,
-        title=page.title,
-        revision=page.revision,
-        timestamp=page.timestamp,
-        size=len(source),
-        sha256=hashlib.sha256(source).hexdigest(),
-        slot=slot,
-        is_disambiguation=is_disambiguation_title(page.title) or _DISAMBIGUATION.search(page.text) is not None,
-        infobox=infobox,
-        image=infobox.find_image(page.text) if infobox else "",
-        kind=kind,
-        lead_kind=lead_kind,
-        domain=find_domain(kind, lead_kind),
-        bold=tuple(find_bold_names(page.text)),
-    )
-
-
-def find_bold_names(text: str) -> list[str]:
-    """Return the names that the lead's first paragraph with bold text sets in bold, as plain text, at most six."""
-    if "'''" not in text:
-        return []
-    heading = _HEADING.search(text, 0, _LEAD_CHARACTERS)
-    lead = text[: heading.start() if heading else _LEAD_CHARACTERS]
-    running = drop_spans(lead, find_braces(lead))
-    for line in running.split("\n"):
-        if "'''" in line and not line.startswith((":", "*", "[[File:", "[[Image:")):
-            names = [" ".join(plain_text(match.group(1)).split()) for match in _BOLD.finditer(line)]
-            return [name for name in names if 1 < len(name) <= _MAX_BOLD_CHARACTERS][:_MAX_BOLD]
-    return []
+def _write_anchors(folder: Path, anchors: dict[Anchor, int], in_infoboxes: set[Anchor]) -> None:
+    """Write how many pages of the range use each anchor text for each target, and which of them infoboxes use."""
+    rows = [
+        (number, text, anchors.get((number, text), 0), (number, text) in in_infoboxes)
+        for number, text in anchors.keys() | in_infoboxes
+        if any(character.isalpha() for character in text)
+    ]
+    with TableWriter(folder, "anchors", ANCHOR_PARTS) as writer:
+        for start in range(0, len(rows), _ROWS_A_CALL):
+            writer.write_rows(rows[start : start + _ROWS_A_CALL])

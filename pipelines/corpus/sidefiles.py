@@ -1,62 +1,65 @@
-"""Files that lie beside a dump: page properties, Wikidata's counts, and a table of images. All are optional.
+"""Files that lie beside a dump, all of them optional.
 
-``X-pages-articles*.xml.bz2`` goes with ``X-page_props.sql.gz``; ``wikidatawiki-*-page.sql.gz`` and
-``wikidatawiki-*-page_props.sql.gz`` give the numbers of sitelinks and statements of each Qid; ``images/images.tsv``
-lists the pictures at hand with author and licence.
+``X-pages-articles*.xml.bz2`` goes with ``X-page_props.sql.gz`` and X's other tables. ``wikidatawiki-*-page.sql.gz``
+with ``wikidatawiki-*-page_props.sql.gz``, or Wikidata's JSON dump, gives the numbers of sitelinks and statements,
+``commonswiki-*-mediainfo.*`` what Commons knows of the pictures, ``images/images.tsv`` the pictures at hand.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from pathlib import Path
 
-from pipelines.corpus.sqltables import read_table
 from pipelines.errors import ConfigError
 
 _PAGES = re.compile(r"-pages-(?:articles|meta)")
 _DATE = re.compile(r"(?<!\d)(20\d\d)(\d\d)(\d\d)(?!\d)")
-_WANTED_PROPERTIES = frozenset(["wikibase_item", "page_image_free", "page_image", "disambiguation"])
+_SQL = ("sql.gz", "sql")
+_JSON = ("json.bz2", "json.gz", "json")
+_RDF = ("ttl.bz2", "ttl.gz", "ttl", "nt.bz2", "nt.gz", "nt")
+_TABLES = ("page_props", "page", "redirect", "linktarget", "pagelinks", "categorylinks", "templatelinks")
 
 
 @dataclass(frozen=True, slots=True)
 class SideFiles:
     """Where the files beside a dump are; None for what is absent."""
 
-    page_props: Path | None
-    wikidata_pages: Path | None
-    wikidata_props: Path | None
-    images: Path | None
+    page_props: Path | None = None
+    page: Path | None = None
+    redirect: Path | None = None
+    linktarget: Path | None = None
+    pagelinks: Path | None = None
+    categorylinks: Path | None = None
+    templatelinks: Path | None = None
+    wikidata_page: Path | None = None
+    wikidata_page_props: Path | None = None
+    wikidata_entities: Path | None = None
+    """Wikidata's JSON dump."""
+    media: Path | None = None
+    """Commons' MediaInfo dump, RDF or JSON."""
+    images: Path | None = None
     """The ``images.tsv``."""
 
-    def list_paths(self) -> list[Path]:
-        """Return the files present, in a fixed order."""
-        return [p for p in (self.page_props, self.wikidata_pages, self.wikidata_props, self.images) if p is not None]
-
-
-@dataclass(frozen=True, slots=True)
-class PageProps:
-    """Page properties by page id, and counts by Qid."""
-
-    qid: dict[int, str] = field(default_factory=dict)
-    image_free: dict[int, str] = field(default_factory=dict)
-    """File name with spaces."""
-    image: dict[int, str] = field(default_factory=dict)
-    disambiguation: frozenset[int] = frozenset()
-    sitelinks: dict[str, int] = field(default_factory=dict)
-    statements: dict[str, int] = field(default_factory=dict)
+    def list_files(self) -> list[tuple[str, Path]]:
+        """Return (role, path) of the files present, in a fixed order."""
+        found = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return [(role, path) for role, path in found if path is not None]
 
 
 def find_side_files(dump: Path) -> SideFiles:
     """Find what lies beside a dump, by the prefix of its name.
 
     Raises:
-        ConfigError: more than one Wikidata snapshot lies there, so that it is open which one is meant.
+        ConfigError: more than one snapshot of a file lies there, so that it is open which one is meant.
     """
+    folder = dump.parent
     prefix = _PAGES.split(dump.name)[0] if _PAGES.search(dump.name) else dump.name.partition(".")[0]
-    images = dump.parent / "images" / "images.tsv"
+    images = folder / "images" / "images.tsv"
     return SideFiles(
-        page_props=_find_table(dump.parent, f"{prefix}-page_props"),
-        wikidata_pages=_find_table(dump.parent, "wikidatawiki-*-page"),
-        wikidata_props=_find_table(dump.parent, "wikidatawiki-*-page_props"),
+        **{table: _find_file(folder, f"{prefix}-{table}", _SQL) for table in _TABLES},
+        wikidata_page=_find_file(folder, "wikidatawiki-*-page", _SQL),
+        wikidata_page_props=_find_file(folder, "wikidatawiki-*-page_props", _SQL),
+        wikidata_entities=_find_file(folder, "wikidata*-all", _JSON),
+        media=_find_file(folder, "commonswiki*-mediainfo", (*_RDF, *_JSON)),
         images=images if images.is_file() else None,
     )
 
@@ -67,49 +70,9 @@ def read_snapshot(dump: Path) -> str:
     return "-".join(match.groups()) if match else ""
 
 
-def read_props(files: SideFiles) -> PageProps:
-    """Read the properties of all pages and the counts of all Qids."""
-    found: dict[str, dict[int, str]] = {name: {} for name in _WANTED_PROPERTIES}
-    if files.page_props is not None:
-        for page_id, name, value in read_table(files.page_props, "page_props", ["pp_page", "pp_propname", "pp_value"]):
-            if name in _WANTED_PROPERTIES and isinstance(page_id, int):
-                found[str(name)][page_id] = _decode(value)
-    sitelinks, statements = _read_counts(files)
-    return PageProps(
-        qid=found["wikibase_item"],
-        image_free={page: name.replace("_", " ") for page, name in found["page_image_free"].items()},
-        image={page: name.replace("_", " ") for page, name in found["page_image"].items()},
-        disambiguation=frozenset(found["disambiguation"]),
-        sitelinks=sitelinks,
-        statements=statements,
-    )
-
-
-def _read_counts(files: SideFiles) -> tuple[dict[str, int], dict[str, int]]:
-    counts: dict[str, dict[str, int]] = {"wb-sitelinks": {}, "wb-claims": {}}
-    if files.wikidata_pages is not None and files.wikidata_props is not None:
-        qids = {
-            page_id: _decode(title)
-            for page_id, namespace, title in read_table(
-                files.wikidata_pages, "page", ["page_id", "page_namespace", "page_title"]
-            )
-            if namespace == 0
-        }
-        columns = ["pp_page", "pp_propname", "pp_value"]
-        for page_id, name, value in read_table(files.wikidata_props, "page_props", columns):
-            if name in counts and page_id in qids and _decode(value).isdecimal():
-                counts[str(name)][qids[page_id]] = int(_decode(value))
-    return counts["wb-sitelinks"], counts["wb-claims"]
-
-
-def _find_table(folder: Path, pattern: str) -> Path | None:
-    found = sorted([*folder.glob(f"{pattern}.sql.gz"), *folder.glob(f"{pattern}.sql")])
+def _find_file(folder: Path, pattern: str, endings: tuple[str, ...]) -> Path | None:
+    found = sorted(path for ending in endings for path in folder.glob(f"{pattern}.{ending}"))
     if len(found) > 1:
-        raise ConfigError(
-            f"{folder} holds {', '.join(path.name for path in found)}; expected one file of {pattern}.sql.gz"
-        )
+        names = ", ".join(path.name for path in found)
+        raise ConfigError(f"{folder} holds {names}; expected one file of {pattern}.{endings[0]}")
     return found[0] if found else None
-
-
-def _decode(value: object) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -1,62 +1,24 @@
-"""Read MediaWiki's SQL table dumps (``mysqldump`` output), columns by name.
+"""Read MediaWiki's SQL table dumps row by row, columns by name, with every kind of value.
 
-Layouts change: three of ``pagelinks`` and three of ``categorylinks`` are in circulation, and a reader by position takes
-one column for another without a word. So columns are looked up in the file's own ``CREATE TABLE``.
+``sqlcolumns`` reads whole numbers and text many times as fast, and comes here for what it does not know.
 """
 
-import gzip
 import re
-import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
-from pipelines.errors import ConfigError, CorruptInput
+from pipelines.corpus.sqlsource import MAX_ROW_BYTES, Window, find_inserts
+from pipelines.errors import CorruptInput
 
 SqlValue = int | float | str | bytes | None
 
-_VALUE = rb"(NULL|[-+]?\d[\d.eE+-]*|(?:_binary )?'(?:[^'\\]++|\\.|'')*+'|0x[0-9A-Fa-f]+)"
-_CREATE = re.compile(rb"CREATE TABLE (?:IF NOT EXISTS )?`?(\w+)`?\s*\(", re.IGNORECASE)
-_INSERT = re.compile(rb"INSERT (?:IGNORE )?INTO `?(\w+)`?\s*(?:\(([^)]*)\)\s*)?VALUES", re.IGNORECASE)
-_COLUMN = re.compile(rb"\s*`(\w+)`\s")
+_NUMBER = rb"[-+]?\d{1,99}+(?:\.\d{0,99}+)?(?:[eE][-+]?\d{1,9}+)?"
+_VALUE = rb"(NULL|" + _NUMBER + rb"|(?:_binary )?'(?:[^'\\]++|\\.|'')*+'|0x(?:[0-9A-Fa-f]{2})++)"
+_ROWS = 10_000
 _SEPARATOR = re.compile(rb"\s*+([,;])")
 _ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
-_ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"0": b"\0", b"Z": b"\x1a", b"b": b"\b"}
-_MAX_ROW_BYTES = 16 << 20
-
-
-class _Lines:
-    """Lines of a file, with a way to put bytes back."""
-
-    def __init__(self, path: Path, stream: BinaryIO | gzip.GzipFile) -> None:
-        self._path = path
-        self._stream = stream
-        self._held = b""
-
-    def next_line(self) -> bytes:
-        """Return the next line, or nothing at the end."""
-        if self._held:
-            line, newline, self._held = self._held.partition(b"\n")
-            return line + newline if newline or not self._held else line
-        try:
-            return self._stream.readline()
-        except (EOFError, zlib.error, OSError) as error:
-            raise CorruptInput(
-                f"{self._path} is cut short or no gzip file ({error}); expected a whole .sql.gz"
-            ) from error
-
-    def put_back(self, source: bytes) -> None:
-        """Return bytes that the next call shall read first."""
-        self._held = source + self._held
-
-    def read_some(self, size: int) -> bytes:
-        """Return whole lines of at least this many bytes, fewer at the end."""
-        parts: list[bytes] = []
-        while size > 0 and (line := self.next_line()):
-            parts.append(line)
-            size -= len(line)
-        return b"".join(parts)
+ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"0": b"\0", b"Z": b"\x1a", b"b": b"\b"}
+"""What a letter behind a backslash stands for; any other stands for itself."""
 
 
 def read_table(path: Path, table: str, columns: Sequence[str]) -> Iterator[tuple[SqlValue, ...]]:
@@ -73,90 +35,74 @@ def read_table(path: Path, table: str, columns: Sequence[str]) -> Iterator[tuple
         ConfigError: there is no such file, table or column; the message names those present.
         CorruptInput: the file is cut short, no gzip, or a row does not fit the table.
     """
-    seen: dict[str, list[str]] = {}
-    with _open_sql(path) as stream:
-        lines = _Lines(path, stream)
-        while line := lines.next_line():
-            if match := _CREATE.match(line):
-                seen[match.group(1).decode()] = _read_columns(lines)
-                if match.group(1).decode() == table:
-                    _require_columns(path, table, columns, seen[table])
-            elif (match := _INSERT.match(line)) and match.group(1).decode() == table:
-                names = re.findall(r"\w+", match.group(2).decode()) if match.group(2) else seen.get(table, [])
-                _require_columns(path, table, columns, names)
-                lines.put_back(line[match.end() :])
-                yield from _read_rows(path, lines, len(names), [names.index(column) for column in columns])
-    if table not in seen:
-        raise ConfigError(f"{path} has no table {table}; it has {', '.join(sorted(seen)) or 'none'}")
+    for window, names in find_inserts(path, table, columns):
+        parser = RowParser(names, columns)
+        ended = False
+        while not ended:
+            rows, ended = parser.take_rows(window, _ROWS)
+            yield from rows
 
 
-@contextmanager
-def _open_sql(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
-    if not path.is_file():
-        raise ConfigError(f"no SQL table at {path}; expected a .sql or .sql.gz file")
-    with path.open("rb") as raw:
-        is_gzip = raw.read(2) == b"\x1f\x8b"
-        raw.seek(0)
-        if path.suffix == ".gz" and not is_gzip:
-            raise CorruptInput(f"{path} is not a gzip file; expected a whole .sql.gz")
-        if not is_gzip:
-            yield raw
-            return
-        with gzip.GzipFile(fileobj=raw) as stream:
-            yield stream
+class RowParser:
+    """Takes rows from a window one by one, by a regular expression.
+
+    Args:
+        names: the columns of the statement.
+        wanted: those to return, in this order.
+    """
+
+    def __init__(self, names: Sequence[str], wanted: Sequence[str]) -> None:
+        values = rb"\s*,\s*".join([_VALUE] * len(names))
+        self._row = re.compile(rb"\s*+\(\s*" + values + rb"\s*\)", re.DOTALL)
+        self._groups = [names.index(column) + 1 for column in wanted]
+
+    def take_rows(self, window: Window, limit: int) -> tuple[list[tuple[SqlValue, ...]], bool]:
+        """Return the rows that the window holds, one to ``limit``, and whether the statement ends behind them.
+
+        Raises:
+            CorruptInput: what follows is no row of the table, or the file ends in it.
+        """
+        rows: list[tuple[SqlValue, ...]] = []
+        while True:
+            match = self._row.match(window.data, window.position)
+            separator = match and _SEPARATOR.match(window.data, match.end())
+            if match is None or separator is None:
+                if rows:
+                    return rows, False
+                _read_on(window, match.end() if match else window.position)
+                continue
+            rows.append(tuple([_decode_value(match.group(group)) for group in self._groups]))
+            window.position = separator.end()
+            if len(rows) == limit or separator.group(1) == b";":
+                return rows, separator.group(1) == b";"
 
 
-def _read_columns(lines: _Lines) -> list[str]:
-    names = []
-    while (line := lines.next_line()) and not line.lstrip().startswith(b")"):
-        if match := _COLUMN.match(line):
-            names.append(match.group(1).decode())
-    return names
-
-
-def _require_columns(path: Path, table: str, wanted: Sequence[str], present: Sequence[str]) -> None:
-    missing = [column for column in wanted if column not in present]
-    if missing:
-        raise ConfigError(f"{path}: table {table} has no {', '.join(missing)}; it has {', '.join(present) or 'none'}")
-
-
-def _read_rows(path: Path, lines: _Lines, width: int, wanted: list[int]) -> Iterator[tuple[SqlValue, ...]]:
-    row = re.compile(rb"\s*+\(\s*" + rb"\s*,\s*".join([_VALUE] * width) + rb"\s*\)", re.DOTALL)
-    buffer, position, mark = b"", 0, b","
-    while mark == b",":
-        match = row.match(buffer, position)
-        if match is None:
-            buffer, position = _read_more(path, lines, buffer[position:]), 0
-            continue
-        yield tuple([_decode_value(match.group(index + 1)) for index in wanted])
-        position = match.end()
-        while (separator := _SEPARATOR.match(buffer, position)) is None:
-            if buffer[position:].strip():
-                raise CorruptInput(f"{path}: {buffer[position:][:80]!r} after a row; expected a comma or a semicolon")
-            buffer, position = _read_more(path, lines, b""), 0
-        mark, position = separator.group(1), separator.end()
-    lines.put_back(buffer[position:])
-
-
-def _read_more(path: Path, lines: _Lines, rest: bytes) -> bytes:
-    more = lines.read_some(max(len(rest), 1 << 16))
-    if not more or len(rest) > _MAX_ROW_BYTES:
-        raise CorruptInput(f"{path}: no row of this table, or cut short: {rest[:80]!r}; expected a whole table")
-    return rest + more
+def _read_on(window: Window, position: int) -> None:
+    """Read more of the file when that can make a whole row of what is there."""
+    if position > window.position and (rest := window.data[position:].strip()):
+        raise CorruptInput(f"{window.path}: {rest[:80]!r} after a row; expected a comma or a semicolon")
+    rest = window.data[window.position : window.position + 80]
+    if len(window.data) - window.position > MAX_ROW_BYTES or not window.grow():
+        raise CorruptInput(f"{window.path}: no row of this table, or cut short: {rest!r}; expected a whole table")
 
 
 def _decode_value(source: bytes) -> SqlValue:
-    first = source[:1]
-    if first in b"'_":
-        body = source[source.index(b"'") + 1 : -1].replace(b"''", b"'")
-        if b"\\" in body:
-            body = _ESCAPE.sub(lambda match: _ESCAPED.get(match.group(1), match.group(1)), body)
-        try:
-            return body.decode("utf-8")
-        except UnicodeDecodeError:
-            return body
+    if source.isdigit():
+        return int(source)
+    if source[:1] in b"'_":
+        return _decode_string(source[source.index(b"'") + 1 : -1])
     if source == b"NULL":
         return None
     if source[:2] == b"0x":
         return bytes.fromhex(source[2:].decode())
     return float(source) if any(mark in source for mark in b".eE") else int(source)
+
+
+def _decode_string(body: bytes) -> str | bytes:
+    body = body.replace(b"''", b"'")
+    if b"\\" in body:
+        body = _ESCAPE.sub(lambda match: ESCAPED.get(match.group(1), match.group(1)), body)
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        return body

@@ -1,29 +1,28 @@
 """An open corpus: what every stage reads pages, facts, names, links, pictures and passages from."""
 
 import sqlite3
-from collections.abc import Sequence
+from bisect import bisect_left
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from pipelines.corpus.images import place_inside
 from pipelines.corpus.linkgraph import LinkGraph
 from pipelines.corpus.manifest import CorpusManifest, read_manifest
+from pipelines.corpus.numbering import TitleIndex, open_titles
 from pipelines.corpus.pagestore import PageStore
 from pipelines.corpus.passages import Passage, open_passages, search_passages
 from pipelines.corpus.records import CorpusImage, Fact, Page
-from pipelines.corpus.tables import PAGES
-from pipelines.corpus.titles import normalise_spaces
+from pipelines.corpus.tables import PAGES, GroupedTable, MappedTable
+from pipelines.corpus.titles import hash_title, normalise_spaces
 from pipelines.errors import ConfigError
 
 __all__ = ["Corpus", "CorpusImage", "Fact", "Page", "Passage"]
 
+_CLASSES = PAGES.get_field_index("classes")
 KEPT_ROWS = 1 << 16
 """Articles whose rows are kept decoded, about 100 MB at most."""
 
@@ -76,7 +75,9 @@ class Corpus:
 
     def find(self, title: str) -> int | None:
         """Return the node of an exact title, redirects followed; underscores count as spaces."""
-        return self._nodes_by_title.get(normalise_spaces(title))
+        plain = normalise_spaces(title)
+        node = int(self._titles.find(np.array([hash_title(plain)], dtype=np.uint64))[0])
+        return node if node >= 0 and plain in self.aliases(node) else None
 
     def text(self, node: int) -> str:
         """Return an article's wikitext."""
@@ -88,16 +89,23 @@ class Corpus:
 
     def aliases(self, node: int) -> tuple[str, ...]:
         """Return all names of an article, its title included, sorted."""
-        start, end = self._alias_offsets[node : node + 2]
-        return tuple(self._aliases[1][row].as_py() for row in range(start, end))
+        return tuple(self._aliases.table.value(row, "alias") for row in self._aliases.rows(node))
 
     def nodes_of_type(self, type: str) -> NDArray[np.uint32]:
         """Return the nodes whose page has this type, ascending."""
         return self._nodes_by_type.get(type, np.empty(0, dtype=np.uint32))
 
     def image(self, file: str) -> CorpusImage | None:
-        """Return a picture by its file name with spaces, or None when it is not at hand."""
-        return self._images.get(file)
+        """Return a picture by its file name with spaces, or None when nothing is known of it.
+
+        A picture that is not at hand, but of which Commons says what it is, has an empty path.
+        """
+        images = self._images
+        row = bisect_left(range(len(images)), file, key=lambda number: images.value(number, "file"))
+        if row == len(images) or images.value(row, "file") != file:
+            return None
+        name, titles, *rest = images.row(row)
+        return CorpusImage(name, tuple(titles), *rest)
 
     def image_path(self, file: str) -> Path:
         """Return where a picture lies.
@@ -106,8 +114,8 @@ class Corpus:
             ConfigError: there is no such picture, or its path leads outside the folder of pictures.
         """
         image = self.image(file)
-        if image is None:
-            raise ConfigError(f"no picture {file!r} in corpus {self.folder}; it has {len(self._images)}")
+        if image is None or not image.path:
+            raise ConfigError(f"picture {file!r} is not at hand in corpus {self.folder}")
         path = place_inside((self.folder / self.manifest.images_dir).resolve(), image.path)
         if path is None:
             raise ConfigError(f"picture {file!r} at {image.path!r} lies outside {self.manifest.images_dir}")
@@ -124,11 +132,12 @@ class Corpus:
             del self.__dict__["_passages"]
 
     def _read_page(self, node: int) -> Page:
-        return Page(*_take_row(self._pages, node))
+        row = self._pages.row(node)
+        row[_CLASSES] = tuple(row[_CLASSES])
+        return Page(*row)
 
     def _read_facts(self, node: int) -> tuple[Fact, ...]:
-        start, end = self._fact_offsets[node : node + 2]
-        return tuple(Fact(*_take_row(self._facts, row)) for row in range(start, end))
+        return tuple(Fact(*row) for row in self._facts.table.rows(self._facts.rows(node)))
 
     @cached_property
     def _store(self) -> PageStore:
@@ -139,56 +148,30 @@ class Corpus:
         return open_passages(self.folder / "search.db")
 
     @cached_property
-    def _pages(self) -> Sequence[pa.Array]:
-        return self._read_columns("pages")
+    def _titles(self) -> TitleIndex:
+        return open_titles(self.folder)
 
     @cached_property
-    def _facts(self) -> Sequence[pa.Array]:
-        return self._read_columns("facts")
+    def _pages(self) -> MappedTable:
+        return MappedTable(self.folder, "pages")
 
     @cached_property
-    def _aliases(self) -> Sequence[pa.Array]:
-        return self._read_columns("aliases")
+    def _facts(self) -> GroupedTable:
+        return GroupedTable(self.folder, "facts")
 
     @cached_property
-    def _fact_offsets(self) -> list[int]:
-        return self._find_offsets(self._facts[0])
-
-    @cached_property
-    def _alias_offsets(self) -> list[int]:
-        return self._find_offsets(self._aliases[0])
-
-    @cached_property
-    def _nodes_by_title(self) -> dict[str, int]:
-        titles, nodes = self._read_columns("redirects")[:2]
-        found = dict(zip(titles.to_pylist(), nodes.to_pylist(), strict=True))
-        return found | {
-            title: node for node, title in enumerate(self._pages[PAGES.get_field_index("title")].to_pylist())
-        }
+    def _aliases(self) -> GroupedTable:
+        return GroupedTable(self.folder, "aliases")
 
     @cached_property
     def _nodes_by_type(self) -> dict[str, NDArray[np.uint32]]:
-        encoded = pc.dictionary_encode(self._pages[PAGES.get_field_index("type")])
+        encoded = pc.dictionary_encode(self._pages.column("type").combine_chunks())
         codes = encoded.indices.to_numpy()
         names = encoded.dictionary.to_pylist()
-        return {name: np.flatnonzero(codes == code).astype(np.uint32) for code, name in enumerate(names)}
+        order = np.argsort(codes, kind="stable").astype(np.uint32)
+        edges = np.searchsorted(codes[order], np.arange(len(names) + 1))
+        return {name: order[edges[code] : edges[code + 1]] for code, name in enumerate(names)}
 
     @cached_property
-    def _images(self) -> dict[str, CorpusImage]:
-        rows = pq.read_table(self.folder / "images.parquet", memory_map=True).to_pylist()
-        return {row["file"]: CorpusImage(**row | {"title": tuple(row["title"])}) for row in rows}
-
-    def _read_columns(self, name: str) -> Sequence[pa.Array]:
-        table = pq.read_table(self.folder / f"{name}.parquet", memory_map=True).combine_chunks()
-        return [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in table.columns]
-
-    def _find_offsets(self, nodes: pa.Array) -> list[int]:
-        wanted = np.arange(self.manifest.counts.articles + 1)
-        offsets: list[int] = np.searchsorted(nodes.to_numpy(), wanted).tolist()
-        return offsets
-
-
-def _take_row(columns: Sequence[pa.Array], row: int) -> list[Any]:
-    if row < 0:
-        raise IndexError(f"no row {row}")
-    return [column[row].as_py() for column in columns]
+    def _images(self) -> MappedTable:
+        return MappedTable(self.folder, "images")

@@ -1,10 +1,22 @@
-"""The Parquet tables of a corpus: their columns, and how they are written."""
+"""The tables of a corpus: their columns, how they are written, and how single rows are read.
+
+Each table is there twice. ``<name>.parquet`` is for queries over whole columns. ``<name>.arrow`` holds the same rows
+uncompressed, in batches of one size: it is mapped into memory, so that it opens at once, costs a process only the pages
+it touches, and is shared by all processes of a machine.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from pipelines.corpus.arrays import map_array
+from pipelines.errors import ConfigError
 
 PAGES = pa.schema(
     [
@@ -25,6 +37,9 @@ PAGES = pa.schema(
         ("qid", pa.string()),
         ("sitelinks", pa.int32()),
         ("statements", pa.int32()),
+        ("identifiers", pa.int32()),
+        ("classes", pa.list_(pa.string())),
+        ("table_in_degree", pa.int64()),
         ("image", pa.string()),
         ("image_free", pa.bool_()),
     ]
@@ -64,22 +79,164 @@ IMAGES = pa.schema(
         ("source_url", pa.string()),
         ("phash", pa.string()),
         ("error", pa.string()),
+        ("url", pa.string()),
+        ("bytes", pa.int64()),
     ]
 )
 REJECTED = pa.schema([("record_id", pa.string()), ("reason", pa.string()), ("detail", pa.string())])
 FAILED = pa.schema([("record_id", pa.string()), ("error", pa.string()), ("detail", pa.string())])
 
-_GROUP_ROWS = 65_536
+BATCH_ROWS = 65_536
+"""Rows of a row group and of an Arrow batch; only the last one is shorter."""
 
 
-def write_rows(path: Path, schema: pa.Schema, rows: Sequence[tuple[object, ...]]) -> None:
-    """Write tuples in the order of the schema's columns; the same rows give the same bytes."""
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
-    write_columns(path, schema, dict(zip(schema.names, columns, strict=True)))
+class TableWriter:
+    """Writes rows to ``<name>.parquet``, and to ``<name>.arrow`` when asked for; memory holds one batch.
+
+    The same rows give the same bytes, however they are cut into calls.
+    """
+
+    def __init__(self, folder: Path, name: str, schema: pa.Schema, mapped: bool = False) -> None:
+        self.rows = 0
+        self._schema = schema
+        self._held: list[pa.Table] = []
+        self._held_rows = 0
+        self._parquet = pq.ParquetWriter(
+            folder / f"{name}.parquet", schema, compression="zstd", write_page_index=True, store_schema=True
+        )
+        self._arrow = pa.ipc.new_file(str(folder / f"{name}.arrow"), schema) if mapped else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._flush(self._held_rows)
+        self._parquet.close()
+        if self._arrow is not None:
+            self._arrow.close()
+
+    def write_columns(self, columns: Mapping[str, object]) -> None:
+        """Append whole columns, given by name as sequences or arrays."""
+        arrays = [pa.array(columns[field.name], type=field.type) for field in self._schema]
+        self.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+
+    def write_rows(self, rows: Sequence[tuple[object, ...]]) -> None:
+        """Append tuples in the order of the schema's columns."""
+        if rows:
+            self.write_columns(dict(zip(self._schema.names, zip(*rows, strict=True), strict=True)))
+
+    def write_table(self, table: pa.Table) -> None:
+        """Append a table with the schema's columns, in any order and of types that cast to the schema's."""
+        if not table.num_rows:
+            return
+        self._held.append(table.select(self._schema.names).cast(self._schema))
+        self._held_rows += table.num_rows
+        self.rows += table.num_rows
+        if self._held_rows >= BATCH_ROWS:
+            self._flush(self._held_rows // BATCH_ROWS * BATCH_ROWS)
+
+    def _flush(self, count: int) -> None:
+        if not count:
+            return
+        held = pa.concat_tables(self._held).combine_chunks()
+        for start in range(0, count, BATCH_ROWS):
+            batch = held.slice(start, min(BATCH_ROWS, count - start)).combine_chunks()
+            self._parquet.write_table(batch, row_group_size=BATCH_ROWS)
+            if self._arrow is not None:
+                self._arrow.write_table(batch, max_chunksize=BATCH_ROWS)
+        rest = held.slice(count)
+        self._held, self._held_rows = ([rest] if rest.num_rows else []), rest.num_rows
 
 
-def write_columns(path: Path, schema: pa.Schema, columns: Mapping[str, object]) -> None:
-    """Write whole columns, given by name as sequences or numpy arrays."""
-    arrays = [pa.array(columns[field.name], type=field.type) for field in schema]
-    table = pa.Table.from_arrays(arrays, schema=schema)
-    pq.write_table(table, path, compression="zstd", row_group_size=_GROUP_ROWS, write_page_index=True)
+class MappedTable:
+    """A table's rows by number, read from ``<name>.arrow`` in place; safe to share between threads.
+
+    Raises:
+        ConfigError: there is no such table in the folder.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        path = folder / f"{name}.arrow"
+        if not path.is_file():
+            raise ConfigError(f"no {path.name} in {folder}; the corpus is incomplete: build it anew")
+        self._reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        self._batches: dict[int, list[pa.Array]] = {}
+        count = self._reader.num_record_batches
+        self._length = (count - 1) * BATCH_ROWS + len(self._batch(count - 1)[0]) if count else 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def row(self, number: int) -> list[Any]:
+        """Return a row's values in the order of the columns.
+
+        Raises:
+            IndexError: there is no such row.
+        """
+        if not 0 <= number < self._length:
+            raise IndexError(f"no row {number} in a table of {self._length}")
+        place = number % BATCH_ROWS
+        return [column[place].as_py() for column in self._batch(number // BATCH_ROWS)]
+
+    def rows(self, numbers: range) -> list[tuple[Any, ...]]:
+        """Return the values of rows that lie side by side, in the order of the columns."""
+        found: list[tuple[Any, ...]] = []
+        start = numbers.start
+        while start < numbers.stop:
+            place = start % BATCH_ROWS
+            count = min(numbers.stop - start, BATCH_ROWS - place)
+            columns = (column.slice(place, count).to_pylist() for column in self._batch(start // BATCH_ROWS))
+            found.extend(zip(*columns, strict=True))
+            start += count
+        return found
+
+    def value(self, number: int, name: str) -> Any:  # noqa: ANN401 - as the column has it
+        """Return one value of a row."""
+        index = self._reader.schema.get_field_index(name)
+        return self._batch(number // BATCH_ROWS)[index][number % BATCH_ROWS].as_py()
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return a whole column without copying it."""
+        index = self._reader.schema.get_field_index(name)
+        chunks = [self._batch(number)[index] for number in range(self._reader.num_record_batches)]
+        return pa.chunked_array(chunks, type=self._reader.schema.field(index).type)
+
+    def _batch(self, number: int) -> list[pa.Array]:
+        columns = self._batches.get(number)
+        if columns is None:
+            columns = self._batches[number] = self._reader.get_batch(number).columns
+        return columns
+
+
+class GroupedTable:
+    """A mapped table that is sorted by ``node``: the rows of a node lie side by side."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.table = MappedTable(folder, name)
+        self._offsets = map_array(folder / f"{name}-offsets.npy")
+
+    def rows(self, node: int) -> range:
+        """Return the numbers of a node's rows."""
+        if not 0 <= node < len(self._offsets) - 1:
+            raise IndexError(f"no node {node} in a table of {len(self._offsets) - 1} nodes")
+        return range(int(self._offsets[node]), int(self._offsets[node + 1]))
+
+
+class OffsetCounter:
+    """Counts rows by node while a table is written, for :class:`GroupedTable`; 8 bytes a node."""
+
+    def __init__(self, node_count: int) -> None:
+        self._counts = np.zeros(node_count + 1, dtype=np.int64)
+
+    def add(self, nodes: NDArray[np.integer[Any]]) -> None:
+        """Count rows, given by their nodes."""
+        if len(nodes):
+            found, counts = np.unique(nodes, return_counts=True)
+            self._counts[found.astype(np.int64) + 1] += counts
+
+    def write(self, folder: Path, name: str) -> None:
+        """Write ``<name>-offsets.npy``: node n's rows are ``offsets[n]:offsets[n + 1]``."""
+        np.save(folder / f"{name}-offsets.npy", np.cumsum(self._counts))

@@ -1,6 +1,7 @@
 """What a link target means: namespace, title and fragment, by MediaWiki's rules for titles.
 
-Source: MediaWiki's ``MediaWikiTitleCodec`` and ``Language::ucfirst`` with the overrides that Wikimedia wikis set.
+Source: MediaWiki's ``MediaWikiTitleCodec`` and ``Language::ucfirst``, and ``UcfirstOverrides.php`` of Wikimedia's
+configuration: titles keep the capitals of an older Unicode.
 """
 
 import html
@@ -9,13 +10,24 @@ import unicodedata
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+import xxhash
+
 from pipelines.corpus.dump import Site
+from pipelines.corpus.languages import DOTTED_LANGUAGES, NAMESPACE_ALIASES
 
 _BIDI = re.compile("[\u200e\u200f\u202a-\u202e]")
 _SPACES = re.compile("[ _\u00a0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\t\r\n]+")
 _PERCENT = re.compile("%[0-9A-Fa-f]{2}")
-_ILLEGAL = re.compile("[<>\\[\\]{}|\x00-\x1f\x7f\ufffd]")
-_MAX_TITLE_BYTES = 255
+_ENTITY = re.compile("&(?:[A-Za-z0-9]+|#[0-9]+|#[xX][0-9A-Fa-f]+);")
+_ILLEGAL = re.compile(
+    "[<>\\[\\]{}|\x00-\x1f\x7f\ufffd]|~~~|%[0-9A-Fa-f]{2}|&(?:[A-Za-z0-9\x80-\U0010ffff]+|#[0-9]+|#[xX][0-9A-Fa-f]+);"
+)
+_RELATIVE = re.compile(r"(?:^|/)\.\.?(?:/|$)")
+_KEPT_LETTERS = re.compile(
+    "[\u0345\u01c5\u01c8\u01cb\u01f2\u10d0-\u10ff\u2170-\u217f\u24d0-\u24e9\ua7b9\U00016e60-\U00016e7f]"
+)
+"""Letters with a capital in Unicode that a title does not take."""
+MAX_TITLE_BYTES = 255
 
 _ALIASES: dict[str, int] = {
     "media": -2,
@@ -46,8 +58,8 @@ _ALIASES: dict[str, int] = {
 _PROJECTS = """
 b betawikiversity bugzilla c commons creativecommons d doi foundation gerrit google imdb incubator irc iso mail m
 mediawikiwiki meta metawikimedia metawikipedia mw n oeis outreach phab phabricator q s sources species toollabs
-toolforge translatewiki v voy wikia wikibooks wikicities wikidata wikifunctions wikimedia wikinews wikiquote wikisource
-wikispecies wikiversity wikivoyage wikt wiktionary wmf
+toolforge translatewiki v voy w wikia wikibooks wikicities wikidata wikifunctions wikimedia wikinews wikipedia
+wikiquote wikisource wikispecies wikiversity wikivoyage wikt wiktionary wmf
 """
 _LANGUAGES = """
 aa ab ace ady af ak als alt am ami an ang anp ar arc ary arz as ast atj av avk awa ay az azb ba ban bar bat-smg bbc
@@ -84,11 +96,12 @@ class TitleRules:
     """Resolves link targets by the rules of one wiki."""
 
     def __init__(self, site: Site) -> None:
-        self._capital = site.case == "first-letter"
-        self._namespaces = dict(_ALIASES)
+        self.language = site.language
+        self._is_capital = site.case == "first-letter"
+        self._kept_cases = site.case_sensitive
+        self._namespaces = _ALIASES | NAMESPACE_ALIASES.get(site.language, {})
         self._namespaces.update({name.lower().replace("_", " "): number for number, name in site.namespaces if name})
-        own = site.dbname.removesuffix("wiki") if site.dbname.endswith("wiki") else site.language
-        self._own_prefixes = frozenset({"w", "wikipedia", own.replace("_", "-")})
+        self._own_prefixes = _list_own_prefixes(site)
 
     def resolve(self, raw_target: str) -> LinkTarget | None:
         """Say what a raw target (the text between ``[[`` and ``|`` or ``]]``) names.
@@ -108,21 +121,46 @@ class TitleRules:
                 if prefix in _INTERWIKI:
                     return None
                 break
-            title = rest.strip()
-        if not title or len(title.encode("utf-8", "replace")) > _MAX_TITLE_BYTES or _ILLEGAL.search(title):
+            title = rest.strip().removeprefix(":").strip()
+        if not _is_legal(title):
             return None
-        return LinkTarget(namespace, self.capitalise(title), fragment.strip())
+        return LinkTarget(namespace, self.capitalise(title, namespace), fragment.strip())
 
-    def capitalise(self, title: str) -> str:
+    def capitalise(self, title: str, namespace: int = 0) -> str:
         """Upper-case the first letter where the wiki does so; letters whose capital is longer stay (``ß``)."""
-        if not self._capital or not title:
+        keeps = namespace in self._kept_cases if self._kept_cases else not self._is_capital
+        if keeps or not title:
             return title
-        first = title[0]
-        capital = first.upper()
-        # Georgian has capitals in Unicode since 2018; Wikimedia's titles do not use them.
-        if len(capital) != 1 or "\u10d0" <= first <= "\u10ff":
-            return title
-        return capital + title[1:]
+        if title[0] == "i" and self.language in DOTTED_LANGUAGES:
+            return "\u0130" + title[1:]
+        return _raise_letter(title[0]) + title[1:]
+
+
+def _list_own_prefixes(site: Site) -> frozenset[str]:
+    """Return the interwiki prefixes that lead back to this wiki: ``en`` and ``w`` in English Wikipedia."""
+    code = site.dbname.removesuffix("wiki").replace("_", "-")
+    if code in _PROJECTS.split() or not site.dbname.endswith("wiki"):
+        return frozenset({code} if site.dbname else {site.language, "w", "wikipedia"})
+    return frozenset({code, "w", "wikipedia"})
+
+
+def _raise_letter(letter: str) -> str:
+    if letter.isascii():
+        return letter.upper()
+    if _KEPT_LETTERS.match(letter):
+        return letter
+    return next((capital for capital in (letter.upper(), letter.title()) if len(capital) == 1), letter)
+
+
+def _is_legal(title: str) -> bool:
+    if not title or title[0] == ":" or len(title.encode("utf-8", "replace")) > MAX_TITLE_BYTES:
+        return False
+    return not _ILLEGAL.search(title) and not _RELATIVE.search(title)
+
+
+def hash_title(title: str) -> int:
+    """Return the 64-bit XXH3 digest of a normalised title, the name it goes by until it has an id; never 0."""
+    return xxhash.xxh3_64_intdigest(title.encode("utf-8", "surrogatepass")) or 1
 
 
 def normalise_spaces(title: str) -> str:
@@ -151,4 +189,4 @@ def strip_qualifier(title: str) -> str:
 def _decode(raw: str) -> str:
     if "%" in raw and _PERCENT.search(raw):
         raw = unquote(raw, errors="replace")
-    return html.unescape(raw) if "&" in raw else raw
+    return _ENTITY.sub(lambda match: html.unescape(match[0]), raw) if "&" in raw else raw

@@ -6,20 +6,23 @@ hop would have several answers. An attribute is a field with exactly one literal
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.corpus.titles import is_list_title
+from pipelines.errors import CorruptInput
 from pipelines.names import fold_name
 from pipelines.scoring.answers import count_tokens, type_answer
 from schemas.proofs import Answer
 
-Nodes = npt.NDArray[np.int64]
+Nodes = npt.NDArray[np.uint32]
 Codes = npt.NDArray[np.int32]
 
 # Words that mark a field as layout, not as a fact about the subject.
@@ -52,6 +55,8 @@ HOLLOW_VALUES = frozenset(
 NUMBER = re.compile(r"\d+")
 KEPT = 1 << 16
 """Articles whose facts are kept sorted out: counting comes back to them for every question."""
+FACT_ROWS = 1 << 17
+"""Facts read together when all are read."""
 WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -96,18 +101,90 @@ def read_attributes(corpus: Corpus, node: int, max_tokens: int = 0) -> tuple[Att
 def _type_attributes(corpus: Corpus, node: int) -> tuple[Attribute, ...]:
     attributes = []
     for fact in read_single_facts(corpus, node):
-        if fact.target >= 0 or not fact.text or fold_name(fact.text) in HOLLOW_VALUES or is_list_title(fact.text):
-            continue
-        answer = type_answer(fact.text, fact.iso, fact.key)
+        answer = type_value(fact.text, fact.iso, fact.key) if fact.target < 0 else None
         if answer is not None:
             attributes.append(Attribute(fact, answer))
     return tuple(attributes)
 
 
-class RelationIndex:
-    """All relations of a corpus as parallel arrays, read when first asked for: 20 bytes a relation.
+def type_value(text: str, iso: str, key: str) -> Answer | None:
+    """Return an unlinked value as a typed answer, or None when it answers nothing."""
+    if not text or fold_name(text) in HOLLOW_VALUES or is_list_title(text):
+        return None
+    return type_answer(text, iso, key)
 
-    It holds what :func:`read_relations` returns over every page, no more and no less.
+
+class FieldKeys:
+    """Numbers the keys of infobox fields in the order they are met, and their stems: keys without their numbers."""
+
+    def __init__(self) -> None:
+        self.codes: dict[str, int] = {}
+        self._stems: dict[str, int] = {}
+        self._stem_of: list[int] = []
+
+    def number(self, keys: pa.ChunkedArray) -> tuple[Codes, Codes]:
+        """Return the code of each key, and its stem's, which is -1 for layout."""
+        encoded = keys.combine_chunks().dictionary_encode()
+        codes = np.asarray([self._meet(key) for key in encoded.dictionary.to_pylist()], dtype=np.int32)
+        of_rows = codes[encoded.indices.to_numpy()]
+        return of_rows, np.asarray(self._stem_of, dtype=np.int32)[of_rows]
+
+    def _meet(self, key: str) -> int:
+        if key not in self.codes:
+            self.codes[key] = len(self.codes)
+            stem = NUMBER.sub("", key)
+            self._stem_of.append(-1 if is_layout(key) else self._stems.setdefault(stem, len(self._stems)))
+        return self.codes[key]
+
+
+def list_single_rows(corpus: Corpus, keys: FieldKeys, columns: Sequence[str]) -> Iterator[tuple[pa.Table, Codes]]:
+    """Yield all rows of ``facts.parquet`` that :func:`read_single_facts` returns, some thousand nodes at a time.
+
+    Args:
+        corpus: whose facts are read; memory holds ``FACT_ROWS`` of them.
+        keys: learns the keys that are met.
+        columns: which are wanted beside ``node``, ``key`` and ``value_count``.
+
+    Yields:
+        Rows in the order of the table, and the code of each row's key.
+
+    Raises:
+        CorruptInput: the facts are not in node order.
+    """
+    for table in _read_whole_nodes(corpus, ("node", "key", "value_count", *columns)):
+        codes, stems = keys.number(table["key"])
+        fields = table["node"].to_numpy().astype(np.int64) << 32 | stems
+        _, field, rows = np.unique(fields, return_inverse=True, return_counts=True)
+        (kept,) = np.nonzero((stems >= 0) & (rows[field] == 1) & (table["value_count"].to_numpy() == 1))
+        yield table.take(kept), codes[kept]
+
+
+def _read_whole_nodes(corpus: Corpus, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield the facts in runs that part no node from its facts."""
+    path = corpus.folder / "facts.parquet"
+    held: list[pa.RecordBatch] = []
+    last = 0
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(FACT_ROWS, columns=list(columns)):
+            nodes = batch.column("node").to_numpy()
+            if not len(nodes):
+                continue
+            if int(nodes[0]) < last or np.any(nodes[1:] < nodes[:-1]):
+                raise CorruptInput(f"{path}: facts are not in node order, near node {last}; build the corpus anew")
+            last = int(nodes[-1])
+            cut = int(np.searchsorted(nodes, nodes[-1]))
+            if cut or (held and int(held[-1].column("node")[0].as_py()) < last):
+                yield pa.Table.from_batches([*held, batch.slice(0, cut)])
+                held = []
+            held.append(batch.slice(cut))
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+class RelationIndex:
+    """All relations of a corpus, read when first asked for: 8 bytes a relation and 8 bytes an article.
+
+    It holds what :func:`read_relations` returns over every page, in the same order, no more and no less.
     """
 
     def __init__(self, corpus: Corpus) -> None:
@@ -116,50 +193,39 @@ class RelationIndex:
 
     @property
     def subjects(self) -> Nodes:
-        """Node of each relation's subject."""
-        return self._arrays[0]
+        """Node of each relation's subject, ascending."""
+        return np.repeat(np.arange(len(self.offsets) - 1, dtype=np.uint32), np.diff(self.offsets).astype(np.int64))
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """The relations of node n, in page order, are those from ``offsets[n]`` up to ``offsets[n + 1]``."""
+        return self._columns[0]
 
     @property
     def objects(self) -> Nodes:
         """Node of each relation's object."""
-        return self._arrays[1]
+        return self._columns[1]
 
     def objects_of(self, key: str) -> tuple[int, ...]:
         """Return every object of a relation, ascending: what its bare phrase could mean (R_alone)."""
         if key not in self._objects_of:
-            _, objects, codes = self._arrays
-            found = objects[codes == self._codes[key]] if key in self._codes else objects[:0]
+            _, objects, codes, numbers = self._columns
+            found = objects[codes == numbers[key]] if key in numbers else objects[:0]
             self._objects_of[key] = tuple(np.unique(found).tolist())
         return self._objects_of[key]
 
-    @property
-    def _codes(self) -> dict[str, int]:
-        return self._columns[1]
-
-    @property
-    def _arrays(self) -> tuple[Nodes, Nodes, Codes]:
-        return self._columns[0]
-
     @cached_property
-    def _columns(self) -> tuple[tuple[Nodes, Nodes, Codes], dict[str, int]]:
-        """Return subjects, objects and codes of keys, row by row, and the code of each key."""
-        columns = ["node", "key", "value_count", "target"]
-        table = pq.read_table(self._corpus.folder / "facts.parquet", columns=columns)
-        encoded = table["key"].combine_chunks().dictionary_encode()
-        keys: list[str] = encoded.dictionary.to_pylist()
-        codes = encoded.indices.to_numpy().astype(np.int32)
-        nodes, targets = (table[name].to_numpy().astype(np.int64) for name in ("node", "target"))
-        fields = _number_fields(nodes, codes, keys)
-        seen, rows = np.unique(fields[fields >= 0], return_counts=True)
-        linked = (table["value_count"].to_numpy() == 1) & (targets >= 0) & (targets != nodes) & (fields >= 0)
-        (kept,) = np.nonzero(linked)
-        kept = kept[rows[np.searchsorted(seen, fields[kept])] == 1]
-        return (nodes[kept], targets[kept], codes[kept]), {key: code for code, key in enumerate(keys)}
-
-
-def _number_fields(nodes: Nodes, codes: Codes, keys: list[str]) -> Nodes:
-    """Return a number for each fact, equal where node and stem of the key are equal; -1 for layout."""
-    stems: dict[str, int] = {}
-    of_key = [-1 if is_layout(key) else stems.setdefault(NUMBER.sub("", key), len(stems)) for key in keys]
-    stem = np.asarray(of_key, dtype=np.int64)[codes] if keys else np.empty(0, dtype=np.int64)
-    return np.where(stem < 0, -1, nodes * max(len(stems), 1) + stem)
+    def _columns(self) -> tuple[npt.NDArray[np.int64], Nodes, Codes, dict[str, int]]:
+        """Return offsets, objects, codes of keys, and the code of each key."""
+        keys = FieldKeys()
+        offsets = np.zeros(len(self._corpus.article_nodes()) + 1, dtype=np.int64)
+        objects, codes = [np.empty(0, dtype=np.uint32)], [np.empty(0, dtype=np.int32)]
+        for table, code in list_single_rows(self._corpus, keys, ["target"]):
+            nodes, targets = table["node"].to_numpy(), table["target"].to_numpy()
+            kept = (targets >= 0) & (targets != nodes)
+            found, counts = np.unique(nodes[kept], return_counts=True)
+            offsets[found.astype(np.int64) + 1] = counts
+            objects.append(targets[kept].astype(np.uint32))
+            codes.append(code[kept])
+        np.cumsum(offsets, out=offsets)
+        return offsets, np.concatenate(objects), np.concatenate(codes), keys.codes

@@ -4,24 +4,35 @@ The published walk tries at random and gives up after ten dead ends. Ours looks 
 steps left it knows which entities can still end at an answer, so a walk fails only on cycles and unreadable sentences.
 """
 
-import random
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.parquet as pq
 
+from pipelines.corpus.arrays import map_array
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.corpus.wikitext import WikiLink, find_links
+from pipelines.files import replacing
 from pipelines.graph.clauses import Clause, make_clause
+from pipelines.graph.draws import draw_units, make_keys
+from pipelines.graph.reach import SPLITS, Bits, Marks, extend_reach, find_bit, place_answers, read_flags, show_mark
 from pipelines.graph.relations import Attribute, RelationIndex, read_attributes, read_relations
+from pipelines.graph.sampling import REASONS, Draw, Mask, Numbers, Rows, Sampled, Starts, Terrain, sample_walks
 from pipelines.graph.splits import SplitRule
+from pipelines.ids import digest_value
 from schemas.seeds import Split
 
-Mask = npt.NDArray[np.bool_]
-SPLITS: tuple[Split, ...] = ("sft", "rl", "eval")
-LINK_TRIES = 8
+__all__ = ["SPLITS", "Drawn", "Move", "Order", "Walk", "WalkGraph", "WalkRules", "find_hub_threshold"]
+
+REACH_VERSION = 1
+"""Raised when the same corpus and rules would give other marks."""
+KEPT_PAGES = 1024
+KEPT_SENTENCES = 1 << 14
+_LENGTH, _ATTRIBUTE = 1 << 32, (1 << 32) + 1
+"""What is drawn beside the steps; their counters are far above those of any step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +44,11 @@ class WalkRules:
     hub_in_degree: int
     """Entities with more incoming links are never stepped on."""
     text_hops: bool
-    """Whether a link in a sentence may be a hop where no infobox relation leads on."""
+    """Whether a link in a sentence may be a hop too."""
     max_answer_tokens: int
     splits: SplitRule
+    relation_preference: float = 1.0
+    """Probability that a step looks for an infobox relation first; at 1 a link is taken only where none leads on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,97 +69,167 @@ class Walk:
     attribute: Attribute
 
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A walk to be drawn. The same order gives the same walk, whatever is drawn with it."""
+
+    node: int
+    split: Split
+    identity: int
+    """64 bits that name the walk."""
+    length: int = 0
+    """In hops; 0 draws one of those that :meth:`WalkGraph.lengths_from` returns."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """A drawn walk as numbers; :meth:`WalkGraph.read_walk` looks up what it stands for."""
+
+    order: Order
+    sampled: Sampled
+    """The walks that were drawn together."""
+    row: int
+    choice: float
+    """Which attribute is asked for, in [0, 1)."""
+
+    @property
+    def refused(self) -> dict[str, int]:
+        """How many links were looked at and not taken, by reason; reasons that occurred alone."""
+        counts = zip(REASONS, self.sampled.refused[self.row].tolist(), strict=True)
+        return {reason: count for reason, count in counts if count}
+
+
 class WalkGraph:
     """A corpus with the rules applied: who may be stepped on, and who still leads to an answer.
 
     Nothing is read before the first walk: a run whose paths are complete asks for the rules alone.
+
+    Args:
+        corpus: what is walked over.
+        rules: of the walks.
+        relations: of the corpus.
+        kept: folder where the marks of the look-ahead are kept, so that they are computed once and then mapped.
     """
 
-    def __init__(self, corpus: Corpus, rules: WalkRules, relations: RelationIndex) -> None:
+    def __init__(self, corpus: Corpus, rules: WalkRules, relations: RelationIndex, kept: Path | None = None) -> None:
         self.corpus = corpus
         self.rules = rules
         self.relations = relations
+        self._kept = kept
+        self._links_of = lru_cache(maxsize=KEPT_PAGES)(self._find_links)
+        self._sentence_of = lru_cache(maxsize=KEPT_SENTENCES)(self._find_sentence)
 
     @cached_property
-    def allowed(self) -> Mask:
-        """Which articles may be stepped on: no lists, no disambiguation pages, no hubs."""
-        columns = ["is_list", "is_disambiguation", "in_degree"]
-        pages = pq.read_table(self.corpus.folder / "pages.parquet", columns=columns)
-        listed, ambiguous = (pages[name].to_numpy(zero_copy_only=False) for name in columns[:2])
-        mask: Mask = ~(listed | ambiguous) & (pages["in_degree"].to_numpy() <= self.rules.hub_in_degree)
-        return mask
+    def flags(self) -> Bits:
+        """Why an article may not be stepped on: list, disambiguation page, hub; 0 when it may."""
+        return read_flags(self.corpus, self.rules.hub_in_degree)
 
     @cached_property
-    def reach(self) -> dict[Split, list[Mask]]:
-        """``reach[split][k][node]``: from ``node``, ``k`` more steps can end at an answer of the split.
+    def marks(self) -> Marks:
+        """From where each split's answers can be reached, see :mod:`pipelines.graph.reach`."""
+        if self._kept is None:
+            return self._find_marks()
+        rules = self.rules
+        decides = [max(rules.hops), rules.hub_in_degree, rules.text_hops, rules.max_answer_tokens, repr(rules.splits)]
+        name = digest_value([REACH_VERSION, self.corpus.digest, decides])[:16]
+        path = self._kept / f"reach-{name}.npy"
+        if not path.exists():
+            with replacing(path) as temp, temp.open("wb") as stream:
+                np.save(stream, self._find_marks())
+        return np.asarray(map_array(path))
 
-        One vectorised pass over the edges for each split and step.
-        """
-        sources, targets = self.relations.subjects, self.relations.objects
-        if self.rules.text_hops:
-            graph = self.corpus.graph
-            degrees = np.diff(np.asarray(graph.offsets, dtype=np.int64)).astype(np.int64)
-            sources = np.concatenate([sources, np.repeat(np.arange(len(degrees), dtype=np.int64), degrees)])
-            targets = np.concatenate([targets, np.asarray(graph.targets, dtype=np.int64)])
-        usable = self.allowed[targets]
-        sources, targets = sources[usable], targets[usable]
-        answers = _place_answers(self.corpus, self.rules, self.allowed)
-        return {split: _extend_reach(answers[split], sources, targets, max(self.rules.hops)) for split in SPLITS}
+    @cached_property
+    def terrain(self) -> Terrain:
+        """The arrays that are walked on."""
+        related, links = self._edges
+        return Terrain(links, related, self.flags, self.marks)
+
+    def can_reach(self, split: Split, left: int) -> Mask:
+        """Return for each node whether so many more steps can end at an answer of the split."""
+        return show_mark(self.marks, split, left, max(self.rules.hops))
 
     def lengths_from(self, node: int, split: Split) -> list[tuple[int, float]]:
-        """Return the path lengths that can be walked from a seed, with their weights."""
-        masks = self.reach[split]
-        return [(h, w) for h, w in zip(self.rules.hops, self.rules.weights, strict=True) if masks[h][node]]
+        """Return the path lengths that can be walked from a seed, with their weights, which are above 0."""
+        marks = int(self.marks[node]) >> find_bit(split, max(self.rules.hops))
+        return [(h, w) for h, w in zip(self.rules.hops, self.rules.weights, strict=True) if w > 0 and marks >> h & 1]
 
-    def try_walk(self, node: int, split: Split, length: int, rng: random.Random) -> Walk | None:
-        """Walk once; None on a dead end (a cycle, or no readable sentence)."""
-        visited, moves = {node}, list[Move]()
-        for left in range(length - 1, -1, -1):
-            move = self._choose_move(node, left, visited, split, rng)
-            if move is None:
-                return None
-            moves.append(move)
-            node = move.target
-            visited.add(node)
-        attributes = self.read_split_attributes(node, split)
-        return Walk(tuple(moves), attributes[rng.randrange(len(attributes))]) if attributes else None
+    def draw_walks(self, orders: Sequence[Order], seed: int) -> list[Drawn]:
+        """Draw walks, all at once.
+
+        Raises:
+            ValueError: no length can be walked from a node.
+        """
+        if not orders:
+            return []
+        identities = np.asarray([order.identity for order in orders], dtype=np.uint64)
+        keys = make_keys(seed, identities)
+        nodes = np.asarray([order.node for order in orders], dtype=np.int64)
+        bits = np.asarray([find_bit(order.split, max(self.rules.hops)) for order in orders], dtype=np.uint16)
+        lengths = np.asarray([order.length for order in orders], dtype=np.int64)
+        lengths = np.where(lengths > 0, lengths, self._draw_lengths(nodes, bits, draw_units(keys, _LENGTH)))
+        if not lengths.all():
+            raise ValueError(f"no answer in reach of node {int(nodes[lengths == 0][0])}: look at lengths_from first")
+        draw = Draw(seed, relation_preference=self.rules.relation_preference)
+        sampled = sample_walks(self.terrain, Starts(nodes, lengths, identities, bits), draw, self._read_links)
+        choices = draw_units(keys, _ATTRIBUTE).tolist()
+        return [Drawn(order, sampled, row, choices[row]) for row, order in enumerate(orders)]
+
+    def read_walk(self, drawn: Drawn) -> Walk | None:
+        """Return what a drawn walk stands for; None when it ended early."""
+        sampled, row = drawn.sampled, drawn.row
+        if not sampled.whole[row]:
+            return None
+        steps = int((sampled.edges[row] >= 0).sum())
+        nodes, edges, related = (array[row].tolist() for array in (sampled.nodes, sampled.edges, sampled.related))
+        moves = tuple(self._read_move(nodes[step], edges[step], related[step]) for step in range(steps))
+        attributes = self.read_split_attributes(nodes[steps], drawn.order.split)
+        return Walk(moves, attributes[int(drawn.choice * len(attributes))]) if attributes else None
 
     def read_split_attributes(self, node: int, split: Split) -> list[Attribute]:
         """Return a page's attributes whose answer key belongs to the split."""
         attributes = read_attributes(self.corpus, node, self.rules.max_answer_tokens)
         return [a for a in attributes if self.rules.splits.place("answer", a.answer.key) == split]
 
-    def _choose_move(self, node: int, left: int, visited: set[int], split: Split, rng: random.Random) -> Move | None:
-        mask = self.reach[split][left]
-        facts = [
-            fact
-            for fact in read_relations(self.corpus, node)
-            if mask[fact.target] and self.allowed[fact.target] and fact.target not in visited
-        ]
-        if facts:
-            fact = facts[rng.randrange(len(facts))]
-            return Move(fact.target, fact, None, None)
-        if not self.rules.text_hops:
-            return None
-        return self._choose_link(node, mask, visited, rng)
+    def _find_marks(self) -> Marks:
+        rules = self.rules
+        ends = place_answers(self.corpus, rules.splits, rules.max_answer_tokens, self.flags)
+        return extend_reach(ends, [rows for rows in self._edges if rows is not None], self.flags, max(rules.hops))
 
-    def _choose_link(self, node: int, mask: Mask, visited: set[int], rng: random.Random) -> Move | None:
+    @cached_property
+    def _edges(self) -> tuple[Rows, Rows | None]:
+        """Relations, and links when a walk may go along them."""
         graph = self.corpus.graph
-        start, end = int(graph.offsets[node]), int(graph.offsets[node + 1])
-        targets, positions = np.asarray(graph.targets[start:end]), np.asarray(graph.positions[start:end])
-        usable = np.flatnonzero(mask[targets] & self.allowed[targets]).tolist()
-        usable = [index for index in usable if int(targets[index]) not in visited]
-        rng.shuffle(usable)
-        if not usable:
-            return None
-        page = self.corpus.text(node)
-        links = {link.start: link for link in find_links(page)}
-        for index in usable[:LINK_TRIES]:
-            link = links.get(int(positions[index]))
-            clause = None if link is None else make_clause(page, link, ())
-            if clause is not None:
-                return Move(int(targets[index]), None, link, clause)
-        return None
+        links = Rows(graph.offsets, graph.targets) if self.rules.text_hops else None
+        return Rows(self.relations.offsets, self.relations.objects), links
+
+    def _draw_lengths(self, nodes: Numbers, bits: npt.NDArray[np.uint16], units: npt.NDArray[np.float64]) -> Numbers:
+        """Return a length for each walk by the weights of those in reach; 0 where there is none."""
+        hops = np.asarray([*self.rules.hops, 0], dtype=np.int64)
+        marks = (self.marks.take(nodes) >> bits).astype(np.int64)
+        open_ = (marks[:, None] >> hops[:-1]) & 1
+        ends = np.cumsum(open_ * np.asarray(self.rules.weights), axis=1)
+        lengths: Numbers = hops[(units[:, None] * ends[:, -1:] >= ends).sum(axis=1)]
+        return lengths
+
+    def _read_move(self, node: int, edge: int, related: bool) -> Move:
+        if related:
+            fact = read_relations(self.corpus, node)[edge - int(self.relations.offsets[node])]
+            return Move(fact.target, fact, None, None)
+        link, clause = self._sentence_of(node, edge) or (None, None)
+        return Move(int(self.corpus.graph.targets[edge]), None, link, clause)
+
+    def _read_links(self, nodes: npt.NDArray[np.int32], edges: Numbers) -> Mask:
+        """Return which links stand in a sentence that can be put into words."""
+        pairs = zip(nodes.tolist(), edges.tolist(), strict=True)
+        return np.asarray([self._sentence_of(node, edge) is not None for node, edge in pairs], dtype=bool)
+
+    def _find_sentence(self, node: int, edge: int) -> tuple[WikiLink, Clause] | None:
+        link = self._links_of(node).get(int(self.corpus.graph.positions[edge]))
+        clause = None if link is None else make_clause(self.corpus.text(node), link, ())
+        return None if link is None or clause is None else (link, clause)
+
+    def _find_links(self, node: int) -> dict[int, WikiLink]:
+        return {link.start: link for link in find_links(self.corpus.text(node))}
 
 
 def find_hub_threshold(in_degree: npt.NDArray[np.uint32], hub_in_degree: int, hub_share: float, small: bool) -> int:
@@ -159,25 +242,3 @@ def find_hub_threshold(in_degree: npt.NDArray[np.uint32], hub_in_degree: int, hu
     hubs = max(1, round(len(in_degree) * hub_share))
     ordered = np.sort(in_degree)[::-1]
     return min(hub_in_degree, int(ordered[min(hubs, len(ordered) - 1)]))
-
-
-def _place_answers(corpus: Corpus, rules: WalkRules, allowed: Mask) -> dict[Split, Mask]:
-    """Return, for each split, which entities of the split have an attribute whose answer key is in the split too."""
-    answers = {split: np.zeros(len(allowed), dtype=bool) for split in SPLITS}
-    with_facts = np.unique(pq.read_table(corpus.folder / "facts.parquet", columns=["node"])["node"].to_numpy())
-    for node in with_facts.tolist():
-        if not allowed[node]:
-            continue
-        split = rules.splits.place("entity", corpus.page(node).title)
-        attributes = read_attributes(corpus, node, rules.max_answer_tokens)
-        answers[split][node] = any(rules.splits.place("answer", a.answer.key) == split for a in attributes)
-    return answers
-
-
-def _extend_reach(ends: Mask, sources: npt.NDArray[np.int64], targets: npt.NDArray[np.int64], steps: int) -> list[Mask]:
-    reach = [ends]
-    for _ in range(steps):
-        mask = np.zeros_like(ends)
-        mask[sources[reach[-1][targets]]] = True
-        reach.append(mask)
-    return reach

@@ -49,6 +49,7 @@ def find_question_problems(corpus: Corpus, relations: RelationIndex, proof: Proo
     if proof.domain != page.domain:
         problems.append(f"domain: {page.title} is of {page.domain}, the proof says {proof.domain}")
     image = corpus.image(page.image) if page.image and page.image_free else None
+    image = image if image is not None and image.path else None
     problems += _find_picture_problems(proof.picture, image)
     sha256 = proof.picture.sha256 if proof.picture else ""
     wanted = make_question_id(proof.text, sha256, proof.answer, proof.proof)

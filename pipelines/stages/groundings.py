@@ -43,7 +43,7 @@ class Groundings:
     asking: Asking
     rules: GroundingRules
     name: str = "groundings"
-    version: int = 2
+    version: int = 3
     input: ClassVar[type[Record]] = Rewrite
     output: ClassVar[type[Record]] = Grounding
 
@@ -102,6 +102,8 @@ class Groundings:
 
     def _find_image(self, record: Rewrite) -> CorpusImage | Rejection | None:
         image = self.corpus.image(record.image) if record.image else None
+        if image is not None and not image.path:
+            image = None  # known from its metadata alone
         if image is not None and not image.error:
             return image
         if not self.rules.require_image:

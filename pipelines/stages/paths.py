@@ -1,13 +1,13 @@
 """Paths: constrained walks from seeds, with roles, relations and evidence (OpenSearch-VL, equation 5)."""
 
-import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.clauses import make_clause
-from pipelines.graph.walks import Move, Walk, WalkGraph
+from pipelines.graph.walks import Drawn, Move, Order, Walk, WalkGraph
 from pipelines.ids import digest_value, make_record_id
 from schemas.base import Record, Rejection
 from schemas.manifest import ModelEntry
@@ -25,7 +25,9 @@ class Paths:
     per_seed: int
     seed: int
     name: str = "paths"
-    version: int = 1
+    version: int = 2
+    drawn: dict[Order, Drawn] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """First walks of the records of a shard, drawn before they are asked for."""
     input: ClassVar[type[Record]] = Seed
     output: ClassVar[type[Record]] = Path
 
@@ -41,25 +43,46 @@ class Paths:
         """No model is asked."""
         return ()
 
+    def prepare(self, records: Sequence[Seed]) -> None:
+        """Draw the first walk of every path of a shard at once; each is the same as when drawn alone."""
+        orders = []
+        for record in records:
+            node = self.graph.corpus.find(record.title)
+            if node is not None and self.graph.lengths_from(node, record.split):
+                orders += [make_order(record, node, number, 1) for number in range(self.per_seed)]
+        self.drawn.update(zip(orders, self.graph.draw_walks(orders, self.seed), strict=True))
+
     async def __call__(self, record: Seed) -> Sequence[Path] | Rejection:
         """Return distinct paths of a seed, or why there is none."""
         node = self.graph.corpus.find(record.title)
-        lengths = [] if node is None else self.graph.lengths_from(node, record.split)
-        if node is None or not lengths:
+        if node is None or not self.graph.lengths_from(node, record.split):
             return Rejection(record_id=record.record_id, reason="no-answer-in-reach", detail=record.title)
-        rng = random.Random(digest_value([self.seed, "walk", record.record_id]))
         paths: dict[str, Path] = {}
-        for _ in range(self.per_seed):
-            for attempt in range(1, self.walks + 1):
-                (length,) = rng.choices([h for h, _ in lengths], weights=[w for _, w in lengths])
-                walk = self.graph.try_walk(node, record.split, length, rng)
+        refused: Counter[str] = Counter()
+        for number in range(self.per_seed):
+            for attempt, drawn in enumerate(self._draw(record, node, number), start=1):
+                walk = self.graph.read_walk(drawn)
                 path = None if walk is None else self._make_path(record, node, walk, attempt)
                 if path is not None and path.record_id not in paths:
                     paths[path.record_id] = path
                     break
+                # A whole walk that makes no path has a sentence that no longer reads once all names are masked.
+                refused.update(drawn.refused if walk is None else {"unreadable": int(path is None)})
         if not paths:
-            return Rejection(record_id=record.record_id, reason="no-walk", detail=f"{self.walks} walks, none whole")
+            return Rejection(record_id=record.record_id, reason="no-walk", detail=self._explain(refused))
         return tuple(paths.values())
+
+    def _draw(self, record: Seed, node: int, number: int) -> Iterator[Drawn]:
+        """Yield the walks tried for a path: most need one, so the others are drawn when it did not do."""
+        first = make_order(record, node, number, 1)
+        prepared = self.drawn.pop(first, None)
+        yield prepared or self.graph.draw_walks([first], self.seed)[0]
+        others = [make_order(record, node, number, attempt) for attempt in range(2, self.walks + 1)]
+        yield from self.graph.draw_walks(others, self.seed)
+
+    def _explain(self, refused: Counter[str]) -> str:
+        counts = ", ".join(f"{reason} {count}" for reason, count in refused.most_common() if count)
+        return f"{self.walks * self.per_seed} walks, none whole; links refused: {counts or 'none'}"
 
     def _make_path(self, seed: Seed, node: int, walk: Walk, attempt: int) -> Path | None:
         corpus = self.graph.corpus
@@ -88,6 +111,12 @@ class Paths:
             answer_evidence=cite_fact(corpus, attribute.fact),
             walks=attempt,
         )
+
+
+def make_order(seed: Seed, node: int, number: int, attempt: int) -> Order:
+    """Return one walk of a seed: the attempt at its path of this number."""
+    identity = int(digest_value(["walk", seed.record_id, number, attempt])[:16], 16)
+    return Order(node, seed.split, identity)
 
 
 def make_node(corpus: Corpus, node: int, role: Role) -> PathNode:

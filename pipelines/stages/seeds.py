@@ -1,35 +1,61 @@
-"""Seeds: which articles may be anchors (OpenSearch-VL, appendix D.1), spread over the domains."""
+"""Seeds: which articles may be anchors, spread over the domains.
 
+Candidates come from one of two sources that give the same seeds on the same data: every article of the corpus, with
+Wikidata's counts from its dumps; or the items a SPARQL endpoint has of some classes, with the endpoint's counts.
+"""
+
+import asyncio
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipelines.backends.image_metadata import ImageMetadata, look_up_images
+from pipelines.backends.protocols import Sparql
 from pipelines.checks.images import is_free_licence
-from pipelines.corpus.store import Corpus, Page
+from pipelines.corpus.store import Corpus, CorpusImage
+from pipelines.errors import ConfigError
+from pipelines.graph.candidates import Candidate, Drawing, draw_candidates, join_candidates
+from pipelines.graph.gates import JUDGED, SeedGate, judge_pages
+from pipelines.graph.slices import Slice, Span
 from pipelines.graph.splits import SplitRule
 from pipelines.ids import digest_value, draw_unit, make_record_id
-from schemas.base import Record, Rejection
+from schemas.base import Failure, Record, Rejection
 from schemas.manifest import ModelEntry
 from schemas.reasons import SeedReason
 from schemas.seeds import Seed
 
+BATCH_ROWS = 65_536
+_SHOWN = ["node", "page_id", "title", "domain", "image", "image_free"]
+
 
 @dataclass(frozen=True, slots=True)
-class SeedGate:
-    """What an article must have to be an anchor."""
+class WikidataSource:
+    """Where candidates are drawn by SPARQL."""
 
-    min_in_degree: int
-    hub_in_degree: int
-    require_infobox: bool
-    require_image: bool
-    min_image_side: int
-    """Pixels of the shorter side."""
+    sparql: Sparql
+    site: str
+    """Address of the wiki whose articles count, such as ``https://en.wikipedia.org/``."""
+    page_rows: int
+    """Most rows of one query; decides how the work is cut and no seed."""
+
+
+class _Eligible(NamedTuple):
+    """An article that may be a seed; millions are sorted, and tuples compare fastest."""
+
+    draw: float
+    page_id: int
+    node: int
 
 
 @dataclass(frozen=True)
 class Seeds:
-    """Draws seeds from the corpus: every article is a candidate and is kept or refused once."""
+    """Draws seeds: every candidate is kept or refused once."""
 
     corpus: Corpus
     gate: SeedGate
@@ -37,13 +63,19 @@ class Seeds:
     limit: int
     """At most this many seeds, taken from the domains in turn; 0 is no limit."""
     seed: int
+    source: WikidataSource | None = None
+    """None where the corpus's own articles are the candidates."""
+    metadata: ImageMetadata | None = None
+    """Asked of the pictures of otherwise eligible candidates about which the corpus knows nothing."""
     name: str = "seeds"
-    version: int = 1
+    version: int = 2
     output: ClassVar[type[Record]] = Seed
 
     def fingerprint(self) -> str:
-        """Digest of the gate, the splits, the limit and the seed."""
-        return digest_value([repr(self.gate), repr(self.splits), self.limit, self.seed])
+        """Digest of the gate, the splits, the limit, the seed and the endpoint."""
+        asked = [self.source.sparql.identity, self.source.site] if self.source else []
+        asked += [self.metadata.identity] if self.metadata else []
+        return digest_value([repr(self.gate), repr(self.splits), self.limit, self.seed, asked])
 
     def prompts(self) -> dict[str, str]:
         """No model is asked."""
@@ -54,77 +86,137 @@ class Seeds:
         return ()
 
     def count_candidates(self) -> int:
-        """Return the number of articles."""
-        return len(self.corpus.article_nodes())
+        """Return the number of articles, or of rows about different items that the endpoint gave."""
+        if self.source is None:
+            return len(self.corpus.article_nodes())
+        return len(self.drawing.candidates) + len(self.drawing.failed)
 
-    def __call__(self) -> Iterator[Seed | Rejection]:
-        """Yield each article once: as a seed or with the first rule it breaks."""
-        eligible: dict[str, list[Page]] = defaultdict(list)
-        for node in self.corpus.article_nodes():
-            page = self.corpus.page(node)
-            reason, detail = self._judge(page)
+    @cached_property
+    def drawing(self) -> Drawing:
+        """What the endpoint has, asked for once.
+
+        Raises:
+            Unavailable: if it is away; replies so far are recorded, and another run goes on.
+            ConfigError: if it has nothing at all, as one loaded with the raw RDF dump.
+        """
+        assert self.source is not None
+        gate, source = self.gate, self.source
+        rare = gate.rule == "vsearcher"
+        statements = Span(gate.min_statements if rare else 0)
+        sitelinks = Span(0, gate.max_sitelinks if rare else None)
+        slices = [Slice(qid, statements, sitelinks) for qid in dict.fromkeys(gate.classes)]
+        drawing = asyncio.run(draw_candidates(source.sparql, slices, source.site, source.page_rows))
+        if not drawing.candidates and not drawing.failed:
+            raise ConfigError(
+                f"{source.sparql.identity}: no entity of {', '.join(gate.classes)} with an article on {source.site}; "
+                "expected the counts on the entity, as the Wikidata Query Service has them and the raw RDF dump has not"
+            )
+        return drawing
+
+    def __call__(self) -> Iterator[Seed | Rejection | Failure]:
+        """Yield each candidate once: as a seed or with the first rule it breaks."""
+        joined: dict[int, Candidate] = {}
+        if self.source is not None:
+            joined, left_out = join_candidates(self._read_pages(["node", "title", "qid"]), self.drawing.candidates)
+            yield from self.drawing.failed
+            yield from left_out
+        elif self.gate.classes:
+            self._check_classes()
+        eligible: dict[str, list[_Eligible]] = defaultdict(list)
+        for row, reason, detail in self._judge(joined):
             if reason is None:
-                eligible[page.domain].append(page)
+                draw = draw_unit(self.seed, "seed", row["page_id"])
+                eligible[row["domain"]].append(_Eligible(draw, row["page_id"], row["node"]))
             else:
-                yield Rejection(record_id=f"page:{page.page_id}", reason=reason, detail=detail)
+                yield Rejection(record_id=f"page:{row['page_id']}", reason=reason, detail=detail)
         chosen, left_over = self._spread(eligible)
-        for page in left_over:
-            yield Rejection(record_id=f"page:{page.page_id}", reason="over-quota", detail=page.domain)
-        for page in chosen:
-            yield self._make_seed(page)
+        for domain, page in left_over:
+            yield Rejection(record_id=f"page:{page.page_id}", reason="over-quota", detail=domain)
+        for _, page in chosen:
+            yield self._make_seed(page.node, joined.get(page.node))
 
-    def _judge(self, page: Page) -> tuple[SeedReason | None, str]:
-        gate = self.gate
-        if page.is_list:
-            return "list-page", page.title
-        if page.is_disambiguation:
-            return "disambiguation-page", page.title
-        if page.in_degree > gate.hub_in_degree:
-            return "hub", f"in-degree {page.in_degree} > {gate.hub_in_degree}"
-        if gate.require_infobox and not page.infobox:
-            return "no-infobox", page.title
-        if page.in_degree < gate.min_in_degree:
-            return "in-degree-low", f"in-degree {page.in_degree} < {gate.min_in_degree}"
-        if not page.type:
-            return "no-type", page.title
-        return self._judge_image(page) if gate.require_image else (None, "")
+    def _read_pages(self, columns: list[str]) -> Iterator[pa.Table]:
+        with pq.ParquetFile(self.corpus.folder / "pages.parquet") as pages:
+            for batch in pages.iter_batches(batch_size=BATCH_ROWS, columns=columns):
+                yield pa.Table.from_batches([batch])
 
-    def _judge_image(self, page: Page) -> tuple[SeedReason | None, str]:
-        image = self.corpus.image(page.image) if page.image else None
+    def _check_classes(self) -> None:
+        counts = (pc.list_value_length(pages["classes"]) for pages in self._read_pages(["classes"]))
+        if not any(pc.any(pc.greater(count, 0)).as_py() for count in counts):
+            raise ConfigError(
+                f"seeds.classes {', '.join(self.gate.classes)}: the corpus knows no classes; put Wikidata's JSON dump "
+                "beside the dump, or say --set seeds.source=sparql"
+            )
+
+    def _judge(self, joined: Mapping[int, Candidate]) -> Iterator[tuple[dict[str, Any], SeedReason | None, str]]:
+        """Yield the candidates' rows with the reason to refuse each, pictures included."""
+        gate = self.gate if self.source is None else self.gate.without_classes()
+        for batch in self._read_pages(list({*_SHOWN, *JUDGED})):
+            pages = batch if self.source is None else _take_joined(batch, joined)
+            verdicts = list(zip(pages.select(_SHOWN).to_pylist(), judge_pages(gate, pages), strict=True))
+            described = self._describe_images([row for row, (reason, _) in verdicts if reason is None])
+            for row, (reason, detail) in verdicts:
+                if reason is None and gate.require_image:
+                    reason, detail = self._judge_image(row, described)
+                yield row, reason, detail
+
+    def _describe_images(self, rows: list[dict[str, Any]]) -> Mapping[str, CorpusImage]:
+        """Ask the service of the pictures of these rows about which the corpus knows nothing."""
+        if self.metadata is None:
+            return {}
+        files = [row["image"] for row in rows if row["image"] and row["image_free"]]
+        return look_up_images(self.metadata, [file for file in files if self.corpus.image(file) is None])
+
+    def _judge_image(
+        self, row: Mapping[str, Any], described: Mapping[str, CorpusImage]
+    ) -> tuple[SeedReason | None, str]:
+        image = (self.corpus.image(row["image"]) or described.get(row["image"])) if row["image"] else None
         if image is None:
-            return "no-image", page.image or page.title
+            return "no-image", row["image"] or row["title"]
         if image.error:
             return "image-unusable", f"{image.file}: {image.error}"
-        if not page.image_free or not is_free_licence(image.licence):
+        if not row["image_free"] or not is_free_licence(image.licence):
             return "image-not-free", f"{image.file}: {image.licence or 'no licence'}"
         if min(image.width, image.height) < self.gate.min_image_side:
             return "image-too-small", f"{image.file}: {image.width}x{image.height}"
         return None, ""
 
-    def _spread(self, eligible: dict[str, list[Page]]) -> tuple[list[Page], list[Page]]:
+    def _spread(self, eligible: Mapping[str, list[_Eligible]]) -> tuple[list[tuple[str, _Eligible]], ...]:
         """Order each domain by a seeded draw and take from the domains in turn until the limit."""
-        queues = [
-            sorted(pages, key=lambda page: draw_unit(self.seed, "seed", page.page_id))
-            for _, pages in sorted(eligible.items())
-        ]
+        queues = [[(domain, page) for page in sorted(pages)] for domain, pages in sorted(eligible.items())]
         turns = [
             page for rank in range(max(map(len, queues), default=0)) for q in queues for page in q[rank : rank + 1]
         ]
         cut = self.limit or len(turns)
         return turns[:cut], turns[cut:]
 
-    def _make_seed(self, page: Page) -> Seed:
+    def _make_seed(self, node: int, candidate: Candidate | None) -> Seed:
+        page = self.corpus.page(node)
+        known = candidate or page
         return Seed(
             record_id=make_record_id("seed", [page.page_id, page.revision]),
             parent_id=f"page:{page.page_id}",
             page_id=page.page_id,
             title=page.title,
-            qid=page.qid,
+            qid=known.qid,
             type=page.type,
             domain=page.domain,
             in_degree=page.in_degree,
-            sitelinks=page.sitelinks,
-            statements=page.statements,
+            sitelinks=known.sitelinks,
+            statements=known.statements,
+            identifiers=known.identifiers,
             image=page.image if page.image_free else "",
             split=self.splits.place("entity", page.title),
         )
+
+
+def _take_joined(pages: pa.Table, joined: Mapping[int, Candidate]) -> pa.Table:
+    """Return the rows that have a candidate, with the endpoint's counts in place of the corpus's."""
+    nodes = pages["node"].to_pylist()
+    places = [place for place, node in enumerate(nodes) if node in joined]
+    taken = pages.take(pa.array(places, pa.int64()))
+    found = [joined[nodes[place]] for place in places]
+    for name in ("sitelinks", "statements", "identifiers"):
+        counts = pa.array([getattr(candidate, name) for candidate in found], pa.int32())
+        taken = taken.set_column(taken.column_names.index(name), name, counts)
+    return taken

@@ -1,16 +1,18 @@
 import bz2
 import hashlib
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.corpus import build
-from pipelines.corpus.build import CorpusOptions, build_corpus
-from pipelines.corpus.redirects import follow_redirects
+from pipelines.corpus.build import CorpusOptions, build_corpus, place_unfinished
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput
+from tests.chaos.driving import make_environment
 
 PAGES = [
     (
@@ -49,10 +51,11 @@ def test_every_page_ends_in_one_place(make_corpus):
     }
 
 
-def test_a_page_whose_infobox_cannot_be_parsed_is_failed_and_no_article(make_corpus, monkeypatch):
-    monkeypatch.setattr(build, "read_infobox", "tests.pipelines.corpus.slow_parsers.refuse_bad_infobox")
-    corpus = make_corpus(("A", "{{Infobox bad}} [[B]]"), ("B", "see [[A]]"))
-    assert read_rows(corpus, "failed-00000") == [{"record_id": "page:1", "error": "too-odd", "detail": "A: on purpose"}]
+def test_a_page_whose_infobox_cannot_be_parsed_is_failed_and_no_article(make_corpus):
+    deep = "{{Infobox bad|a=" + "{{" * 1500 + "x" + "}}" * 1500 + "}} [[B]]"
+    corpus = make_corpus(("A", deep), ("B", "see [[A]]"))
+    (failed,) = read_rows(corpus, "failed-00000")
+    assert (failed["record_id"], failed["error"]) == ("page:1", "parse-crash")
     assert (corpus.find("A"), corpus.find("B"), corpus.graph.link_count) == (None, 0, 0)
     assert (corpus.manifest.counts.kept, corpus.manifest.counts.failed) == (1, 1)
 
@@ -186,22 +189,110 @@ def test_the_manifest_tells_inputs_rows_and_snapshot(write_dump, tmp_path):
 
 def test_progress_names_phases_and_counts(write_dump, tmp_path):
     seen = []
-    build_corpus(write_dump(*PAGES), tmp_path / "out", progress=lambda *event: seen.append(event))
+    dump = write_dump(*PAGES)
+    build_corpus(dump, tmp_path / "out", progress=lambda *event: seen.append(event))
     phases = list(dict.fromkeys(phase for phase, _, _ in seen))
-    assert phases == ["properties", "pages", "links", "tables", "images", "search", "manifest"]
-    assert ("pages", 9, 0) in seen
+    assert phases == ["pages", "properties", "titles", "links", "tables", "images", "search", "manifest"]
+    size = dump.stat().st_size
+    assert [event[1:] for event in seen if event[0] == "pages"][-2:] == [(0, size), (size, size)]
 
 
-def test_redirect_chains_end_at_their_target_and_cycles_are_refused():
-    ends, refused = follow_redirects({"Z": 4}, {"A": "B", "B": "Z", "C": "D", "D": "C", "E": "C", "F": "", "G": "F"})
-    assert ends == {"A": 4, "B": 4}
-    assert {title: reason for title, (reason, _) in refused.items()} == {
-        "C": "redirect-cycle",
-        "D": "redirect-cycle",
-        "E": "redirect-cycle",
-        "F": "dangling-redirect",
-        "G": "dangling-redirect",
+def write_redirects(*pairs):
+    return [(name, f"#REDIRECT [[{target}]]", 0, target) for name, target in pairs]
+
+
+def test_redirect_chains_end_at_their_target_and_cycles_are_refused(make_corpus):
+    pairs = ("A", "B"), ("B", "Z"), ("C", "D"), ("D", "C"), ("E", "C"), ("F", "Help:F"), ("G", "F"), ("H", "H")
+    corpus = make_corpus(("Z", "text"), *write_redirects(*pairs))
+    assert [corpus.find(title) for title in "ABCDEFGHZ"] == [0, 0, *[None] * 6, 0]
+    refused = {row["detail"]: row["reason"] for row in read_rows(corpus, "rejected-00000")}
+    assert refused == {
+        "C: C > D > C": "redirect-cycle",
+        "D: D > C > D": "redirect-cycle",
+        "E: E > C > D > C": "redirect-cycle",
+        "F: 'Help:F' is no article and leads to none": "dangling-redirect",
+        "G: 'F' is no article and leads to none": "dangling-redirect",
+        "H: H > H": "redirect-cycle",
     }
+
+
+def test_a_chain_of_a_thousand_redirects_ends_at_its_article(make_corpus):
+    chain = write_redirects(*((f"R{number}", f"R{number + 1}") for number in range(1000)))
+    corpus = make_corpus(*chain, ("R1000", "the end"))
+    assert corpus.find("R0") == corpus.find("R1000") == 0
+
+
+@pytest.mark.parametrize(
+    ("pages", "failed"),
+    [
+        ([("A", "one"), ("A", "#REDIRECT [[B]]", 0, "B"), ("B", "two")], ["page:2"]),
+        ([("A", "#REDIRECT [[B]]", 0, "B"), ("A", "one"), ("B", "two")], ["page:2"]),
+        ([("A", "one"), ("B", "two"), ("A", "three"), ("A", "four")], ["page:3", "page:4"]),
+    ],
+)
+def test_of_pages_with_one_title_the_first_is_kept(make_corpus, pages, failed):
+    corpus = make_corpus(*pages)
+    assert [row["record_id"] for row in read_rows(corpus, "failed-00000")] == failed
+    assert len(corpus.article_nodes()) + corpus.manifest.counts.redirects == len(pages) - len(failed)
+
+
+def list_files(folder):
+    kinds = (".parquet", ".arrow", ".npy", ".db")
+    paths = (path for path in sorted(folder.rglob("*")) if path.suffix in kinds and path.parent.name != "store")
+    return {path.relative_to(folder): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+@pytest.mark.parametrize(("range_bytes", "workers"), [(1, 1), (400, 2), (1 << 20, 2)])
+def test_neither_the_cut_nor_the_workers_change_what_is_built(write_dump, tmp_path, range_bytes, workers):
+    again = [(f"{page[0]} {number}", *page[1:]) for number in range(3) for page in PAGES]
+    dump = write_dump(*PAGES, *again, *PAGES[:2])
+    build_corpus(dump, tmp_path / "whole")
+    build_corpus(dump, tmp_path / "cut", workers=workers, range_bytes=range_bytes)
+    assert list_files(tmp_path / "whole") == list_files(tmp_path / "cut")
+    whole, cut = (Corpus.open(tmp_path / name) for name in ("whole", "cut"))
+    assert [whole.text(node) for node in whole.article_nodes()] == [cut.text(node) for node in cut.article_nodes()]
+    assert whole.manifest.counts == cut.manifest.counts
+
+
+def test_parts_of_another_input_are_not_taken_for_this_one(write_dump, tmp_path):
+    out = tmp_path / "out"
+    left = place_unfinished(out) / "0123" / "00000"
+    left.mkdir(parents=True)
+    (left / "part.json").write_text("{}")
+    build_corpus(write_dump(*PAGES), out)
+    assert Corpus.open(out).manifest.counts.rows_in == len(PAGES)
+    assert not place_unfinished(out).exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_build_reads_only_what_was_not_read(write_dump, tmp_path, workers):
+    text = "See [[Article 1]] and [[Article 2]]. " * 400
+    dump = write_dump(*((f"Article {number}", f"{number} {text}") for number in range(3000)))
+    out = tmp_path / "out"
+    code = f"build_corpus(Path({str(dump)!r}), Path({str(out)!r}), workers={workers}, range_bytes=40_000)"
+    imports = "from pathlib import Path\nfrom pipelines.corpus.build import build_corpus\n"
+    (tmp_path / "build_it.py").write_text(f"{imports}if __name__ == '__main__':\n    {code}\n")
+    child = subprocess.Popen([sys.executable, tmp_path / "build_it.py"], cwd=Path.cwd(), env=make_environment())
+    while len(list(place_unfinished(out).glob("*/*/part.json"))) < 3:
+        assert child.poll() is None
+        time.sleep(0.01)
+    child.kill()
+    child.wait()
+    done = {
+        path.parent.name: (path.parent / "texts.zst").stat().st_ino for path in out.parent.glob(".b*/*/*/part.json")
+    }
+    seen = []
+    build_corpus(dump, out, range_bytes=40_000, progress=lambda *event: seen.append(event))
+    ranges = len(list((out / "store").glob("texts-*.zst")))
+    assert 3 <= len(done) < ranges
+    # A part that was read again would have another file behind its name.
+    kept = {path.name[6:11]: path.stat().st_ino for path in (out / "store").glob("texts-*.zst")}
+    assert {name: kept[name] for name in done} == done
+    read = [event for event in seen if event[0] == "pages"]
+    assert len(read) == 1 + 1 + ranges - len(done)
+    build_corpus(dump, tmp_path / "undisturbed", range_bytes=40_000)
+    assert list_files(out) == list_files(tmp_path / "undisturbed")
 
 
 @pytest.mark.slow

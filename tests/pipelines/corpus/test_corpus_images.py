@@ -1,11 +1,18 @@
 import hashlib
+from dataclasses import fields, replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from pipelines.checks.images import check_picture
 from pipelines.corpus.build import build_corpus
-from pipelines.corpus.images import normalise_file, read_images
+from pipelines.corpus.commons import MEDIA
+from pipelines.corpus.images import merge_images, normalise_file, read_images
+from pipelines.corpus.records import CorpusImage
 from pipelines.corpus.store import Corpus
+from pipelines.corpus.tables import IMAGES
 from pipelines.errors import ConfigError
 
 HEADER = "file\tsha256\tauthor\tlicence\tlicence_url\tsource_url\n"
@@ -97,3 +104,93 @@ def test_a_corpus_knows_its_pictures(write_images, write_dump, tmp_path):
     assert corpus.image(page.image).title == ("Kelm",)
     assert corpus.image_path(page.image) == table.parent / "kelm_bridge.jpg"
     assert not page.image_free
+
+
+MEDIA_ROW = {
+    "file": "Dam.jpg",
+    "url": "https://upload.wikimedia.org/wikipedia/commons/d/da/Dam.jpg",
+    "width": 900,
+    "height": 700,
+    "mime": "image/jpeg",
+    "bytes": 5000,
+    "licence": "CC BY-SA 4.0",
+    "licence_url": "https://creativecommons.org/licenses/by-sa/4.0/",
+    "copyright_status": "Q50423863",
+    "author": "B. Uilder",
+    "source_url": "https://commons.wikimedia.org/wiki/File:Dam.jpg",
+}
+AT_HAND = CorpusImage("Kelm.jpg", (), "kelm.jpg", "f" * 64, 640, 480, "jpg", "A", "CC0", "L", "S", "0" * 16, "")
+
+
+@pytest.fixture
+def merge(tmp_path):
+    """Merge local pictures with rows of media, for pages of (title, image); rows as images, in order."""
+
+    folder = tmp_path / "50% [a]* of 'it'?"
+    folder.mkdir()
+
+    def run(local, media, pages):
+        table = pa.table({"title": [title for title, _ in pages], "image": [image for _, image in pages]})
+        pq.write_table(table, folder / "pages.parquet")
+        path = folder / "media.parquet" if media is not None else None
+        if path is not None:
+            pq.write_table(pa.Table.from_pylist(media, schema=MEDIA), path)
+        tables = list(merge_images(local, path, folder / "pages.parquet"))
+        assert all(table.select(IMAGES.names).cast(IMAGES).num_rows for table in tables)
+        assert [entry.name for entry in folder.iterdir() if entry.is_dir()] == []
+        rows = [row for table in tables for row in table.to_pylist()]
+        return [CorpusImage(**row | {"title": tuple(row["title"])}) for row in rows]
+
+    return run
+
+
+def test_a_picture_not_at_hand_gets_a_row_of_what_commons_says(merge):
+    (image,) = merge([], [MEDIA_ROW], [("Kelm Dam", "Dam.jpg"), ("Dam", "Dam.jpg"), ("Kelm", "")])
+    assert (image.file, image.title) == ("Dam.jpg", ("Dam", "Kelm Dam"))
+    assert (image.path, image.sha256, image.phash, image.error) == ("", "", "", "")
+    assert (image.width, image.height, image.format) == (900, 700, "jpg")
+    assert (image.author, image.licence) == ("B. Uilder", "CC BY-SA 4.0")
+    assert (image.licence_url, image.source_url) == (MEDIA_ROW["licence_url"], MEDIA_ROW["source_url"])
+    assert check_picture(image.width, image.height, image.licence, 512).passed
+
+
+def test_a_picture_at_hand_stands_before_what_commons_says(merge):
+    media = [MEDIA_ROW, MEDIA_ROW | {"file": "Kelm.jpg"}]
+    images = merge([AT_HAND], media, [("Kelm", "Kelm.jpg"), ("Dam", "Dam.jpg")])
+    assert images[1] == replace(AT_HAND, title=("Kelm",))
+    assert [image.file for image in images] == ["Dam.jpg", "Kelm.jpg"]
+
+
+def test_a_picture_listed_but_missing_is_not_at_hand(merge):
+    missing = replace(AT_HAND, error="missing", sha256="", width=0)
+    (image,) = merge([missing], [MEDIA_ROW | {"file": "Kelm.jpg"}], [("Kelm", "Kelm.jpg")])
+    assert (image.path, image.width, image.error) == ("", 900, "")
+    (image,) = merge([missing], [MEDIA_ROW], [("Kelm", "Kelm.jpg")])
+    assert (image.path, image.error) == ("kelm.jpg", "missing")
+    (broken,) = merge([replace(missing, error="undecodable")], [MEDIA_ROW | {"file": "Kelm.jpg"}], [("K", "Kelm.jpg")])
+    assert (broken.path, broken.error) == ("kelm.jpg", "undecodable")
+
+
+def test_a_format_that_cannot_be_shown_is_an_error(merge):
+    media = [MEDIA_ROW | {"file": f"A.{name}", "mime": f"image/{name}"} for name in ("png", "svg+xml", "tiff")]
+    images = merge([], media, [(row["file"], row["file"]) for row in media])
+    assert [(image.format, image.error) for image in images] == [("png", ""), ("", "format"), ("", "format")]
+
+
+def test_files_that_no_article_leads_with_are_left_out_unless_at_hand(merge):
+    assert merge([AT_HAND], [MEDIA_ROW], [("Kelm", "Other.jpg")]) == [AT_HAND]
+    assert merge([], None, [("Kelm", "Other.jpg")]) == []
+    assert merge([AT_HAND], None, [("Kelm", "Kelm.jpg")]) == [replace(AT_HAND, title=("Kelm",))]
+
+
+def test_rows_come_sorted_by_code_point_in_one_order_whatever_the_dumps(merge):
+    names = ["Z.jpg", "É.jpg", "a.jpg", "A.jpg", "\U0001f600.jpg"]
+    media = [MEDIA_ROW | {"file": name} for name in names]
+    pages = [(name, name) for name in names]
+    images = merge([], media, pages)
+    assert [image.file for image in images] == sorted(names)
+    assert images == merge([], media[::-1], pages[::-1])
+
+
+def test_the_table_has_a_column_for_each_field():
+    assert IMAGES.names == [field.name for field in fields(CorpusImage)]

@@ -74,5 +74,5 @@ def test_a_folder_without_manifest_is_no_corpus(tmp_path):
 
 def test_an_unknown_picture_has_no_path(corpus):
     assert corpus.image("X.jpg") is None
-    with pytest.raises(ConfigError, match=r"no picture 'X\.jpg'"):
+    with pytest.raises(ConfigError, match=r"'X\.jpg' is not at hand"):
         corpus.image_path("X.jpg")

@@ -2,7 +2,7 @@ import bz2
 
 import pytest
 
-from pipelines.corpus.dump import read_pages, read_site
+from pipelines.corpus.dump import list_parts, read_pages, read_site
 from pipelines.errors import ConfigError, CorruptInput
 
 
@@ -81,3 +81,98 @@ def test_entities_are_decoded_once(write_dump, tmp_path):
     path = write_dump(("A", "X"), name="a.xml")
     path.write_text(path.read_text().replace(">X<", ">&amp;lt; &#65;&#x42; &lol; &#x110000;<"))
     assert next(read_pages(path)).text == "&lt; AB &lol; \ufffd"
+
+
+@pytest.mark.parametrize("word", ["REDIRECT", "Weiterleitung", "REDIRECCIÓN", "ПЕРЕНАПРАВЛЕНИЕ", "転送"])
+def test_a_redirect_is_known_in_the_words_of_any_edition(write_dump, word):
+    (page,) = read_pages(write_dump(("A", f"\n#{word} [[B c#d|e]]")))
+    assert page.redirect == "B c"
+
+
+@pytest.mark.parametrize("text", ["#REDIRECTED [[B]]", "x #REDIRECT [[B]]", "#REDIRECT B", "# REDIRECT [[B]]"])
+def test_what_only_looks_like_a_redirect_is_an_article(write_dump, text):
+    assert [page.redirect for page in read_pages(write_dump(("A", text)))] == [None]
+
+
+@pytest.mark.parametrize("version", ["0.10", "0.11"])
+def test_both_schemas_are_read_with_and_without_siteinfo(write_dump, version):
+    header = f'<mediawiki xmlns="http://www.mediawiki.org/xml/export-{version}/" version="{version}" xml:lang="de">\n'
+    body = "<siteinfo><dbname>dewiki</dbname></siteinfo>\n"
+    for name, start in (("with.xml", header + body), ("without.xml", header)):
+        path = write_dump(("A", "one"), ("B", "two"), header=start, name=name)
+        if version == "0.10":
+            path.write_text(path.read_text().replace("<origin>5</origin>", ""))
+        assert [(page.title, page.text) for page in read_pages(path)] == [("A", "one"), ("B", "two")]
+        assert read_site(path).language == "de"
+
+
+MAIN = '<text bytes="4" xml:space="preserve">main</text>'
+EXTRA = '<content><role>mediainfo</role><model>wikibase-mediainfo</model><text bytes="2">{}</text></content>'
+NAMED = "<content><role>main</role><model>wikitext</model><text>main</text></content>"
+
+
+@pytest.mark.parametrize(
+    ("slots", "text"),
+    [(MAIN + EXTRA, "main"), (EXTRA + NAMED, "main"), (EXTRA, ""), ('<text bytes="4" deleted="deleted" />', "")],
+)
+def test_the_text_of_a_page_is_its_main_slot(write_dump, slots, text):
+    path = write_dump(("A", "X"), name="a.xml")
+    path.write_text(path.read_text().replace('<text bytes="1" xml:space="preserve">X</text>', slots))
+    assert [page.text for page in read_pages(path)] == [text]
+
+
+def test_the_header_says_which_namespaces_keep_their_first_letter(write_dump):
+    header = """<mediawiki xml:lang="de"><siteinfo><case>case-sensitive</case><namespaces>
+      <namespace key="0" case="case-sensitive" /><namespace key="2" case="first-letter">Benutzer</namespace>
+      <namespace key="10" case="case-sensitive">Vorlage &amp; B</namespace></namespaces></siteinfo>"""
+    site = read_site(write_dump(("A", ""), header=header))
+    assert site.case_sensitive == {0, 10}
+    assert site.namespaces == ((0, ""), (2, "Benutzer"), (10, "Vorlage & B"))
+
+
+def test_an_empty_export_has_no_pages(tmp_path):
+    path = tmp_path / "x.xml"
+    path.write_text("<mediawiki>\n<siteinfo></siteinfo>\n</mediawiki>\n")
+    assert list(read_pages(path)) == []
+
+
+def test_a_page_without_text_ends_where_it_ends(write_dump):
+    path = write_dump(("A", "one"), ("B", "two"), name="a.xml")
+    path.write_text(path.read_text().replace('<text bytes="1" xml:space="preserve">one</text>', ""))
+    assert [(page.title, page.text) for page in read_pages(path)] == [("A", ""), ("B", "two")]
+
+
+def write_parts(folder, *names):
+    for name in names:
+        (folder / f"enwiki-20250101-pages-articles-multistream{name}").write_bytes(b"")
+    return [folder / f"enwiki-20250101-pages-articles-multistream{name}" for name in names]
+
+
+def test_parts_are_listed_by_their_first_page(tmp_path):
+    late, first, split, middle = write_parts(
+        tmp_path, "10.xml-p900p999.bz2", "1.xml-p1p5.bz2", "10.xml-p1000p1200.bz2", "2.xml-p7p800.bz2"
+    )
+    rest = write_parts(tmp_path, *[f"{number}.xml-p{number + 800}p{number + 800}.bz2" for number in range(3, 10)])
+    write_parts(tmp_path, "-index1.txt-p1p5.bz2", "1.xml-p1p5.bz2.tmp", "1.xml-p1p5")
+    (tmp_path / "frwiki-20250101-pages-articles-multistream1.xml-p1p5.bz2").write_bytes(b"")
+    expected = (first, middle, *rest, late, split)
+    assert [list_parts(part) for part in expected] == [expected] * len(expected)
+
+
+def test_a_whole_file_is_its_own_only_part(write_dump):
+    path = write_dump(("A", ""))
+    assert list_parts(path) == (path,)
+
+
+def test_a_missing_part_is_named(tmp_path):
+    part = write_parts(tmp_path, "1.xml-p1p5.bz2", "3.xml-p8p9.bz2")[0]
+    with pytest.raises(ConfigError, match=r"lacks part 2 of .*multistream; expected parts 1 to 3"):
+        list_parts(part)
+    with pytest.raises(ConfigError, match="no dump at"):
+        list_parts(tmp_path / "absent1.xml-p1p5.bz2")
+
+
+def test_parts_that_share_pages_are_refused(tmp_path):
+    part = write_parts(tmp_path, "1.xml-p1p5.bz2", "2.xml-p5p9.bz2")[0]
+    with pytest.raises(ConfigError, match="begins at page 5"):
+        list_parts(part)

@@ -1,9 +1,17 @@
 import pytest
+import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.corpus.dump import DEFAULT_NAMESPACES, Site
-from pipelines.corpus.titles import LinkTarget, TitleRules, is_disambiguation_title, is_list_title, strip_qualifier
+from pipelines.corpus.titles import (
+    LinkTarget,
+    TitleRules,
+    hash_title,
+    is_disambiguation_title,
+    is_list_title,
+    strip_qualifier,
+)
 
 SITE = Site("enwiki", "https://en.wikipedia.org/wiki/", "en", "first-letter", DEFAULT_NAMESPACES)
 RULES = TitleRules(SITE)
@@ -27,6 +35,12 @@ RULES = TitleRules(SITE)
         ("Image:a.jpg", 6, "A.jpg", ""),
         ("WP:NPOV", 4, "NPOV", ""),
         ("w:Paris", 0, "Paris", ""),
+        ("en::Paris", 0, "Paris", ""),
+        ("FILE talk:a.jpg", 7, "A.jpg", ""),
+        ("en:Image:a.jpg", 6, "A.jpg", ""),
+        ("R&amp", 0, "R&amp", ""),
+        ("a...b", 0, "A...b", ""),
+        ("X#a#b", 0, "X", "a#b"),
         (":en:Paris", 0, "Paris", ""),
     ],
 )
@@ -34,7 +48,12 @@ def test_target_is_normalised(raw, namespace, title, fragment):
     assert RULES.resolve(raw) == LinkTarget(namespace, title, fragment)
 
 
-@pytest.mark.parametrize("raw", ["#here", "", " ", ":", "fr:Paris", ":de:X", "wikt:cat", "a<b", "x" * 300, "Category:"])
+ILLEGAL = ["::X", "Category::X", ".", "..", "./a", "a/..", "a/./b", "a~~~b", "a%2541", "a&amp;amp;b", "&#35;x", "a\x7f"]
+
+
+@pytest.mark.parametrize(
+    "raw", ["#here", "", " ", ":", "fr:Paris", ":de:X", "wikt:cat", "a<b", "x" * 300, "Category:", *ILLEGAL]
+)
 def test_what_is_no_page_of_this_wiki_is_none(raw):
     assert RULES.resolve(raw) is None
 
@@ -71,3 +90,65 @@ def test_qualifiers_are_stripped():
         "(?)",
         "Ohio",
     ]
+
+
+# Of Wikimedia's UcfirstOverrides.php: letters that stay, and letters with a capital of one character.
+KEPT = "ßŉǰΐΰևაჰჿẖẚὐᾲᾶῂΐῲ\u0345ǅǈǋǲᾈῼⅰⅿⓐⓩꞹﬀﬆﬓ𖹠𖹿"
+RAISED = dict(zip("ǆǉǌǳᾀᾇᾐᾠᾳῃῳàяωıſ𐐨", "ǄǇǊǱᾈᾏᾘᾨᾼῌῼÀЯΩIS𐐀", strict=True))
+
+
+def test_first_letters_are_raised_as_wikimedia_does():
+    assert "".join(RULES.capitalise(letter + "x")[:-1] for letter in KEPT) == KEPT
+    assert {letter: RULES.capitalise(letter + "x")[:-1] for letter in RAISED} == RAISED
+
+
+@pytest.mark.parametrize(("language", "capital"), [("tr", "İ"), ("az", "İ"), ("en", "I")])
+def test_a_turkish_i_keeps_its_dot(language, capital):
+    rules = TitleRules(Site("xwiki", "", language, "first-letter", DEFAULT_NAMESPACES))
+    assert rules.resolve("iz") == LinkTarget(0, capital + "z", "")
+
+
+def test_case_is_by_namespace():
+    rules = TitleRules(Site("x", "", "en", "case-sensitive", DEFAULT_NAMESPACES, frozenset({0, 10})))
+    assert [rules.resolve(raw).title for raw in ("cat", "Template:cat", "User:cat")] == ["cat", "cat", "Cat"]
+
+
+@pytest.mark.parametrize(
+    ("language", "names", "raw", "namespace"),
+    [
+        ("de", ((6, "Datei"), (14, "Kategorie")), "datei:a.jpg", 6),
+        ("de", ((6, "Datei"), (14, "Kategorie")), "Bild:a.jpg", 6),
+        ("de", ((6, "Datei"), (14, "Kategorie")), "KATEGORIE:a", 14),
+        ("de", ((6, "Datei"), (14, "Kategorie")), "Category:a", 14),
+        ("de", ((2, "Benutzer"),), "Benutzerin:A", 2),
+        ("ru", ((6, "Файл"),), "ИЗОБРАЖЕНИЕ:a.jpg", 6),
+        ("fr", ((3, "Discussion utilisateur"),), "discussion_Utilisateur:A", 3),
+        ("en", ((6, "Datei"),), "Bild:a.jpg", 0),
+    ],
+)
+def test_namespaces_go_by_local_names_canonical_names_and_aliases(language, names, raw, namespace):
+    rules = TitleRules(Site(f"{language}wiki", "", language, "first-letter", names))
+    assert rules.resolve(raw).namespace == namespace
+
+
+@pytest.mark.parametrize(
+    ("dbname", "raw", "title"),
+    [
+        ("dewiki", "de:X", "X"),
+        ("dewiki", "w:X", "X"),
+        ("dewiki", "en:X", None),
+        ("zh_min_nanwiki", "zh-min-nan:X", "X"),
+        ("enwiktionary", "w:X", None),
+        ("commonswiki", "w:X", None),
+        ("commonswiki", "commons:X", "X"),
+    ],
+)
+def test_the_prefix_of_the_own_wiki_leads_home(dbname, raw, title):
+    target = TitleRules(Site(dbname, "", "de", "first-letter", DEFAULT_NAMESPACES)).resolve(raw)
+    assert (target and target.title) == title
+
+
+@given(st.text())
+def test_a_title_hash_is_the_digest_of_its_bytes(title):
+    assert hash_title(title) == xxhash.xxh3_64_intdigest(title.encode("utf-8", "surrogatepass"))
+    assert 0 < hash_title(title) < 2**64

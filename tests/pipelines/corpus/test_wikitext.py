@@ -46,6 +46,33 @@ def test_links_have_offsets_anchors_and_trails():
     assert [text[link.start : link.end] for link in links] == ["[[cat]]s", "[[Dog (pet)|the ''dog'']]", "[[a b#c]]"]
 
 
+def test_a_link_takes_the_letters_after_it_by_language():
+    text = "[[Haus]]tür [[дом]]ами [[cat]]s"
+    anchors = {language: [link.anchor_text for link in find_links(text, language)] for language in ("en", "de", "ru")}
+    assert anchors["en"] == ["Haust", "дом", "cats"]
+    assert anchors["de"] == ["Haustür", "дом", "cats"]
+    assert anchors["ru"] == ["Haust", "домами", "cats"]
+
+
+@pytest.mark.parametrize(
+    ("text", "anchor"),
+    [
+        ("[[A|b [c] d]]s", "b [c] ds"),
+        ("[[A|b [c]]]s", "b [c]s"),
+        ("[[A|b [c]]s", "b [cs"),
+        ("[[A|b] c]]s", "b] cs"),
+        ("[[A|[b [c]]]s", "[b [c]s"),
+    ],
+)
+def test_a_link_ends_at_its_first_closing_brackets_but_for_one_of_its_text(text, anchor):
+    (link,) = find_links(text)
+    assert (link.anchor_text, link.end) == (anchor, len(text))
+
+
+def test_letters_that_only_resemble_a_tag_name_hide_nothing():
+    assert [link.target for link in find_links("<\u017fource>[[A]]</source> <nowi\u212ai>[[B]]</nowiki>")] == ["A", "B"]
+
+
 def test_links_in_captions_templates_and_references_are_found():
     text = "[[File:F.jpg|thumb|a [[B]] c]] {{x|[[C|d]]}} <ref>[[E]]</ref>"
     assert [link.target for link in find_links(text)] == ["B", "C", "E"]

@@ -1,6 +1,18 @@
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from pipelines.graph.relations import RelationIndex, is_layout, read_attributes, read_relations, read_single_facts
+from pipelines.corpus.store import Corpus
+from pipelines.corpus.tables import FACTS
+from pipelines.errors import CorruptInput
+from pipelines.graph.relations import (
+    FACT_ROWS,
+    RelationIndex,
+    is_layout,
+    read_attributes,
+    read_relations,
+    read_single_facts,
+)
 
 
 def list_relations(corpus, title):
@@ -80,3 +92,52 @@ def test_the_index_has_no_relation_that_the_page_does_not_have(toy):
 def test_single_facts_come_in_page_order(toy):
     starts = [fact.start for fact in read_single_facts(toy, toy.find("Mira Tolland"))]
     assert starts == sorted(starts)
+
+
+def test_the_index_lists_the_relations_of_a_page_in_page_order(demo_corpus, demo_relations):
+    offsets, objects = demo_relations.offsets, demo_relations.objects
+    for node in demo_corpus.article_nodes():
+        wanted = [fact.target for fact in read_relations(demo_corpus, node)]
+        assert objects[offsets[node] : offsets[node + 1]].tolist() == wanted
+
+
+def write_facts(corpus, folder, facts):
+    """Return a corpus like the given one, but with these (node, key, value count, target) as its facts."""
+    columns = {name: [] for name in FACTS.names}
+    for fact in facts:
+        given = dict(zip(("node", "key", "value_count", "target"), fact, strict=True))
+        for name, values in columns.items():
+            values.append(given.get(name, "" if name in ("text", "iso") else 0))
+    folder.mkdir(exist_ok=True)
+    pq.write_table(pa.table(columns, schema=FACTS), folder / "facts.parquet")
+    return Corpus(folder, corpus.manifest)
+
+
+def list_index(corpus):
+    index = RelationIndex(corpus)
+    return list(zip(index.subjects.tolist(), index.objects.tolist(), strict=True))
+
+
+def test_facts_in_another_order_than_that_of_nodes_are_refused(toy, tmp_path):
+    shuffled = write_facts(toy, tmp_path, [(3, "architect", 1, 1), (2, "architect", 1, 1)])
+    with pytest.raises(CorruptInput, match="not in node order"):
+        RelationIndex(shuffled).objects_of("architect")
+
+
+def test_a_page_whose_facts_are_read_in_two_goes_is_still_one_page(toy, tmp_path):
+    # Node 1 fills more than one go, and the numbered twins of node 2 lie in the second and the third.
+    facts = [(0, "architect", 1, 3), *[(1, "work", 3, 0)] * (FACT_ROWS + 10), (2, "twin1", 1, 4)]
+    facts += [(2, "work", 2, 5)] * (2 * FACT_ROWS - len(facts))
+    facts += [(2, "born", 1, 5), (2, "twin2", 1, 6), (3, "born", 1, 0)]
+    assert list_index(write_facts(toy, tmp_path, facts)) == [(0, 3), (2, 5), (3, 0)]
+
+
+def test_pages_that_end_with_a_go_are_whole(toy, tmp_path):
+    facts = [(1, "work", 3, 0)] * FACT_ROWS + [(2, "work", 3, 0)] * (FACT_ROWS - 1) + [(2, "born", 1, 5)]
+    assert list_index(write_facts(toy, tmp_path, [*facts, (3, "born", 1, 1)])) == [(2, 5), (3, 1)]
+
+
+def test_a_corpus_without_facts_has_no_relations(toy, tmp_path):
+    index = RelationIndex(write_facts(toy, tmp_path, []))
+    assert (index.objects.tolist(), index.objects_of("architect")) == ([], ())
+    assert set(index.offsets.tolist()) == {0}

@@ -1,4 +1,4 @@
-import random
+from dataclasses import replace
 from functools import cache, lru_cache
 
 import numpy as np
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pipelines.assembly import Assembly
 from pipelines.graph.relations import read_attributes, read_relations
 from pipelines.graph.splits import SplitRule
-from pipelines.graph.walks import SPLITS, WalkGraph, WalkRules, find_hub_threshold
+from pipelines.graph.walks import SPLITS, Order, WalkGraph, WalkRules, find_hub_threshold
 from pipelines.workspace import Workspace
 from schemas.paths import Path
 from schemas.seeds import Seed
@@ -36,16 +36,25 @@ def graph(demo, demo_corpus, demo_relations) -> WalkGraph:
     return WalkGraph(demo_corpus, make_rules(hub_in_degree=rules.hub_in_degree, splits=rules.splits), demo_relations)
 
 
-def take_walks(graph, seed=3, tries=2):
-    """Return (node, split, walk) of some walks of every length from every article."""
-    rng = random.Random(seed)
+def list_orders(graph, tries=2):
+    """Return walks of every length from every article."""
     return [
-        (node, split, graph.try_walk(node, split, length, rng))
+        Order(node, split, identity=node * 1000 + number, length=length)
         for node in graph.corpus.article_nodes()
         for split in SPLITS
         for length, _ in graph.lengths_from(node, split)
-        for _ in range(tries)
+        for number in range(tries)
     ]
+
+
+def take_walks(graph, seed=3, tries=2):
+    """Return (node, split, walk) of some walks of every length from every article."""
+    drawn = graph.draw_walks(list_orders(graph, tries), seed)
+    return [(one.order.node, one.order.split, graph.read_walk(one)) for one in drawn]
+
+
+def take_walk(graph, seed=1, **order):
+    return graph.read_walk(graph.draw_walks([Order(**order)], seed)[0])
 
 
 def test_the_look_ahead_agrees_with_brute_force(graph):
@@ -66,7 +75,7 @@ def test_the_look_ahead_agrees_with_brute_force(graph):
     for split in SPLITS:
         for left in range(5):
             wanted = [ends(node, split, left) for node in corpus.article_nodes()]
-            assert graph.reach[split][left].tolist() == wanted
+            assert graph.can_reach(split, left).tolist() == wanted
 
 
 def test_no_walk_visits_an_entity_twice(graph):
@@ -108,7 +117,7 @@ def test_walks_are_the_same_for_the_same_seed_and_differ_for_another(graph):
 
 def test_a_walk_has_the_length_that_was_asked_for(toy, toy_relations):
     graph = WalkGraph(toy, make_rules(), toy_relations)
-    walk = graph.try_walk(toy.find("Kelm Bridge"), "sft", 2, random.Random(1))
+    walk = take_walk(graph, node=toy.find("Kelm Bridge"), split="sft", identity=1, length=2)
     assert [toy.page(move.target).title for move in walk.moves] == ["Mira Tolland", "Ostrel"]
     assert walk.attribute.fact.key == "established_date"
 
@@ -123,8 +132,80 @@ def test_a_hub_ends_no_walk(toy, toy_relations):
 def test_a_relation_is_walked_before_any_sentence(toy, toy_relations):
     kelm = toy.find("Kelm Bridge")
     with_facts = WalkGraph(toy, make_rules(text_hops=True), toy_relations)
-    moves = [with_facts.try_walk(kelm, "sft", 2, random.Random(seed)).moves[0] for seed in range(20)]
-    assert all(move.fact is not None for move in moves)
+    walks = [take_walk(with_facts, node=kelm, split="sft", identity=number, length=2) for number in range(20)]
+    assert all(walk.moves[0].fact is not None for walk in walks)
+
+
+def test_a_preference_of_nothing_walks_a_sentence_before_any_relation(toy, toy_relations):
+    kelm = toy.find("Kelm Bridge")
+    for preference, wanted in ((0.0, {False}), (0.5, {False, True}), (1.0, {True})):
+        graph = WalkGraph(toy, make_rules(text_hops=True, relation_preference=preference), toy_relations)
+        walks = [take_walk(graph, node=kelm, split="sft", identity=number, length=2) for number in range(40)]
+        assert {walk.moves[0].fact is not None for walk in walks} == wanted
+
+
+def test_a_relation_is_walked_where_no_sentence_leads_on(toy, toy_relations):
+    graph = WalkGraph(toy, make_rules(text_hops=True, relation_preference=0.0), toy_relations)
+    walk = take_walk(graph, node=toy.find("Mira Tolland"), split="sft", identity=1, length=2)
+    assert walk.moves[0].fact.key == "birth_place"
+
+
+def test_every_step_along_a_link_carries_the_sentence_around_it(demo, demo_corpus, demo_relations):
+    rules = Assembly(demo.config, Workspace(demo.root), demo_corpus).graph.rules
+    graph = WalkGraph(demo_corpus, replace(rules, relation_preference=0.0), demo_relations)
+    moves = [(node, walk.moves[0]) for node, _, walk in take_walks(graph, tries=1) if walk]
+    linked = [(node, move) for node, move in moves if move.fact is None]
+    assert len(linked) > 100
+    for node, move in linked:
+        assert demo_corpus.graph.find_link(node, move.target) == move.link.start
+        assert move.clause.start <= move.link.start < move.link.end <= move.clause.end
+
+
+def test_a_walk_is_the_same_alone_and_among_others(graph):
+    orders = list_orders(graph)
+    together = graph.draw_walks(orders, seed=3)
+    for drawn in together[::37]:
+        (alone,) = graph.draw_walks([drawn.order], seed=3)
+        assert (graph.read_walk(alone), alone.refused) == (graph.read_walk(drawn), drawn.refused)
+
+
+def test_a_length_is_drawn_by_weight_from_those_in_reach(toy, toy_relations):
+    kelm = toy.find("Kelm Bridge")
+    graph = WalkGraph(toy, make_rules(weights=(0.7, 0.3, 0.0)), toy_relations)
+    assert graph.lengths_from(kelm, "sft") == [(2, 0.7), (3, 0.3)]
+    drawn = graph.draw_walks([Order(kelm, "sft", number) for number in range(1000)], seed=1)
+    lengths = [len(walk.moves) for walk in map(graph.read_walk, drawn) if walk]
+    assert set(lengths) == {2, 3}
+    assert 0.65 < lengths.count(2) / len(lengths) < 0.75
+
+
+def test_a_walk_from_where_no_answer_can_be_reached_is_not_drawn(toy, toy_relations):
+    graph = WalkGraph(toy, make_rules(), toy_relations)
+    lumby = toy.find("Lumby")
+    with pytest.raises(ValueError, match=f"no answer in reach of node {lumby}"):
+        graph.draw_walks([Order(lumby, "sft", 1)], seed=1)
+    assert graph.draw_walks([], seed=1) == []
+
+
+def test_a_walk_that_ended_early_says_which_links_were_refused_and_why(toy, toy_relations):
+    # Two architects born where the other lives: the only way on leads back.
+    graph = WalkGraph(toy, make_rules(), toy_relations)
+    drawn = graph.draw_walks(list_orders(graph, tries=20), seed=1)
+    ended = [one for one in drawn if graph.read_walk(one) is None]
+    assert all("dead-end" in one.refused for one in ended)
+    refused = {reason for one in drawn for reason in one.refused}
+    assert refused <= {"hub", "list-page", "disambiguation-page", "cycle", "out-of-reach", "unreadable", "dead-end"}
+
+
+def test_marks_are_kept_and_another_rule_makes_others(toy, toy_relations, tmp_path):
+    first = WalkGraph(toy, make_rules(), toy_relations, kept=tmp_path)
+    assert first.marks.tolist() == WalkGraph(toy, make_rules(), toy_relations).marks.tolist()
+    (path,) = tmp_path.glob("reach-*.npy")
+    written = path.stat().st_mtime_ns
+    assert WalkGraph(toy, make_rules(weights=(1, 1, 1)), toy_relations, kept=tmp_path).marks.any()
+    assert path.stat().st_mtime_ns == written
+    assert WalkGraph(toy, make_rules(text_hops=True), toy_relations, kept=tmp_path).marks.any()
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_sentence_is_a_hop_where_no_relation_leads_on_and_only_when_allowed(toy, toy_relations):

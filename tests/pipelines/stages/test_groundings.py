@@ -22,8 +22,8 @@ RULES = GroundingRules(require_image=True, min_side=512, min_answers=2)
 class OtherPictures:
     """A corpus whose pictures are changed, or lie elsewhere."""
 
-    def __init__(self, corpus, path=None, **changes):
-        self.corpus, self.path, self.changes = corpus, path, changes
+    def __init__(self, corpus, place=None, **changes):
+        self.corpus, self.place, self.changes = corpus, place, changes
 
     def __getattr__(self, name):
         return getattr(self.corpus, name)
@@ -32,7 +32,7 @@ class OtherPictures:
         return replace(self.corpus.image(file), **self.changes)
 
     def image_path(self, file):
-        return self.path or self.corpus.image_path(file)
+        return self.place or self.corpus.image_path(file)
 
 
 def refer(inputs):
@@ -98,6 +98,11 @@ def test_rules_that_are_not_met_name_their_reason(stage, row, rules, reason):
 def test_a_picture_that_may_not_be_given_away_is_refused(stage, row, demo_corpus, licence):
     closed = OtherPictures(demo_corpus, licence=licence)
     assert ground(replace(stage, corpus=closed), row).reason == "picture-not-free"
+
+
+def test_a_picture_of_which_only_the_metadata_is_known_is_no_picture(stage, row, demo_corpus):
+    described = OtherPictures(demo_corpus, path="", sha256="")
+    assert ground(replace(stage, corpus=described), row).reason == "no-picture"
 
 
 @pytest.mark.parametrize("content", [b"", b"<svg/>", b"\xff\xd8\xff broken"])

@@ -3,11 +3,15 @@ from dataclasses import replace
 
 import pytest
 
+from pipelines.graph.relations import RelationIndex
+from pipelines.graph.splits import SplitRule
+from pipelines.graph.walks import WalkGraph, WalkRules
 from pipelines.stages.paths import Paths
 from schemas.base import Rejection
 from schemas.paths import Path
 from schemas.proofs import Evidence
 from schemas.seeds import Seed
+from tests.toy import box, build_toy_corpus
 
 
 @pytest.fixture(scope="module")
@@ -82,20 +86,49 @@ def test_a_seed_without_an_answer_in_reach_says_so(demo, stage):
     assert (gone.record_id, gone.reason) == (seed.record_id, "no-answer-in-reach")
 
 
-def test_a_seed_whose_walks_all_end_early_says_so(demo, stage):
-    class DeadEnd:
-        corpus, rules = stage.graph.corpus, stage.graph.rules
+@pytest.fixture(scope="module")
+def round_trip(tmp_path_factory) -> Paths:
+    """Walks of two hops over a bridge and its architect, whose only relations lead to each other."""
+    pages = {
+        "Kelm Bridge": box(
+            "bridge", "'''Kelm Bridge''' is a bridge.", "architect = [[Mira Tolland]]", "length = 320 m"
+        ),
+        "Mira Tolland": box("architect", "'''Mira Tolland''' was an architect.", "works = [[Kelm Bridge]]"),
+    }
+    corpus = build_toy_corpus(tmp_path_factory.mktemp("round"), pages, {})
+    rules = WalkRules((2,), (1.0,), 100, False, 6, SplitRule(1.0, 0.0, 0.0, seed=0))
+    return Paths(WalkGraph(corpus, rules, RelationIndex(corpus)), walks=10, per_seed=1, seed=1)
 
-        def lengths_from(self, node, split):
-            return [(2, 1.0)]
 
-        def try_walk(self, node, split, length, rng):
-            return None
+def test_a_seed_whose_walks_all_end_early_says_what_refused_its_links(demo, round_trip):
+    seed = demo.rows("seeds", Seed)[0].model_copy(update={"title": "Kelm Bridge", "split": "sft"})
+    refused = asyncio.run(round_trip(seed))
+    # Each walk looks at the one relation of the architect twice: as a draw, and when the page is looked through.
+    assert refused.reason == "no-walk"
+    assert refused.detail == "10 walks, none whole; links refused: cycle 20, dead-end 10"
 
-    refused = asyncio.run(replace(stage, graph=DeadEnd())(demo.rows("seeds", Seed)[0]))
-    assert (refused.reason, refused.detail) == ("no-walk", "10 walks, none whole")
+
+def test_walks_drawn_for_a_shard_are_those_drawn_for_one_seed(demo, stage):
+    seeds = demo.rows("seeds", Seed)[:60]
+    seeds.append(seeds[0].model_copy(update={"title": "Nowhere", "record_id": "seed-nowhere"}))
+
+    def walk_shards(*shards):
+        made = []
+        for shard in shards:
+            prepared = replace(stage)
+            prepared.prepare(shard)
+            assert prepared.drawn
+            made += [asyncio.run(prepared(seed)) for seed in shard]
+            assert not prepared.drawn
+        return made
+
+    alone = [asyncio.run(stage(seed)) for seed in seeds]
+    assert walk_shards(seeds) == alone
+    assert walk_shards(seeds[:7], seeds[7:30], seeds[30:]) == alone
 
 
 def test_the_fingerprint_covers_rules_walks_and_seed(stage):
-    others = [replace(stage, walks=9), replace(stage, per_seed=9), replace(stage, seed=9)]
-    assert len({other.fingerprint() for other in [stage, *others]}) == 4
+    rules = replace(stage.graph.rules, relation_preference=0.5)
+    graph = WalkGraph(stage.graph.corpus, rules, stage.graph.relations)
+    others = [replace(stage, walks=9), replace(stage, per_seed=9), replace(stage, seed=9), replace(stage, graph=graph)]
+    assert len({other.fingerprint() for other in [stage, *others]}) == 5

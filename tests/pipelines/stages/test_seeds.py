@@ -1,16 +1,25 @@
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from pipelines.backends.image_metadata import ImageFacts
 from pipelines.corpus.records import CorpusImage, Page
+from pipelines.corpus.tables import PAGES
+from pipelines.errors import ConfigError
+from pipelines.graph.gates import SeedGate
 from pipelines.graph.splits import SplitRule
-from pipelines.stages.seeds import SeedGate, Seeds
+from pipelines.stages.seeds import Seeds
 from schemas.base import Rejection
 from schemas.reasons import STAGE_REASONS
 from schemas.seeds import Seed
 
-GATE = SeedGate(min_in_degree=3, hub_in_degree=50, require_infobox=True, require_image=True, min_image_side=512)
+GATE = SeedGate(min_in_degree=3, hub_in_degree=50)
+RARE = SeedGate(rule="vsearcher", max_sitelinks=10, min_statements=20)
 SPLITS = SplitRule(0.6, 0.3, 0.1, seed=7)
 
 
@@ -33,6 +42,9 @@ def make_page(node, **changes):
         "qid": "Q1",
         "sitelinks": 2,
         "statements": 3,
+        "identifiers": 1,
+        "classes": ("Q100",),
+        "table_in_degree": -1,
         "image": "Good.jpg",
         "image_free": True,
     }
@@ -73,6 +85,7 @@ IMAGES = {
 @dataclass
 class FakeCorpus:
     pages: list[Page]
+    folder: Path = Path()
 
     def article_nodes(self):
         return range(len(self.pages))
@@ -87,7 +100,14 @@ class FakeCorpus:
 def draw(*changes, gate=GATE, limit=0, seed=1):
     """Return what the stage makes of pages with these changes."""
     pages = [make_page(node, **change) for node, change in enumerate(changes)]
-    return list(Seeds(FakeCorpus(pages), gate, SPLITS, limit, seed)())
+    with TemporaryDirectory() as folder:
+        return list(Seeds(write_corpus(Path(folder), pages), gate, SPLITS, limit, seed)())
+
+
+def write_corpus(folder, pages):
+    table = pa.Table.from_pylist([asdict(page) for page in pages], schema=PAGES)
+    pq.write_table(table, folder / "pages.parquet")
+    return FakeCorpus(pages, folder)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +139,74 @@ def test_a_page_on_the_edge_of_the_gates_is_a_seed(change):
     (row,) = draw(change)
     assert isinstance(row, Seed)
     assert (row.page_id, row.title, row.split) == (1, "Page 0", SPLITS.place("entity", "Page 0"))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"is_list": True}, "list-page"),
+        ({"is_disambiguation": True}, "disambiguation-page"),
+        ({"sitelinks": -1}, "counts-unknown"),
+        ({"statements": -1}, "counts-unknown"),
+        ({"sitelinks": 11}, "too-well-known"),
+        ({"statements": 19}, "too-few-statements"),
+        ({"type": ""}, "no-type"),
+        ({"image": ""}, "no-image"),
+        ({"image": "Low.jpg"}, "image-too-small"),
+    ],
+)
+def test_the_rule_for_rare_entities_refuses_with_its_reasons(change, reason):
+    (row,) = draw({"sitelinks": 10, "statements": 20} | change, gate=RARE)
+    assert isinstance(row, Rejection)
+    assert (row.record_id, row.reason) == ("page:1", reason)
+
+
+@pytest.mark.parametrize("change", [{}, {"in_degree": 0}, {"in_degree": 99_999}, {"infobox": ""}, {"identifiers": -1}])
+def test_a_rare_entity_needs_neither_links_nor_an_infobox(change):
+    (row,) = draw({"sitelinks": 10, "statements": 20, "identifiers": 15} | change, gate=RARE)
+    assert isinstance(row, Seed)
+    assert (row.sitelinks, row.statements, row.identifiers) == (10, 20, change.get("identifiers", 15))
+
+
+def test_identifiers_can_be_left_out_of_the_statements():
+    gate = replace(RARE, count_identifiers=False)
+    changes = [{"statements": 30, "identifiers": identifiers} for identifiers in (10, 11, -1)]
+    reasons = {row.record_id: row for row in draw(*changes, gate=gate)}
+    assert reasons["page:2"].reason == "too-few-statements"
+    assert reasons["page:2"].detail == "statements 19 < 20"
+    assert reasons["page:3"].reason == "counts-unknown"
+    assert [row.page_id for row in reasons.values() if isinstance(row, Seed)] == [1]
+
+
+@pytest.mark.parametrize("gate", [GATE, replace(RARE, min_statements=3)])
+def test_a_class_that_is_not_wanted_is_refused(gate):
+    changes = [{"classes": classes} for classes in (("Q5", "Q100"), ("Q5",), (), ("Q10",), ("Q200",))]
+    rows = draw(*changes, gate=replace(gate, classes=("Q100", "Q200")))
+    refused = {row.record_id: (row.reason, row.detail) for row in rows if isinstance(row, Rejection)}
+    assert refused == {
+        "page:2": ("class", "Q5"),
+        "page:3": ("class", "class not known"),
+        "page:4": ("class", "Q10"),
+    }
+
+
+def test_classes_of_a_corpus_that_knows_none_are_a_mistake_of_the_configuration():
+    with pytest.raises(ConfigError, match="the corpus knows no classes"):
+        draw({"classes": ()}, {"classes": ()}, gate=replace(GATE, classes=("Q100",)))
+
+
+def test_the_first_reason_counts():
+    everything = {"is_list": True, "is_disambiguation": True, "in_degree": 99, "infobox": "", "type": "", "image": ""}
+    order = ["list-page", "disambiguation-page", "hub", "no-infobox", "no-type", "no-image"]
+    better = {"is_list": False, "is_disambiguation": False, "in_degree": 9, "infobox": "Infobox x", "type": "x"}
+    for reason, name in zip(order, [*better, "image"], strict=True):
+        (row,) = draw(everything)
+        assert row.reason == reason
+        everything[name] = better.get(name, "Good.jpg")
+
+
+def test_an_empty_corpus_has_no_seeds():
+    assert draw() == []
 
 
 def test_gates_that_are_not_required_are_open():
@@ -159,9 +247,55 @@ def test_the_fingerprint_covers_gate_splits_limit_and_seed():
     stage = Seeds(FakeCorpus([]), GATE, SPLITS, 0, 1)
     others = [
         replace(stage, gate=replace(GATE, min_image_side=1)),
+        replace(stage, gate=replace(GATE, rule="vsearcher")),
         replace(stage, splits=replace(SPLITS, seed=8)),
         replace(stage, limit=5),
         replace(stage, seed=2),
     ]
-    assert len({other.fingerprint() for other in [stage, *others]}) == 5
+    assert len({other.fingerprint() for other in [stage, *others]}) == 6
     assert replace(stage, corpus=FakeCorpus([make_page(0)])).fingerprint() == stage.fingerprint()
+
+
+@dataclass
+class FakeMetadata:
+    """A service that knows some pictures and remembers what it was asked."""
+
+    known: dict[str, ImageFacts]
+    asked: list[str] = field(default_factory=list)
+    identity: str = "fake"
+
+    async def describe_images(self, files):
+        self.asked += files
+        return {file: self.known.get(file) for file in files}
+
+
+def make_facts(**changes):
+    values = {"url": "https://u/x.jpg", "thumbnail_url": "", "width": 900, "height": 700, "mime": "image/jpeg"}
+    rest = {"bytes": 9, "sha1": "", "licence": "CC BY-SA 4.0", "licence_url": "", "author": "B", "source_url": ""}
+    return ImageFacts(**(values | rest | changes))
+
+
+def test_the_service_is_asked_only_of_unknown_pictures_of_otherwise_eligible_pages():
+    facts = {"Far.jpg": make_facts(), "Far low.jpg": make_facts(height=400), "Far closed.jpg": make_facts(licence="")}
+    metadata = FakeMetadata(facts)
+    images = ["Far.jpg", "Far low.jpg", "Far closed.jpg", "Nowhere.jpg", "Good.jpg", ""]
+    pages = [make_page(node, image=image) for node, image in enumerate(images)]
+    pages += [make_page(6, image="Hub.jpg", in_degree=99), make_page(7, image="Fair use.jpg", image_free=False)]
+    with TemporaryDirectory() as folder:
+        stage = Seeds(write_corpus(Path(folder), pages), GATE, SPLITS, 0, 1, metadata=metadata)
+        rows = list(stage())
+    assert sorted(row.page_id for row in rows if isinstance(row, Seed)) == [1, 5]
+    assert {row.record_id: row.reason for row in rows if isinstance(row, Rejection)} == {
+        "page:2": "image-too-small",
+        "page:3": "image-not-free",
+        "page:4": "no-image",
+        "page:6": "no-image",
+        "page:7": "hub",
+        "page:8": "no-image",
+    }
+    assert sorted(metadata.asked) == ["Far closed.jpg", "Far low.jpg", "Far.jpg", "Nowhere.jpg"]
+
+
+def test_the_service_decides_the_key_of_the_stage():
+    stage = Seeds(FakeCorpus([]), GATE, SPLITS, 0, 1)
+    assert stage.fingerprint() != replace(stage, metadata=FakeMetadata({})).fingerprint()

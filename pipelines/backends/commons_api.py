@@ -1,0 +1,300 @@
+"""Ask MediaWiki's API (``prop=imageinfo``) about files that the dump of Wikimedia Commons says nothing of.
+
+What the service asks of its clients is kept: one request at a time with a pause after each, up to 50 titles in one,
+``maxlag``, a User-Agent with an address, and thumbnails in the standard widths alone.
+"""
+
+import asyncio
+import time
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import orjson
+
+from pipelines.backends.image_metadata import MOST_FILES, ImageFacts, strip_html
+from pipelines.corpus.images import normalise_file
+from pipelines.errors import ConfigError, RateLimited, Unavailable
+
+VERSION = 1
+THUMBNAIL_WIDTHS = (20, 40, 60, 120, 250, 330, 500, 960, 1280, 1920, 3840)
+"""The widths that upload.wikimedia.org serves; any other is refused there."""
+_MAX_REPLY = 32 << 20
+_MAX_TITLE_BYTES = 240
+_NO_TITLE = frozenset("#<>[]{}|\x7f")
+_MAX_RENAMES = 5
+_SLOW_DOWN = ("maxlag", "ratelimited")
+_THEIR_FAULT = ("readonly", "internal_api_error")
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class _Broken(Exception):
+    """No whole reply; asking again may help."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """One request at a time, a pause after each."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    next_at: float = 0.0
+    """On the monotonic clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    status: int
+    headers: httpx.Headers
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CommonsApi:
+    """The API of Wikimedia Commons or another MediaWiki.
+
+    Attributes:
+        url: address of ``api.php``, https unless on this machine.
+        agent: User-Agent, with a mail address or page where the operators can reach whoever runs this.
+        width: width in pixels of the thumbnails whose address is asked for, 0 for none.
+        seconds: the longest one request may take, however slowly the reply drips.
+        pause: least seconds from a reply to the next request.
+        tries: how often a request is sent that got no whole reply.
+        patience: seconds before it is sent again, doubled each time.
+        pace: shared by whoever asks this service.
+
+    Raises:
+        ConfigError: a thumbnail width that is not served, an address that is not https, or an agent that names nobody.
+    """
+
+    url: str
+    agent: str
+    width: int = 0
+    seconds: float = 60.0
+    pause: float = 0.5
+    tries: int = 3
+    patience: float = 5.0
+    pace: Pace = field(default_factory=Pace, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.width and self.width not in THUMBNAIL_WIDTHS:
+            widths = ", ".join(map(str, THUMBNAIL_WIDTHS))
+            raise ConfigError(f"thumbnail width {self.width} is not served; allowed are {widths}")
+        address = urlsplit(self.url)
+        if address.scheme != "https" and not (address.scheme == "http" and address.hostname in _LOOPBACK):
+            raise ConfigError(f"{self.url!r} is no address of an API; expected https://.../api.php")
+        if not ("@" in self.agent or "://" in self.agent) or not (self.agent.isascii() and self.agent.isprintable()):
+            raise ConfigError(f"User-Agent {self.agent!r} names nobody; expected synth/... (mail or page's address)")
+
+    @property
+    def identity(self) -> str:
+        """Address and thumbnail width."""
+        return f"commons-api@{VERSION}:{self.url}:{self.width}"
+
+    async def describe_images(self, files: Sequence[str]) -> dict[str, ImageFacts | None]:
+        """Return what the service knows of each file; see :class:`pipelines.backends.image_metadata.ImageMetadata`."""
+        titles = {file: make_title(file) for file in files}
+        wanted = list(dict.fromkeys(title for title in titles.values() if title))
+        facts: dict[str, ImageFacts | None] = {}
+        headers = {"User-Agent": self.agent, "Accept": "application/json"}
+        # Redirects are not followed: another host never gets the request.
+        async with httpx.AsyncClient(headers=headers, timeout=self.seconds, follow_redirects=False) as client:
+            for start in range(0, len(wanted), MOST_FILES):
+                facts |= await self._describe_batch(client, wanted[start : start + MOST_FILES])
+        return {file: facts[title] if title else None for file, title in titles.items()}
+
+    async def _describe_batch(self, client: httpx.AsyncClient, titles: list[str]) -> dict[str, ImageFacts | None]:
+        form = {
+            "action": "query",
+            "format": "json",
+            "formatversion": "2",
+            "maxlag": "5",
+            "redirects": "1",
+            "prop": "imageinfo",
+            "iiprop": "url|size|mime|sha1|extmetadata",
+            "titles": "|".join(titles),
+        }
+        if self.width:
+            form["iiurlwidth"] = str(self.width)
+        pages: dict[str, Mapping[str, Any]] = {}
+        renamed: dict[str, str] = {}
+        further: dict[str, str] = {}
+        # Each continuation brings at least one file, so there are never more of them than files.
+        for _ in range(len(titles) + 1):
+            reply = await self._ask(client, form | further)
+            try:
+                further = _merge_reply(reply, pages, renamed)
+                found = {title: pages.get(_follow(title, renamed)) for title in titles}
+                left_out = [title for title, page in found.items() if not _is_answered(page, not further)]
+                if not left_out:
+                    return {title: _read_page(page) for title, page in found.items()}
+            except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+                raise Unavailable(f"{self.url}: a reply of another form ({error!r}); expected imageinfo") from error
+            if not further:
+                break
+        raise Unavailable(f"{self.url} left {len(left_out)} of {len(titles)} files out, first {left_out[0]!r}")
+
+    async def _ask(self, client: httpx.AsyncClient, form: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return a whole reply.
+
+        Raises:
+            Unavailable: there was none after all tries, or we are refused.
+            RateLimited: the service asks to slow down.
+            ConfigError: the address is no API, or the API does not take the request.
+        """
+        said = ""
+        for attempt in range(self.tries):
+            if attempt:
+                await asyncio.sleep(self.patience * 2 ** (attempt - 1))
+            try:
+                return _read_reply(self.url, await self._post(client, form))
+            except _Broken as error:
+                said = str(error)
+        raise Unavailable(f"{self.url}: {said}, {self.tries} times; run again later")
+
+    async def _post(self, client: httpx.AsyncClient, form: Mapping[str, str]) -> _Reply:
+        async with self.pace.lock:
+            await asyncio.sleep(max(0.0, self.pace.next_at - time.monotonic()))
+            try:
+                async with asyncio.timeout(self.seconds), client.stream("POST", self.url, data=form) as response:
+                    body = bytearray()
+                    async for chunk in response.aiter_bytes():
+                        body += chunk
+                        if len(body) > _MAX_REPLY:
+                            raise _Broken(f"a reply of over {_MAX_REPLY} bytes")
+                    return _Reply(response.status_code, response.headers, bytes(body))
+            except TimeoutError as error:
+                raise _Broken(f"no whole reply in {self.seconds} s") from error
+            except httpx.HTTPError as error:
+                raise _Broken(f"no whole reply ({type(error).__name__}: {error})") from error
+            finally:
+                self.pace.next_at = time.monotonic() + self.pause
+
+
+def make_title(file: str) -> str | None:
+    """Return ``File:`` and the name as titles have it, or None for a name that no file can have."""
+    name = normalise_file(unicodedata.normalize("NFC", file))
+    if not name or len(name.encode("utf-8", "replace")) > _MAX_TITLE_BYTES:
+        return None
+    return None if any(char in _NO_TITLE or not char.isprintable() for char in name) else f"File:{name}"
+
+
+def _read_reply(url: str, reply: _Reply) -> Mapping[str, Any]:
+    _check_status(url, reply)
+    try:
+        read = orjson.loads(reply.body)
+    except orjson.JSONDecodeError as error:
+        raise _Broken(f"no JSON but {reply.body[:60]!r}") from error
+    if not isinstance(read, dict) or not isinstance(read.get("error", read.get("query")), dict):
+        raise _Broken(f"no result but {reply.body[:60]!r}")
+    if "error" not in read:
+        return read
+    code = str(read["error"].get("code"))
+    if code in _SLOW_DOWN:
+        raise RateLimited(f"{url}: {code}", _read_wait(reply.headers))
+    if code.startswith(_THEIR_FAULT):
+        raise _Broken(f"error {code}")
+    raise ConfigError(f"{url} does not take the request: {str(read['error'])[:200]}; expected the API of a MediaWiki")
+
+
+def _check_status(url: str, reply: _Reply) -> None:
+    status = reply.status
+    if status == 429:
+        raise RateLimited(f"{url}: HTTP 429", _read_wait(reply.headers))
+    if status == 403:
+        raise Unavailable(f"{url} refuses us (HTTP 403): {reply.body[:200]!r}; see its policy before running again")
+    if status >= 500:
+        raise _Broken(f"HTTP {status}")
+    if 300 <= status < 400:
+        raise ConfigError(f"{url} has moved to {reply.headers.get('location', '?')[:200]!r}; set that address")
+    if status != 200:
+        raise ConfigError(f"{url}: HTTP {status}; expected the API of a MediaWiki, such as https://.../w/api.php")
+
+
+def _read_wait(headers: httpx.Headers) -> float:
+    """Return the seconds of Retry-After, given as a number or as a date; 0.0 when there is none."""
+    value = headers.get("retry-after", "").strip()
+    if value.isascii() and value.isdecimal():
+        return float(value[:9])
+    try:
+        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return 0.0
+
+
+def _merge_reply(
+    reply: Mapping[str, Any], pages: dict[str, Mapping[str, Any]], renamed: dict[str, str]
+) -> dict[str, str]:
+    """Add a reply's pages and renamings to what came before and return what to continue with, if anything."""
+    query = reply["query"]
+    for change in (*query.get("normalized", ()), *query.get("redirects", ())):
+        renamed[change["from"]] = change["to"]
+    for page in query.get("pages", ()):
+        known = pages.get(page["title"])
+        # A continuation repeats every page; those whose turn is not come without their images.
+        if known is None or not known.get("imageinfo"):
+            pages[page["title"]] = page
+    return {str(key): str(value) for key, value in reply.get("continue", {}).items()}
+
+
+def _follow(title: str, renamed: Mapping[str, str]) -> str:
+    for _ in range(_MAX_RENAMES):
+        if title not in renamed:
+            return title
+        title = renamed[title]
+    return title
+
+
+def _is_answered(page: Mapping[str, Any] | None, is_last: bool) -> bool:
+    """Say whether it is known what a page shows; until the last reply, images may still come."""
+    if page is None:
+        return False
+    if page.get("imageinfo") or page.get("invalid") or (page.get("missing") and not page.get("known")):
+        return True
+    return is_last and not page.get("imagerepository")
+
+
+def _read_page(page: Mapping[str, Any] | None) -> ImageFacts | None:
+    """Return a page's facts, None when it has no file."""
+    images = page.get("imageinfo") if page else None
+    # The first is the current version: with a single title, a continuation would go on to older ones.
+    return _read_facts(images[0]) if images else None
+
+
+def _read_facts(image: Mapping[str, Any]) -> ImageFacts | None:
+    if image.get("filehidden") or image.get("filemissing"):
+        return None
+    said = image.get("extmetadata") or {}
+    licence = _read_field(said, "LicenseShortName") or _read_field(said, "License")
+    if _read_field(said, "NonFree").lower() in ("true", "1", "yes"):
+        licence = f"Non-free: {licence}"
+    licence_url = _read_field(said, "LicenseUrl")
+    return ImageFacts(
+        url=str(image["url"]),
+        thumbnail_url=str(image.get("thumburl", "")),
+        width=_read_count(image["width"]),
+        height=_read_count(image["height"]),
+        mime=str(image["mime"]),
+        bytes=_read_count(image["size"]),
+        sha1=str(image.get("sha1", "")),
+        licence=licence,
+        licence_url=licence_url if licence_url.startswith(("https://", "http://")) else "",
+        author=_read_field(said, "Artist") or _read_field(said, "Attribution"),
+        source_url=str(image.get("descriptionurl", "")),
+    )
+
+
+def _read_count(value: object) -> int:
+    if not isinstance(value, int) or not 0 <= value < 1 << 50:
+        raise ValueError(f"size {value!r}")
+    return value
+
+
+def _read_field(said: Mapping[str, Any], name: str) -> str:
+    """Return a field's value as plain text; its values are HTML."""
+    value = said.get(name, {}).get("value", "")
+    return strip_html(value) if isinstance(value, str) else str(value)

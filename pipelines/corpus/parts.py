@@ -1,0 +1,126 @@
+"""What a worker leaves of one byte range of a dump: a folder of small tables in the order of the dump.
+
+Titles are known by their 64-bit hashes here; which article a hash means is decided once all ranges are read. A part is
+complete when its ``part.json`` exists, which is written last.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from pipelines.corpus.links import LinkBlock
+from pipelines.corpus.tables import FACTS
+from pipelines.files import sync_files, write_text
+
+ARTICLE_PARTS = pa.schema(
+    [
+        ("ordinal", pa.int64()),
+        ("page_id", pa.int64()),
+        ("title", pa.string()),
+        ("title_hash", pa.uint64()),
+        ("revision", pa.int64()),
+        ("timestamp", pa.string()),
+        ("bytes", pa.int64()),
+        ("text_sha256", pa.string()),
+        ("is_list", pa.bool_()),
+        ("is_disambiguation", pa.bool_()),
+        ("infobox", pa.string()),
+        ("type", pa.string()),
+        ("lead_type", pa.string()),
+        ("domain", pa.string()),
+        ("image", pa.string()),
+        ("bold", pa.list_(pa.string())),
+    ]
+)
+REDIRECT_PARTS = pa.schema(
+    [
+        ("ordinal", pa.int64()),
+        ("page_id", pa.int64()),
+        ("title", pa.string()),
+        ("title_hash", pa.uint64()),
+        ("target", pa.string()),
+        ("target_hash", pa.uint64()),
+        ("revision", pa.int64()),
+    ]
+)
+FACT_PARTS = pa.schema(
+    [
+        ("article", pa.uint32()),
+        *((field.name, field.type) for field in FACTS if field.name not in ("node", "target")),
+        ("target_hash", pa.uint64()),
+    ]
+)
+ANCHOR_PARTS = pa.schema(
+    [("target_hash", pa.uint64()), ("anchor", pa.string()), ("pages", pa.uint32()), ("in_infobox", pa.bool_())]
+)
+PASSAGE_PARTS = pa.schema([("article", pa.uint32()), ("text", pa.string())])
+
+NO_TITLE = 0
+"""Stands where a hash would stand when there is no title in the article namespace."""
+_DONE = "part.json"
+_LINKS = ("sources", "target_hashes", "positions")
+
+
+@dataclass(frozen=True, slots=True)
+class PartCounts:
+    """What is in a part."""
+
+    rows_in: int
+    articles: int
+    redirects: int
+    rejected: int
+    failed: int
+    newest: str
+    """Latest revision timestamp."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A complete part, opened for reading."""
+
+    folder: Path
+    counts: PartCounts
+
+    def read_columns(self, table: str, columns: Sequence[str]) -> pa.Table:
+        """Return columns of one of its tables."""
+        return pq.read_table(self.folder / f"{table}.parquet", columns=list(columns))
+
+    def read_numbers(self, table: str, columns: Sequence[str]) -> list[NDArray[np.generic]]:
+        """Return columns of numbers of one of its tables."""
+        found = self.read_columns(table, columns)
+        return [found[name].to_numpy() for name in columns]
+
+    def read_batches(self, table: str) -> Iterator[pa.Table]:
+        """Yield one of its tables in pieces."""
+        with pq.ParquetFile(self.folder / f"{table}.parquet") as source:
+            for batch in source.iter_batches():
+                yield pa.Table.from_batches([batch])
+
+    def read_links(self) -> LinkBlock:
+        """Return its links; the anchor texts are in the table ``anchors``."""
+        sources, hashes, positions = (np.load(self.folder / f"{name}.npy") for name in _LINKS)
+        return LinkBlock(sources, hashes, positions, {})
+
+
+def write_links(folder: Path, block: LinkBlock) -> None:
+    """Write the links of a part."""
+    for name in _LINKS:
+        np.save(folder / f"{name}.npy", getattr(block, name))
+
+
+def finish_part(folder: Path, counts: PartCounts) -> None:
+    """Flush a part to disk and mark it complete."""
+    sync_files(folder)
+    write_text(folder / _DONE, json.dumps(asdict(counts)))
+
+
+def open_part(folder: Path) -> Part | None:
+    """Open a part, or return None when it is not complete."""
+    done = folder / _DONE
+    return Part(folder, PartCounts(**json.loads(done.read_text()))) if done.is_file() else None

@@ -1,0 +1,262 @@
+"""Measures the link graph and its walks at the size of English Wikipedia: ``python -m tests.benchmarks.graph``.
+
+The links are simulated: log-normal out-degrees, targets by Zipf's law with the most linked pages strewn over all nodes.
+Each part runs in a process of its own, so that its peak memory is its own. Seconds are those of one core.
+"""
+
+import json
+import math
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+
+from pipelines.corpus.linkgraph import EdgeBlock, LinkGraph, build_graph
+from pipelines.graph.reach import extend_reach
+from pipelines.graph.sampling import (
+    DISAMBIGUATION,
+    HUB,
+    LIST,
+    REASONS,
+    TRIES,
+    Draw,
+    Rows,
+    Starts,
+    Terrain,
+    sample_walks,
+)
+from tests.benchmarks.measured import Measured
+
+ROOT = Path(__file__).resolve().parents[2]
+HUB_IN_DEGREE = 10_000
+HUB_SHARE = 0.0003
+LIST_SHARE, DISAMBIGUATION_SHARE = 0.02, 0.03
+HOPS, WEIGHTS = (2, 3, 4), (0.4, 0.4, 0.2)
+BLOCK_NODES = 1 << 16
+STRIDE = 3_266_489_917
+EXPONENT = 5
+"""A rank is drawn as a fifth power, which is Zipf's law with an exponent of 0.8."""
+REPEATS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is simulated."""
+
+    nodes: int
+    links: int
+    walks: int
+    compared_links: int
+    compared_walks: int
+
+
+ENWIKI = Size(7_000_000, 222_000_000, 1_000_000, 1_070_000, 50_000)
+"""Links are made with some to spare: up to one in twenty leads where another one led."""
+SMALL = Size(20_000, 600_000, 20_000, 30_000, 1_000)
+
+
+def simulate_links(nodes: int, links: int, seed: int = 1) -> Iterator[EdgeBlock]:
+    """Yield about so many links in node order, some 65,000 nodes at a time."""
+    rng = np.random.default_rng(seed)
+    stride = next(step for step in range(STRIDE, STRIDE + nodes) if math.gcd(step, nodes) == 1)
+    mean, top = links / nodes / math.exp(0.605), nodes ** (1 / EXPONENT)
+    for first in range(0, nodes, BLOCK_NODES):
+        count = min(BLOCK_NODES, nodes - first)
+        degrees = (rng.lognormal(0.0, 1.1, count) * mean + rng.random(count)).astype(np.int64)
+        sources = np.repeat(np.arange(first, first + count, dtype=np.uint32), degrees)
+        ranks = ((rng.random(len(sources)) * (top - 1) + 1) ** EXPONENT).astype(np.int64) - 1
+        positions = np.arange(len(sources), dtype=np.uint32) * np.uint32(90)
+        yield EdgeBlock(sources, (ranks * stride % nodes).astype(np.uint32), positions)
+
+
+def make_flags(graph: LinkGraph, hub_in_degree: int) -> npt.NDArray[np.uint8]:
+    """Return flags with a usual share of lists and disambiguation pages."""
+    rng = np.random.default_rng(2)
+    flags = np.where(graph.in_degree > hub_in_degree, HUB, 0).astype(np.uint8)
+    flags[rng.random(graph.node_count) < LIST_SHARE] |= LIST
+    flags[rng.random(graph.node_count) < DISAMBIGUATION_SHARE] |= DISAMBIGUATION
+    return flags
+
+
+def make_starts(flags: npt.NDArray[np.uint8], walks: int, seed: int) -> Starts:
+    """Return walks of two to four hops from nodes that may be stepped on."""
+    rng = np.random.default_rng(seed)
+    open_ = np.flatnonzero(flags == 0)
+    nodes = open_[rng.integers(0, len(open_), walks)]
+    lengths = rng.choice(HOPS, walks, p=WEIGHTS)
+    return Starts(nodes, lengths, rng.integers(0, 1 << 63, walks).astype(np.uint64), np.zeros(walks, dtype=np.uint8))
+
+
+def time_process(call: Callable[..., Any], *arguments: object) -> tuple[float, Any]:
+    """Return the processor seconds a call takes, and what it returns."""
+    started = time.process_time()
+    result = call(*arguments)
+    return time.process_time() - started, result
+
+
+def run_build(folder: Path, size: Size) -> dict[str, Any]:
+    """Build the graph; the seconds of making the links are taken off."""
+    spent, made = time_process(lambda: sum(len(block.sources) for block in simulate_links(size.nodes, size.links)))
+    seconds, graph = time_process(lambda: build_graph(folder, size.nodes, simulate_links(size.nodes, size.links)))
+    return {"seconds": seconds - spent, "made": made, "links": graph.link_count}
+
+
+def run_walks(folder: Path, size: Size) -> dict[str, Any]:
+    """Open the graph and walk over it; the first round touches pages that no process has mapped yet."""
+    started = time.perf_counter()
+    graph = LinkGraph.open(folder)
+    opened = time.perf_counter() - started
+    flags = make_flags(graph, HUB_IN_DEGREE)
+    terrain = Terrain(Rows(graph.offsets, graph.targets), None, flags)
+    rates, refused = [], dict.fromkeys(REASONS, 0)
+    for repeat in range(REPEATS):
+        starts = make_starts(flags, size.walks, seed=repeat)
+        seconds, sampled = time_process(sample_walks, terrain, starts, Draw(seed=7))
+        rates.append(int((sampled.edges >= 0).sum()) / seconds)
+        refused = dict(zip(REASONS, sampled.refused.sum(axis=0).tolist(), strict=True))
+    hubs = int((graph.in_degree > HUB_IN_DEGREE).sum())
+    steps = int((sampled.edges >= 0).sum())
+    return {"opened": opened, "rates": rates, "refused": refused, "steps": steps, "hubs": hubs}
+
+
+def run_reach(folder: Path, size: Size) -> dict[str, Any]:
+    """Compute the look-ahead of walks over every link, one article in four having an answer, and walk with it."""
+    graph = LinkGraph.open(folder)
+    flags = make_flags(graph, HUB_IN_DEGREE)
+    rng = np.random.default_rng(4)
+    ends = np.where(rng.random(graph.node_count) < 0.25, 1 << rng.integers(0, 3, graph.node_count), 0).astype(np.uint8)
+    rows = Rows(graph.offsets, graph.targets)
+    seconds, marks = time_process(extend_reach, ends, [rows], flags, max(HOPS))
+    starts = make_starts(flags, size.walks, seed=5)
+    terrain = Terrain(rows, None, flags, marks)
+    spent, sampled = time_process(sample_walks, terrain, starts, Draw(seed=7))
+    return {"seconds": seconds, "rate": int((sampled.edges >= 0).sum()) / spent, "whole": float(sampled.whole.mean())}
+
+
+def run_comparison(folder: Path, size: Size) -> dict[str, Any]:
+    """Walk by the same rules over a smaller graph, as arrays and as a networkx graph."""
+    nodes = max(size.compared_links * size.nodes // size.links, 1)
+    graph = build_graph(folder, nodes, simulate_links(nodes, size.compared_links))
+    ordered = np.sort(graph.in_degree)
+    flags = make_flags(graph, int(ordered[-1 - max(1, round(nodes * HUB_SHARE))]))
+    terrain = Terrain(Rows(graph.offsets, graph.targets), None, flags)
+    drawn = draw_networkx(graph, flags)
+    # The other graph is in memory already: so are the pages of this one once they were walked over.
+    sample_walks(terrain, make_starts(flags, size.walks, REPEATS), Draw(seed=7))
+    ratios, rates = [], []
+    for repeat in range(REPEATS):
+        many, few = (make_starts(flags, count, repeat) for count in (size.walks, size.compared_walks))
+        seconds, sampled = time_process(sample_walks, terrain, many, Draw(seed=7))
+        ours = int((sampled.edges >= 0).sum()) / seconds
+        seconds, steps = time_process(walk_networkx, drawn, few)
+        ratios.append(ours / (steps / seconds))
+        rates.append((ours, steps / seconds))
+    return {"links": graph.link_count, "ratios": ratios, "rates": rates}
+
+
+def draw_networkx(graph: LinkGraph, flags: npt.NDArray[np.uint8]) -> nx.DiGraph:
+    """Return a graph as networkx has it, with the reason against each node as an attribute."""
+    drawn = nx.DiGraph()
+    names = {HUB: "hub", LIST: "list-page", DISAMBIGUATION: "disambiguation-page"}
+    for node in range(graph.node_count):
+        reason = next((name for flag, name in names.items() if flags[node] & flag), "")
+        drawn.add_node(node, reason=reason)
+    for node in range(graph.node_count):
+        drawn.add_edges_from((node, target) for target in graph.targets_of(node).tolist())
+    return drawn
+
+
+def walk_networkx(graph: nx.DiGraph, starts: Starts) -> int:
+    """Walk one step after another and count refusals; return the steps taken."""
+    rng, steps, refused = random.Random(7), 0, Counter[str]()
+    nodes = graph.nodes
+
+    def refuse(target: int, visited: list[int]) -> str:
+        reason: str = nodes[target]["reason"] or ("cycle" if target in visited else "")
+        if reason:
+            refused[reason] += 1
+        return reason
+
+    def step(visited: list[int]) -> int | None:
+        links: list[int] = list(graph[visited[-1]])
+        for _ in range(min(TRIES, len(links))):
+            target = links[int(rng.random() * len(links))]
+            if not refuse(target, visited):
+                return target
+        allowed = [target for target in links if not refuse(target, visited)]
+        return allowed[int(rng.random() * len(allowed))] if allowed else None
+
+    for start, length in zip(starts.nodes.tolist(), starts.lengths.tolist(), strict=True):
+        visited = [start]
+        while len(visited) <= length:
+            target = step(visited)
+            if target is None:
+                refused["dead-end"] += 1
+                break
+            visited.append(target)
+        steps += len(visited) - 1
+    return steps
+
+
+PARTS = {"build": run_build, "walks": run_walks, "reach": run_reach, "comparison": run_comparison}
+
+
+def run_part(name: str, folder: Path, size: Size) -> dict[str, Any]:
+    """Run a part in a process of its own; its peak resident memory, MB, is added to what it says."""
+    command = [sys.executable, "-m", "tests.benchmarks.graph", name, str(folder), json.dumps(asdict(size))]
+    result: dict[str, Any] = json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)
+    return result
+
+
+def measure(scratch: Path, size: Size = ENWIKI) -> list[Measured]:
+    """Measure everything; ``scratch`` takes 26 bytes a link."""
+    build = run_part("build", scratch / "graph", size)
+    walks = run_part("walks", scratch / "graph", size)
+    reach = run_part("reach", scratch / "graph", size)
+    compared = run_part("comparison", scratch / "compared", size)
+    rates = ", ".join(f"{rate / 1e6:.2f}" for rate in walks["rates"])
+    refused = ", ".join(f"{reason} {count:,}" for reason, count in walks["refused"].items() if count)
+    ratios = ", ".join(f"{ratio:.0f}" for ratio in compared["ratios"])
+    ours, loop = compared["rates"][0]
+    return [
+        Measured(f"graph of {size.nodes:,} nodes and {build['links']:,} links", f"{build['seconds']:.0f} s"),
+        Measured("its peak memory while it is built", f"{build['megabytes']:,.0f} MB", "8,000 MB"),
+        Measured("opened", f"{walks['opened'] * 1000:.1f} ms", "50 ms"),
+        Measured(f"steps on one core, {walks['hubs']:,} hubs", f"{rates} M/s", "1 M/s"),
+        Measured(f"refused beside {walks['steps']:,} steps", refused),
+        Measured("look-ahead of 4 steps for 3 splits over every link", f"{reach['seconds']:.1f} s"),
+        Measured("its peak memory, mapped pages of the graph included", f"{reach['megabytes']:,.0f} MB"),
+        Measured(f"steps with look-ahead, {reach['whole']:.1%} of walks whole", f"{reach['rate'] / 1e6:.2f} M/s"),
+        Measured(
+            f"steps over {compared['links']:,} links, arrays and networkx", f"{ours:,.0f} and {loop:,.0f} a second"
+        ),
+        Measured("arrays to networkx", f"{ratios} times", "20 times"),
+    ]
+
+
+def main() -> None:
+    """Run one part, or measure everything and print the table."""
+    if len(sys.argv) > 1:
+        name, folder, size = sys.argv[1:]
+        result = PARTS[name](Path(folder), Size(**json.loads(size)))
+        megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        sys.stdout.write(json.dumps(result | {"megabytes": megabytes}))
+        return
+    with TemporaryDirectory(prefix="synth-bench-") as scratch:
+        for entry in measure(Path(scratch)):
+            sys.stdout.write(f"| {entry.what} | {entry.value} | {entry.budget} |\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""A MediaWiki that answers ``prop=imageinfo`` on loopback and misbehaves when told to."""
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs
+
+JPEG = {"url": "https://u/A.jpg", "width": 800, "height": 600, "size": 1234, "mime": "image/jpeg", "sha1": "a" * 40}
+
+
+def make_image(**changes) -> dict:
+    """Return one entry of ``imageinfo``: extmetadata fields in capitals, others as they are."""
+    said = {"LicenseShortName": "CC BY-SA 4.0", "LicenseUrl": "https://l", "Artist": "<a href='//u'>A. Uthor</a>"}
+    said |= {name: value for name, value in changes.items() if name[0].isupper()}
+    fields = {name: value for name, value in changes.items() if not name[0].isupper()}
+    extended = {name: {"value": value, "source": "commons-desc-page"} for name, value in said.items()}
+    return JPEG | {"descriptionurl": "https://c/File:A.jpg", "extmetadata": extended} | fields
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What to send in place of an answer."""
+
+    status: int = 200
+    body: bytes = b"<html>busy</html>"
+    headers: dict = field(default_factory=dict)
+    cut: int = 0
+    """Bytes promised and not sent."""
+    drip: float = 0.0
+    """Seconds between bytes."""
+
+
+@dataclass
+class CommonsServer:
+    """What it holds, and what it was asked."""
+
+    images: dict = field(default_factory=dict)
+    """Title to its ``imageinfo``, None for a file page without a file."""
+    moved: dict = field(default_factory=dict)
+    faults: list = field(default_factory=list)
+    """Sent first, one a request."""
+    answer: Callable[["CommonsServer", dict], dict] | None = None
+    """Makes the reply in place of :meth:`reply`."""
+    at_once: int = 50
+    """Files whose images fit one reply."""
+    url: str = ""
+    requests: list = field(default_factory=list)
+    """Forms, each with its headers and times."""
+    busy: int = 0
+    most_busy: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def reply(self, form: dict) -> dict:
+        """Answer as MediaWiki does, ``formatversion=2``."""
+        asked = form["titles"].split("|")
+        normal = {title: title.replace("_", " ") for title in asked}
+        start = int(form.get("iistart", "0"))
+        titles = [self.moved.get(normal[title], normal[title]) for title in asked]
+        pages = []
+        for place, title in enumerate(dict.fromkeys(titles)):
+            page = {"ns": 6, "title": title}
+            if title in self.images:
+                page |= {"pageid": place + 1, "imagerepository": "local" if self.images[title] else ""}
+                if self.images[title] and start <= place < start + self.at_once:
+                    page["imageinfo"] = self.images[title]
+            else:
+                page["missing"] = True
+            pages.append(page)
+        query = {"pages": pages}
+        changed = [{"fromencoded": False, "from": old, "to": new} for old, new in normal.items() if old != new]
+        if changed:
+            query["normalized"] = changed
+        renamed = [{"from": old, "to": new} for old, new in self.moved.items() if old in normal.values()]
+        if renamed:
+            query["redirects"] = renamed
+        more = {"continue": {"iistart": str(start + self.at_once), "continue": "||"}}
+        return {"query": query} | (more if start + self.at_once < len(pages) else {"batchcomplete": True})
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        server = self.server.commons
+        form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode(), keep_blank_values=True)
+        form = {name: values[0] for name, values in form.items()}
+        with server.lock:
+            server.busy += 1
+            server.most_busy = max(server.most_busy, server.busy)
+            server.requests.append({"form": form, "headers": dict(self.headers), "at": time.monotonic()})
+            fault = server.faults.pop(0) if server.faults else None
+        try:
+            if fault is None:
+                reply = server.answer(server, form) if server.answer else server.reply(form)
+                fault = Fault(body=json.dumps(reply).encode(), headers={"Content-Type": "application/json"})
+            self._send(fault)
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+        finally:
+            with server.lock:
+                server.busy -= 1
+
+    def _send(self, fault):
+        self.send_response(fault.status)
+        for name, value in fault.headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(fault.body) + fault.cut))
+        self.end_headers()
+        if fault.drip:
+            for byte in fault.body:
+                self.wfile.write(bytes([byte]))
+                self.wfile.flush()
+                time.sleep(fault.drip)
+        else:
+            self.wfile.write(fault.body)
+        self.close_connection = bool(fault.cut)
+
+    def log_message(self, *parts):
+        """Say nothing."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """Say nothing of a client that hung up; it may."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+@contextmanager
+def run_commons(**settings):
+    """Run a server until the block ends."""
+    commons = CommonsServer(**settings)
+    with _Server(("127.0.0.1", 0), _Handler) as httpd:
+        httpd.commons = commons
+        commons.url = f"http://127.0.0.1:{httpd.server_port}/w/api.php"
+        thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield commons
+        finally:
+            httpd.shutdown()
+            thread.join()

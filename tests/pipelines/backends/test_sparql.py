@@ -1,0 +1,335 @@
+import asyncio
+import itertools
+import socket
+import time
+from email.message import Message
+
+import pytest
+
+from pipelines.backends.protocols import QueryTimeout
+from pipelines.backends.recorded import RecordedSparql
+from pipelines.backends.replies import open_replies
+from pipelines.backends.sparql import Manners, SparqlEndpoint, name_agent, read_retry_after, read_rows
+from pipelines.backends.sparql_http import RequestLimits
+from pipelines.errors import ConfigError, RateLimited, Unavailable
+from pipelines.graph.candidates import draw_candidates
+from pipelines.graph.slices import Slice, Span
+from tests.pipelines.backends.sparql_server import (
+    FAULTS,
+    PREFIXES,
+    Answer,
+    describe_item,
+    load_store,
+    say,
+    serve_sparql,
+)
+
+REQUEST = RequestLimits(silence=0.4, deadline=1.0, reply_bytes=150_000)
+MANNERS = Manners(pause=0.0, tries=3, backoff=0.01, request=REQUEST)
+AGENT = "synth/1 (test@example.org)"
+SITE = "https://en.wikipedia.org/"
+WHOLE = Slice("Q100", Span(20), Span(0, 10))
+COUNTS = {number: (number % 12, 15 + number % 40) for number in range(1, 200)}
+WANTED = [f"Q{number}" for number, (sitelinks, statements) in COUNTS.items() if sitelinks <= 10 and statements >= 20]
+STORE = load_store(PREFIXES + "".join(describe_item(number, *counts) for number, counts in COUNTS.items()))
+DIVIDED = (
+    "429 that is a time-out",
+    "500 that is a time-out",
+    "truncated JSON",
+    "truncated under its announced length",
+    "a stack trace after part of the JSON",
+    "a stack trace after the whole JSON",
+    "text with 200",
+    "a page with 200",
+    "a wrong content type",
+    "JSON as text",
+    "JSON without results",
+    "partial content",
+    "partial results of Virtuoso",
+    "slow drip",
+    "an empty body",
+    "a body beyond the limit",
+)
+REPEATED = ("429", "500", "502", "503", "504", "silence", "no reply")
+PAUSES = {"silence": 0.05, "slow drip": 0.05}
+"""Time for the server to see that the client gave up."""
+QUERY = "SELECT ?item WHERE { ?item <http://www.wikidata.org/prop/direct/P31> ?class } LIMIT 3"
+
+
+def make_endpoint(server, **changes):
+    return SparqlEndpoint(
+        server.url, AGENT, Manners(**{"pause": 0.0, "tries": 3, "backoff": 0.01, "request": REQUEST} | changes)
+    )
+
+
+def ask(endpoint, query=QUERY):
+    return asyncio.run(endpoint.select(query))
+
+
+def draw(sparql, slices=(WHOLE,), page_rows=1000):
+    return [candidate.qid for candidate in asyncio.run(draw_candidates(sparql, slices, SITE, page_rows)).candidates]
+
+
+def test_every_fault_is_either_asked_again_or_divided():
+    assert sorted(FAULTS) == sorted([*DIVIDED, *REPEATED])
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_loses_no_candidate_and_doubles_none(fault):
+    with serve_sparql(STORE, FAULTS[fault]) as server:
+        assert draw(make_endpoint(server, pause=PAUSES.get(fault, 0.0))) == WANTED
+    assert server.most_in_flight == 1
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_in_the_middle_loses_no_candidate_and_doubles_none(fault):
+    with serve_sparql(STORE, Answer(), Answer(), FAULTS[fault], FAULTS[fault]) as server:
+        assert draw(make_endpoint(server, pause=PAUSES.get(fault, 0.0)), page_rows=30) == WANTED
+    assert server.most_in_flight == 1
+
+
+@pytest.mark.parametrize("fault", DIVIDED)
+def test_a_reply_that_is_not_whole_is_a_time_out_and_not_asked_again(fault):
+    with serve_sparql(STORE, always=FAULTS[fault]) as server, pytest.raises(QueryTimeout, match=r"127\.0\.0\.1"):
+        ask(make_endpoint(server))
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("fault", sorted(set(REPEATED) - {"429"}))
+def test_a_service_that_fails_is_asked_again_and_then_away(fault):
+    with serve_sparql(STORE, always=FAULTS[fault]) as server, pytest.raises(Unavailable, match="3 times; run again"):
+        ask(make_endpoint(server))
+    assert len(server.requests) == 3
+
+
+def test_a_refused_connection_is_away():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        endpoint = SparqlEndpoint(f"http://127.0.0.1:{taken.getsockname()[1]}/", AGENT, MANNERS)
+        with pytest.raises(Unavailable, match="refused"):
+            ask(endpoint)
+
+
+def test_a_request_for_less_carries_the_seconds_to_wait():
+    later = Answer(429, "text/plain", {"Retry-After": "120"}, say("Too many"))
+    with serve_sparql(STORE, later) as server, pytest.raises(RateLimited, match="429") as caught:
+        ask(make_endpoint(server))
+    assert caught.value.retry_after == 120.0
+    assert len(server.requests) == 1
+
+
+def test_a_draw_comes_back_when_retry_after_is_over():
+    with serve_sparql(STORE, FAULTS["429"]) as server:
+        assert draw(make_endpoint(server)) == WANTED
+    first, second = server.requests
+    assert second.time - first.time >= 1.0
+    assert first.query == second.query
+
+
+def test_a_wait_longer_than_a_run_should_last_stops_the_draw():
+    later = Answer(429, "text/plain", {"Retry-After": "3600"}, say("Too many"))
+    with serve_sparql(STORE, later) as server, pytest.raises(Unavailable, match="wait 3,600 s"):
+        draw(make_endpoint(server))
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(403, "text/plain", change=say("You have been banned until 2026-01-01")),
+        Answer(403, "text/plain", {"Retry-After": "1"}, say("Please set a user-agent")),
+        Answer(200, "text/plain", change=say("Please set a user-agent and respect our robot policy")),
+    ],
+)
+def test_a_ban_stops_at_once_and_names_the_user_agent(answer):
+    with serve_sparql(STORE, always=answer) as server, pytest.raises(Unavailable) as caught:
+        draw(make_endpoint(server))
+    assert AGENT in str(caught.value)
+    assert "24 hours" in str(caught.value)
+    assert len(server.requests) == 1
+
+
+def test_a_message_carries_the_servers_words_without_its_control_characters():
+    rude = Answer(403, change=say("\x1b[31mGo\x00 away\n\u202enow"))
+    with serve_sparql(STORE, rude) as server, pytest.raises(Unavailable, match=r"403: \[31mGo away now; it bans"):
+        ask(make_endpoint(server))
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (Answer(400, "text/plain", change=say("Parse error")), "Parse error"),
+        (Answer(404, "text/html", change=say("Not here")), "expected a SPARQL 1.1 endpoint"),
+        (Answer(301, headers={"Location": "https://other.example/sparql"}), "https://other.example/sparql"),
+        (Answer(308, headers={"Location": "https://other.example/sparql"}), "https://other.example/sparql"),
+    ],
+)
+def test_an_address_that_is_no_endpoint_is_a_mistake_of_the_configuration(answer, words):
+    with serve_sparql(STORE, always=answer) as server, pytest.raises(ConfigError, match=words):
+        ask(make_endpoint(server))
+    assert len(server.requests) == 1
+
+
+def test_headers_that_drip_are_bounded_by_the_deadline():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        endpoint = SparqlEndpoint(f"http://127.0.0.1:{listener.getsockname()[1]}/", AGENT, MANNERS)
+
+        async def drip_headers():
+            connection, _ = await asyncio.to_thread(listener.accept)
+            with connection:
+                for byte in b"HTTP/1.1 200 OK\r\n" + b"X: " + b"x" * 10_000:
+                    try:
+                        await asyncio.to_thread(connection.send, bytes([byte]))
+                    except OSError:
+                        return
+                    await asyncio.sleep(0.02)
+
+        async def both():
+            dripping = asyncio.create_task(drip_headers())
+            with pytest.raises(QueryTimeout, match="in 1 s"):
+                await endpoint.select(QUERY)
+            await dripping
+
+        asyncio.run(both())
+
+
+def test_only_one_query_is_in_flight_however_many_ask():
+    with serve_sparql(STORE, always=Answer(hold=0.02)) as server:
+        ours, others = make_endpoint(server), SparqlEndpoint(server.url, "other", MANNERS)
+
+        async def ask_all():
+            return await asyncio.gather(*(e.select(QUERY) for e in (ours, others) for _ in range(5)))
+
+        rows = asyncio.run(ask_all())
+    assert len(rows) == len(server.requests) == 10
+    assert server.most_in_flight == 1
+
+
+def test_the_pause_lies_between_two_queries():
+    with serve_sparql(STORE) as server:
+        endpoint = make_endpoint(server, pause=0.2)
+        for _ in range(3):
+            ask(endpoint)
+    times = [request.time for request in server.requests]
+    assert min(after - before for before, after in itertools.pairwise(times)) >= 0.2
+
+
+def test_a_query_says_who_asks_and_wants_json():
+    with serve_sparql(STORE) as server:
+        ask(make_endpoint(server))
+        ask(make_endpoint(server), f"# {'x' * 3000}\n{QUERY}")
+    assert [request.method for request in server.requests] == ["GET", "POST"]
+    for request in server.requests:
+        assert request.agent == AGENT
+        assert request.parameters == ["query"]
+        assert "application/sparql-results+json" in request.accept
+
+
+def test_the_user_agent_is_ours_and_names_the_contact():
+    assert name_agent("me@example.org").startswith("synth/")
+    assert name_agent("me@example.org").endswith(" (me@example.org)")
+
+
+def test_rows_carry_lexical_values_and_leave_out_what_is_unbound():
+    with serve_sparql(STORE) as server:
+        query = 'SELECT ?a ?b ?c WHERE { BIND(7 AS ?a) BIND("é"@fr AS ?b) OPTIONAL { ?c <urn:none> ?c } }'
+        assert ask(make_endpoint(server), query) == ({"a": "7", "b": "é"},)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b'{"results": {}}',
+        b'{"results": {"bindings": [[]]}}',
+        b'{"results": {"bindings": [{"a": {}}]}}',
+        b'{"results": {"bindings": [{"a": {"value": 1}}]}}',
+        b'{"results": {"bindings": []}} x',
+        b'{"results": {"bindings": [' + b"[" * 100_000,
+        b'{"results": {"bindings": [{"a": {"value": "\xff"}}]}}',
+    ],
+)
+def test_a_body_of_another_shape_is_no_reply(body):
+    with pytest.raises(ValueError, match=r"."):
+        read_rows(body)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("120", 120.0),
+        (" 7 ", 7.0),
+        ("0", 0.0),
+        ("Thu, 01 Jan 2026 00:01:30 GMT", 90.0),
+        ("Wed, 31 Dec 2025 23:00:00 GMT", 0.0),
+        ("soon", 0.0),
+        ("-5", 0.0),
+        ("1e9", 0.0),
+        ("nan", 0.0),
+        ("", 0.0),
+        ("9" * 5000, 1e9),
+        ("Thu, 99 Jan 2026 00:01:30 GMT", 0.0),
+    ],
+)
+def test_retry_after_is_read_as_seconds_or_as_a_date_against_the_replys_own(value, seconds):
+    headers = Message()
+    headers["Retry-After"] = value
+    headers["Date"] = "Thu, 01 Jan 2026 00:00:00 GMT"
+    assert read_retry_after(headers) == seconds
+
+
+def test_a_date_without_a_clock_beside_it_is_held_against_ours():
+    headers = Message()
+    headers["Retry-After"] = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + 100))
+    assert 90 < read_retry_after(headers) <= 100
+
+
+def test_a_second_run_asks_nothing(tmp_path):
+    with serve_sparql(STORE, FAULTS["truncated JSON"], FAULTS["text with 200"]) as server:
+        for _ in range(2):
+            store = open_replies(tmp_path)
+            assert draw(RecordedSparql(make_endpoint(server), store), page_rows=30) == WANTED
+            store.close()
+            asked = len(server.requests)
+            server.requests.clear()
+    assert asked == 0
+
+
+def test_a_run_after_a_stop_asks_only_what_is_missing(tmp_path):
+    store = open_replies(tmp_path)
+    with serve_sparql(STORE, *[Answer()] * 6, always=FAULTS["500"]) as server:
+        recorded = RecordedSparql(make_endpoint(server), store)
+        with pytest.raises(Unavailable):
+            draw(recorded, page_rows=30)
+        answered = server.queries[:6]
+        server.always = None
+        server.requests.clear()
+        assert draw(recorded, page_rows=30) == WANTED
+    assert not set(answered) & set(server.queries)
+    assert len(set(server.queries)) == len(server.queries)
+    store.close()
+
+
+def test_a_time_out_of_a_query_that_cannot_be_divided_is_not_recorded(tmp_path):
+    store = open_replies(tmp_path)
+    with serve_sparql(STORE, FAULTS["truncated JSON"]) as server:
+        recorded = RecordedSparql(make_endpoint(server), store)
+        with pytest.raises(QueryTimeout):
+            ask(recorded)
+        assert len(ask(recorded)) == 3
+    store.close()
+
+
+def test_a_recorded_time_out_is_raised_again_without_asking(tmp_path):
+    store = open_replies(tmp_path)
+    with serve_sparql(STORE, FAULTS["truncated JSON"]) as server:
+        recorded = RecordedSparql(make_endpoint(server), store)
+        for _ in range(2):
+            with pytest.raises(QueryTimeout, match="no whole reply"):
+                asyncio.run(recorded.select(QUERY, divisible=True))
+    assert len(server.requests) == 1
+    store.close()

@@ -1,0 +1,205 @@
+import bz2
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.corpus.dump import read_pages, read_range
+from pipelines.corpus.streams import ByteRange, cover_file, plan_ranges, read_blocks
+from pipelines.errors import ConfigError, CorruptInput
+
+MAGIC = b"BZh91AY&SY"
+
+
+def make_noise(size: int, seed: int = 0) -> str:
+    """Text that bz2 cannot make much smaller, so that a small file has many ranges."""
+    return random.Random(seed).randbytes(size // 2).hex()
+
+
+@pytest.fixture
+def dump(write_dump):
+    return write_dump(*[(f"T{number}", make_noise(4000, number)) for number in range(40)])
+
+
+def write_index(dump, offsets):
+    lines = "".join(f"{offset}:{number}:T{number}: a\n" for number, offset in enumerate(offsets, start=1))
+    name = dump.name.replace("multistream.xml", "multistream-index.txt")
+    dump.with_name(name).write_bytes(bz2.compress(lines.encode()))
+
+
+def find_streams(dump):
+    whole = dump.read_bytes()
+    return [place for place in range(len(whole)) if whole.startswith(MAGIC, place)]
+
+
+def read_titles(dump, ranges):
+    return [page.title for byte_range in ranges for page in read_range(dump, byte_range)]
+
+
+def assert_covers(dump, ranges):
+    assert [byte_range.number for byte_range in ranges] == list(range(len(ranges)))
+    edges = [byte_range.start for byte_range in ranges] + [ranges[-1].end]
+    assert [byte_range.end for byte_range in ranges] == edges[1:]
+    assert (edges[0], edges[-1]) == (0, dump.stat().st_size)
+    assert edges == sorted(set(edges))
+
+
+@pytest.mark.parametrize("range_bytes", [1, 3000, 20_000, 10**9])
+@pytest.mark.parametrize("name", ["toywiki-20250131-pages-articles-multistream.xml.bz2", "toywiki.xml"])
+def test_ranges_cover_the_file_and_hold_each_page_once(write_dump, name, range_bytes):
+    dump = write_dump(*[(f"T{number}", make_noise(4000, number)) for number in range(20)], name=name)
+    ranges = plan_ranges(dump, range_bytes)
+    assert_covers(dump, ranges)
+    assert len(ranges) == {1: 20, 10**9: 1}.get(range_bytes, len(ranges))
+    assert read_titles(dump, ranges) == [f"T{number}" for number in range(20)]
+
+
+@given(st.lists(st.integers(0, 3000), min_size=1, max_size=12), st.integers(1, 9000))
+def test_ranges_hold_the_pages_of_the_whole_in_order(tmp_path_factory, sizes, range_bytes):
+    pages = [f"<page><title>{n}</title><ns>0</ns><id>{n}</id></page>{make_noise(0)}" for n in range(len(sizes))]
+    texts = [page.replace("</id>", f"</id><revision><id>1</id><text>{make_noise(size)}</text></revision>")
+             for page, size in zip(pages, sizes, strict=True)]  # fmt: skip
+    dump = tmp_path_factory.mktemp("ranges") / "x.xml.bz2"
+    streams = ["<mediawiki>", *texts, "</mediawiki>"]
+    dump.write_bytes(b"".join(bz2.compress(stream.encode()) for stream in streams))
+    ranges = plan_ranges(dump, range_bytes)
+    assert_covers(dump, ranges)
+    assert [page for byte_range in ranges for page in read_range(dump, byte_range)] == list(read_pages(dump))
+
+
+def test_header_and_footer_are_no_ranges_of_their_own(dump):
+    ranges = plan_ranges(dump, 1)
+    assert [len(list(read_range(dump, byte_range))) for byte_range in ranges] == [1] * 40
+
+
+def test_an_index_names_the_cuts(dump):
+    starts = find_streams(dump)
+    write_index(dump, [starts[1], starts[9], starts[20]])
+    assert [byte_range.start for byte_range in plan_ranges(dump, 1)][:3] == [0, starts[9], starts[20]]
+
+
+@pytest.mark.parametrize("shift", [1, -1, 10**12])
+def test_a_stale_index_is_passed_over(dump, shift):
+    expected = plan_ranges(dump, 10_000)
+    write_index(dump, [place + shift for place in find_streams(dump)[1:-1]])
+    assert plan_ranges(dump, 10_000) == expected
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no bz2", bz2.compress(b"words: not offsets\n")[:-4], bz2.compress(b"x:1:y")]
+)
+def test_a_damaged_index_is_passed_over(dump, content):
+    expected = plan_ranges(dump, 10_000)
+    dump.with_name(dump.name.replace("multistream.xml", "multistream-index.txt")).write_bytes(content)
+    assert plan_ranges(dump, 10_000) == expected
+
+
+def test_the_index_of_a_part_is_found(write_dump):
+    dump = write_dump(*[(f"T{n}", make_noise(4000, n)) for n in range(9)], name="x-multistream3.xml-p1p9.bz2")
+    starts = find_streams(dump)
+    lines = f"{starts[5]}:6:T5\n".encode()
+    dump.with_name("x-multistream-index3.txt-p1p9.bz2").write_bytes(bz2.compress(lines))
+    assert plan_ranges(dump, starts[2])[0].end == starts[5]
+
+
+def test_false_magic_is_no_cut(write_dump, tmp_path):
+    plain = write_dump(("A", "text"), name="a.xml").read_bytes()
+    dump = tmp_path / "false.xml.bz2"
+    # A stream inside the first stream's place: bytes that look like a start, in front of a real one.
+    footer = plain.index(b"</mediawiki>")
+    empty = bz2.compress(b"")
+    dump.write_bytes(bz2.compress(plain[:footer]) + empty + bz2.compress(b" \n") + bz2.compress(plain[footer:]))
+    assert plan_ranges(dump, 1) == (ByteRange(0, 0, dump.stat().st_size),)
+    assert [page.title for page in read_pages(dump)] == ["A"]
+
+
+def test_bytes_that_look_like_a_start_are_proved_by_unpacking(dump):
+    whole = bytearray(dump.read_bytes())
+    starts = find_streams(dump)
+    place = starts[3] + 200
+    whole[place : place + len(MAGIC)] = MAGIC  # the stream is damaged by it, the plan must not be
+    dump.write_bytes(whole)
+    assert place not in [byte_range.start for byte_range in plan_ranges(dump, 1)]
+
+
+def test_a_single_stream_is_one_range(write_dump, tmp_path):
+    plain = write_dump(*[(f"T{number}", make_noise(4000, number)) for number in range(20)], name="a.xml")
+    single = tmp_path / "single.xml.bz2"
+    single.write_bytes(bz2.compress(plain.read_bytes()))
+    assert plan_ranges(single, 1000) == (cover_file(single),)
+
+
+def test_streams_cut_inside_pages_are_one_range(write_dump, tmp_path):
+    plain = write_dump(*[(f"T{number}", make_noise(3000, number)) for number in range(9)], name="a.xml").read_bytes()
+    pieces = tmp_path / "pieces.xml.bz2"
+    pieces.write_bytes(b"".join(bz2.compress(plain[start : start + 5000]) for start in range(0, len(plain), 5000)))
+    assert plan_ranges(pieces, 1000) == (cover_file(pieces),)
+    assert len(list(read_pages(pieces))) == 9
+
+
+@pytest.mark.parametrize("name", ["toywiki.xml.bz2", "toywiki.xml"])
+def test_a_file_cut_after_planning_is_refused(write_dump, name):
+    dump = write_dump(*[(f"T{number}", make_noise(4000, number)) for number in range(20)], name=name)
+    ranges = plan_ranges(dump, 20_000)
+    dump.write_bytes(dump.read_bytes()[: ranges[1].end - 100])
+    with pytest.raises(CorruptInput, match="cut short"):
+        read_titles(dump, ranges[1:])
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_damaged_range_is_refused_and_the_others_are_read(dump, number):
+    ranges = plan_ranges(dump, dump.stat().st_size // 3)[:3]
+    whole = bytearray(dump.read_bytes())
+    middle = (ranges[number].start + ranges[number].end) // 2
+    whole[middle : middle + 40] = bytes(40)
+    dump.write_bytes(whole)
+    with pytest.raises(CorruptInput, match=dump.name):
+        read_titles(dump, ranges[number : number + 1])
+    assert read_titles(dump, ranges[:number] + ranges[number + 1 :])
+
+
+def test_a_range_that_ends_inside_a_stream_is_refused(dump):
+    first = plan_ranges(dump, 20_000)[0]
+    with pytest.raises(CorruptInput, match="cut short inside a bz2 stream"):
+        list(read_blocks(dump, ByteRange(0, 0, first.end - 50)))
+
+
+def test_a_range_that_ends_inside_a_page_is_refused(write_dump):
+    dump = write_dump(("A", "one"), ("B", "two"), name="a.xml")
+    end = dump.read_bytes().index(b"two")
+    with pytest.raises(CorruptInput, match="ends inside a page"):
+        read_titles(dump, [ByteRange(0, 0, end)])
+
+
+def test_a_range_that_begins_inside_a_page_is_refused(write_dump):
+    dump = write_dump(("A", "one"), ("B", "two"), name="a.xml")
+    start = dump.read_bytes().index(b"one")
+    with pytest.raises(CorruptInput, match="between two pages"):
+        read_titles(dump, [ByteRange(1, start, dump.stat().st_size)])
+
+
+def test_what_stands_between_pages_is_refused(write_dump):
+    dump = write_dump(("A", "one"), ("B", "two"), name="a.xml")
+    dump.write_bytes(dump.read_bytes().replace(b"</page>\n  <page>", b"</page>\n  <pag>"))
+    with pytest.raises(CorruptInput):
+        list(read_pages(dump))
+
+
+def test_a_bomb_is_unpacked_a_few_megabytes_at_a_time(tmp_path):
+    path = tmp_path / "bomb.xml.bz2"
+    path.write_bytes(bz2.compress(b"<mediawiki>" + bytes(40 << 20)))
+    assert max(len(block) for block in read_blocks(path, cover_file(path))) <= 4 << 20
+
+
+def test_trailing_garbage_is_refused(dump):
+    dump.write_bytes(dump.read_bytes() + b"garbage at the end")
+    with pytest.raises(CorruptInput, match="cannot be decompressed"):
+        list(read_pages(dump))
+
+
+def test_a_range_has_at_least_one_byte(dump, tmp_path):
+    with pytest.raises(ConfigError, match="0 bytes a range"):
+        plan_ranges(dump, 0)
+    with pytest.raises(ConfigError, match="no dump at"):
+        plan_ranges(tmp_path / "absent.xml.bz2", 10)

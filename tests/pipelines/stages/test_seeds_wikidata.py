@@ -1,0 +1,281 @@
+"""Seeds by SPARQL: the same as from the dumps, and each candidate in one place."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import pytest
+
+from pipelines.assembly import Assembly
+from pipelines.backends.protocols import QueryTimeout
+from pipelines.backends.recorded import RecordedSparql
+from pipelines.backends.replies import open_replies
+from pipelines.backends.sparql import Manners, SparqlEndpoint
+from pipelines.commands import run_recipe
+from pipelines.config import make_config, read_recipe
+from pipelines.errors import ConfigError, Unavailable
+from pipelines.graph.gates import SeedGate
+from pipelines.graph.splits import SplitRule
+from pipelines.running import run_source_stage
+from pipelines.stages.seeds import Seeds, WikidataSource
+from pipelines.workspace import StageFolder, Workspace
+from schemas.base import Failure, Rejection
+from schemas.seeds import Seed
+from tests.pipelines.backends.sparql_server import (
+    FAULTS,
+    PREFIXES,
+    Answer,
+    describe_item,
+    load_store,
+    say,
+    serve_sparql,
+)
+from tests.pipelines.corpus.entity_lines import make_entity, render_line, write_dump
+from tests.toy import PAGES, build_toy_corpus
+
+SPLITS = SplitRule(0.6, 0.3, 0.1, seed=7)
+SITE = "https://toy.example/"
+RARE = SeedGate(rule="vsearcher", max_sitelinks=4, min_statements=20, classes=("Q100", "Q200"), require_image=False)
+LINKED = replace(RARE, rule="opensearch-vl", min_in_degree=2, hub_in_degree=4)
+GATES = {
+    "rare": RARE,
+    "rare without identifiers": replace(RARE, count_identifiers=False),
+    "linked": LINKED,
+    "one class": replace(RARE, classes=("Q200",)),
+}
+MANNERS = Manners(pause=0.0, tries=2, backoff=0.01)
+
+
+@dataclass(frozen=True)
+class Described:
+    """What Wikidata says of one page of the toy wiki."""
+
+    number: int
+    title: str
+    sitelinks: int
+    statements: int
+    identifiers: int
+    classes: tuple[int, ...]
+
+    def as_turtle(self):
+        classes = tuple(f"Q{number}" for number in self.classes)
+        turtle = describe_item(self.number, self.sitelinks, self.statements, classes, self.identifiers, self.title)
+        return turtle.replace("https://en.wikipedia.org/", SITE)
+
+    def as_line(self):
+        entity = make_entity(
+            self.number, self.sitelinks, self.statements, self.identifiers, self.classes, title=self.title
+        )
+        entity["sitelinks"]["toywiki"] = entity["sitelinks"].pop("enwiki") | {"site": "toywiki"}
+        return render_line(entity)
+
+
+CLASSES = ((100,), (100, 200), (300,), (200,), (100, 300))
+DESCRIBED = [
+    Described(10 + n, title, 1 + n % 6, 18 + n * 5 % 11, n % 5, CLASSES[n % len(CLASSES)])
+    for n, title in enumerate([*PAGES, "An article that this wiki lost"])
+    if n != 5
+]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """The toy wiki with Wikidata's JSON dump beside its own."""
+    folder = tmp_path_factory.mktemp("toy")
+    write_dump(folder / "wikidata-20260101-all.json.bz2", [entity.as_line() for entity in DESCRIBED])
+    corpus = build_toy_corpus(folder)
+    yield corpus
+    corpus.close()
+
+
+@pytest.fixture(scope="module")
+def store():
+    return load_store(PREFIXES + "".join(entity.as_turtle() for entity in DESCRIBED))
+
+
+def make_stage(corpus, gate, sparql=None, site=SITE, page_rows=3):
+    source = WikidataSource(sparql, site, page_rows) if sparql else None
+    return Seeds(corpus, gate, SPLITS, 0, 1, source)
+
+
+def list_seeds(stage):
+    return [row for row in stage() if isinstance(row, Seed)]
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_sparql_and_dump_give_the_same_seeds_in_the_same_order(corpus, store, name):
+    gate = GATES[name]
+    from_dump = list_seeds(make_stage(corpus, gate))
+    with serve_sparql(store) as server:
+        from_sparql = list_seeds(make_stage(corpus, gate, SparqlEndpoint(server.url, "synth/1 (x)", MANNERS)))
+    assert from_sparql == from_dump
+    assert len(from_dump) >= 2
+    assert {seed.qid for seed in from_dump} < {f"Q{entity.number}" for entity in DESCRIBED}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_of_the_endpoint_changes_no_seed(corpus, store, fault, tmp_path):
+    whole = list_seeds(make_stage(corpus, RARE))
+    replies = open_replies(tmp_path)
+    with serve_sparql(store, Answer(), FAULTS[fault], Answer(), FAULTS[fault]) as server:
+        manners = replace(
+            MANNERS, tries=3, request=replace(MANNERS.request, silence=0.4, deadline=1.0, reply_bytes=100_000)
+        )
+        endpoint = SparqlEndpoint(server.url, "synth/1 (x)", manners)
+        assert list_seeds(make_stage(corpus, RARE, RecordedSparql(endpoint, replies))) == whole
+        server.requests.clear()
+        assert list_seeds(make_stage(corpus, RARE, RecordedSparql(endpoint, replies))) == whole
+        assert server.requests == []
+    replies.close()
+
+
+def test_every_candidate_of_the_endpoint_ends_in_one_place(corpus, store, tmp_path):
+    gate = replace(RARE, classes=("Q100", "Q200", "Q300"), count_identifiers=False)
+    with serve_sparql(store) as server:
+        stage = make_stage(corpus, gate, SparqlEndpoint(server.url, "synth/1 (x)", MANNERS))
+        rows = list(stage())
+        wanted = [entity for entity in DESCRIBED if entity.sitelinks <= 4 and entity.statements >= 20]
+        assert len(rows) == stage.count_candidates() == len(wanted)
+        assert run_source_stage(stage, StageFolder(tmp_path / "seeds"), shard_rows=2) >= 1
+    ends = [row.parent_id if isinstance(row, Seed) else row.record_id for row in rows]
+    assert len(set(ends)) == len(ends)
+    reasons = Counter(row.reason for row in rows if isinstance(row, Rejection))
+    assert {"not-in-corpus", "too-few-statements"} <= set(reasons)
+
+
+def test_rows_that_are_no_candidates_are_failed_rows(corpus, store):
+    bad = '{"head":{"vars":[]},"results":{"bindings":[{"item":{"type":"uri","value":"http://x/Q1"}}]}}'
+    with serve_sparql(store, Answer(change=say(bad))) as server:
+        stage = make_stage(corpus, RARE, SparqlEndpoint(server.url, "synth/1 (x)", MANNERS), page_rows=99)
+        rows = list(stage())
+        assert len(rows) == stage.count_candidates()
+    assert [row.error for row in rows if isinstance(row, Failure)] == ["row-malformed"]
+
+
+def test_an_endpoint_with_nothing_of_the_kind_is_a_mistake_of_the_configuration(corpus):
+    with serve_sparql(load_store(PREFIXES)) as server:
+        stage = make_stage(corpus, RARE, SparqlEndpoint(server.url, "synth/1 (x)", MANNERS))
+        with pytest.raises(ConfigError, match="the raw RDF dump has not"):
+            list(stage())
+
+
+def test_the_endpoints_counts_go_before_the_corpuss(corpus, store):
+    newer = load_store(PREFIXES + "".join(replace(entity, statements=40).as_turtle() for entity in DESCRIBED))
+    with serve_sparql(newer) as server:
+        seeds = list_seeds(make_stage(corpus, RARE, SparqlEndpoint(server.url, "synth/1 (x)", MANNERS)))
+    assert {seed.statements for seed in seeds} == {40}
+
+
+@dataclass
+class AwaySparql:
+    """An endpoint that gives no whole reply."""
+
+    identity: str = "away"
+
+    async def select(self, query, divisible=False):
+        raise QueryTimeout("cut")
+
+
+def test_an_endpoint_that_always_fails_stops_the_stage(corpus):
+    with pytest.raises(Unavailable, match="run again"):
+        list(make_stage(corpus, RARE, AwaySparql())())
+
+
+def test_the_fingerprint_covers_endpoint_and_site_and_not_how_it_is_asked(corpus):
+    stages = [
+        make_stage(corpus, RARE),
+        make_stage(corpus, RARE, SparqlEndpoint("http://a/", "x")),
+        make_stage(corpus, RARE, SparqlEndpoint("http://b/", "x")),
+        make_stage(corpus, RARE, SparqlEndpoint("http://b/", "x"), site="https://en.wikipedia.org/"),
+    ]
+    assert len({stage.fingerprint() for stage in stages}) == 4
+    again = make_stage(corpus, RARE, SparqlEndpoint("http://b/", "other", MANNERS), page_rows=9)
+    assert again.fingerprint() == stages[2].fingerprint()
+
+
+def make_settings(*more):
+    return ["seeds.rule=vsearcher", "seeds.require_image=false", "seeds.small_corpus.require_image=false", *more]
+
+
+def test_the_generated_world_gives_the_same_seeds_both_ways(demo, demo_corpus, tmp_path):
+    turtle = next(demo.world.rglob("*.ttl")).read_text("utf-8")
+    graph = load_store(turtle, munge=True)
+    instances = graph.query("SELECT DISTINCT ?c WHERE { ?i <http://www.wikidata.org/prop/direct/P31> ?c }")
+    classes = sorted(row["c"].value.rpartition("/")[2] for row in instances)
+    settings = make_settings(f"corpus.world={demo.world}", "seeds.min_statements=12", "seeds.max_sitelinks=60")
+    with serve_sparql(graph) as server:
+        asked = ["seeds.source=sparql", f"seeds.classes={classes}", f"sparql.endpoint={server.url}"]
+        asked += [
+            "sparql.site=https://en.wikipedia.org/",
+            "sparql.contact=x@example.org",
+            "sparql.pause=0",
+            "sparql.page_rows=40",
+        ]
+        seeds = [
+            list_seeds(
+                Assembly(
+                    make_config(read_recipe("demo"), [*settings, *more]), Workspace(tmp_path), demo_corpus
+                ).build_stage("seeds")
+            )
+            for more in ((), asked)
+        ]
+    assert seeds[0] == seeds[1]
+    assert len(seeds[0]) >= 20
+    assert server.most_in_flight == 1
+    assert {request.agent.partition("/")[0] for request in server.requests} == {"synth"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (["sparql.contact=x@example.org"], "seeds.classes is empty"),
+        (["seeds.classes=['Q5']"], "sparql.contact is empty"),
+    ],
+)
+def test_drawing_by_sparql_needs_a_class_and_a_contact(demo, demo_corpus, tmp_path, settings, words):
+    config = make_config(
+        read_recipe("demo"), make_settings(f"corpus.world={demo.world}", "seeds.source=sparql", *settings)
+    )
+    with pytest.raises(ConfigError, match=words):
+        Assembly(config, Workspace(tmp_path), demo_corpus).build_stage("seeds")
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "seeds.classes=['P31']",
+        "seeds.classes=['Q5 }']",
+        "seeds.rule=other",
+        "seeds.source=file",
+        "sparql.endpoint=file:///etc/passwd",
+        "sparql.endpoint=https://me:secret@example.org/sparql",
+        "sparql.endpoint=https://example.org/sparql?key=secret",
+        'sparql.contact="a\\nHost: b"',
+        "sparql.pause=-1",
+    ],
+)
+def test_settings_that_could_not_stand_in_a_request_are_refused(setting):
+    with pytest.raises(ConfigError, match=setting.partition("=")[0]):
+        make_config(read_recipe("demo"), [setting])
+
+
+def test_a_run_that_the_endpoint_stopped_goes_on_and_asks_only_what_is_missing(demo, tmp_path):
+    graph = load_store(next(demo.world.rglob("*.ttl")).read_text("utf-8"), munge=True)
+    with serve_sparql(graph, *[Answer()] * 5, always=FAULTS["500"]) as server:
+        settings = [
+            f"corpus.world={demo.world}",
+            "seeds.source=sparql",
+            "seeds.classes=['Q5', 'Q12280']",
+            f"sparql={{endpoint='{server.url}', contact='x@example.org', site='https://en.wikipedia.org/'}}",
+            *("sparql.pause=0", "sparql.backoff=0.01", "sparql.page_rows=10"),
+        ]
+        config = make_config(read_recipe("demo"), make_settings("seeds.max_sitelinks=99", *settings))
+        with pytest.raises(Unavailable, match="run again to go on"):
+            run_recipe(config, tmp_path, "seeds", ())
+        answered, server.always = server.queries[:5], None
+        server.requests.clear()
+        report = run_recipe(config, tmp_path, "seeds", ()).stages[-1]
+    assert not set(answered) & set(server.queries)
+    usage = Workspace(tmp_path).stage("seeds", report.key).read_manifest().usage
+    assert (usage.calls, usage.cached_calls) == (len(server.queries), 5)
+    assert report.rows_in == report.kept + sum(report.rejected.values())
+    assert report.kept > 0
