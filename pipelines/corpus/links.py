@@ -30,6 +30,7 @@ _MISSING = 1
 
 _BATCH_BYTES = 1 << 20
 _MAX_TARGETS = 1 << 19  # about 100 MB
+_MAX_KEPT_BYTES = 1 << 10
 _TARGET = rb"([^\[\]{}|\n]++)"
 _ANCHOR = rb"[^\[\]]*+(?:(?:\[(?!\[)[^\[\]]*+\](?=[^\]]|\]\])|\[(?!\[)|\](?!\]))[^\[\]]*+)*+"
 # A target on a line of its own that normalising would leave alone but for its first letter, if its spaces are single:
@@ -93,6 +94,8 @@ class TargetHashes:
                 hashes[places] = self._hashes.look_up(missing)
             else:  # a title has that very hash
                 hashes = self._hashes.look_up(targets)
+            for raw in {raw for raw in missing if len(raw) > _MAX_KEPT_BYTES}:
+                del self._hashes[raw]
         if len(self._hashes) > _MAX_TARGETS:
             self._hashes.clear()
         return hashes
@@ -192,6 +195,9 @@ class _AnchorCounter:
             missing = set(found)
         self._add(list(missing))
         shown = [self._shown[link] for link in found]
+        for link in missing:
+            if len(link[0]) + len(link[1]) > _MAX_KEPT_BYTES:
+                del self._shown[link]
         places = find_candidates(np.frombuffer(xml, np.uint8))
         pages = np.searchsorted(starts, places, "right").tolist()
         self._counts.update(link for _, link in dict.fromkeys(zip(pages, shown, strict=True)))

@@ -269,6 +269,12 @@ def test_a_page_id_beyond_32_bits_is_refused(tmp_path):
         read_all_edges(path)
 
 
+def test_long_targets_and_anchors_are_read_each_time():
+    texts = [f"[[{'%41' * 100}{' ' * 900}b|{'x' * 2000}]] [[{'y' * 2000}]] [[A|{'x' * 2000}]]"] * 3
+    assert read_together(texts) == find_slowly(texts)
+    assert read_together(texts, keep_anchors=False)[0] == find_slowly(texts)[0]
+
+
 def test_targets_beyond_the_table_are_still_found():
     texts = [" ".join(f"[[t{page} {number}]]" for number in range(9000)) for page in range(60)]
     rows, _ = read_together(texts, keep_anchors=False)
