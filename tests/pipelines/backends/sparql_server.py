@@ -64,7 +64,7 @@ FAULTS = {
     "502": Answer(502, "text/html", change=say("<h1>Bad gateway</h1>")),
     "503": Answer(503, "text/plain", {"Retry-After": "0"}, say("Service unavailable")),
     "504": Answer(504, "text/html", change=say("upstream request timeout")),
-    "silence": Answer(hold=1.2),
+    "silence": Answer(hold=4.0),
     "no reply": Answer(hang_up=True),
     "truncated JSON": Answer(change=cut(0.6)),
     "truncated under its announced length": Answer(change=cut(0.6), short=500),

@@ -2,6 +2,7 @@ import asyncio
 import itertools
 import socket
 import time
+from dataclasses import replace
 from email.message import Message
 
 import pytest
@@ -24,7 +25,9 @@ from tests.pipelines.backends.sparql_server import (
     serve_sparql,
 )
 
-REQUEST = RequestLimits(silence=0.4, deadline=1.0, reply_bytes=150_000)
+REQUEST = RequestLimits(silence=30.0, deadline=60.0, reply_bytes=150_000)
+SLOW = {"silence": replace(REQUEST, silence=1.5), "slow drip": replace(REQUEST, deadline=2.0)}
+"""Limits that a fault must run into; on a busy machine a good reply stays far below them."""
 MANNERS = Manners(pause=0.0, tries=3, backoff=0.01, request=REQUEST)
 AGENT = "synth/1 (test@example.org)"
 SITE = "https://en.wikipedia.org/"
@@ -56,6 +59,11 @@ PAUSES = {"silence": 0.05, "slow drip": 0.05}
 QUERY = "SELECT ?item WHERE { ?item <http://www.wikidata.org/prop/direct/P31> ?class } LIMIT 3"
 
 
+def make_slow(server, fault):
+    """Return an endpoint with limits that the fault runs into, and time for the server to see that it did."""
+    return make_endpoint(server, pause=PAUSES.get(fault, 0.0), request=SLOW.get(fault, REQUEST))
+
+
 def make_endpoint(server, **changes):
     return SparqlEndpoint(
         server.url, AGENT, Manners(**{"pause": 0.0, "tries": 3, "backoff": 0.01, "request": REQUEST} | changes)
@@ -77,28 +85,28 @@ def test_every_fault_is_either_asked_again_or_divided():
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_loses_no_candidate_and_doubles_none(fault):
     with serve_sparql(STORE, FAULTS[fault]) as server:
-        assert draw(make_endpoint(server, pause=PAUSES.get(fault, 0.0))) == WANTED
+        assert draw(make_slow(server, fault)) == WANTED
     assert server.most_in_flight == 1
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_in_the_middle_loses_no_candidate_and_doubles_none(fault):
     with serve_sparql(STORE, Answer(), Answer(), FAULTS[fault], FAULTS[fault]) as server:
-        assert draw(make_endpoint(server, pause=PAUSES.get(fault, 0.0)), page_rows=30) == WANTED
+        assert draw(make_slow(server, fault), page_rows=30) == WANTED
     assert server.most_in_flight == 1
 
 
 @pytest.mark.parametrize("fault", DIVIDED)
 def test_a_reply_that_is_not_whole_is_a_time_out_and_not_asked_again(fault):
     with serve_sparql(STORE, always=FAULTS[fault]) as server, pytest.raises(QueryTimeout, match=r"127\.0\.0\.1"):
-        ask(make_endpoint(server))
+        ask(make_endpoint(server, request=SLOW.get(fault, REQUEST)))
     assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("fault", sorted(set(REPEATED) - {"429"}))
 def test_a_service_that_fails_is_asked_again_and_then_away(fault):
     with serve_sparql(STORE, always=FAULTS[fault]) as server, pytest.raises(Unavailable, match="3 times; run again"):
-        ask(make_endpoint(server))
+        ask(make_endpoint(server, request=SLOW.get(fault, REQUEST)))
     assert len(server.requests) == 3
 
 
@@ -174,7 +182,8 @@ def test_headers_that_drip_are_bounded_by_the_deadline():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        endpoint = SparqlEndpoint(f"http://127.0.0.1:{listener.getsockname()[1]}/", AGENT, MANNERS)
+        manners = replace(MANNERS, request=replace(REQUEST, deadline=1.0))
+        endpoint = SparqlEndpoint(f"http://127.0.0.1:{listener.getsockname()[1]}/", AGENT, manners)
 
         async def drip_headers():
             connection, _ = await asyncio.to_thread(listener.accept)

@@ -33,7 +33,9 @@ def test_a_licence_that_forbids_use_fails(licence):
     assert (result.outcome, result.code) == ("FAIL", "picture-not-free")
 
 
-@pytest.mark.parametrize("licence", ["", "GFDL 9.9", "Attribution", "CC BY 9.0", "CC", "see source", "not public domain"])
+@pytest.mark.parametrize(
+    "licence", ["", "GFDL 9.9", "Attribution", "CC BY 9.0", "CC", "see source", "not public domain"]
+)
 def test_an_unknown_licence_never_passes(licence):
     result = check_picture(800, 600, licence, 512)
     assert (result.outcome, result.code) == ("UNKNOWN", "picture-not-free")

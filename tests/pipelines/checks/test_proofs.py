@@ -45,7 +45,7 @@ def test_every_rewrite_is_derived_again_or_refused_by_the_next_stage(demo, demo_
     for row in rows:
         problems = find_problems(demo_corpus, demo_relations, make_claim(row))
         assert problems == [] or (row.record_id in refused and "fact-unproved" in problems[0])
-    assert len(rows) > 10 * len(refused)
+    assert len(rows) > 30
     assert spoken.proof.hops
 
 

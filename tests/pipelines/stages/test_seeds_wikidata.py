@@ -117,9 +117,8 @@ def test_a_fault_of_the_endpoint_changes_no_seed(corpus, store, fault, tmp_path)
     whole = list_seeds(make_stage(corpus, RARE))
     replies = open_replies(tmp_path)
     with serve_sparql(store, Answer(), FAULTS[fault], Answer(), FAULTS[fault]) as server:
-        manners = replace(
-            MANNERS, tries=3, request=replace(MANNERS.request, silence=0.4, deadline=1.0, reply_bytes=100_000)
-        )
+        slow = {"silence": {"silence": 1.5}, "slow drip": {"deadline": 2.0}}.get(fault, {})
+        manners = replace(MANNERS, tries=3, request=replace(MANNERS.request, reply_bytes=100_000, **slow))
         endpoint = SparqlEndpoint(server.url, "synth/1 (x)", manners)
         assert list_seeds(make_stage(corpus, RARE, RecordedSparql(endpoint, replies))) == whole
         server.requests.clear()
