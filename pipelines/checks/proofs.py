@@ -10,7 +10,6 @@ from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import count_fit
 from pipelines.corpus.infobox import parse_value
 from pipelines.corpus.store import Corpus
-from pipelines.corpus.wikitext import find_links
 from pipelines.graph.clauses import make_clause
 from pipelines.graph.proofs import flatten_names, list_names, make_query
 from pipelines.graph.query import answer_query, count_anchor_answers, locate_nodes, matches
@@ -144,7 +143,7 @@ def _check_clause(corpus: Corpus, hop: Hop, source: int, target: int, names: Seq
         return
     text = corpus.text(source)
     targets = dict(zip(*_read_links(corpus, source), strict=True))
-    link = next((link for link in find_links(text) if link.start == hop.evidence.link_start), None)
+    link = next((link for link in corpus.links(source) if link.start == hop.evidence.link_start), None)
     if link is None or targets.get(link.start) != target:
         yield f"hop {hop.index}: the link at offset {hop.evidence.link_start} does not lead to the next node"
         return

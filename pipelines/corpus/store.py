@@ -18,6 +18,7 @@ from pipelines.corpus.passages import Passage, open_passages, search_passages
 from pipelines.corpus.records import CorpusImage, Fact, Page
 from pipelines.corpus.tables import PAGES, GroupedTable, MappedTable
 from pipelines.corpus.titles import hash_title, normalise_spaces
+from pipelines.corpus.wikitext import WikiLink, find_links
 from pipelines.errors import ConfigError
 
 __all__ = ["Corpus", "CorpusImage", "Fact", "Page", "Passage"]
@@ -82,6 +83,10 @@ class Corpus:
     def text(self, node: int) -> str:
         """Return an article's wikitext."""
         return self._store.text(node)
+
+    def links(self, node: int) -> list[WikiLink]:
+        """Return every link of an article's wikitext in order, read as the corpus's language has them."""
+        return find_links(self.text(node), self.manifest.language)
 
     def facts(self, node: int) -> tuple[Fact, ...]:
         """Return an article's infobox facts in the order of the page."""

@@ -142,7 +142,7 @@ def hash_titles(titles: pa.BinaryArray) -> Hashes:
         pa.binary(), len(titles), [None, pa.py_buffer(offsets.copy()), pa.py_buffer(letters)]
     )
     digests = map(xxhash.xxh3_64_intdigest, spaced.to_pylist())
-    return np.fromiter(digests, dtype=np.uint64, count=len(titles))
+    return np.maximum(np.fromiter(digests, dtype=np.uint64, count=len(titles)), np.uint64(1))
 
 
 def _resolve_titles(tables: LinkTables) -> _Titles:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pipelines.corpus.store import Corpus
-from pipelines.corpus.wikitext import WikiLink, find_links, find_sentence, plain_text
+from pipelines.corpus.wikitext import WikiLink, find_sentence, plain_text
 
 BLANK = "____"
 MASK = "[…]"
@@ -68,7 +68,7 @@ def list_sentences(corpus: Corpus, node: int) -> tuple[tuple[int, Clause], ...]:
     start, end = int(graph.offsets[node]), int(graph.offsets[node + 1])
     targets = dict(zip(graph.positions[start:end].tolist(), graph.targets[start:end].tolist(), strict=True))
     found = []
-    for link in find_links(text):
+    for link in corpus.links(node):
         clause = blank_sentence(text, link) if link.start in targets else None
         if clause is not None:
             found.append((targets[link.start], clause))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pipelines.corpus.arrays import map_array
 from pipelines.corpus.store import Corpus, Fact
-from pipelines.corpus.wikitext import WikiLink, find_links
+from pipelines.corpus.wikitext import WikiLink
 from pipelines.files import replacing
 from pipelines.graph.clauses import Clause, make_clause
 from pipelines.graph.draws import draw_units, make_keys
@@ -229,7 +229,7 @@ class WalkGraph:
         return None if link is None or clause is None else (link, clause)
 
     def _find_links(self, node: int) -> dict[int, WikiLink]:
-        return {link.start: link for link in find_links(self.corpus.text(node))}
+        return {link.start: link for link in self.corpus.links(node)}
 
 
 def find_hub_threshold(in_degree: npt.NDArray[np.uint32], hub_in_degree: int, hub_share: float, small: bool) -> int:

@@ -1,0 +1,79 @@
+import pytest
+
+from pipelines.corpus.build import build_corpus
+from pipelines.corpus.store import Corpus
+from pipelines.errors import ConfigError
+from tests.pipelines.corpus import entity_lines
+
+PREFIX = "enwiki-20250131"
+PROPS = ["pp_page", "pp_propname", "pp_value"]
+PAGES = [("Kelm", "See [[Ost]]."), ("Ost", "See [[Kelm]]."), ("Kelm (surname)", "Names: [[Kelm]]")]
+
+
+@pytest.fixture
+def build(write_dump, tmp_path):
+    """Build the corpus of PAGES with whatever the test has put beside the dump."""
+
+    def make():
+        build_corpus(write_dump(*PAGES, name=f"{PREFIX}-pages-articles.xml"), tmp_path / "out")
+        return Corpus.open(tmp_path / "out")
+
+    return make
+
+
+def write_entities(tmp_path, *entities):
+    lines = [entity_lines.render_line(entity) for entity in entities]
+    entity_lines.write_dump(tmp_path / "wikidata-20250131-all.json.gz", lines)
+
+
+def read_counts(page):
+    return page.qid, page.sitelinks, page.statements, page.identifiers, page.classes
+
+
+def test_without_files_beside_a_dump_nothing_is_known(build):
+    page = build().page(0)
+    assert (*read_counts(page), page.table_in_degree, page.image) == ("", -1, -1, -1, (), -1, "")
+
+
+def test_an_entity_is_found_by_its_title_where_no_qid_is_known(build, tmp_path):
+    write_entities(tmp_path, entity_lines.make_entity(7, 3, 9, 2, (100, 200), "Ost"))
+    corpus = build()
+    assert read_counts(corpus.page(1)) == ("Q7", 3, 9, 2, ("Q100", "Q200"))
+    assert corpus.page(0).qid == ""
+
+
+def test_the_qid_of_page_props_goes_before_the_title(build, write_sql, tmp_path):
+    write_sql(f"{PREFIX}-page_props.sql.gz", "page_props", PROPS, "(1,'wikibase_item','Q9')")
+    by_qid = entity_lines.make_entity(9, 5, 12, 1, (300,), "An older name")
+    by_title = entity_lines.make_entity(8, 2, 4, 0, (400,), "Kelm")
+    write_entities(tmp_path, by_title, by_qid)
+    assert read_counts(build().page(0)) == ("Q9", 5, 12, 1, ("Q300",))
+
+
+def test_of_two_entities_with_one_title_the_lower_qid_is_taken(build, tmp_path):
+    write_entities(tmp_path, *(entity_lines.make_entity(number, title="Kelm") for number in (10, 9)))
+    assert build().page(0).qid == "Q9"
+
+
+def test_the_table_of_links_counts_template_links_too(build, write_sql):
+    columns = ["page_id", "page_namespace", "page_title", "page_is_redirect"]
+    write_sql(f"{PREFIX}-page.sql.gz", "page", columns, "(1,0,'Kelm',0),(2,0,'Ost',0),(3,0,'Kelm_(surname)',0)")
+    write_sql(f"{PREFIX}-linktarget.sql.gz", "linktarget", ["lt_id", "lt_namespace", "lt_title"], "(5,0,'Ost')")
+    links = ["pl_from", "pl_from_namespace", "pl_target_id"]
+    write_sql(f"{PREFIX}-pagelinks.sql.gz", "pagelinks", links, "(1,0,5),(3,0,5)")
+    corpus = build()
+    assert [(page.in_degree, page.table_in_degree) for page in map(corpus.page, range(3))] == [(2, 0), (1, 2), (0, 0)]
+
+
+def test_a_table_of_links_without_the_table_of_pages_is_refused(build, write_sql):
+    links = ["pl_from", "pl_from_namespace", "pl_target_id"]
+    write_sql(f"{PREFIX}-pagelinks.sql.gz", "pagelinks", links, "(1,0,5)")
+    with pytest.raises(ConfigError, match="no page table"):
+        build()
+
+
+def test_a_set_index_by_category_counts_as_a_list(build, write_sql):
+    columns = ["cl_from", "cl_to", "cl_type"]
+    write_sql(f"{PREFIX}-categorylinks.sql.gz", "categorylinks", columns, "(3,'All_set_index_articles','page')")
+    corpus = build()
+    assert [corpus.page(node).is_list for node in range(3)] == [False, False, True]
