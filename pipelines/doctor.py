@@ -12,7 +12,7 @@ from typing import Literal
 from rich.table import Table
 
 from pipelines.config import RunConfig
-from pipelines.corpus.dump import read_site
+from pipelines.corpus.dump import list_parts, read_site
 from pipelines.corpus.sidefiles import find_side_files
 from pipelines.errors import SynthError
 from pipelines.inputs import DUMP_PATTERN
@@ -116,7 +116,8 @@ def _find_place(path: Path) -> Path:
 def _look_at_disk(config: RunConfig, workspace: Workspace) -> list[Finding]:
     free = shutil.disk_usage(_find_place(workspace.root)).free
     dump = Path(config.corpus.dump)
-    size = dump.stat().st_size if config.corpus.dump and dump.is_file() else 0
+    known = config.corpus.dump and dump.is_file()
+    size = sum(path.stat().st_size for path in list_parts(dump)) if known else 0
     need = SPARE_BYTES + BYTES_PER_DUMP_BYTE * size
     detail = f"{free / 1e9:.1f} GB free, about {need / 1e9:.1f} GB may be needed"
     return [Finding("disk", "ok" if free > need else "problem", detail)]

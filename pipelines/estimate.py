@@ -7,21 +7,30 @@ used instead where the workspace has a sealed run of it.
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.table import Table
 
 from pipelines.assembly import Assembly
 from pipelines.config import CorpusConfig, GeneratedWorld, RunConfig
 from pipelines.corpus.build import CorpusOptions
+from pipelines.corpus.dump import list_parts, read_site
+from pipelines.corpus.parts import Part
+from pipelines.corpus.scan import RangeJob, scan_range
 from pipelines.corpus.store import Corpus
-from pipelines.inputs import find_dump, name_corpus
-from pipelines.progress import SilentReporter
+from pipelines.corpus.streams import sample_ranges
+from pipelines.inputs import count_cores, find_dump, name_corpus
+from pipelines.progress import SilentReporter, timing
 from pipelines.runs import PlannedStage, list_pending_shards
 from pipelines.stage import RecordStage
 from pipelines.workspace import Workspace
 from pipelines.world.config import WorldConfig
 from pipelines.world.generate import WORLD_FORMAT
 from schemas.manifest import Manifest
+
+SAMPLES = 4
+SAMPLE_BYTES = 1 << 20
+"""How many pieces of a dump are read to judge it, and how long each is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +47,25 @@ class StageEstimate:
 
 
 @dataclass(frozen=True, slots=True)
+class DumpEstimate:
+    """What a dump that is not read yet holds, and what reading it takes, judged by a few of its pieces."""
+
+    pages: int
+    articles: int
+    links: int
+    """Links to articles, in the text of articles; several between the same two count several times."""
+    core_seconds: float
+    """Seconds of one core to read it; numbering, tables and search index come on top."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunEstimate:
     """What is left of a run."""
 
     corpus: str
     stages: tuple[StageEstimate, ...]
+    dump: DumpEstimate | None = None
+    """Where the corpus is still to be built from a dump."""
 
 
 def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
@@ -55,7 +78,10 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
     folder = _find_corpus(config.corpus, workspace)
     if folder is None:
         names = ("corpus", "seeds", "paths", "questions", "rewrites", "groundings", "difficulty", "rollouts")
-        return RunEstimate("to build", tuple(StageEstimate(name, "to do", -1, -1, -1) for name in names))
+        stages = tuple(StageEstimate(name, "to do", -1, -1, -1) for name in names)
+        return RunEstimate(
+            "to build", stages, None if config.corpus.generate else _judge_dump(config.corpus, workspace)
+        )
     assembly = Assembly(config, workspace, Corpus.open(folder))
     rows, estimates = len(assembly.corpus.article_nodes()), []
     for plan in assembly.plan_stages():
@@ -64,6 +90,23 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
         estimates.append(estimate)
         rows = manifest.rows_out if manifest is not None else _bound_rows(config, plan.name, rows)
     return RunEstimate(folder.name, tuple(estimates))
+
+
+def _judge_dump(config: CorpusConfig, workspace: Workspace) -> DumpEstimate:
+    """Read a few pieces of a dump, in a folder that is thrown away, and scale up what they hold by their bytes."""
+    dumps = list_parts(find_dump(config, workspace, SilentReporter()))
+    site, size = read_site(dumps[0]), sum(dump.stat().st_size for dump in dumps)
+    pieces = [(dump, piece) for dump in dumps for piece in sample_ranges(dump, SAMPLES, SAMPLE_BYTES)]
+    pieces = pieces[:: -(-len(pieces) // SAMPLES)]
+    pages = articles = links = 0
+    with TemporaryDirectory() as scratch, timing() as spent:
+        for number, (dump, piece) in enumerate(pieces):
+            folder = Path(scratch) / str(number)
+            counts = scan_range(RangeJob(dump, piece, site, folder, CorpusOptions()))
+            pages, articles = pages + counts.rows_in, articles + counts.articles
+            links += len(Part(folder, counts).read_links().sources)
+    scale = size / sum(piece.end - piece.start for _, piece in pieces)
+    return DumpEstimate(round(pages * scale), round(articles * scale), round(links * scale), round(spent[0] * scale, 1))
 
 
 def _find_corpus(config: CorpusConfig, workspace: Workspace) -> Path | None:
@@ -126,7 +169,18 @@ def render_estimate(estimate: RunEstimate) -> Table:
     table = Table(title=f"corpus: {estimate.corpus}")
     for column in ("stage", "state", "rows in at most", "shards to do", "requests at most"):
         table.add_column(column)
+    if estimate.dump is not None:
+        dump = estimate.dump
+        spent = _show_time(dump.core_seconds / count_cores())
+        table.caption = (
+            f"The dump holds about {dump.pages:,} pages, {dump.articles:,} articles and {dump.links:,} links. "
+            f"Reading it takes about {spent} on this machine; the search index comes on top."
+        )
     for stage in estimate.stages:
         numbers = (stage.rows_in, stage.pending_shards, stage.requests)
         table.add_row(stage.stage, stage.state, *(f"{number:,}" if number >= 0 else "?" for number in numbers))
     return table
+
+
+def _show_time(seconds: float) -> str:
+    return f"{seconds:,.0f} s" if seconds < 600 else f"{seconds / 3600:,.1f} h"

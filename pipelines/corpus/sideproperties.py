@@ -117,4 +117,3 @@ def _place_entities(scratch: Path, parts: Sequence[Part], properties: Sequence[P
         for rows in stream_tables(connection, query, BATCH_ROWS):
             writer.write_table(rows)
     return scratch / "placed.parquet"
-

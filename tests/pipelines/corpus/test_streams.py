@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.corpus.dump import read_pages, read_range
-from pipelines.corpus.streams import ByteRange, cover_file, plan_ranges, read_blocks
+from pipelines.corpus.streams import ByteRange, cover_file, plan_ranges, read_blocks, sample_ranges
 from pipelines.errors import ConfigError, CorruptInput
 
 MAGIC = b"BZh91AY&SY"
@@ -203,3 +203,19 @@ def test_a_range_has_at_least_one_byte(dump, tmp_path):
         plan_ranges(dump, 0)
     with pytest.raises(ConfigError, match="no dump at"):
         plan_ranges(tmp_path / "absent.xml.bz2", 10)
+
+
+def test_samples_are_spread_over_a_dump_and_hold_whole_pages(write_dump):
+    dump = write_dump(*((f"Page {number}", make_noise(400, number)) for number in range(400)))
+    size = dump.stat().st_size
+    samples = sample_ranges(dump, 4, size // 40)
+    assert len(samples) == 4
+    assert samples[-1].start > size // 2
+    assert all(size // 40 <= piece.end - piece.start < size // 20 for piece in samples)
+    titles = [read_titles(dump, [piece]) for piece in samples]
+    assert all(titles)
+    assert len({title for group in titles for title in group}) == sum(map(len, titles))
+
+
+def test_a_dump_too_small_to_sample_is_taken_whole(dump):
+    assert_covers(dump, sample_ranges(dump, 4, 1 << 20))
