@@ -14,7 +14,7 @@ from tests.benchmarks.measured import Measured, read_peak
 from tests.chaos.driving import ROOT, make_environment
 
 STREAM_PAGES = 100
-SMALL, LARGE = 30_000, 300_000
+SMALL, LARGE = 100_000, 1_000_000
 HEADER = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11" xml:lang="en">
   <siteinfo><dbname>enwiki</dbname><base>https://en.wikipedia.org/wiki/Main_Page</base><case>first-letter</case>
   <namespaces><namespace key="0" case="first-letter" /><namespace key="14" case="first-letter">Category</namespace>
