@@ -120,6 +120,7 @@ class Assembly:
             hub_in_degree=self.hub_in_degree,
             text_hops=paths.text_hops,
             relation_preference=paths.relation_preference,
+            look_ahead=paths.look_ahead,
             max_answer_tokens=self.config.questions.max_answer_tokens,
             splits=self.splits,
         )

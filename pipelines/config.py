@@ -5,6 +5,7 @@ Units are in the field's description. Published numbers are the defaults of the 
 """
 
 import difflib
+import re
 import tomllib
 from collections.abc import Sequence
 from importlib import resources
@@ -14,6 +15,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipelines.errors import ConfigError
+
+_SECRETS = re.compile(r"(?<=://)[^/\s'\"]*(?=@)|(?<=\?)[^'\"]+")
+"""What may be one in an address: user and password, parameters."""
 
 
 class Section(BaseModel):
@@ -39,15 +43,17 @@ class CorpusConfig(Section):
 
 
 class SmallCorpus(Section):
-    """Seed gates for a corpus too small for those of a whole Wikipedia."""
+    """Seed gates for a corpus too small for those of a whole Wikipedia, in place of those of the same name."""
 
     below_articles: int = Field(1_000_000, ge=0, description="use these gates under this many articles")
-    min_in_degree: int = Field(3, ge=0, description="fewest articles linking to a seed")
+    min_in_degree: int = Field(3, ge=0, description="opensearch-vl: fewest articles linking to a seed")
     hub_share: float = Field(0.0003, ge=0.0, le=1.0, description="share of articles, by in-degree, that are hubs")
-    require_infobox: bool = Field(True, description="seeds need an infobox")
+    require_infobox: bool = Field(True, description="opensearch-vl: seeds need an infobox")
     require_image: bool = Field(True, description="seeds need a free lead picture")
 
 
+_CONTACT = r"^$|^[ -~]*([!-?A-~]@[!-?A-~]|[a-z]://[!-~])[ -~]*$"
+"""Nothing, or text in ASCII with a mail address or a page's address in it."""
 Qid = Annotated[str, Field(pattern=r"^Q[1-9][0-9]{0,17}$")]
 
 
@@ -60,7 +66,7 @@ class SparqlConfig(Section):
         description="address of a SPARQL 1.1 endpoint, without user, password or parameters",
     )
     contact: str = Field(
-        "", pattern=r"^[ -~]*$", description="address or mail in the User-Agent; the operators of services want one"
+        "", pattern=_CONTACT, description="address or mail in the User-Agent; the operators of services want one"
     )
     site: str = Field("", description="wiki whose articles count, as https://en.wikipedia.org/; empty: the corpus's")
     page_rows: int = Field(5000, ge=1, description="a query with more rows is divided; below the service's own limit")
@@ -75,8 +81,13 @@ class SparqlConfig(Section):
 class CommonsConfig(Section):
     """The imageinfo API that seeds ask of pictures about which the corpus knows nothing; replies are recorded."""
 
-    api: str = Field("", description="address of api.php, as https://commons.wikimedia.org/w/api.php; empty: not asked")
-    contact: str = Field("", pattern=r"^[ -~]*$", description="address or mail in the User-Agent")
+    api: str = Field(
+        "",
+        pattern=r"^(https?://[^\s@?#]+)?$",
+        description="address of api.php, as https://commons.wikimedia.org/w/api.php, without user, password or "
+        "parameters; empty: not asked",
+    )
+    contact: str = Field("", pattern=_CONTACT, description="address or mail in the User-Agent")
     pause: float = Field(0.5, ge=0.0, description="seconds between two requests; only one is ever in flight")
 
 
@@ -85,7 +96,9 @@ class SeedsConfig(Section):
 
     limit: int = Field(0, ge=0, description="at most this many seeds; 0 is no limit")
     rule: Literal["opensearch-vl", "vsearcher"] = Field(
-        "opensearch-vl", description="by infobox and incoming links, or by few sitelinks and many statements"
+        "opensearch-vl",
+        description="opensearch-vl: by infobox and incoming links; vsearcher: by few sitelinks and many statements; "
+        "a key that names one of the two is ignored by the other",
     )
     source: Literal["corpus", "sparql"] = Field(
         "corpus", description="candidates are the corpus's articles, or what the endpoint of [sparql] has of classes"
@@ -94,10 +107,25 @@ class SeedsConfig(Section):
     max_sitelinks: int = Field(10, ge=0, description="vsearcher: most sitelinks, on all projects")
     min_statements: int = Field(20, ge=0, description="vsearcher: fewest statements")
     count_identifiers: bool = Field(True, description="vsearcher: identifiers in other databases count as statements")
-    min_in_degree: int = Field(50, ge=0, description="fewest articles linking to a seed")
-    hub_in_degree: int = Field(10_000, ge=1, description="articles with more incoming links are hubs")
-    require_infobox: bool = Field(True, description="seeds need an infobox")
-    require_image: bool = Field(True, description="seeds need a free lead picture of at least min_image_side")
+    min_in_degree: int = Field(
+        50,
+        ge=0,
+        description="opensearch-vl: fewest articles linking to a seed; small_corpus's under its below_articles",
+    )
+    hub_in_degree: int = Field(
+        10_000,
+        ge=1,
+        description="articles with more incoming links are hubs: closed to walks, and under opensearch-vl no seeds; "
+        "small_corpus.hub_share decides under its below_articles",
+    )
+    require_infobox: bool = Field(
+        True, description="opensearch-vl: seeds need an infobox; small_corpus's under its below_articles"
+    )
+    require_image: bool = Field(
+        True,
+        description="seeds need a free lead picture of at least min_image_side; small_corpus's under its "
+        "below_articles",
+    )
     min_image_side: int = Field(512, ge=1, description="shorter side of the picture, pixels")
     small_corpus: SmallCorpus = SmallCorpus()
 
@@ -120,6 +148,9 @@ class PathsConfig(Section):
     text_hops: bool = Field(False, description="allow hops made by a link in a sentence, beside infobox relations")
     relation_preference: float = Field(
         1.0, ge=0.0, le=1.0, description="probability that a step looks for an infobox relation before a link"
+    )
+    look_ahead: bool = Field(
+        True, description="step only where an answer is in reach; false draws failed walks anew, as published"
     )
 
 
@@ -334,7 +365,7 @@ def _check_whole(config: RunConfig) -> None:
 def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     where = ".".join(str(part) for part in problem["loc"])
     if problem["type"] != "extra_forbidden":
-        return f"{where}: {problem['msg']} (given {problem['input']!r})"
+        return f"{where}: {problem['msg']} (given {_SECRETS.sub('...', repr(problem['input']))})"
     model: Any = RunConfig
     for part in problem["loc"][:-1]:
         annotation = model.model_fields[str(part)].annotation

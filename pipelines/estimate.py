@@ -104,7 +104,7 @@ def _judge_dump(config: CorpusConfig, workspace: Workspace) -> DumpEstimate:
             folder = Path(scratch) / str(number)
             counts = scan_range(RangeJob(dump, piece, site, folder, CorpusOptions()))
             pages, articles = pages + counts.rows_in, articles + counts.articles
-            links += len(Part(folder, counts).read_links().sources)
+            links += sum(len(block.sources) for block in Part(folder, counts).read_links())
     scale = size / sum(piece.end - piece.start for _, piece in pieces)
     return DumpEstimate(round(pages * scale), round(articles * scale), round(links * scale), round(spent[0] * scale, 1))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipelines.config import CorpusConfig, GeneratedWorld
-from pipelines.corpus.build import CorpusOptions, build_corpus
+from pipelines.corpus.build import CorpusOptions, build_corpus, clear_unfinished
 from pipelines.corpus.dump import list_parts
 from pipelines.corpus.manifest import InputFile, digest_corpus
 from pipelines.corpus.sidefiles import find_side_files
@@ -77,6 +77,7 @@ def ensure_corpus(
     options = CorpusOptions()
     folder = workspace.corpora / name_corpus(dump, options, workspace)
     if (folder / "manifest.json").is_file():
+        clear_unfinished(workspace.corpora)
         return Corpus.open(folder), False
     workspace.corpora.mkdir(parents=True, exist_ok=True)
     clear_temps(workspace.corpora)
@@ -91,13 +92,13 @@ def count_cores() -> int:
 
 def follow_phases(reporter: Reporter) -> Callable[[str, int, int], None]:
     """Return a listener to a corpus build that tells each of its phases as a piece of work."""
-    current = ""
+    current = ("", 0)
 
     def listen(phase: str, done: int, total: int) -> None:
         nonlocal current
         scale, unit = (1e6, "MB") if phase == "pages" else (1, "pages")
-        if phase != current:
-            current = phase
+        if phase != current[0] or total not in (0, current[1]):
+            current = (phase, total)
             reporter.begin(f"corpus {phase}", round(total / scale), unit)
         reporter.advance(round(done / scale))
 

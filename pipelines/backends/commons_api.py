@@ -9,27 +9,27 @@ import time
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import orjson
 
-from pipelines.backends.image_metadata import MOST_FILES, ImageFacts, strip_html
+from pipelines.backends.image_metadata import MOST_FILES, ImageFacts, read_wait, strip_html
 from pipelines.corpus.images import normalise_file
 from pipelines.errors import ConfigError, RateLimited, Unavailable
 
-VERSION = 1
+VERSION = 2
 THUMBNAIL_WIDTHS = (20, 40, 60, 120, 250, 330, 500, 960, 1280, 1920, 3840)
 """The widths that upload.wikimedia.org serves; any other is refused there."""
 _MAX_REPLY = 32 << 20
+_ERROR_BYTES = 1 << 14
 _MAX_TITLE_BYTES = 240
 _NO_TITLE = frozenset("#<>[]{}|\x7f")
 _MAX_RENAMES = 5
 _SLOW_DOWN = ("maxlag", "ratelimited")
 _THEIR_FAULT = ("readonly", "internal_api_error")
+_UNWANTED = (b"user-agent", b"user agent", b"robot policy", b"banned")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -58,7 +58,7 @@ class CommonsApi:
     """The API of Wikimedia Commons or another MediaWiki.
 
     Attributes:
-        url: address of ``api.php``, https unless on this machine.
+        url: address of ``api.php``, https unless on this machine; it stands in identities and messages, so no secrets.
         agent: User-Agent, with a mail address or page where the operators can reach whoever runs this.
         width: width in pixels of the thumbnails whose address is asked for, 0 for none.
         seconds: the longest one request may take, however slowly the reply drips.
@@ -68,7 +68,8 @@ class CommonsApi:
         pace: shared by whoever asks this service.
 
     Raises:
-        ConfigError: a thumbnail width that is not served, an address that is not https, or an agent that names nobody.
+        ConfigError: a thumbnail width that is not served, an address that is not https or has more than a path, or an
+            agent that names nobody.
     """
 
     url: str
@@ -85,6 +86,9 @@ class CommonsApi:
             widths = ", ".join(map(str, THUMBNAIL_WIDTHS))
             raise ConfigError(f"thumbnail width {self.width} is not served; allowed are {widths}")
         address = urlsplit(self.url)
+        if "@" in address.netloc or address.query or address.fragment:
+            place = f"{address.scheme}://{address.hostname}{address.path}"
+            raise ConfigError(f"{place}: an address with user, password or parameters; expected {place} alone")
         if address.scheme != "https" and not (address.scheme == "http" and address.hostname in _LOOPBACK):
             raise ConfigError(f"{self.url!r} is no address of an API; expected https://.../api.php")
         if not ("@" in self.agent or "://" in self.agent) or not (self.agent.isascii() and self.agent.isprintable()):
@@ -195,35 +199,26 @@ def _read_reply(url: str, reply: _Reply) -> Mapping[str, Any]:
         return read
     code = str(read["error"].get("code"))
     if code in _SLOW_DOWN:
-        raise RateLimited(f"{url}: {code}", _read_wait(reply.headers))
+        raise RateLimited(f"{url}: {code}", read_wait(reply.headers))
     if code.startswith(_THEIR_FAULT):
         raise _Broken(f"error {code}")
     raise ConfigError(f"{url} does not take the request: {str(read['error'])[:200]}; expected the API of a MediaWiki")
 
 
 def _check_status(url: str, reply: _Reply) -> None:
-    status = reply.status
-    if status == 429:
-        raise RateLimited(f"{url}: HTTP 429", _read_wait(reply.headers))
-    if status == 403:
-        raise Unavailable(f"{url} refuses us (HTTP 403): {reply.body[:200]!r}; see its policy before running again")
+    status, wait = reply.status, read_wait(reply.headers)
+    if status == 403 or (status == 429 and any(word in reply.body[:_ERROR_BYTES].lower() for word in _UNWANTED)):
+        raise Unavailable(
+            f"{url} refuses us (HTTP {status}): {reply.body[:200]!r}; see its policy before running again"
+        )
+    if status == 429 or (status == 503 and wait):
+        raise RateLimited(f"{url}: HTTP {status}", wait)
     if status >= 500:
         raise _Broken(f"HTTP {status}")
     if 300 <= status < 400:
         raise ConfigError(f"{url} has moved to {reply.headers.get('location', '?')[:200]!r}; set that address")
     if status != 200:
         raise ConfigError(f"{url}: HTTP {status}; expected the API of a MediaWiki, such as https://.../w/api.php")
-
-
-def _read_wait(headers: httpx.Headers) -> float:
-    """Return the seconds of Retry-After, given as a number or as a date; 0.0 when there is none."""
-    value = headers.get("retry-after", "").strip()
-    if value.isascii() and value.isdecimal():
-        return float(value[:9])
-    try:
-        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError):
-        return 0.0
 
 
 def _merge_reply(
@@ -272,6 +267,8 @@ def _read_facts(image: Mapping[str, Any]) -> ImageFacts | None:
     licence = _read_field(said, "LicenseShortName") or _read_field(said, "License")
     if _read_field(said, "NonFree").lower() in ("true", "1", "yes"):
         licence = f"Non-free: {licence}"
+    if _read_field(said, "DeletionReason"):
+        licence = f"Up for deletion: {licence}"  # whatever it says is doubted, and the name is on no list
     licence_url = _read_field(said, "LicenseUrl")
     return ImageFacts(
         url=str(image["url"]),

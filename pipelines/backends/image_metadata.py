@@ -1,8 +1,10 @@
 """What a service says of pictures that are not at hand: the protocol, its answer, and the corpus's row for it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from html.parser import HTMLParser
 from typing import Protocol
 
@@ -13,6 +15,7 @@ from pipelines.errors import RateLimited, Unavailable
 MOST_FILES = 50
 """Files that one request may ask for."""
 _RATE_TRIES = 8
+_FIRST_WAIT = 30.0
 _LONGEST_WAIT = 60.0
 _MAX_HTML = 8_192
 _MAX_TAGS = 500
@@ -73,8 +76,8 @@ def look_up_images(
 ) -> dict[str, CorpusImage]:
     """Return the corpus's rows for pictures that are not at hand, as the service describes them.
 
-    A service that asks to slow down is waited for as long as it says, at most a minute at a time. For callers outside
-    an event loop.
+    A service that asks to slow down is waited for as long as it says, at most a minute at a time; half a minute and
+    then a minute where it does not say. For callers outside an event loop.
 
     Args:
         metadata: the service, recorded.
@@ -130,8 +133,24 @@ async def _describe_patiently(
         except RateLimited as error:
             if error.retry_after > _LONGEST_WAIT:
                 raise Unavailable(f"{error}; run again in {error.retry_after:.0f} s") from error
-            await sleep(error.retry_after or min(2.0**attempt, _LONGEST_WAIT))
+            if attempt + 1 < _RATE_TRIES:
+                await sleep(error.retry_after or min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT))
     raise Unavailable(f"{metadata.identity}: still rate limited after {_RATE_TRIES} tries")
+
+
+def read_wait(headers: Mapping[str, str]) -> float:
+    """Return the seconds of Retry-After, given as a number or as a date; 0.0 when there is none.
+
+    Args:
+        headers: of a reply, found in any case of letters.
+    """
+    value = headers.get("retry-after", "").strip()
+    if value.isascii() and value.isdecimal():
+        return float(value[:9])
+    try:
+        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return 0.0
 
 
 class _TextReader(HTMLParser):

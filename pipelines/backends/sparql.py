@@ -3,8 +3,10 @@
 What the endpoint does, and what becomes of it:
 
 - 429: ``RateLimited`` with the seconds of Retry-After.
-- 403, or a text about the User-Agent: ``Unavailable`` at once; to ask again would lengthen the ban.
-- Any other 5xx, silence, refused or reset connections: asked again with back-off, then ``Unavailable``.
+- 403, or a text about the User-Agent or the robot policy: ``Unavailable`` at once; to ask again would lengthen the ban.
+- 504 or silence, twice, at a query that the caller can divide: ``QueryTimeout``, as it may be the query's size.
+- Any other 5xx, silence, refused or reset connections: asked again with back-off, then ``Unavailable``; that at once
+  when Retry-After is longer than the longest back-off.
 - 500 or 429 whose text names a time-out (Blazegraph, QLever); 200 with cut JSON, with something after the JSON, or with
   anything but JSON; a reply that is too slow or too large: ``QueryTimeout``.
 - A redirect or any other 4xx: ``ConfigError``.
@@ -24,7 +26,7 @@ from typing import Final
 import orjson
 
 from pipelines.backends.protocols import QueryTimeout, SparqlRow
-from pipelines.backends.sparql_http import HttpReply, NoReply, RequestLimits, fetch_reply
+from pipelines.backends.sparql_http import HttpReply, NoReply, RequestLimits, Silence, fetch_reply
 from pipelines.errors import ConfigError, RateLimited, Unavailable
 
 LONGEST_BACKOFF: Final = 60.0
@@ -32,6 +34,8 @@ _JSON_TYPES: Final = ("application/sparql-results+json", "application/json")
 _UNWANTED: Final = ("user-agent", "user agent", "robot policy", "banned")
 _TIMED_OUT: Final = (b"TimeoutException", b"timed out", b"time limit")
 _MOST_DIGITS: Final = 9
+_TRIES_OF_HEAVY: Final = 2
+"""Once may be chance; a gateway's time-out looks the same whether the query or the service is to blame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +78,24 @@ class SparqlEndpoint:
 
     async def select(self, query: str, divisible: bool = False) -> tuple[SparqlRow, ...]:
         """Return every row; see :class:`pipelines.backends.protocols.Sparql`."""
-        cause = ""
+        cause, heavy = "", 0
         for attempt in range(self.manners.tries):
             try:
                 reply = await asyncio.to_thread(self._take_turn, query)
             except NoReply as error:
-                cause, wait = str(error), 0.0
+                cause, wait, is_heavy = str(error), 0.0, isinstance(error, Silence)
             else:
                 if reply.status < 500 or _names_timeout(reply):
                     return self._read(reply)
                 cause, wait = f"HTTP {reply.status}: {reply.opening}", read_retry_after(reply.headers)
+                is_heavy = reply.status == 504
+            if wait > LONGEST_BACKOFF:
+                raise Unavailable(f"{self.endpoint}: {cause}; it asks to wait {wait:,.0f} s: run again after that")
+            heavy += is_heavy
+            if divisible and heavy == _TRIES_OF_HEAVY:
+                raise QueryTimeout(f"{self.endpoint}: {cause}, {heavy} times")
             if attempt + 1 < self.manners.tries:
-                await asyncio.sleep(min(max(wait, self.manners.backoff * 2.0**attempt), LONGEST_BACKOFF))
+                await asyncio.sleep(max(wait, min(self.manners.backoff * 2.0**attempt, LONGEST_BACKOFF)))
         raise Unavailable(f"{self.endpoint}: {cause}, {self.manners.tries} times; run again to go on")
 
     def _take_turn(self, query: str) -> HttpReply:
@@ -103,7 +113,7 @@ class SparqlEndpoint:
             raise self._explain_status(reply)
         kind = reply.headers.get_content_type()
         if kind not in _JSON_TYPES:
-            if any(word in reply.opening.lower() for word in _UNWANTED):
+            if _names_ban(reply):
                 raise self._explain_ban(reply)
             raise QueryTimeout(f"{self.endpoint}: {kind} in place of JSON: {reply.opening}")
         # Virtuoso's way of saying that the rows are not all.
@@ -119,10 +129,10 @@ class SparqlEndpoint:
     def _explain_status(self, reply: HttpReply) -> Exception:
         """Return the error that a status other than 200 stands for."""
         said = f"{self.endpoint}: HTTP {reply.status}: {reply.opening}"
+        if reply.status == 403 or (reply.status == 429 and _names_ban(reply)):
+            return self._explain_ban(reply)
         if reply.status == 429 and not _names_timeout(reply):
             return RateLimited(said, read_retry_after(reply.headers))
-        if reply.status == 403:
-            return self._explain_ban(reply)
         if 300 <= reply.status < 400:
             return ConfigError(f"{said}; it moved to {reply.headers.get('Location', '?')}: name that address")
         if 400 <= reply.status < 500 and reply.status != 429:
@@ -181,6 +191,10 @@ def _read_date(value: str) -> datetime | None:
         return parsedate_to_datetime(value)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
+
+
+def _names_ban(reply: HttpReply) -> bool:
+    return any(word in reply.opening.lower() for word in _UNWANTED)
 
 
 def _names_timeout(reply: HttpReply) -> bool:

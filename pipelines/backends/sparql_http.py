@@ -53,6 +53,10 @@ class NoReply(Exception):
     """No reply began: refused, reset, or silent."""
 
 
+class Silence(NoReply):
+    """The endpoint took the query and sent nothing for as long as we listen."""
+
+
 @dataclass(slots=True)
 class Watchdog:
     """Cuts the connections it watches when their time is over."""
@@ -75,8 +79,11 @@ class Watchdog:
             self.timer.cancel()
 
     def watch(self, sock: socket.socket) -> None:
-        """Cut this connection, too."""
+        """Cut this connection, too; at once when the time was over before it stood."""
         self.sockets.append(sock)
+        # In this order: whoever comes second, the timer or we, finds what the first one left.
+        if self.expired:
+            self._cut()
 
     def _cut(self) -> None:
         self.expired = True
@@ -92,7 +99,7 @@ def fetch_reply(endpoint: str, query: str, agent: str, limits: RequestLimits) ->
     """Send one query and return whatever HTTP reply came, whole.
 
     Raises:
-        NoReply: if none began.
+        NoReply: if none began; Silence if nothing came after the query was sent.
         QueryTimeout: if it began and broke off, took too long, or was too large.
     """
     with Watchdog(limits.deadline) as watchdog:
@@ -104,7 +111,9 @@ def fetch_reply(endpoint: str, query: str, agent: str, limits: RequestLimits) ->
         except (OSError, http.client.HTTPException) as error:
             if watchdog.expired:
                 raise QueryTimeout(f"{endpoint}: no reply in {limits.deadline:g} s") from error
-            raise NoReply(f"{type(error).__name__}: {error}") from error
+            # A connection that takes too long comes wrapped in an URLError: that is the network, not the query.
+            kind = Silence if isinstance(error, TimeoutError) else NoReply
+            raise kind(f"{type(error).__name__}: {error}") from error
         with response:
             body = _read_body(response, endpoint, limits.reply_bytes, watchdog)
         return HttpReply(response.status, response.headers, body)

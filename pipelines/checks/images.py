@@ -7,8 +7,15 @@ from pipelines.checks.verdicts import PASSED, CheckResult
 
 LicenceClass = Literal["free", "unfree", "unknown"]
 
+# What names a country (PD-US-expired, PD-ineligible-USonly), leaves the reason open (PD-because) or says nothing of the
+# work that is shown (PD-Art, PD-scan) is not free everywhere.
+_PUBLIC_DOMAIN = (
+    r"pd(?:-(?:self|user|author|release|textlogo|shape|ineligible|mark"
+    r"|old(?:-(?:70|75|80|90|95|100|auto))?(?:-(?:expired|1923|1996))?"
+    r"|usgov(?:-(?:nasa|noaa|usgs|nps|fws|usda|loc|military))?))?"
+)
 _FREE = re.compile(
-    r"public domain(?: mark(?: 1\.0)?)?|pd(?:-[a-z0-9-]+)?|cc0(?:[ -]1\.0)?(?: universal)?|cc[ -]zero"
+    r"public domain(?: mark(?: 1\.0)?)?|" + _PUBLIC_DOMAIN + r"|cc0(?:[ -]1\.0)?(?: universal)?|cc[ -]zero"
     r"|cc[ -]by(?:[ -]sa)?(?:[ -](?:[1-4]\.\d)(?:(?:,\d\.\d)*|\+)?)?"
     r"(?:[ -](?:migrated|[a-z]{2}|igo|scotland|international|unported))?"
     r"|creative commons attribution(?:[ -]share ?alike)?(?: [1-4]\.\d)?(?: (?:international|unported|generic))?"
@@ -26,10 +33,10 @@ _UNFREE = re.compile(
 def classify_licence(licence: str) -> LicenceClass:
     """Say whether a licence's short name is on the allow-list.
 
-    On it are the public domain, CC0, and any version of CC BY, CC BY-SA, the GFDL, the Free Art License and the Open
-    Government Licence. ``unfree`` is what forbids commerce or changes or is no licence at all; anything not recognised
-    is ``unknown``. The names are those of Wikimedia Commons (``LicenseShortName``): ``CC BY-SA 4.0``, ``cc-by-2.0``,
-    ``PD-old-100``.
+    On it are the public domain, by tags whose reason holds everywhere or for works of the United States' government;
+    CC0, and any version of CC BY, CC BY-SA, the GFDL, the Free Art License and the Open Government Licence.
+    ``unfree`` is what forbids commerce or changes or is no licence at all; anything not recognised is ``unknown``. The
+    names are those of Wikimedia Commons (``LicenseShortName``): ``CC BY-SA 4.0``, ``cc-by-2.0``, ``PD-old-100``.
     """
     name = " ".join(licence.replace("_", " ").lower().split())
     if _UNFREE.search(name):

@@ -35,14 +35,14 @@ from pipelines.corpus.pagestore import join_stores
 from pipelines.corpus.parts import Part
 from pipelines.corpus.scan import RangeJob
 from pipelines.corpus.sidefiles import SideFiles, find_side_files, read_snapshot
-from pipelines.corpus.sideproperties import collect_side_properties
+from pipelines.corpus.sideproperties import check_side_files, collect_side_properties
 from pipelines.corpus.streams import plan_ranges
 from pipelines.corpus.workers import scan_ranges
 from pipelines.errors import ConfigError, ConservationError
 from pipelines.files import TEMP_PREFIX, make_temp_path, sync_files, sync_folder
 from pipelines.ids import digest_file, digest_value
 
-__all__ = ["CorpusManifestCounts", "CorpusOptions", "build_corpus", "place_unfinished"]
+__all__ = ["CorpusManifestCounts", "CorpusOptions", "build_corpus", "clear_unfinished", "place_unfinished"]
 
 Progress = Callable[[str, int, int], None]
 """Called with the phase, how much of it is done, and how much there is (0 when unknown)."""
@@ -81,6 +81,16 @@ class _Sources:
     options: CorpusOptions
 
 
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """Where a build may write beside the corpus."""
+
+    scratch: Path
+    """Thrown away when the build ends, however it ends."""
+    kept: Path
+    """Stays until a build succeeds."""
+
+
 def build_corpus(
     dump: Path,
     out: Path,
@@ -91,7 +101,8 @@ def build_corpus(
 ) -> CorpusManifestCounts:
     """Build a corpus; it appears under ``out`` only when it is complete.
 
-    Ranges that an earlier, killed build of the same folder has read are not read again.
+    Ranges that an earlier, killed build of the same dump has read are not read again; one build at a time may be at
+    work beside ``out``.
 
     Args:
         dump: ``*-pages-articles*.xml.bz2`` or ``.xml``, or one file of a dump in several; side files are looked for
@@ -110,70 +121,89 @@ def build_corpus(
         raise ConfigError(f"{out} exists; a corpus is never changed: choose another name or remove it")
     dumps = list_parts(dump)
     sources = _Sources(dumps, out, read_site(dumps[0]), find_side_files(dump), options)
+    check_side_files(sources.side)
     clock = _Clock(progress)
+    attempt = _begin_attempt(sources, range_bytes)
     try:
         with clock.phase("pages") as report:
-            parts = scan_ranges(_plan_jobs(sources, range_bytes), workers, report)
-        with _building(out) as folder:
-            counts = _finish(folder, sources, parts, clock)
-    except ConfigError:  # the input is to blame: what was read of it is of no use
-        shutil.rmtree(place_unfinished(out), ignore_errors=True)
+            parts = scan_ranges(attempt.jobs, workers, report)
+    except ConfigError:  # the dump is to blame: what was read of it is of no use
+        shutil.rmtree(attempt.folder, ignore_errors=True)
+        clear_unfinished(out.parent)
         raise
-    shutil.rmtree(place_unfinished(out))
+    with _building(out) as folder:
+        counts = _finish(folder, sources, parts, attempt.folder / "side", clock)
+    clear_unfinished(out.parent)
     return counts
 
 
-def place_unfinished(out: Path) -> Path:
-    """Return the folder that holds the ranges read so far of a corpus that is not complete."""
-    return out.with_name(f".building-{out.name}")
+def place_unfinished(corpora: Path) -> Path:
+    """Return the folder, beside corpora, that holds what was read so far of a dump whose corpus is not complete."""
+    return corpora / ".building"
 
 
-def _plan_jobs(sources: _Sources, range_bytes: int) -> list[RangeJob]:
-    unfinished = place_unfinished(sources.out) / _name_attempt(sources, range_bytes)
-    for other in place_unfinished(sources.out).glob("*"):
-        if other != unfinished:
-            shutil.rmtree(other)
+def clear_unfinished(corpora: Path) -> None:
+    """Remove what builds that are over have left."""
+    shutil.rmtree(place_unfinished(corpora), ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A build of one dump, cut in one way, by one version of the builder; what it has done is found by the next try."""
+
+    folder: Path
+    jobs: list[RangeJob]
+
+
+def _begin_attempt(sources: _Sources, range_bytes: int) -> _Attempt:
+    """Cut the dump, and remove what attempts at anything else have left: their parts are no use to this one.
+
+    The files beside the dump have no say in it: one that is added or mended does not make the dump be read again.
+    """
     pieces = [(dump, piece) for dump in sources.dumps for piece in plan_ranges(dump, range_bytes)]
-    return [
-        RangeJob(dump, piece, sources.site, unfinished / f"{number:05}", sources.options)
+    seen = [(dump.name, dump.stat().st_size, dump.stat().st_mtime_ns) for dump in sources.dumps]
+    cuts = [(dump.name, piece.start, piece.end) for dump, piece in pieces]
+    name = digest_value([BUILDER_VERSION, cuts, seen, repr(sources.site), repr(sources.options)])[:16]
+    unfinished = place_unfinished(sources.out.parent)
+    for other in unfinished.glob("*"):
+        if other.name != name:
+            shutil.rmtree(other)
+    folder = unfinished / name
+    jobs = [
+        RangeJob(dump, piece, sources.site, folder / f"{number:05}", sources.options)
         for number, (dump, piece) in enumerate(pieces)
     ]
+    return _Attempt(folder, jobs)
 
 
-def _name_attempt(sources: _Sources, range_bytes: int) -> str:
-    """Return a name for all that decides the parts, so that parts of another input are never taken for this one's."""
-    seen = [(dump.name, dump.stat().st_size, dump.stat().st_mtime_ns) for dump in sources.dumps]
-    return digest_value([BUILDER_VERSION, range_bytes, seen, repr(sources.site), repr(sources.options)])[:16]
-
-
-def _finish(folder: Path, sources: _Sources, parts: list[Part], clock: _Clock) -> CorpusManifestCounts:
+def _finish(folder: Path, sources: _Sources, parts: list[Part], kept: Path, clock: _Clock) -> CorpusManifestCounts:
     scratch = make_temp_path(sources.out)
     scratch.mkdir()
     try:
-        return _write_corpus(folder, scratch, sources, parts, clock)
+        return _write_corpus(folder, _Room(scratch, kept), sources, parts, clock)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _write_corpus(
-    folder: Path, scratch: Path, sources: _Sources, parts: list[Part], clock: _Clock
+    folder: Path, room: _Room, sources: _Sources, parts: list[Part], clock: _Clock
 ) -> CorpusManifestCounts:
     with clock.phase("properties"):
-        side = collect_side_properties(sources.side, sources.site.dbname, parts, scratch)
+        side, known = collect_side_properties(sources.side, sources.site.dbname, parts, room.scratch, room.kept)
     with clock.phase("titles"):
         numbered = NumberedParts(parts, number_pages(parts))
         write_titles(folder, numbered.numbering.titles)
         join_stores(folder / "store", content.list_stores(numbered))
     with clock.phase("links"):
         count = numbered.numbering.article_count
-        graph = build_graph(folder / "graph", count, content.list_edges(numbered), scratch)
+        graph = build_graph(folder / "graph", count, content.list_edges(numbered), room.scratch)
     with clock.phase("tables"):
         content.write_pages(folder, numbered, side, graph)
         facts, linked = content.write_facts(folder, numbered)
         redirects, rejected, failed = content.write_redirects(folder, numbered)
-        aliases = write_aliases(folder, scratch, numbered, sources.options.anchor_pages)
+        aliases = write_aliases(folder, room.scratch, numbered, sources.options.anchor_pages)
     with clock.phase("images"):
-        images, pictures = write_images(folder, scratch, sources.side)
+        images = write_images(folder, sources.side, room.kept)
     with clock.phase("search") as report:
         passages = content.write_search(folder / "search.db", numbered, lambda done: report(done, count))
     with clock.phase("manifest"):
@@ -188,14 +218,15 @@ def _write_corpus(
             facts=facts,
             facts_with_target=linked,
             aliases=aliases,
-            images=images,
+            images=images.rows,
             passages=passages,
+            side=known | ({"media": images.media} if images.media else {}),
             seconds=clock.seconds,
         )
         _check_conservation(counts)
         sync_files(folder)
         newest = max((part.counts.newest for part in parts), default="")
-        write_manifest(folder / "manifest.json", _make_manifest(sources, newest, pictures, counts))
+        write_manifest(folder / "manifest.json", _make_manifest(sources, newest, images.at_hand, counts))
     return counts
 
 

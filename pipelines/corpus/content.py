@@ -47,15 +47,14 @@ class NumberedParts:
 
 
 def list_edges(numbered: NumberedParts) -> Iterator[EdgeBlock]:
-    """Yield the links between articles, a part at a time; links of pages that are no article are left out."""
+    """Yield the links between articles, some millions at a time; links of pages that are no article are left out."""
     for _, part, nodes in numbered.iterate():
-        links = part.read_links()
-        targets = numbered.numbering.titles.find(links.target_hashes)
-        sources = nodes[links.sources]
-        kept = (sources >= 0) & (targets >= 0)
-        yield EdgeBlock(
-            sources[kept].astype(np.uint32), targets[kept].astype(np.uint32), links.positions[kept].astype(np.uint32)
-        )
+        for links in part.read_links():
+            targets = numbered.numbering.titles.find(links.target_hashes)
+            sources = nodes[links.sources]
+            kept = (sources >= 0) & (targets >= 0)
+            ends = (values[kept].astype(np.uint32) for values in (sources, targets, links.positions))
+            yield EdgeBlock(*ends)
 
 
 def list_stores(numbered: NumberedParts) -> Iterator[StorePart]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.corpus.languages import REDIRECT_WORDS
+from pipelines.corpus.languages import DEFAULT_NAMESPACES, REDIRECT_WORDS
 from pipelines.corpus.streams import EXPECTED, ByteRange, cover_file, list_parts, read_blocks
 from pipelines.errors import CorruptInput
 
@@ -24,7 +24,7 @@ __all__ = [
     "read_pages",
     "read_range",
     "read_site",
-    "scan_range",
+    "scan_pages",
     "unescape_xml",
 ]
 
@@ -32,39 +32,11 @@ _MAX_PAGE_BYTES = 64 << 20  # MediaWiki refuses pages over 2 MiB; escaping and h
 _PAGE_OPEN, _PAGE_CLOSE = b"<page>", b"</page>"
 
 _NUMERIC_ENTITY = re.compile(r"&#(?:x([0-9A-Fa-f]{1,6})|([0-9]{1,7}));")
-_NAMESPACE = re.compile(rb'<namespace key="(-?\d+)"([^>]*?)(?:/>|>([^<]*)</namespace>)')
+_NAMESPACE = re.compile(rb'<namespace key="([^"<>]*)"([^<>]*?)(?:/>|>([^<]*)</namespace>)')
 _REDIRECT_TAG = re.compile(rb'<redirect title="([^"]*)"')
-_REDIRECT_TEXT = re.compile(rf"[ \t\r\n]*#(?:{'|'.join(REDIRECT_WORDS)})\s*:?\s*\[\[\s*:?([^\]|#\n]+)", re.IGNORECASE)
-
-DEFAULT_NAMESPACES: tuple[tuple[int, str], ...] = (
-    (-2, "Media"),
-    (-1, "Special"),
-    (0, ""),
-    (1, "Talk"),
-    (2, "User"),
-    (3, "User talk"),
-    (4, "Wikipedia"),
-    (5, "Wikipedia talk"),
-    (6, "File"),
-    (7, "File talk"),
-    (8, "MediaWiki"),
-    (9, "MediaWiki talk"),
-    (10, "Template"),
-    (11, "Template talk"),
-    (12, "Help"),
-    (13, "Help talk"),
-    (14, "Category"),
-    (15, "Category talk"),
-    (100, "Portal"),
-    (101, "Portal talk"),
-    (118, "Draft"),
-    (119, "Draft talk"),
-    (710, "TimedText"),
-    (711, "TimedText talk"),
-    (828, "Module"),
-    (829, "Module talk"),
+_REDIRECT_TEXT = re.compile(
+    rf"[ \t\r\n]*#(?:{'|'.join(REDIRECT_WORDS)})\s*+(?::\s*+)?\[\[\s*:?([^\]|#\n]+)", re.IGNORECASE
 )
-"""The namespaces of English Wikipedia, for an export that carries no ``<siteinfo>``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +77,7 @@ def read_site(path: Path) -> Site:
 
     Raises:
         ConfigError: there is no such file.
-        CorruptInput: the file is no MediaWiki export, or its compression is damaged.
+        CorruptInput: the file is no MediaWiki export, its compression is damaged, or a namespace has no number.
     """
     header = b""
     for block in read_blocks(path, cover_file(path)):
@@ -115,7 +87,10 @@ def read_site(path: Path) -> Site:
     _check_header(path, header)
     header = header.partition(_PAGE_OPEN)[0]
     language = re.search(rb'xml:lang="([^"]+)"', header)
-    namespaces = [(int(key), marks, unescape_xml(name)) for key, marks, name in _NAMESPACE.findall(header)]
+    namespaces = [
+        (_read_number(path, unescape_xml(key), "namespace key"), marks, unescape_xml(name))
+        for key, marks, name in _NAMESPACE.findall(header)
+    ]
     base = _find_element(header, b"base") or "https://en.wikipedia.org/wiki/Main_Page"
     return Site(
         dbname=_find_element(header, b"dbname") or "",
@@ -144,7 +119,7 @@ def read_range(path: Path, byte_range: ByteRange) -> Iterator[RawPage]:
         ConfigError: there is no such file.
         CorruptInput: the range is damaged, is cut short, or begins or ends elsewhere than between two pages.
     """
-    for block, spans in scan_range(path, byte_range):
+    for block, spans in scan_pages(path, byte_range):
         for start, end in spans:
             yield parse_page(path, block[start:end])
 
@@ -165,7 +140,7 @@ def _decode_reference(match: re.Match[str]) -> str:
     return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
 
 
-def scan_range(path: Path, byte_range: ByteRange) -> Iterator[tuple[bytes, list[tuple[int, int]]]]:
+def scan_pages(path: Path, byte_range: ByteRange) -> Iterator[tuple[bytes, list[tuple[int, int]]]]:
     """Yield the XML of a range a few MB at a time, each with the (start, end) of the whole pages in it.
 
     Raises:
@@ -193,9 +168,13 @@ def scan_range(path: Path, byte_range: ByteRange) -> Iterator[tuple[bytes, list[
 def _find_pages(path: Path, buffer: bytes, searched: int, is_header: bool) -> tuple[list[tuple[int, int]], int]:
     """Return the whole pages of a buffer, and where the rest begins; before ``searched`` no page ends."""
     spans: list[tuple[int, int]] = []
-    position = 0
+    position = text = 0
     while (start := buffer.find(_PAGE_OPEN, position)) >= 0:
-        end = _find_close(buffer, start, searched)
+        if 0 <= text <= start:
+            text = buffer.find(b"<text", start)
+        # Now ``text`` is the first "<text" after ``start``, of this page or a later one, or -1 when none is left. It is
+        # looked for again only once passed, so pages without text do not search the same bytes over and over.
+        end = _find_close(buffer, start, text, searched)
         if end < 0:
             break
         if start > position and not is_header and not buffer[position:start].isspace():
@@ -206,9 +185,8 @@ def _find_pages(path: Path, buffer: bytes, searched: int, is_header: bool) -> tu
     return spans, position
 
 
-def _find_close(buffer: bytes, start: int, searched: int) -> int:
+def _find_close(buffer: bytes, start: int, text: int, searched: int) -> int:
     """Find where a page ends. No text holds a ``<``, and one byte is found far sooner than seven."""
-    text = buffer.find(b"<text", start)
     end = buffer.find(_PAGE_CLOSE, start, text) if text >= 0 else -1
     if end < 0:
         after = buffer.find(b"<", max(start + 1, text + 1, searched))
@@ -244,11 +222,14 @@ def _find_element(source: bytes, name: bytes, start: int = 0) -> str | None:
 
 
 def _find_number(path: Path, source: bytes, name: bytes, start: int = 0) -> int:
-    value = _find_element(source, name, start)
-    if value is None or not value.strip().isdigit():
-        if name == b"ns" and value is not None and value.lstrip("-").isdigit():
-            return int(value)
-        raise CorruptInput(f"{path}: a page has {value!r} as its <{name.decode()}>; expected a number")
+    return _read_number(path, _find_element(source, name, start), f"<{name.decode()}>")
+
+
+def _read_number(path: Path, value: str | None, name: str) -> int:
+    allowed = r"[0-9]{1,18}" if name == "<id>" else r"-?[0-9]{1,18}"
+    if value is None or not re.fullmatch(allowed, value.strip()):
+        shown = None if value is None else value[:40]
+        raise CorruptInput(f"{path} has {shown!r} as a {name}; expected a number of at most 18 digits")
     return int(value)
 
 

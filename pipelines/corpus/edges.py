@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.corpus.dump import find_text, parse_page, scan_range, unescape_xml
+from pipelines.corpus.dump import find_text, parse_page, scan_pages, unescape_xml
 from pipelines.corpus.links import (
     FIND_TARGETS,
     SEPARATOR,
@@ -73,7 +73,7 @@ def read_edges(path: Path, byte_range: ByteRange, rules: TitleRules) -> Iterator
         CorruptInput: as for ``read_range``.
     """
     targets = TargetHashes(rules, is_escaped=True)
-    for block, spans in scan_range(path, byte_range):
+    for block, spans in scan_pages(path, byte_range):
         batch = _Batch()
         for start, end in spans:
             _add_page(batch, path, block, start, end)

@@ -63,6 +63,10 @@ class EntityCounts:
     failures: tuple[FailedLine, ...]
     """The first thousand of the failed lines."""
 
+    def summarise(self) -> dict[str, int]:
+        """Return the numbers without the failures, by name."""
+        return {name: getattr(self, name) for name in ("lines", "kept", "without_article", "failed")}
+
 
 @dataclass(frozen=True, slots=True)
 class Entity:
@@ -165,7 +169,8 @@ def read_entity(line: bytes, site: str) -> Entity:
 
 
 def _is_identifier(statement: dict[str, Any]) -> bool:
-    return bool(statement["mainsnak"]["datatype"] == "external-id")
+    # A statement stays when its property is deleted, but says no longer of what kind it was.
+    return bool(statement["mainsnak"].get("datatype") == "external-id")
 
 
 def _list_classes(statements: list[dict[str, Any]]) -> tuple[str, ...]:

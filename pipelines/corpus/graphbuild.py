@@ -194,6 +194,10 @@ def _read_keys(path: Path, offsets: Offsets, most: int) -> Iterator[NDArray[np.u
             end = min(start + most, link_count)
             keys = np.fromfile(stream, dtype=np.uint32, count=end - start).astype(np.uint64)
             keys <<= _HIGH
+            # Which source has which link? Offsets 0 3 3 7 say that node 0 has links 0-2, node 1 none, node 2 links 3-6.
+            # Links 2-4 (start 2, end 5): one offset is not above link 2 and three are not above link 4, so they are of
+            # nodes 0 up to 2. Their offsets 0 3 3 7, clipped to what was read, are 2 3 3 5: one link of node 0, none of
+            # node 1, two of node 2, hence the sources 0 2 2.
             first, after = np.searchsorted(offsets, (start, end - 1), side="right")
             cut = np.clip(offsets[first - 1 : after + 1], start, end)
             keys |= np.repeat(np.arange(first - 1, after, dtype=np.uint32), cut[1:] - cut[:-1])

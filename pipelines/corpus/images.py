@@ -6,18 +6,23 @@ Nothing is copied, and nothing is fetched.
 import csv
 import glob
 import hashlib
+import heapq
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
 
 from pipelines.corpus.records import CorpusImage
-from pipelines.corpus.spill import open_spill, stream_tables
+from pipelines.corpus.spill import MEMORY_MEGABYTES, open_spill, stream_tables
 from pipelines.corpus.tables import IMAGES
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import TEMP_PREFIX
@@ -31,29 +36,9 @@ _THREADS = 2
 _COLUMNS = ("file", "author", "licence", "licence_url", "source_url")
 _MISSING = "missing"
 _MERGE_ROWS = 8_192
-_NO_MEDIA = pa.table(
-    {name: pa.array([], pa.string()) for name in ("file", "mime", *_COLUMNS[1:], "url")}
-    | {name: pa.array([], pa.int64()) for name in ("width", "height", "bytes")}
-)
-_FORMAT_CASES = " ".join(f"WHEN '{mime}' THEN '{name}'" for mime, name in FORMATS.items())
-_FINE_CASES = " ".join(f"WHEN '{mime}' THEN ''" for mime in FORMATS)
-_MERGE = f"""
-WITH shown AS (
-    SELECT image AS file, list(title ORDER BY title) AS title FROM pages WHERE image <> '' GROUP BY image
-), described AS (
-    SELECT * FROM media SEMI JOIN shown USING (file)
-), at_hand AS (
-    SELECT * EXCLUDE (title) FROM local WHERE error <> '{_MISSING}' OR file NOT IN (SELECT file FROM described)
-), images AS (
-    SELECT at_hand.*, coalesce(shown.title, []) AS title FROM at_hand LEFT JOIN shown USING (file)
-    UNION ALL BY NAME
-    SELECT
-        described.*, shown.title, '' AS path, '' AS sha256, '' AS phash,
-        CASE mime {_FORMAT_CASES} ELSE '' END AS format, CASE mime {_FINE_CASES} ELSE '{WRONG_FORMAT}' END AS error
-    FROM described JOIN shown USING (file) ANTI JOIN at_hand USING (file)
-)
-SELECT {", ".join(IMAGES.names)} FROM images ORDER BY file
-"""
+_KEPT = ("file", "width", "height", *_COLUMNS[1:], "url", "bytes")
+
+_Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,28 +117,78 @@ def _join_row(file: str, row: dict[str, str], look: Look, titles: Sequence[str])
     )
 
 
-def merge_images(local: Sequence[CorpusImage], media: Path | None, pages: Path) -> Iterator[pa.Table]:
+def merge_images(
+    local: Sequence[CorpusImage], media: Path | None, pages: Path, megabytes: int = MEMORY_MEGABYTES
+) -> Iterator[pa.Table]:
     """Yield the rows of ``images.parquet``, sorted by file: the pictures at hand, then those that Commons describes.
 
     A picture that an article leads with and that is not at hand gets a row with its size, licence and author but no
-    path, sha256 or hash: enough to judge it, not to show it. Sorting and joining are out of core.
+    path, sha256 or hash: enough to judge it, not to show it. Both tables are sorted out of core and read side by side:
+    to join millions of rows as wide as these takes far more memory. Memory holds the titles of a few pictures at a
+    time.
 
     Args:
         local: as :func:`read_images` returns, titles not needed; few enough for memory.
         media: as :func:`pipelines.corpus.commons.collect_media` writes, or None.
         pages: ``pages.parquet``, of which ``title`` and ``image`` are read.
+        megabytes: what each of the two sorts may hold; 256 are enough for 5 M pictures.
 
     Returns:
-        Tables with the columns of ``tables.IMAGES``.
+        Tables of some thousand rows with the columns of ``tables.IMAGES``; what is not known is empty or 0.
+
+    Raises:
+        ConfigError, Unavailable: as :func:`pipelines.corpus.spill.open_spill`.
     """
-    with TemporaryDirectory(prefix=TEMP_PREFIX, dir=pages.parent) as folder, open_spill(Path(folder)) as database:
-        database.register("local", pa.Table.from_pylist([asdict(image) for image in local], schema=IMAGES))
-        database.read_parquet(glob.escape(str(pages))).create_view("pages")
-        if media is None:
-            database.register("media", _NO_MEDIA)
-        else:
-            database.read_parquet(glob.escape(str(media))).create_view("media")
-        yield from stream_tables(database, _MERGE, _MERGE_ROWS)
+    at_hand = {image.file: image for image in local}
+    with closing(_read_shown(pages, megabytes)) as shown, closing(_read_media(media, megabytes)) as described:
+        names = heapq.merge(shown, ((file, None) for file in sorted(at_hand)), key=itemgetter(0))
+        rows = _make_rows(names, described, at_hand)
+        while batch := list(islice(rows, _MERGE_ROWS)):
+            yield pa.Table.from_pylist(batch, schema=IMAGES)
+
+
+def _read_shown(pages: Path, megabytes: int) -> Generator[tuple[str, str]]:
+    """Yield (file, title) of every article with a picture, sorted."""
+    for table in _sort_rows(pages, "image AS file, title", "WHERE image <> '' ORDER BY file, title", megabytes):
+        yield from zip(table["file"].to_pylist(), table["title"].to_pylist(), strict=True)
+
+
+def _read_media(media: Path | None, megabytes: int) -> Generator[_Row]:
+    """Yield what Commons says of files, sorted by file."""
+    if media is not None:
+        for table in _sort_rows(media, ", ".join([*_KEPT, "mime"]), "ORDER BY file", megabytes):
+            yield from table.to_pylist()
+
+
+def _sort_rows(path: Path, columns: str, order: str, megabytes: int) -> Iterator[pa.Table]:
+    folder = TemporaryDirectory(prefix=TEMP_PREFIX, dir=path.parent)
+    with folder as name, open_spill(Path(name), megabytes) as database:
+        database.read_parquet(glob.escape(str(path))).create_view("rows")
+        yield from stream_tables(database, f"SELECT {columns} FROM rows {order}", _MERGE_ROWS)
+
+
+def _make_rows(
+    names: Iterable[tuple[str, str | None]], described: Iterator[_Row], at_hand: Mapping[str, CorpusImage]
+) -> Iterator[_Row]:
+    """Yield a row of ``IMAGES`` for each file; all is sorted by file, and a name without title is of one at hand."""
+    media = next(described, None)
+    for file, group in groupby(names, key=itemgetter(0)):
+        titles = [title for _, title in group if title is not None]
+        while media is not None and media["file"] < file:
+            media = next(described, None)
+        found = media if titles and media is not None and media["file"] == file else None
+        image = at_hand.get(file)
+        if image is not None and (image.error != _MISSING or found is None):
+            yield asdict(image) | {"title": titles}
+        elif found is not None:
+            yield _describe(found) | {"title": titles}
+
+
+def _describe(media: _Row) -> _Row:
+    """Return the row of a file that Commons describes, without its titles."""
+    name = FORMATS.get(media["mime"], "")
+    row = {column: media[column] for column in _KEPT} | {"url": media["url"] or "", "bytes": media["bytes"] or 0}
+    return row | {"path": "", "sha256": "", "phash": "", "format": name, "error": "" if name else WRONG_FORMAT}
 
 
 def place_inside(folder: Path, relative: str) -> Path | None:

@@ -67,3 +67,33 @@ REDIRECT_WORDS: tuple[str, ...] = (
 
 DOTTED_LANGUAGES = frozenset({"az", "kaa", "kk-latn", "tr"})
 """Languages whose capital of ``i`` is ``İ``."""
+
+DEFAULT_NAMESPACES: tuple[tuple[int, str], ...] = (
+    (-2, "Media"),
+    (-1, "Special"),
+    (0, ""),
+    (1, "Talk"),
+    (2, "User"),
+    (3, "User talk"),
+    (4, "Wikipedia"),
+    (5, "Wikipedia talk"),
+    (6, "File"),
+    (7, "File talk"),
+    (8, "MediaWiki"),
+    (9, "MediaWiki talk"),
+    (10, "Template"),
+    (11, "Template talk"),
+    (12, "Help"),
+    (13, "Help talk"),
+    (14, "Category"),
+    (15, "Category talk"),
+    (100, "Portal"),
+    (101, "Portal talk"),
+    (118, "Draft"),
+    (119, "Draft talk"),
+    (710, "TimedText"),
+    (711, "TimedText talk"),
+    (828, "Module"),
+    (829, "Module talk"),
+)
+"""The namespaces of English Wikipedia, for an export that carries no ``<siteinfo>``."""

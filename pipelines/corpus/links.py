@@ -196,7 +196,7 @@ class _AnchorCounter:
         self._add(list(missing))
         shown = [self._shown[link] for link in found]
         for link in missing:
-            if len(link[0]) + len(link[1]) > _MAX_KEPT_BYTES:
+            if sum(map(len, link)) > _MAX_KEPT_BYTES:
                 del self._shown[link]
         places = find_candidates(np.frombuffer(xml, np.uint8))
         pages = np.searchsorted(starts, places, "right").tolist()

@@ -25,7 +25,7 @@ class CorpusOptions:
     passage_words: int = 120
     """Length of a search passage."""
     anchor_pages: int = 2
-    """An anchor text is an alias when at least this many articles use it."""
+    """An anchor text is an alias when at least this many articles use it for a title; redirects count apart."""
 
 
 DEFAULT_OPTIONS = CorpusOptions()
@@ -59,6 +59,8 @@ class CorpusManifestCounts:
     aliases: int
     images: int
     passages: int
+    side: dict[str, dict[str, int]] = field(default_factory=dict)
+    """How many rows of each file beside the dump ended where."""
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
     """Wall time a phase; not written to the manifest."""
 

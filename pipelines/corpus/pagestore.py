@@ -6,8 +6,10 @@ Workers write one file of texts each; a store joins such files without copying t
 import mmap
 import os
 import shutil
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,6 +26,8 @@ _SPANS = "spans.npy"
 _LENGTHS = "lengths.npy"
 _STARTS = "starts.npy"
 _LEVEL = 3
+_OPEN_BLOBS = 256
+"""Files mapped at once: each map holds a descriptor, and a process may have 1,024."""
 
 
 class PageStoreWriter:
@@ -34,8 +38,8 @@ class PageStoreWriter:
         self._folder = folder
         self._codec = pa.Codec("zstd", compression_level=_LEVEL)
         self._blob = (folder / _BLOB).open("wb")
-        self._ends = [0]
-        self._lengths: list[int] = []
+        self._ends = array("q", [0])
+        self._lengths = array("q")
 
     def __enter__(self) -> Self:
         return self
@@ -109,7 +113,7 @@ class PageStore:
         self._spans = spans
         self._lengths = lengths
         self._codec = pa.Codec("zstd")
-        self._blobs: dict[int, memoryview] = {}
+        self._open_blob = lru_cache(maxsize=_OPEN_BLOBS)(self._map_blob)
 
     @classmethod
     def open(cls, folder: Path) -> "PageStore":
@@ -142,10 +146,6 @@ class PageStore:
         source: bytes = self._codec.decompress(packed, int(self._lengths[node]), asbytes=True)
         return source.decode("utf-8", "surrogatepass")
 
-    def _open_blob(self, number: int) -> memoryview:
-        blob = self._blobs.get(number)
-        if blob is None:
-            with (self._folder / _name_blob(number)).open("rb") as stream:
-                blob = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
-            self._blobs[number] = blob
-        return blob
+    def _map_blob(self, number: int) -> memoryview:
+        with (self._folder / _name_blob(number)).open("rb") as stream:
+            return memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from pipelines.corpus.arrays import map_array
 from pipelines.corpus.links import LinkBlock
 from pipelines.corpus.tables import FACTS
 from pipelines.files import sync_files, write_text
@@ -63,8 +64,9 @@ PASSAGE_PARTS = pa.schema([("article", pa.uint32()), ("text", pa.string())])
 
 NO_TITLE = 0
 """Stands where a hash would stand when there is no title in the article namespace."""
+LINKS = {"sources": np.uint32, "target_hashes": np.uint64, "positions": np.uint32}
+"""The arrays of a part's links, as in ``LinkBlock``, and their types."""
 _DONE = "part.json"
-_LINKS = ("sources", "target_hashes", "positions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +104,18 @@ class Part:
             for batch in source.iter_batches():
                 yield pa.Table.from_batches([batch])
 
-    def read_links(self) -> LinkBlock:
-        """Return its links; the anchor texts are in the table ``anchors``."""
-        sources, hashes, positions = (np.load(self.folder / f"{name}.npy") for name in _LINKS)
-        return LinkBlock(sources, hashes, positions, {})
+    def read_links(self, most: int = 1 << 22) -> Iterator[LinkBlock]:
+        """Yield its links in blocks of about ``most`` that end where an article's links end.
 
-
-def write_links(folder: Path, block: LinkBlock) -> None:
-    """Write the links of a part."""
-    for name in _LINKS:
-        np.save(folder / f"{name}.npy", getattr(block, name))
+        Anchor texts are in the table ``anchors``.
+        """
+        sources, hashes, positions = (map_array(self.folder / f"{name}.npy") for name in LINKS)
+        start = 0
+        while start < len(sources):
+            end = min(start + most, len(sources))
+            end = int(np.searchsorted(sources, sources[end - 1], side="right"))
+            yield LinkBlock(sources[start:end], hashes[start:end], positions[start:end], {})
+            start = end
 
 
 def finish_part(folder: Path, counts: PartCounts) -> None:

@@ -6,7 +6,7 @@ and they are taken at different times, so that a page or an item may be missing 
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import duckdb
@@ -30,7 +30,7 @@ from pipelines.corpus.propertytables import (
 )
 from pipelines.corpus.spill import open_spill, quote_path, stream_tables
 from pipelines.corpus.tables import BATCH_ROWS, TableWriter
-from pipelines.errors import ConfigError, CorruptInput
+from pipelines.errors import CorruptInput
 
 PAGE_PROPERTIES = pa.schema(
     [
@@ -75,6 +75,10 @@ class Matches:
     qids_without_counts: int
     """Those of which Wikidata's tables have no count, which may be because they are absent."""
 
+    def summarise(self) -> dict[str, int]:
+        """Return the numbers by name."""
+        return asdict(self)
+
 
 def collect_properties(sources: PropertySources, out: Path, scratch: Path, memory_mb: int) -> int:
     """Write a Parquet file with one row for each page that has any property, sorted by page id.
@@ -95,14 +99,12 @@ def collect_properties(sources: PropertySources, out: Path, scratch: Path, memor
         ConfigError: a table has other columns than a table of that name, the linktarget it needs is missing, or
             ``memory_mb`` is too little to sort with (256 is enough for 40 M items).
         CorruptInput: a table is cut short or no table.
+        Unavailable: the disk is too full to spill to.
     """
     wanted = scratch / "wanted-properties.parquet"
     counts = scratch / "wanted-counts.parquet"
     _write_tables(wanted, PROPERTIES, _read_wiki(sources))
-    try:
-        rows = _write_pages(sources, out, (wanted, counts), memory_mb)
-    except duckdb.OutOfMemoryException as error:
-        raise ConfigError(f"page properties cannot be joined in {memory_mb} MB of memory; expected more") from error
+    rows = _write_pages(sources, out, (wanted, counts), memory_mb)
     wanted.unlink()
     counts.unlink()
     return rows

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.corpus.sqlcolumns import Block, read_columns
-from pipelines.corpus.sqlsource import list_columns
+from pipelines.corpus.sqlcolumns import Block, read_columns, require_titles
+from pipelines.corpus.sqlsource import is_by_number, list_columns
 from pipelines.errors import ConfigError
 
 FLAGS = ("disambiguation", "set_index")
@@ -147,19 +147,22 @@ def read_flags(path: Path, kind: MemberTable, linktarget: Path | None) -> Iterat
     Args:
         path: a table in any of its layouts.
         kind: which table it is.
-        linktarget: needed for the layout that has numbers in place of titles.
+        linktarget: needed for the layout that has numbers in place of titles, in all rows or in some.
 
     Raises:
-        ConfigError: it is needed and not given; or as ``read_columns``.
+        ConfigError: it is needed and not given, or some rows have a title and others a number; or as ``read_columns``.
         CorruptInput: as ``read_columns``.
     """
-    by_title = kind.title in list_columns(path, kind.table)
+    columns, number = list_columns(path, kind.table), f"{kind.prefix}_target_id"
+    by_title = not is_by_number(columns, kind.title, number, linktarget is not None)
     if not by_title and linktarget is None:
         raise ConfigError(f"{path} names its targets by number; expected a linktarget table beside it")
     filters = kind.title_filters if by_title else kind.number_filters
     numbers = {} if by_title or linktarget is None else _read_numbers(linktarget, kind)
-    integers = [f"{kind.prefix}_from", *filters, *([] if by_title else [f"{kind.prefix}_target_id"])]
+    integers = [f"{kind.prefix}_from", *filters, *([] if by_title else [number])]
     for block in read_columns(path, kind.table, integers, [kind.title] if by_title else []):
+        if by_title and number in columns:
+            require_titles(path, kind.title, block.texts[0])
         fits = np.ones(len(block.integers[0]), dtype=np.bool_)
         for values, expected in zip(block.integers[1:], filters.values(), strict=False):
             fits &= values == expected

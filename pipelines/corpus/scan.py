@@ -1,14 +1,14 @@
 """The first pass over a dump: a worker reads one byte range, and what later steps need of it is left as a part."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from pipelines.corpus.articles import describe_article
 from pipelines.corpus.dump import RawPage, Site, read_range
+from pipelines.corpus.graphbuild import ArrayFile
 from pipelines.corpus.infobox import Field, Infobox, has_infobox, read_infobox
 from pipelines.corpus.links import LinkReader
 from pipelines.corpus.manifest import CorpusOptions
@@ -17,12 +17,12 @@ from pipelines.corpus.parts import (
     ANCHOR_PARTS,
     ARTICLE_PARTS,
     FACT_PARTS,
+    LINKS,
     NO_TITLE,
     PASSAGE_PARTS,
     REDIRECT_PARTS,
     PartCounts,
     finish_part,
-    write_links,
 )
 from pipelines.corpus.passages import split_passages
 from pipelines.corpus.readable import render_article
@@ -33,6 +33,9 @@ from pipelines.corpus.titles import TitleRules, hash_title
 from pipelines.errors import RecordFailed
 
 _BLOCK = 256
+_BLOCK_CHARACTERS = 8 << 20
+_FLUSHED_BLOCKS = 16
+"""Blocks whose links and anchor texts are held at once: a dump of one stream is one range, however large."""
 _ROWS_A_CALL = 1 << 16
 _TABLES = {
     "articles": ARTICLE_PARTS,
@@ -41,6 +44,7 @@ _TABLES = {
     "passages": PASSAGE_PARTS,
     "rejected": REJECTED,
     "failed": FAILED,
+    "anchors": ANCHOR_PARTS,
 }
 
 Row = tuple[object, ...]
@@ -77,13 +81,16 @@ def scan_range(job: RangeJob, tell: Tell | None = None) -> PartCounts:
         child = stack.enter_context(
             ParserChild[Infobox | None](read_infobox, timeout=job.options.parse_seconds, memory=memory)
         )
+        links = {name: stack.enter_context(ArrayFile(job.folder / f"{name}.npy", kind)) for name, kind in LINKS.items()}
         scanner = _Scanner(TitleRules(job.site), store, child, job.options)
-        pages = iter(read_range(job.dump, job.byte_range))
-        while block := list(islice(pages, _BLOCK)):
+        for number, block in enumerate(_cut_blocks(read_range(job.dump, job.byte_range)), start=1):
             for name, rows in scanner.read_block(block).items():
                 writers[name].write_rows(rows)
+            if number % _FLUSHED_BLOCKS == 0:
+                _flush_links(scanner, links, writers["anchors"])
             if tell is not None:
                 tell(scanner.rows_in)
+        _flush_links(scanner, links, writers["anchors"])
         counts = PartCounts(
             rows_in=scanner.rows_in,
             articles=writers["articles"].rows,
@@ -92,11 +99,22 @@ def scan_range(job: RangeJob, tell: Tell | None = None) -> PartCounts:
             failed=writers["failed"].rows,
             newest=scanner.newest,
         )
-    links = scanner.links.take()
-    write_links(job.folder, links)
-    _write_anchors(job.folder, links.anchors, scanner.infobox_anchors)
     finish_part(job.folder, counts)
     return counts
+
+
+def _cut_blocks(pages: Iterable[RawPage]) -> Iterator[list[RawPage]]:
+    """Yield pages in blocks of so many, or of so much text."""
+    block: list[RawPage] = []
+    held = 0
+    for page in pages:
+        block.append(page)
+        held += len(page.text)
+        if len(block) == _BLOCK or held >= _BLOCK_CHARACTERS:
+            yield block
+            block, held = [], 0
+    if block:
+        yield block
 
 
 class _Scanner:
@@ -189,13 +207,20 @@ class _Scanner:
             self._rows["facts"].append(row)
 
 
-def _write_anchors(folder: Path, anchors: dict[Anchor, int], in_infoboxes: set[Anchor]) -> None:
-    """Write how many pages of the range use each anchor text for each target, and which of them infoboxes use."""
+def _flush_links(scanner: _Scanner, links: Mapping[str, ArrayFile], anchors: TableWriter) -> None:
+    """Write the links and anchor texts read since the last time.
+
+    Of an anchor text it is written how many pages use it for a target and whether an infobox does; what is written of
+    one pair in several rows is added up later.
+    """
+    block = scanner.links.take()
+    for name, file in links.items():
+        file.append(getattr(block, name))
+    in_infoboxes, scanner.infobox_anchors = scanner.infobox_anchors, set()
     rows = [
-        (number, text, anchors.get((number, text), 0), (number, text) in in_infoboxes)
-        for number, text in anchors.keys() | in_infoboxes
+        (number, text, block.anchors.get((number, text), 0), (number, text) in in_infoboxes)
+        for number, text in block.anchors.keys() | in_infoboxes
         if any(character.isalpha() for character in text)
     ]
-    with TableWriter(folder, "anchors", ANCHOR_PARTS) as writer:
-        for start in range(0, len(rows), _ROWS_A_CALL):
-            writer.write_rows(rows[start : start + _ROWS_A_CALL])
+    for start in range(0, len(rows), _ROWS_A_CALL):
+        anchors.write_rows(rows[start : start + _ROWS_A_CALL])

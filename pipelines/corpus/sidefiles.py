@@ -1,8 +1,8 @@
 """Files that lie beside a dump, all of them optional.
 
 ``X-pages-articles*.xml.bz2`` goes with ``X-page_props.sql.gz`` and X's other tables. ``wikidatawiki-*-page.sql.gz``
-with ``wikidatawiki-*-page_props.sql.gz``, or Wikidata's JSON dump, gives the numbers of sitelinks and statements,
-``commonswiki-*-mediainfo.*`` what Commons knows of the pictures, ``images/images.tsv`` the pictures at hand.
+with ``wikidatawiki-*-page_props.sql.gz``, or Wikidata's ``wikidata-*-all.json.*``, gives the numbers of sitelinks and
+statements, ``commons-*-mediainfo.*`` what Commons knows of the pictures, ``images/images.tsv`` the pictures at hand.
 """
 
 import re
@@ -55,11 +55,11 @@ def find_side_files(dump: Path) -> SideFiles:
     prefix = _PAGES.split(dump.name)[0] if _PAGES.search(dump.name) else dump.name.partition(".")[0]
     images = folder / "images" / "images.tsv"
     return SideFiles(
-        **{table: _find_file(folder, f"{prefix}-{table}", _SQL) for table in _TABLES},
-        wikidata_page=_find_file(folder, "wikidatawiki-*-page", _SQL),
-        wikidata_page_props=_find_file(folder, "wikidatawiki-*-page_props", _SQL),
-        wikidata_entities=_find_file(folder, "wikidata*-all", _JSON),
-        media=_find_file(folder, "commonswiki*-mediainfo", (*_RDF, *_JSON)),
+        **{table: _find_file(folder, (f"{prefix}-{table}",), _SQL) for table in _TABLES},
+        wikidata_page=_find_file(folder, ("wikidatawiki-*-page",), _SQL),
+        wikidata_page_props=_find_file(folder, ("wikidatawiki-*-page_props",), _SQL),
+        wikidata_entities=_find_file(folder, ("wikidata-*-all", "latest-all"), _JSON),
+        media=_find_file(folder, ("commons*-mediainfo", "latest-mediainfo"), (*_RDF, *_JSON)),
         images=images if images.is_file() else None,
     )
 
@@ -70,9 +70,10 @@ def read_snapshot(dump: Path) -> str:
     return "-".join(match.groups()) if match else ""
 
 
-def _find_file(folder: Path, pattern: str, endings: tuple[str, ...]) -> Path | None:
-    found = sorted(path for ending in endings for path in folder.glob(f"{pattern}.{ending}"))
+def _find_file(folder: Path, patterns: tuple[str, ...], endings: tuple[str, ...]) -> Path | None:
+    wanted = [f"{pattern}.{ending}" for pattern in patterns for ending in endings]
+    found = sorted({path for name in wanted for path in folder.glob(name)})
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
-        raise ConfigError(f"{folder} holds {names}; expected one file of {pattern}.{endings[0]}")
+        raise ConfigError(f"{folder} holds {names}; expected one file of {patterns[0]}.{endings[0]}")
     return found[0] if found else None

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipelines.corpus.sqlintegers import (
@@ -23,7 +24,7 @@ from pipelines.corpus.sqlintegers import (
 )
 from pipelines.corpus.sqlsource import MAX_ROW_BYTES, Window, find_inserts
 from pipelines.corpus.sqltables import ESCAPED, RowParser
-from pipelines.errors import CorruptInput
+from pipelines.errors import ConfigError, CorruptInput
 
 _SMALL_BYTES = 2000
 _SMALL_ROWS = 64
@@ -71,6 +72,20 @@ def read_integers(path: Path, table: str, columns: Sequence[str]) -> Iterator[tu
     """Yield columns of whole numbers, in the order asked for; arguments and errors as for ``read_columns``."""
     for block in read_columns(path, table, columns):
         yield block.integers
+
+
+def require_titles(path: Path, column: str, titles: pa.BinaryArray) -> None:
+    """Refuse targets without a title, as rows have them that were written when the number alone was still looked at.
+
+    Raises:
+        ConfigError: a title is empty or NULL.
+    """
+    lengths = pc.fill_null(pc.binary_length(titles), 0)
+    if pc.any(pc.equal(lengths, 0)).as_py():
+        raise ConfigError(
+            f"{path} has rows without {column}, which name their target by number; "
+            "expected titles in all rows, or numbers in all (NOT NULL) and a linktarget table beside it"
+        )
 
 
 @dataclass(frozen=True, slots=True)

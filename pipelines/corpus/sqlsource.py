@@ -5,7 +5,7 @@ one column for another without a word. So columns are looked up in the file's ow
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -26,6 +26,8 @@ _CREATE = re.compile(rb"\s*+CREATE TABLE (?:IF NOT EXISTS )?" + _NAME + rb"\s*\(
 _INSERT = re.compile(rb"\s*+(?:INSERT|REPLACE) (?:IGNORE )?INTO " + _NAME, re.IGNORECASE)
 _VALUES = re.compile(rb"\s*+(?:\(([^()]*+)\)\s*+)?VALUES", re.IGNORECASE)
 _COLUMN = re.compile(rb"\s*`(\w+)`\s")
+_STRING = re.compile(rb"'(?:[^'\\]|\\.)*+'")
+_REQUIRED = re.compile(rb"\bNOT\s++NULL\b", re.IGNORECASE)
 
 
 class Window:
@@ -96,7 +98,7 @@ def find_inserts(path: Path, table: str, columns: Sequence[str]) -> Iterator[tup
         while window.hold(_HEAD_BYTES):
             if match := _CREATE.match(window.data, window.position):
                 name, window.position = match.group(1).decode(), match.end()
-                seen[name] = _read_columns(window)
+                seen[name] = list(_read_columns(window))
                 if name == table:
                     _require_columns(path, table, columns, seen[table])
             elif (match := _INSERT.match(window.data, window.position)) and match.group(1).decode() == table:
@@ -110,8 +112,8 @@ def find_inserts(path: Path, table: str, columns: Sequence[str]) -> Iterator[tup
         raise ConfigError(f"{path} has no table {table}; it has {', '.join(sorted(seen)) or 'none'}")
 
 
-def list_columns(path: Path, table: str) -> list[str]:
-    """Return the names of a table's columns, in the file's order.
+def list_columns(path: Path, table: str) -> dict[str, bool]:
+    """Return the names of a table's columns, in the file's order, and whether each may be NULL.
 
     Raises:
         ConfigError: there is no such file or table.
@@ -132,6 +134,21 @@ def list_columns(path: Path, table: str) -> list[str]:
     raise ConfigError(f"{path} has no table {table}; it has {', '.join(sorted(seen)) or 'none'}")
 
 
+def is_by_number(columns: Mapping[str, bool], title: str, number: str, has_targets: bool) -> bool:
+    """Say whether a table's targets are to be read by their number in ``linktarget``, not by title.
+
+    Between the layouts a table had both: at first a number in some rows, in which case it may be NULL; at last a title
+    in some rows, while the number was required and the title left at its default, which is empty.
+
+    Args:
+        columns: as :func:`list_columns` returns.
+        title: the column of titles.
+        number: the column of numbers.
+        has_targets: whether there is a ``linktarget``.
+    """
+    return title not in columns or (has_targets and not columns.get(number, True))
+
+
 @contextmanager
 def _open_sql(path: Path) -> Iterator[BinaryIO]:
     if not path.is_file():
@@ -148,8 +165,9 @@ def _open_sql(path: Path) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, stream)
 
 
-def _read_columns(window: Window) -> list[str]:
-    names: list[str] = []
+def _read_columns(window: Window) -> dict[str, bool]:
+    """Return whether each column may be NULL."""
+    columns: dict[str, bool] = {}
     while True:
         end = window.data.find(b"\n", window.position)
         if end < 0:
@@ -159,9 +177,9 @@ def _read_columns(window: Window) -> list[str]:
         line = window.data[window.position : end + 1]
         window.position = end + 1
         if line.lstrip().startswith(b")"):
-            return names
+            return columns
         if match := _COLUMN.match(line):
-            names.append(match.group(1).decode())
+            columns[match.group(1).decode()] = not _REQUIRED.search(_STRING.sub(b"", line))
 
 
 def _read_names(window: Window) -> list[str]:

@@ -20,11 +20,13 @@ from pipelines.errors import ConfigError, CorruptInput
 _READ_BYTES = 1 << 17  # half a MB of XML at a time stays in a core's own cache
 _BLOCK_BYTES = 4 << 20
 _WINDOW_BYTES = 8 << 20  # a stream of a hundred pages is below 2 MB; beyond the window the cut is given up
+_STEP_BYTES = 1 << 18  # a stream of a hundred pages takes about 100 KB, so a cut mostly shows in the first step
 _MAX_PROOFS = 8
 _MAX_INDEX_BYTES = 32 << 20  # the index of English Wikipedia takes a minute to unpack, a search takes milliseconds
 _PROOF_BYTES = 2 << 20  # holds the first block of any stream
 _PROOF_OUTPUT_BYTES = 1 << 10
-_STREAM_START = re.compile(rb"BZh[1-9]1AY&SY")
+_MAX_GAP = 1000  # ids of deleted pages may lie between two parts; a part holds far more
+_STREAM_START, _STREAM_START_BYTES = re.compile(rb"BZh[1-9]1AY&SY"), 10
 _PAGE_START = b"<page>"
 _INDEX_OFFSET = re.compile(rb"^(\d{1,18}):", re.MULTILINE)
 _PART = re.compile(r"(?P<stem>.+?)(?P<number>\d+)\.xml-p(?P<first>\d+)p(?P<last>\d+)(?P<ending>\.bz2|)")
@@ -47,7 +49,7 @@ def plan_ranges(dump: Path, range_bytes: int) -> tuple[ByteRange, ...]:
     """Cut a dump into ranges of about ``range_bytes``, in file order, that cover the file without gap or overlap.
 
     The header belongs to the first range and the footer to the last. A bz2 file of one stream, and one whose streams do
-    not start with pages, is a single range. Only a few MB around each cut are read.
+    not start with pages, is a single range. About half a MB is read a cut, a few MB at most.
 
     Raises:
         ConfigError: there is no such file, or ``range_bytes`` is no positive number.
@@ -88,10 +90,12 @@ def cover_file(dump: Path) -> ByteRange:
 def list_parts(path: Path) -> tuple[Path, ...]:
     """Return every part of the dump that ``path`` is a part of, by first page; a whole file is its own only part.
 
-    Parts are named ``...-multistream<N>.xml-p<first>p<last>.bz2``; one N may have several files.
+    Parts are named ``...-multistream<N>.xml-p<first>p<last>.bz2``; one N may have several files. Names do not say how
+    many parts there are: that the last ones are missing cannot be seen here.
 
     Raises:
-        ConfigError: there is no such file, or a part of the dump is missing beside it, or two parts share pages.
+        ConfigError: there is no such file, or a part of the dump is missing beside it (a number, or over 1,000 page ids
+            before or between the parts), or two parts share pages.
     """
     if not path.is_file():
         raise ConfigError(f"no dump at {path}; {EXPECTED}")
@@ -104,13 +108,24 @@ def list_parts(path: Path) -> tuple[Path, ...]:
         for match, other in found
         if match is not None and match["stem"] == own["stem"] and match["ending"] == own["ending"]
     )
-    missing = sorted(set(range(1, parts[-1][2] + 1)) - {number for _, _, number, _ in parts})
-    if missing:
-        raise ConfigError(f"{path.parent} lacks part {missing[0]} of {own['stem']}; expected parts 1 to {parts[-1][2]}")
-    for before, after in pairwise(parts):
-        if after[0] <= before[1]:
-            raise ConfigError(f"{after[3].name} begins at page {after[0]}, which {before[3].name} holds; expected one")
+    numbers = {number for _, _, number, _ in parts}
+    missing = next((number for number in range(1, parts[-1][2]) if number not in numbers), None)
+    if missing is not None:
+        raise ConfigError(f"{path.parent} lacks part {missing} of {own['stem']}; expected parts 1 to {parts[-1][2]}")
+    _check_gaps([(first, last, part) for first, last, _, part in parts])
     return tuple(other for _, _, _, other in parts)
+
+
+def _check_gaps(parts: list[tuple[int, int, Path]]) -> None:
+    """Refuse parts, as (first page, last page, file) in order, between or before which a part must be missing."""
+    end, before = -1, ""
+    for first, last, part in parts:
+        if first <= end:
+            raise ConfigError(f"{part.name} begins at page {first}, which {before} holds; expected one")
+        if first - end - 1 > _MAX_GAP:
+            lacking = f"pages {max(end + 1, 1)} to {first - 1}"
+            raise ConfigError(f"{part.parent} lacks the part with {lacking}, before {part.name}; expected every part")
+        end, before = last, part.name
 
 
 def open_dump(path: Path) -> BinaryIO:
@@ -200,30 +215,43 @@ def _choose_offset(file: BinaryIO, index: tuple[int, ...], aim: int) -> int | No
 
 
 def _search_stream(file: BinaryIO, aim: int) -> int | None:
-    file.seek(aim)
-    window = file.read(_WINDOW_BYTES)
-    for match in islice(_STREAM_START.finditer(window), _MAX_PROOFS):
-        if _starts_pages(file, aim + match.start()):
-            return aim + match.start()
-    return None
+    places = islice(_find_places(file, aim, _STREAM_START, _STREAM_START_BYTES), _MAX_PROOFS)
+    return next((place for place in places if _starts_pages(file, place)), None)
+
+
+def _search_page(file: BinaryIO, aim: int) -> int | None:
+    return next(_find_places(file, aim, re.compile(_PAGE_START), len(_PAGE_START)), None)
+
+
+def _find_places(file: BinaryIO, aim: int, start: re.Pattern[bytes], length: int) -> Iterator[int]:
+    """Yield where a pattern of ``length`` bytes stands in the window after an offset, ascending, read step by step."""
+    tail = b""
+    for place in range(aim, aim + _WINDOW_BYTES, _STEP_BYTES):
+        file.seek(place)  # whoever takes the places reads in between
+        step = file.read(_STEP_BYTES)
+        piece = tail + step
+        for match in start.finditer(piece):
+            yield place - len(tail) + match.start()
+        if len(step) < _STEP_BYTES:
+            return
+        tail = piece[1 - length :]
 
 
 def _starts_pages(file: BinaryIO, offset: int) -> bool:
     """Say whether a bz2 stream that holds pages starts at an offset; the footer's stream holds none."""
     file.seek(offset)
-    start = file.read(_PROOF_BYTES)
-    if not _STREAM_START.match(start):
+    piece = file.read(_STEP_BYTES)
+    if not _STREAM_START.match(piece):
         return False
+    stream, start, left = bz2.BZ2Decompressor(), b"", _PROOF_BYTES
     try:
-        return bz2.BZ2Decompressor().decompress(start, _PROOF_OUTPUT_BYTES).lstrip().startswith(_PAGE_START)
+        while piece and not start and not stream.eof and left > 0:  # a block is unpacked when all of it is there
+            start = stream.decompress(piece, _PROOF_OUTPUT_BYTES)
+            left -= len(piece)
+            piece = file.read(_STEP_BYTES) if not start else b""
     except (OSError, ValueError):
         return False
-
-
-def _search_page(file: BinaryIO, aim: int) -> int | None:
-    file.seek(aim)
-    place = file.read(_WINDOW_BYTES).find(_PAGE_START)
-    return None if place < 0 else aim + place
+    return start.lstrip().startswith(_PAGE_START)
 
 
 def _find_index(dump: Path) -> Path:

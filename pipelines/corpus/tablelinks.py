@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from pipelines.corpus.linkfiles import LinkFiles, split_links
 from pipelines.corpus.sidefiles import SideFiles
-from pipelines.corpus.sqlcolumns import read_columns, read_integers
-from pipelines.corpus.sqlsource import list_columns
+from pipelines.corpus.sqlcolumns import read_columns, read_integers, require_titles
+from pipelines.corpus.sqlsource import is_by_number, list_columns
 from pipelines.corpus.tables import TableWriter
 from pipelines.errors import ConfigError, CorruptInput
 
@@ -40,7 +40,7 @@ class LinkTables:
     redirect: Path | None = None
     """Without it no redirect leads anywhere."""
     linktarget: Path | None = None
-    """Needed where ``pagelinks`` has no titles."""
+    """Needed where ``pagelinks`` has no titles, or not in all rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +90,17 @@ def count_table_links(tables: LinkTables, scratch: Path) -> TableLinks:
         scratch: an existing folder for files of links, eight bytes a link.
 
     Raises:
-        ConfigError: a table, a column, or the linktarget that the layout needs is missing.
+        ConfigError: a table, a column, or the linktarget that the layout needs is missing, or links name their target
+            some by title and some by number.
         CorruptInput: a table is cut short or no table, or two pages have one title.
     """
     titles = _resolve_titles(tables)
     files = LinkFiles(scratch, len(titles.page_ids))
     columns = list_columns(tables.pagelinks, "pagelinks")
-    rows = _read_by_title(tables, titles) if "pl_title" in columns else _read_by_number(tables, titles)
+    if is_by_number(columns, "pl_title", "pl_target_id", tables.linktarget is not None):
+        rows = _read_by_number(tables, titles)
+    else:
+        rows = _read_by_title(tables, titles, "pl_target_id" in columns)
     for pages, targets in rows:
         sources, known = _find(titles.page_ids, pages)
         known &= sources != targets
@@ -210,10 +214,12 @@ def _read_redirects(path: Path) -> Iterator[tuple[Ids, Hashes]]:
         yield pages[wanted], hash_titles(_filter(titles, wanted))
 
 
-def _read_by_title(tables: LinkTables, titles: _Titles) -> Iterator[tuple[Ids, Ids]]:
+def _read_by_title(tables: LinkTables, titles: _Titles, has_numbers: bool) -> Iterator[tuple[Ids, Ids]]:
     """Yield page id of the source and node of the target of links between articles, from a layout with titles."""
     columns = ["pl_from", "pl_from_namespace", "pl_namespace"]
     for block in read_columns(tables.pagelinks, "pagelinks", columns, ["pl_title"]):
+        if has_numbers:
+            require_titles(tables.pagelinks, "pl_title", block.texts[0])
         pages, from_namespaces, namespaces = block.integers
         wanted = (from_namespaces == 0) & (namespaces == 0)
         places, known = _find(titles.hashes, hash_titles(_filter(block.texts[0], wanted)))

@@ -28,6 +28,7 @@ _KEPT_LETTERS = re.compile(
 )
 """Letters with a capital in Unicode that a title does not take."""
 MAX_TITLE_BYTES = 255
+_MAX_OWN_PREFIXES = 2  # MediaWiki drops any number, one at a time; each takes another pass over the rest
 
 _ALIASES: dict[str, int] = {
     "media": -2,
@@ -101,27 +102,29 @@ class TitleRules:
         self._kept_cases = site.case_sensitive
         self._namespaces = _ALIASES | NAMESPACE_ALIASES.get(site.language, {})
         self._namespaces.update({name.lower().replace("_", " "): number for number, name in site.namespaces if name})
-        self._own_prefixes = _list_own_prefixes(site)
+        self._own_prefixes = _list_own_prefixes(site).difference(self._namespaces)
 
     def resolve(self, raw_target: str) -> LinkTarget | None:
         """Say what a raw target (the text between ``[[`` and ``|`` or ``]]``) names.
 
         Returns:
-            None for another wiki, another language, a bare ``#fragment``, or text that can be no title.
+            None for another wiki, another language, a bare ``#fragment``, or text that can be no title: more than two
+            prefixes of the own wiki are none.
         """
         title, _, fragment = normalise_spaces(_decode(raw_target)).partition("#")
         namespace, title = 0, title.strip().removeprefix(":").strip()
-        while ":" in title:
+        for _ in range(_MAX_OWN_PREFIXES):
+            prefix, colon, rest = title.partition(":")
+            if not colon or prefix.strip().lower() not in self._own_prefixes:
+                break
+            title = rest.strip().removeprefix(":").strip()
+        if ":" in title:
             prefix, _, rest = title.partition(":")
             prefix = prefix.strip().lower()
             if prefix in self._namespaces:
                 namespace, title = self._namespaces[prefix], rest.strip()
-                break
-            if prefix not in self._own_prefixes:
-                if prefix in _INTERWIKI:
-                    return None
-                break
-            title = rest.strip().removeprefix(":").strip()
+            elif prefix in _INTERWIKI or prefix in self._own_prefixes:
+                return None
         if not _is_legal(title):
             return None
         return LinkTarget(namespace, self.capitalise(title, namespace), fragment.strip())

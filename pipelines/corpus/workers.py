@@ -41,7 +41,14 @@ def scan_ranges(jobs: Sequence[RangeJob], workers: int, tell: Tell) -> list[Part
             tell(done, total)
     else:
         _scan_in_pool(pending, workers, lambda read: tell(done + read, total))
-    return [part for part in (open_part(job.folder) for job in jobs) if part is not None]
+    return [_open_read(job) for job in jobs]
+
+
+def _open_read(job: RangeJob) -> Part:
+    part = open_part(job.folder)
+    if part is None:
+        raise Unavailable(f"{job.folder} was read and is gone; run again, with nobody else at work in it")
+    return part
 
 
 def _scan_in_pool(pending: Sequence[RangeJob], workers: int, tell: Callable[[int], None]) -> None:

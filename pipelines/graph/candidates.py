@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,6 +18,8 @@ from schemas.base import Failure, Rejection
 RATE_TRIES: Final = 8
 LONGEST_WAIT: Final = 900.0
 """Seconds; an endpoint that asks for more is left alone until the next run."""
+FIRST_WAIT: Final = 30.0
+"""Seconds before asking an endpoint again that does not say when, doubled each time."""
 _ENTITY = re.compile(r"http://www\.wikidata\.org/entity/(Q[1-9][0-9]{0,17})")
 _COUNT = re.compile(r"[0-9]{1,9}")
 
@@ -62,7 +64,13 @@ class _Basket:
         return Drawing(tuple(ordered), tuple(self.failed[name] for name in sorted(self.failed)))
 
 
-async def draw_candidates(sparql: Sparql, slices: Sequence[Slice], site: str, page_rows: int) -> Drawing:
+async def draw_candidates(
+    sparql: Sparql,
+    slices: Sequence[Slice],
+    site: str,
+    page_rows: int,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+) -> Drawing:
     """Ask for slices one after another; one that is too large or takes too long is divided and asked in parts.
 
     Args:
@@ -70,6 +78,7 @@ async def draw_candidates(sparql: Sparql, slices: Sequence[Slice], site: str, pa
         slices: what is wanted; an item in several is one candidate.
         site: address of the wiki whose articles count.
         page_rows: a slice with more rows is divided; must be below the endpoint's own limit of rows.
+        sleep: waits a number of seconds.
 
     Raises:
         Unavailable: if the endpoint is away, or fails at a slice that cannot be divided; run again to go on.
@@ -77,7 +86,7 @@ async def draw_candidates(sparql: Sparql, slices: Sequence[Slice], site: str, pa
     basket, pending = _Basket(), list(reversed(slices))
     while pending:
         part = pending.pop()
-        rows = await _ask(sparql, part, site, page_rows)
+        rows = await _ask(sparql, part, site, page_rows, sleep)
         if rows is None:
             pending.extend(reversed(part.divide()))
             continue
@@ -86,11 +95,13 @@ async def draw_candidates(sparql: Sparql, slices: Sequence[Slice], site: str, pa
     return basket.empty()
 
 
-async def _ask(sparql: Sparql, part: Slice, site: str, page_rows: int) -> tuple[SparqlRow, ...] | None:
+async def _ask(
+    sparql: Sparql, part: Slice, site: str, page_rows: int, sleep: Callable[[float], Awaitable[object]]
+) -> tuple[SparqlRow, ...] | None:
     """Return a slice's rows, all of them, or None if it must be divided."""
     divisible = bool(part.divide())
     try:
-        rows = await _ask_patiently(sparql, part.render(site, page_rows + 1), divisible)
+        rows = await _ask_patiently(sparql, part.render(site, page_rows + 1), divisible, sleep)
     except QueryTimeout as error:
         if divisible:
             return None
@@ -102,15 +113,18 @@ async def _ask(sparql: Sparql, part: Slice, site: str, page_rows: int) -> tuple[
     raise Unavailable(f"{sparql.identity}: {part} cannot be divided and has over {page_rows} rows; raise page_rows")
 
 
-async def _ask_patiently(sparql: Sparql, query: str, divisible: bool) -> tuple[SparqlRow, ...]:
+async def _ask_patiently(
+    sparql: Sparql, query: str, divisible: bool, sleep: Callable[[float], Awaitable[object]]
+) -> tuple[SparqlRow, ...]:
     for attempt in range(RATE_TRIES):
         try:
             return await sparql.select(query, divisible)
         except RateLimited as error:
-            wait = error.retry_after or 2.0**attempt
+            wait = error.retry_after or min(FIRST_WAIT * 2.0**attempt, LONGEST_WAIT)
             if wait > LONGEST_WAIT:
                 raise Unavailable(f"{error}; it asks to wait {wait:,.0f} s: run again after that") from error
-            await asyncio.sleep(wait)
+            if attempt + 1 < RATE_TRIES:
+                await sleep(wait)
     raise Unavailable(f"{sparql.identity}: still rate limited after {RATE_TRIES} tries; run again later")
 
 

@@ -4,30 +4,70 @@ A node's marks are bits, one for each split and number of steps left, so that on
 still leads to an answer of its split. They cost two bytes an article.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AnySet
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
+from pipelines import names
+from pipelines.corpus.arrays import map_array
 from pipelines.corpus.store import Corpus
+from pipelines.errors import ConfigError
+from pipelines.files import replacing
+from pipelines.graph import relations
 from pipelines.graph.relations import FieldKeys, list_single_rows, type_value
 from pipelines.graph.sampling import DISAMBIGUATION, HUB, LIST, Mask, Rows
 from pipelines.graph.splits import SplitRule
+from pipelines.ids import canonical_json, digest_value
+from pipelines.scoring import answers, dates, numbers, spelled
 from pipelines.scoring.answers import count_tokens
 from schemas.seeds import Split
 
 Bits = npt.NDArray[np.uint8]
 Marks = npt.NDArray[np.uint16]
 
+REACH_VERSION = 1
+"""Raised when the code gives other marks of the same corpus, rules and tables."""
+DECIDING = (relations, answers, dates, numbers, spelled, names)
+"""Modules whose constants decide which values are answers, and of which key."""
 SPLITS: tuple[Split, ...] = ("sft", "rl", "eval")
 MOST_STEPS = 16 // len(SPLITS) - 1
 KEPT_VALUES = 1 << 17
 """Values whose split is remembered, about 40 MB."""
 JOINED_EDGES = 1 << 22
 """Edges looked along together."""
+
+
+def digest_tables(modules: Sequence[ModuleType] = DECIDING) -> str:
+    """Return the digest of every constant of the modules that decide who can be an answer."""
+    tables = [
+        [module.__name__, name, _spell_out(value)]
+        for module in modules
+        for name, value in sorted(vars(module).items())
+        if name.isupper()
+    ]
+    return digest_value(tables)
+
+
+def keep_marks(path: Path, count: int, find: Callable[[], Marks]) -> Marks:
+    """Return the marks of so many nodes from a file; where it is missing, damaged or of another length, found anew."""
+    if path.exists():
+        try:
+            kept = map_array(path)
+        except ConfigError:
+            kept = np.empty(0)
+        if kept.shape == (count,) and kept.dtype == np.uint16:
+            return kept
+    with replacing(path) as temp, temp.open("wb") as stream:
+        np.save(stream, find())
+    return map_array(path)
 
 
 def read_flags(corpus: Corpus, hub_in_degree: int) -> Bits:
@@ -137,3 +177,16 @@ def _cut_nodes(offsets: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         last = min(max(last, first + 1), count)
         yield first, last
         first = last
+
+
+def _spell_out(value: object) -> object:
+    """Return a constant as JSON that does not depend on the order in which a set or a table was filled."""
+    if isinstance(value, re.Pattern):
+        return [value.pattern, value.flags]
+    if isinstance(value, dict):
+        return sorted(([_spell_out(key), _spell_out(held)] for key, held in value.items()), key=canonical_json)
+    if isinstance(value, AnySet):
+        return sorted(map(_spell_out, value), key=canonical_json)
+    if isinstance(value, tuple | list):
+        return [_spell_out(held) for held in value]
+    return value

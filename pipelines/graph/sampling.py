@@ -2,8 +2,8 @@
 
 A walk is drawn from its identity: every choice is a hash of the seed, the identity, the step and the try, so a walk is
 the same alone, in a batch of millions, on any machine and in any cut. A step draws a link of its node up to ``tries``
-times; a node whose draws were all refused is looked through, so a walk ends early only where nothing leads on. Either
-way, each link that the rules allow is taken with the same probability.
+times; a node whose draws were all refused is looked through, so a walk ends early only where nothing leads on, or where
+none of ``ASKED`` links reads. Either way, each link that the rules allow is taken with the same probability.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pipelines.graph.draws import Words, draw_units, draw_words, make_keys
+from pipelines.graph.draws import TRIES, Purpose, Words, count_choice, draw_units, draw_words, make_keys
 
 Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
@@ -22,18 +22,16 @@ LIST, DISAMBIGUATION, HUB = 1, 2, 4
 """Bits of a node's flags; a node with any of them is never stepped on."""
 REASONS = ("hub", "list-page", "disambiguation-page", "out-of-reach", "cycle", "unreadable", "dead-end")
 """Why a link was not taken, the first that applies; ``dead-end`` counts the steps that found no link to take."""
-TRIES = 10
 BATCH = 1 << 17
 """Walks drawn together: many enough for numpy, few enough for the cache; about 20 MB."""
+ASKED = 256
+"""Links, in random order, whose sentences are read where a node is looked through: each costs the length of a line."""
 LOOKED_THROUGH = 1 << 20
 """Links looked through together."""
 
 _FAR, _CYCLE, _UNREADABLE, _DEAD_END = (
     np.uint8(1 + REASONS.index(name)) for name in ("out-of-reach", "cycle", "unreadable", "dead-end")
 )
-_PURPOSES = 64
-"""Choices of one step: ten tries of two kinds of edges, two orders of looking through, a coin."""
-_COIN, _LOOK = 60, 31
 
 
 def _list_flag_reasons() -> npt.NDArray[np.uint8]:
@@ -74,7 +72,7 @@ class Starts:
     lengths: npt.NDArray[np.integer]
     identities: Words
     bits: npt.NDArray[np.integer]
-    """A node is stepped on with k steps left only if bit ``bits + k`` of its reach is set; not read without a reach."""
+    """A node is stepped on with k steps left only if bit ``bits + k`` of its reach is set; see ``Draw.look_ahead``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +84,8 @@ class Draw:
     """Links drawn at a step before its node is looked through, at most 10."""
     relation_preference: float = 1.0
     """Probability that a step looks for a relation first, and for a link where none leads on; else the other way."""
+    look_ahead: bool = True
+    """Whether the reach is asked at every step, or only where a walk ends, which there may turn out not to be whole."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +99,7 @@ class Sampled:
     related: Mask
     """Shape (walks, steps): whether the edge is a relation."""
     whole: Mask
-    """Shape (walks,): whether the walk has the length asked for."""
+    """Shape (walks,): whether the walk has the length asked for, and ends where the reach says it may."""
     refused: npt.NDArray[np.uint32]
     """Shape (walks, reasons): how many links were looked at and not taken, by reason; columns as in ``REASONS``."""
 
@@ -160,9 +160,20 @@ class _Batch:
             moved = self._take_step(step, walks)
             self._count(walks[~moved], np.full(len(walks) - int(moved.sum()), _DEAD_END))
             walks = walks[moved]
-        whole = self.nodes[self.lengths, np.arange(count)] >= 0
         refused = self.refused.reshape(count, len(REASONS))
-        return Sampled(self.nodes.T, self.edges.T, self.related.T, whole, refused)
+        return Sampled(self.nodes.T, self.edges.T, self.related.T, self._judge_ends(), refused)
+
+    def _judge_ends(self) -> Mask:
+        """Return which walks are whole; without look-ahead an end out of reach is counted as refused only here."""
+        walks = np.arange(len(self.lengths))
+        whole: Mask = self.nodes[self.lengths, walks] >= 0
+        if self.terrain.reach is None or self.draw.look_ahead:
+            return whole
+        ends = self.terrain.reach.take(self.nodes[self.lengths, walks])
+        far = whole & ((ends >> self.bits) & 1 == 0)
+        self._count(walks[far], np.full(int(far.sum()), _FAR))
+        whole &= ~far
+        return whole
 
     def _take_step(self, step: int, walks: Numbers) -> Mask:
         """Move walks by one step, along a relation first for as many as the preference says; return who moved."""
@@ -171,7 +182,7 @@ class _Batch:
         if links is None or relations is None:
             choosing = [(links or relations, links is None, ~moved)]
         else:
-            first = draw_units(self.keys[walks], step * _PURPOSES + _COIN) < self.draw.relation_preference
+            first = draw_units(self.keys[walks], count_choice(step, "coin")) < self.draw.relation_preference
             choosing = [(relations, True, first), (links, False, ~moved), (relations, True, ~first)]
         for rows, related, who in choosing:
             (chosen,) = np.nonzero(who & ~moved)
@@ -182,7 +193,7 @@ class _Batch:
     def judge(self, step: int, walks: Numbers, targets: Nodes) -> npt.NDArray[np.uint8]:
         """Return for each walk why it must not step on its target, 0 where it may."""
         reasons = _REASON_OF_FLAGS.take(self.terrain.flags.take(targets))
-        if self.terrain.reach is not None:
+        if self.terrain.reach is not None and self.draw.look_ahead:
             left = (self.lengths.take(walks) - step - 1).astype(np.uint16)
             far = (self.terrain.reach.take(targets) >> (self.bits.take(walks) + left)) & 1 == 0
             reasons[far & (reasons == 0)] = _FAR
@@ -209,7 +220,6 @@ class _Step:
 
     def __init__(self, batch: _Batch, rows: Rows, related: bool, step: int, walks: Numbers) -> None:
         self.batch, self.rows, self.related, self.step, self.walks = batch, rows, related, step, walks
-        self.counter = step * _PURPOSES + (TRIES + 1 if related else 0)
         self.keys = batch.keys.take(walks)
         self.nodes = batch.nodes[step].take(walks)
         self.starts = rows.offsets.take(self.nodes)
@@ -218,11 +228,12 @@ class _Step:
 
     def choose(self) -> Mask:
         """Move the walks that find an edge; return who moved."""
+        purpose: Purpose = "relation" if self.related else "link"
         (open_,) = np.nonzero(self.degrees)
         for attempt in range(self.batch.draw.tries):
             if not len(open_):
                 break
-            words = draw_words(self.keys.take(open_), self.counter + attempt) >> np.uint64(32)
+            words = draw_words(self.keys.take(open_), count_choice(self.step, purpose, attempt)) >> np.uint64(32)
             ordinals = (words * self.degrees.take(open_).astype(np.uint64)) >> np.uint64(32)
             edges = self.starts.take(open_) + ordinals.astype(np.int64)
             targets = self.rows.targets.take(edges)
@@ -245,16 +256,19 @@ class _Step:
         (fine,) = np.nonzero(self._judge(who.take(owners), targets) == 0)
         owners, ordinals, edges = (array.take(fine) for array in (owners, ordinals, edges))
         targets = targets.take(fine)
-        words = draw_words(self.keys.take(who), self.counter + _LOOK).take(owners)
+        order_of_all = count_choice(self.step, "relations-in-order" if self.related else "links-in-order")
+        words = draw_words(self.keys.take(who), order_of_all).take(owners)
         order = np.lexsort((make_keys(self.batch.draw.seed, words + ordinals.astype(np.uint64)), owners))
         counts = np.bincount(owners, minlength=len(who))
         firsts = np.cumsum(counts) - counts
-        unread = not self.related and self.batch.reads is not None
-        for number in range(max(self.batch.draw.tries, 1) if unread else 1):
-            (some,) = np.nonzero((counts > number) & ~self.moved.take(who))
-            if len(some):
-                taken = order.take(firsts.take(some) + number)
-                self._accept(who.take(some), edges.take(taken), targets.take(taken), np.zeros(len(some), np.uint8))
+        (some,), number = np.nonzero(counts), 0
+        # Whoever has moved or has no link left is dropped, so that a link costs once, whatever page it is of.
+        while len(some) and number < ASKED:
+            taken = order.take(firsts.take(some) + number)
+            reasons = np.zeros(len(some), dtype=np.uint8)
+            moved = self._accept(who.take(some), edges.take(taken), targets.take(taken), reasons)
+            number += 1
+            some = some[~moved & (counts.take(some) > number)]
 
     def _judge(self, who: Numbers, targets: Nodes) -> npt.NDArray[np.uint8]:
         walks = self.walks.take(who)

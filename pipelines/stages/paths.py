@@ -18,7 +18,7 @@ from schemas.seeds import Seed
 
 @dataclass(frozen=True)
 class Paths:
-    """Walks each seed up to ``walks`` times for each of ``per_seed`` paths."""
+    """Walks each seed up to ``walks`` times for each of ``per_seed`` paths; a try begins at the seed anew."""
 
     graph: WalkGraph
     walks: int

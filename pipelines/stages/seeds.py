@@ -7,15 +7,16 @@ Wikidata's counts from its dumps; or the items a SPARQL endpoint has of some cla
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.backends.image_metadata import ImageMetadata, look_up_images
+from pipelines.backends.image_metadata import MOST_FILES, ImageMetadata, look_up_images
 from pipelines.backends.protocols import Sparql
 from pipelines.checks.images import is_free_licence
 from pipelines.corpus.store import Corpus, CorpusImage
@@ -51,6 +52,27 @@ class _Eligible(NamedTuple):
     draw: float
     page_id: int
     node: int
+    file: str = ""
+    """Picture that the service is still to be asked of."""
+
+
+@dataclass(slots=True)
+class _FarPictures:
+    """Pictures about which the corpus knows nothing, looked up when the first of a batch is wanted."""
+
+    metadata: ImageMetadata
+    ahead: Iterator[str]
+    """Those that will probably be wanted, soonest first."""
+    known: dict[str, CorpusImage | None] = field(default_factory=dict)
+    """None for what the service does not have."""
+
+    def find(self, file: str) -> CorpusImage | None:
+        """Return a picture's row; a question to the service is filled up with those ahead."""
+        if file not in self.known:
+            others = (name for name in self.ahead if name != file and name not in self.known)
+            batch = dict.fromkeys([file, *islice(others, MOST_FILES - 1)])
+            self.known |= batch | look_up_images(self.metadata, list(batch))
+        return self.known[file]
 
 
 @dataclass(frozen=True)
@@ -66,7 +88,7 @@ class Seeds:
     source: WikidataSource | None = None
     """None where the corpus's own articles are the candidates."""
     metadata: ImageMetadata | None = None
-    """Asked of the pictures of otherwise eligible candidates about which the corpus knows nothing."""
+    """Asked of the pictures of otherwise eligible candidates about which the corpus knows nothing, until the limit."""
     name: str = "seeds"
     version: int = 2
     output: ClassVar[type[Record]] = Seed
@@ -126,13 +148,17 @@ class Seeds:
         for row, reason, detail in self._judge(joined):
             if reason is None:
                 draw = draw_unit(self.seed, "seed", row["page_id"])
-                eligible[row["domain"]].append(_Eligible(draw, row["page_id"], row["node"]))
+                file = row["image"] if self._is_far(row) else ""
+                eligible[row["domain"]].append(_Eligible(draw, row["page_id"], row["node"], file))
             else:
                 yield Rejection(record_id=f"page:{row['page_id']}", reason=reason, detail=detail)
-        chosen, left_over = self._spread(eligible)
-        for domain, page in left_over:
-            yield Rejection(record_id=f"page:{page.page_id}", reason="over-quota", detail=domain)
-        for _, page in chosen:
+        chosen = []
+        for page, reason, detail in self._spread(eligible):
+            if reason is None:
+                chosen.append(page)
+            else:
+                yield Rejection(record_id=f"page:{page.page_id}", reason=reason, detail=detail)
+        for page in chosen:
             yield self._make_seed(page.node, joined.get(page.node))
 
     def _read_pages(self, columns: list[str]) -> Iterator[pa.Table]:
@@ -149,46 +175,64 @@ class Seeds:
             )
 
     def _judge(self, joined: Mapping[int, Candidate]) -> Iterator[tuple[dict[str, Any], SeedReason | None, str]]:
-        """Yield the candidates' rows with the reason to refuse each, pictures included."""
+        """Yield the candidates' rows with the reason to refuse each, pictures included but for those far away."""
         gate = self.gate if self.source is None else self.gate.without_classes()
         for batch in self._read_pages(list({*_SHOWN, *JUDGED})):
             pages = batch if self.source is None else _take_joined(batch, joined)
             verdicts = list(zip(pages.select(_SHOWN).to_pylist(), judge_pages(gate, pages), strict=True))
-            described = self._describe_images([row for row, (reason, _) in verdicts if reason is None])
             for row, (reason, detail) in verdicts:
-                if reason is None and gate.require_image:
-                    reason, detail = self._judge_image(row, described)
+                if reason is None and gate.require_image and not self._is_far(row):
+                    image = self.corpus.image(row["image"]) if row["image"] else None
+                    reason, detail = self._judge_image(image, row["image"] or row["title"], row["image_free"])
                 yield row, reason, detail
 
-    def _describe_images(self, rows: list[dict[str, Any]]) -> Mapping[str, CorpusImage]:
-        """Ask the service of the pictures of these rows about which the corpus knows nothing."""
-        if self.metadata is None:
-            return {}
-        files = [row["image"] for row in rows if row["image"] and row["image_free"]]
-        return look_up_images(self.metadata, [file for file in files if self.corpus.image(file) is None])
+    def _is_far(self, row: Mapping[str, Any]) -> bool:
+        """Say whether the service is to be asked of this page's picture."""
+        if self.metadata is None or not self.gate.require_image or not row["image"] or not row["image_free"]:
+            return False
+        return self.corpus.image(row["image"]) is None
 
-    def _judge_image(
-        self, row: Mapping[str, Any], described: Mapping[str, CorpusImage]
-    ) -> tuple[SeedReason | None, str]:
-        image = (self.corpus.image(row["image"]) or described.get(row["image"])) if row["image"] else None
+    def _judge_image(self, image: CorpusImage | None, name: str, free: bool) -> tuple[SeedReason | None, str]:
+        """Judge a page's picture; ``free`` is whether its wiki takes it for free."""
         if image is None:
-            return "no-image", row["image"] or row["title"]
+            return "no-image", name
         if image.error:
             return "image-unusable", f"{image.file}: {image.error}"
-        if not row["image_free"] or not is_free_licence(image.licence):
+        if not free or not is_free_licence(image.licence):
             return "image-not-free", f"{image.file}: {image.licence or 'no licence'}"
         if min(image.width, image.height) < self.gate.min_image_side:
             return "image-too-small", f"{image.file}: {image.width}x{image.height}"
         return None, ""
 
-    def _spread(self, eligible: Mapping[str, list[_Eligible]]) -> tuple[list[tuple[str, _Eligible]], ...]:
-        """Order each domain by a seeded draw and take from the domains in turn until the limit."""
-        queues = [[(domain, page) for page in sorted(pages)] for domain, pages in sorted(eligible.items())]
-        turns = [
-            page for rank in range(max(map(len, queues), default=0)) for q in queues for page in q[rank : rank + 1]
-        ]
-        cut = self.limit or len(turns)
-        return turns[:cut], turns[cut:]
+    def _spread(self, eligible: Mapping[str, list[_Eligible]]) -> Iterator[tuple[_Eligible, SeedReason | None, str]]:
+        """Order each domain by a seeded draw and take from the domains in turn until the limit; the rest is refused.
+
+        A page whose picture turns out not to do gives its turn to the next one of its domain, so that the seeds are
+        those that there would be if every picture had been known before.
+        """
+        queues = [(domain, sorted(pages)) for domain, pages in sorted(eligible.items())]
+        pictures = None
+        if self.metadata is not None:
+            pictures = _FarPictures(self.metadata, _list_far_files([pages for _, pages in queues]))
+        waiting = [(domain, iter(pages)) for domain, pages in queues]
+        left = self.limit or sum(len(pages) for _, pages in queues)
+        while waiting:
+            going = []
+            for domain, pages in waiting:
+                for page in pages:
+                    reason, detail = self._settle(page, pictures) if left else ("over-quota", domain)
+                    yield page, reason, detail
+                    if reason is None or not left:
+                        left -= reason is None
+                        going.append((domain, pages))
+                        break
+            waiting = going
+
+    def _settle(self, page: _Eligible, pictures: _FarPictures | None) -> tuple[SeedReason | None, str]:
+        """Judge the picture of a page that is eligible but for it."""
+        if not page.file or pictures is None:
+            return None, ""
+        return self._judge_image(pictures.find(page.file), page.file, free=True)
 
     def _make_seed(self, node: int, candidate: Candidate | None) -> Seed:
         page = self.corpus.page(node)
@@ -208,6 +252,14 @@ class Seeds:
             image=page.image if page.image_free else "",
             split=self.splits.place("entity", page.title),
         )
+
+
+def _list_far_files(queues: list[list[_Eligible]]) -> Iterator[str]:
+    """Yield the pictures to ask of, in the order of the turns."""
+    for rank in range(max(map(len, queues), default=0)):
+        for pages in queues:
+            if rank < len(pages) and pages[rank].file:
+                yield pages[rank].file
 
 
 def _take_joined(pages: pa.Table, joined: Mapping[int, Candidate]) -> pa.Table:

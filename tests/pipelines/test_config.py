@@ -77,6 +77,29 @@ def test_a_value_out_of_range_names_the_key_and_what_was_given(setting):
     assert f"(given {given_value}" in str(caught.value)
 
 
+@pytest.mark.parametrize("key", ["commons.api", "sparql.endpoint"])
+@pytest.mark.parametrize("value", ["https://me:secret@c.example/api", "https://c.example/api?key=secret"])
+def test_an_address_with_a_secret_is_refused_and_the_secret_not_repeated(key, value):
+    with pytest.raises(ConfigError, match=rf"{key}.*c\.example/api") as caught:
+        make(f"{key}={value}")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["https://c.example/api#x", "c.example/api", "ftp://c.example/api", "https://a b/"])
+def test_the_address_of_commons_is_an_address(value):
+    with pytest.raises(ConfigError, match=r"commons\.api"):
+        make(f"commons.api={value}")
+
+
+@pytest.mark.parametrize("section", ["sparql", "commons"])
+def test_a_contact_holds_an_address(section):
+    for value in ("", "me@example.org", "https://example.org/bot", "A team, bot@example.org, https://example.org"):
+        assert getattr(make(f"{section}.contact='{value}'"), section).contact == value
+    for value in (" ", "me", "me @ example.org", "@", "https:// x", "é@b", "a@b\n"):
+        with pytest.raises(ConfigError, match=rf"{section}\.contact"):
+            make_config(read_recipe("demo") | {section: {"contact": value}})
+
+
 def test_several_problems_are_told_at_once():
     with pytest.raises(ConfigError, match=r"seeds\.limit.*; .*paths\.walks"):
         make("seeds.limit=-1", "paths.walks=0")

@@ -99,8 +99,8 @@ class SparqlServer:
 
     store: Store
     script: list = field(default_factory=list)
-    always: Answer | None = None
-    """Given when the script is over, in place of true replies."""
+    always: Answer | Callable[[str], Answer] | None = None
+    """Given when the script is over, in place of true replies; or says by the query what is given."""
     requests: list = field(default_factory=list)
     most_in_flight: int = 0
     in_flight: int = 0
@@ -120,7 +120,9 @@ class SparqlServer:
             self.requests.append(request)
             self.in_flight += 1
             self.most_in_flight = max(self.most_in_flight, self.in_flight)
-            return self.script.pop(0) if self.script else self.always or Answer()
+            if self.script:
+                return self.script.pop(0)
+            return self.always(request.query) if callable(self.always) else self.always or Answer()
 
     def end(self) -> None:
         with self.lock:
@@ -182,7 +184,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serve_sparql(store: Store, *script: Answer, always: Answer | None = None) -> Iterator[SparqlServer]:
+def serve_sparql(
+    store: Store, *script: Answer, always: Answer | Callable[[str], Answer] | None = None
+) -> Iterator[SparqlServer]:
     state = SparqlServer(store, list(script), always)
     with ThreadingHTTPServer(("127.0.0.1", 0), type("BoundHandler", (Handler,), {"state": state})) as server:
         state.port = server.server_address[1]

@@ -153,6 +153,13 @@ def test_an_address_in_the_clear_is_refused(url):
         CommonsApi(url, AGENT)
 
 
+@pytest.mark.parametrize("part", ["me:secret@c/w/api.php", "c/w/api.php?key=secret", "c/w/api.php#secret", "secret@c/"])
+def test_an_address_with_a_secret_is_refused_and_the_secret_not_repeated(part):
+    with pytest.raises(ConfigError, match="user, password or parameters") as caught:
+        CommonsApi(f"https://{part}", AGENT)
+    assert "secret" not in str(caught.value)
+
+
 @pytest.mark.parametrize("agent", ["", "synth/0.1 ()", "synth (é@b)", "a@b\r\nX: y"])
 def test_nobody_asks_without_saying_who(agent):
     with pytest.raises(ConfigError, match="names nobody"):
@@ -169,6 +176,7 @@ def error(code, **headers):
     [
         (Fault(429, headers={"Retry-After": "17"}), 17.0),
         (Fault(429), 0.0),
+        (Fault(503, headers={"Retry-After": "3600"}), 3600.0),
         (Fault(429, headers={"Retry-After": "soon"}), 0.0),
         (error("maxlag", **{"Retry-After": "5"}), 5.0),
         (error("ratelimited"), 0.0),
@@ -190,16 +198,17 @@ def test_retry_after_may_be_a_date(commons):
     assert 60 < caught.value.retry_after <= 90
 
 
-def test_a_ban_stops_at_once(commons):
-    commons.faults = [Fault(403, b"Please respect our robot policy")]
-    with pytest.raises(Unavailable, match="robot policy"):
+@pytest.mark.parametrize("status", [403, 429])
+def test_a_ban_stops_at_once(commons, status):
+    commons.faults = [Fault(status, b"Please respect our robot policy", headers={"Retry-After": "1"})]
+    with pytest.raises(Unavailable, match=f"{status}.*robot policy"):
         describe(commons, "A.jpg")
     assert len(commons.requests) == 1
 
 
 BROKEN = {
     "500": Fault(500),
-    "503": Fault(503, headers={"Retry-After": "1"}),
+    "503": Fault(503),
     "html": Fault(200, headers={"Content-Type": "text/html"}),
     "truncated json": Fault(200, b'{"query":{"pages":[{"title":"File:A.jpg"'),
     "truncated body": Fault(200, b'{"query":{}}', cut=50),
@@ -285,6 +294,7 @@ def test_one_request_is_in_flight_at_a_time_with_a_pause_after_each(commons):
         ({"LicenseShortName": "", "License": "cc-by-2.0"}, "cc-by-2.0", "free"),
         ({"LicenseShortName": "CC BY-NC 2.0"}, "CC BY-NC 2.0", "unfree"),
         ({"LicenseShortName": "CC BY 4.0", "NonFree": "true"}, "Non-free: CC BY 4.0", "unfree"),
+        ({"LicenseShortName": "CC0", "DeletionReason": "not own work"}, "Up for deletion: CC0", "unknown"),
         ({"LicenseShortName": "Fair use"}, "Fair use", "unfree"),
         ({"LicenseShortName": ""}, "", "unknown"),
     ],
@@ -412,11 +422,12 @@ def test_looking_up_waits_as_long_as_it_is_asked_to():
 
     service = Scripted(raises=[RateLimited("slow", 17.0), RateLimited("slow"), RateLimited("slow")])
     assert look_up_images(service, ["A.jpg"], sleep)
-    assert waits == [17.0, 2.0, 4.0]
+    assert waits == [17.0, 60.0, 60.0]
     with pytest.raises(Unavailable, match="run again in 3600 s"):
         look_up_images(Scripted(raises=[RateLimited("slow", 3600.0)]), ["A.jpg"], sleep)
     with pytest.raises(Unavailable, match="still rate limited after 8 tries"):
         look_up_images(Scripted(raises=[RateLimited("slow")] * 8), ["A.jpg"], sleep)
+    assert waits[3:] == [30.0] + [60.0] * 6
 
 
 def test_a_format_that_cannot_be_shown_is_an_error_in_the_row(commons):

@@ -11,7 +11,7 @@ from pipelines.backends.protocols import QueryTimeout
 from pipelines.backends.recorded import RecordedSparql
 from pipelines.backends.replies import open_replies
 from pipelines.backends.sparql import Manners, SparqlEndpoint, name_agent, read_retry_after, read_rows
-from pipelines.backends.sparql_http import RequestLimits
+from pipelines.backends.sparql_http import RequestLimits, Watchdog
 from pipelines.errors import ConfigError, RateLimited, Unavailable
 from pipelines.graph.candidates import draw_candidates
 from pipelines.graph.slices import Slice, Span
@@ -32,6 +32,7 @@ MANNERS = Manners(pause=0.0, tries=3, backoff=0.01, request=REQUEST)
 AGENT = "synth/1 (test@example.org)"
 SITE = "https://en.wikipedia.org/"
 WHOLE = Slice("Q100", Span(20), Span(0, 10))
+WIDEST = "FILTER(?statements >= 20)"
 COUNTS = {number: (number % 12, 15 + number % 40) for number in range(1, 200)}
 WANTED = [f"Q{number}" for number, (sitelinks, statements) in COUNTS.items() if sitelinks <= 10 and statements >= 20]
 STORE = load_store(PREFIXES + "".join(describe_item(number, *counts) for number, counts in COUNTS.items()))
@@ -110,6 +111,41 @@ def test_a_service_that_fails_is_asked_again_and_then_away(fault):
     assert len(server.requests) == 3
 
 
+def fail_if_widest(fault):
+    """Return what a server says that finds the widest slice too much and answers narrower ones."""
+    return lambda query: fault if WIDEST in query else Answer()
+
+
+@pytest.mark.parametrize("fault", ["504", "silence"])
+def test_a_slice_that_is_always_too_heavy_is_divided_the_second_time(fault):
+    with serve_sparql(STORE, always=fail_if_widest(FAULTS[fault])) as server:
+        assert draw(make_slow(server, fault)) == WANTED
+    assert sum(WIDEST in query for query in server.queries) == 2
+
+
+def test_a_gateway_that_gives_up_once_is_asked_again_for_the_same():
+    with serve_sparql(STORE, FAULTS["504"], FAULTS["503"]) as server:
+        assert draw(make_endpoint(server)) == WANTED
+    assert len(set(server.queries)) == 1
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_a_failing_service_that_asks_for_a_long_wait_is_left_at_once(status):
+    later = Answer(status, "text/plain", {"Retry-After": "3600"}, say("maintenance"))
+    with serve_sparql(STORE, always=later) as server, pytest.raises(Unavailable, match="wait 3,600 s"):
+        ask(make_endpoint(server))
+    assert len(server.requests) == 1
+
+
+def test_a_connection_that_stands_after_the_deadline_is_cut():
+    ours, theirs = socket.socketpair()
+    with ours, theirs, Watchdog(0.01) as watchdog:
+        watchdog.timer.join()
+        ours.settimeout(5.0)
+        watchdog.watch(ours)
+        assert ours.recv(1) == b""
+
+
 def test_a_refused_connection_is_away():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -146,6 +182,8 @@ def test_a_wait_longer_than_a_run_should_last_stops_the_draw():
     [
         Answer(403, "text/plain", change=say("You have been banned until 2026-01-01")),
         Answer(403, "text/plain", {"Retry-After": "1"}, say("Please set a user-agent")),
+        Answer(429, "text/plain", change=say("Too many requests; see our robot policy")),
+        Answer(429, "text/plain", {"Retry-After": "1"}, say("Set a User-Agent")),
         Answer(200, "text/plain", change=say("Please set a user-agent and respect our robot policy")),
     ],
 )

@@ -7,6 +7,7 @@ from pipelines.checks.images import check_picture, is_free_licence
     "licence",
     [
         "CC BY-SA 4.0", "CC BY 2.0", "cc-by-sa-3.0", "CC0", "CC0 1.0", "Public domain", "PD", "PD-old-100",
+        "PD-self", "PD-user", "PD-old", "PD-old-70-expired", "PD-USGov", "PD-USGov-NASA", "PD-textlogo",
         "CC BY-SA 3.0 de", "CC-BY-SA-3.0,2.5,2.0,1.0", "CC BY-SA 4.0 International",
         "Creative Commons Attribution-ShareAlike 4.0",
     ],
@@ -34,8 +35,13 @@ def test_a_licence_that_forbids_use_fails(licence):
 
 
 @pytest.mark.parametrize(
-    "licence", ["", "GFDL 9.9", "Attribution", "CC BY 9.0", "CC", "see source", "not public domain"]
-)
+    "licence",
+    [
+        "", "GFDL 9.9", "Attribution", "CC BY 9.0", "CC", "see source", "not public domain", "Up for deletion: CC0",
+        "PD-US", "pd-us-only", "PD-US-expired", "PD-ineligible-USonly", "PD-because", "pd-trivial-unknown", "PD-Art",
+        "PD-scan", "PD-1923", "PD-old-assumed", "pd-", "PD-user-x",
+    ],
+)  # fmt: skip
 def test_an_unknown_licence_never_passes(licence):
     result = check_picture(800, 600, licence, 512)
     assert (result.outcome, result.code) == ("UNKNOWN", "picture-not-free")

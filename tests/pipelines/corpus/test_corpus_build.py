@@ -9,9 +9,16 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.config import CorpusConfig
 from pipelines.corpus.build import CorpusOptions, build_corpus, place_unfinished
+from pipelines.corpus.dump import read_site
+from pipelines.corpus.scan import RangeJob, scan_range
 from pipelines.corpus.store import Corpus
+from pipelines.corpus.streams import plan_ranges
 from pipelines.errors import ConfigError, CorruptInput
+from pipelines.inputs import ensure_corpus
+from pipelines.progress import SilentReporter
+from pipelines.workspace import Workspace
 from tests.chaos.driving import make_environment
 
 PAGES = [
@@ -256,12 +263,33 @@ def test_neither_the_cut_nor_the_workers_change_what_is_built(write_dump, tmp_pa
 
 def test_parts_of_another_input_are_not_taken_for_this_one(write_dump, tmp_path):
     out = tmp_path / "out"
-    left = place_unfinished(out) / "0123" / "00000"
+    left = place_unfinished(tmp_path) / "0123" / "00000"
     left.mkdir(parents=True)
     (left / "part.json").write_text("{}")
     build_corpus(write_dump(*PAGES), out)
     assert Corpus.open(out).manifest.counts.rows_in == len(PAGES)
-    assert not place_unfinished(out).exists()
+    assert not place_unfinished(tmp_path).exists()
+
+
+def test_parts_of_another_cut_are_not_taken_for_this_one(write_dump, tmp_path):
+    dump = write_dump(*((f"Article {number}", f"{number} see [[Article 1]]") for number in range(60)))
+    cut = plan_ranges(dump, 1500)
+    site = read_site(dump)
+    for number, piece in enumerate(cut):
+        scan_range(RangeJob(dump, piece, site, place_unfinished(tmp_path) / "other" / f"{number:05}", CorpusOptions()))
+    build_corpus(dump, tmp_path / "out", range_bytes=3000)
+    assert Corpus.open(tmp_path / "out").manifest.counts.articles == 60
+
+
+def test_what_a_build_left_between_its_last_steps_is_removed_by_the_next_run(write_dump, tmp_path):
+    dump = write_dump(*PAGES)
+    workspace = Workspace(tmp_path / "work")
+    config = CorpusConfig(dump=str(dump))
+    with workspace.claim():
+        ensure_corpus(config, workspace, SilentReporter())
+        place_unfinished(workspace.corpora).mkdir()
+        ensure_corpus(config, workspace, SilentReporter())
+    assert not place_unfinished(workspace.corpora).exists()
 
 
 @pytest.mark.slow
@@ -274,23 +302,24 @@ def test_a_killed_build_reads_only_what_was_not_read(write_dump, tmp_path, worke
     imports = "from pathlib import Path\nfrom pipelines.corpus.build import build_corpus\n"
     (tmp_path / "build_it.py").write_text(f"{imports}if __name__ == '__main__':\n    {code}\n")
     child = subprocess.Popen([sys.executable, tmp_path / "build_it.py"], cwd=Path.cwd(), env=make_environment())
-    while len(list(place_unfinished(out).glob("*/*/part.json"))) < 3:
+    while len(list(place_unfinished(tmp_path).glob("*/*/part.json"))) < 3:
         assert child.poll() is None
         time.sleep(0.01)
     child.kill()
     child.wait()
     done = {
-        path.parent.name: (path.parent / "texts.zst").stat().st_ino for path in out.parent.glob(".b*/*/*/part.json")
+        path.parent.name: (path.parent / "texts.zst").stat().st_ino
+        for path in place_unfinished(tmp_path).glob("*/*/part.json")
     }
     seen = []
-    build_corpus(dump, out, range_bytes=40_000, progress=lambda *event: seen.append(event))
+    build_corpus(dump, out, workers=workers, range_bytes=40_000, progress=lambda *event: seen.append(event))
     ranges = len(list((out / "store").glob("texts-*.zst")))
     assert 3 <= len(done) < ranges
     # A part that was read again would have another file behind its name.
     kept = {path.name[6:11]: path.stat().st_ino for path in (out / "store").glob("texts-*.zst")}
     assert {name: kept[name] for name in done} == done
-    read = [event for event in seen if event[0] == "pages"]
-    assert len(read) == 1 + 1 + ranges - len(done)
+    begun = next(event for event in seen if event[0] == "pages" and event[2])
+    assert 0 < begun[1] < begun[2] == dump.stat().st_size
     build_corpus(dump, tmp_path / "undisturbed", range_bytes=40_000)
     assert list_files(out) == list_files(tmp_path / "undisturbed")
 

@@ -4,6 +4,8 @@ from dataclasses import fields, replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from PIL import Image
 
 from pipelines.checks.images import check_picture
@@ -190,6 +192,49 @@ def test_rows_come_sorted_by_code_point_in_one_order_whatever_the_dumps(merge):
     images = merge([], media, pages)
     assert [image.file for image in images] == sorted(names)
     assert images == merge([], media[::-1], pages[::-1])
+
+
+def test_a_picture_of_more_articles_than_memory_holds_is_merged(tmp_path):
+    count = 300_000
+    titles = [f"A title of quite some length {number * 7919 % count}" for number in range(count)]
+    table = pa.table({"title": titles, "image": [AT_HAND.file] * count})
+    pq.write_table(table, tmp_path / "pages.parquet", row_group_size=4096)
+    (merged,) = merge_images([AT_HAND], None, tmp_path / "pages.parquet", megabytes=48)
+    assert merged["title"].to_pylist() == [sorted(titles)]
+
+
+def test_too_little_memory_to_merge_with_is_said_so_and_leaves_nothing(tmp_path):
+    table = pa.table({"title": [f"Title {n}" for n in range(50_000)], "image": [f"{n}.jpg" for n in range(50_000)]})
+    pq.write_table(table, tmp_path / "pages.parquet")
+    with pytest.raises(ConfigError, match="cannot be sorted or joined in 3 MB of memory"):
+        list(merge_images([], None, tmp_path / "pages.parquet", megabytes=3))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["pages.parquet"]
+
+
+def test_what_is_not_known_of_a_picture_is_empty(merge):
+    images = merge([AT_HAND], [MEDIA_ROW | {"url": None, "bytes": None}], [("Dam", "Dam.jpg")])
+    assert [(image.file, image.url, image.bytes) for image in images] == [("Dam.jpg", "", 0), ("Kelm.jpg", "", 0)]
+
+
+FILES = st.sampled_from(["A.jpg", "a.jpg", "B.jpg", "É.jpg", "\U0001f600.jpg"])
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.dictionaries(FILES, st.sampled_from(["", "missing", "format"])),
+    st.sets(FILES),
+    st.sets(st.tuples(st.text("abé", max_size=2), FILES | st.just("")), max_size=8),
+)
+def test_each_file_is_one_row_of_the_best_that_is_known(merge, local, media, pages):
+    rows = [MEDIA_ROW | {"file": file} for file in sorted(media, reverse=True)]
+    images = merge([replace(AT_HAND, file=file, error=error) for file, error in local.items()], rows, list(pages))
+    shown = {file for _, file in pages}
+    assert [image.file for image in images] == sorted(set(local) | (media & shown))
+    for image in images:
+        assert image.title == tuple(sorted(title for title, file in pages if file == image.file))
+        is_described = image.file in media & shown and local.get(image.file, "missing") == "missing"
+        assert image.width == (MEDIA_ROW["width"] if is_described else AT_HAND.width)
+        assert image.error == ("" if is_described else local[image.file])
 
 
 def test_the_table_has_a_column_for_each_field():

@@ -1,6 +1,9 @@
 import bz2
+import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipelines.corpus.dump import list_parts, read_pages, read_site
 from pipelines.errors import ConfigError, CorruptInput
@@ -106,6 +109,69 @@ def test_both_schemas_are_read_with_and_without_siteinfo(write_dump, version):
         assert read_site(path).language == "de"
 
 
+@pytest.mark.parametrize("text", ["#redirect :[[A]]", "#redirect : [[:A]]", "#redirect\n[[A#b]]", "#REDIRECT[[ A ]]"])
+def test_spaces_and_a_colon_may_stand_in_a_written_redirect(write_dump, text):
+    assert [page.redirect for page in read_pages(write_dump(("X", text)))] == ["A"]
+
+
+@pytest.mark.parametrize("end", ["x", ":", "[", "[["])
+def test_a_redirect_that_never_names_a_page_takes_linear_time(write_dump, end):
+    path = write_dump(("A", "#redirect" + " " * 200_000 + end))
+    started = time.process_time()
+    assert [page.redirect for page in read_pages(path)] == [None]
+    assert time.process_time() - started < 2
+
+
+def test_pages_without_text_take_linear_time(tmp_path):
+    path = tmp_path / "x.xml.bz2"
+    page = b"<page><title>A</title><ns>0</ns><id>1</id></page>\n"
+    path.write_bytes(bz2.compress(b"<mediawiki>" + page * 80_000 + b"</mediawiki>"))
+    started = time.process_time()
+    assert sum(1 for _ in read_pages(path)) == 80_000
+    assert time.process_time() - started < 5
+
+
+@given(st.lists(st.booleans(), max_size=30), st.sampled_from(["", "\n"]))
+def test_pages_with_and_without_text_keep_what_is_theirs(tmp_path_factory, have_text, space):
+    path = tmp_path_factory.mktemp("mixed") / "x.xml"
+    pages = [
+        f"<page><title>T{number}</title><ns>0</ns><id>{number}</id>"
+        + (f"<revision><id>1</id><text>text {number}</text></revision></page>" if has_text else "</page>")
+        for number, has_text in enumerate(have_text)
+    ]
+    path.write_text(space.join(["<mediawiki>", *pages, "</mediawiki>"]))
+    expected = [(number, f"text {number}" if has_text else "") for number, has_text in enumerate(have_text)]
+    assert [(page.page_id, page.text) for page in read_pages(path)] == expected
+
+
+@pytest.mark.parametrize("number", ["\u00b2", "\u0663", "--5", "-", "", "x", "5 5", "1" * 19, "9" * 5000])
+@pytest.mark.parametrize("element", ["ns", "id"])
+def test_a_page_with_no_number_where_one_belongs_is_refused(write_dump, element, number):
+    path = write_dump(("A", "X"), name="a.xml")
+    whole = path.read_text()
+    start = whole.index(f"<{element}>") + len(element) + 2
+    path.write_text(whole[:start] + number + whole[whole.index("<", start) :])
+    with pytest.raises(CorruptInput, match=f"a.xml has '{number[:5]}.*' as a <{element}>; expected a number"):
+        list(read_pages(path))
+
+
+def test_a_page_id_is_not_negative_and_a_namespace_may_be(write_dump):
+    path = write_dump(("A", "X"), name="a.xml")
+    whole = path.read_text()
+    path.write_text(whole.replace("<ns>0</ns>", "<ns>-1</ns>"))
+    assert [page.namespace for page in read_pages(path)] == [-1]
+    path.write_text(whole.replace("<id>1</id>", "<id>-1</id>", 1))
+    with pytest.raises(CorruptInput, match="'-1' as a <id>"):
+        list(read_pages(path))
+
+
+@pytest.mark.parametrize("key", ["", "x", "--1", "1" * 5000])
+def test_a_namespace_without_a_number_is_refused(write_dump, key):
+    header = f'<mediawiki><siteinfo><namespaces><namespace key="{key}">A</namespace></namespaces></siteinfo>'
+    with pytest.raises(CorruptInput, match=r"as a namespace key; expected a number"):
+        read_site(write_dump(("A", ""), header=header))
+
+
 MAIN = '<text bytes="4" xml:space="preserve">main</text>'
 EXTRA = '<content><role>mediainfo</role><model>wikibase-mediainfo</model><text bytes="2">{}</text></content>'
 NAMED = "<content><role>main</role><model>wikitext</model><text>main</text></content>"
@@ -175,4 +241,32 @@ def test_a_missing_part_is_named(tmp_path):
 def test_parts_that_share_pages_are_refused(tmp_path):
     part = write_parts(tmp_path, "1.xml-p1p5.bz2", "2.xml-p5p9.bz2")[0]
     with pytest.raises(ConfigError, match="begins at page 5"):
+        list_parts(part)
+
+
+GAP = "2.xml-p11p1500010.bz2", "2.xml-p3000011p4500010.bz2"
+
+
+@pytest.mark.parametrize(
+    ("names", "pages"),
+    [
+        (["1.xml-p1p10.bz2", *GAP], "pages 1500011 to 3000010"),
+        (["1.xml-p1p10.bz2", "1.xml-p1012p2000.bz2"], "pages 11 to 1011"),
+        (["1.xml-p1001p2000.bz2"], "pages 1 to 1000"),
+    ],
+)
+def test_a_missing_file_among_those_of_one_part_is_noticed_by_its_pages(tmp_path, names, pages):
+    for part in write_parts(tmp_path, *names):
+        with pytest.raises(ConfigError, match=f"lacks the part with {pages}, before .*; expected every part"):
+            list_parts(part)
+
+
+def test_a_few_deleted_pages_between_parts_are_no_missing_part(tmp_path):
+    parts = write_parts(tmp_path, "1.xml-p1000p1200.bz2", "1.xml-p2201p2300.bz2", "2.xml-p2301p9000.bz2")
+    assert list_parts(parts[0]) == tuple(parts)
+
+
+def test_a_part_with_an_enormous_number_lacks_those_before_it(tmp_path):
+    part = write_parts(tmp_path, f"{10**17}.xml-p1p5.bz2")[0]
+    with pytest.raises(ConfigError, match="lacks part 1 of"):
         list_parts(part)

@@ -96,6 +96,29 @@ def test_empty_maps_are_written_as_empty_lists(tmp_path):
     assert counts.failed == 0
 
 
+def test_a_statement_whose_property_was_deleted_counts_as_one_without_a_kind(tmp_path):
+    entity = make_entity(1, statements=9, identifiers=2)
+    for group in entity["claims"].values():
+        group[0]["mainsnak"].pop("datatype")
+    counts, (row,) = collect(tmp_path, render_line(entity))
+    assert counts.summarise() == {"lines": 1, "kept": 1, "without_article": 0, "failed": 0}
+    assert row["statements"] == 9
+    assert row["identifiers"] == sum(
+        "external-id" in str(claim) for group in entity["claims"].values() for claim in group
+    )
+    assert row["classes"] == ["Q100"]
+
+
+@pytest.mark.parametrize("kind", ["somevalue", "novalue"])
+def test_a_statement_without_a_value_is_counted_and_names_no_class(tmp_path, kind):
+    entity = make_entity(1)
+    entity["claims"]["P31"] = [
+        {"mainsnak": {"snaktype": kind, "property": "P31"}, "type": "statement", "rank": "normal"}
+    ]
+    _, (row,) = collect(tmp_path, render_line(entity))
+    assert row["classes"] == []
+
+
 def test_another_wiki_has_its_own_titles_and_labels(tmp_path):
     entity = make_entity(1, sitelinks=2)
     entity["sitelinks"]["dewiki"]["title"] = "Seite 1"
@@ -146,6 +169,7 @@ def test_an_entity_that_comes_twice_counts_once(tmp_path):
 def test_only_the_first_thousand_failures_are_named(tmp_path):
     counts, _ = collect(tmp_path, *[b"junk"] * 1500)
     assert (counts.failed, len(counts.failures)) == (1500, 1000)
+    assert counts.summarise() == {"lines": 1500, "kept": 0, "without_article": 0, "failed": 1500}
 
 
 @pytest.mark.parametrize("name", NAMES)

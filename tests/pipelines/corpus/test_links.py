@@ -1,4 +1,5 @@
 import time
+import tracemalloc
 from collections import Counter
 from functools import cache
 
@@ -273,6 +274,19 @@ def test_long_targets_and_anchors_are_read_each_time():
     texts = [f"[[{'%41' * 100}{' ' * 900}b|{'x' * 2000}]] [[{'y' * 2000}]] [[A|{'x' * 2000}]]"] * 3
     assert read_together(texts) == find_slowly(texts)
     assert read_together(texts, keep_anchors=False)[0] == find_slowly(texts)[0]
+
+
+def test_what_is_long_in_a_link_is_not_remembered():
+    reader = LinkReader(RULES, keep_anchors=True)
+    tracemalloc.start()
+    for number in range(60):
+        reader.add_page(
+            number, ("[[A]]{}", "[[A|{}]]", "[[:Category:{}]]")[number % 3].format("x" * (100_000 + number))
+        )
+    reader.take()
+    kept = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert kept < 1 << 20
 
 
 def test_targets_beyond_the_table_are_still_found():

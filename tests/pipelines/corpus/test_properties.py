@@ -34,8 +34,8 @@ def write_table(tmp_path):
         value = value.encode() if isinstance(value, str) else value
         return b"'" + value.replace(b"\\", b"\\\\").replace(b"'", b"\\'") + b"'"
 
-    def write(table, columns, rows, name=""):
-        lines = ",\n".join(f"  `{column}` blob" for column in columns)
+    def write(table, columns, rows, name="", required=()):
+        lines = ",\n".join(f"  `{column}` blob" + " NOT NULL" * (column in required) for column in columns)
         values = b",".join(b"(" + b",".join(map(quote, row)) + b")" for row in rows)
         body = f"CREATE TABLE `{table}` (\n{lines}\n);\n".encode()
         body += f"INSERT INTO `{table}` VALUES ".encode() + values + b";\n" if rows else b""
@@ -108,6 +108,7 @@ def test_counts_come_by_qid_from_wikidata(write_table, collect, tmp_path):
         wikidata_props=write_table("page_props", PROPS, wikidata_props, "wikidata-props"),
     ) == {1: {"qid": "Q5", **counted}, 2: {"qid": "Q7", "statements": 0}, 3: {"qid": "Q9"}, 4: {"qid": "Q5", **counted}}
     assert read_matches(tmp_path / "properties.parquet") == Matches(qids=4, qids_without_counts=1)
+    assert read_matches(tmp_path / "properties.parquet").summarise() == {"qids": 4, "qids_without_counts": 1}
 
 
 @pytest.mark.parametrize("given", ["wikidata_pages", "wikidata_props"])
@@ -183,6 +184,41 @@ def test_every_layout_of_templates_flags_the_same_articles(write_table, collect,
     assert collect(**sources) == FLAGGED
 
 
+LATE = {  # of the transition: rows with a title, then rows written with the number alone
+    "categorylinks": [
+        (1, "All_disambiguation_pages", "", "page", 51),
+        (2, "", "", "page", 51),
+        (3, "", "", "page", 52),
+    ],
+    "templatelinks": [(1, 10, "Disambiguation", 0, 53), (2, 0, "", 0, 53), (3, 0, "", 0, 54)],
+}
+LATE_TARGETS = [
+    (51, 14, "All_disambiguation_pages"),
+    (52, 14, "All_set_index_articles"),
+    (53, 10, "Disambiguation"),
+    (54, 10, "Surname"),
+]
+LATE_COLUMNS = [("categorylinks", CATEGORIES, "cl_to"), ("templatelinks", TEMPLATES, "tl_title")]
+
+
+@pytest.mark.parametrize(("table", "columns", "title"), LATE_COLUMNS)
+def test_members_without_titles_are_found_by_the_number_that_every_row_must_have(
+    write_table, collect, table, columns, title
+):
+    required = [title, f"{title[:2]}_target_id"]
+    path = write_table(table, columns["transition"], LATE[table], required=required)
+    assert collect(**{table: path}, linktarget=write_table("linktarget", TARGETS, LATE_TARGETS)) == FLAGGED
+    with pytest.raises(ConfigError, match=f"rows without {title}"):
+        collect(**{table: path})
+
+
+@pytest.mark.parametrize(("table", "columns", "title"), LATE_COLUMNS)
+def test_members_without_titles_are_refused_where_not_all_have_a_number(write_table, collect, table, columns, title):
+    path = write_table(table, columns["transition"], LATE[table], required=[title])
+    with pytest.raises(ConfigError, match=f"rows without {title}"):
+        collect(**{table: path}, linktarget=write_table("linktarget", TARGETS, LATE_TARGETS))
+
+
 def test_several_sources_of_one_flag_make_one_row(write_table, collect):
     assert collect(
         page_props=write_table("page_props", PROPS, [(1, "disambiguation", "", None)]),
@@ -208,7 +244,7 @@ def test_too_little_memory_is_said_so(write_table, tmp_path):
         (page, "page_image", f"Picture of quite some length {page * 7919 % 99_991}.jpg", None) for page in range(99_991)
     ]
     sources = PropertySources(page_props=write_table("page_props", PROPS, props))
-    with pytest.raises(ConfigError, match="cannot be joined in 3 MB of memory"):
+    with pytest.raises(ConfigError, match=r"cannot be sorted or joined in 3 MB of memory .* expected more"):
         collect_properties(sources, tmp_path / "properties.parquet", tmp_path, 3)
 
 

@@ -1,8 +1,9 @@
 import pytest
 
-from pipelines.corpus.build import build_corpus
+from pipelines.corpus.build import build_corpus, place_unfinished
+from pipelines.corpus.sidefiles import find_side_files
 from pipelines.corpus.store import Corpus
-from pipelines.errors import ConfigError
+from pipelines.errors import ConfigError, CorruptInput
 from tests.pipelines.corpus import entity_lines
 
 PREFIX = "enwiki-20250131"
@@ -65,11 +66,12 @@ def test_the_table_of_links_counts_template_links_too(build, write_sql):
     assert [(page.in_degree, page.table_in_degree) for page in map(corpus.page, range(3))] == [(2, 0), (1, 2), (0, 0)]
 
 
-def test_a_table_of_links_without_the_table_of_pages_is_refused(build, write_sql):
+def test_a_table_of_links_without_the_table_of_pages_is_refused_before_a_page_is_read(build, write_sql, tmp_path):
     links = ["pl_from", "pl_from_namespace", "pl_target_id"]
     write_sql(f"{PREFIX}-pagelinks.sql.gz", "pagelinks", links, "(1,0,5)")
-    with pytest.raises(ConfigError, match="no page table"):
+    with pytest.raises(ConfigError, match="needs the page table"):
         build()
+    assert not place_unfinished(tmp_path).exists()
 
 
 def test_a_set_index_by_category_counts_as_a_list(build, write_sql):
@@ -77,3 +79,54 @@ def test_a_set_index_by_category_counts_as_a_list(build, write_sql):
     write_sql(f"{PREFIX}-categorylinks.sql.gz", "categorylinks", columns, "(3,'All_set_index_articles','page')")
     corpus = build()
     assert [corpus.page(node).is_list for node in range(3)] == [False, False, True]
+
+
+def test_a_mistake_in_a_file_beside_the_dump_does_not_make_the_dump_be_read_again(write_dump, tmp_path):
+    dump, out = write_dump(*PAGES, name=f"{PREFIX}-pages-articles.xml"), tmp_path / "out"
+    write_entities(tmp_path, entity_lines.make_entity(7, title="Ost"))
+    entities = tmp_path / "wikidata-20250131-all.json.gz"
+    whole = entities.read_bytes()
+    entities.write_bytes(whole[:-30])
+    with pytest.raises(CorruptInput):
+        build_corpus(dump, out)
+    (part,) = place_unfinished(tmp_path).glob("*/00000/texts.zst")
+    read = part.stat().st_ino
+    entities.write_bytes(whole)
+    build_corpus(dump, out)
+    corpus = Corpus.open(out)
+    assert (corpus.folder / "store" / "texts-00000.zst").stat().st_ino == read
+    assert corpus.page(1).qid == "Q7"
+    assert corpus.manifest.counts.side["entities"] == {"lines": 1, "kept": 1, "without_article": 0, "failed": 0}
+
+
+def test_a_dump_that_does_not_say_of_which_wiki_it_is_gets_no_entities(write_dump, tmp_path):
+    write_entities(tmp_path, entity_lines.make_entity(7, title="Ost"))
+    bare = '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11" xml:lang="en">\n'
+    dump = write_dump(*PAGES, name=f"{PREFIX}-pages-articles.xml", header=bare)
+    with pytest.raises(ConfigError, match="siteinfo"):
+        build_corpus(dump, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("commons-20231009-mediainfo.json.bz2", "media"),
+        ("commons-20250106-mediainfo.ttl.gz", "media"),
+        ("latest-mediainfo.nt.bz2", "media"),
+        ("latest-all.json.bz2", "wikidata_entities"),
+        ("wikidata-20250106-all.json.gz", "wikidata_entities"),
+        ("wikidatawiki-20250101-page.sql.gz", "wikidata_page"),
+        ("enwiki-20250131-templatelinks.sql.gz", "templatelinks"),
+    ],
+)
+def test_files_are_found_by_the_names_they_are_published_under(tmp_path, name, role):
+    (tmp_path / name).touch()
+    dump = tmp_path / f"{PREFIX}-pages-articles-multistream.xml.bz2"
+    assert find_side_files(dump).list_files() == [(role, tmp_path / name)]
+
+
+def test_two_snapshots_of_one_file_are_refused(tmp_path):
+    for date in ("20250106", "20250113"):
+        (tmp_path / f"commons-{date}-mediainfo.ttl.gz").touch()
+    with pytest.raises(ConfigError, match="expected one"):
+        find_side_files(tmp_path / f"{PREFIX}-pages-articles.xml")

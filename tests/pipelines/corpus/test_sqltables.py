@@ -284,9 +284,22 @@ def test_a_line_that_is_no_statement_is_passed_over_whatever_its_length(tmp_path
 
 def test_the_columns_of_a_table_are_listed(write_sql):
     path = write_sql("a.sql.gz", "pagelinks", ["pl_from", "pl_target_id"], "(1,2)")
-    assert list_columns(path, "pagelinks") == ["pl_from", "pl_target_id"]
+    assert list_columns(path, "pagelinks") == {"pl_from": False, "pl_target_id": False}
     with pytest.raises(ConfigError, match="no table page; it has pagelinks"):
         list_columns(path, "page")
+
+
+def test_a_column_may_be_null_unless_its_own_declaration_says_no(tmp_path):
+    columns = [
+        "`a` int(8) unsigned NOT NULL DEFAULT 0",
+        "`b` bigint(20) unsigned DEFAULT NULL",
+        "`c` varbinary(255) not  null DEFAULT ''",
+        "`d` varbinary(255) DEFAULT 'NOT NULL' COMMENT 'it\\'s NOT NULL'",
+        "PRIMARY KEY (`a`)",
+    ]
+    path = tmp_path / "a.sql"
+    path.write_text("CREATE TABLE `t` (\n  " + ",\n  ".join(columns) + "\n) ENGINE=InnoDB;\n")
+    assert list_columns(path, "t") == {"a": False, "b": True, "c": False, "d": True}
 
 
 @pytest.mark.parametrize("file", REAL_TABLES)

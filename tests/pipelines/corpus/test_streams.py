@@ -1,5 +1,6 @@
 import bz2
 import random
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -121,6 +122,80 @@ def test_bytes_that_look_like_a_start_are_proved_by_unpacking(dump):
     whole[place : place + len(MAGIC)] = MAGIC  # the stream is damaged by it, the plan must not be
     dump.write_bytes(whole)
     assert place not in [byte_range.start for byte_range in plan_ranges(dump, 1)]
+
+
+STEP = 1 << 18
+"""Bytes that a search for a cut reads at a time."""
+
+
+class CountedPath(type(Path())):
+    """A path whose files, opened for reading, tell how many bytes each read gave."""
+
+    def open(self, mode="rb"):
+        return CountedFile(super().open(mode), self.reads)
+
+
+class CountedFile:
+    def __init__(self, file, reads):
+        self._file, self._reads = file, reads
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._file.close()
+
+    def seek(self, *place):
+        return self._file.seek(*place)
+
+    def read(self, size):
+        found = self._file.read(size)
+        self._reads.append(len(found))
+        return found
+
+
+@pytest.mark.parametrize("name", ["x.xml.bz2", "x.xml"])
+def test_planning_reads_a_small_share_of_a_dump(tmp_path, name):
+    page = f"<page><title>A</title><ns>0</ns><id>1</id></page>{make_noise(60_000)}".encode()
+    parts = [bz2.compress(part) if name.endswith("bz2") else part for part in (b"<mediawiki>", page, b"</mediawiki>")]
+    dump = CountedPath(tmp_path / name)
+    dump.reads = []
+    (tmp_path / name).write_bytes(parts[0] + parts[1] * ((12 << 20) // len(parts[1])) + parts[2])
+    ranges = plan_ranges(dump, 2 << 20)
+    assert_covers(dump, ranges)
+    assert len(ranges) == 6
+    assert 0 < sum(dump.reads) < dump.stat().st_size // 3
+
+
+@pytest.mark.parametrize("name", ["x.xml.bz2", "x.xml"])
+def test_a_cut_is_found_where_two_steps_of_the_search_meet(tmp_path, name):
+    first, second = (f"<page><title>{n}</title>{make_noise(700_000, n)}</page>".encode() for n in (1, 2))
+    parts = [b"<mediawiki>", first, second, b"</mediawiki>"]
+    parts = [bz2.compress(part) if name.endswith("bz2") else part for part in parts]
+    dump = tmp_path / name
+    dump.write_bytes(b"".join(parts))
+    start = len(parts[0]) + len(parts[1])
+    for steps in (1, 0):
+        for before in range(12):
+            aim = start - steps * STEP + before if steps else start - before
+            assert plan_ranges(dump, aim)[0].end == start
+
+
+def test_a_cut_is_proved_when_its_first_block_is_longer_than_a_step(tmp_path):
+    page = f"<page><title>A</title>{make_noise(850_000)}</page>".encode()
+    dump = tmp_path / "x.xml.bz2"
+    parts = [bz2.compress(part) for part in (b"<mediawiki>", page, page, b"</mediawiki>")]
+    assert len(parts[1]) > STEP
+    dump.write_bytes(b"".join(parts))
+    assert plan_ranges(dump, len(parts[1]))[0].end == len(parts[0]) + len(parts[1])
+
+
+@pytest.mark.parametrize(("false_starts", "ranges"), [(7, 2), (8, 1)])
+def test_a_search_gives_up_after_eight_false_starts(tmp_path, false_starts, ranges):
+    header, page = bz2.compress(b"<mediawiki>"), bz2.compress(f"<page>{make_noise(2 * STEP)}".encode())
+    dump = tmp_path / "x.xml.bz2"
+    dump.write_bytes(header + page + (MAGIC + bytes(20_000)) * false_starts + page)
+    assert len(plan_ranges(dump, len(header + page))) == ranges
 
 
 def test_a_single_stream_is_one_range(write_dump, tmp_path):

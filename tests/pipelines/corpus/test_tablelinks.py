@@ -1,5 +1,6 @@
 import gzip
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -73,8 +74,8 @@ def quote_sql(value):
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def write_table(folder, name, columns, rows):
-    lines = ",\n".join(f"  `{column}` blob" for column in columns)
+def write_table(folder, name, columns, rows, required=()):
+    lines = ",\n".join(f"  `{column}` blob" + " NOT NULL" * (column in required) for column in columns)
     values = ",".join("(" + ",".join(quote_sql(value) for value in row) + ")" for row in rows)
     body = f"CREATE TABLE `{name}` (\n{lines}\n);\n" + (f"INSERT INTO `{name}` VALUES {values};\n" if rows else "")
     path = folder / f"{name}.sql.gz"
@@ -128,6 +129,51 @@ def test_every_layout_gives_the_links_between_articles_with_redirects_followed(t
     assert links.page_ids.tolist() == [7, 10, 12]
     assert links.in_degree.tolist() == [2, 1, 1]
     assert (links.link_count, links.redirects, links.lost_redirects) == (4, 9, 7)
+
+
+@pytest.fixture
+def write_late_wiki(tmp_path):
+    """Write a wiki of the transition whose later links have a number and no title; which columns are required."""
+
+    def write(*required):
+        tables = write_wiki(tmp_path / "wiki", "transition")
+        targets = {target: number for number, target in enumerate(sorted({link[2:] for link in LINKS}), start=2**40)}
+        rows = [
+            (link[0], *(link[2:] if place % 2 else (0, "")), link[1], targets[link[2:]])
+            for place, link in enumerate(LINKS)
+        ]
+        write_table(tmp_path / "wiki", "pagelinks", LAYOUTS["transition"], rows, required)
+        return tables
+
+    return write
+
+
+def test_links_without_titles_are_found_by_the_number_that_every_row_must_have(write_late_wiki, tmp_path):
+    links = count_links(write_late_wiki("pl_title", "pl_target_id"), tmp_path / "scratch")
+    assert list_edges(links) == EDGES
+
+
+def test_links_without_titles_are_refused_where_not_all_have_a_number(write_late_wiki, tmp_path):
+    with pytest.raises(ConfigError, match="rows without pl_title, which name their target by number"):
+        count_links(write_late_wiki("pl_title"), tmp_path / "scratch")
+
+
+def test_links_without_titles_are_refused_where_there_is_no_table_of_targets(write_late_wiki, tmp_path):
+    tables = replace(write_late_wiki("pl_title", "pl_target_id"), linktarget=None)
+    with pytest.raises(ConfigError, match="and a linktarget table beside it"):
+        count_links(tables, tmp_path / "scratch")
+
+
+def test_titles_in_all_rows_need_no_table_of_targets_though_numbers_are_required(tmp_path):
+    tables = write_wiki(tmp_path / "wiki", "transition")
+    rows = [(*make_old(link), 5) for link in LINKS]
+    write_table(tmp_path / "wiki", "pagelinks", LAYOUTS["transition"], rows, ["pl_title", "pl_target_id"])
+    assert list_edges(count_links(replace(tables, linktarget=None), tmp_path / "scratch")) == EDGES
+
+
+def test_a_link_without_title_is_none_where_there_are_no_numbers(tmp_path):
+    tables = write_wiki(tmp_path / "wiki", "old", links=[*LINKS, (10, 0, 0, "")])
+    assert list_edges(count_links(tables, tmp_path / "scratch")) == EDGES
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

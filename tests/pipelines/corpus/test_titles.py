@@ -1,3 +1,5 @@
+import time
+
 import pytest
 import xxhash
 from hypothesis import given
@@ -42,6 +44,11 @@ RULES = TitleRules(SITE)
         ("a...b", 0, "A...b", ""),
         ("X#a#b", 0, "X", "a#b"),
         (":en:Paris", 0, "Paris", ""),
+        ("w:en:Paris", 0, "Paris", ""),
+        ("w:en:Image:a.jpg", 6, "A.jpg", ""),
+        ("W:En:2001: A Space Odyssey", 0, "2001: A Space Odyssey", ""),
+        ("w", 0, "W", ""),
+        ("Wikipedia:w:X", 4, "W:X", ""),
     ],
 )
 def test_target_is_normalised(raw, namespace, title, fragment):
@@ -49,6 +56,17 @@ def test_target_is_normalised(raw, namespace, title, fragment):
 
 
 ILLEGAL = ["::X", "Category::X", ".", "..", "./a", "a/..", "a/./b", "a~~~b", "a%2541", "a&amp;amp;b", "&#35;x", "a\x7f"]
+
+
+@pytest.mark.parametrize("raw", ["w:en:w:Paris", "en:en:en:File:a.jpg", "w:en:fr:Paris", "w:en:w:"])
+def test_two_prefixes_of_the_own_wiki_lead_home_and_more_lead_nowhere(raw):
+    assert RULES.resolve(raw) is None
+
+
+def test_a_chain_of_own_prefixes_takes_linear_time():
+    started = time.process_time()
+    assert RULES.resolve("w:" * 400_000 + "x") is None
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,8 @@ def test_a_killed_worker_stops_the_build_and_the_next_one_goes_on(write_dump, tm
     dump, out = write_articles(write_dump, 2000), tmp_path / "made" / "out"
 
     def kill_a_worker():
-        while not list(place_unfinished(out).glob("*/*/part.json")):
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not list(place_unfinished(out.parent).glob("*/*/part.json")):
             time.sleep(0.01)
         os.kill(find_workers()[0], signal.SIGKILL)
 
@@ -57,7 +58,7 @@ def test_a_killed_worker_stops_the_build_and_the_next_one_goes_on(write_dump, tm
         build_corpus(dump, out, workers=2, range_bytes=20_000)
     killer.join()
     assert not out.exists()
-    assert list(place_unfinished(out).glob("*/*/part.json"))
+    assert list(place_unfinished(out.parent).glob("*/*/part.json"))
     build_corpus(dump, out, range_bytes=20_000)
     assert Corpus.open(out).manifest.counts.articles == 2000
     assert [path.name for path in out.parent.iterdir()] == ["out"]

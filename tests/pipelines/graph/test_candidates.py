@@ -6,7 +6,14 @@ import pytest
 
 from pipelines.backends.protocols import QueryTimeout
 from pipelines.errors import RateLimited, Unavailable
-from pipelines.graph.candidates import RATE_TRIES, Candidate, draw_candidates, join_candidates, read_candidate
+from pipelines.graph.candidates import (
+    LONGEST_WAIT,
+    RATE_TRIES,
+    Candidate,
+    draw_candidates,
+    join_candidates,
+    read_candidate,
+)
 from pipelines.graph.slices import Slice, Span
 from schemas.base import Failure
 from tests.pipelines.backends.sparql_server import PREFIXES, describe_item, load_store
@@ -43,8 +50,14 @@ class FakeSparql:
         return reply
 
 
-def draw(sparql, slices=(WHOLE,), page_rows=100):
-    return asyncio.run(draw_candidates(sparql, slices, SITE, page_rows))
+def draw(sparql, slices=(WHOLE,), page_rows=100, waits=None):
+    """Draw; what would be slept is added to ``waits``."""
+
+    async def sleep(seconds):
+        if waits is not None:
+            waits.append(seconds)
+
+    return asyncio.run(draw_candidates(sparql, slices, SITE, page_rows, sleep))
 
 
 def make_row(number, **changes):
@@ -95,10 +108,18 @@ def test_a_slice_that_is_too_large_however_small_stops_the_draw():
 
 
 def test_an_endpoint_that_never_stops_asking_for_less_is_left():
-    sparql = FakeSparql([RateLimited("slow down", 0.001)])
+    sparql, waits = FakeSparql([RateLimited("slow down", 7.0)]), []
     with pytest.raises(Unavailable, match=f"after {RATE_TRIES} tries"):
-        draw(sparql)
+        draw(sparql, waits=waits)
     assert len(sparql.queries) == RATE_TRIES
+    assert waits == [7.0] * (RATE_TRIES - 1)
+
+
+def test_an_endpoint_that_does_not_say_how_long_is_given_half_a_minute_and_then_more():
+    waits = []
+    with pytest.raises(Unavailable, match=f"after {RATE_TRIES} tries"):
+        draw(FakeSparql([RateLimited("slow down")]), waits=waits)
+    assert waits == [30.0, 60.0, 120.0, 240.0, 480.0, LONGEST_WAIT, LONGEST_WAIT]
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,50 @@
+import re
 from functools import cache
+from types import ModuleType
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.graph.reach import JOINED_EDGES, MOST_STEPS, SPLITS, extend_reach, place_answers, read_flags, show_mark
-from pipelines.graph.relations import read_attributes
+from pipelines.graph.reach import (
+    JOINED_EDGES,
+    MOST_STEPS,
+    SPLITS,
+    digest_tables,
+    extend_reach,
+    place_answers,
+    read_flags,
+    show_mark,
+)
+from pipelines.graph.relations import is_layout, read_attributes, type_value
 from pipelines.graph.sampling import DISAMBIGUATION, HUB, LIST, Rows
 from pipelines.graph.splits import SplitRule
 from tests.pipelines.graph.test_sampling import EDGES, NODES, make_rows
 
+DIGEST_OF_TABLES = "b05ac6e7d43061dfa5f776d45254744fea5308d2ce49febabf382997d9a4d0ef"
+RAISE = "what decides who can be an answer has changed: raise REACH_VERSION, then write down what it is now"
+KEYS_OF_VALUES = {
+    ("320 m", "", "length"): "number:320 m",
+    ("1,204", "", "population_total"): "number:1204",
+    ("$3 million", "", "budget"): "number:3000000 $",
+    ("1931", "", "opened"): "date:1931",
+    ("1931", "", "height"): "number:1931",
+    ("5 April 1931", "1931-04-05", "birth_date"): "date:1931-04-05",
+    ("Valdonian", "", "demonym"): "text:valdonian",
+    ("Bridge over the Kelm", "", "notable_work"): "text:bridge over the kelm",
+    ("Mira Tolland (architect)", "", "designer"): "text:mira tolland",
+    ("c. 1800", "", "built"): None,
+    ("about 12", "", "count"): None,
+    ("10–20", "", "depth"): None,
+    ("red, blue", "", "colours"): None,
+    ("same", "", "capital"): None,
+    ("List of bridges", "", "works"): None,
+    ("Lists of towns", "", "works"): None,
+    ("www.kelm.org", "", "site"): None,
+    ("", "", "length"): None,
+}
+LAYOUT = {"image_caption": True, "birth_name": True, "population_rank": True, "length": False, "architect": False}
 BITS = st.lists(st.integers(0, 7), min_size=NODES, max_size=NODES)
 FLAGS = st.lists(st.sampled_from([0, 0, HUB]), min_size=NODES, max_size=NODES)
 
@@ -72,3 +106,34 @@ def test_answers_are_placed_as_the_attributes_of_each_page_say(demo_corpus, max_
         wanted.append((ends and not flags[node]) << SPLITS.index(own))
     assert place_answers(demo_corpus, splits, max_tokens, flags).tolist() == wanted
     assert set(wanted) == {0, 1, 2, 4}
+
+
+def test_kept_marks_are_of_these_tables():
+    assert digest_tables() == DIGEST_OF_TABLES, RAISE
+
+
+def test_kept_marks_are_of_answers_that_are_typed_like_this():
+    typed = {value: type_value(*value) for value in KEYS_OF_VALUES}
+    assert {value: answer and answer.key for value, answer in typed.items()} == KEYS_OF_VALUES, RAISE
+    assert {key: is_layout(key) for key in LAYOUT} == LAYOUT, RAISE
+
+
+def make_module(**constants):
+    module = ModuleType("tables")
+    vars(module).update(constants)
+    return module
+
+
+def test_a_changed_constant_changes_the_digest_of_the_tables_and_a_changed_order_does_not():
+    tables = {"WORDS": frozenset(["map", "logo"]), "_PATTERN": re.compile("a+"), "_UNITS": {"m": ("metre", 1)}}
+    digest = digest_tables([make_module(**tables)])
+    changes = [
+        {"WORDS": frozenset(["map"])},
+        {"_PATTERN": re.compile("a+", re.IGNORECASE)},
+        {"_PATTERN": re.compile("b+")},
+        {"_UNITS": {"m": ("metre", 2)}},
+        {"_MORE": 3},
+    ]
+    assert len({digest, *(digest_tables([make_module(**(tables | change))]) for change in changes)}) == 6
+    reordered = {"_UNITS": {"m": ("metre", 1)}, "WORDS": frozenset(["logo", "map"]), "read": min}
+    assert digest_tables([make_module(**(tables | reordered))]) == digest

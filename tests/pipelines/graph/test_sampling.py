@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.graph.sampling import (
+    ASKED,
     BATCH,
     DISAMBIGUATION,
     HUB,
@@ -230,6 +231,54 @@ def test_links_that_do_not_read_are_refused_and_relations_are_not_asked_about():
     assert count_refused(sampled) == {"unreadable": sum(edge % 2 for _, edge in asked)}
 
 
+def test_one_readable_link_among_many_is_found_by_every_walk():
+    terrain = make_terrain({(0, target) for target in range(1, 41)}, count=41)
+    starts = make_starts([0] * 300, 1)
+    sampled = sample_walks(terrain, starts, Draw(1), lambda sources, edges: edges == 7)
+    assert sampled.whole.all()
+    assert set(sampled.edges[:, 0].tolist()) == {7}
+
+
+def test_each_of_a_few_readable_links_is_taken_equally_often():
+    terrain = make_terrain({(0, target) for target in range(1, 61)}, count=61)
+    starts = make_starts([0] * 3000, 1)
+    sampled = sample_walks(terrain, starts, Draw(1), lambda sources, edges: edges % 20 == 3)
+    counts = np.bincount(sampled.edges[:, 0], minlength=60)[[3, 23, 43]]
+    assert counts.sum() == 3000
+    assert abs(counts - 1000).max() < 5 * np.sqrt(1000)
+
+
+def make_two_bridges():
+    """Return two steps from node 0: node 1 leads on by 1 of its 10 links, node 2 by 10 of 10."""
+    narrow, wide = {(1, target) for target in (3, *range(20, 29))}, {(2, target) for target in range(3, 13)}
+    reach = np.zeros(30, dtype=np.uint16)
+    reach[0], reach[1], reach[2], reach[3:13] = 4, 2, 2, 1
+    return replace(make_terrain({(0, 1), (0, 2)} | narrow | wide, count=30), reach=reach)
+
+
+def test_with_look_ahead_a_narrow_bridge_is_walked_as_often_as_a_wide_one():
+    sampled = sample_walks(make_two_bridges(), make_starts([0] * 4000, 2), Draw(1))
+    assert sampled.whole.all()
+    assert abs((sampled.nodes[:, 1] == 1).mean() - 1 / 2) < 0.04
+
+
+def test_without_look_ahead_a_bridge_is_walked_as_often_as_it_leads_to_an_end():
+    sampled = sample_walks(make_two_bridges(), make_starts([0] * 8000, 2), Draw(1, look_ahead=False))
+    assert abs((sampled.nodes[:, 1] == 1).mean() - 1 / 2) < 0.03
+    assert abs(sampled.whole.mean() - 11 / 20) < 0.03
+    assert abs((sampled.nodes[sampled.whole, 1] == 1).mean() - 1 / 11) < 0.02
+    assert set(sampled.nodes[sampled.whole, 2].tolist()) == set(range(3, 13))
+    assert count_refused(sampled) == {"out-of-reach": int((~sampled.whole).sum())}
+
+
+def test_without_look_ahead_a_walk_that_ends_early_is_refused_once():
+    reach = np.zeros(NODES, dtype=np.uint16)
+    terrain = replace(make_terrain({(0, 1)}), reach=reach)
+    sampled = sample_walks(terrain, make_starts([0], 2), Draw(1, look_ahead=False))
+    assert count_refused(sampled) == {"dead-end": 1}
+    assert not sampled.whole[0]
+
+
 def test_a_page_of_unreadable_links_is_asked_about_a_bounded_number_of_times():
     asked = []
 
@@ -239,8 +288,8 @@ def test_a_page_of_unreadable_links_is_asked_about_a_bounded_number_of_times():
 
     links = {(0, target) for target in range(1, 300)}
     sampled = sample_walks(make_terrain(links, count=300), make_starts([0], 1), Draw(1), refuse)
-    assert count_refused(sampled) == {"unreadable": 20, "dead-end": 1}
-    assert len(asked) == 20
+    assert count_refused(sampled) == {"unreadable": 10 + ASKED, "dead-end": 1}
+    assert len(asked) == 10 + ASKED < 299
 
 
 def test_no_walks_are_drawn_from_no_starts():

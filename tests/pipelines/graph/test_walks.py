@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.assembly import Assembly
+from pipelines.graph.reach import REACH_VERSION, digest_tables
 from pipelines.graph.relations import read_attributes, read_relations
 from pipelines.graph.splits import SplitRule
 from pipelines.graph.walks import SPLITS, Order, WalkGraph, WalkRules, find_hub_threshold
+from pipelines.ids import digest_value
 from pipelines.workspace import Workspace
 from schemas.paths import Path
 from schemas.seeds import Seed
@@ -206,6 +208,44 @@ def test_marks_are_kept_and_another_rule_makes_others(toy, toy_relations, tmp_pa
     assert path.stat().st_mtime_ns == written
     assert WalkGraph(toy, make_rules(text_hops=True), toy_relations, kept=tmp_path).marks.any()
     assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("spoil", ["cut", "longer", "of another type", "no array", "empty"])
+def test_marks_that_are_damaged_or_of_another_length_are_found_anew(toy, toy_relations, tmp_path, spoil):
+    wanted = WalkGraph(toy, make_rules(), toy_relations, kept=tmp_path).marks.tolist()
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    if spoil in ("cut", "no array", "empty"):
+        path.write_bytes({"cut": whole[:-3], "no array": b"marks", "empty": b""}[spoil])
+    else:
+        np.save(
+            path, np.array([*wanted, 0] if spoil == "longer" else wanted, dtype="u2" if spoil == "longer" else "i8")
+        )
+    assert WalkGraph(toy, make_rules(), toy_relations, kept=tmp_path).marks.tolist() == wanted
+    assert [found.read_bytes() for found in tmp_path.iterdir()] == [whole]
+
+
+def test_without_look_ahead_walks_end_at_the_same_answers_and_fail_elsewhere(graph):
+    blind = WalkGraph(graph.corpus, replace(graph.rules, look_ahead=False), graph.relations)
+    drawn = blind.draw_walks(list_orders(blind), seed=3)
+    whole = [(one, walk) for one in drawn if (walk := blind.read_walk(one)) is not None]
+    assert 300 < len(whole) < 0.9 * len(drawn)
+    assert all(graph.can_reach(one.order.split, 0)[walk.moves[-1].target] for one, walk in whole)
+    assert all(one.refused.keys() & {"out-of-reach", "dead-end"} for one in drawn if blind.read_walk(one) is None)
+    assert any(one.refused == {"out-of-reach": 1} for one in drawn)
+
+
+def test_kept_marks_are_named_by_version_tables_corpus_and_rules(toy, toy_relations, tmp_path):
+    assert WalkGraph(toy, make_rules(), toy_relations, kept=tmp_path).marks.any()
+    decides = [4, 100, False, 6, repr(ALL)]
+    name = digest_value([REACH_VERSION, digest_tables(), toy.digest, decides])[:16]
+    assert [path.name for path in tmp_path.iterdir()] == [f"reach-{name}.npy"]
+
+
+def test_the_rule_of_looking_ahead_does_not_change_the_marks(toy, toy_relations, tmp_path):
+    for look_ahead in (True, False):
+        assert WalkGraph(toy, make_rules(look_ahead=look_ahead), toy_relations, kept=tmp_path).marks.any()
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_sentence_is_a_hop_where_no_relation_leads_on_and_only_when_allowed(toy, toy_relations):

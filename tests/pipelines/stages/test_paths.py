@@ -127,8 +127,35 @@ def test_walks_drawn_for_a_shard_are_those_drawn_for_one_seed(demo, stage):
     assert walk_shards(seeds[:7], seeds[7:30], seeds[30:]) == alone
 
 
+def make_blind(stage) -> Paths:
+    """Return the stage with walks that do not look ahead."""
+    rules = replace(stage.graph.rules, look_ahead=False)
+    return replace(stage, graph=WalkGraph(stage.graph.corpus, rules, stage.graph.relations))
+
+
+def test_without_look_ahead_a_failed_walk_is_drawn_again_from_the_start(demo, stage):
+    blind, seeds = make_blind(stage), demo.rows("seeds", Seed)
+    made = [rows for rows in (asyncio.run(blind(seed)) for seed in seeds) if not isinstance(rows, Rejection)]
+    walks = [path.walks for rows in made for path in rows]
+    sighted = [path.walks for path in demo.rows("paths", Path)]
+    assert 1 <= min(walks) < max(walks) <= 10
+    assert sum(walks) / len(walks) > 1.5 * sum(sighted) / len(sighted)
+    ends = stage.graph
+    for rows in made:
+        for path in rows:
+            assert ends.can_reach(path.split, 0)[ends.corpus.find(path.nodes[-1].title)]
+
+
+def test_without_look_ahead_a_seed_whose_tries_all_miss_says_so(demo, stage):
+    blind, seeds = replace(make_blind(stage), walks=1), demo.rows("seeds", Seed)
+    refused = [rows for rows in (asyncio.run(blind(seed)) for seed in seeds) if isinstance(rows, Rejection)]
+    assert {rejection.reason for rejection in refused} == {"no-walk"}
+    assert any("out-of-reach" in rejection.detail for rejection in refused)
+
+
 def test_the_fingerprint_covers_rules_walks_and_seed(stage):
     rules = replace(stage.graph.rules, relation_preference=0.5)
     graph = WalkGraph(stage.graph.corpus, rules, stage.graph.relations)
+    blind = make_blind(stage)
     others = [replace(stage, walks=9), replace(stage, per_seed=9), replace(stage, seed=9), replace(stage, graph=graph)]
-    assert len({other.fingerprint() for other in [stage, *others]}) == 5
+    assert len({other.fingerprint() for other in [stage, blind, *others]}) == 6

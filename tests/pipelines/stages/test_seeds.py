@@ -86,6 +86,7 @@ IMAGES = {
 class FakeCorpus:
     pages: list[Page]
     folder: Path = Path()
+    images: dict[str, CorpusImage] = field(default_factory=lambda: IMAGES)
 
     def article_nodes(self):
         return range(len(self.pages))
@@ -94,7 +95,7 @@ class FakeCorpus:
         return self.pages[node]
 
     def image(self, file):
-        return IMAGES.get(file)
+        return self.images.get(file)
 
 
 def draw(*changes, gate=GATE, limit=0, seed=1):
@@ -294,6 +295,54 @@ def test_the_service_is_asked_only_of_unknown_pictures_of_otherwise_eligible_pag
         "page:8": "no-image",
     }
     assert sorted(metadata.asked) == ["Far closed.jpg", "Far low.jpg", "Far.jpg", "Nowhere.jpg"]
+
+
+def draw_far(pages, metadata, limit, near=()):
+    """Return what the stage makes of pages whose pictures the corpus knows only where they are ``near``."""
+    with TemporaryDirectory() as folder:
+        corpus = write_corpus(Path(folder), pages)
+        corpus.images = {file: make_image(file, licence=metadata.known[file].licence) for file in near}
+        return list(Seeds(corpus, GATE, SPLITS, limit, 1, metadata=metadata)())
+
+
+def make_far_pages(count, domains):
+    return [make_page(n, image=f"Far {n}.jpg", domain=domains[n % len(domains)]) for n in range(count)]
+
+
+def test_the_service_is_asked_along_the_turns_until_the_limit():
+    pages = make_far_pages(400, ["Person", "Artifact", "Location", "Person"])
+    metadata = FakeMetadata({page.image: make_facts() for page in pages})
+    rows = draw_far(pages, metadata, limit=10)
+    assert len(metadata.asked) == len(set(metadata.asked)) == 50
+    assert Counter(type(row) for row in rows) == {Seed: 10, Rejection: 390}
+    assert {row.reason for row in rows if isinstance(row, Rejection)} == {"over-quota"}
+    assert {seed.image for seed in rows if isinstance(seed, Seed)} <= set(metadata.asked)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 7, 40, 100, 1000])
+@pytest.mark.parametrize("poor", ["Person", "none", "all"])
+def test_pictures_asked_along_the_turns_give_the_seeds_of_pictures_known_before(limit, poor):
+    pages = make_far_pages(300, ["Person", "Artifact", "Person"])
+    bad = {page.image for page in pages if page.node % 4 == 1 or poor in (page.domain, "all")}
+    known = {page.image: make_facts(licence="Own" if page.image in bad else "CC0") for page in pages}
+    metadata, idle = FakeMetadata(known), FakeMetadata(known)
+    asked = draw_far(pages, metadata, limit)
+    given = draw_far(pages, idle, limit, near=known)
+    assert [row for row in asked if isinstance(row, Seed)] == [row for row in given if isinstance(row, Seed)]
+    ends = {row.parent_id if isinstance(row, Seed) else row.record_id for row in asked}
+    assert len(ends) == len(asked) == len(given) == 300
+    assert (idle.asked, len(metadata.asked)) == ([], len(set(metadata.asked)))
+    if limit in (0, 1000):
+        assert len(metadata.asked) == 300
+        reasons = [Counter(row.reason for row in rows if isinstance(row, Rejection)) for rows in (asked, given)]
+        assert reasons[0] == reasons[1]
+
+
+def test_a_picture_of_two_pages_is_asked_of_once():
+    pages = [make_page(node, image="Far.jpg") for node in range(60)]
+    metadata = FakeMetadata({"Far.jpg": make_facts()})
+    assert sum(isinstance(row, Seed) for row in draw_far(pages, metadata, limit=0)) == 60
+    assert metadata.asked == ["Far.jpg"]
 
 
 def test_the_service_decides_the_key_of_the_stage():
