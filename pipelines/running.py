@@ -115,7 +115,8 @@ def run_source_stage(stage: SourceStage, folder: StageFolder, shard_rows: int) -
     _empty_folder(folder)
     kept: list[Record] = []
     seen = array("Q")
-    with TemporaryDirectory(dir=_make_folder(folder.path.parent), prefix=TEMP_PREFIX) as scratch:
+    folder.path.mkdir(parents=True)
+    with TemporaryDirectory(dir=folder.path, prefix=TEMP_PREFIX) as scratch:
         refused = RefusedRows(Path(scratch))
         with open_meter() as meter:
             for row in stage():
@@ -136,11 +137,6 @@ def run_source_stage(stage: SourceStage, folder: StageFolder, shard_rows: int) -
             spent = () if shard else (meter.usage, seconds)
             write_shard(stage, folder, shard, ShardInput(ids, made, "", *spent), cut)
     return count
-
-
-def _make_folder(path: Path) -> Path:
-    path.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 def _check_candidates(stage: SourceStage, seen: "array[int]") -> None:

@@ -112,8 +112,8 @@ def check_told(corpus: Corpus, numbers: Sequence[int], text: str, proof: Proof) 
     """FAIL (``fact-unproved``) when a question tells a fact, or a bridge's type, that is no constraint of its proof.
 
     Without this a descriptor could be shortened in the proof and not in the question, and would be counted as weaker
-    than it is. Told rightly is what any constraint, a quoted sentence, a relation of the path or the attribute asked
-    for says, and the types of anchor and answer node.
+    than it is. Told rightly is what any constraint, a quoted sentence or the attribute asked for says, and the types of
+    anchor and answer node.
 
     Args:
         corpus: where the facts are read.
@@ -126,8 +126,7 @@ def check_told(corpus: Corpus, numbers: Sequence[int], text: str, proof: Proof) 
     left = fold_spaces(text)
     for value in sorted(told - {""}, key=lambda value: (-len(value), value)):
         left = _blank_phrase(value, left)
-    relations = [*(hop.relation for hop in proof.hops), proof.answer_relation]
-    sources = [*(hop.clause for hop in proof.hops), *(relation.replace("_", " ") for relation in relations)]
+    sources = [*(hop.clause for hop in proof.hops), proof.answer_relation.replace("_", " ")]
     for index, number in enumerate(numbers):
         values = [*(fact.text for fact in list_spoken_facts(corpus, number, left)), types[index]]
         for value in values:

@@ -153,11 +153,17 @@ class Handler(BaseHTTPRequestHandler):
         headers, (query,) = self.headers, form["query"]
         request = Request(query, self.command, headers["User-Agent"], headers["Accept"], list(form), time.monotonic())
         answer = self.state.begin(request)
+        self.counted = True
         try:
             self.send(answer, query)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
         finally:
+            self.uncount()
+
+    def uncount(self) -> None:
+        if self.counted:
+            self.counted = False
             self.state.end()
 
     def send(self, answer: Answer, query: str) -> None:
@@ -171,10 +177,13 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in answer.headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body) + answer.short))
-        self.end_headers()
         if not answer.drip:
+            # Before the client can have it all and ask again, which a busy machine may let happen first.
+            self.uncount()
+            self.end_headers()
             self.wfile.write(body)
             return
+        self.end_headers()
         for byte in body:
             self.wfile.write(bytes([byte]))
             time.sleep(answer.drip)
