@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from schemas.reasons import SeedReason
 
 SeedRule = Literal["opensearch-vl", "vsearcher"]
+InDegree = Literal["text", "tables"]
 Mask = npt.NDArray[np.bool_]
 
 JUDGED: Final = (
@@ -21,6 +22,7 @@ JUDGED: Final = (
     "infobox",
     "type",
     "in_degree",
+    "table_in_degree",
     "sitelinks",
     "statements",
     "identifiers",
@@ -42,6 +44,8 @@ class SeedGate:
     min_in_degree: int = 50
     hub_in_degree: int = 10_000
     require_infobox: bool = True
+    in_degree: InDegree = "text"
+    """Whether links in an article's own text count, or those of the pagelinks table, which templates make too."""
     max_sitelinks: int = 10
     min_statements: int = 20
     count_identifiers: bool = True
@@ -101,7 +105,7 @@ def _test_classes(gate: SeedGate, columns: dict[str, pa.Array]) -> list[_Test]:
 
 
 def _test_links(gate: SeedGate, columns: dict[str, pa.Array]) -> list[_Test]:
-    degree = columns["in_degree"].to_numpy()
+    degree = columns["in_degree" if gate.in_degree == "text" else "table_in_degree"].to_numpy()
     tests = [_Test("hub", degree > gate.hub_in_degree, lambda row: f"in-degree {degree[row]} > {gate.hub_in_degree}")]
     if gate.require_infobox:
         tests.append(_Test("no-infobox", _is_empty(columns["infobox"]), _show(columns["title"])))
