@@ -76,6 +76,12 @@ class MediaCounts:
     malformed: dict[str, int]
     """Wanted, but not of the dump's form, by reason: see :func:`pipelines.corpus.mediainfo.read_json`."""
 
+    def summarise(self) -> dict[str, int]:
+        """Return the counts by name, the malformed ones by ``malformed: <reason>``."""
+        names = ("entities", "kept", "without_licence", "not_wanted", "unnamed", "repeated")
+        counts = {name: getattr(self, name) for name in names}
+        return counts | {f"malformed: {reason}": count for reason, count in self.malformed.items()}
+
 
 @dataclass(frozen=True, slots=True)
 class _Dump:

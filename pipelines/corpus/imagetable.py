@@ -35,7 +35,9 @@ def write_images(folder: Path, side: SideFiles, kept: Path) -> WrittenImages:
     pages = folder / "pages.parquet"
     media, counts = None, dict[str, int]()
     if side.media is not None:
-        media, counts = make_once(kept, "media", [side.media], partial(_collect_media, side.media, pages))
+        # Which pictures are wanted is decided by the dump and by all that lies beside it.
+        files = [path for _, path in side.list_files()]
+        media, counts = make_once(kept, "media", files, partial(_collect_media, side.media, pages))
     local = read_images(side.images, {}) if side.images is not None else []
     with TableWriter(folder, "images", IMAGES, mapped=True) as writer:
         for rows in merge_images(local, media, pages):
@@ -48,6 +50,4 @@ def _collect_media(dump: Path, pages: Path, place: Path) -> dict[str, int]:
     with pq.ParquetFile(pages) as source:
         batches = source.iter_batches(columns=["image"])
         wanted = hash_files(name for batch in batches for name in batch.column(0).to_pylist())
-    counts = collect_media([dump], wanted, place / "media.parquet")
-    found = {name: getattr(counts, name) for name in ("entities", "kept", "without_licence", "unnamed", "repeated")}
-    return found | {f"malformed: {reason}": count for reason, count in counts.malformed.items()}
+    return collect_media([dump], wanted, place / "media.parquet").summarise()

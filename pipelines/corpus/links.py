@@ -19,13 +19,11 @@ from xxhash import xxh3_64_intdigest
 
 from pipelines.corpus.dump import unescape_xml
 from pipelines.corpus.markup import blank_ignored
-from pipelines.corpus.titles import MAX_TITLE_BYTES, TitleRules, hash_title
+from pipelines.corpus.titles import MAX_TITLE_BYTES, NO_ARTICLE, TitleRules, hash_article
 from pipelines.corpus.wikitext import show_anchor, trail_letters
 
 SEPARATOR = b"[[\n"
 """Stands between joined pages: it ends any link left open, and is a link itself to nothing."""
-NO_LINK = 0
-"""Stands for a target that is no article of this wiki; no title hashes to it."""
 _MISSING = 1
 
 _BATCH_BYTES = 1 << 20
@@ -84,7 +82,7 @@ class TargetHashes:
         self._capitalises = rules.capitalise("i") == "I"
 
     def hash_all(self, targets: Sequence[bytes]) -> NDArray[np.uint64]:
-        """Return the hash of each target, ``NO_LINK`` for what is no article of this wiki."""
+        """Return the hash of each target, ``NO_ARTICLE`` for what is no article of this wiki."""
         hashes = self._hashes.look_up(targets)
         if self._hashes.missing:
             missing, self._hashes.missing = self._hashes.missing, []
@@ -121,9 +119,8 @@ class TargetHashes:
     def _hash(self, raw: bytes) -> int:
         text = unescape_xml(raw) if self._is_escaped else raw.decode("utf-8", "surrogatepass")
         if "<" in text or ">" in text:
-            return NO_LINK
-        target = self._rules.resolve(text)
-        return hash_title(target.title) if target is not None and target.namespace == 0 else NO_LINK
+            return NO_ARTICLE
+        return hash_article(self._rules.resolve(text))
 
 
 class LinkReader:
@@ -206,13 +203,13 @@ class _AnchorCounter:
     def take(self) -> dict[tuple[int, str], int]:
         """Return the counts since the last call."""
         counts, self._counts = self._counts, Counter()
-        return {link: pages for link, pages in counts.items() if link[0] != NO_LINK}
+        return {link: pages for link, pages in counts.items() if link[0] != NO_ARTICLE}
 
     def _add(self, links: Sequence[tuple[bytes, bytes, bytes]]) -> None:
         hashes = self._hashes.hash_all([link[0] for link in links]).tolist()
         for link, digest in zip(links, hashes, strict=True):
             parts = [part.decode("utf-8", "surrogatepass") for part in link]
-            self._shown[link] = (digest, show_anchor(*parts) if digest != NO_LINK else "")
+            self._shown[link] = (digest, show_anchor(*parts) if digest != NO_ARTICLE else "")
 
 
 def find_candidates(codes: NDArray[np.uint8]) -> Offsets:

@@ -53,14 +53,13 @@ class PageStoreWriter:
             np.save(self._folder / _SPANS, np.stack([ends[:-1], ends[1:]], axis=1))
             np.save(self._folder / _LENGTHS, np.asarray(self._lengths, dtype=np.int64))
 
-    def append(self, text: str) -> int:
-        """Store a text and return its slot."""
+    def append(self, text: str) -> None:
+        """Store a text."""
         source = text.encode("utf-8", "surrogatepass")
         packed = self._codec.compress(source, asbytes=True)
         self._blob.write(packed)
         self._ends.append(self._ends[-1] + len(packed))
         self._lengths.append(len(source))
-        return len(self._lengths) - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,44 +16,38 @@ from numpy.typing import NDArray
 
 from pipelines.corpus.arrays import map_array
 from pipelines.corpus.links import LinkBlock
-from pipelines.corpus.tables import FACTS
+from pipelines.corpus.tables import FACTS, PAGES, REDIRECTS
 from pipelines.files import sync_files, write_text
+
+
+def _take(table: pa.Schema, *names: str) -> list[pa.Field]:
+    return [table.field(name) for name in names]
+
 
 ARTICLE_PARTS = pa.schema(
     [
         ("ordinal", pa.int64()),
-        ("page_id", pa.int64()),
-        ("title", pa.string()),
+        *_take(PAGES, "page_id", "title"),
         ("title_hash", pa.uint64()),
-        ("revision", pa.int64()),
-        ("timestamp", pa.string()),
-        ("bytes", pa.int64()),
-        ("text_sha256", pa.string()),
-        ("is_list", pa.bool_()),
-        ("is_disambiguation", pa.bool_()),
-        ("infobox", pa.string()),
-        ("type", pa.string()),
-        ("lead_type", pa.string()),
-        ("domain", pa.string()),
-        ("image", pa.string()),
+        *_take(PAGES, "revision", "timestamp", "bytes", "text_sha256", "is_list", "is_disambiguation", "infobox"),
+        *_take(PAGES, "type", "lead_type", "domain", "image"),
         ("bold", pa.list_(pa.string())),
     ]
 )
 REDIRECT_PARTS = pa.schema(
     [
         ("ordinal", pa.int64()),
-        ("page_id", pa.int64()),
-        ("title", pa.string()),
+        *_take(REDIRECTS, "page_id", "title"),
         ("title_hash", pa.uint64()),
         ("target", pa.string()),
         ("target_hash", pa.uint64()),
-        ("revision", pa.int64()),
+        *_take(REDIRECTS, "revision"),
     ]
 )
 FACT_PARTS = pa.schema(
     [
         ("article", pa.uint32()),
-        *((field.name, field.type) for field in FACTS if field.name not in ("node", "target")),
+        *(field for field in FACTS if field.name not in ("node", "target")),
         ("target_hash", pa.uint64()),
     ]
 )
@@ -62,8 +56,6 @@ ANCHOR_PARTS = pa.schema(
 )
 PASSAGE_PARTS = pa.schema([("article", pa.uint32()), ("text", pa.string())])
 
-NO_TITLE = 0
-"""Stands where a hash would stand when there is no title in the article namespace."""
 LINKS = {"sources": np.uint32, "target_hashes": np.uint64, "positions": np.uint32}
 """The arrays of a part's links, as in ``LinkBlock``, and their types."""
 _DONE = "part.json"

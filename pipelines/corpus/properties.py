@@ -1,7 +1,7 @@
 """What SQL tables say of each page of a wiki: its Qid, lead image and kind, and how much Wikidata knows of it.
 
 Each table is streamed once into a small one of what is wanted; these are joined and sorted on disk. All are optional,
-and they are taken at different times, so that a page or an item may be missing on either side: then it is not known.
+and they are taken at different times, so that a page or an entity may be missing on either side: then it is not known.
 """
 
 import json
@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from pipelines.corpus.propertytables import (
     CATEGORY_LINKS,
     COUNTS,
+    ENTITY_PAGES,
     FLAGS,
-    ITEMS,
     PROPERTIES,
     TEMPLATE_LINKS,
     read_counts,
+    read_entity_pages,
     read_flags,
-    read_items,
     read_properties,
 )
 from pipelines.corpus.spill import open_spill, quote_path, stream_tables
@@ -97,7 +97,7 @@ def collect_properties(sources: PropertySources, out: Path, scratch: Path, memor
 
     Raises:
         ConfigError: a table has other columns than a table of that name, the linktarget it needs is missing, or
-            ``memory_mb`` is too little to sort with (256 is enough for 40 M items).
+            ``memory_mb`` is too little to sort with (256 is enough for 40 M entities).
         CorruptInput: a table is cut short or no table.
         Unavailable: the disk is too full to spill to.
     """
@@ -144,22 +144,22 @@ def _write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> 
 
 def _join_counts(connection: duckdb.DuckDBPyConnection, sources: PropertySources, wanted: Path, out: Path) -> None:
     """Write the counts of the wiki's own Qids, by the number in the Qid."""
-    items, counts = out.with_name("wikidata-items.parquet"), out.with_name("wikidata-counts.parquet")
+    entities, counts = out.with_name("wikidata-entities.parquet"), out.with_name("wikidata-counts.parquet")
     pages, props = sources.wikidata_pages, sources.wikidata_props
     is_whole = pages is not None and props is not None
-    _write_tables(items, ITEMS, read_items(pages) if is_whole and pages is not None else ())
+    _write_tables(entities, ENTITY_PAGES, read_entity_pages(pages) if is_whole and pages is not None else ())
     _write_tables(counts, COUNTS, read_counts(props) if is_whole and props is not None else ())
     columns = ", ".join(f"max(value) FILTER (WHERE c.name = '{name}') AS {name}" for name in _COUNTED)
     connection.execute(f"""
         COPY (
             SELECT i.number, {columns}
             FROM read_parquet({quote_path(counts)}) c
-            JOIN read_parquet({quote_path(items)}) i ON i.page_id = c.page_id
+            JOIN read_parquet({quote_path(entities)}) i ON i.page_id = c.page_id
             WHERE i.number IN (SELECT {_NUMBER} FROM read_parquet({quote_path(wanted)}) WHERE name = 'qid')
             GROUP BY i.number
         ) TO {quote_path(out)} (FORMAT parquet)
     """).fetchall()
-    items.unlink()
+    entities.unlink()
     counts.unlink()
 
 

@@ -16,7 +16,7 @@ from pipelines.errors import ConfigError
 FLAGS = ("disambiguation", "set_index")
 PROPERTIES = pa.schema([("page_id", pa.int64()), ("name", pa.string()), ("value", pa.string())])
 """A property of a page: qid, image_free, image, or one of ``FLAGS`` with an empty value."""
-ITEMS = pa.schema([("page_id", pa.int64()), ("number", pa.int64())])
+ENTITY_PAGES = pa.schema([("page_id", pa.int64()), ("number", pa.int64())])
 """A page of Wikidata, and the number in its Qid."""
 COUNTS = pa.schema([("page_id", pa.int64()), ("name", pa.string()), ("value", pa.int32())])
 """A count of a page of Wikidata: sitelinks, statements or identifiers."""
@@ -133,12 +133,12 @@ def read_counts(path: Path) -> Iterator[pa.Table]:
         yield pa.table([pages.filter(fits), names.filter(fits), numbers], schema=COUNTS)
 
 
-def read_items(path: Path) -> Iterator[pa.Table]:
-    """Yield the items in Wikidata's page table."""
+def read_entity_pages(path: Path) -> Iterator[pa.Table]:
+    """Yield the entities in Wikidata's page table."""
     for block in read_columns(path, "page", ["page_id", "page_namespace"], ["page_title"]):
         fits = pc.and_(pa.array(block.integers[1] == 0), pc.match_substring_regex(block.texts[0], _QID))
         numbers = pc.binary_replace_slice(block.texts[0].filter(fits), 0, 1, b"").cast(pa.string()).cast(pa.int64())
-        yield pa.table([pa.array(block.integers[0]).filter(fits), numbers], schema=ITEMS)
+        yield pa.table([pa.array(block.integers[0]).filter(fits), numbers], schema=ENTITY_PAGES)
 
 
 def read_flags(path: Path, kind: MemberTable, linktarget: Path | None) -> Iterator[pa.Table]:

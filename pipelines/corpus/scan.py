@@ -1,7 +1,7 @@
 """The first pass over a dump: a worker reads one byte range, and what later steps need of it is left as a part."""
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,6 @@ from pipelines.corpus.parts import (
     ARTICLE_PARTS,
     FACT_PARTS,
     LINKS,
-    NO_TITLE,
     PASSAGE_PARTS,
     REDIRECT_PARTS,
     PartCounts,
@@ -29,7 +28,7 @@ from pipelines.corpus.readable import render_article
 from pipelines.corpus.sandbox import ParserChild
 from pipelines.corpus.streams import ByteRange
 from pipelines.corpus.tables import FAILED, REJECTED, TableWriter
-from pipelines.corpus.titles import TitleRules, hash_title
+from pipelines.corpus.titles import NO_ARTICLE, TitleRules, hash_article, hash_title
 from pipelines.errors import RecordFailed
 
 _BLOCK = 256
@@ -50,8 +49,6 @@ _TABLES = {
 Row = tuple[object, ...]
 Anchor = tuple[int, str]
 """Hash of a title, and the text of a link to it."""
-Tell = Callable[[int], None]
-"""Called with the number of pages read so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,7 @@ class RangeJob:
     options: CorpusOptions
 
 
-def scan_range(job: RangeJob, tell: Tell | None = None) -> PartCounts:
+def scan_range(job: RangeJob) -> PartCounts:
     """Read one byte range of a dump and leave its part; what an interrupted try left is begun anew.
 
     Raises:
@@ -88,8 +85,6 @@ def scan_range(job: RangeJob, tell: Tell | None = None) -> PartCounts:
                 writers[name].write_rows(rows)
             if number % _FLUSHED_BLOCKS == 0:
                 _flush_links(scanner, links, writers["anchors"])
-            if tell is not None:
-                tell(scanner.rows_in)
         _flush_links(scanner, links, writers["anchors"])
         counts = PartCounts(
             rows_in=scanner.rows_in,
@@ -157,11 +152,8 @@ class _Scanner:
         if page.redirect is None:
             return True
         target = self._rules.resolve(page.redirect)
-        title, number = (
-            (target.title, hash_title(target.title))
-            if target is not None and target.namespace == 0
-            else (page.redirect, NO_TITLE)
-        )
+        number = hash_article(target)
+        title = target.title if target is not None and number != NO_ARTICLE else page.redirect
         row = (ordinal, page.page_id, page.title, hash_title(page.title), title, number, page.revision)
         self._rows["redirects"].append(row)
         return False
@@ -184,9 +176,8 @@ class _Scanner:
     def _add_values(self, article: int, parameter: Field) -> None:
         """Add a row for each readable value; the others count in ``value_count`` only."""
         for index, value in enumerate(parameter.values):
-            target = self._rules.resolve(value.link) if value.link is not None else None
-            number = hash_title(target.title) if target is not None and target.namespace == 0 else NO_TITLE
-            if number != NO_TITLE:
+            number = hash_article(self._rules.resolve(value.link)) if value.link is not None else NO_ARTICLE
+            if number != NO_ARTICLE:
                 self.infobox_anchors.add((number, value.text))
             if not value.text:
                 continue

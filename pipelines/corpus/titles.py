@@ -161,6 +161,15 @@ def _is_legal(title: str) -> bool:
     return not _ILLEGAL.search(title) and not _RELATIVE.search(title)
 
 
+NO_ARTICLE = 0
+"""Stands where the hash of a title would stand when what is named is no article of this wiki."""
+
+
+def hash_article(target: LinkTarget | None) -> int:
+    """Return the hash of the title of the article that a link names, ``NO_ARTICLE`` when it names none."""
+    return hash_title(target.title) if target is not None and target.namespace == 0 else NO_ARTICLE
+
+
 def hash_title(title: str) -> int:
     """Return the 64-bit XXH3 digest of a normalised title, the name it goes by until it has an id; never 0."""
     return xxhash.xxh3_64_intdigest(title.encode("utf-8", "surrogatepass")) or 1

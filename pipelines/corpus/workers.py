@@ -56,23 +56,22 @@ def _scan_in_pool(pending: Sequence[RangeJob], workers: int, tell: Callable[[int
     # A fresh interpreter, not a fork: the caller may hold threads and open connections.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, context, initializer=_begin_worker, initargs=(os.getpid(),))
-    with pool:
+    try:
         jobs: dict[Future[object], RangeJob] = {pool.submit(scan_range, job): job for job in pending}
         waiting = set(jobs)
-        try:
-            while waiting:
-                finished, waiting = wait(waiting, _WAIT_SECONDS, FIRST_COMPLETED)
-                for future in finished:
-                    future.result()
-                    read += _count_bytes(jobs[future])
-                tell(read)
-        except BrokenProcessPool as error:
-            raise Unavailable(
-                "a process that reads the dump was killed, as for want of memory; run the same command again: "
-                "ranges that are read stay read"
-            ) from error
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        while waiting:
+            finished, waiting = wait(waiting, _WAIT_SECONDS, FIRST_COMPLETED)
+            for future in finished:
+                future.result()
+                read += _count_bytes(jobs[future])
+            tell(read)
+    except BrokenProcessPool as error:
+        raise Unavailable(
+            "a process that reads the dump was killed, as for want of memory; run the same command again: "
+            "ranges that are read stay read"
+        ) from error
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _begin_worker(parent: int) -> None:

@@ -1,4 +1,4 @@
-"""Candidates for seeds from a SPARQL endpoint: every item of the wanted slices once, however the replies were cut."""
+"""Candidates for seeds from a SPARQL endpoint: every entity of the wanted slices once, however the replies were cut."""
 
 import asyncio
 import re
@@ -26,7 +26,7 @@ _COUNT = re.compile(r"[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Candidate:
-    """An item with an article, as an endpoint knows it."""
+    """An entity with an article, as an endpoint knows it."""
 
     sitelinks: int
     statements: int
@@ -55,7 +55,7 @@ class _Basket:
         if isinstance(candidate, Failure):
             self.failed[candidate.record_id] = candidate
         else:
-            # An endpoint under update may have two counts of an item; the larger ones make it less rare.
+            # An endpoint under update may have two counts of an entity; the larger ones make it less rare.
             held = self.candidates.get(candidate.qid, candidate)
             self.candidates[candidate.qid] = max(held, candidate)
 
@@ -75,7 +75,7 @@ async def draw_candidates(
 
     Args:
         sparql: the endpoint, recorded, so that another run asks only what is missing.
-        slices: what is wanted; an item in several is one candidate.
+        slices: what is wanted; an entity in several is one candidate.
         site: address of the wiki whose articles count.
         page_rows: a slice with more rows is divided; must be below the endpoint's own limit of rows.
         sleep: waits a number of seconds.
@@ -129,13 +129,13 @@ async def _ask_patiently(
 
 
 def read_candidate(row: SparqlRow) -> Candidate | Failure:
-    """Return a row's candidate, or a failure when the row is no item with counts and a title."""
-    item = _ENTITY.fullmatch(row.get("item", ""))
+    """Return a row's candidate, or a failure when the row is no entity with counts and a title."""
+    entity = _ENTITY.fullmatch(row.get("item", ""))
     counts = [row.get(name, "") for name in ("sitelinks", "statements")]
     identifiers = row.get("identifiers", "")
     title = row.get("title", "")
-    if item and title and all(map(_COUNT.fullmatch, [*counts, identifiers or "0"])):
-        return Candidate(int(counts[0]), int(counts[1]), int(identifiers or -1), title, item[1])
+    if entity and title and all(map(_COUNT.fullmatch, [*counts, identifiers or "0"])):
+        return Candidate(int(counts[0]), int(counts[1]), int(identifiers or -1), title, entity[1])
     shown = dict(sorted(row.items()))
     return Failure(record_id=make_record_id("row", shown), error="row-malformed", detail=str(shown)[:500])
 

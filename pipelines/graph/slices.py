@@ -1,8 +1,8 @@
-"""Slices of Wikidata: the items of one class with so many statements and sitelinks, as one SPARQL query each.
+"""Slices of Wikidata: the entities of one class with so many statements and sitelinks, as one SPARQL query each.
 
-A slice divides into slices that hold every one of its items once. The query is plain SPARQL 1.1 with its prefixes, so
-that the same text runs on Blazegraph, QLever and Oxigraph: no hints, no label service, no path, no ORDER BY. It asks
-for the counts on the item, where the Wikidata Query Service, QLever and a munged dump have them; a raw RDF dump has
+A slice divides into slices that hold every one of its entities once. The query is plain SPARQL 1.1 with its prefixes,
+so that the same text runs on Blazegraph, QLever and Oxigraph: no hints, no label service, no path, no ORDER BY. It asks
+for the counts on the entity, where the Wikidata Query Service, QLever and a munged dump have them; a raw RDF dump has
 them on the data node, and there every slice is empty.
 """
 
@@ -21,7 +21,7 @@ PREFIX schema: <http://schema.org/>
 _SITE = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+/")
 _CLASS = re.compile(r"Q[1-9][0-9]{0,17}")
 _TOP = 1 << 20
-"""More statements than any item has: the open end beyond it is not divided."""
+"""More statements than any entity has: the open end beyond it is not divided."""
 _FIRST_STEP = 16
 _LONGEST_ENDING = 4
 
@@ -56,7 +56,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The items of a class within two spans whose Qid ends in ``ending``."""
+    """The entities of a class within two spans whose Qid ends in ``ending``."""
 
     class_qid: str
     statements: Span
@@ -65,7 +65,7 @@ class Slice:
     """Last digits, with the Q before them where they are the whole Qid."""
 
     def divide(self) -> tuple["Slice", ...]:
-        """Return slices that hold the same items, each once; none when it cannot be divided further."""
+        """Return slices that hold the same entities, each once; none when it cannot be divided further."""
         if spans := self.statements.divide():
             return tuple(replace(self, statements=span) for span in spans)
         if spans := self.sitelinks.divide():
@@ -76,7 +76,7 @@ class Slice:
         return tuple(replace(self, ending=before + self.ending) for before in [*whole, *"0123456789"])
 
     def render(self, site: str, limit: int) -> str:
-        """Return the query for at most ``limit`` of its items that have an article on a site.
+        """Return the query for at most ``limit`` of its entities that have an article on a site.
 
         Args:
             site: address such as ``https://en.wikipedia.org/``.

@@ -1,7 +1,7 @@
 """Seeds: which articles may be anchors, spread over the domains.
 
 Candidates come from one of two sources that give the same seeds on the same data: every article of the corpus, with
-Wikidata's counts from its dumps; or the items a SPARQL endpoint has of some classes, with the endpoint's counts.
+Wikidata's counts from its dumps; or the entities a SPARQL endpoint has of some classes, with the endpoint's counts.
 """
 
 import asyncio
@@ -108,7 +108,7 @@ class Seeds:
         return ()
 
     def count_candidates(self) -> int:
-        """Return the number of articles, or of rows about different items that the endpoint gave."""
+        """Return the number of articles, or of rows about different entities that the endpoint gave."""
         if self.source is None:
             return len(self.corpus.article_nodes())
         return len(self.drawing.candidates) + len(self.drawing.failed)

@@ -2,6 +2,7 @@ import pytest
 
 from pipelines.corpus.build import build_corpus, place_unfinished
 from pipelines.corpus.sidefiles import find_side_files
+from pipelines.corpus.sideproperties import make_once
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput
 from tests.pipelines.corpus import entity_lines
@@ -130,3 +131,22 @@ def test_two_snapshots_of_one_file_are_refused(tmp_path):
         (tmp_path / f"commons-{date}-mediainfo.ttl.gz").touch()
     with pytest.raises(ConfigError, match="expected one"):
         find_side_files(tmp_path / f"{PREFIX}-pages-articles.xml")
+
+
+def test_a_kept_table_is_made_again_only_when_one_of_its_files_has_changed(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text("1")
+    second.write_text("2")
+    made = []
+
+    def make(place):
+        made.append(place)
+        (place / "toy.parquet").touch()
+        return {"rows": len(made)}
+
+    def ask():
+        return make_once(tmp_path / "kept", "toy", [first, None, second], make)[1]
+
+    assert [ask(), ask()] == [{"rows": 1}, {"rows": 1}]
+    second.write_text("other")
+    assert [ask(), ask()] == [{"rows": 2}, {"rows": 2}]
