@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from urllib.parse import urlsplit
+from pathlib import Path
 
+from pipelines.adapters import build_model, make_image_metadata, make_wikidata_source
 from pipelines.agent.loop import Agent, Limits
+from pipelines.agent.rounds import Askings
 from pipelines.agent.tools import ToolBox
-from pipelines.backends.image_metadata import ImageMetadata
-from pipelines.backends.knower import ScriptedKnower
 from pipelines.backends.local_images import LocalImageSearch
 from pipelines.backends.local_pages import LocalPages
 from pipelines.backends.local_search import LocalTextSearch
@@ -17,43 +17,38 @@ from pipelines.backends.recorded import (
     RecordedChat,
     RecordedImageSearch,
     RecordedPages,
-    RecordedSparql,
     RecordedTextSearch,
 )
-from pipelines.backends.recorded_commons import RecordedImageMetadata
 from pipelines.backends.replies import ReplyStore, open_replies
-from pipelines.backends.sparql import Manners, SparqlEndpoint, name_agent
-from pipelines.backends.sparql_http import RequestLimits
-from pipelines.backends.teacher import ScriptedTeacher, make_vices
-from pipelines.backends.templates import TemplatesModel
-from pipelines.config import ModelConfig, RunConfig
+from pipelines.checks.examination import AnswerRules, PathDemands
+from pipelines.config import RunConfig
 from pipelines.corpus.store import Corpus
-from pipelines.errors import ConfigError
 from pipelines.graph.gates import SeedGate
-from pipelines.graph.relations import RelationIndex
+from pipelines.graph.ground import Ground
+from pipelines.graph.injections import AnchorRules, InjectionRules
 from pipelines.graph.splits import SplitRule
 from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
 from pipelines.ids import digest_value, make_stage_key
 from pipelines.pictures import PictureStore
 from pipelines.prompting import Asking, load_prompt
 from pipelines.runs import PlannedStage
+from pipelines.settings import ModelConfig
 from pipelines.stage import AnyStage
 from pipelines.stages.difficulty import MeasuredDifficulty
 from pipelines.stages.groundings import GroundingRules, Groundings
+from pipelines.stages.initials import Initials
+from pipelines.stages.injections import Injections
 from pipelines.stages.paths import Paths
 from pipelines.stages.questions import Questions
 from pipelines.stages.releases import Releases
 from pipelines.stages.rewrites import RewriteRules, Rewrites
 from pipelines.stages.rollouts import Rollouts
-from pipelines.stages.seeds import Seeds, WikidataSource
+from pipelines.stages.seeds import Seeds
 from pipelines.stages.trajectories import Trajectories
 from pipelines.workspace import Workspace
 from schemas.manifest import InputEntry
 
-SOURCES: Mapping[str, tuple[str, ...]] = {
-    "seeds": (),
-    "paths": ("seeds",),
-    "questions": ("paths",),
+_REST: Mapping[str, tuple[str, ...]] = {
     "rewrites": ("questions",),
     "groundings": ("rewrites",),
     "difficulty": ("groundings",),
@@ -61,7 +56,11 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
     "trajectories": ("rollouts",),
     "releases": ("difficulty", "trajectories"),
 }
-"""Where each stage's rows come from, in pipeline order."""
+SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "paths": {"seeds": (), "paths": ("seeds",), "questions": ("paths",), **_REST},
+    "injection": {"seeds": (), "questions": ("seeds",), **_REST},
+}
+"""By method, where each stage's rows come from, in pipeline order."""
 
 
 @dataclass
@@ -106,9 +105,18 @@ class Assembly:
         return find_hub_threshold(in_degree, seeds.hub_in_degree, seeds.small_corpus.hub_share, self.small)
 
     @cached_property
-    def relations(self) -> RelationIndex:
-        """The corpus's relations."""
-        return RelationIndex(self.corpus)
+    def ground(self) -> Ground:
+        """The corpus with what checks count by, and the other dump where one is named."""
+        other = self.config.questions.other_corpus
+        return Ground(self.corpus, Corpus.open(Path(other)) if other else None)
+
+    @cached_property
+    def answer_rules(self) -> AnswerRules:
+        """What is demanded of every answer."""
+        questions = self.config.questions
+        return AnswerRules(
+            questions.max_answer_tokens, questions.agreement, questions.volatile, questions.max_answer_share
+        )
 
     @cached_property
     def graph(self) -> WalkGraph:
@@ -124,7 +132,7 @@ class Assembly:
             max_answer_tokens=self.config.questions.max_answer_tokens,
             splits=self.splits,
         )
-        return WalkGraph(self.corpus, rules, self.relations, self.workspace.derived)
+        return WalkGraph(self.corpus, rules, self.ground.relations, self.workspace.derived)
 
     @cached_property
     def image_search(self) -> ImageSearch:
@@ -142,7 +150,8 @@ class Assembly:
 
     def make_model(self, role: str) -> ChatModel:
         """Return the model in a role, recorded."""
-        return RecordedChat(build_model(role, getattr(self.config.models, role)), self.replies)
+        model = build_model(role, getattr(self.config.models, role), self.pictures)
+        return RecordedChat(model, self.replies)
 
     def make_agent(self) -> Agent:
         """Return the teacher with its tools, all recorded."""
@@ -161,15 +170,13 @@ class Assembly:
         builders: Mapping[str, Callable[[], AnyStage]] = {
             "seeds": self._build_seeds,
             "paths": self._build_paths,
-            "questions": lambda: Questions(
-                self.corpus, self.ask("writer", "write_question"), self.config.questions.max_answer_tokens
-            ),
+            "questions": self._build_questions,
             "rewrites": self._build_rewrites,
             "groundings": self._build_groundings,
             "difficulty": self._build_difficulty,
             "rollouts": lambda: Rollouts(self.make_agent(), self.config.rollouts.attempts),
             "trajectories": lambda: Trajectories(self.config.trajectories.max_accepted),
-            "releases": lambda: Releases(self.config.releases.max_per_answer),
+            "releases": self._build_releases,
         }
         return builders[name]()
 
@@ -188,47 +195,28 @@ class Assembly:
             require_image=small.require_image if self.small else seeds.require_image,
             min_image_side=seeds.min_image_side,
         )
-        source = self._make_source() if seeds.source == "sparql" else None
-        metadata = self._make_metadata() if self.config.commons.api and gate.require_image else None
-        return Seeds(self.corpus, gate, self.splits, seeds.limit, self.config.seed, source, metadata)
-
-    def _make_metadata(self) -> ImageMetadata:
-        """Return Commons' imageinfo API, recorded."""
-        from pipelines.backends.commons_api import CommonsApi  # its client takes longer to import than `synth status`
-
-        config = self.config.commons
-        if not config.contact:
-            raise ConfigError("commons.contact is empty; say who asks: --set commons.contact=you@example.org")
-        api = CommonsApi(config.api, name_agent(config.contact), pause=config.pause)
-        return RecordedImageMetadata(api, self.replies)
-
-    def _make_source(self) -> WikidataSource:
-        """Return the endpoint that seeds are drawn from, recorded.
-
-        Raises:
-            ConfigError: if no class or no contact is named.
-        """
-        config = self.config.sparql
-        if not self.config.seeds.classes:
-            raise ConfigError("seeds.classes is empty; a query needs a class: --set 'seeds.classes=[\"Q12280\"]'")
-        if not config.contact:
-            raise ConfigError("sparql.contact is empty; say who asks: --set sparql.contact=you@example.org")
-        manners = Manners(
-            pause=config.pause,
-            tries=config.tries,
-            backoff=config.backoff,
-            request=RequestLimits(config.silence, config.deadline, config.reply_bytes),
-        )
-        endpoint = SparqlEndpoint(config.endpoint, name_agent(config.contact), manners)
-        address = urlsplit(self.corpus.manifest.base_url)
-        site = config.site or f"{address.scheme}://{address.netloc}/"
-        return WikidataSource(RecordedSparql(endpoint, self.replies), site, config.page_rows)
+        source = make_wikidata_source(self.config, self.corpus, self.replies) if seeds.source == "sparql" else None
+        asked = self.config.commons.api and gate.require_image
+        metadata = make_image_metadata(self.config.commons, self.replies) if asked else None
+        return Seeds(self.corpus, gate, self.splits, seeds.limit, self.config.seed, source, metadata, seeds.splits)
 
     def _build_paths(self) -> Paths:
         paths = self.config.paths
-        return Paths(self.graph, paths.walks, paths.per_seed, self.config.seed)
+        demands = PathDemands(self.answer_rules, self.config.groundings.min_answers)
+        return Paths(self.graph, paths.walks, paths.per_seed, self.config.seed, self.ground, demands)
 
-    def _build_rewrites(self) -> Rewrites:
+    def _build_questions(self) -> AnyStage:
+        config, audit = self.config.questions, self.config.checks.audit
+        if self.config.method == "injection":
+            words = self.config.injections.page_words
+            asking = self.ask("writer", "ask_fact")
+            return Initials(self.ground, asking, self.answer_rules, self.splits, words, audit)
+        asking = self.ask("writer", "write_question")
+        return Questions(self.ground, asking, self.answer_rules, config.obfuscated_answers, audit)
+
+    def _build_rewrites(self) -> AnyStage:
+        if self.config.method == "injection":
+            return self._build_injections()
         rewrites = self.config.rewrites
         rules = RewriteRules(
             candidates=rewrites.candidates,
@@ -237,19 +225,58 @@ class Assembly:
             forbid_shortcuts=rewrites.forbid_shortcuts,
             hub_in_degree=self.hub_in_degree,
             max_answer_tokens=self.config.questions.max_answer_tokens,
+            near_misses=rewrites.near_misses,
+            audit=self.config.checks.audit,
         )
         proposing, rewriting = self.ask("rewriter", "propose_descriptors"), self.ask("rewriter", "rewrite_question")
-        return Rewrites(self.corpus, self.relations, proposing, rewriting, rules)
+        return Rewrites(self.ground, proposing, rewriting, rules)
+
+    def _build_injections(self) -> Injections:
+        injections, rewrites = self.config.injections, self.config.rewrites
+        rules = InjectionRules(
+            rounds=injections.rounds,
+            weights=injections.weights,
+            tries=injections.tries,
+            page_words=injections.page_words,
+            candidates=rewrites.candidates,
+            min_alone_first=rewrites.min_alone_first,
+            min_alone=rewrites.min_alone,
+            near_misses=rewrites.near_misses,
+            min_answers=self.config.groundings.min_answers,
+            forbid_shortcuts=rewrites.forbid_shortcuts,
+            hub_in_degree=self.hub_in_degree,
+            max_answer_tokens=self.config.questions.max_answer_tokens,
+            seed=self.config.seed,
+            audit=self.config.checks.audit,
+        )
+        anchors = AnchorRules(self.splits, self.config.groundings.require_image, self.config.groundings.min_side)
+        askings = Askings(
+            selecting=self.ask("rewriter", "select_entity"),
+            extracting=self.ask("rewriter", "extract_fact"),
+            proposing=self.ask("rewriter", "propose_descriptors"),
+            rewriting=self.ask("rewriter", "inject_fact"),
+        )
+        return Injections(self.ground, askings, anchors, rules)
 
     def _build_groundings(self) -> Groundings:
         groundings = self.config.groundings
-        rules = GroundingRules(groundings.require_image, groundings.min_side, groundings.min_answers)
-        return Groundings(self.corpus, self.pictures, self.ask("rewriter", "refer_to_anchor"), rules)
+        rules = GroundingRules(
+            require_image=groundings.require_image,
+            min_side=groundings.min_side,
+            min_answers=groundings.min_answers,
+            retrieval_rank=groundings.retrieval_rank,
+            audit=self.config.checks.audit,
+        )
+        return Groundings(self.ground, self.pictures, self.ask("rewriter", "refer_to_anchor"), rules)
 
     def _build_difficulty(self) -> MeasuredDifficulty:
         difficulty = self.config.difficulty
         solver = self.ask("solver", "answer_question")
         return MeasuredDifficulty(solver, self.image_search, self.pictures, difficulty.attempts, difficulty.max_correct)
+
+    def _build_releases(self) -> Releases:
+        releases = self.config.releases
+        return Releases(releases.max_per_answer, releases.max_per_anchor, releases.max_skeleton_share)
 
     def plan_stages(self) -> list[PlannedStage]:
         """Return all stages after the corpus, in order, with their keys."""
@@ -257,28 +284,10 @@ class Assembly:
         settings = self.config.model_dump(mode="json", exclude={"runtime", "corpus"})
         digest = digest_value([settings, self.corpus.digest])
         planned: dict[str, PlannedStage] = {}
-        for name, sources in SOURCES.items():
+        for name, sources in SOURCES[self.config.method].items():
             stage = self.build_stage(name)
             inputs = [self.corpus.digest, *(planned[source].key for source in sources)]
             key = make_stage_key(stage.name, stage.version, stage.fingerprint(), inputs)
             folder = self.workspace.stage(name, key)
             planned[name] = PlannedStage(stage, key, folder, tuple(planned[source] for source in sources), digest)
         return list(planned.values())
-
-
-def build_model(role: str, config: ModelConfig) -> ChatModel:
-    """Build the adapter of a role.
-
-    Raises:
-        ConfigError: if the adapter has no such setting.
-    """
-    try:
-        if config.adapter == "knower":
-            return ScriptedKnower(**config.settings, name=config.name)
-        if config.adapter == "teacher":
-            return ScriptedTeacher(name=config.name, vices=make_vices(config.settings))
-    except TypeError as error:
-        raise ConfigError(f"models.{role}.settings: {error}") from error
-    if config.settings:
-        raise ConfigError(f"models.{role}.settings: templates takes none, given {sorted(config.settings)}")
-    return TemplatesModel()

@@ -252,7 +252,7 @@ def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> Relea
 def describe_stages() -> tuple[dict[str, Any], Table]:
     """Return the stages with their sources and reasons, and the recipes, as a document and as a table."""
     stages: list[tuple[str, list[str]]] = [("corpus", ["dump"])]
-    stages += [(name, list(sources) or ["corpus"]) for name, sources in SOURCES.items()]
+    stages += [(name, list(sources) or ["corpus"]) for name, sources in SOURCES["paths"].items()]
     rows = [{"stage": name, "from": sources, "reasons": list(STAGE_REASONS[name])} for name, sources in stages]
     table = Table(title=f"recipes: {', '.join(list_recipes())}")
     for column in ("stage", "from", "may refuse a row for"):

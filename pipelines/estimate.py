@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from rich.table import Table
 
 from pipelines.assembly import Assembly
-from pipelines.config import CorpusConfig, GeneratedWorld, RunConfig
+from pipelines.config import RunConfig
 from pipelines.corpus.build import CorpusOptions
 from pipelines.corpus.dump import list_parts, read_site
 from pipelines.corpus.parts import Part
@@ -22,6 +22,7 @@ from pipelines.corpus.streams import sample_ranges
 from pipelines.inputs import count_cores, find_dump, name_corpus
 from pipelines.progress import SilentReporter, timing
 from pipelines.runs import PlannedStage, list_pending_shards
+from pipelines.settings import CorpusConfig, GeneratedWorld
 from pipelines.stage import RecordStage
 from pipelines.workspace import Workspace
 from pipelines.world.config import WorldConfig
@@ -154,10 +155,14 @@ def _bound_rows(config: RunConfig, stage: str, rows: int) -> int:
 
 def requests_a_row(config: RunConfig, stage: str) -> int:
     """Return the most requests one row of a stage leads to, repairs of unparseable replies left out."""
-    bridges = max(config.paths.hops) - 1
+    hidden = max(config.paths.hops) - 1
+    if config.method == "injection":
+        # Two requests more a round: which entity, and behind which fact.
+        hidden = max(config.injections.rounds) * config.injections.tries
+    requests = 1 + config.rewrites.candidates + (2 if config.method == "injection" else 0)
     return {
         "questions": 1,
-        "rewrites": bridges * (1 + config.rewrites.candidates),
+        "rewrites": hidden * requests,
         "groundings": 1,
         "difficulty": 3 * config.difficulty.attempts + 1,
         "rollouts": config.rollouts.attempts * 2 * config.rollouts.max_turns,

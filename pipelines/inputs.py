@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from pipelines.config import CorpusConfig, GeneratedWorld
 from pipelines.corpus.build import CorpusOptions, build_corpus, clear_unfinished
 from pipelines.corpus.dump import list_parts
 from pipelines.corpus.manifest import InputFile, digest_corpus
@@ -15,6 +14,7 @@ from pipelines.errors import ConfigError
 from pipelines.files import clear_temps, write_text
 from pipelines.ids import digest_file, digest_value
 from pipelines.progress import Reporter
+from pipelines.settings import CorpusConfig, GeneratedWorld
 from pipelines.workspace import Workspace, read_names
 from pipelines.world.config import WorldConfig
 from pipelines.world.generate import WORLD_FORMAT, write_world

@@ -78,6 +78,10 @@ class Probe:
     phash: str
 
 
+_MEDIA = {".jpg": "jpeg"}
+"""Media types whose name is not the extension."""
+
+
 @dataclass(frozen=True, slots=True)
 class PictureStore:
     """Pictures of one workspace. Adding is idempotent and safe from several processes at once."""
@@ -143,6 +147,20 @@ class PictureStore:
         if found != picture.sha256:
             raise CorruptInput(f"{path}: sha256 is {found}, the file was changed; delete it and ground again")
         return data
+
+    def load(self, sha256: str) -> tuple[bytes, str]:
+        """Return the bytes and the media type of a picture known by its content alone, hashed again.
+
+        Raises:
+            CorruptInput: if the store has no such picture, or its file was changed.
+        """
+        path = next(iter(sorted((self.folder / sha256[:2]).glob(f"{sha256}.*"))), None)
+        if path is None:
+            raise CorruptInput(f"image store {self.folder}: no picture {sha256}; bring it back or ground again")
+        data = path.read_bytes()
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise CorruptInput(f"{path}: the file was changed; delete it and ground again")
+        return data, f"image/{_MEDIA.get(path.suffix, path.suffix[1:])}"
 
 
 def find_extension(data: bytes) -> str:

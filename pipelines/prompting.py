@@ -1,4 +1,4 @@
-"""Prompts from ``prompts/<name>/v<N>.md``: load, render, ask, and parse the reply.
+"""Prompts from ``prompts/<name>/v<N>.md``: load, render, ask, and ask once more where the reply is of no use.
 
 A prompt file is YAML-like front matter (``key: value`` lines between ``---``) and parts headed ``system:`` and
 ``user:`` on a line of their own, in Jinja. Page values enter only as variables. A shipped version is never edited:
@@ -12,22 +12,21 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib import resources
-from typing import TypeVar
 
 from jinja2 import StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
-from pydantic import BaseModel, ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic import BaseModel
 
 from pipelines.backends.protocols import ChatModel, ChatRequest, Message, Sampling
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.ids import digest_value
+from pipelines.structured import BadReply, ReplyT, read_reply
 from schemas.manifest import ModelEntry
 
-ReplyT = TypeVar("ReplyT", bound=BaseModel)
 FRONT = re.compile(r"\A---\n(?P<front>.*?)\n---\n(?P<body>.*)\Z", re.DOTALL)
 PART = re.compile(r"^(system|user):\s*$", re.MULTILINE)
-OBJECT = re.compile(r"\{.*\}", re.DOTALL)
+_ECHOED = 4000
+"""Characters of a bad reply that the model is shown again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,29 +96,6 @@ def render_messages(prompt: Prompt, inputs: BaseModel, images: Sequence[str] = (
     return tuple(messages)
 
 
-def parse_reply(text: str, model: type[ReplyT]) -> ReplyT:
-    """Return the JSON object in a reply as its model; text around the object is ignored.
-
-    Raises:
-        ValueError: if there is no object or it does not have the model's shape.
-    """
-    found = OBJECT.search(text)
-    if found is None:
-        raise ValueError("the reply holds no JSON object")
-    try:
-        parsed = model.model_validate(json.loads(found[0]), strict=False)
-        # An escaped half of a surrogate pair is valid JSON and no text: it could not be written to a file.
-        parsed.model_dump_json()
-        return parsed
-    except RecursionError as error:
-        raise ValueError("the JSON object is nested too deeply") from error
-    except PydanticSerializationError as error:
-        raise ValueError(f"the JSON object holds what is no text: {error}") from error
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise ValueError(f"the JSON object does not fit: {problems}") from error
-
-
 GREEDY = Sampling()
 
 
@@ -151,22 +127,33 @@ class Asking:
 async def ask_model(
     asking: Asking, inputs: BaseModel, reply: type[ReplyT], images: Sequence[str] = (), sample: int = 0
 ) -> ReplyT:
-    """Ask for a structured reply; one that does not parse is repaired once by telling the model what was wrong.
+    """Ask for a structured reply; one that cannot be used is repaired once by telling the model what was wrong.
+
+    Replies are read anew wherever they come from, so a recorded one is held to the same.
 
     Raises:
-        RecordFailed: ``unparseable-reply`` when the repaired reply does not parse either.
+        RecordFailed: ``unparseable-reply``, ``cut-reply``, ``refused-reply`` or ``empty-reply``, whichever the repaired
+            reply is.
     """
     messages = render_messages(asking.prompt, inputs, images)
     task = asking.prompt.label.split("/", 1)[0]
     schema = make_schema(reply)
-    problem = ""
+    problems: list[BadReply] = []
     for _ in range(2):
         request = ChatRequest(task, asking.prompt.label, messages, inputs, asking.sampling, schema, sample)
-        text = (await asking.model.chat(request)).text
+        said = await asking.model.chat(request)
         try:
-            return parse_reply(text, reply)
-        except ValueError as error:
-            problem = str(error)
-            repair = f"That reply cannot be used: {problem}. Reply again with one JSON object and nothing else."
-            messages = (*messages, Message("assistant", text), Message("user", repair))
-    raise RecordFailed("unparseable-reply", f"{asking.prompt.label} on {asking.model.name}: {problem}")
+            return read_reply(said, reply)
+        except BadReply as problem:
+            problems.append(problem)
+            messages = (*messages, *_ask_again(said.text, problem))
+    detail = f"{asking.prompt.label} on {asking.model.name}: {problems[1]}; before that: {problems[0]}"
+    raise RecordFailed(problems[1].code, detail)
+
+
+def _ask_again(text: str, problem: BadReply) -> tuple[Message, Message]:
+    """Return the messages that follow a reply that cannot be used: its beginning, and what was wrong."""
+    # Many chat templates want the roles in turn and each with a text.
+    echo = text[:_ECHOED].encode("utf-8", "replace").decode().strip() or "(nothing)"
+    repair = f"That reply cannot be used: {problem}. Reply again with one JSON object and nothing else."
+    return Message("assistant", echo), Message("user", repair)

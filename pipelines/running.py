@@ -13,7 +13,7 @@ import numpy as np
 import xxhash
 
 from pipelines.backends.metering import open_meter
-from pipelines.errors import ConservationError, RateLimited, RecordFailed, ServiceError, Unavailable
+from pipelines.errors import ConfigError, ConservationError, RateLimited, RecordFailed, ServiceError, Unavailable
 from pipelines.files import TEMP_PREFIX
 from pipelines.ids import digest_file
 from pipelines.shards import ShardInput, ShardRows, read_parts, read_rows, write_shard
@@ -38,7 +38,7 @@ class RecordRunner:
 
     stage: RecordStage
     concurrency: int
-    away: ServiceError | None = None
+    away: ServiceError | ConfigError | None = None
 
     async def run(self, records: Sequence[Record]) -> tuple[ShardRows, tuple[str, ...]]:
         """Return the rows in input order whatever finished first, and the ids of the records that were kept.
@@ -73,7 +73,8 @@ class RecordRunner:
                 return await self._attempt(record)
             except RecordFailed as error:
                 return Failure(record_id=record.record_id, error=error.error, detail=error.detail)
-            except ServiceError as error:
+            except (ServiceError, ConfigError) as error:
+                # A wrong model name fails every record alike: the others need not be asked.
                 self.away = error
                 raise
 

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from pipelines.corpus.build import CorpusOptions, build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
-from pipelines.graph.relations import RelationIndex
+from pipelines.graph.ground import Ground
 from pipelines.progress import Reporter
 from pipelines.release.manifest import read_release_manifest
 from pipelines.release.verify import VerifyReport, verify_release
@@ -40,15 +40,14 @@ def verify_releases(
 
 
 def _verify_all(folders: Sequence[Path], choose: Callable[[Path], Path], reporter: Reporter) -> list[VerifyReport]:
-    opened: dict[Path, tuple[Corpus, RelationIndex]] = {}
+    opened: dict[Path, Ground] = {}
     reports = []
     for folder in folders:
         place = choose(folder)
         if place not in opened:
-            corpus = Corpus.open(place)
-            opened[place] = corpus, RelationIndex(corpus)
+            opened[place] = Ground(Corpus.open(place))
         reporter.begin("verify", 0, "rows")
-        report = verify_release(folder, *opened[place], reporter.advance)
+        report = verify_release(folder, opened[place], reporter.advance)
         reporter.finish(f"{folder}: {report.verified:,} of {report.rows:,} rows hold")
         reports.append(report)
     return reports

@@ -1,8 +1,9 @@
 """The proof that travels with every question: the conjunctive query, its evidence and its counts.
 
 A question is the query ``anchor -r1-> v1 -r2-> ... -> vh . attribute``. Every edge and the attribute point at a span
-of one revision of one page; every count can be made again from the corpus. Offsets count Unicode code points of the
-page's wikitext as the dump has it.
+of one revision of one page; every count can be made again from the corpus. An edge is stated on the page of the node
+it leaves, or, when it is backward, on the page of the node it leads to. Offsets count Unicode code points of the page's
+wikitext as the dump has it.
 """
 
 from typing import Literal
@@ -51,10 +52,15 @@ class Hop(Nested):
     relation: str
     """Infobox key, or ``mentions`` for a sentence."""
     subject_id: int
+    """Page that states the relation: of the node the hop leaves, and of the node it leads to when it is backward."""
     object_id: int
     clause: str
     """For a sentence: its plain text with the object's name blanked as ``____``; empty for an infobox."""
     evidence: Evidence
+    backward: bool = False
+    """Whether the relation leads against the path: ``the painter born in [subject]`` goes from the town to the painter,
+    whose page says where. Several entities may fit, so that further constraints and near misses decide (VSearcher's
+    injection makes such hops)."""
 
 
 class Answer(Nested):
@@ -81,6 +87,7 @@ class Constraint(Nested):
     relation: str
     """``type``, or an infobox key."""
     value: str
+    """As the page shows it, or coarser for a date: a decade (``1870s``) or a century (``19th century``)."""
 
 
 class Count(Nested):
@@ -98,6 +105,27 @@ class Count(Nested):
     """True when counting stopped at the threshold: the value is a lower bound."""
 
 
+Resolution = Literal["absent", "stated", "unclear"]
+"""What an article says of a fact its infobox leaves open: no mention of the value, a sentence that states it, or a
+mention that may or may not. Only ``absent`` refutes a near miss."""
+
+
+class NearMiss(Nested):
+    """An entity that would fit a node too, were a fact true that its infobox does not show (research/quality.md U2)."""
+
+    node: int
+    """Index of the node it competes for."""
+    page_id: int
+    title: str
+    unknown: tuple[str, ...]
+    """Relations that its infobox leaves open, ``type`` among them; all others match."""
+    resolution: Resolution
+
+
+Agreement = Literal["required", "uncontradicted", "off"]
+"""What a sentence of the page must say of the answer beside the infobox: the same, nothing else, or anything."""
+
+
 class Thresholds(Nested):
     """What the counts had to reach. Counting stops there, so a threshold is also the cap of a recount."""
 
@@ -107,9 +135,22 @@ class Thresholds(Nested):
     """The same for every later node."""
     answers: int
     """Distinct answers over all anchors of the type; 0 when they were not counted."""
+    near_misses: int = 0
+    """Entities a node that may be looked up in their articles; with more the question is refused. 0: not looked for."""
+    answer_share: float = 1.0
+    """Largest share that one answer may have among all answers of its relation; 1.0: not looked at."""
+    retrieval_rank: int = 0
+    """The answer's page may not be among so many first results of one search for the question; 0: not searched."""
+    agreement: Agreement = "off"
+    volatile: bool = True
+    """Whether facts that change with time were allowed."""
 
 
 UNCOUNTED = Thresholds(alone_first=0, alone=0, answers=0)
+
+
+Derivation = Literal["", "month", "year"]
+"""What is asked of the fact instead of all of it: month and year, or year, of a fuller date (answer obfuscation)."""
 
 
 class Proof(Nested):
@@ -133,3 +174,12 @@ class Proof(Nested):
     """Whether shorter link paths and the answer on earlier pages were looked for, and are ruled out."""
     hub_in_degree: int = 0
     """Articles with more incoming links do not make a shorter path."""
+    near_misses: tuple[NearMiss, ...] = ()
+    """Entities that were looked up in their articles and refuted."""
+    corroboration: Evidence | None = None
+    """Sentence of the answer node's page that says the answer too."""
+    derivation: Derivation = ""
+    redundant: tuple[Constraint, ...] = ()
+    """Constraints without which the query has the same one answer: they narrow nothing."""
+    compared_snapshot: str = ""
+    """Date of the other dump in which the answer was found to be the same; empty without one."""

@@ -19,14 +19,35 @@ SeedReason = Literal[
     "too-well-known",
     "too-few-statements",
     "not-in-corpus",
+    "other-split",
     "over-quota",
 ]
 PathReason = Literal["no-walk", "no-answer-in-reach"]
-QuestionReason = Literal["answer-untyped", "answer-too-long", "answer-form", "answer-is-bridge", "not-derivable"]
+QuestionReason = Literal[
+    "answer-untyped",
+    "answer-too-long",
+    "answer-form",
+    "answer-is-bridge",
+    "not-derivable",
+    "multi-valued",
+    "answer-unconfirmed",
+    "answer-disputed",
+    "volatile",
+    "guessable-answer",
+    "no-fact",
+]
 RewriteReason = Literal[
     "alias-leak",
+    "demonym-leak",
     "answer-leak",
     "not-unique",
+    "multi-valued",
+    "near-miss",
+    "too-many-near-misses",
+    "no-injection",
+    "picture-not-needed",
+    "volatile",
+    "entity-not-in-question",
     "answer-changed",
     "stands-alone",
     "shorter-path",
@@ -40,7 +61,12 @@ GroundingReason = Literal[
     "picture-unusable",
     "picture-not-free",
     "alias-leak",
+    "demonym-leak",
+    "file-leak",
     "answer-leak",
+    "precision-unasked",
+    "volatile",
+    "one-retrieval",
     "descriptor-lost",
     "fact-unproved",
     "picture-not-needed",
@@ -48,7 +74,14 @@ GroundingReason = Literal[
 DifficultyReason = Literal["solved-without-tools", "solved-by-one-image-search", "unscored"]
 RolloutReason = Literal["no-teacher-turn"]
 TrajectoryReason = Literal["format", "wrong-answer", "unscored", "no-answer", "unsupported", "over-cap"]
-ReleaseReason = Literal["duplicate-question", "duplicate-picture", "answer-over-used"]
+ReleaseReason = Literal[
+    "duplicate-question",
+    "duplicate-path",
+    "duplicate-picture",
+    "anchor-over-used",
+    "answer-over-used",
+    "skeleton-over-used",
+]
 
 Reason = Literal[
     CorpusReason,

@@ -26,6 +26,10 @@ class Certificate(Nested):
     alone_count: int
     answer_after: str
     """Canonical answer of the rewritten query: equal to the answer before."""
+    near_misses: int = 0
+    """Entities that were looked up in their articles because their infoboxes leave a fact open."""
+    round: int = 0
+    """Round of injection, 1 for the first; 0 in the path recipe."""
 
 
 class Rewrite(Record):

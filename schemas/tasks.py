@@ -21,7 +21,10 @@ class HopView(Nested):
     clause: str
     """Blanked sentence for ``mentions``, else empty."""
     object_name: str
+    """Name of the entity that the hop leads to."""
     object_type: str
+    backward: bool = False
+    """Whether the relation is stated by the entity the hop leads to: ``object -relation-> subject``."""
 
 
 class FactView(Nested):
@@ -58,7 +61,7 @@ class ProposeDescriptorsInputs(Nested):
     hop: HopView
     """The hop that ends at this bridge."""
     facts: tuple[FactView, ...]
-    """Literal facts of the bridge, in page order."""
+    """Literal facts of the bridge that a descriptor may add, in page order; dates also as decade and century."""
     count: int
     """How many candidates to propose at most."""
     variety: str
@@ -77,6 +80,70 @@ class DescriptorsReply(Nested):
     descriptors: tuple[Descriptor, ...]
 
 
+class AskFactInputs(Nested):
+    """One entity, and facts of its page of which one is to be asked for (VSearcher, section 2.1: the initial QA)."""
+
+    name: str
+    type: str
+    facts: tuple[FactView, ...]
+    page: str
+    """Beginning of the article as plain text."""
+    variety: str
+
+
+class AskedFactReply(Nested):
+    """A question about one of the facts offered."""
+
+    relation: str
+    """Of the fact that is asked for, as given."""
+    question: str
+
+
+class SelectEntityInputs(Nested):
+    """A question, one of whose named entities is to be hidden next (VSearcher, section 2.1 and A.2)."""
+
+    question: str
+    entities: tuple[str, ...]
+    """Names that stand in the question and have an article."""
+    variety: str
+
+
+class SelectedEntityReply(Nested):
+    """The entity to hide."""
+
+    entity: str
+
+
+class OfferedFact(Nested):
+    """A fact of the entity's page that leads to another article."""
+
+    relation: str
+    object_name: str
+    object_type: str
+    sentence: str
+    """A sentence of the page that says it, empty when only the infobox does."""
+    in_degree: int
+    """Articles that link to the object: the fewer, the less known."""
+
+
+class ExtractFactInputs(Nested):
+    """An entity and the facts of its page behind which it may be hidden (VSearcher, section 2.1: rarely known ones)."""
+
+    name: str
+    type: str
+    page: str
+    """Beginning of the article as plain text."""
+    facts: tuple[OfferedFact, ...]
+    variety: str
+
+
+class ExtractedFactReply(Nested):
+    """The fact to hide the entity behind, as given."""
+
+    relation: str
+    object_name: str
+
+
 class RewriteQuestionInputs(Nested):
     """One entity to be hidden in a question."""
 
@@ -87,7 +154,10 @@ class RewriteQuestionInputs(Nested):
     descriptor: str
     path: WriteQuestionInputs
     descriptors: tuple[str, ...]
-    """For every node after the anchor (index 0 is node 1): its accepted descriptor, empty while it is still named."""
+    """For every node after the anchor (index 0 is node 1): its accepted descriptor, empty while it is still named.
+
+    A question without hops names the entity it is about: the anchor is the answer node.
+    """
 
 
 class ReferToAnchorInputs(Nested):

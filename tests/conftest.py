@@ -15,6 +15,7 @@ from hypothesis import settings
 from pipelines.commands import run_recipe
 from pipelines.config import RunConfig, make_config, read_recipe
 from pipelines.corpus.store import Corpus
+from pipelines.graph.ground import Ground
 from pipelines.graph.relations import RelationIndex
 from pipelines.shards import read_parts
 from pipelines.workspace import StageFolder, Workspace
@@ -25,9 +26,13 @@ SETTINGS = (
     "splits={sft=0.4, rl=0.3, eval=0.3}",
     "paths.text_hops=true",
     "paths.per_seed=2",
+    'questions.agreement="uncontradicted"',
+    "questions.volatile=true",
+    "questions.max_answer_share=1.0",
     "rewrites.min_alone_first=2",
     "rewrites.min_alone=1",
     "groundings.min_answers=2",
+    "groundings.retrieval_rank=0",
     "difficulty.attempts=2",
     "rollouts.attempts=1",
 )
@@ -113,8 +118,13 @@ def demo_corpus(demo) -> Iterator[Corpus]:
 
 
 @pytest.fixture(scope="session")
-def demo_relations(demo_corpus) -> RelationIndex:
-    return RelationIndex(demo_corpus)
+def demo_ground(demo_corpus) -> Ground:
+    return Ground(demo_corpus)
+
+
+@pytest.fixture(scope="session")
+def demo_relations(demo_ground) -> RelationIndex:
+    return demo_ground.relations
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -121,8 +121,11 @@ async def _take_turn(agent: Agent, opening: tuple[Message, Message], course: Cou
     request = ChatRequest(
         TASK, agent.prompt.label, messages, inputs, agent.sampling, schema_json="", sample=oracle.attempt
     )
-    reply = (await agent.model.chat(request)).text
+    said = await agent.model.chat(request)
+    reply = said.text
     try:
+        if said.ended != "whole":
+            raise BadTurn(f"the reply was {said.ended}")
         turn = parse_turn(reply)
     except BadTurn:
         kept = reply.encode("utf-8", "replace").decode()

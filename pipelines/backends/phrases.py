@@ -118,7 +118,8 @@ def word_relation(key: str, subject_type: str, object_type: str) -> RelationWord
         f"{{who}} is listed as the {noun} of {SLOT}",
         f"{{who}} appears as the {noun} of {SLOT}",
     )
-    return RelationWording(key, noun, plains, tails)
+    inverses = (f"whose {noun} is {SLOT}", f"whose {noun} is given as {SLOT}", f"with {SLOT} given as the {noun}")
+    return RelationWording(key, noun, plains, tails, inverses=inverses)
 
 
 def pick(options: Sequence[OptionT], *parts: object) -> OptionT:

@@ -40,7 +40,7 @@ DATES: tuple[AttributeWording, ...] = (
           ("was {s} first performed", "did {s} have its premiere"), "first performed"),
     _date("last_aired", "last broadcast", ("was {s} last broadcast",), "last broadcast"),
     _date("year year_painted date completion_year", "completion",
-          ("was {s} painted", "was {s} finished"), "painted", "painting portrait fresco mural watercolour landscape"),
+          ("was {s} painted", "was {s} finished"), "finished", "painting portrait fresco mural watercolour landscape"),
     _date("year date", "creation", ("was {s} made", "did {s} appear"), "made", "work object"),
     _date("date year event_date dates", "", ("did {s} take place", "was {s} fought"), "fought", "battle siege"),
     _date("date year event_date", "", ("did {s} take place",), "held", "event"),

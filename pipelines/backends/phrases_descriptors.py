@@ -1,32 +1,26 @@
 """Descriptors: phrases that point at an entity by its place in the chain, its type and its facts."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
-from pipelines.backends.phrases import find_attribute, pick, split_key, word_relation
-from pipelines.backends.phrases_nouns import classify_noun, clean_noun, name_kind
+from pipelines.backends.phrases import pick, word_relation
+from pipelines.backends.phrases_clauses import cut_clause
+from pipelines.backends.phrases_facts import EXACT, WEAK, add_clauses, grade_fact, list_usable_facts, qualify_fact
+from pipelines.backends.phrases_nouns import choose_pronoun, clean_noun, name_kind
 from pipelines.backends.phrases_shapes import SLOT, RelationWording
 from pipelines.backends.phrases_things import MENTIONS
 from pipelines.ids import draw_unit
 from schemas.tasks import SUBJECT, Descriptor, FactView, HopView
 
-BLANK = "____"
 MENTION_WORDS = (10, 16, 25)
 """Words of the clause that are quoted, weakest descriptor first."""
 
-_MAX_FACT_WORDS = 6
-_RELATIVE = re.compile(r"^(?:\{who\}|that|where|\w+ (?:which|whom)) ")
-_OPENS_CLAUSE = re.compile(r"^(?:\{who\}|who|that|whose) ")
-_UNSAFE = re.compile(r"[\[\]{}<>|?;“”\"\n\ue000-\uf8ff]|\.\.|http|_")
-_SPACED_MARK = re.compile(r" +([,.;:!)])")
-_DAY = re.compile(r"\b\d{1,2}(?:st|nd|rd|th)?,? +(?:of +)?[A-Z][a-z]+|\b[A-Z][a-z]+ +\d{1,2}\b(?!\d)|^\d{4}-\d\d-\d\d$")
-_NAMING = (
-    "name names fullname nickname nicknames title caption image logo alt map flag coat signature website url "
-    "homepage coordinates coord footnotes footnote ref isbn oclc issn code abbreviation acronym demonym alias "
-    "aliases module embed pseudonym taxon binomial synonyms"
-)
-_STRENGTH = {"word": 0, "date": 1, "number": 2}
+_MANY = 12
+"""Facts of a sort that are combined with others: what a page offers beyond is not looked at."""
+_CLAUSE = re.compile(r"^(?:\{who\}|who|that|where|whose|\w+ (?:which|whom)) ")
+_OPENS_CLAUSE = re.compile(r"^(?:who|that|whose) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +29,7 @@ class Link:
 
     Attributes:
         subject_type: type of the entity the hop leaves.
-        nested: the subject is surely not the anchor, so that a long phrase stands in its slot.
+        nested: the subject is surely not the anchor, so that a long phrase may stand in its slot.
         variety: decides between wordings that fit equally well.
     """
 
@@ -45,28 +39,33 @@ class Link:
     variety: str
 
 
-def propose_candidates(link: Link, facts: Sequence[FactView]) -> list[Descriptor]:
-    """Return descriptors of the object of a hop, weakest first: relation, then type, then one fact each.
+def propose_candidates(link: Link, facts: Sequence[FactView], count: int) -> list[Descriptor]:
+    """Return at most ``count`` descriptors of the object of a hop, weakest first.
 
-    A fact is left out when its text is long, holds markup, may hold the object's name, or its key names things.
-    Facts that many entities share (words, then dates, then numbers) come first.
+    Forward: relation alone, then with the type, then with one fact. Backward, where several entities fit: relation and
+    type, then one or more facts that many share, years, and exact facts last. When there are more than asked for, some
+    of each sort are returned, for what one check refuses another may pass.
     """
-    hop = link.hop
-    if hop.relation == "mentions":
-        texts = [_describe_mention(link, words, "") for words in MENTION_WORDS]
+    usable = list_usable_facts(link.hop, facts, link.variety)
+    if link.hop.relation == "mentions":
+        plain = [[_describe_mention(link, words, "")] for words in MENTION_WORDS]
+    elif link.hop.backward:
+        plain = [[_choose_text(_list_inverse(link), link)]]
     else:
-        wording = word_relation(hop.relation, link.subject_type, hop.object_type)
-        texts = [_choose_text(list_plain(wording, hop), link), _choose_text(list_typed(wording, hop), link)]
-    descriptors = [Descriptor(text=text) for text in dict.fromkeys(texts)]
-    for fact in _order_facts(link, facts):
-        text = _describe_qualified(link, qualify_fact(fact, hop.object_type))
-        descriptors.append(Descriptor(text=text, facts=(fact,)))
-    return descriptors
+        wording = _word(link)
+        plain = [
+            [_choose_text(list_plain(wording, link.hop), link)],
+            [_choose_text(list_typed(wording, link.hop), link)],
+        ]
+    groups = [[Descriptor(text=text) for text in texts] for texts in plain]
+    groups += [[_describe_facts(link, said) for said in sets] for sets in _list_fact_sets(link, usable)]
+    return _spread(groups, count)
 
 
 def describe_hop(link: Link) -> str:
     """Return one descriptor without facts, as the canonical question uses it."""
-    return pick(propose_candidates(link, ()), "describe", link.variety, link.hop.relation, link.hop.object_name).text
+    options = propose_candidates(link, (), len(MENTION_WORDS))
+    return pick(options, "describe", link.variety, link.hop.relation, link.hop.object_name).text
 
 
 def list_plain(wording: RelationWording, hop: HopView) -> list[str]:
@@ -82,47 +81,55 @@ def list_typed(wording: RelationWording, hop: HopView) -> list[str]:
     return [_finish(f"the {noun} {tail}", wording, hop) for tail in wording.tails]
 
 
-def qualify_fact(fact: FactView, object_type: str) -> str:
-    """Return a fact as a phrase that follows a noun: ``born in 1931``, ``built of granite``."""
-    value = " ".join(fact.text.split())
-    row = find_attribute(fact.relation, object_type)
-    if row is None or not row.qualifier:
-        return f"whose {split_key(fact.relation)} is {value}"
-    if row.form != "date":
-        return row.qualifier.replace("{v}", value)
-    return f"{row.qualifier} {'on' if _DAY.search(value) else 'in'} {value}"
+def _list_inverse(link: Link) -> list[str]:
+    return [f"the {_name(link)} {tail}" for tail in _list_tails(link)]
 
 
-def cut_clause(clause: str, words: int) -> str:
-    """Shorten a blanked clause to at most ``words`` words around its blank, marking cuts with an ellipsis.
-
-    Quotation marks become single ones and question marks end the clause, so that it can stand inside a question.
-    """
-    clean = re.sub(r"[\[\]{}<>|\ue000-\uf8ff]", "", clause).replace("“", "‘").replace("”", "’").replace('"', "’")
-    tokens = clean.split()
-    middle = next((i for i, token in enumerate(tokens) if BLANK in token), None)
-    if middle is None:
-        return BLANK
-    start = max((i + 1 for i in range(middle) if "?" in tokens[i]), default=0)
-    stop = min((i for i in range(middle + 1, len(tokens)) if "?" in tokens[i]), default=len(tokens))
-    start, stop = _narrow(start, middle, stop, words)
-    kept = [token.replace("?", "") for token in tokens[start:stop]]
-    text = _SPACED_MARK.sub(r"\1", " ".join(kept)).strip(" ,;:.…")
-    return f"{'… ' if start > 0 else ''}{text}{' …' if stop < len(tokens) else ''}"
-
-
-def elide_names(clause: str, names: Sequence[str]) -> str:
-    """Replace names in a clause by an ellipsis, whatever their case; the blank stays."""
-    for name in sorted((name for name in names if name.strip(" _")), key=len, reverse=True):
-        clause = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "…", clause, flags=re.IGNORECASE)
-    return clause
+def _list_fact_sets(link: Link, facts: Sequence[FactView]) -> list[list[tuple[FactView, ...]]]:
+    """Return sets of facts to be said together, in groups of growing strength."""
+    weak = [fact for fact in facts if grade_fact(fact, link.hop.object_type) <= WEAK][:_MANY]
+    years = [fact for fact in facts if WEAK < grade_fact(fact, link.hop.object_type) < EXACT][:_MANY]
+    exact = [fact for fact in facts if grade_fact(fact, link.hop.object_type) >= EXACT]
+    if not link.hop.backward:
+        return [[(fact,) for fact in sort] for sort in (weak, years, exact)]
+    groups: list[list[tuple[FactView, ...]]] = [
+        [(fact,) for fact in weak],
+        _combine(weak, 2),
+        _combine(weak, 3),
+        [(fact,) for fact in years],
+        [(one, other) for other in years for one in weak if one.relation != other.relation],
+        [(fact,) for fact in exact],
+    ]
+    return [sorted(group, key=lambda said: draw_unit("facts", link.variety, *said)) for group in groups]
 
 
-def _narrow(start: int, middle: int, stop: int, words: int) -> tuple[int, int]:
-    before = min(middle - start, (words - 1) // 2)
-    after = min(stop - middle - 1, words - 1 - before)
-    before = min(middle - start, words - 1 - after)
-    return middle - before, middle + 1 + after
+def _combine(facts: Sequence[FactView], size: int) -> list[tuple[FactView, ...]]:
+    return [said for said in combinations(facts, size) if len({fact.relation for fact in said}) == size]
+
+
+def _describe_facts(link: Link, facts: tuple[FactView, ...]) -> Descriptor:
+    qualifiers = [qualify_fact(fact, link.hop.object_type) for fact in facts]
+    if link.hop.relation == "mentions":
+        return Descriptor(text=_describe_mention(link, MENTION_WORDS[-1], qualifiers[0]), facts=facts)
+    # A clause that ends with its subject, or else a stray "who" would seem to belong to the subject.
+    tails = [tail for tail in _list_tails(link) if tail.endswith(SUBJECT)]
+    return Descriptor(text=_choose_text(add_clauses(f"the {_name(link)}", qualifiers, tails), link), facts=facts)
+
+
+def _spread(groups: Sequence[Sequence[Descriptor]], count: int) -> list[Descriptor]:
+    """Return at most ``count`` descriptors, as evenly from the groups as they allow, in the groups' order."""
+    taken = [0] * len(groups)
+    left = max(count, 0)
+    while left and any(number < len(group) for number, group in zip(taken, groups, strict=True)):
+        for index, group in enumerate(groups):
+            if left and taken[index] < len(group):
+                taken[index] += 1
+                left -= 1
+    kept: dict[str, Descriptor] = {}
+    for number, group in zip(taken, groups, strict=True):
+        for descriptor in group[:number]:
+            kept.setdefault(descriptor.text, descriptor)
+    return list(kept.values())
 
 
 def _describe_mention(link: Link, words: int, qualifier: str) -> str:
@@ -130,62 +137,34 @@ def _describe_mention(link: Link, words: int, qualifier: str) -> str:
     if words == MENTION_WORDS[0]:
         noun = name_kind(link.hop.object_type, "subject")
     tail = pick(MENTIONS, "mention", link.variety, link.hop.clause, link.subject_type).replace(SLOT, SUBJECT)
-    who = _choose_pronoun(link.hop.object_type)
-    phrase = f"the {noun} {_join(qualifier)}{tail}".replace("{who}", who)
+    joined = f"{qualifier} {'and ' if _OPENS_CLAUSE.match(qualifier) else ''}" if qualifier else ""
+    phrase = f"the {noun} {joined}{tail}".replace("{who}", choose_pronoun(link.hop.object_type))
     return phrase.replace("{clause}", cut_clause(link.hop.clause, words))
-
-
-def _describe_qualified(link: Link, qualifier: str) -> str:
-    hop = link.hop
-    if hop.relation == "mentions":
-        return _describe_mention(link, MENTION_WORDS[-1], qualifier)
-    wording = word_relation(hop.relation, link.subject_type, hop.object_type)
-    noun = clean_noun(hop.object_type) or wording.noun
-    tails = [tail for tail in wording.tails if _RELATIVE.match(tail)]
-    return _choose_text([_finish(f"the {noun} {_join(qualifier)}{tail}", wording, hop) for tail in tails], link)
-
-
-def _join(qualifier: str) -> str:
-    # Two relative clauses in a row need a conjunction: "who died in 1931 and who designed".
-    return f"{qualifier} {'and ' if _OPENS_CLAUSE.match(qualifier) else ''}" if qualifier else ""
 
 
 def _choose_text(phrases: Sequence[str], link: Link) -> str:
     # "the town where the architect of ... was born" piles up verbs when its subject is long; a phrase that ends with
-    # its subject nests well.
+    # its subject nests well. Half of them may pile up: a question in steps has short subjects.
     flat = [phrase for phrase in phrases if phrase.endswith(SUBJECT)]
-    options = flat if link.nested and flat else phrases
+    strict = draw_unit("flat", link.variety, link.hop.object_name) < 0.5
+    options = flat if link.nested and flat and strict else phrases
     return pick(options, "word", link.variety, link.hop.relation, link.hop.object_name)
 
 
+def _list_tails(link: Link) -> Iterator[str]:
+    wording = _word(link)
+    tails = wording.inverses if link.hop.backward else tuple(filter(_CLAUSE.match, wording.tails))
+    return (_finish(tail, wording, link.hop) for tail in tails)
+
+
+def _name(link: Link) -> str:
+    return clean_noun(link.hop.object_type) or ("subject" if link.hop.backward else _word(link).noun)
+
+
+def _word(link: Link) -> RelationWording:
+    ends = (link.subject_type, link.hop.object_type)
+    return word_relation(link.hop.relation, *(ends[::-1] if link.hop.backward else ends))
+
+
 def _finish(phrase: str, wording: RelationWording, hop: HopView) -> str:
-    return phrase.replace("{who}", _choose_pronoun(hop.object_type or wording.noun)).replace(SLOT, SUBJECT)
-
-
-def _choose_pronoun(noun: str) -> str:
-    return "who" if classify_noun(noun) == "person" else "that"
-
-
-def _order_facts(link: Link, facts: Sequence[FactView]) -> list[FactView]:
-    def rank(fact: FactView) -> tuple[int, float]:
-        grade = _grade_fact(fact, link.hop.object_type)
-        return grade, draw_unit("fact", link.variety, fact.relation, fact.text)
-
-    return sorted((fact for fact in facts if _is_usable(link.hop, fact)), key=rank)
-
-
-def _grade_fact(fact: FactView, object_type: str) -> int:
-    row = find_attribute(fact.relation, object_type)
-    if row is None:
-        return 4
-    return 3 if row.form == "date" and _DAY.search(fact.text) else _STRENGTH[row.form]
-
-
-def _is_usable(hop: HopView, fact: FactView) -> bool:
-    words = fact.text.split()
-    if not 1 <= len(words) <= _MAX_FACT_WORDS or _UNSAFE.search(fact.text):
-        return False
-    if set(_NAMING.split()) & set(split_key(fact.relation).split()):
-        return False
-    spoken = {word.strip(".,()'’").casefold() for word in words}
-    return not any(part.casefold() in spoken for part in re.findall(r"\w{4,}", hop.object_name))
+    return phrase.replace("{who}", choose_pronoun(hop.object_type or wording.noun)).replace(SLOT, SUBJECT)

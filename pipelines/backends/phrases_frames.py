@@ -1,5 +1,7 @@
 """Question frames: how the attribute of the last entity is asked for."""
 
+from collections.abc import Sequence
+
 from pipelines.backends.phrases import find_attribute, find_relation, split_key
 from pipelines.backends.phrases_nouns import is_known_unit, name_kind, name_unit
 from pipelines.backends.phrases_shapes import SLOT, AttributeWording, RelationWording
@@ -15,6 +17,7 @@ _EVENT: dict[str, tuple[str, ...]] = {
     "month": ("What were the month and year of {e}", "Which month of which year saw {e}"),
     "year": ("Which year saw {e}", "What was the year of {e}", "What year is given for {e}"),
 }
+_FRAMES = 4
 _LISTED: dict[str, str] = {"day": "exact date", "month": "month and year", "year": "year"}
 
 
@@ -27,7 +30,7 @@ def list_frames(key: str, answer: Answer, subject_type: str) -> tuple[str, ...]:
         subject_type: noun of the entity that has the attribute.
 
     Returns:
-        At least three questions ending with ``?``, each with one ``{s}``.
+        At least four questions ending with ``?``, each with one ``{s}``.
     """
     row = find_attribute(key, subject_type)
     noun = split_key(key) if row is None else row.noun
@@ -49,6 +52,7 @@ def _ask_date(row: AttributeWording | None, noun: str, precision: str) -> list[s
         return [
             f"What {listed} is given as the {noun} of {SLOT}",
             f"What {listed} is listed as the {noun} of {SLOT}",
+            f"What {listed} does the article give as the {noun} of {SLOT}",
             f"Under the heading “{noun}”, what {listed} is given for {SLOT}",
         ]
     event = f"the {noun} of {SLOT}" if noun else SLOT
@@ -63,33 +67,35 @@ def _ask_number(row: AttributeWording | None, noun: str, unit: str) -> list[str]
     if not is_known_unit(unit):
         # "4,210 inhabitants" counts things; asking for the population "in inhabitants" would be odd.
         counted = [f"How many {unit} are given as the {noun} of {SLOT}"] if unit and not plain else []
-        return [
-            *plain,
-            *counted,
-            f"What is the {noun} of {SLOT}",
-            f"What figure is given as the {noun} of {SLOT}",
-            f"What is recorded as the {noun} of {SLOT}",
-        ]
+        spare = (f"What figure is given as the {noun} of {SLOT}", f"What is recorded as the {noun} of {SLOT}")
+        return _fill([*plain, *counted, f"What is the {noun} of {SLOT}"], (*spare, f"Which {noun} is given for {SLOT}"))
     name = name_unit(unit)
-    return [
+    natural = [
         *(ask.replace("{unit}", name) for ask in asks if "{unit}" in ask),
-        f"What is the {noun}, in {name}, of {SLOT}",
         f"In {name}, what is the {noun} of {SLOT}",
         f"What is the {noun} of {SLOT}, in {name}",
     ]
+    return _fill(natural, (f"What is the {noun}, in {name}, of {SLOT}", f"What {noun}, in {name}, is given for {SLOT}"))
 
 
 def _ask_word(row: AttributeWording) -> list[str]:
     asks = list(row.asks) if row.form == "word" else []
     noun = row.noun or "date"
-    frames = dict.fromkeys([*asks, f"What is the {noun} of {SLOT}", f"What is given as the {noun} of {SLOT}"])
-    return [*frames] if len(frames) > 2 else [*frames, f"What is listed as the {noun} of {SLOT}"]
+    spare = (f"What is given as the {noun} of {SLOT}", f"What {noun} is given for {SLOT}")
+    return _fill([*asks, f"What is the {noun} of {SLOT}"], (*spare, f"What is listed as the {noun} of {SLOT}"))
+
+
+def _fill(frames: Sequence[str], spare: Sequence[str]) -> list[str]:
+    """Return the frames, with as many clumsier ones as make four of them."""
+    distinct = list(dict.fromkeys(frames))
+    return [*distinct, *(frame for frame in spare if frame not in distinct)][: max(len(distinct), _FRAMES)]
 
 
 def _ask_listed(noun: str) -> list[str]:
     return [
         f"What is given as the {noun} of {SLOT}",
         f"What is listed as the {noun} of {SLOT}",
+        f"What does the article give as the {noun} of {SLOT}",
         f"Under the heading “{noun}”, what is given for {SLOT}",
     ]
 

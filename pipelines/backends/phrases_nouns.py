@@ -94,7 +94,7 @@ NOUNS: dict[Kind, str] = {
 ONES: dict[Kind, str] = {
     "person": "person",
     "settlement": "place",
-    "building": "place",
+    "building": "building",
     "organisation": "organisation",
     "work": "work",
     "event": "event",
@@ -105,7 +105,14 @@ ONES: dict[Kind, str] = {
 
 ONES_BY_HEAD: dict[str, str] = {
     "structure": "aqueduct arch bridge canal dam lighthouse monument pier pyramid skyscraper tower tunnel viaduct mill",
-    "institution": "academy college institute laboratory school seminary university",
+    "institution": "academy college institute laboratory school seminary university museum gallery library",
+    "venue": "amphitheatre arena cinema hall house stadium theater theatre velodrome",
+    "place": (
+        "airport campus cemetery complex garden harbour landmark market mine park plaza railway resort ruin site "
+        "square station zoo"
+    ),
+    "land": "country empire kingdom nation republic",
+    "route": "highway line road street",
 }
 """Weakest nouns that suit some heads better than that of their kind."""
 
@@ -212,6 +219,11 @@ def name_kind(noun: str, fallback: str) -> str:
     head = find_head(noun)
     special = next((one for one, heads in ONES_BY_HEAD.items() if head in heads.split()), "")
     return special or ONES.get(classify_noun(noun), fallback)
+
+
+def choose_pronoun(noun: str) -> str:
+    """Return ``who`` for a person, ``that`` for anything else."""
+    return "who" if classify_noun(noun) == "person" else "that"
 
 
 def fits_noun(wanted: str, noun: str) -> bool:

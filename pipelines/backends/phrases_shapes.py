@@ -39,6 +39,8 @@ class RelationWording:
             begins with a relative word, so that a qualifier can stand between the noun and it.
         subjects: kinds or head nouns the subject must have.
         objects: kinds or head nouns the object must have.
+        inverses: the relation the other way round, ``{s}`` being the object: what may follow ``the <noun> `` of the
+            subject, such as ``designed by {s}``. One of them at least is a relative clause that ends with its slot.
     """
 
     keys: str
@@ -47,6 +49,7 @@ class RelationWording:
     tails: tuple[str, ...]
     subjects: str = ""
     objects: str = ""
+    inverses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,8 @@ class AttributeWording:
         asks: for a date, inverted clauses (``was {s} born``) that follow ``In what year``; otherwise whole questions
             without the question mark, where those with ``{unit}`` are for answers with a unit and the others for those
             without.
-        qualifier: follows a noun, ``{v}`` being the value: ``made of {v}``. For a date only the participle: ``born``.
+        qualifier: follows a noun, ``{v}`` being the value and ``{a}`` its article: ``printed as {a} {v}``. For a date
+            only the participle: ``born``.
         subjects: kinds or head nouns the subject must have.
     """
 

@@ -15,6 +15,8 @@ from pydantic import BaseModel
 from pipelines.errors import ServiceError
 
 ChatRole = Literal["system", "user", "assistant"]
+Ending = Literal["whole", "cut", "refused"]
+"""How a reply ended: as the model meant, at a limit, or because the model or a filter would not."""
 SparqlRow = Mapping[str, str]
 """One solution: variable to lexical value, IRIs whole, without datatype and language; unbound variables are absent."""
 
@@ -63,6 +65,7 @@ class ChatReply:
     text: str
     tokens_in: int
     tokens_out: int
+    ended: Ending = "whole"
 
 
 @dataclass(frozen=True, slots=True)

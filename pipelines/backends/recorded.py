@@ -72,7 +72,7 @@ class RecordedChat:
 
         async def ask() -> str:
             reply = await self.model.chat(request)
-            return canonical_json([reply.text, reply.tokens_in, reply.tokens_out])
+            return canonical_json([reply.text, reply.tokens_in, reply.tokens_out, reply.ended])
 
         text, cached = await self.store.recall(make_chat_key(self.model, request), self.model.identity, ask)
         reply = ChatReply(*json.loads(text))

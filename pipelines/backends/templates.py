@@ -1,14 +1,13 @@
-"""Questions and descriptors in English with no model: word tables, and rules for nesting them.
+"""Questions and descriptors in English with no model: word tables, and rules for putting their phrases together.
 
-A question is built from the outside in: a frame for the attribute with a slot for the last entity, whose phrase holds
-the phrase of the entity before it, down to the anchor. A bridge that is still named is followed by its descriptor
-between commas, a hidden one is its descriptor alone. Wording is drawn by the path's ``variety``, so the same path
-always reads the same.
+An entity is described by what leads to it: the phrase of the entity before it, its type, its facts. A question is built
+from the anchor on, all phrases nested into one sentence, or a step at a time (``phrases_chains``). A bridge that is
+still named is followed by its descriptor between commas, a hidden one is its descriptor alone. Wording is drawn by the
+path's ``variety``, so the same path always reads the same.
 """
 
 import hashlib
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -16,27 +15,25 @@ from importlib import resources
 from pydantic import BaseModel
 
 from pipelines.backends.phrases import pick
-from pipelines.backends.phrases_descriptors import Link, describe_hop, elide_names, propose_candidates
-from pipelines.backends.phrases_frames import list_frames
+from pipelines.backends.phrases_descriptors import Link, propose_candidates
 from pipelines.backends.phrases_nouns import classify_noun, clean_noun, find_head
-from pipelines.backends.phrases_shapes import SLOT
+from pipelines.backends.phrases_questions import compose_question, pad_descriptors
+from pipelines.backends.phrases_tasks import ask_fact, extract_fact, select_entity
 from pipelines.backends.protocols import ChatReply, ChatRequest
 from pipelines.errors import ConfigError
 from pipelines.ids import canonical_json
 from schemas.tasks import (
-    SUBJECT,
+    AskFactInputs,
     DescriptorsReply,
+    ExtractFactInputs,
     ProposeDescriptorsInputs,
     QuestionReply,
     ReferToAnchorInputs,
     RewriteQuestionInputs,
+    SelectEntityInputs,
     WriteQuestionInputs,
 )
 
-_SOFT = "\ue000"
-"""A comma that disappears before other punctuation; no page text can hold it."""
-_SOFT_BEFORE_MARK = re.compile(f"{_SOFT}+(?=[,.;:?!)”])")
-_SOFT_RUN = re.compile(f"{_SOFT}+")
 _REFERENCES = (
     "the {noun} in the image",
     "the {noun} shown in the image",
@@ -44,24 +41,10 @@ _REFERENCES = (
     "the {noun} seen in the image",
     "the {noun} in this image",
 )
-_SHORT_PATH = 2
-_WORDS_AFTER = 1
-"""How many words a frame may put after the phrase of a short path that has no verbs at its end."""
 _NOT_HUMAN = frozenset(["character", "deity", "god", "goddess"])
 _SPECIES_OF = re.compile(r"^(?:species|genus|breed|kind|type) of ", re.IGNORECASE)
-_SOURCES = (
-    "phrases",
-    "phrases_dates",
-    "phrases_descriptors",
-    "phrases_frames",
-    "phrases_nouns",
-    "phrases_numbers",
-    "phrases_people",
-    "phrases_places",
-    "phrases_shapes",
-    "phrases_things",
-    "phrases_words",
-    "templates",
+_CAN_DO = (
+    "write_question, propose_descriptors, rewrite_question, refer_to_anchor, ask_fact, select_entity and extract_fact"
 )
 
 
@@ -88,7 +71,7 @@ class TemplatesModel:
         """Return the task's reply as JSON. No tokens are counted, for none are paid.
 
         Raises:
-            ConfigError: if the task is not one of the four that templates can do.
+            ConfigError: if the task is not one of those that templates can do.
         """
         return ChatReply(canonical_json(_reply(request)), 0, 0)
 
@@ -103,33 +86,36 @@ def _reply(request: ChatRequest) -> BaseModel:
             return QuestionReply(question=rewrite_question(step))
         case ReferToAnchorInputs() as step:
             return QuestionReply(question=refer_to_anchor(step))
-    raise ConfigError(
-        f"model templates: task {request.task} with {type(request.inputs).__name__}; it can do write_question, "
-        "propose_descriptors, rewrite_question and refer_to_anchor"
-    )
+        case AskFactInputs() as entity:
+            return ask_fact(entity)
+        case SelectEntityInputs() as choice:
+            return select_entity(choice)
+        case ExtractFactInputs() as choice:
+            return extract_fact(choice)
+    name = type(request.inputs).__name__
+    raise ConfigError(f"model templates: task {request.task} with {name}; it can do {_CAN_DO}")
 
 
 def write_question(path: WriteQuestionInputs) -> str:
     """Return the canonical question: anchor and bridges named, the answer node only described."""
-    return _compose(path, (), path.anchor_name)
+    return compose_question(path, (), path.anchor_name)
 
 
 def propose_descriptors(bridge: ProposeDescriptorsInputs) -> DescriptorsReply:
     """Return at most ``count`` descriptors, weakest first."""
-    nested = bridge.subject_type != bridge.anchor_type
-    candidates = propose_candidates(Link(bridge.hop, bridge.subject_type, nested, bridge.variety), bridge.facts)
-    return DescriptorsReply(descriptors=tuple(candidates[: max(bridge.count, 0)]))
+    link = Link(bridge.hop, bridge.subject_type, bridge.subject_type != bridge.anchor_type, bridge.variety)
+    return DescriptorsReply(descriptors=tuple(propose_candidates(link, bridge.facts, bridge.count)))
 
 
 def rewrite_question(step: RewriteQuestionInputs) -> str:
     """Return the question with one more entity hidden behind its descriptor."""
-    hidden = list(_pad(step.descriptors, len(step.path.hops)))
+    hidden = list(pad_descriptors(step.descriptors, len(step.path.hops)))
     anchor = step.path.anchor_name
     if step.node == 0:
         anchor = step.descriptor
     else:
         hidden[step.node - 1] = step.descriptor
-    return _compose(step.path, hidden, anchor)
+    return compose_question(step.path, hidden, anchor)
 
 
 def refer_to_anchor(step: ReferToAnchorInputs) -> str:
@@ -139,48 +125,19 @@ def refer_to_anchor(step: ReferToAnchorInputs) -> str:
         # A picture shows a person; that it is a painter is knowledge about them.
         noun = "person"
     reference = pick(_REFERENCES, "refer", step.path.variety, step.path.anchor_name).replace("{noun}", noun)
-    return _compose(step.path, _pad(step.descriptors, len(step.path.hops)), reference)
+    return compose_question(step.path, step.descriptors, reference)
 
 
-def _compose(path: WriteQuestionInputs, hidden: Sequence[str], anchor: str) -> str:
-    hidden = _pad(hidden, len(path.hops))
-    types = [path.anchor_type, *(hop.object_type for hop in path.hops)]
-    names = [path.anchor_name, *(hop.object_name for hop in path.hops)]
-    texts = []
-    for index, (hop, given) in enumerate(zip(path.hops, hidden, strict=True)):
-        safe = hop.model_copy(update={"clause": elide_names(hop.clause, names)})
-        texts.append(given or describe_hop(Link(safe, types[index], types[index] != path.anchor_type, path.variety)))
-    phrase = anchor
-    for index, text in enumerate(texts):
-        phrase = text.replace(SUBJECT, phrase)
-        if not hidden[index] and index + 1 < len(texts):
-            phrase = f"{path.hops[index].object_name}, {phrase}{_SOFT}"
-    frame = _choose_frame(path, types[-1], texts)
-    return _punctuate(frame.replace(SLOT, phrase))
-
-
-def _choose_frame(path: WriteQuestionInputs, subject_type: str, texts: Sequence[str]) -> str:
-    frames = list_frames(path.answer_relation, path.answer, subject_type)
-    # A nested phrase reads better at the end: "was the town where the architect was born founded" piles up verbs.
-    flat = all(text.endswith(SUBJECT) for text in texts)
-    words = _WORDS_AFTER if flat and len(texts) <= _SHORT_PATH else 0
-    frames = tuple(frame for frame in frames if len(frame.partition(SLOT)[2].strip("?").split()) <= words) or frames
-    return pick(frames, "frame", path.variety, path.answer_relation)
-
-
-def _punctuate(text: str) -> str:
-    text = _SOFT_RUN.sub(",", _SOFT_BEFORE_MARK.sub("", text))
-    return text.replace("??", "?").replace("!?", "?") if text.endswith(("??", "!?")) else text
-
-
-def _pad(descriptors: Sequence[str], length: int) -> tuple[str, ...]:
-    return (*descriptors, *([""] * length))[:length]
+def list_sources() -> tuple[str, ...]:
+    """Return the names of the files that hold words and rules, sorted: every ``phrases*.py`` beside this one."""
+    names = (entry.name for entry in resources.files("pipelines.backends").iterdir())
+    return tuple(sorted(n for n in names if n == "templates.py" or (n.startswith("phrases") and n.endswith(".py"))))
 
 
 @lru_cache(maxsize=1)
 def _digest_sources() -> str:
     folder = resources.files("pipelines.backends")
     digest = hashlib.sha256()
-    for name in _SOURCES:
-        digest.update((folder / f"{name}.py").read_bytes())
+    for name in list_sources():
+        digest.update((folder / name).read_bytes())
     return digest.hexdigest()[:16]

@@ -2,14 +2,30 @@
 
 A check that was tuned on its own test words measures its author. The held-out half has other sounds, other sentences
 and other type words, and the benches report the halves apart. No word is taken from the toy world or from the checks.
+The words stand in ``data/*.toml``, and further files can be read, so that others add plants the authors never saw.
 """
 
-from dataclasses import dataclass
+import re
+import string
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
-Half = Literal["open", "held-out"]
+from pipelines.errors import ConfigError
+
+Half = Literal["open", "held-out", "added"]
 HALVES: tuple[Half, Half] = ("open", "held-out")
+"""Those that synth ships; ``added`` is a file of somebody else's."""
+
+_MOST = 10_000
+_DOUBLED = ("demonyms",)
+_LETTERS = ("starts", "middles", "ends", "suffixes")
+_CAPITALISED = ("starts", "given", "types")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,44 +40,53 @@ class Vocabulary:
     types: tuple[str, ...]
     """Nouns that a title may end with and a question may use."""
     questions: tuple[str, ...]
-    """Sentences with ``{ref}`` for the anchor and ``{type}`` for another noun; they hold no digits or number words."""
+    """Sentences with ``{ref}`` for the anchor and ``{type}`` for another noun; they hold no digits."""
     words: tuple[str, ...]
     """Common-noun answers."""
+    suffixes: tuple[str, ...]
+    """Endings that make a demonym of an invented name."""
+    demonyms: tuple[tuple[str, str], ...]
+    """Real names with an adjective that no suffix makes."""
+    adjectives: tuple[str, ...]
+    """Words that look like demonyms and are none."""
 
 
-OPEN = Vocabulary(
-    "open",
-    ("Brel", "Dov", "Fenz", "Gork", "Havl", "Jusk", "Krim", "Lomb", "Nadr", "Pels", "Rov", "Sten", "Tuv", "Vask"),
-    ("a", "o", "ei", "u", "ar", "en", "il"),
-    ("rov", "mick", "dal", "nest", "zig", "tham", "lund", "vik", "\u0159ek", "s\u00f8", "\u0142ow", "n\u00e9"),
-    ("Orla", "Tomek", "Brid", "Ansgar", "Lida", "Ottmar"),
-    ("Bridge", "Castle", "Museum", "Theatre", "Tower", "Lighthouse"),
-    (
-        "What is the height of {ref}?",
-        "Who designed the {type} that stands next to {ref}?",
-        "On what date was the architect of {ref} born?",
-        "Which material was used for the {type} built by the owner of {ref}?",
-        "In the town where {ref} stands, how many people live there according to the page?",
-    ),
-    ("pale green", "cast iron", "baroque", "spruce timber", "geodesy", "alto flute"),
-)
-HELD_OUT = Vocabulary(
-    "held-out",
-    ("Aqu", "Cyth", "Eld", "Iph", "Menz", "Ochr", "Quil", "Syrr", "Thal", "Umb", "Wyx", "Xan", "Yth", "Zeph"),
-    ("io", "ae", "y", "uo", "ess", "ith", "ong"),
-    ("mara", "phon", "quet", "bryn", "dottir", "oglu", "wen", "ssi", "\u015fi", "\u0111o", "\u00f1a", "\u00e6l"),
-    ("Ysolde", "Quirin", "Zenon", "Fairuz", "Ignace", "Wilhelmina"),
-    ("Abbey", "Reservoir", "Stadium", "Railway", "Fountain", "Observatory"),
-    (
-        "According to its page, when did {ref} open?",
-        "Name the person after whom the {type} beside {ref} was named.",
-        "The founder of the company that owns {ref} died in what month and year?",
-        "How long is the river crossed near {ref}, measured to its mouth?",
-        "Which style is given for the {type} by the engineer who also planned {ref}?",
-    ),
-    ("brick red", "soapstone", "art deco", "larch shingle", "limnology", "bass clarinet"),
-)
-BY_HALF: dict[Half, Vocabulary] = {"open": OPEN, "held-out": HELD_OUT}
+def load_vocabulary(path: Path) -> Vocabulary:
+    """Return the vocabulary of a TOML file with the keys of ``data/open.toml``.
+
+    Raises:
+        ConfigError: if the file cannot be read, a key is missing, unknown or empty, or a word is not what it must be.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"vocabulary {path}: cannot be read: {error}") from error
+    return _parse(text, str(path), "added")
+
+
+@lru_cache(maxsize=2)
+def load_half(half: Half) -> Vocabulary:
+    """Return one of the two halves that synth ships."""
+    text = resources.files("pipelines.bench").joinpath(f"data/{half}.toml").read_text("utf-8")
+    return _parse(text, f"{half}.toml", half)
+
+
+class _Halves(Mapping[Half, Vocabulary]):
+    """The shipped halves, each read when it is first asked for."""
+
+    def __getitem__(self, half: Half) -> Vocabulary:
+        if half not in HALVES:
+            raise KeyError(half)
+        return load_half(half)
+
+    def __iter__(self) -> Iterator[Half]:
+        return iter(HALVES)
+
+    def __len__(self) -> int:
+        return len(HALVES)
+
+
+BY_HALF: Mapping[Half, Vocabulary] = _Halves()
 
 
 def invent_word(words: Vocabulary, rng: Random) -> str:
@@ -88,3 +113,58 @@ def invent_title(words: Vocabulary, rng: Random) -> str:
 def write_question(words: Vocabulary, rng: Random, reference: str) -> str:
     """Return a question that refers to the anchor by ``reference``."""
     return rng.choice(words.questions).format(ref=reference, type=rng.choice(words.types).lower())
+
+
+def _parse(text: str, source: str, half: Half) -> Vocabulary:
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"vocabulary {source}: is no TOML: {error}") from error
+    keys = [field.name for field in fields(Vocabulary) if field.name != "half"]
+    wrong = sorted(set(keys) ^ raw.keys())
+    if wrong:
+        raise ConfigError(
+            f"vocabulary {source}: missing or unknown: {', '.join(wrong)}; the keys are {', '.join(keys)}"
+        )
+    return Vocabulary(half, **{key: _read_list(source, key, raw[key]) for key in keys})
+
+
+def _read_list(source: str, key: str, given: object) -> tuple[Any, ...]:
+    if not isinstance(given, list) or not 2 <= len(given) <= _MOST:
+        raise ConfigError(f"vocabulary {source}: {key} must be a list of 2 to {_MOST:,} entries")
+    if key in _DOUBLED:
+        for pair in given:
+            if not isinstance(pair, list) or len(pair) != 2:
+                raise _refuse(source, key, pair, "a list of a name and an adjective")
+            for word in pair:
+                _check_word(source, key, word)
+        return tuple((name, adjective) for name, adjective in given)
+    for word in given:
+        _check_word(source, key, word)
+    return tuple(given)
+
+
+def _check_word(source: str, key: str, word: object) -> None:
+    if not isinstance(word, str) or not word.strip():
+        raise _refuse(source, key, word, "text")
+    if key in _LETTERS and not word.isalpha():
+        raise _refuse(source, key, word, "letters alone")
+    if key in _CAPITALISED and not word[0].isupper():
+        raise _refuse(source, key, word, "capitalised")
+    if key in ("given", "types") and len(word.split()) != 1:
+        raise _refuse(source, key, word, "one word")
+    if key == "questions":
+        _check_question(source, word)
+
+
+def _check_question(source: str, question: str) -> None:
+    try:
+        names = [name for _, name, _, _ in string.Formatter().parse(question) if name is not None]
+    except ValueError:
+        names = []
+    if names.count("ref") != 1 or set(names) - {"ref", "type"} or re.search(r"\d|\{\w+[!:]", question):
+        raise _refuse(source, "questions", question, "a sentence with one {ref}, {type} where wanted, and no digits")
+
+
+def _refuse(source: str, key: str, given: object, allowed: str) -> ConfigError:
+    return ConfigError(f"vocabulary {source}: {key}: {str(given)[:80]!r} is given, allowed is {allowed}")

@@ -5,12 +5,14 @@ that stands there counts as said, declared or not.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.store import Corpus
-from pipelines.graph.query import TYPE
-from pipelines.graph.relations import read_attributes
+from pipelines.graph.matching import TYPE
+from pipelines.graph.relations import Attribute, read_attributes
+from pipelines.graph.values import list_periods
+from pipelines.scoring.dates import Date, parse_date, render_date
 from schemas.proofs import Constraint, Proof
 from schemas.tasks import SUBJECT, Descriptor, FactView
 
@@ -18,11 +20,13 @@ _BLANK = "\x00"
 """Put where a value was found, so that no shorter value is found inside it."""
 _PERSON = "person"
 """What a question may call the anchor whatever its type: a picture does not show a profession."""
+_HYPHENED = re.compile(r"(?<=\d(?:st|nd|rd|th))-(?=centur)")
+"""``a 19th-century painter`` says the 19th century."""
 
 
 def fold_spaces(text: str) -> str:
     """Return a text with white space made single and case dropped; descriptors and questions are compared so."""
-    return " ".join(text.casefold().split())
+    return _HYPHENED.sub(" ", " ".join(text.casefold().split()))
 
 
 def stands_in(phrase: str, text: str) -> bool:
@@ -34,15 +38,51 @@ def _find_phrase(phrase: str, text: str) -> re.Match[str] | None:
     return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) if phrase else None
 
 
+def offer_facts(corpus: Corpus, number: int, max_tokens: int) -> tuple[FactView, ...]:
+    """Return the facts that a descriptor of an entity may add to the chain, in page order, each text of a field once.
+
+    They are its literal values, and after each date its decade and century: facts too weak to stand alone.
+
+    Args:
+        corpus: where the facts are read.
+        number: the entity's number.
+        max_tokens: longest value in words, 0 for any.
+    """
+    facts: list[FactView] = []
+    for attribute in read_attributes(corpus, number, max_tokens):
+        date, key = _read_date(attribute), attribute.fact.key
+        facts.append(FactView(relation=key, text=attribute.fact.text))
+        facts += [FactView(relation=key, text=period) for period in (list_periods(date) if date else ())]
+    return tuple(dict.fromkeys(fact for fact in facts if fact.text))
+
+
+def _read_date(attribute: Attribute) -> Date | None:
+    return parse_date(attribute.answer.value) if attribute.answer.type == "date" else None
+
+
+def _list_sayable(corpus: Corpus, number: int) -> Iterator[FactView]:
+    """Yield a node's literal facts as pages show them, then its dates in every other form and coarser."""
+    attributes = read_attributes(corpus, number)
+    for attribute in attributes:
+        yield FactView(relation=attribute.fact.key, text=attribute.fact.text)
+    for attribute in attributes:
+        date = _read_date(attribute)
+        if date is not None:
+            coarser = [Date(date.year, date.month), Date(date.year)]
+            forms = [form for each in (date, *coarser) for form in render_date(each)]
+            for text in (*forms, *list_periods(date)):
+                yield FactView(relation=attribute.fact.key, text=text)
+
+
 def list_spoken_facts(corpus: Corpus, number: int, text: str) -> tuple[FactView, ...]:
     """Return a node's literal facts whose values stand in a text, longest first, each value once.
 
-    A value inside a longer one that stands there (``3`` in ``3 May 1911``) is not said.
+    A date is also said by another form of it, by its month or year, and by its decade or century. A value inside a
+    longer one that stands there (``3`` in ``3 May 1911``) is not said.
     """
     facts: dict[str, FactView] = {}
-    for attribute in read_attributes(corpus, number):
-        value = fold_spaces(attribute.fact.text)
-        facts.setdefault(value, FactView(relation=attribute.fact.key, text=attribute.fact.text))
+    for fact in _list_sayable(corpus, number):
+        facts.setdefault(fold_spaces(fact.text), fact)
     left, spoken = fold_spaces(text), []
     for value in sorted(facts, key=lambda value: (-len(value), value)):
         if _find_phrase(value, left):
@@ -92,6 +132,9 @@ def find_constraint_problems(
 
 def check_facts(descriptor: Descriptor) -> CheckResult:
     """FAIL (``no-descriptor``) when a declared fact does not stand in the descriptor."""
+    slots = descriptor.text.count(SUBJECT)
+    if slots != 1:
+        return CheckResult("FAIL", "no-descriptor", f"{descriptor.text!r} has {slots} places for its subject, not one")
     missing = [fact.text for fact in descriptor.facts if not stands_in(fact.text, descriptor.text)]
     if missing:
         return CheckResult("FAIL", "no-descriptor", f"{missing} do not stand in {descriptor.text!r}")

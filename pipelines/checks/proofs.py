@@ -1,22 +1,41 @@
-"""Re-deriving a proof: everything a released question claims, from the corpus and the proof alone, with no model."""
+"""Re-deriving a proof: everything a released question claims, from the corpus and the proof alone, with no model.
+
+What a proof's thresholds do not claim is not looked at; ``release.verify.describe_claim`` says in words what they do.
+"""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from pipelines.checks.agreement import check_agreement, find_corroboration
+from pipelines.checks.answers import check_precision
 from pipelines.checks.descriptors import check_spoken, check_told, find_constraint_problems
-from pipelines.checks.leakage import check_answer, check_names, list_type_words
+from pipelines.checks.guessing import check_guessable
+from pipelines.checks.leakage import check_answer, check_demonyms, check_names, list_type_words
+from pipelines.checks.retrieval import check_retrieval
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
-from pipelines.checks.uniqueness import count_fit
+from pipelines.checks.spans import (
+    find_hop_problems,
+    find_node_problems,
+    find_shape_problems,
+    find_span_problems,
+)
+from pipelines.checks.uniqueness import (
+    check_near_misses,
+    check_single_value,
+    count_fit,
+    find_near_misses,
+    find_redundant,
+)
+from pipelines.checks.verdicts import CheckResult
+from pipelines.checks.volatility import check_lasting_hop, check_timeless, check_volatility
 from pipelines.corpus.infobox import parse_value
-from pipelines.corpus.store import Corpus
-from pipelines.graph.clauses import make_clause
+from pipelines.graph.ground import Ground
 from pipelines.graph.proofs import flatten_names, list_names, make_query
 from pipelines.graph.query import answer_query, count_anchor_answers, locate_nodes, matches
-from pipelines.graph.relations import RelationIndex, read_relations
 from pipelines.names import digest_aliases
-from pipelines.scoring.answers import type_answer
-from schemas.proofs import Answer, Count, Evidence, Hop, PathNode, Proof
+from pipelines.scoring.answers import derive_answer, type_answer
+from schemas.proofs import Answer, Count, NearMiss, Proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,163 +47,56 @@ class Claim:
     proof: Proof
 
 
-def find_problems(corpus: Corpus, relations: RelationIndex, claim: Claim) -> list[str]:
+def find_problems(ground: Ground, claim: Claim) -> list[str]:
     """Return what does not hold, in the order of the proof; an empty list means the question verifies.
 
     Later parts build on earlier ones, so the search stops at the first part with a problem.
     """
-    proof = claim.proof
+    corpus, proof = ground.corpus, claim.proof
     if proof.corpus != corpus.digest:
         return [f"corpus: the proof is about {proof.corpus[:12]}, this corpus is {corpus.digest[:12]}"]
-    for check in (_check_shape, _check_nodes, _check_evidence, _check_hops, _check_answer):
-        problems = list(check(corpus, claim))
+    for look in (find_shape_problems, find_node_problems, find_span_problems, find_hop_problems):
+        problems = list(look(corpus, proof))
         if problems:
             return problems
-    return [
-        *_check_counts(corpus, relations, proof),
-        *_check_shortcuts(corpus, claim),
-        *_check_descriptors(corpus, claim),
-        *_check_text(corpus, claim),
-    ]
+    parts: tuple[Callable[[Ground, Claim], Iterator[str]], ...]
+    parts = (_check_counts, _check_near_misses, _check_fact, _check_shortcuts, _check_descriptors, _check_text)
+    return list(_check_answer(ground, claim)) or [problem for part in parts for problem in part(ground, claim)]
 
 
-def _check_shape(corpus: Corpus, claim: Claim) -> Iterator[str]:
-    """Look at what needs no corpus: later parts index by these numbers."""
-    proof = claim.proof
-    hops, limits = len(proof.hops), proof.thresholds
-    if len(proof.nodes) != hops + 1 or not hops:
-        yield f"nodes: {len(proof.nodes)} nodes for {hops} hops"
-    if [node.role for node in proof.nodes] != ["anchor", *["bridge"] * (hops - 1), "answer"]:
-        yield f"nodes: the roles are {[node.role for node in proof.nodes]}"
-    if proof.snapshot != corpus.snapshot:
-        yield f"corpus: the proof is of {proof.snapshot}, this corpus of {corpus.snapshot}"
-    if min(limits.alone_first, limits.alone) < 1 or min(limits.answers, proof.hub_in_degree) < 0:
-        yield f"thresholds: {limits!r}, hubs above {proof.hub_in_degree}; alone is 1 or more, the others 0 or more"
-    if [bool(text.strip()) for text in proof.descriptors] != [True] * (hops - 1) + [False]:
-        yield f"descriptor: {len(proof.descriptors)} for {hops} hops; every bridge has one, the answer node none"
-    for what, found in (("count", proof.counts), ("constraint", proof.constraints)):
-        last = hops if what == "count" else hops - 1
-        for node in sorted({part.node for part in found if not (what == "constraint") <= part.node <= last}):
-            yield f"{what}s: a {what} is about node {node}, of {hops + 1}"
+def _report(subject: str, *results: CheckResult) -> Iterator[str]:
+    for result in results:
+        if result.outcome != "PASS":
+            yield f"{subject}: {result.code}: {result.detail}"
 
 
-def _check_nodes(corpus: Corpus, claim: Claim) -> Iterator[str]:
-    nodes, hops = claim.proof.nodes, claim.proof.hops
-    try:
-        numbers = locate_nodes(corpus, nodes)
-    except LookupError as error:
-        yield f"nodes: {error}"
-        return
-    if len(set(numbers)) != len(numbers):
-        yield "nodes: an entity occurs twice"
-    for node, number in zip(nodes, numbers, strict=True):
-        page = corpus.page(number)
-        if (node.type, node.in_degree) != (page.type, page.in_degree):
-            yield f"nodes: {node.title} is a {page.type} with {page.in_degree} incoming links"
-    for index, hop in enumerate(hops):
-        if (hop.subject_id, hop.object_id, hop.index) != (nodes[index].page_id, nodes[index + 1].page_id, index + 1):
-            yield f"hop {hop.index}: it does not join node {index} to node {index + 1}"
-
-
-def _check_evidence(corpus: Corpus, claim: Claim) -> Iterator[str]:
-    proof = claim.proof
-    for hop, node in zip(proof.hops, proof.nodes, strict=False):
-        yield from _compare_span(corpus, node, hop.evidence, f"hop {hop.index}")
-    yield from _compare_span(corpus, proof.nodes[-1], proof.answer_evidence, "answer")
-
-
-def _compare_span(corpus: Corpus, node: PathNode, evidence: Evidence, where: str) -> Iterator[str]:
-    (number,) = locate_nodes(corpus, [node])
-    page, text = corpus.page(number), corpus.text(number)
-    if (evidence.page_id, evidence.title) != (page.page_id, page.title):
-        yield f"{where}: the evidence is from {evidence.title}, not from {page.title}"
-    elif evidence.revision != page.revision:
-        yield f"{where}: revision {evidence.revision}, the corpus has {page.revision}"
-    elif not 0 <= evidence.start < evidence.end or text[evidence.start : evidence.end] != evidence.text:
-        yield f"{where}: the span {evidence.start}-{evidence.end} of {page.title} reads otherwise"
-    elif evidence.link_start != -1:
-        inside = evidence.start <= evidence.link_start < evidence.end
-        if not inside or not text.startswith("[[", evidence.link_start):
-            yield f"{where}: no link at offset {evidence.link_start} of {page.title}"
-
-
-def _check_hops(corpus: Corpus, claim: Claim) -> Iterator[str]:
-    numbers = locate_nodes(corpus, claim.proof.nodes)
-    names = flatten_names(list_names(corpus, claim.proof.nodes))
-    for hop, source, target in zip(claim.proof.hops, numbers, numbers[1:], strict=False):
-        if hop.evidence.kind == "infobox":
-            yield from _check_relation(corpus, hop, source, target)
-        else:
-            yield from _check_clause(corpus, hop, source, target, names)
-
-
-def _check_relation(corpus: Corpus, hop: Hop, source: int, target: int) -> Iterator[str]:
-    facts = [fact for fact in read_relations(corpus, source) if fact.key == hop.relation == hop.evidence.key]
-    if [(fact.target, fact.start, fact.end, fact.link_start) for fact in facts] != [
-        (target, hop.evidence.start, hop.evidence.end, hop.evidence.link_start)
-    ] or hop.clause:
-        yield f"hop {hop.index}: the infobox has no single {hop.relation} at that place that leads to the next node"
-        return
-    values = parse_value(hop.evidence.text)
-    if len(values) != 1 or values[0].link is None or _find_target(corpus, values[0].link) != target:
-        yield f"hop {hop.index}: {hop.evidence.text!r} does not link to the next node"
-
-
-def _find_target(corpus: Corpus, link: str) -> int | None:
-    """Return the article a raw link target leads to: its fragment dropped, its first letter as titles have it."""
-    title = link.partition("#")[0].strip()
-    found = corpus.find(title)
-    return corpus.find(title[:1].upper() + title[1:]) if found is None else found
-
-
-def _check_clause(corpus: Corpus, hop: Hop, source: int, target: int, names: Sequence[str]) -> Iterator[str]:
-    if (hop.relation, hop.evidence.key) != ("mentions", ""):
-        yield f"hop {hop.index}: a sentence supports {hop.relation!r} {hop.evidence.key!r}; it may support mentions"
-        return
-    text = corpus.text(source)
-    targets = dict(zip(*_read_links(corpus, source), strict=True))
-    link = next((link for link in corpus.links(source) if link.start == hop.evidence.link_start), None)
-    if link is None or targets.get(link.start) != target:
-        yield f"hop {hop.index}: the link at offset {hop.evidence.link_start} does not lead to the next node"
-        return
-    clause = make_clause(text, link, names)
-    if clause is None or (clause.start, clause.end, clause.text) != (hop.evidence.start, hop.evidence.end, hop.clause):
-        yield f"hop {hop.index}: the clause is not the sentence around the link"
-
-
-def _read_links(corpus: Corpus, node: int) -> tuple[list[int], list[int]]:
-    """Return the offsets of a page's links and the nodes they lead to."""
-    graph = corpus.graph
-    start, end = int(graph.offsets[node]), int(graph.offsets[node + 1])
-    return graph.positions[start:end].tolist(), graph.targets[start:end].tolist()
-
-
-def _check_answer(corpus: Corpus, claim: Claim) -> Iterator[str]:
+def _check_answer(ground: Ground, claim: Claim) -> Iterator[str]:
     proof, evidence = claim.proof, claim.proof.answer_evidence
     values = parse_value(evidence.text)
     typed = type_answer(values[0].text, values[0].iso, proof.answer_relation) if len(values) == 1 else None
     if (evidence.kind, evidence.link_start) != ("infobox", -1):
         yield f"answer: the evidence is a {evidence.kind} with a link at {evidence.link_start}; it must be a literal"
         return
-    if evidence.key != proof.answer_relation or typed != claim.answer:
-        given = "nothing" if typed is None else typed.surface
+    asked = None if typed is None else derive_answer(typed, proof.derivation)
+    if evidence.key != proof.answer_relation or asked != claim.answer:
+        given = "nothing" if asked is None else asked.surface
         yield f"answer: the evidence gives {given}, the question says {claim.answer.surface}"
         return
-    query = make_query(corpus, proof)
-    derived = answer_query(corpus, query)
+    derived = answer_query(ground, make_query(ground.corpus, proof))
     if sorted(derived) != [claim.answer.key]:
         yield f"answer: the query gives {sorted(derived)}, the question says {claim.answer.key}"
     elif (derived[claim.answer.key].fact.start, derived[claim.answer.key].fact.end) != (evidence.start, evidence.end):
         yield "answer: the query reads it at another place than the evidence"
     for constraint in proof.constraints:
-        (number,) = locate_nodes(corpus, [proof.nodes[constraint.node]])
-        if not matches(corpus, number, [constraint]):
+        (number,) = locate_nodes(ground.corpus, [proof.nodes[constraint.node]])
+        if not matches(ground.corpus, number, [constraint]):
             yield f"descriptor: node {constraint.node} has no {constraint.relation} {constraint.value!r}"
 
 
-def _check_counts(corpus: Corpus, relations: RelationIndex, proof: Proof) -> Iterator[str]:
+def _check_counts(ground: Ground, claim: Claim) -> Iterator[str]:
     """Count everything again up to its threshold; a count that nothing asked for, or given twice, is a problem too."""
-    found = {(count.name, count.node): count for count in _recount(corpus, relations, proof)}
+    proof = claim.proof
+    found = {(count.name, count.node): count for count in _recount(ground, proof)}
     given = Counter((count.name, count.node) for count in proof.counts)
     for name, node in found:
         if (name, node) not in given:
@@ -208,51 +120,98 @@ def _find_threshold(proof: Proof, count: Count) -> int:
     return {"chain": 1, "alone": alone, "anchors": 0, "answers": limits.answers}[count.name]
 
 
-def _recount(corpus: Corpus, relations: RelationIndex, proof: Proof) -> Iterator[Count]:
+def _recount(ground: Ground, proof: Proof) -> Iterator[Count]:
     """Yield every count that a proof must have, made again."""
-    query, limits = make_query(corpus, proof), proof.thresholds
+    query, limits = make_query(ground.corpus, proof), proof.thresholds
     for node in range(1, len(proof.nodes)):
         threshold = limits.alone_first if node == 1 else limits.alone
-        yield from count_fit(corpus, relations, query, node, threshold).as_counts()
+        yield from count_fit(ground, query, node, threshold).as_counts()
     if limits.answers:
-        anchors, answers = count_anchor_answers(corpus, query, proof.nodes[0].type, limits.answers)
+        anchors, answers = count_anchor_answers(ground, query, proof.nodes[0].type, limits.answers)
         yield Count(name="anchors", node=0, value=anchors, capped=True)
         yield Count(name="answers", node=0, value=answers, capped=True)
 
 
-def _check_shortcuts(corpus: Corpus, claim: Claim) -> Iterator[str]:
+def _check_near_misses(ground: Ground, claim: Claim) -> Iterator[str]:
+    """Look for other values of forward hops and other entities at backward ones, and compare with those looked up."""
+    proof, cap = claim.proof, claim.proof.thresholds.near_misses
+    query, numbers = make_query(ground.corpus, proof), locate_nodes(ground.corpus, proof.nodes)
+    for hop in proof.hops:
+        yield from _report(f"hop {hop.index}", check_single_value(ground, numbers, hop))
+    looked_up: list[NearMiss] = []
+    for hop in proof.hops if cap else ():
+        search = find_near_misses(ground, query, hop.index, cap)
+        looked_up += search.looked_up
+        yield from _report(f"near misses: node {hop.index}", check_near_misses(search))
+    if tuple(looked_up) != proof.near_misses:
+        right, given = ([miss.title for miss in misses] for misses in (looked_up, proof.near_misses))
+        yield f"near misses: to be looked up are {right}, the proof has {given} or resolves them otherwise"
+    redundant = find_redundant(ground, query, claim.answer.key)
+    if redundant != proof.redundant:
+        right, given = ([part.value for part in parts] for parts in (redundant, proof.redundant))
+        yield f"redundant: {right} narrow nothing, the proof says {given}"
+
+
+def _check_fact(ground: Ground, claim: Claim) -> Iterator[str]:
+    """Hold the fact that is asked for to what was demanded of it: confirmed, lasting, and not to be guessed."""
+    proof, limits = claim.proof, claim.proof.thresholds
+    (number,) = locate_nodes(ground.corpus, proof.nodes[-1:])
+    if limits.agreement != "off" or proof.corroboration is not None:
+        found = find_corroboration(ground, number, proof.answer_relation, claim.answer)
+        yield from _report("answer", check_agreement(found, limits.agreement))
+        if proof.corroboration != (found.evidence if found.outcome == "agrees" else None):
+            yield f"answer: the sentence that confirms it is another or none: {found.detail}"
+    later = ground.later.snapshot if ground.later else ""
+    if later and proof.compared_snapshot != later:
+        yield f"answer: compared with the dump of {proof.compared_snapshot or 'no other date'}, here with {later}"
+    yield from _report(
+        "answer",
+        check_volatility(ground, number, proof.answer_relation, claim.answer, limits.volatile),
+        *(check_lasting_hop(ground, hop, limits.volatile) for hop in proof.hops),
+        check_guessable(ground, proof.answer_relation, claim.answer, limits.answer_share),
+    )
+
+
+def _check_shortcuts(ground: Ground, claim: Claim) -> Iterator[str]:
     if not claim.proof.shortcuts_checked:
         return
-    numbers = locate_nodes(corpus, claim.proof.nodes)
-    for result in (
-        check_path_length(corpus, numbers, claim.proof.hub_in_degree),
-        check_earlier_pages(corpus, numbers, claim.answer),
-    ):
-        if result.outcome != "PASS":
-            yield f"shortcut: {result.code}: {result.detail}"
+    numbers = locate_nodes(ground.corpus, claim.proof.nodes)
+    yield from _report(
+        "shortcut",
+        check_path_length(ground.corpus, numbers, claim.proof.hub_in_degree),
+        check_earlier_pages(ground.corpus, numbers, claim.answer),
+    )
 
 
-def _check_descriptors(corpus: Corpus, claim: Claim) -> Iterator[str]:
-    """Compare each bridge's constraints with its descriptor, and the descriptors with the question."""
+def _check_descriptors(ground: Ground, claim: Claim) -> Iterator[str]:
+    """Compare each hidden node's constraints with its descriptor, and the descriptors with the question."""
     proof = claim.proof
-    numbers = locate_nodes(corpus, proof.nodes)
-    for node, descriptor in enumerate(proof.descriptors[:-1], 1):
+    numbers = locate_nodes(ground.corpus, proof.nodes)
+    for node, descriptor in enumerate(proof.descriptors, 1):
         constraints = [constraint for constraint in proof.constraints if constraint.node == node]
-        for problem in find_constraint_problems(corpus, numbers[node], constraints, descriptor):
-            yield f"descriptor: node {node}: {problem}"
-    for result in (
+        # The answer node of a path is asked for and not described: find_shape_problems has seen that it has none.
+        found = find_constraint_problems(ground.corpus, numbers[node], constraints, descriptor) if descriptor else ()
+        yield from (f"descriptor: node {node}: {problem}" for problem in found)
+    yield from _report(
+        "text",
         check_spoken(claim.text, proof.descriptors),
-        check_told(corpus, numbers, claim.text, proof),
-    ):
-        if result.outcome != "PASS":
-            yield f"text: {result.code}: {result.detail}"
+        check_told(ground.corpus, numbers, claim.text, proof),
+    )
 
 
-def _check_text(corpus: Corpus, claim: Claim) -> Iterator[str]:
-    names = list_names(corpus, claim.proof.nodes)
+def _check_text(ground: Ground, claim: Claim) -> Iterator[str]:
+    names = list_names(ground.corpus, claim.proof.nodes)
     if digest_aliases(flatten_names(names)) != claim.proof.alias_digest:
         yield "names: the corpus knows other names than the leak check looked for"
-    words = list_type_words(claim.proof.nodes)
-    for result in (check_names(claim.text, names, words), check_answer(claim.text, claim.answer, words)):
-        if result.outcome != "PASS":
-            yield f"text: {result.code}: {result.detail}"
+    text, limits, words = claim.text, claim.proof.thresholds, list_type_words(claim.proof.nodes)
+    (number,) = locate_nodes(ground.corpus, claim.proof.nodes[-1:])
+    yield from _report(
+        "text",
+        check_names(text, names, words),
+        check_demonyms(text, names, words),
+        check_answer(text, claim.answer, words),
+        check_precision(text, claim.answer),
+        check_retrieval(ground.corpus, text, number, limits.retrieval_rank),
+    )
+    if not limits.volatile:
+        yield from _report("text", check_timeless(text))

@@ -22,6 +22,7 @@ _SEARCH = """
 SELECT node, title, text, bm25(passages, 0.0, 2.0, 1.0) AS score
 FROM passages WHERE passages MATCH ? ORDER BY score, rowid LIMIT ?
 """
+_PHRASES = "SELECT node FROM passages WHERE passages MATCH ? LIMIT ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,28 @@ def search_passages(connection: sqlite3.Connection, query: str, k: int) -> list[
     expression = " OR ".join(f'"{token}"' for token in tokens)
     rows = connection.execute(_SEARCH, (expression, k))
     return [Passage(node, title, text, -score) for node, title, text, score in rows]
+
+
+def find_phrases(connection: sqlite3.Connection, phrases: Iterable[str], limit: int) -> tuple[int, ...] | None:
+    """Return the nodes with a passage that holds one of some phrases word for word, ascending.
+
+    Case and diacritics do not matter, and neither do marks between the words. A phrase that is cut by the end of a
+    passage is not found; titles are not looked at.
+
+    Args:
+        connection: from :func:`open_passages`.
+        phrases: without a word in it a phrase is left out.
+        limit: passages read at most.
+
+    Returns:
+        None when there are more passages than the limit.
+    """
+    quoted = dict.fromkeys(" ".join(_TOKEN.findall(phrase.lower())) for phrase in phrases)
+    expression = " OR ".join(f'"{phrase}"' for phrase in quoted if phrase)
+    if not expression:
+        return ()
+    found = [int(node) for (node,) in connection.execute(_PHRASES, (f"{{text}} : ({expression})", limit + 1))]
+    return None if len(found) > limit else tuple(sorted(set(found)))
 
 
 def _cut_paragraph(paragraph: str, words: int) -> Iterator[str]:

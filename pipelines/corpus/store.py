@@ -2,11 +2,14 @@
 
 import sqlite3
 from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from pipelines.corpus.images import place_inside
@@ -14,18 +17,20 @@ from pipelines.corpus.linkgraph import LinkGraph
 from pipelines.corpus.manifest import CorpusManifest, read_manifest
 from pipelines.corpus.numbering import TitleIndex, open_titles
 from pipelines.corpus.pagestore import PageStore
-from pipelines.corpus.passages import Passage, open_passages, search_passages
+from pipelines.corpus.passages import Passage, find_phrases, open_passages, search_passages
 from pipelines.corpus.records import CorpusImage, Fact, Page
 from pipelines.corpus.tables import PAGES, GroupedTable, MappedTable
 from pipelines.corpus.titles import hash_title, normalise_spaces
 from pipelines.corpus.wikitext import WikiLink, find_links
-from pipelines.errors import ConfigError
+from pipelines.errors import ConfigError, CorruptInput
 
 __all__ = ["Corpus", "CorpusImage", "Fact", "Page", "Passage"]
 
 _CLASSES = PAGES.get_field_index("classes")
 KEPT_ROWS = 1 << 16
 """Articles whose rows are kept decoded, about 100 MB at most."""
+FACT_ROWS = 1 << 17
+"""Facts read together when all are read."""
 
 
 class Corpus:
@@ -92,6 +97,34 @@ class Corpus:
         """Return an article's infobox facts in the order of the page."""
         return self._facts_of(node)
 
+    def read_fact_tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the facts of all articles in node order, some thousand articles at a time, none parted from its facts.
+
+        Args:
+            columns: of ``tables.FACTS``, ``node`` among them; memory holds ``FACT_ROWS`` rows of them.
+
+        Raises:
+            CorruptInput: the facts are not in node order.
+        """
+        path = self.folder / "facts.parquet"
+        held: list[pa.RecordBatch] = []
+        last = 0
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(FACT_ROWS, columns=list(columns)):
+                nodes = batch.column("node").to_numpy()
+                if not len(nodes):
+                    continue
+                if int(nodes[0]) < last or np.any(nodes[1:] < nodes[:-1]):
+                    raise CorruptInput(f"{path}: facts are not in node order, near node {last}; build the corpus anew")
+                last = int(nodes[-1])
+                cut = int(np.searchsorted(nodes, nodes[-1]))
+                if cut or (held and int(held[-1].column("node")[0].as_py()) < last):
+                    yield pa.Table.from_batches([*held, batch.slice(0, cut)])
+                    held = []
+                held.append(batch.slice(cut))
+        if held:
+            yield pa.Table.from_batches(held)
+
     def aliases(self, node: int) -> tuple[str, ...]:
         """Return all names of an article, its title included, sorted."""
         return tuple(self._aliases.table.value(row, "alias") for row in self._aliases.rows(node))
@@ -129,6 +162,14 @@ class Corpus:
     def search(self, query: str, k: int) -> list[Passage]:
         """Return the k best passages for a query, best first, in the same order every time."""
         return search_passages(self._passages, query, k)
+
+    def find_phrases(self, phrases: Iterable[str], limit: int) -> tuple[int, ...] | None:
+        """Return the nodes whose text or infobox holds one of some phrases, case and diacritics aside, ascending.
+
+        Returns:
+            None when more than ``limit`` passages hold one: such a phrase is no name.
+        """
+        return find_phrases(self._passages, phrases, limit)
 
     def close(self) -> None:
         """Close the search index; the rest closes with the object."""

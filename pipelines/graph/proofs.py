@@ -30,7 +30,7 @@ def make_query(corpus: Corpus, proof: Proof) -> Query:
     """
     names = flatten_names(list_names(corpus, proof.nodes))
     (anchor,) = locate_nodes(corpus, proof.nodes[:1])
-    return Query(anchor, proof.hops, proof.constraints, proof.answer_relation, names)
+    return Query(anchor, proof.hops, proof.constraints, proof.answer_relation, names, proof.derivation)
 
 
 def make_question_id(text: str, sha256: str, answer: Answer, proof: Proof) -> str:
@@ -42,14 +42,20 @@ def make_question_id(text: str, sha256: str, answer: Answer, proof: Proof) -> st
         answer: told apart by its key.
         proof: the anchor, every hop's relation and object, and the attribute asked for go in.
     """
-    path = [[hop.relation, hop.object_id] for hop in proof.hops]
+    path = [[hop.relation, node.page_id] for hop, node in zip(proof.hops, proof.nodes[1:], strict=False)]
     return make_record_id("q", [text, sha256, answer.key, proof.nodes[0].page_id, path, proof.answer_relation])
 
 
 def view_proof(proof: Proof, answer: Answer) -> WriteQuestionInputs:
     """Return a proof as a writer sees it; the same path always asks for the same wording."""
     views = tuple(
-        HopView(relation=hop.relation, clause=hop.clause, object_name=node.title, object_type=node.type)
+        HopView(
+            relation=hop.relation,
+            clause=hop.clause,
+            object_name=node.title,
+            object_type=node.type,
+            backward=hop.backward,
+        )
         for hop, node in zip(proof.hops, proof.nodes[1:], strict=True)
     )
     return WriteQuestionInputs(
@@ -68,7 +74,8 @@ def draw_proof(proof: Proof, answer: Answer) -> nx.DiGraph:
     for node in proof.nodes:
         graph.add_node(node.title, role=node.role, type=node.type, page_id=node.page_id)
     for hop, source, target in zip(proof.hops, proof.nodes, proof.nodes[1:], strict=False):
-        graph.add_edge(source.title, target.title, relation=hop.relation, evidence=hop.evidence)
+        stated = (target.title, source.title) if hop.backward else (source.title, target.title)
+        graph.add_edge(*stated, relation=hop.relation, evidence=hop.evidence)
     value = f"= {answer.surface}"
     graph.add_node(value, role="value", type=answer.type)
     graph.add_edge(proof.nodes[-1].title, value, relation=proof.answer_relation, evidence=proof.answer_evidence)

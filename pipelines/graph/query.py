@@ -1,18 +1,28 @@
 """The question as a conjunctive query, evaluated on the corpus alone: answers, and how many entities fit each part.
 
-``anchor -r1-> v1 -r2-> ... -> vh . attribute``, with descriptor facts as further constraints. Counting is closed-world
-over what infoboxes show; a later stage resolves near misses against prose.
+``anchor -r1-> v1 -r2-> ... -> vh . attribute``, with descriptor facts as further constraints. A backward hop leads from
+an entity to those whose page states the relation to it. Counting is closed-world over what infoboxes show; near misses
+are resolved against prose (:mod:`pipelines.graph.rivals`).
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import numpy as np
 
 from pipelines.corpus.store import Corpus
 from pipelines.graph.clauses import find_clause
-from pipelines.graph.relations import Attribute, RelationIndex, read_attributes, read_relations
-from schemas.proofs import Constraint, Hop, PathNode
+from pipelines.graph.facts import Nodes
+from pipelines.graph.ground import Ground
+from pipelines.graph.matching import TYPE as TYPE
+from pipelines.graph.matching import match_constraint
+from pipelines.graph.relations import Attribute, read_attributes, read_relations
+from pipelines.graph.values import Match
+from pipelines.scoring.answers import derive_answer
+from schemas.proofs import Constraint, Derivation, Hop, PathNode
 
-TYPE = "type"
+MENTIONS = "mentions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,92 +36,138 @@ class Query:
     answer_relation: str
     names: tuple[str, ...]
     """Names masked in the clauses of text hops."""
+    derivation: Derivation = ""
+    """What is asked of the attribute instead of all of it."""
 
 
-def follow_hop(corpus: Corpus, node: int, hop: Hop, names: Sequence[str]) -> frozenset[int]:
-    """Return the entities that a hop's relation leads to from a node; empty when the node has no such relation."""
-    if hop.relation != "mentions":
-        return frozenset(fact.target for fact in read_relations(corpus, node) if fact.key == hop.relation)
-    return find_clause(corpus, node, hop.clause, names)
+def follow_hop(ground: Ground, node: int, hop: Hop, names: Sequence[str]) -> frozenset[int]:
+    """Return the entities that a hop leads to from a node; empty when there is no such relation.
+
+    A forward hop takes the one value of a field on the node's page; a backward hop leads to every page with the node
+    among the values of its field, however many these are.
+    """
+    if hop.backward:
+        return frozenset(ground.facts.subjects_of(hop.relation, node))
+    if hop.relation != MENTIONS:
+        return frozenset(fact.target for fact in read_relations(ground.corpus, node) if fact.key == hop.relation)
+    return find_clause(ground.corpus, node, hop.clause, names)
 
 
 def matches(corpus: Corpus, node: int, constraints: Iterable[Constraint]) -> bool:
     """Return whether an entity's page shows every constraint: its type, or a literal infobox value."""
-    for constraint in constraints:
-        if constraint.relation == TYPE:
-            if corpus.page(node).type != constraint.value:
-                return False
-        elif not any(
-            fact.key == constraint.relation and fact.text == constraint.value and fact.value_count == 1
-            for fact in corpus.facts(node)
-        ):
-            return False
-    return True
+    return all(match_constraint(corpus, node, constraint) is Match.YES for constraint in constraints)
 
 
-def follow_chain(corpus: Corpus, query: Query, anchor: int) -> list[frozenset[int]]:
+def list_constraints_of(query: Query, node: int) -> tuple[Constraint, ...]:
+    """Return the constraints on one node of the chain."""
+    return tuple(constraint for constraint in query.constraints if constraint.node == node)
+
+
+def follow_chain(ground: Ground, query: Query, anchor: int) -> list[frozenset[int]]:
     """Return the entities at each node of the chain, the anchor's first; stops early when a set is empty."""
     sets = [frozenset([anchor])]
     for hop in query.hops:
-        here = [c for c in query.constraints if c.node == hop.index]
-        ahead = {target for node in sets[-1] for target in follow_hop(corpus, node, hop, query.names)}
-        sets.append(frozenset(node for node in ahead if matches(corpus, node, here)))
+        here = list_constraints_of(query, hop.index)
+        ahead = {target for node in sets[-1] for target in follow_hop(ground, node, hop, query.names)}
+        sets.append(frozenset(node for node in ahead if matches(ground.corpus, node, here)))
         if not sets[-1]:
             break
     return sets
 
 
 def read_answers(corpus: Corpus, query: Query, nodes: Iterable[int]) -> dict[str, Attribute]:
-    """Return the distinct answers, by key, that the queried attribute has at some entities."""
+    """Return the distinct answers, by key, that the queried attribute has at some entities.
+
+    An attribute has what is asked of it for its answer: the year of a date, if only the year is asked. One that is too
+    coarse for that has no answer.
+    """
     answers: dict[str, Attribute] = {}
     for node in sorted(nodes):
         for attribute in read_attributes(corpus, node):
             if attribute.fact.key == query.answer_relation:
-                answers.setdefault(attribute.answer.key, attribute)
+                answer = derive_answer(attribute.answer, query.derivation)
+                if answer is not None:
+                    answers.setdefault(answer.key, replace(attribute, answer=answer))
     return answers
 
 
-def answer_query(corpus: Corpus, query: Query) -> dict[str, Attribute]:
+def answer_query(ground: Ground, query: Query) -> dict[str, Attribute]:
     """Return the distinct answers of the whole query, by key; exactly one when the question is sound."""
-    sets = follow_chain(corpus, query, query.anchor)
-    return read_answers(corpus, query, sets[-1]) if len(sets) == len(query.hops) + 1 else {}
+    sets = follow_chain(ground, query, query.anchor)
+    return read_answers(ground.corpus, query, sets[-1]) if len(sets) == len(query.hops) + 1 else {}
 
 
-def count_alone(corpus: Corpus, relations: RelationIndex, hop: Hop, constraints: Iterable[Constraint], cap: int) -> int:
-    """Return how many entities a bridge's descriptor fits without the chain (R_alone), counted up to ``cap``.
+def count_alone(ground: Ground, query: Query, node: int, cap: int) -> int:
+    """Return how many entities a node's descriptor fits without the chain (R_alone), counted up to ``cap``.
 
-    A descriptor says the relation and its constraints, so any object of that relation is a candidate.
-    A quoted sentence fits the entity that it was written about and is counted as one.
+    A descriptor says the relation and its constraints, so any object of that relation is a candidate, and of a backward
+    hop any entity that shows the relation at all. A quoted sentence fits the entity that it was written about and is
+    counted as one.
     """
-    if hop.relation == "mentions":
+    hop, here = query.hops[node - 1], list_constraints_of(query, node)
+    if hop.backward:
+        return min(cap, len(list_fitting(ground, hop.relation, here)))
+    if hop.relation == MENTIONS:
         return 1
-    here = [constraint for constraint in constraints if constraint.node == hop.index]
     count = 0
-    for node in relations.objects_of(hop.relation):
-        count += matches(corpus, node, here)
+    for found in ground.relations.objects_of(hop.relation):
+        count += matches(ground.corpus, found, here)
         if count >= cap:
             break
     return count
 
 
-def count_anchor_answers(corpus: Corpus, query: Query, anchor_type: str, cap: int) -> tuple[int, int]:
+def list_fitting(ground: Ground, relation: str, constraints: Iterable[Constraint]) -> Nodes:
+    """Return the entities that show a relation, to anything, and fit all constraints; ascending."""
+    parts = [ground.facts.having(relation)]
+    for constraint in constraints:
+        if constraint.relation == TYPE:
+            parts.append(ground.corpus.nodes_of_type(constraint.value))
+        else:
+            parts.append(ground.facts.holding(constraint.relation, constraint.value))
+    parts.sort(key=len)
+    return reduce(_intersect, parts)
+
+
+def _intersect(left: Nodes, right: Nodes) -> Nodes:
+    """Return what two ascending arrays share; the cost is that of the shorter one, looked up in the other."""
+    places = np.searchsorted(right, left)
+    inside = places < len(right)
+    inside[inside] = right[places[inside]] == left[inside]
+    return left[inside]
+
+
+def count_anchor_answers(ground: Ground, query: Query, anchor_type: str, cap: int) -> tuple[int, int]:
     """Free the anchor to any entity of its type and count (N_img).
 
     Returns:
         How many anchors lead to an answer, and how many distinct answers there are, counted until ``cap`` answers: a
-        single answer means that the picture decorates.
+        single answer means that the picture decorates. Of a query that starts with a backward hop only anchors are
+        counted that a value links to.
     """
     anchors, answers = 0, set[str]()
-    for node in corpus.nodes_of_type(anchor_type).tolist():
-        sets = follow_chain(corpus, query, node)
+    for node in _list_anchors(ground, query, anchor_type).tolist():
+        sets = follow_chain(ground, query, node)
         if len(sets) <= len(query.hops):
             continue
-        found = read_answers(corpus, query, sets[-1])
+        found = read_answers(ground.corpus, query, sets[-1])
         anchors += bool(found)
         answers.update(found)
         if len(answers) >= cap:
             break
     return anchors, len(answers)
+
+
+def _list_anchors(ground: Ground, query: Query, anchor_type: str) -> Nodes:
+    """Return the entities of a type from which the first hop leads anywhere at all."""
+    nodes = ground.corpus.nodes_of_type(anchor_type)
+    if not query.hops:
+        return _intersect(ground.facts.having(query.answer_relation), nodes)
+    first = query.hops[0]
+    if first.backward:
+        subjects = list_fitting(ground, first.relation, list_constraints_of(query, first.index))
+        return _intersect(ground.facts.objects_of(first.relation, subjects), nodes)
+    return nodes if first.relation == MENTIONS else _intersect(ground.facts.having(first.relation), nodes)
 
 
 def find_shortcut(corpus: Corpus, nodes: Sequence[int], hubs_above: int) -> int:

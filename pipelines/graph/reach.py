@@ -33,7 +33,7 @@ from schemas.seeds import Split
 Bits = npt.NDArray[np.uint8]
 Marks = npt.NDArray[np.uint16]
 
-REACH_VERSION = 1
+REACH_VERSION = 2
 """Raised when the code gives other marks of the same corpus, rules and tables."""
 DECIDING = (relations, answers, dates, numbers, spelled, names)
 """Modules whose constants decide which values are answers, and of which key."""

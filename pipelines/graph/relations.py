@@ -13,11 +13,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.corpus.titles import is_list_title
-from pipelines.errors import CorruptInput
 from pipelines.names import fold_name
 from pipelines.scoring.answers import count_tokens, type_answer
 from schemas.proofs import Answer
@@ -55,8 +53,6 @@ HOLLOW_VALUES = frozenset(
 NUMBER = re.compile(r"\d+")
 KEPT = 1 << 16
 """Articles whose facts are kept sorted out: counting comes back to them for every question."""
-FACT_ROWS = 1 << 17
-"""Facts read together when all are read."""
 WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -138,10 +134,10 @@ class FieldKeys:
 
 
 def list_single_rows(corpus: Corpus, keys: FieldKeys, columns: Sequence[str]) -> Iterator[tuple[pa.Table, Codes]]:
-    """Yield all rows of ``facts.parquet`` that :func:`read_single_facts` returns, some thousand nodes at a time.
+    """Yield all facts that :func:`read_single_facts` returns, some thousand nodes at a time.
 
     Args:
-        corpus: whose facts are read; memory holds ``FACT_ROWS`` of them.
+        corpus: whose facts are read; memory holds ``store.FACT_ROWS`` of them.
         keys: learns the keys that are met.
         columns: which are wanted beside ``node``, ``key`` and ``value_count``.
 
@@ -151,34 +147,12 @@ def list_single_rows(corpus: Corpus, keys: FieldKeys, columns: Sequence[str]) ->
     Raises:
         CorruptInput: the facts are not in node order.
     """
-    for table in _read_whole_nodes(corpus, ("node", "key", "value_count", *columns)):
+    for table in corpus.read_fact_tables(("node", "key", "value_count", *columns)):
         codes, stems = keys.number(table["key"])
         fields = table["node"].to_numpy().astype(np.int64) << 32 | stems
         _, field, rows = np.unique(fields, return_inverse=True, return_counts=True)
         (kept,) = np.nonzero((stems >= 0) & (rows[field] == 1) & (table["value_count"].to_numpy() == 1))
         yield table.take(kept), codes[kept]
-
-
-def _read_whole_nodes(corpus: Corpus, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield the facts in runs that part no node from its facts."""
-    path = corpus.folder / "facts.parquet"
-    held: list[pa.RecordBatch] = []
-    last = 0
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(FACT_ROWS, columns=list(columns)):
-            nodes = batch.column("node").to_numpy()
-            if not len(nodes):
-                continue
-            if int(nodes[0]) < last or np.any(nodes[1:] < nodes[:-1]):
-                raise CorruptInput(f"{path}: facts are not in node order, near node {last}; build the corpus anew")
-            last = int(nodes[-1])
-            cut = int(np.searchsorted(nodes, nodes[-1]))
-            if cut or (held and int(held[-1].column("node")[0].as_py()) < last):
-                yield pa.Table.from_batches([*held, batch.slice(0, cut)])
-                held = []
-            held.append(batch.slice(cut))
-    if held:
-        yield pa.Table.from_batches(held)
 
 
 class RelationIndex:

@@ -80,10 +80,11 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A walk that reached an answer: the moves from the seed and the attribute at its end."""
+    """A walk that reached an answer: the moves from the seed and the attributes at its end."""
 
     moves: tuple[Move, ...]
-    attribute: Attribute
+    attributes: tuple[Attribute, ...]
+    """Those that may be asked for, in the order in which they are to be tried; one at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,8 @@ class WalkGraph:
         nodes, edges, related = (array[row].tolist() for array in (sampled.nodes, sampled.edges, sampled.related))
         moves = tuple(self._read_move(nodes[step], edges[step], related[step]) for step in range(steps))
         attributes = self.read_split_attributes(nodes[steps], drawn.order.split)
-        return Walk(moves, attributes[int(drawn.choice * len(attributes))]) if attributes else None
+        first = int(drawn.choice * len(attributes))
+        return Walk(moves, (*attributes[first:], *attributes[:first])) if attributes else None
 
     def read_split_attributes(self, node: int, split: Split) -> list[Attribute]:
         """Return a page's attributes whose answer key belongs to the split."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -151,11 +152,19 @@ def render_explanation(explanation: Explanation) -> Group:
 
 
 def list_chain(record: Record) -> list[tuple[str, str]]:
-    """Return the graph of a record's proof as one line, from the anchor to the answer; none without a proof."""
+    """Return the graph of a record's proof as one line, from the anchor to the answer; none without a proof.
+
+    An arrow leaves the page that states the relation: that of a backward hop points back along the path.
+    """
     if not isinstance(record, Question | Rewrite | Grounding):
         return []
-    edges = draw_proof(record.proof, record.answer).edges(data="relation")
-    steps = "".join(f" -{relation}-> {target}" for _, target, relation in edges)
+    graph = draw_proof(record.proof, record.answer).to_undirected(as_view=True)
+    names = [*(node.title for node in record.proof.nodes), f"= {record.answer.surface}"]
+    backward = [*(hop.backward for hop in record.proof.hops), False]
+    steps = ""
+    for (left, right), back in zip(pairwise(names), backward, strict=True):
+        relation = graph.edges[left, right]["relation"]
+        steps += f" <-{relation}- {right}" if back else f" -{relation}-> {right}"
     return [("chain", f"{record.proof.nodes[0].title}{steps}")]
 
 

@@ -1,21 +1,27 @@
 """What a reader wants to see of each record: labelled lines of plain text."""
 
 from collections.abc import Callable, Iterator
+from typing import get_args
 
 from schemas.base import Record
 from schemas.difficulty import Difficulty
 from schemas.groundings import Grounding, Picture
 from schemas.paths import Path
-from schemas.proofs import Evidence, Hop, PathNode, Proof
+from schemas.proofs import UNCOUNTED, Evidence, Hop, PathNode, Proof, Resolution, Thresholds
 from schemas.questions import Question
 from schemas.releases import ReleaseEntry
-from schemas.rewrites import Rewrite
+from schemas.rewrites import Certificate, Rewrite
 from schemas.rollouts import Rollout
 from schemas.seeds import Seed
 from schemas.trajectories import Trajectory
 
 Lines = Iterator[tuple[str, str]]
 LONGEST = 400
+NAMED_MISSES = 5
+AGREEMENTS = {
+    "required": "a sentence says the answer too",
+    "uncontradicted": "no sentence says another answer",
+}
 
 
 def describe_record(record: Record) -> list[tuple[str, str]]:
@@ -32,9 +38,13 @@ def shorten_text(text: str, limit: int = LONGEST) -> str:
 
 
 def describe_hop(hop: Hop, nodes: tuple[PathNode, ...]) -> str:
-    """Return a hop by titles, such as ``Kelm Bridge -architect-> Mira Tolland``."""
+    """Return a hop by titles in path order; the arrow leaves the page that states it.
+
+    ``Kelm Bridge -architect-> Mira Tolland`` leads forward, ``Ostrava <-birth_place- Mira Tolland`` backward.
+    """
     titles = {node.page_id: node.title for node in nodes}
-    return f"{titles[hop.subject_id]} -{hop.relation}-> {titles[hop.object_id]}"
+    subject, target = titles[hop.subject_id], titles[hop.object_id]
+    return f"{target} <-{hop.relation}- {subject}" if hop.backward else f"{subject} -{hop.relation}-> {target}"
 
 
 def describe_evidence(evidence: Evidence) -> str:
@@ -52,15 +62,79 @@ def describe_picture(picture: Picture | None) -> str:
 
 
 def describe_proof(proof: Proof) -> Lines:
-    """Yield the chain with its evidence, then the counts."""
+    """Yield the chain with its evidence, what is told of each node, the counts, and what they had to reach."""
     for hop in proof.hops:
         yield f"hop {hop.index}", describe_hop(hop, proof.nodes)
         yield "", describe_evidence(hop.evidence)
-    yield "asks for", f"{proof.answer_relation} of {proof.nodes[-1].title}"
+    part = f", only the {proof.derivation}" if proof.derivation else ""
+    yield "asks for", f"{proof.answer_relation} of {proof.nodes[-1].title}{part}"
     yield "", describe_evidence(proof.answer_evidence)
+    if proof.corroboration is not None:
+        yield "confirmed by", describe_evidence(proof.corroboration)
+    if proof.compared_snapshot:
+        yield "also true in", f"the dump of {proof.compared_snapshot}"
+    yield from list_told(proof)
     for count in proof.counts:
         bound = "at least " if count.capped else ""
         yield f"count {count.name}", f"{bound}{count.value} at node {count.node} ({proof.nodes[count.node].title})"
+    yield from list_near_misses(proof)
+    if proof.thresholds != UNCOUNTED:
+        yield "had to reach", describe_thresholds(proof.thresholds)
+    if proof.shortcuts_checked:
+        yield "shorter paths", "looked for and ruled out"
+
+
+def list_told(proof: Proof) -> Lines:
+    """Yield what the question says of each node beside its place in the chain; what narrows nothing is marked."""
+    for place, node in enumerate(proof.nodes):
+        told = [
+            f"{fact.relation} = {fact.value}{' (redundant)' if fact in proof.redundant else ''}"
+            for fact in proof.constraints
+            if fact.node == place
+        ]
+        if told:
+            yield "told", f"{node.title}: {'; '.join(told)}"
+
+
+def list_near_misses(proof: Proof) -> Lines:
+    """Yield how many entities were looked up in their articles for each node, by what these say, and the first of them.
+
+    In brackets stand the relations that an entity's infobox leaves open.
+    """
+    for place, node in enumerate(proof.nodes):
+        for resolution in get_args(Resolution):
+            misses = [miss for miss in proof.near_misses if (miss.node, miss.resolution) == (place, resolution)]
+            if misses:
+                named = "; ".join(f"{miss.title} ({', '.join(miss.unknown)})" for miss in misses[:NAMED_MISSES])
+                more = f"; {len(misses) - NAMED_MISSES} more" if len(misses) > NAMED_MISSES else ""
+                yield "near misses", f"{node.title}: {len(misses)} {resolution}: {named}{more}"
+
+
+def describe_thresholds(thresholds: Thresholds) -> str:
+    """Return what a proof's counts had to reach, and which further checks were made."""
+    parts = [f"R_alone {thresholds.alone_first} at the first hidden node, {thresholds.alone} later"]
+    if thresholds.answers:
+        parts.append(f"N_img {thresholds.answers}")
+    if thresholds.near_misses:
+        parts.append(f"at most {thresholds.near_misses} near misses a node, all refuted")
+    if thresholds.answer_share < 1.0:
+        parts.append(f"answer at most {thresholds.answer_share:.1%} of its relation")
+    if thresholds.retrieval_rank:
+        parts.append(f"page not among the first {thresholds.retrieval_rank} of one search")
+    if thresholds.agreement != "off":
+        parts.append(AGREEMENTS[thresholds.agreement])
+    if not thresholds.volatile:
+        parts.append("nothing that changes with time")
+    return "; ".join(parts)
+
+
+def describe_step(step: Certificate) -> str:
+    """Return which entity a step hid behind what, in which round of injection, and what was counted."""
+    counts = [f"{step.chain_count} in the chain", f"{step.alone_count} alone"]
+    if step.near_misses:
+        counts.append(f"{step.near_misses} near misses looked up")
+    round_number = f"round {step.round}: " if step.round else ""
+    return f"{round_number}{step.name} as {step.descriptor!r} ({', '.join(counts)})"
 
 
 def _describe_seed(seed: Seed) -> Lines:
@@ -84,7 +158,7 @@ def _describe_question(question: Question) -> Lines:
 def _describe_rewrite(rewrite: Rewrite) -> Lines:
     yield "question", rewrite.text
     for step in rewrite.certificates:
-        yield f"hides {step.name}", f"{step.descriptor!r}: {step.chain_count} in the chain, {step.alone_count} alone"
+        yield "hides", describe_step(step)
         yield "", step.text_after
         tried = [f"{candidate.descriptor!r}: {candidate.verdict}" for candidate in step.candidates]
         yield "", "tried " + "; ".join(tried)

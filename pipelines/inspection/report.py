@@ -13,23 +13,20 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from pipelines.errors import ConfigError, CorruptInput
+from pipelines.errors import ConfigError
 from pipelines.files import write_text
 from pipelines.ids import draw_unit
+from pipelines.inspection.cards import QuestionCard, make_card
 from pipelines.inspection.catalogue import find_corpus, list_latest
-from pipelines.inspection.facets import describe_evidence, describe_hop, shorten_text
 from pipelines.inspection.rows import read_stage
-from pipelines.inspection.thumbnails import make_thumbnail
 from pipelines.release.statistics import Number, count_values
-from schemas.difficulty import Difficulty
 from schemas.groundings import Grounding
 from schemas.manifest import Manifest
-from schemas.proofs import Proof
+from schemas.rewrites import Certificate, Rewrite
 from schemas.rollouts import Rollout
 
 QUESTIONS = 50
 SEED = 7
-LONGEST_SHOWN = 600
 TOP = 12
 
 
@@ -56,35 +53,6 @@ class Distribution:
 
     name: str
     values: tuple[tuple[str, Number, float], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One step of a trajectory for reading."""
-
-    thought: str
-    call: str
-    observation: str
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionCard:
-    """One sampled question with everything a reader needs to judge it."""
-
-    id: str
-    split: str
-    text: str
-    answer: str
-    aliases: str
-    thumbnail: str
-    """``data:`` address, empty when there is none to show."""
-    caption: str
-    hops: tuple[tuple[str, str], ...]
-    """Hop and its evidence; the last one is the answer's."""
-    counts: str
-    difficulty: tuple[str, ...]
-    turns: tuple[Turn, ...]
-    outcome: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +89,17 @@ def collect_report(root: Path) -> Report:
     questions = _read_questions(root)
     chosen = sample_questions(questions, QUESTIONS)
     rollouts = _choose_rollouts(root, {question.record_id for question in chosen})
+    certificates = _choose_certificates(root, {question.parent_id for question in chosen})
     corpus = find_corpus(root)
     return Report(
         title="synth report",
         corpus=corpus.name if corpus else "",
         funnel=funnel,
         distributions=make_distributions(questions),
-        questions=tuple(make_card(root, question, rollouts.get(question.record_id)) for question in chosen),
+        questions=tuple(
+            make_card(root, question, certificates.get(question.parent_id, ()), rollouts.get(question.record_id))
+            for question in chosen
+        ),
         total=len(questions),
     )
 
@@ -201,6 +173,12 @@ def _choose_rollouts(root: Path, wanted: set[str]) -> dict[str, Rollout]:
     return chosen
 
 
+def _choose_certificates(root: Path, wanted: set[str]) -> dict[str, tuple[Certificate, ...]]:
+    """Return the certificates of each rewrite that a shown question was made from."""
+    rows = (row for row in read_stage(root, "rewrites") if isinstance(row, Rewrite))
+    return {row.record_id: row.certificates for row in rows if row.record_id in wanted}
+
+
 def make_distributions(questions: Sequence[Grounding]) -> tuple[Distribution, ...]:
     """Return the distributions of hops, answer types, domains, anchor types, splits and relations."""
     properties: dict[str, Iterable[str]] = {
@@ -218,60 +196,3 @@ def make_distributions(questions: Sequence[Grounding]) -> tuple[Distribution, ..
         shown = tuple((value, row["rows"], round(100 * row["share"], 1)) for value, row in list(rows.items())[:TOP])
         made.append(Distribution(name, shown))
     return tuple(distribution for distribution in made if distribution.values)
-
-
-def make_card(root: Path, question: Grounding, rollout: Rollout | None) -> QuestionCard:
-    """Return a question's card; a picture that cannot be shown is named with the reason."""
-    proof = question.proof
-    thumbnail, caption = _show_picture(root, question)
-    hops = [(describe_hop(hop, proof.nodes), describe_evidence(hop.evidence)) for hop in proof.hops]
-    asked = f"{proof.nodes[-1].title} -{proof.answer_relation}-> {question.answer.surface}"
-    hops.append((asked, describe_evidence(proof.answer_evidence)))
-    cells = question.cells if isinstance(question, Difficulty) else ()
-    return QuestionCard(
-        id=question.record_id,
-        split=question.split,
-        text=question.text,
-        answer=question.answer.surface,
-        aliases=", ".join(question.answer.aliases),
-        thumbnail=thumbnail,
-        caption=caption,
-        hops=tuple(hops),
-        counts=_show_counts(proof),
-        difficulty=tuple(f"{c.condition}, {c.solver}: {c.correct}/{c.attempts}" for c in cells),
-        turns=tuple(_list_turns(rollout)),
-        outcome=f"{rollout.stop_reason}: {rollout.answer}" if rollout else "",
-    )
-
-
-def _show_counts(proof: Proof) -> str:
-    """Return the proof's counts by name, in node order, such as ``chain 1, 1 · alone 6 · answers ≥8``."""
-    shown: dict[str, list[str]] = {}
-    for count in sorted(proof.counts, key=lambda count: count.node):
-        shown.setdefault(count.name, []).append(f"{'≥' if count.capped else ''}{count.value}")
-    return " · ".join(f"{name} {', '.join(values)}" for name, values in shown.items())
-
-
-def _show_picture(root: Path, question: Grounding) -> tuple[str, str]:
-    picture = question.picture
-    if picture is None:
-        return "", "no picture"
-    credit = f"{picture.file} · {picture.author} · {picture.licence}"
-    try:
-        return make_thumbnail(root, picture), credit
-    except CorruptInput as error:
-        return "", str(error)
-
-
-def _list_turns(rollout: Rollout | None) -> list[Turn]:
-    steps = rollout.steps if rollout else ()
-    return [
-        Turn(
-            thought=shorten_text(step.thought, LONGEST_SHOWN),
-            call=f"{step.tool} {shorten_text(step.arguments, LONGEST_SHOWN)}" if step.tool else "",
-            observation=(step.observation.error or shorten_text(step.observation.text, LONGEST_SHOWN))
-            if step.observation
-            else "",
-        )
-        for step in steps
-    ]

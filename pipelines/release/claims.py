@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from pipelines.agent.transcript import BadTurn, Turn, parse_turn
 from pipelines.checks.images import check_licence
 from pipelines.checks.proofs import Claim, find_problems
-from pipelines.corpus.store import Corpus, CorpusImage
+from pipelines.corpus.store import CorpusImage
 from pipelines.errors import GateNotMet, RecordFailed
+from pipelines.graph.ground import Ground
 from pipelines.graph.proofs import make_question_id
 from pipelines.graph.query import locate_nodes
-from pipelines.graph.relations import RelationIndex
 from pipelines.pictures import probe_picture
 from pipelines.release.rows import (
     BridgeRow,
@@ -39,9 +39,10 @@ SHOWN = 80
 """Characters of a value that a problem quotes."""
 
 
-def find_question_problems(corpus: Corpus, relations: RelationIndex, proof: ProofRow) -> list[str]:
+def find_question_problems(ground: Ground, proof: ProofRow) -> list[str]:
     """Return what does not hold of a question: its query, its text, its picture, its id; empty when it verifies."""
-    problems = find_problems(corpus, relations, Claim(proof.text, proof.answer, proof.proof))
+    corpus = ground.corpus
+    problems = find_problems(ground, Claim(proof.text, proof.answer, proof.proof))
     if problems:
         return problems
     (anchor,) = locate_nodes(corpus, proof.proof.nodes[:1])

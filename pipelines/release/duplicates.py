@@ -1,18 +1,21 @@
 """Duplicates and splits: what questions are compared by, which are refused, and whether the splits are disjoint."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from pipelines.checks.sets import Wording, delexicalise, find_over_used
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.ids import digest_value
 from schemas.base import Record, Rejection
 from schemas.difficulty import Difficulty
-from schemas.reasons import Reason
+from schemas.reasons import ReleaseReason
 from schemas.seeds import Split
 
 EXAMPLES = 3
-Identity = tuple[str, str]
+SHOWN_DIGITS = 8
+Identity = tuple[ReleaseReason, str, str]
+"""The reason that questions alike in it are refused for, its name for a reader, and its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,8 @@ class Signature:
     sha256: str
     """Content of the picture; empty for a question without one."""
     phash: str
+    skeleton: str
+    """Digest of the wording without names, types and values."""
 
 
 def make_signature(row: Record) -> Signature:
@@ -50,6 +55,7 @@ def make_signature(row: Record) -> Signature:
         edges=digest_value(edges),
         sha256=row.picture.sha256 if row.picture else "",
         phash=row.picture.phash if row.picture else "",
+        skeleton=digest_value(delexicalise(row)),
     )
 
 
@@ -73,35 +79,75 @@ def refuse_duplicates(signatures: Iterable[Signature]) -> tuple[list[Signature],
     return kept, refused
 
 
-def refuse_over_used(signatures: Iterable[Signature], cap: int) -> dict[str, Rejection]:
+def refuse_anchors(signatures: Iterable[Signature], cap: int) -> dict[str, Rejection]:
+    """Refuse questions beyond the first ``cap`` of a split that share an anchor (research: D3)."""
+    return _refuse_beyond(signatures, cap, "anchor-over-used", lambda signature: {"anchor": str(signature.anchor)})
+
+
+def refuse_answers(signatures: Iterable[Signature], cap: int) -> dict[str, Rejection]:
     """Refuse questions beyond the first ``cap`` of a split that share an answer, or an answer node.
 
     A split in which one answer is right every third time is passed by guessing (research: S7, D3).
     """
+    return _refuse_beyond(
+        signatures,
+        cap,
+        "answer-over-used",
+        lambda signature: {"answer": signature.answer_key, "answer node": str(signature.answer_node)},
+    )
+
+
+def _refuse_beyond(
+    signatures: Iterable[Signature], cap: int, reason: ReleaseReason, read: Callable[[Signature], dict[str, str]]
+) -> dict[str, Rejection]:
+    """Refuse a question any of whose values ``cap`` kept questions of its split have before it."""
     refused: dict[str, Rejection] = {}
     used: Counter[tuple[Split, str, str]] = Counter()
     for signature in signatures:
-        marks = [
-            (signature.split, "answer", signature.answer_key),
-            (signature.split, "answer node", str(signature.answer_node)),
-        ]
+        marks = [(signature.split, name, value) for name, value in read(signature).items()]
         over = [mark for mark in marks if used[mark] >= cap]
         if over:
-            detail = f"{over[0][1]} {over[0][2]} already answers {cap} questions of {signature.split}"
-            refused[signature.record_id] = Rejection(
-                record_id=signature.record_id, reason="answer-over-used", detail=detail
-            )
+            split, name, value = over[0]
+            detail = f"{cap} questions of {split} have the {name} {value} already"
+            refused[signature.record_id] = Rejection(record_id=signature.record_id, reason=reason, detail=detail)
         else:
             used.update(marks)
     return refused
 
 
+def refuse_skeletons(signatures: Sequence[Signature], solved: Collection[str], share: float) -> dict[str, Rejection]:
+    """Refuse questions whose skeleton has its share already of a dataset that they would go into (research: D1).
+
+    The share is of what is kept, so that a stranger who counts finds it; a dataset of fewer than ``1 / share``
+    questions keeps each skeleton once.
+
+    Args:
+        signatures: those kept so far; earlier ones come first.
+        solved: ids of questions with a trajectory: those of the sft dataset.
+        share: largest share of one skeleton in each dataset; 1.0 is no limit.
+    """
+    wordings = [Wording(signature.skeleton, _list_datasets(signature, solved)) for signature in signatures]
+    refused: dict[str, Rejection] = {}
+    for signature, dataset in zip(signatures, find_over_used(wordings, share), strict=True):
+        if dataset:
+            detail = f"skeleton {signature.skeleton[:SHOWN_DIGITS]} has its {share:.1%} of {dataset} already"
+            refused[signature.record_id] = Rejection(
+                record_id=signature.record_id, reason="skeleton-over-used", detail=detail
+            )
+    return refused
+
+
+def _list_datasets(signature: Signature, solved: Collection[str]) -> tuple[str, ...]:
+    own = signature.split == "rl" or (signature.split == "sft" and signature.record_id in solved)
+    return ("bridgevqa", signature.split) if own else ("bridgevqa",)
+
+
 def _find_duplicate(
     signature: Signature, questions: dict[Identity, str], pictures: dict[str, Signature]
-) -> tuple[Reason, str] | None:
+) -> tuple[ReleaseReason, str] | None:
     for identity in _list_identities(signature):
         if identity in questions:
-            return "duplicate-question", f"same {identity[0]} as {questions[identity]}"
+            return identity[0], f"same {identity[1]} as {questions[identity]}"
     for mark in _list_marks(signature):
         if mark in pictures and pictures[mark].anchor != signature.anchor:
             return "duplicate-picture", f"same {mark.split(':')[0]} as {pictures[mark].record_id}, another anchor"
@@ -109,13 +155,20 @@ def _find_duplicate(
 
 
 def _list_identities(signature: Signature) -> tuple[Identity, ...]:
-    anchor_and_answer = f"{signature.anchor}:{signature.answer_key}"
-    return (("anchor and answer key", anchor_and_answer), ("edge set", signature.edges))
+    return (
+        ("duplicate-question", "anchor and answer key", f"{signature.anchor}:{signature.answer_key}"),
+        ("duplicate-path", "edge set", signature.edges),
+    )
 
 
 def _list_marks(signature: Signature) -> list[str]:
     marks = [("picture sha256", signature.sha256), ("picture phash", signature.phash)]
     return [f"{name}:{value}" for name, value in marks if value]
+
+
+def count_duplicates(signatures: Iterable[Signature]) -> Counter[str]:
+    """Return how many questions repeat an earlier one, by reason."""
+    return Counter(rejection.reason for rejection in refuse_duplicates(signatures)[1].values())
 
 
 def list_shared_values(signatures: Iterable[Signature]) -> dict[str, list[str]]:

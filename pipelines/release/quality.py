@@ -1,25 +1,29 @@
 """``quality.json`` and ``quality.md``: what can be measured on a release without a person or a benchmark."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 
 from pipelines.errors import GateNotMet
 from pipelines.release.context import ReleaseContext
+from pipelines.release.counts import (
+    count_precisions,
+    measure_answers,
+    measure_counts,
+    measure_necessity,
+    measure_proofs,
+)
 from pipelines.release.duplicates import list_shared_values, make_signature
 from pipelines.release.rows import Example
-from pipelines.release.statistics import (
-    Number,
-    count_effective,
-    count_values,
-    describe_numbers,
-    find_interval,
-    measure_gini,
-    share,
+from pipelines.release.statistics import Number, count_values, describe_numbers, find_interval, share
+from pipelines.release.variety import (
+    count_bigrams,
+    count_sequences,
+    measure_diversity,
+    measure_duplicates,
+    measure_reuse,
+    measure_wording,
 )
 from schemas.difficulty import Cell, Difficulty
-from schemas.proofs import Role
 from schemas.trajectories import Trajectory
 
 Scalar = str | Number
@@ -32,8 +36,8 @@ NOT_MEASURED = {
     "planted defects": "recall and false alarms of the checks: run synth bench planted",
     "benchmark contamination": "no benchmark was compared with",
     "picture ablation": "no attempt with a swapped picture was made",
+    "people": "balance of country and gender of the people asked about was not counted",
 }
-NUMBER = re.compile(r"\d+")
 
 
 def measure_quality(examples: Sequence[Example], questions: Sequence[Difficulty], context: ReleaseContext) -> Quality:
@@ -56,10 +60,17 @@ def measure_quality(examples: Sequence[Example], questions: Sequence[Difficulty]
         "answer types": _count(question.answer.type for question in own),
         "domains": _count(question.domain for question in own),
         "anchor types": _count(question.proof.nodes[0].type for question in own),
-        "answers": _measure_answers(own),
-        "proof counts": _measure_counts(own),
-        "diversity": _measure_diversity(own),
-        "entity reuse": _measure_reuse(own),
+        "answer precision": count_precisions(own),
+        "answers": measure_answers(own),
+        "proof counts": measure_counts(own),
+        "proof": measure_proofs(own),
+        "necessity": measure_necessity(own),
+        "diversity": measure_diversity(own),
+        "wording": measure_wording(own),
+        "relation bigrams": count_bigrams(own),
+        "type sequences": count_sequences(own),
+        "entity reuse": measure_reuse(own),
+        "duplicates": measure_duplicates(own),
         "difficulty": _measure_difficulty(own),
         "pictures": _measure_pictures(examples),
         "picture licences": _count_licences(examples),
@@ -158,66 +169,6 @@ def _describe_splits(examples: Sequence[Example]) -> dict[str, dict[str, Scalar]
 
 def _measure_overlap(questions: Sequence[Difficulty]) -> dict[str, Scalar]:
     return {name: len(values) for name, values in list_shared_values(map(make_signature, questions)).items()}
-
-
-def _measure_answers(questions: Sequence[Difficulty]) -> dict[str, dict[str, Scalar]]:
-    keys = Counter(question.answer.key for question in questions)
-    return {
-        "characters": dict(describe_numbers([len(question.answer.surface) for question in questions])),
-        "words": dict(describe_numbers([len(question.answer.surface.split()) for question in questions])),
-        "aliases": dict(describe_numbers([len(question.answer.aliases) for question in questions])),
-        "questions an answer key": dict(describe_numbers(list(keys.values()))),
-    }
-
-
-def _measure_counts(questions: Sequence[Difficulty]) -> dict[str, dict[str, Scalar]]:
-    report: dict[str, dict[str, Scalar]] = {}
-    for name in ("chain", "alone", "anchors", "answers"):
-        counts = [count for question in questions for count in question.proof.counts if count.name == name]
-        numbers: dict[str, Scalar] = dict(describe_numbers([count.value for count in counts]))
-        report[name] = numbers | {"capped": sum(count.capped for count in counts)}
-    return report
-
-
-def delexicalise(question: Difficulty) -> str:
-    """Return a question's skeleton: descriptor values, types of entities and numbers become slots."""
-    text = question.text.lower()
-    values = sorted({fact.value.lower() for fact in question.proof.constraints if fact.relation != "type"})
-    for value in sorted(values, key=len, reverse=True):
-        text = text.replace(value, "VALUE") if value else text
-    types = sorted({node.type.lower() for node in question.proof.nodes if node.type})
-    for word in sorted(types, key=len, reverse=True):
-        text = re.sub(rf"\b{re.escape(word)}\b", "TYPE", text)
-    return " ".join(NUMBER.sub("NUMBER", text).split())
-
-
-def _measure_diversity(questions: Sequence[Difficulty]) -> dict[str, Scalar]:
-    skeletons = Counter(map(delexicalise, questions))
-    relations = [[*(hop.relation for hop in q.proof.hops), q.proof.answer_relation] for q in questions]
-    bigrams = [f"{left} {right}" for chain in relations for left, right in pairwise(chain)]
-    top = sum(rows for _, rows in Counter(bigrams).most_common(10))
-    return {
-        "skeletons": len(skeletons),
-        "top skeleton share": share(max(skeletons.values(), default=0), len(questions)),
-        "relations": len({relation for chain in relations for relation in chain}),
-        "effective relations": count_effective(relation for chain in relations for relation in chain),
-        "effective relation bigrams": count_effective(bigrams),
-        "top 10 bigrams share": share(top, len(bigrams)),
-        "effective type sequences": count_effective(">".join(n.type for n in q.proof.nodes) for q in questions),
-    }
-
-
-def _measure_reuse(questions: Sequence[Difficulty]) -> dict[str, dict[str, Scalar]]:
-    report: dict[str, dict[str, Scalar]] = {}
-    roles: tuple[Role, ...] = ("anchor", "bridge", "answer")
-    for role in roles:
-        uses = Counter(n.page_id for question in questions for n in question.proof.nodes if n.role == role)
-        report[role] = {
-            "entities": len(uses),
-            "most uses": max(uses.values(), default=0),
-            "gini": measure_gini(uses.values()),
-        }
-    return report
 
 
 def _measure_difficulty(questions: Sequence[Difficulty]) -> dict[str, dict[str, Scalar]]:

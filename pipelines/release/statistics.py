@@ -1,13 +1,15 @@
 """Small numbers that a quality report is made of; all rounded, so that reports compare byte for byte."""
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Sequence
 
 from pipelines.scoring.agreement import wilson_interval
 
 DIGITS = 4
 Number = int | float
+Table = dict[str, dict[str, Number]]
+"""Named rows of named numbers."""
 
 
 def share(part: int, whole: int) -> float:
@@ -15,7 +17,13 @@ def share(part: int, whole: int) -> float:
     return round(part / whole, DIGITS) if whole else 0.0
 
 
-def count_values(values: Iterable[str]) -> dict[str, dict[str, Number]]:
+def count_rows(flags: Iterable[bool]) -> dict[str, Number]:
+    """Return in how many rows something holds, and their share of all."""
+    told = list(flags)
+    return {"rows": sum(told), "share": share(sum(told), len(told))}
+
+
+def count_values(values: Iterable[str]) -> Table:
     """Return rows and share of each value, the most frequent first, then by name."""
     counts = Counter(values)
     total = sum(counts.values())
@@ -59,3 +67,29 @@ def measure_gini(counts: Iterable[int]) -> float:
         return 0.0
     ranked = sum(rank * value for rank, value in enumerate(ordered, 1))
     return round(2 * ranked / (len(ordered) * total) - (len(ordered) + 1) / len(ordered), DIGITS)
+
+
+def measure_prior(answers: Iterable[tuple[Hashable, str]]) -> float:
+    """Return the share of answers that whoever gives the most frequent other answer of the same group gets right.
+
+    An answer does not vouch for itself, so a group of one is never guessed; a tie is drawn.
+
+    Args:
+        answers: group and answer of each row.
+    """
+    groups: defaultdict[Hashable, Counter[str]] = defaultdict(Counter)
+    for group, answer in answers:
+        groups[group][answer] += 1
+    right = sum(map(_guess_most_frequent, groups.values()), 0.0)
+    total = sum(counts.total() for counts in groups.values())
+    return round(right / total, DIGITS) if total else 0.0
+
+
+def _guess_most_frequent(counts: Counter[str]) -> float:
+    """Return how many of a group's answers are expected right: only those of a single most frequent one can be."""
+    ranked = sorted(counts.values(), reverse=True)
+    first, second = ranked[0], ranked[1] if len(ranked) > 1 else 0
+    if first - 1 > second:
+        return float(first)
+    tied = ranked.count(second) + 1 if second and first - 1 == second else 0
+    return first / tied if tied else 0.0

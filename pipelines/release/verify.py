@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from pipelines.corpus.store import Corpus
 from pipelines.errors import CorruptInput, GateNotMet
-from pipelines.graph.relations import RelationIndex
+from pipelines.graph.ground import Ground
 from pipelines.release.claims import find_question_problems, find_row_problems
 from pipelines.release.features import make_release_schema
 from pipelines.release.manifest import check_release_files, read_release_manifest
 from pipelines.release.rows import ROW_TYPES, ProofRow, SftRow
 from schemas.arrow import derive_schema
+from schemas.proofs import Proof
 from schemas.releases import Dataset
 
 ROWS_AT_ONCE = 50
@@ -78,15 +78,12 @@ class Ledger:
     """System message and tools of SFT rows: one pair in all of them."""
 
 
-def verify_release(
-    folder: Path, corpus: Corpus, relations: RelationIndex, advance: Callable[[int], None] = lambda done: None
-) -> VerifyReport:
+def verify_release(folder: Path, ground: Ground, advance: Callable[[int], None] = lambda done: None) -> VerifyReport:
     """Verify a release folder against a corpus.
 
     Args:
         folder: ``releases/<dataset>/<version>``.
-        corpus: the corpus the proofs refer to, built by anyone from the same dump.
-        relations: the corpus's relations.
+        ground: the corpus the proofs refer to, built by anyone from the same dump.
         advance: told how many rows are done.
 
     Raises:
@@ -102,7 +99,7 @@ def verify_release(
         problems += found
         for raw in _read_rows(folder / "data"):
             rows += 1
-            whats = _check_row(manifest.dataset, raw, proofs, ledger, (corpus, relations))
+            whats = _check_row(manifest.dataset, raw, proofs, ledger, ground)
             problems += [Problem(str(raw.values.get("id")), what) for what in whats]
             verified += not whats
             advance(rows)
@@ -126,8 +123,32 @@ def describe_claim(row: ProofRow) -> str:
         if least.answers
         else "need for the picture not counted",
         "no shorter path" if proof.shortcuts_checked else "shorter paths not looked for",
+        f"articles of up to {least.near_misses} near misses looked up, none left open"
+        if least.near_misses
+        else "near misses not looked for",
+        *_describe_fact(proof),
+        f"not among the first {least.retrieval_rank} results of one search"
+        if least.retrieval_rank
+        else "one search not tried",
     ]
     return "; ".join(parts)
+
+
+def _describe_fact(proof: Proof) -> tuple[str, ...]:
+    least = proof.thresholds
+    told = {
+        "required": "a sentence says the answer too",
+        "uncontradicted": "no sentence says another answer",
+        "off": "prose not compared with the answer",
+    }
+    lasting = f"the same in the dump of {proof.compared_snapshot}" if proof.compared_snapshot else "no other dump seen"
+    return (
+        told[least.agreement],
+        f"no answer with more than {least.answer_share:.0%} of its relation"
+        if least.answer_share < 1.0
+        else "frequency of the answer not looked at",
+        "facts that change with time allowed" if least.volatile else f"no fact that changes with time, {lasting}",
+    )
 
 
 def _check_files(folder: Path) -> list[Problem]:
@@ -191,7 +212,7 @@ def _check_row(
     raw: RawRow,
     proofs: Mapping[str, ProofRow],
     ledger: Ledger,
-    ground: tuple[Corpus, RelationIndex],
+    ground: Ground,
 ) -> list[str]:
     ledger.ids[str(raw.values.get("id"))] += 1
     question = str(raw.values.get("question_id" if dataset == "sft" else "id"))
@@ -206,7 +227,7 @@ def _check_row(
     if isinstance(row, SftRow):
         ledger.settings.add((row.messages[0].content if row.messages else "", row.tools))
     if question not in ledger.verdicts:
-        ledger.verdicts[question] = find_question_problems(*ground, proof)
+        ledger.verdicts[question] = find_question_problems(ground, proof)
     problems = ledger.verdicts[question] or find_row_problems(proof, row, raw.index)
     if raw.split != proof.split:
         problems = [*problems, f"split: the row's file is of {raw.split}, its proof of {proof.split}"]
@@ -222,7 +243,10 @@ def _check_together(proofs: Mapping[str, ProofRow], ledger: Ledger) -> Iterator[
         yield Problem(question, "proof: no row asks this question")
     if len(ledger.settings) > 1:
         yield Problem("data", f"rows: {len(ledger.settings)} pairs of system message and tools; there must be one")
-    rules = {(row.proof.thresholds, row.proof.shortcuts_checked, row.proof.hub_in_degree) for row in proofs.values()}
+    rules = {
+        (proof.thresholds, proof.shortcuts_checked, proof.hub_in_degree, proof.compared_snapshot)
+        for proof in (row.proof for row in proofs.values())
+    }
     if len(rules) > 1:
         yield Problem("proofs", f"thresholds: questions were accepted by {len(rules)} sets of them; there must be one")
     yield from _check_splits(proofs)

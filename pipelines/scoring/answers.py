@@ -6,7 +6,7 @@ import unicodedata
 from pipelines.names import fold_name, strip_diacritics, strip_invisible
 from pipelines.scoring.dates import Date, parse_date, render_date
 from pipelines.scoring.numbers import Number, parse_number, parse_unit, render_number
-from schemas.proofs import Answer
+from schemas.proofs import Answer, Derivation
 
 _DATE_TEXT = """
 date year yearbuilt born birthdate died deathdate built erected constructed completed completion finished opened
@@ -58,6 +58,7 @@ af zu zum ten ter
 """
 _PARTICLES = frozenset(_PARTICLE_TEXT.split())
 _MAX_WORDS = 12
+_FINER: dict[Derivation, tuple[str, ...]] = {"month": ("day",), "year": ("day", "month")}
 
 
 def type_answer(text: str, iso: str, relation: str) -> Answer | None:
@@ -108,6 +109,21 @@ def make_answer(surface: str, value: Date | Number) -> Answer:
     key = f"number:{value.value} {value.unit}".rstrip()
     return Answer(type="number", value=value.value, precision="", unit=value.unit, surface=surface, aliases=aliases,
                   key=key)  # fmt: skip
+
+
+def derive_answer(answer: Answer, derivation: Derivation) -> Answer | None:
+    """Return what is asked of a fact instead of all of it: the month and year, or the year, of a fuller date.
+
+    Returns:
+        The answer itself for no derivation; None for what is no date, or no finer than what would be left of it.
+    """
+    if not derivation:
+        return answer
+    date = parse_date(answer.value) if answer.type == "date" else None
+    if date is None or date.precision not in _FINER[derivation]:
+        return None
+    coarse = Date(date.year, date.month if derivation == "month" else 0)
+    return make_answer(render_date(coarse)[0], coarse)
 
 
 def _clean_text(text: str) -> str | None:

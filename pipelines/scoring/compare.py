@@ -1,7 +1,7 @@
 """Is a given answer the reference answer? Decided by type, on the whole answer, or not decided at all.
 
-The comparer never guesses: what needs knowledge of the world (another name of the same thing, a conversion between
-units, a numeric date of unknown order) is ``unscored`` and left to a judge. A part of the answer never counts as the
+The comparer never guesses: what needs knowledge of the world (another name of the same thing, a numeric date of unknown
+order, a rough conversion) is ``unscored`` and left to a judge. A part of the answer never counts as the
 answer, and an answer that names several candidates is incorrect even when one of them is right.
 """
 
@@ -11,7 +11,8 @@ from difflib import SequenceMatcher
 
 from pipelines.names import fold_name, is_common_word, strip_invisible
 from pipelines.scoring.dates import is_ambiguous_date, parse_date
-from pipelines.scoring.numbers import KNOWN_UNITS, parse_number, parse_number_word
+from pipelines.scoring.numbers import KNOWN_UNITS, Number, parse_number, parse_number_words
+from pipelines.scoring.units import Likeness, compare_measures
 from schemas.proofs import Answer
 from schemas.trajectories import Verdict
 
@@ -33,6 +34,19 @@ _LISTS = re.compile(r"[;|\n•·]|\band\b|&| / |(?<=\w)/(?=\w)", re.IGNORECASE)
 _RANGES = re.compile(r"\d[^\W\d_]{0,2} ?(?:–|—|-| to ) ?\d")
 _DATE_RANGES = re.compile(r"(?<![\d-])\d{1,4} ?(?:–|—|-| to ) ?\d{1,4}(?![\d-])")
 _NUMERALS = re.compile(r"(?:(?<![\w.])[-\u2212\u2013])?\d+(?:[.,:/]\d+)*")
+_DATE_LEAD = re.compile(
+    r"^(?:(?:on|in) )?(?:the )?(?:year )?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day,? )?(?:the (?=\d))?",
+    re.IGNORECASE,
+)
+_MONTH_YEAR = re.compile(r"(0?[1-9]|1[0-2])/(\d{4})")
+_SHORT_YEAR = re.compile(r"\d{1,2}([/.-])\d{1,2}\1\d{2}")
+_MINUS = re.compile(r"^(?:minus|negative) (?=\d)", re.IGNORECASE)
+_DOTTED = re.compile(r"-?\d{1,3}(?:\.\d{3}){2,}(?![\d.,])")
+"""Thousands set apart by dots, beyond doubt: no number has two decimal points."""
+_SWAPPED = str.maketrans(".,", ",.")
+_BY_LIKENESS: dict[Likeness, Verdict] = {
+    "same": "correct", "close": "unscored", "other": "incorrect", "apart": "unscored",
+}  # fmt: skip
 _MAX_LENGTH = 300
 _LIKE = 0.8
 """Similarity of folded names from which a slip of spelling is possible, and the comparer does not decide."""
@@ -42,12 +56,15 @@ def compare_answers(given: str, reference: Answer) -> Verdict:
     """Return whether a short answer is the reference: ``correct``, ``incorrect``, or ``unscored`` when undecided.
 
     Any one of the reference's value, surface and aliases is right. Dates match by value and precision, numbers by value
-    and unit (a missing unit is forgiven, another unit leaves it undecided), text by its folded form.
+    and unit (a missing unit is forgiven, a conversion must be right to half a unit of its last place and to 0.5%), text
+    by its folded form.
     """
     bare, given = given.strip(), _clean_given(given)
     accepted = (reference.surface, reference.value, *reference.aliases)
     literal = reference.type in ("date", "number")
-    if given and any(bare == form or _equals(given, form, literal) for form in accepted if form):
+    # "U.S." loses its last dot in cleaning, and is then not the acronym that it was.
+    writings = dict.fromkeys((given, bare))
+    if given and any(_equals(writing, form, literal) for form in accepted if form for writing in writings):
         return "correct"
     if not given or fold_name(given) in _NO_ANSWER:
         return "incorrect"
@@ -99,7 +116,7 @@ def _find_numerals(text: str) -> list[str]:
 
 def _compare_dates(given: str, reference: Answer) -> Verdict:
     expected = parse_date(reference.value)
-    found = parse_date(re.sub(r"^(?:on|in) ", "", given, flags=re.IGNORECASE))
+    found = parse_date(_clean_date(given))
     if expected is None:
         return "unscored"
     if found is not None:
@@ -107,7 +124,7 @@ def _compare_dates(given: str, reference: Answer) -> Verdict:
             return "correct"
         # A finer date within the asked year may still be wrong in its day, which the reference cannot tell.
         return "unscored" if expected.covers(found) else "incorrect"
-    if is_ambiguous_date(given):
+    if is_ambiguous_date(_clean_date(given)) or _SHORT_YEAR.fullmatch(given):
         return "unscored"
     if is_hedged(given, reference) or _DATE_RANGES.search(given):
         return "incorrect"
@@ -117,19 +134,46 @@ def _compare_dates(given: str, reference: Answer) -> Verdict:
     return "unscored"
 
 
+def _clean_date(given: str) -> str:
+    """Drop ``on``, ``in``, ``the year`` and a weekday, and the dots and blanks that other languages set."""
+    bare = _DATE_LEAD.sub("", given)
+    bare = re.sub(r"(?<=\d)\. (?=\d)", ".", bare)
+    bare = re.sub(r"(?<=\d)\. ?(?=[^\W\d])", " ", bare)
+    month = _MONTH_YEAR.fullmatch(bare)
+    return f"{month[2]}-{int(month[1]):02d}" if month else bare
+
+
 def _compare_numbers(given: str, reference: Answer) -> Verdict:
-    bare = _drop_conversion(given)
-    found = parse_number(bare) or parse_number_word(bare)
+    expected = Number(reference.value, reference.unit)
+    verdict = _compare_number(_drop_conversion(given), expected)
+    if verdict is not None:
+        return verdict
+    if is_hedged(given, reference) or _RANGES.search(given):
+        return "incorrect"
+    return "unscored" if any(char.isdigit() for char in given) or " " in given else "incorrect"
+
+
+def _compare_number(text: str, expected: Number) -> Verdict | None:
+    """Return how a text compares with a number; None where it is none."""
+    text = _MINUS.sub("-", text)
+    found = parse_number(text) or parse_number_words(text)
     if found is None:
-        if is_hedged(given, reference) or _RANGES.search(given):
-            return "incorrect"
-        return "unscored" if any(char.isdigit() for char in given) or " " in given else "incorrect"
-    same = found.value == reference.value
-    if found.unit == reference.unit or not found.unit:
+        grouped = parse_number(text.replace(".", ",")) if _DOTTED.match(text) else None
+        return None if grouped is None else _compare_number(text.replace(".", ","), expected)
+    same = found.value == expected.value
+    if not same and _is_other_grouping(text, expected):
+        return "unscored"
+    if found.unit == expected.unit or not found.unit:
         return "correct" if same else "incorrect"
-    if not reference.unit and found.unit not in KNOWN_UNITS:
+    if not expected.unit and found.unit not in KNOWN_UNITS:
         return "correct" if same else "incorrect"
-    return "unscored"
+    return _BY_LIKENESS[compare_measures(found, expected)]
+
+
+def _is_other_grouping(text: str, expected: Number) -> bool:
+    """Say whether a number is the reference once dot and comma change places: 1.204 is 1204 in half of the world."""
+    found = parse_number(text.translate(_SWAPPED))
+    return found is not None and found.value == expected.value and found.unit in ("", expected.unit)
 
 
 def _drop_conversion(given: str) -> str:
@@ -170,7 +214,10 @@ def _abbreviates(short: list[str], long: list[str]) -> bool:
     letters = "".join(short)
     weighty = [word for word in long if len(word) > 3 or not is_common_word(word)]
     initials = {"".join(word[0] for word in words) for words in (long, weighty)}
-    return len(long) > 1 and len(letters) > 1 and letters in initials
+    if len(long) < 2 or len(letters) < 2:
+        return False
+    # USA for United States: an acronym may count a word more than the name says.
+    return letters in initials or any(len(form) > 1 and letters[:-1] == form for form in initials)
 
 
 _COMPARERS: dict[str, Callable[[str, Answer], Verdict]] = {

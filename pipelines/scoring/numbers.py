@@ -5,7 +5,7 @@ import unicodedata
 from dataclasses import dataclass
 from decimal import Decimal
 
-from pipelines.scoring.spelled import parse_spelled
+from pipelines.scoring.spelled import is_number_word, parse_spelled, sum_spelled
 
 _UNITS = """
 m|metre|metres|meter|meters
@@ -132,6 +132,14 @@ def parse_number_word(text: str) -> Number | None:
     """Return the number that a word from ``zero`` to ``twenty`` means, with its unit if one follows, or None."""
     word, _, rest = text.strip().partition(" ")
     value, unit = parse_spelled(word.lower()), parse_unit(rest.strip())
+    return None if value is None or unit is None else Number(str(value), unit)
+
+
+def parse_number_words(text: str) -> Number | None:
+    """Return the number that several words spell (``one hundred and five``, ``forty-two metres``), or None."""
+    words = text.strip().lower().replace("-", " ").split()
+    count = next((place for place, word in enumerate(words) if not is_number_word(word)), len(words))
+    value, unit = sum_spelled(words[:count]), parse_unit(" ".join(words[count:]))
     return None if value is None or unit is None else Number(str(value), unit)
 
 

@@ -22,10 +22,45 @@ _GROUPED = re.compile(r"(?<!\d)\d{1,3}(?:[, '\u2019.]\d{3})+(?:\.\d+)?(?!\d)")
 _SCALED = re.compile(r"(\d[\d,]{0,50})(\.\d{1,50})?[ -]((?ai:thousand|million|billion))")
 _ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
+LONGEST_NUMBER = 16
+"""Words of a spelled number at most: a longer run is a list, and cutting it everywhere would be quadratic."""
+
 
 def parse_spelled(word: str) -> int | None:
     """Return the number that one lower-case word from ``zero`` to ``twenty`` means, or None."""
     return _ONES.index(word) if word in _ONES else None
+
+
+def is_number_word(word: str) -> bool:
+    """Say whether a lower-case word may be part of a spelled cardinal number."""
+    return word in _ONES or word in _TENS or word in _LARGE or word == "and"
+
+
+def sum_spelled(words: Sequence[str]) -> int | None:
+    """Return the cardinal number that words spell in good order (``three hundred and twenty``), or None.
+
+    What may be read in two ways, such as ``nineteen thirty one``, is none.
+    """
+    total, group, least = 0, 0, _LARGE["billion"] * 1000
+    room = 1000
+    for place, word in enumerate(words):
+        if word == "and":
+            if (not group and not total) or place == len(words) - 1:
+                return None
+        elif word == "hundred":
+            if not 0 < group < 10:
+                return None
+            group, room = group * 100, 100
+        elif word in _LARGE:
+            if not group or _LARGE[word] >= least:
+                return None
+            total, group, least, room = total + group * _LARGE[word], 0, _LARGE[word], 1000
+        else:
+            value = _SMALL[word]
+            if value >= room or (value == 0 and len(words) > 1):
+                return None
+            group, room = group + value, 10 if value in _TENS.values() or value == 20 else 1
+    return total + group if words and words[0] != "and" else None
 
 
 def find_digits(text: str) -> set[Decimal]:
@@ -66,7 +101,7 @@ def find_roman_numbers(text: str) -> set[int]:
 def _read_run(run: Sequence[str]) -> set[int]:
     found = {_SMALL[word] for word in run if word in _SMALL}
     found.add(_sum_run(run))
-    for cut in range(1, len(run)):
+    for cut in range(1, min(len(run), LONGEST_NUMBER)):
         century, rest = _sum_run(run[:cut]), _sum_run(run[cut:])
         if 10 <= century <= 99 and 1 <= rest <= 99:
             found.add(century * 100 + rest)

@@ -1,15 +1,17 @@
 """Groundings: the anchor's picture and the final question (OpenSearch-VL, section 3.1, anchor-aware grounding)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, cast, get_args
 
-from pipelines.checks.descriptors import check_spoken, check_told
+from pipelines.checks.examination import check_picture_names, list_text_checks
 from pipelines.checks.images import check_picture
-from pipelines.checks.leakage import check_answer, check_names, list_type_words
-from pipelines.checks.verdicts import CheckResult
-from pipelines.corpus.store import Corpus, CorpusImage
+from pipelines.checks.leakage import list_type_words
+from pipelines.checks.verdicts import Check, refuse, run_checks
+from pipelines.corpus.store import CorpusImage
 from pipelines.errors import RecordFailed, Unavailable
+from pipelines.graph.ground import Ground
 from pipelines.graph.proofs import list_names, make_query, make_question_id, view_proof
 from pipelines.graph.query import count_anchor_answers, locate_nodes
 from pipelines.ids import digest_value
@@ -18,7 +20,7 @@ from pipelines.prompting import Asking, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.groundings import Grounding, Picture
 from schemas.manifest import ModelEntry
-from schemas.proofs import Count
+from schemas.proofs import Count, Proof
 from schemas.reasons import GroundingReason
 from schemas.rewrites import Rewrite
 from schemas.tasks import QuestionReply, ReferToAnchorInputs
@@ -32,18 +34,24 @@ class GroundingRules:
     min_side: int
     min_answers: int
     """Distinct answers over all anchors of the type (N_img); 0 switches the count off."""
+    retrieval_rank: int = 0
+    """One search for the question may not find the answer's page among so many; 0 switches the search off."""
+    audit: bool = False
+
+
+REASONS = frozenset(get_args(GroundingReason))
 
 
 @dataclass(frozen=True)
 class Groundings:
     """Replaces the anchor's name by a reference to its picture."""
 
-    corpus: Corpus
+    ground: Ground
     pictures: PictureStore
     asking: Asking
     rules: GroundingRules
     name: str = "groundings"
-    version: int = 3
+    version: int = 4
     input: ClassVar[type[Record]] = Rewrite
     output: ClassVar[type[Record]] = Grounding
 
@@ -72,18 +80,10 @@ class Groundings:
         if isinstance(picture, Rejection):
             return picture
         text = await self._refer(record)
-        names = list_names(self.corpus, record.proof.nodes)
-        words = list_type_words(record.proof.nodes)
-        for result in (
-            check_names(text, names, words),
-            check_answer(text, record.answer, words),
-            check_spoken(text, record.proof.descriptors),
-            check_told(self.corpus, locate_nodes(self.corpus, record.proof.nodes), text, record.proof),
-        ):
-            if result.outcome != "PASS":
-                return _refuse(record, result)
-        thresholds = record.proof.thresholds.model_copy(update={"answers": self.rules.min_answers})
-        proof = record.proof.model_copy(update={"counts": (*record.proof.counts, *counts), "thresholds": thresholds})
+        proof = self._complete_proof(record, counts)
+        refused = run_checks(self._list_checks(record, text, proof, picture), self.rules.audit)
+        if refused:
+            return refuse(record.record_id, refused, REASONS)
         sha256 = picture.sha256 if picture else ""
         return (
             Grounding(
@@ -100,8 +100,21 @@ class Groundings:
             ),
         )
 
+    def _complete_proof(self, record: Rewrite, counts: Sequence[Count]) -> Proof:
+        demanded = {"answers": self.rules.min_answers, "retrieval_rank": self.rules.retrieval_rank}
+        thresholds = record.proof.thresholds.model_copy(update=demanded)
+        return record.proof.model_copy(update={"counts": (*record.proof.counts, *counts), "thresholds": thresholds})
+
+    def _list_checks(self, record: Rewrite, text: str, proof: Proof, picture: Picture | None) -> Iterator[Check]:
+        corpus = self.ground.corpus
+        yield from list_text_checks(self.ground, locate_nodes(corpus, proof.nodes), text, record.answer, proof)
+        if picture is not None:
+            told = (picture.file, picture.source_url)
+            words = list_type_words(proof.nodes)
+            yield partial(check_picture_names, told, list_names(corpus, proof.nodes), record.answer, words)
+
     def _find_image(self, record: Rewrite) -> CorpusImage | Rejection | None:
-        image = self.corpus.image(record.image) if record.image else None
+        image = self.ground.corpus.image(record.image) if record.image else None
         if image is not None and not image.path:
             image = None  # known from its metadata alone
         if image is not None and not image.error:
@@ -117,7 +130,7 @@ class Groundings:
     def _take_picture(self, record: Rewrite, image: CorpusImage) -> Picture | Rejection:
         source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
         try:
-            picture = self.pictures.add_file(self.corpus.image_path(image.file), source)
+            picture = self.pictures.add_file(self.ground.corpus.image_path(image.file), source)
         except RecordFailed as error:
             if error.error == "picture-missing":
                 # The corpus had it: a folder that was moved or is not mounted is no property of the row.
@@ -137,8 +150,8 @@ class Groundings:
         threshold = self.rules.min_answers
         if not threshold:
             return ()
-        query = make_query(self.corpus, record.proof)
-        anchors, answers = count_anchor_answers(self.corpus, query, record.proof.nodes[0].type, threshold)
+        query = make_query(self.ground.corpus, record.proof)
+        anchors, answers = count_anchor_answers(self.ground, query, record.proof.nodes[0].type, threshold)
         if answers < threshold:
             detail = f"{answers} answers over {anchors} anchors of type {record.proof.nodes[0].type}"
             return Rejection(record_id=record.record_id, reason="picture-not-needed", detail=detail)
@@ -157,14 +170,3 @@ class Groundings:
             descriptors=tuple(hidden.get(node, "") for node in range(1, len(record.proof.nodes))),
         )
         return (await ask_model(self.asking, inputs, QuestionReply)).question
-
-
-def _refuse(record: Rewrite, result: CheckResult) -> Rejection:
-    """Return a failed check of the final text as the question's rejection.
-
-    Raises:
-        RecordFailed: if there was nothing to check, such as an empty text: no reason against the question.
-    """
-    if result.code not in get_args(GroundingReason):
-        raise RecordFailed(result.code, result.detail)
-    return Rejection(record_id=record.record_id, reason=cast(GroundingReason, result.code), detail=result.detail)

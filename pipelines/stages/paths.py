@@ -5,14 +5,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pipelines.corpus.store import Corpus, Fact
+from pipelines.checks.examination import PathDemands
+from pipelines.corpus.store import Corpus
 from pipelines.graph.clauses import make_clause
+from pipelines.graph.evidence import cite, cite_fact, make_node
+from pipelines.graph.ground import Ground
+from pipelines.graph.relations import Attribute
 from pipelines.graph.walks import Drawn, Move, Order, Walk, WalkGraph
 from pipelines.ids import digest_value, make_record_id
 from schemas.base import Record, Rejection
 from schemas.manifest import ModelEntry
 from schemas.paths import Path
-from schemas.proofs import Evidence, Hop, PathNode, Role
+from schemas.proofs import Hop, Role
 from schemas.seeds import Seed
 
 
@@ -24,16 +28,22 @@ class Paths:
     walks: int
     per_seed: int
     seed: int
+    ground: Ground
+    demands: PathDemands | None = None
+    """What the path must bear besides the rules of walks; a walk whose attributes all fail is drawn anew, as published
+    for other reasons (appendix D.1). None leaves every refusal to later stages."""
     name: str = "paths"
-    version: int = 2
+    version: int = 3
     drawn: dict[Order, Drawn] = field(default_factory=dict, init=False, repr=False, compare=False)
     """First walks of the records of a shard, drawn before they are asked for."""
+    judged: dict[tuple[int, int], str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Node and offset of attributes that were looked at, and what speaks against them."""
     input: ClassVar[type[Record]] = Seed
     output: ClassVar[type[Record]] = Path
 
     def fingerprint(self) -> str:
         """Digest of the walk rules and the seed."""
-        return digest_value([repr(self.graph.rules), self.walks, self.per_seed, self.seed])
+        return digest_value([repr(self.graph.rules), self.walks, self.per_seed, self.seed, repr(self.demands)])
 
     def prompts(self) -> dict[str, str]:
         """No model is asked."""
@@ -62,12 +72,13 @@ class Paths:
         for number in range(self.per_seed):
             for attempt, drawn in enumerate(self._draw(record, node, number), start=1):
                 walk = self.graph.read_walk(drawn)
-                path = None if walk is None else self._make_path(record, node, walk, attempt)
+                if walk is None:
+                    refused.update(drawn.refused)
+                    continue
+                path = self._choose_path(record, node, walk, attempt, refused)
                 if path is not None and path.record_id not in paths:
                     paths[path.record_id] = path
                     break
-                # A whole walk that makes no path has a sentence that no longer reads once all names are masked.
-                refused.update(drawn.refused if walk is None else {"unreadable": int(path is None)})
         if not paths:
             return Rejection(record_id=record.record_id, reason="no-walk", detail=self._explain(refused))
         return tuple(paths.values())
@@ -82,9 +93,35 @@ class Paths:
 
     def _explain(self, refused: Counter[str]) -> str:
         counts = ", ".join(f"{reason} {count}" for reason, count in refused.most_common() if count)
-        return f"{self.walks * self.per_seed} walks, none whole; links refused: {counts or 'none'}"
+        return f"{self.walks * self.per_seed} walks, none to be asked about; refused: {counts or 'none'}"
 
-    def _make_path(self, seed: Seed, node: int, walk: Walk, attempt: int) -> Path | None:
+    def _choose_path(self, record: Seed, node: int, walk: Walk, attempt: int, refused: Counter[str]) -> Path | None:
+        """Return the path to the first attribute at a walk's end that bears the demands; count what others lack."""
+        for attribute in walk.attributes:
+            fault = self._judge_answer(attribute)
+            if fault:
+                refused[fault] += 1
+                continue
+            path = self._make_path(record, node, walk, attribute, attempt)
+            if path is None:
+                refused["unreadable"] += 1
+                return None
+            found = self.demands.find_path_fault(self.ground, path) if self.demands else None
+            if found is None:
+                return path
+            refused[found.code] += 1
+        return None
+
+    def _judge_answer(self, attribute: Attribute) -> str:
+        """Return why an attribute may not be asked for, empty when it may; walks often end at the same articles."""
+        place = attribute.fact.node, attribute.fact.start
+        if place not in self.judged:
+            fault = self.demands.find_answer_fault(self.ground, attribute) if self.demands else None
+            self.judged[place] = fault.code if fault else ""
+        return self.judged[place]
+
+    def _make_path(self, seed: Seed, node: int, walk: Walk, attribute: Attribute, attempt: int) -> Path | None:
+        """Return a walk as a path; None when a sentence of it no longer reads once all names are masked."""
         corpus = self.graph.corpus
         nodes = [node, *(move.target for move in walk.moves)]
         names = [alias for visited in nodes for alias in corpus.aliases(visited)]
@@ -95,7 +132,6 @@ class Paths:
                 return None
             hops.append(hop)
         roles: list[Role] = ["anchor", *("bridge" for _ in walk.moves[1:]), "answer"]  # type: ignore[list-item]
-        attribute = walk.attribute
         key = [seed.page_id, [[hop.relation, hop.object_id, hop.evidence.start] for hop in hops], attribute.fact.key]
         return Path(
             record_id=make_record_id("path", key),
@@ -117,12 +153,6 @@ def make_order(seed: Seed, node: int, number: int, attempt: int) -> Order:
     """Return one walk of a seed: the attempt at its path of this number."""
     identity = int(digest_value(["walk", seed.record_id, number, attempt])[:16], 16)
     return Order(node, seed.split, identity)
-
-
-def make_node(corpus: Corpus, node: int, role: Role) -> PathNode:
-    """Return a node of a path as its page has it."""
-    page = corpus.page(node)
-    return PathNode(page_id=page.page_id, title=page.title, role=role, type=page.type, in_degree=page.in_degree)
 
 
 def make_hop(corpus: Corpus, index: int, source: int, move: Move, names: Sequence[str]) -> Hop | None:
@@ -150,38 +180,4 @@ def make_hop(corpus: Corpus, index: int, source: int, move: Move, names: Sequenc
         object_id=object_id,
         clause=clause.text,
         evidence=evidence,
-    )
-
-
-def cite_fact(corpus: Corpus, fact: Fact) -> Evidence:
-    """Return an infobox value as evidence."""
-    page = corpus.page(fact.node)
-    return Evidence(
-        page_id=page.page_id,
-        title=page.title,
-        revision=page.revision,
-        kind="infobox",
-        key=fact.key,
-        start=fact.start,
-        end=fact.end,
-        text=corpus.text(fact.node)[fact.start : fact.end],
-        link_start=fact.link_start if fact.target >= 0 else -1,
-    )
-
-
-def cite(corpus: Corpus, node: int, kind: str, start: int, end: int, link_start: int) -> Evidence:
-    """Return a span of a page as evidence."""
-    page = corpus.page(node)
-    return Evidence.model_validate(
-        {
-            "page_id": page.page_id,
-            "title": page.title,
-            "revision": page.revision,
-            "kind": kind,
-            "key": "",
-            "start": start,
-            "end": end,
-            "text": corpus.text(node)[start:end],
-            "link_start": link_start,
-        }
     )

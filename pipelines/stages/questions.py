@@ -1,39 +1,59 @@
 """Questions: the canonical question, its typed answer and its proof (OpenSearch-VL, section 3.1)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import ClassVar, get_args
 
-from pipelines.corpus.store import Corpus
+from pipelines.checks.agreement import find_corroboration
+from pipelines.checks.examination import AnswerRules, list_answer_checks
+from pipelines.checks.uniqueness import check_single_value
+from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
+from pipelines.checks.volatility import check_lasting_hop
+from pipelines.checks.wording import check_named
+from pipelines.errors import RecordFailed
+from pipelines.graph.ground import Ground
 from pipelines.graph.proofs import flatten_names, list_names, make_query, view_proof
-from pipelines.graph.query import answer_query
-from pipelines.ids import digest_value, make_record_id
+from pipelines.graph.query import answer_query, locate_nodes
+from pipelines.ids import digest_value, draw_unit, make_record_id
 from pipelines.names import digest_aliases, fold_name
 from pipelines.prompting import Asking, ask_model, make_schema
-from pipelines.scoring.answers import count_tokens, type_answer
+from pipelines.scoring.answers import derive_answer, type_answer
 from schemas.base import Record, Rejection
 from schemas.manifest import ModelEntry
 from schemas.paths import Path
-from schemas.proofs import Answer, Proof
+from schemas.proofs import UNCOUNTED, Answer, Derivation, Proof
 from schemas.questions import Question
+from schemas.reasons import QuestionReason
 from schemas.tasks import QuestionReply
+
+REASONS = frozenset(get_args(QuestionReason))
+COARSER: dict[str, tuple[Derivation, ...]] = {"day": ("month", "year"), "month": ("year",)}
+"""What may be asked of a date instead of all of it."""
+SAMPLES = 2
+"""Replies asked for: the second only when the first is no question about the path."""
 
 
 @dataclass(frozen=True)
 class Questions:
     """Writes one canonical question a path and attaches the proof."""
 
-    corpus: Corpus
+    ground: Ground
     asking: Asking
-    max_answer_tokens: int
+    rules: AnswerRules
+    obfuscated: float = 0.0
+    """Share of fuller dates of which only a part is asked (OpenSearch-VL, 3.1: occasional answer obfuscation)."""
+    audit: bool = False
     name: str = "questions"
-    version: int = 2
+    version: int = 3
     input: ClassVar[type[Record]] = Path
     output: ClassVar[type[Record]] = Question
 
     def fingerprint(self) -> str:
-        """Digest of the writer, its prompt and the answer bound."""
-        return digest_value([self.asking.identity, make_schema(QuestionReply), self.max_answer_tokens])
+        """Digest of the writer, its prompt, the other dump, and what is demanded of answers."""
+        later = self.ground.later.digest if self.ground.later else ""
+        rules = [repr(self.rules), self.obfuscated, self.audit, later]
+        return digest_value([self.asking.identity, make_schema(QuestionReply), *rules])
 
     def prompts(self) -> dict[str, str]:
         """The writing prompt."""
@@ -44,20 +64,22 @@ class Questions:
         return (self.asking.describe("writer"),)
 
     async def __call__(self, record: Path) -> Sequence[Question] | Rejection:
-        """Type the answer, derive it once more from the corpus, and put the path into words."""
-        answer = type_answer(record.answer_text, record.answer_iso, record.answer_relation)
-        if answer is None:
+        """Type the answer, hold it to the rules, derive it once more from the corpus, and put the path into words."""
+        whole = type_answer(record.answer_text, record.answer_iso, record.answer_relation)
+        if whole is None:
             return Rejection(record_id=record.record_id, reason="answer-untyped", detail=record.answer_text)
-        refusal = self._judge_answer(record, answer)
-        if refusal is not None:
-            return refusal
-        proof = self._make_proof(record)
-        derived = answer_query(self.corpus, make_query(self.corpus, proof))
-        if set(derived) != {answer.key}:
-            detail = f"the query gives {sorted(derived)}, the path says {answer.key}"
-            return Rejection(record_id=record.record_id, reason="not-derivable", detail=detail)
-        inputs = view_proof(proof, answer)
-        text = (await ask_model(self.asking, inputs, QuestionReply)).question
+        derivation = self._draw_derivation(record, whole)
+        answer = derive_answer(whole, derivation)
+        if answer is None:
+            raise AssertionError(f"a {whole.precision} date has no {derivation}: {whole.value}")
+        proof = self._make_proof(record, derivation)
+        refused = run_checks(self._list_checks(record, proof, answer), self.audit)
+        if refused:
+            return refuse(record.record_id, refused, REASONS)
+        number = locate_nodes(self.ground.corpus, record.nodes)[-1]
+        said = find_corroboration(self.ground, number, record.answer_relation, answer)
+        proof = proof.model_copy(update={"corroboration": said.evidence if said.outcome == "agrees" else None})
+        text = await self._write(record, proof, answer)
         return (
             Question(
                 record_id=make_record_id("question", [record.record_id, text]),
@@ -71,23 +93,64 @@ class Questions:
             ),
         )
 
-    def _judge_answer(self, record: Path, answer: Answer) -> Rejection | None:
-        if count_tokens(answer.surface) > self.max_answer_tokens:
-            return Rejection(record_id=record.record_id, reason="answer-too-long", detail=answer.surface)
-        folded = fold_name(answer.surface)
-        if any(folded == fold_name(node.title) for node in record.nodes):
-            return Rejection(record_id=record.record_id, reason="answer-is-bridge", detail=answer.surface)
-        return None
+    async def _write(self, record: Path, proof: Proof, answer: Answer) -> str:
+        """Return the path in words.
 
-    def _make_proof(self, record: Path) -> Proof:
+        Raises:
+            RecordFailed: ``unusable-question`` when neither of two replies is a question that names anchor and bridges.
+        """
+        problem = ""
+        for sample in range(SAMPLES):
+            text = (await ask_model(self.asking, view_proof(proof, answer), QuestionReply, sample=sample)).question
+            refused = run_checks(partial(check_named, text, node.title) for node in record.nodes[:-1])
+            if not refused and text.rstrip().endswith("?"):
+                return text
+            problem = refused[0].detail if refused else f"{text!r} is no question"
+        raise RecordFailed("unusable-question", problem)
+
+    def _draw_derivation(self, record: Path, answer: Answer) -> Derivation:
+        options = COARSER.get(answer.precision, ()) if answer.type == "date" else ()
+        if not options or draw_unit("obfuscate", record.record_id) >= self.obfuscated:
+            return ""
+        return options[int(draw_unit("coarser", record.record_id) * len(options))]
+
+    def _list_checks(self, record: Path, proof: Proof, answer: Answer) -> Iterator[Check]:
+        numbers = locate_nodes(self.ground.corpus, record.nodes)
+        yield partial(_check_not_bridge, record, answer)
+        yield from list_answer_checks(self.ground, numbers[-1], proof.answer_relation, answer, self.rules)
+        for hop in record.hops:
+            yield partial(check_lasting_hop, self.ground, hop, self.rules.volatile)
+            yield partial(check_single_value, self.ground, numbers, hop)
+        yield partial(self._check_derivable, proof, answer)
+
+    def _check_derivable(self, proof: Proof, answer: Answer) -> CheckResult:
+        derived = answer_query(self.ground, make_query(self.ground.corpus, proof))
+        if set(derived) == {answer.key}:
+            return PASSED
+        return CheckResult("FAIL", "not-derivable", f"the query gives {sorted(derived)}, the path says {answer.key}")
+
+    def _make_proof(self, record: Path, derivation: Derivation) -> Proof:
+        corpus, rules = self.ground.corpus, self.rules
+        demanded = {"agreement": rules.agreement, "volatile": rules.volatile, "answer_share": rules.max_share}
         return Proof(
-            corpus=self.corpus.digest,
-            snapshot=self.corpus.snapshot,
+            corpus=corpus.digest,
+            snapshot=corpus.snapshot,
             nodes=record.nodes,
             hops=record.hops,
             answer_relation=record.answer_relation,
             answer_evidence=record.answer_evidence,
             constraints=(),
             counts=(),
-            alias_digest=digest_aliases(flatten_names(list_names(self.corpus, record.nodes))),
+            alias_digest=digest_aliases(flatten_names(list_names(corpus, record.nodes))),
+            thresholds=UNCOUNTED.model_copy(update=demanded),
+            derivation=derivation,
+            compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
         )
+
+
+def _check_not_bridge(record: Path, answer: Answer) -> CheckResult:
+    """FAIL (``answer-is-bridge``) when the answer reads like an entity of the path."""
+    folded = fold_name(answer.surface)
+    if any(folded == fold_name(node.title) for node in record.nodes):
+        return CheckResult("FAIL", "answer-is-bridge", answer.surface)
+    return PASSED

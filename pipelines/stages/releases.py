@@ -1,13 +1,22 @@
-"""Releases: duplicates refused, splits shown disjoint, and each question given its rows in the published datasets."""
+"""Releases: repeats refused, splits shown disjoint, and each question given its rows in the published datasets."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from pipelines.errors import ConfigError, ConservationError
 from pipelines.ids import digest_value, make_record_id
-from pipelines.release.duplicates import Signature, check_splits, make_signature, refuse_duplicates, refuse_over_used
+from pipelines.release.duplicates import (
+    Signature,
+    check_splits,
+    make_signature,
+    refuse_anchors,
+    refuse_answers,
+    refuse_duplicates,
+    refuse_skeletons,
+)
 from schemas.base import Failure, Record, Rejection
 from schemas.difficulty import Difficulty
 from schemas.manifest import ModelEntry
@@ -22,19 +31,25 @@ SPLIT_OF_BRIDGEVQA: dict[Split, str] = {"sft": "train", "rl": "train", "eval": "
 class Releases:
     """Questions and accepted trajectories in, rows of the sft, rl and bridgevqa datasets out.
 
-    The question with the smallest record id wins among duplicates, so the outcome does not depend on the order of rows.
+    The question with the smallest record id, which is a digest, wins among duplicates and under every limit, so the
+    outcome does not depend on the order of rows. Memory holds a signature a question, never its text.
     """
 
     max_per_answer: int = 5
     """Questions of a split that may share an answer or an answer node."""
+    max_per_anchor: int = 3
+    """Questions of a split that may share an anchor."""
+    max_skeleton_share: float = 0.05
+    """Share of each dataset that questions of one skeleton may have."""
     name: str = "releases"
-    version: int = 2
+    version: int = 3
     inputs: ClassVar[tuple[type[Record], ...]] = (Difficulty, Trajectory)
     output: ClassVar[type[Record]] = ReleaseEntry
 
     def fingerprint(self) -> str:
-        """Digest of the split table and the cap."""
-        return digest_value([SPLIT_OF_BRIDGEVQA, self.max_per_answer])
+        """Digest of the split table and the limits."""
+        limits = [self.max_per_answer, self.max_per_anchor, self.max_skeleton_share]
+        return digest_value([SPLIT_OF_BRIDGEVQA, limits])
 
     def prompts(self) -> dict[str, str]:
         """No prompt: nothing here asks a model."""
@@ -53,14 +68,26 @@ class Releases:
         """
         signatures = sorted(map(make_signature, inputs[0]), key=lambda signature: signature.record_id)
         trajectories = collect_trajectories(inputs[1], {signature.record_id for signature in signatures})
-        kept, refused = refuse_duplicates(signatures)
-        refused |= refuse_over_used(kept, self.max_per_answer)
-        check_splits(signature for signature in kept if signature.record_id not in refused)
+        refused = self._refuse(signatures, trajectories.keys())
+        check_splits(signature for signature in signatures if signature.record_id not in refused)
         for signature in signatures:
             if signature.record_id in refused:
                 yield refused[signature.record_id]
             else:
                 yield from make_entries(signature, trajectories.get(signature.record_id, []))
+
+    def _refuse(self, signatures: Sequence[Signature], solved: Collection[str]) -> dict[str, Rejection]:
+        """Return what duplicates, then each limit in turn, refuse; a limit counts only what is kept up to it."""
+        kept, refused = refuse_duplicates(signatures)
+        limits: tuple[Callable[[Sequence[Signature]], dict[str, Rejection]], ...] = (
+            partial(refuse_anchors, cap=self.max_per_anchor),
+            partial(refuse_answers, cap=self.max_per_answer),
+            partial(refuse_skeletons, solved=solved, share=self.max_skeleton_share),
+        )
+        for refuse in limits:
+            refused |= refuse(kept)
+            kept = [signature for signature in kept if signature.record_id not in refused]
+        return refused
 
 
 def collect_trajectories(rows: Iterable[Record], questions: set[str]) -> dict[str, list[str]]:

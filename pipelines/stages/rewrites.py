@@ -5,33 +5,31 @@ the answer stays, exactly one entity fits, and no name of a hidden node is in th
 must fit several entities without the chain.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, cast, get_args
 
-from pipelines.checks.descriptors import check_facts, check_spoken, list_constraints
-from pipelines.checks.leakage import check_answer, check_names, list_type_words
+from pipelines.checks.descriptors import check_facts, check_spoken, list_constraints, offer_facts
+from pipelines.checks.leakage import check_answer, check_demonyms, check_names, list_type_words
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
-from pipelines.checks.uniqueness import check_answer_unchanged, check_fit, count_fit
-from pipelines.checks.verdicts import CheckResult
-from pipelines.corpus.store import Corpus
-from pipelines.errors import RecordFailed
+from pipelines.checks.uniqueness import Fit, check_answer_unchanged, check_fit, count_fit, find_redundant
+from pipelines.checks.verdicts import Check, CheckResult, refuse, run_checks
 from pipelines.graph.clauses import mask_names
+from pipelines.graph.ground import Ground
 from pipelines.graph.proofs import list_names, make_query, view_proof
 from pipelines.graph.query import Query, locate_nodes
-from pipelines.graph.relations import RelationIndex, read_attributes
 from pipelines.ids import digest_value, make_record_id
 from pipelines.prompting import Asking, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.manifest import ModelEntry
-from schemas.proofs import Count, Thresholds
+from schemas.proofs import Count, Proof
 from schemas.questions import Question
 from schemas.reasons import RewriteReason
 from schemas.rewrites import Candidate, Certificate, Rewrite
 from schemas.tasks import (
     Descriptor,
     DescriptorsReply,
-    FactView,
     ProposeDescriptorsInputs,
     QuestionReply,
     RewriteQuestionInputs,
@@ -52,6 +50,9 @@ class RewriteRules:
     forbid_shortcuts: bool
     hub_in_degree: int
     max_answer_tokens: int
+    near_misses: int
+    """Look-ups allowed a node; nodes of forward hops need none, since their field is single and visible."""
+    audit: bool = False
 
     def threshold(self, node: int) -> int:
         """Return how many entities a node's descriptor must fit without the chain."""
@@ -75,13 +76,12 @@ class Draft:
 class Rewrites:
     """Turns canonical questions into fuzzy ones with a certificate for each step."""
 
-    corpus: Corpus
-    relations: RelationIndex
+    ground: Ground
     proposing: Asking
     rewriting: Asking
     rules: RewriteRules
     name: str = "rewrites"
-    version: int = 2
+    version: int = 3
     input: ClassVar[type[Record]] = Question
     output: ClassVar[type[Record]] = Rewrite
 
@@ -100,10 +100,10 @@ class Rewrites:
 
     async def __call__(self, record: Question) -> Sequence[Rewrite] | Rejection:
         """Hide every bridge; refuse the question when a check of the whole or every descriptor of a bridge fails."""
-        nodes = locate_nodes(self.corpus, record.proof.nodes)
-        refusal = self._check_shortcuts(record, nodes)
-        if refusal is not None:
-            return refusal
+        nodes = locate_nodes(self.ground.corpus, record.proof.nodes)
+        refused = run_checks(self._list_shortcut_checks(record, nodes), self.rules.audit)
+        if refused:
+            return refuse(record.record_id, refused, REASONS)
         draft = self._start(record)
         for node in range(len(record.proof.hops) - 1, 0, -1):
             step = await self._hide(record, draft, node, nodes[node])
@@ -112,24 +112,18 @@ class Rewrites:
             draft = step
         return self._finish(record, draft)
 
-    def _check_shortcuts(self, record: Question, nodes: Sequence[int]) -> Rejection | None:
-        if not self.rules.forbid_shortcuts:
-            return None
-        for result in (
-            check_path_length(self.corpus, nodes, self.rules.hub_in_degree),
-            check_earlier_pages(self.corpus, nodes, record.answer),
-        ):
-            if result.outcome != "PASS":
-                return _refuse(record, result)
-        return None
+    def _list_shortcut_checks(self, record: Question, nodes: Sequence[int]) -> Iterator[Check]:
+        if self.rules.forbid_shortcuts:
+            yield partial(check_path_length, self.ground.corpus, nodes, self.rules.hub_in_degree)
+            yield partial(check_earlier_pages, self.ground.corpus, nodes, record.answer)
 
     def _start(self, record: Question) -> Draft:
         return Draft(
             text=record.text,
-            query=make_query(self.corpus, record.proof),
+            query=make_query(self.ground.corpus, record.proof),
             descriptors=("",) * len(record.proof.hops),
             certificates=(),
-            names=list_names(self.corpus, record.proof.nodes),
+            names=list_names(self.ground.corpus, record.proof.nodes),
             type_words=list_type_words(record.proof.nodes),
             view=view_proof(record.proof, record.answer),
         )
@@ -151,12 +145,11 @@ class Rewrites:
         return Rejection(record_id=record.record_id, reason=reason, detail=f"node {node}: {detail}")
 
     async def _propose(self, record: Question, draft: Draft, node: int, number: int) -> tuple[Descriptor, ...]:
-        attributes = read_attributes(self.corpus, number, self.rules.max_answer_tokens)
         inputs = ProposeDescriptorsInputs(
             anchor_type=draft.view.anchor_type,
             subject_type=record.proof.nodes[node - 1].type,
             hop=draft.view.hops[node - 1],
-            facts=tuple(FactView(relation=a.fact.key, text=a.fact.text) for a in attributes),
+            facts=offer_facts(self.ground.corpus, number, self.rules.max_answer_tokens),
             count=self.rules.candidates,
             variety=draft.view.variety,
         )
@@ -168,27 +161,29 @@ class Rewrites:
     ) -> Draft | CheckResult:
         """Return the draft with a bridge (index and number) hidden behind a descriptor, or the first failed check."""
         node, number = bridge
-        said = list_constraints(self.corpus, number, node, descriptor)
+        said = list_constraints(self.ground.corpus, number, node, descriptor)
         query = replace(draft.query, constraints=(*draft.query.constraints, *said))
-        threshold = self.rules.threshold(node)
-        for result in (
-            check_names(descriptor.text, draft.names, draft.type_words),
-            check_answer(descriptor.text, record.answer, draft.type_words),
-            check_fit(count_fit(self.corpus, self.relations, query, node, threshold), threshold),
-            check_answer_unchanged(self.corpus, query, record.answer.key),
-            check_facts(descriptor),
-        ):
-            if result.outcome != "PASS":
-                return result
+        refused = run_checks(self._list_step_checks(record, draft, query, node, descriptor))
+        if refused:
+            return refused[0]
         text = await self._rewrite(record, draft, node, descriptor)
         descriptors = (*draft.descriptors[: node - 1], descriptor.text, *draft.descriptors[node:])
-        for result in (
-            check_names(hide_titles(text, record, node), draft.names[node:], draft.type_words),
-            check_spoken(text, descriptors),
-        ):
-            if result.outcome != "PASS":
-                return result
-        return replace(draft, text=text, query=query, descriptors=descriptors)
+        refused = run_checks((
+            lambda: check_names(hide_titles(text, record, node), draft.names[node:], draft.type_words),
+            lambda: check_spoken(text, descriptors),
+        ))  # fmt: skip
+        return refused[0] if refused else replace(draft, text=text, query=query, descriptors=descriptors)
+
+    def _list_step_checks(
+        self, record: Question, draft: Draft, query: Query, node: int, descriptor: Descriptor
+    ) -> Iterator[Check]:
+        threshold = self.rules.threshold(node)
+        yield partial(check_names, descriptor.text, draft.names, draft.type_words)
+        yield partial(check_demonyms, descriptor.text, draft.names, draft.type_words)
+        yield partial(check_answer, descriptor.text, record.answer, draft.type_words)
+        yield lambda: check_fit(count_fit(self.ground, query, node, threshold), threshold)
+        yield partial(check_answer_unchanged, self.ground, query, record.answer.key)
+        yield partial(check_facts, descriptor)
 
     async def _rewrite(self, record: Question, draft: Draft, node: int, descriptor: Descriptor) -> str:
         inputs = RewriteQuestionInputs(
@@ -202,7 +197,7 @@ class Rewrites:
         return (await ask_model(self.rewriting, inputs, QuestionReply)).question
 
     def _certify(self, before: Draft, after: Draft, node: int, tried: tuple[Candidate, ...]) -> Draft:
-        fit = count_fit(self.corpus, self.relations, after.query, node, self.rules.threshold(node))
+        fit = count_fit(self.ground, after.query, node, self.rules.threshold(node))
         certificate = Certificate(
             node=node,
             name=after.view.hops[node - 1].object_name,
@@ -217,29 +212,14 @@ class Rewrites:
 
     def _finish(self, record: Question, draft: Draft) -> Sequence[Rewrite] | Rejection:
         """Check the whole text once more and count every node for the proof."""
-        counts: list[Count] = []
-        for node in range(1, len(record.proof.nodes)):
-            threshold = self.rules.threshold(node)
-            fit = count_fit(self.corpus, self.relations, draft.query, node, threshold)
-            result = check_fit(fit, threshold)
-            if result.outcome != "PASS":
-                return _refuse(record, result)
-            counts.extend(fit.as_counts())
-        for result in (
-            check_names(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words),
-            check_answer(draft.text, record.answer, draft.type_words),
-        ):
-            if result.outcome != "PASS":
-                return _refuse(record, result)
-        rules = self.rules
-        found = {
-            "constraints": draft.query.constraints,
-            "counts": tuple(counts),
-            "descriptors": draft.descriptors,
-            "thresholds": Thresholds(alone_first=rules.min_alone_first, alone=rules.min_alone, answers=0),
-            "shortcuts_checked": rules.forbid_shortcuts,
-            "hub_in_degree": rules.hub_in_degree,
-        }
+        fits = [
+            count_fit(self.ground, draft.query, node, self.rules.threshold(node))
+            for node in range(1, len(record.proof.nodes))
+        ]
+        refused = run_checks(self._list_last_checks(record, draft, fits), self.rules.audit)
+        if refused:
+            return refuse(record.record_id, refused, REASONS)
+        counts: list[Count] = [count for fit in fits for count in fit.as_counts()]
         return (
             Rewrite(
                 record_id=make_record_id("rewrite", [record.record_id, draft.text]),
@@ -250,23 +230,37 @@ class Rewrites:
                 canonical=record.text,
                 text=draft.text,
                 answer=record.answer,
-                proof=record.proof.model_copy(update=found),
+                proof=self._complete_proof(record, draft, counts),
                 certificates=draft.certificates,
             ),
         )
+
+    def _list_last_checks(self, record: Question, draft: Draft, fits: Sequence[Fit]) -> Iterator[Check]:
+        for fit in fits:
+            yield partial(check_fit, fit, self.rules.threshold(fit.node))
+        yield lambda: check_names(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
+        yield lambda: check_demonyms(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
+        yield partial(check_answer, draft.text, record.answer, draft.type_words)
+
+    def _complete_proof(self, record: Question, draft: Draft, counts: Sequence[Count]) -> Proof:
+        rules = self.rules
+        limits = {
+            "alone_first": rules.min_alone_first,
+            "alone": rules.min_alone,
+            "near_misses": rules.near_misses,
+        }
+        found = {
+            "constraints": draft.query.constraints,
+            "counts": tuple(counts),
+            "descriptors": draft.descriptors,
+            "thresholds": record.proof.thresholds.model_copy(update=limits),
+            "shortcuts_checked": rules.forbid_shortcuts,
+            "hub_in_degree": rules.hub_in_degree,
+            "redundant": find_redundant(self.ground, draft.query, record.answer.key),
+        }
+        return record.proof.model_copy(update=found)
 
 
 def hide_titles(text: str, record: Question, node: int) -> str:
     """Blank the titles of nodes that are still to be hidden: ``Hrum Bridge`` is no leak of ``Hrum`` once it is gone."""
     return mask_names(text, [earlier.title for earlier in record.proof.nodes[:node]])
-
-
-def _refuse(record: Question, result: CheckResult) -> Rejection:
-    """Return a failed check of the whole question as its rejection.
-
-    Raises:
-        RecordFailed: if there was nothing to check, such as an empty text: no reason against the question.
-    """
-    if result.code not in REASONS:
-        raise RecordFailed(result.code, result.detail)
-    return Rejection(record_id=record.record_id, reason=cast(RewriteReason, result.code), detail=result.detail)

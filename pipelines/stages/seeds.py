@@ -29,7 +29,7 @@ from pipelines.ids import digest_value, draw_unit, make_record_id
 from schemas.base import Failure, Record, Rejection
 from schemas.manifest import ModelEntry
 from schemas.reasons import SeedReason
-from schemas.seeds import Seed
+from schemas.seeds import Seed, Split
 
 BATCH_ROWS = 65_536
 _SHOWN = ["node", "page_id", "title", "domain", "image", "image_free"]
@@ -89,15 +89,17 @@ class Seeds:
     """None where the corpus's own articles are the candidates."""
     metadata: ImageMetadata | None = None
     """Asked of the pictures of otherwise eligible candidates about which the corpus knows nothing, until the limit."""
+    only: tuple[Split, ...] = ()
+    """Splits whose entities may be seeds; empty for all."""
     name: str = "seeds"
-    version: int = 2
+    version: int = 3
     output: ClassVar[type[Record]] = Seed
 
     def fingerprint(self) -> str:
         """Digest of the gate, the splits, the limit, the seed and the endpoint."""
         asked = [self.source.sparql.identity, self.source.site] if self.source else []
         asked += [self.metadata.identity] if self.metadata else []
-        return digest_value([repr(self.gate), repr(self.splits), self.limit, self.seed, asked])
+        return digest_value([repr(self.gate), repr(self.splits), self.limit, self.seed, asked, self.only])
 
     def prompts(self) -> dict[str, str]:
         """No model is asked."""
@@ -181,6 +183,9 @@ class Seeds:
             pages = batch if self.source is None else _take_joined(batch, joined)
             verdicts = list(zip(pages.select(_SHOWN).to_pylist(), judge_pages(gate, pages), strict=True))
             for row, (reason, detail) in verdicts:
+                split = self.splits.place("entity", row["title"])
+                if reason is None and self.only and split not in self.only:
+                    reason, detail = "other-split", split
                 if reason is None and gate.require_image and not self._is_far(row):
                     image = self.corpus.image(row["image"]) if row["image"] else None
                     reason, detail = self._judge_image(image, row["image"] or row["title"], row["image_free"])

@@ -11,7 +11,7 @@ from pathlib import Path
 from pipelines.errors import ConfigError
 from pipelines.files import TEMP_PREFIX, make_temp_path, sync_files, sync_folder
 from pipelines.world.config import WorldConfig, WorldSummary, check_config
-from pipelines.world.pages import MAIN, Wiki, compose_wiki
+from pipelines.world.pages import MAIN, Wiki, compose_wiki, date_changes
 from pipelines.world.pictures import MIN_SIDE, Picture, draw_picture, plan_pictures
 from pipelines.world.publish_rdf import write_turtle
 from pipelines.world.publish_sql import write_wiki_tables, write_wikidata_tables
@@ -26,7 +26,7 @@ WORLD_FORMAT = 2
 _COLUMNS = ("file", "sha256", "width", "height", "author", "licence", "licence_url", "source_url", "depicts_title")
 
 
-def write_world(out: Path, config: WorldConfig) -> WorldSummary:
+def write_world(out: Path, config: WorldConfig, later: bool = False) -> WorldSummary:
     """Write a whole world to ``out``, or nothing; what a killed run of the same ``out`` left is removed.
 
     Files: the multistream dump and index, five SQL tables, two tables and the Turtle of Wikidata, ``images/`` with
@@ -36,6 +36,8 @@ def write_world(out: Path, config: WorldConfig) -> WorldSummary:
     Args:
         out: folder to make; it may exist if it is empty.
         config: what to make.
+        later: make the same world as it is a year after the snapshot of ``config``: some facts have changed
+            (``truth/changes.jsonl``), and the pages that say so; everything else is the same.
 
     Raises:
         ConfigError: ``config`` is out of range, or ``out`` exists and is a file or not empty.
@@ -44,7 +46,7 @@ def write_world(out: Path, config: WorldConfig) -> WorldSummary:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"world output {out}: exists and is not an empty folder; name a new folder")
     with _drafting(out) as draft:
-        return _publish(draft, config)
+        return _publish(draft, config, later)
 
 
 @contextmanager
@@ -64,22 +66,27 @@ def _drafting(out: Path) -> Iterator[Path]:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _publish(folder: Path, config: WorldConfig) -> WorldSummary:
-    world = build_world(config)
+def _publish(folder: Path, config: WorldConfig, later: bool) -> WorldSummary:
+    world = build_world(config, later)
+    published = f"{int(config.snapshot[:4]) + later}{config.snapshot[4:]}"
     pictures = plan_pictures(world.entities, config.seed)
     files = {number: picture.file for number, picture in pictures.items()}
     wiki = compose_wiki(world, files)
+    if later:
+        wiki = date_changes(wiki, compose_wiki(build_world(config), files), published)
     records = record_entities(world, wiki, files)
-    prefix = folder / f"toywiki-{config.snapshot}"
+    prefix = folder / f"toywiki-{published}"
     articles = f"{prefix.name}-pages-articles-multistream"
     write_dump(wiki.pages, folder / f"{articles}.xml.bz2", folder / f"{articles}-index.txt.bz2")
     write_wiki_tables(world, wiki, pictures, prefix)
-    write_wikidata_tables(records, folder / f"wikidatawiki-{config.snapshot}")
-    write_turtle(world, records, folder / f"wikidata-{config.snapshot}.ttl")
+    write_wikidata_tables(records, folder / f"wikidatawiki-{published}")
+    write_turtle(world, records, folder / f"wikidata-{published}.ttl")
     _write_pictures(world, pictures, folder / "images")
     write_truth(world, wiki, pictures, folder / "truth")
     summary = _count(world, wiki, pictures)
     document = {"format": WORLD_FORMAT, "config": asdict(config), "counts": asdict(summary)}
+    if later:
+        document["later"] = published
     (folder / "world.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return summary
 

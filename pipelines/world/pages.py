@@ -184,6 +184,25 @@ def _compose_other_namespaces(world: World) -> Iterator[Page]:
         yield Page(country.title, f"Welcome to the portal about {add_article(country)}[[{country.title}]].", PORTAL)
 
 
+def date_changes(wiki: Wiki, before: Wiki, published: str) -> Wiki:
+    """Return a later wiki whose changed pages have a revision of the last year; the others keep theirs.
+
+    Args:
+        wiki: of the later snapshot, numbered like the earlier one.
+        before: the earlier snapshot.
+        published: date of the later one, ``YYYYMMDD``.
+    """
+    texts = {page.full_title: page.text for page in before.pages}
+    year = int(published[:4]) - 1
+    pages = (
+        page
+        if texts.get(page.full_title) == page.text
+        else replace(page, revision=page.revision + 2_000_000_000, timestamp=f"{year}{page.timestamp[4:]}")
+        for page in wiki.pages
+    )
+    return replace(wiki, pages=tuple(pages))
+
+
 def _number_pages(pages: Iterable[Page], world: World) -> tuple[Page, ...]:
     """Ids with gaps in a shuffled order, as pages of a real wiki were made by many hands."""
     rng = Random(f"{world.config.seed}:page-ids")

@@ -12,7 +12,7 @@ from pipelines.world.world import World
 
 
 def write_truth(world: World, wiki: Wiki, pictures: Mapping[int, Picture], folder: Path) -> None:
-    """Write ``entities.jsonl``, ``facts.jsonl`` and ``aliases.jsonl`` into ``folder``."""
+    """Write ``entities.jsonl``, ``facts.jsonl`` and ``aliases.jsonl``, of a later snapshot ``changes.jsonl`` too."""
     folder.mkdir()
     page_ids = {page.entity: page.page_id for page in wiki.pages if page.entity >= 0}
     ranks = sorted(world.entities, key=lambda entity: (-entity.fame, entity.number))
@@ -29,6 +29,12 @@ def write_truth(world: World, wiki: Wiki, pictures: Mapping[int, Picture], folde
     ))  # fmt: skip
     _write_lines(folder / "facts.jsonl", (_list_fact(world, wiki, fact) for fact in world.facts))
     _write_lines(folder / "aliases.jsonl", _list_aliases(world))
+    if world.changes:
+        _write_lines(folder / "changes.jsonl", (
+            {"before": _list_fact(world, wiki, change.before) | {"sentence": None},
+             "after": _list_fact(world, wiki, change.after)}
+            for change in world.changes
+        ))  # fmt: skip
 
 
 def _list_aliases(world: World) -> Iterator[dict[str, Any]]:

@@ -14,6 +14,7 @@ from pipelines.world.knowledge import (
     list_entities,
     relate_entities,
 )
+from pipelines.world.later import Change, age_facts
 from pipelines.world.names import fold_accents, name_entities
 
 
@@ -35,6 +36,7 @@ class World:
         redirects: all redirects, chains included, sorted by title.
         shortcuts: redirect titles of an entity that links may use instead of its title.
         mentions: entities that a page names in passing, without a fact between them.
+        changes: facts that took the place of others since the first snapshot; none in that one.
     """
 
     config: WorldConfig
@@ -44,6 +46,7 @@ class World:
     redirects: tuple[Redirect, ...]
     shortcuts: Mapping[int, tuple[str, ...]]
     mentions: Mapping[int, tuple[int, ...]]
+    changes: tuple[Change, ...] = ()
 
     def object_of(self, subject: int, relation: str) -> Entity | None:
         """The first object of a relation, or None."""
@@ -77,11 +80,14 @@ class World:
         return entity if entity.subtype.name == "country" else None
 
 
-def build_world(config: WorldConfig) -> World:
-    """Make the whole world in memory; the same configuration makes the same world."""
+def build_world(config: WorldConfig, later: bool = False) -> World:
+    """Make the whole world in memory, or the same world a year later; the same configuration makes the same world."""
     entities, related = relate_entities(list_entities(config), config.seed)
     entities = name_entities(entities, related, config.seed)
     facts = hide_facts((*related, *describe_entities(entities, config.seed)), config)
+    changes: tuple[Change, ...] = ()
+    if later:
+        facts, changes = age_facts(facts, entities, config.seed)
     facts_of: dict[int, list[Fact]] = defaultdict(list)
     for fact in facts:
         facts_of[fact.subject].append(fact)
@@ -94,6 +100,7 @@ def build_world(config: WorldConfig) -> World:
         redirects=redirects,
         shortcuts=shortcuts,
         mentions=_draw_mentions(entities, Random(f"{config.seed}:mentions")),
+        changes=changes,
     )
 
 

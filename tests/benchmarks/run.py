@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.benchmarks import corpus, demo, graph, links, tables
+from tests.benchmarks import corpus, demo, graph, links, questions, tables
 from tests.benchmarks.measured import Measured
 
 RESULTS = Path(__file__).with_name("results.md")
 SECTIONS: Mapping[str, Callable[[Path], list[Measured]]] = {
     "demo": demo.measure,
+    "questions": questions.measure,
     "links": links.measure,
     "tables": tables.measure,
     "graph": graph.measure,
@@ -25,6 +26,7 @@ SECTIONS: Mapping[str, Callable[[Path], list[Measured]]] = {
 }
 TITLES = {
     "demo": "What a user of the demo waits for",
+    "questions": "Questions with their proofs, and what each check costs",
     "links": "From bz2 to links",
     "tables": "SQL tables",
     "graph": "A link graph of the size of English Wikipedia",

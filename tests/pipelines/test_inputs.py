@@ -1,9 +1,9 @@
 import pytest
 
-from pipelines.config import CorpusConfig, GeneratedWorld
 from pipelines.corpus.build import CorpusOptions
 from pipelines.errors import ConfigError, CorruptInput
 from pipelines.inputs import ensure_corpus, find_dump, name_corpus
+from pipelines.settings import CorpusConfig, GeneratedWorld
 from pipelines.workspace import Workspace
 from tests.toy import build_toy_corpus
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.names import digest_aliases, fold_name, strip_diacritics, strip_invisible
+from pipelines.names import digest_aliases, fold_cased, fold_name, is_common_word, strip_diacritics, strip_invisible
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,14 @@ from pipelines.names import digest_aliases, fold_name, strip_diacritics, strip_i
         ("O’Brack", "O'Brack"),
         ("Orn & Sons", "Orn and Sons"),
         ("Æther Þing", "Aether Thing"),
+        ("Ste-Marie", "Saint Marie"),
+        ("ᴋᴇʟᴍᴏʀ", "Kelmor"),
+        ("🅺🅴🅻🅼🅾🆁", "Kelmor"),
+        ("K\u20dde\u20ddlm", "Kelm"),
+        ("Kel\ufe0fm", "Kelm"),
+        ("\u13e6elm", "Kelm"),
+        ("Κelmοr", "Kelmor"),
+        ("\u039dadr", "Nadr"),
     ],
 )
 def test_two_spellings_of_a_name_fold_alike(first, second):
@@ -49,6 +57,19 @@ def test_diacritics_are_dropped_with_case_kept():
 
 def test_invisible_characters_are_dropped():
     assert strip_invisible("Ke\u200blm\u202e \ufeffBridge") == "Kelm Bridge"
+
+
+@pytest.mark.parametrize(
+    ("given", "folded"),
+    [("Niçe", "Nice"), ("\u039dice", "Nice"), ("N\u200bO", "NO"), ("\u0421\u041e\u0420", "COP"), ("E.S.", "E.S.")],
+)
+def test_cased_folding_keeps_case_and_marks(given, folded):
+    assert fold_cased(given) == folded
+
+
+def test_ordinary_words_are_common_and_invented_ones_are_not():
+    assert all(map(is_common_word, ("bridge", "can", "may", "the", "area")))
+    assert not any(map(is_common_word, ("kelmor", "1931", "")))
 
 
 def test_the_digest_depends_on_folded_names_not_on_their_order():

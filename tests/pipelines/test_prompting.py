@@ -1,13 +1,22 @@
 import asyncio
-from contextlib import suppress
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from pipelines.backends.protocols import ChatReply
 from pipelines.errors import ConfigError, RecordFailed
-from pipelines.prompting import Asking, Prompt, ask_model, load_prompt, make_schema, parse_reply, render_messages
+from pipelines.prompting import (
+    Asking,
+    Prompt,
+    ask_model,
+    load_prompt,
+    make_schema,
+    render_messages,
+)
+from pipelines.structured import BadReply, read_reply
 from schemas.tasks import AnswerReply
 from tests.pipelines.stages.players import FakeModel
 
@@ -22,6 +31,21 @@ PROMPT = Prompt("ask/v1", "d" * 64, ("name",), "Answer.", "About {{ name }}?")
 
 def make_prompt(user, inputs=("name",), system=""):
     return Prompt("ask/v1", "d" * 64, inputs, system, user)
+
+
+@dataclass
+class FixedModel:
+    """Gives its replies in order."""
+
+    replies: list[ChatReply]
+    name: str = "fixed"
+    identity: str = "fixed:1"
+    reads_inputs: bool = False
+    asked: list = field(default_factory=list)
+
+    async def chat(self, request):
+        self.asked.append(request)
+        return self.replies[len(self.asked) - 1]
 
 
 def ask(replies, images=(), sample=0):
@@ -73,24 +97,38 @@ def test_pictures_are_shown_with_the_user_message():
 
 
 @pytest.mark.parametrize(
-    "text", ['{"answer": "1204"}', 'Sure! ```json\n{"answer": "1204"}\n``` Done.', '\n\n{"answer":"1204"}']
+    ("said", "code"),
+    [
+        (ChatReply('{"answer": "1204"}', 1, 1, "cut"), "cut-reply"),
+        (ChatReply('{"answer": "1204"}', 1, 1, "refused"), "refused-reply"),
+        (ChatReply(" \n", 1, 1), "empty-reply"),
+        (ChatReply('{"answer": " "}', 1, 1), "empty-reply"),
+        (ChatReply("what?", 1, 1), "unparseable-reply"),
+    ],
 )
-def test_text_around_the_object_is_ignored(text):
-    assert parse_reply(text, AnswerReply).answer == "1204"
+def test_a_cut_refused_or_empty_reply_is_repaired_once_and_then_fails_its_record_by_its_name(said, code):
+    with pytest.raises(BadReply) as caught:
+        read_reply(said, AnswerReply)
+    assert caught.value.code == code
+    model = FixedModel([said, said])
+    with pytest.raises(RecordFailed) as failed:
+        asyncio.run(ask_model(Asking(model, PROMPT), Inputs(name="Kelm"), AnswerReply))
+    assert failed.value.error == code
+    repaired = FixedModel([said, ChatReply('{"answer": "1300"}', 1, 1)])
+    assert asyncio.run(ask_model(Asking(repaired, PROMPT), Inputs(name="Kelm"), AnswerReply)).answer == "1300"
+    assert len(model.asked) == len(repaired.asked) == 2
 
 
-@pytest.mark.parametrize(
-    "text", ["", "1204", '{"answer": ', '{"answer": 1204, "why": "x"}', "{}", '{"answer": null}', "[1]", '{"a": {}} {}']
-)
-def test_a_reply_without_the_object_is_a_value_error(text):
-    with pytest.raises(ValueError, match=r"."):
-        parse_reply(text, AnswerReply)
+def test_a_failed_record_says_what_was_wrong_both_times():
+    with pytest.raises(RecordFailed, match="is empty; before that: the reply holds no JSON object"):
+        ask(["what?", ""])
 
 
-@given(st.text())
-def test_no_reply_breaks_the_parser(text):
-    with suppress(ValueError):
-        assert isinstance(parse_reply(text, AnswerReply), AnswerReply)
+@pytest.mark.parametrize("text", ["", " ", "\ud800", "x" * 1_000_000])
+def test_what_is_said_again_in_a_repair_is_some_text_and_short(text):
+    _, asked = ask([text, '{"answer": "1204"}'])
+    echo = asked[1].messages[2].text
+    assert 0 < len(echo.encode()) <= 4000
 
 
 def test_a_good_reply_is_asked_for_once():

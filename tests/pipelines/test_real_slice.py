@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.checks.proofs import Claim, find_problems
 from pipelines.corpus.store import Corpus
-from pipelines.graph.relations import RelationIndex
+from pipelines.graph.ground import Ground
 from pipelines.shards import read_parts
 from pipelines.workspace import Workspace
 from schemas.groundings import Grounding
@@ -58,12 +58,11 @@ class Slice:
     """The slice's corpus, open."""
 
     space: Workspace
-    corpus: Corpus
-    relations: RelationIndex
+    ground: Ground
 
     def list_problems(self, claims: dict[str, Claim]) -> dict[str, list[str]]:
         """Return what does not hold, by record."""
-        found = {name: find_problems(self.corpus, self.relations, claim) for name, claim in claims.items()}
+        found = {name: find_problems(self.ground, claim) for name, claim in claims.items()}
         return {name: problems for name, problems in found.items() if problems}
 
 
@@ -71,7 +70,7 @@ class Slice:
 def opened(workspace: Path, rewritten: dict[str, Any]) -> Iterator[Slice]:
     space = Workspace(workspace)
     corpus = Corpus.open(space.corpora / rewritten["corpus"]["key"])
-    yield Slice(space, corpus, RelationIndex(corpus))
+    yield Slice(space, Ground(corpus))
     corpus.close()
 
 

@@ -14,7 +14,9 @@ from pipelines.backends.phrases import (
     split_key,
     word_relation,
 )
-from pipelines.backends.phrases_descriptors import cut_clause, elide_names, qualify_fact
+from pipelines.backends.phrases_chains import find_noun, list_references
+from pipelines.backends.phrases_clauses import cut_clause, elide_names
+from pipelines.backends.phrases_facts import add_clauses, qualify_fact
 from pipelines.backends.phrases_frames import list_frames
 from pipelines.backends.phrases_nouns import (
     choose_article,
@@ -53,15 +55,23 @@ def test_every_relation_has_three_wordings_and_one_that_nests_and_takes_a_qualif
     assert all(plain.startswith("the ") for plain in row.plains)
 
 
+@pytest.mark.parametrize("row", RELATIONS, ids=lambda row: row.keys.split()[0])
+def test_every_relation_has_three_inverses_and_one_that_follows_any_fact(row):
+    assert len(set(row.inverses)) >= 3
+    assert all(phrase.count(SLOT) == 1 for phrase in row.inverses)
+    relative = re.compile(r"(\{who\}|that|whose|where|\w+ which) .*\{s\}$")
+    assert any(map(relative.match, row.inverses)), row.inverses
+
+
 @pytest.mark.parametrize("row", ATTRIBUTES, ids=lambda row: row.keys.split()[0])
-def test_every_attribute_is_asked_in_three_ways_that_can_end_with_its_subject(row):
+def test_every_attribute_is_asked_in_four_ways_that_can_end_with_its_subject(row):
     forms = {"date": ("date", "year", ""), "number": ("number", "", "m"), "word": ("string", "", "")}
     subject = row.subjects.split()[0] if row.subjects else ""
     noun = {"building": "museum", "work": "film", "event": "war", "nature": "lake", "region": "country"}.get(
         subject, subject
     )
     frames = list_frames(row.keys.split()[0], make_answer(*forms[row.form]), noun)
-    assert len(set(frames)) >= 3
+    assert len(set(frames)) >= 4
     assert any(frame.endswith(f"{SLOT}?") for frame in frames)
     assert all(
         frame.count(SLOT) == 1 and frame.count("?") == 1 and "{" not in frame.replace(SLOT, "") for frame in frames
@@ -156,6 +166,7 @@ def test_questions_ask_at_the_precision_of_the_answer(precision, words):
         frames = list_frames(key, make_answer("date", precision), "person")
         assert all(re.search(words, frame) for frame in frames)
         assert precision == "day" or not any("exact date" in frame for frame in frames)
+        assert precision == "day" or not any(re.search(r"\bday\b|\bdate\b", frame) for frame in frames)
 
 
 def test_every_question_for_a_measure_names_its_unit():
@@ -231,8 +242,12 @@ def test_articles_follow_the_sound():
         ("birth_date", "5 April 1931", "architect", "born on 5 April 1931"),
         ("birth_date", "April 1931", "architect", "born in April 1931"),
         ("opened", "1931", "museum", "opened in 1931"),
-        ("height", "120 m", "tower", "{who} has a height of 120 m"),
-        ("elevation", "120 m", "town", "{who} has an elevation of 120 m"),
+        ("opened", "1930s", "museum", "opened in the 1930s"),
+        ("death_date", "20th century", "architect", "who died in the 20th century"),
+        ("format", "octavo pamphlet", "newspaper", "that is printed as an octavo pamphlet"),
+        ("medium", "bronze", "sculptor", "who worked in bronze"),
+        ("height", "120 m", "tower", "that has a height of 120 m"),
+        ("elevation", "120 m", "town", "that has an elevation of 120 m"),
         ("material", "granite", "bridge", "that is built of granite"),
         ("motto", "Salt and honour", "town", "whose motto is “Salt and honour”"),
         ("foo_bar", "x", "town", "whose foo bar is x"),
@@ -240,6 +255,72 @@ def test_articles_follow_the_sound():
 )
 def test_facts_become_qualifiers(key, text, kind, expected):
     assert qualify_fact(FactView(relation=key, text=text), kind) == expected
+
+
+@pytest.mark.parametrize(
+    ("qualifiers", "tail", "phrase"),
+    [
+        ([], "designed by X", "the N designed by X"),
+        (["born in 1871"], "who studied at X", "the N born in 1871 who studied at X"),
+        (["who died in 1931"], "who studied at X", "the N who died in 1931 and studied at X"),
+        (["who died in 1931"], "whose teacher was X", "the N who died in 1931 and whose teacher was X"),
+        (
+            ["who died in 1931", "born in 1871"],
+            "who studied at X",
+            "the N born in 1871 who died in 1931 and studied at X",
+        ),
+        (["founded in 1871"], "founded by X", "the N founded in 1871 by X"),
+        (["opened in 1871"], "designed by X", "the N opened in 1871 and designed by X"),
+        (["who died in the 1920s"], "who died in X", "the N who died in the 1920s in X"),
+        (["of the Y movement"], "born in X", "the N of the Y movement born in X"),
+        (["whose genre is Z", "who died in 1931"], "known for X", None),
+        (["opened in 1871"], "in X", None),
+        (["that is built of Z"], "that [subject] designed", "the N that is built of Z and that [subject] designed"),
+    ],
+)
+def test_clauses_follow_their_noun_in_order_and_each_thing_is_said_once(qualifiers, tail, phrase):
+    assert add_clauses("the N", qualifiers, [tail]) == ([] if phrase is None else [phrase])
+
+
+def test_a_tail_that_repeats_the_verb_of_a_fact_is_taken_only_for_want_of_another():
+    tails = ["who was born in X", "whose birthplace is X"]
+    assert add_clauses("the N", ["born in 1871"], tails) == ["the N born in 1871 whose birthplace is X"]
+    assert add_clauses("the N", ["born in 1871"], tails[:1]) == ["the N born in 1871 who was born in X"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "noun"),
+    [
+        ("the town where [subject] was born", "town", "town"),
+        ("the film director who directed [subject]", "film director", "film director"),
+        ("the species of finch that lives in [subject]", "species of finch", "species"),
+        ("the birthplace of [subject]", "town", "place"),
+        ("the husband or wife of [subject]", "painter", "person"),
+        ("the body of water at the mouth of [subject]", "lake", "body of water"),
+        ("the person, born in 1931, who designed [subject]", "architect", "person"),
+        ("the chief claim to fame of [subject]", "novel", ""),
+        ("Ana Kovač", "architect", ""),
+    ],
+)
+def test_an_entity_is_called_later_what_its_phrase_called_it(text, kind, noun):
+    assert find_noun(text, kind) == noun
+
+
+@given(
+    st.lists(st.sampled_from(["person", "place", "town", "river", ""]), min_size=2, max_size=11), st.text(max_size=3)
+)
+def test_a_plain_that_is_said_only_of_a_noun_met_for_the_first_time(nouns, variety):
+    references = list_references(nouns, variety)
+    for index, (noun, reference) in enumerate(zip(nouns, references, strict=True)):
+        assert (reference == f"that {noun}") == (noun not in ("", *nouns[:index]))
+        assert reference.endswith(noun)
+        assert bool(reference) == bool(noun)
+
+
+def test_no_question_frame_asks_for_what_is_so_at_present():
+    texts = [phrase for row in RELATIONS for phrase in (*row.plains, *row.tails, *row.inverses)]
+    texts += [ask for row in ATTRIBUTES for ask in (row.noun, row.qualifier, *row.asks)]
+    assert not [text for text in texts if re.search(r"\b(current|currently|latest|now|today|so far|as of)\b", text)]
 
 
 def test_a_clause_is_cut_around_its_blank_on_word_boundaries():

@@ -8,6 +8,7 @@ from pipelines.checks.descriptors import (
     find_constraint_problems,
     list_constraints,
     list_spoken_facts,
+    offer_facts,
     stands_in,
 )
 from schemas.proofs import Constraint
@@ -95,3 +96,47 @@ def test_a_declared_fact_must_be_in_the_words():
     facts = (FactView(relation="nationality", text="Valdonian"),)
     assert check_facts(Descriptor(text="the Valdonian one", facts=facts)).passed
     assert check_facts(Descriptor(text="the one", facts=facts)).code == "no-descriptor"
+
+
+def offer(toy, title, max_tokens=6):
+    return [(fact.relation, fact.text) for fact in offer_facts(toy, toy.find(title), max_tokens)]
+
+
+def test_a_descriptor_may_add_literals_and_of_dates_the_decade_and_the_century(toy):
+    assert offer(toy, "Twin Bridge") == [
+        ("opened", "3 May 1911"),
+        ("opened", "1910s"),
+        ("opened", "20th century"),
+        ("spans", "3"),
+        ("material", "stone"),
+    ]
+    assert offer(toy, "Twin Bridge", max_tokens=1) == [("spans", "3"), ("material", "stone")]
+
+
+def test_dates_at_the_turn_of_a_century_have_no_decade(toy):
+    assert offer(toy, "Valdonia") == [("established_date", "1700"), ("established_date", "17th century")]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("the bridge of the 1910s", "1910s"),
+        ("the 20th-century bridge", "20th century"),
+        ("the bridge of the 20th  Century", "20th century"),
+        ("the bridge opened in 1911", "1911"),
+        ("the bridge opened in May 1911", "May 1911"),
+        ("the bridge opened on May 3, 1911", "May 3, 1911"),
+    ],
+)
+def test_a_coarser_or_other_form_of_a_date_is_a_constraint_too(toy, text, said):
+    twin = toy.find("Twin Bridge")
+    assert say(toy, "Twin Bridge", text) == [("type", "bridge"), ("opened", said)]
+    (problem,) = find_constraint_problems(toy, twin, [Constraint(node=1, relation="type", value="bridge")], text)
+    assert problem == f"it says {said!r}, which is no constraint"
+    given = list_constraints(toy, twin, 1, Descriptor(text=text))
+    assert find_constraint_problems(toy, twin, given, text) == []
+
+
+@pytest.mark.parametrize("text", ["the bridge of the 1920s", "the 19th-century bridge", "the bridge opened in 1912"])
+def test_other_periods_are_not_what_the_node_shows(toy, text):
+    assert say(toy, "Twin Bridge", text) == [("type", "bridge")]

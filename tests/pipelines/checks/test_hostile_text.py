@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.checks.leakage import check_answer, check_names, find_numbers
+from pipelines.checks.leakage import check_answer, check_demonyms, check_file_names, check_names, find_numbers
 from pipelines.scoring.answers import type_answer
 from pipelines.scoring.compare import compare_answers
 from pipelines.scoring.dates import parse_date
@@ -37,6 +37,28 @@ def test_any_text_can_be_checked_for_any_names(text, names):
     assert check_names(text, names).outcome in ("PASS", "FAIL", "UNKNOWN")
 
 
+@given(TEXT, st.lists(st.lists(TEXT, max_size=3), max_size=3))
+def test_any_text_can_be_checked_for_any_demonyms(text, names):
+    assert check_demonyms(text, names).outcome in ("PASS", "FAIL", "UNKNOWN")
+
+
+@given(st.lists(TEXT, max_size=3), st.lists(st.lists(TEXT, max_size=2), max_size=2), KIND, TEXT)
+def test_any_file_names_can_be_checked_for_any_names_and_answer(files, names, kind, value):
+    answer = make_answer(kind, value, value)
+    assert check_file_names(files, names, answer).outcome in ("PASS", "FAIL", "UNKNOWN")
+
+
+@pytest.mark.parametrize(
+    "unit", ["one ", "hundred and ", "1 2-", "12,345,", "NO", "k e l ", "%41", "&amp;", "\U0001f1ea", "'"]
+)
+def test_a_long_text_of_one_kind_is_read_to_its_end(unit):
+    names = (("Kelmor Bridge", "KB", "\U0001f1ea\U0001f1f8", "Nice"), ("Henry VIII",))
+    text = unit * 5000 + " the Kelmorian Kelmor of 7 m"
+    assert check_names(text, names).code == "alias-leak"
+    assert check_demonyms(text, names).code == "demonym-leak"
+    assert check_answer(text, type_answer("7 m", "", "label")).code == "answer-leak"
+
+
 @given(TEXT, KIND, TEXT, TEXT)
 def test_any_text_can_be_checked_for_and_compared_with_any_answer(text, kind, value, surface):
     answer = make_answer(kind, value, surface)
@@ -52,8 +74,15 @@ def test_any_value_can_be_typed_and_is_right_by_its_own_words(text, iso, relatio
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("12.345.678 people", 12_345_678), ("12.345", 12_345), ("12,345.6", "12345.6"), ("3 Million", 3_000_000)],
-)
+    [
+        ("12.345.678 people", 12_345_678), ("12.345", 12_345), ("12,345.6", "12345.6"), ("3 Million", 3_000_000),
+        ("12.345,6", "12345.6"), ("1,5", "1.5"), ("12,34,567", 1_234_567), ("1_204", 1204), ("3\u00bd", "3.5"),
+        ("two and a half", "2.5"), ("9\u00d710^6", 9_000_000), ("4 dozen", 48), ("l93l", 1931), ("1 9 3 1", 1931),
+        ("forty-second", 42), ("fortieth", 40), ("nineteen oh five", 1905), ("mcmxxxi", 1931),
+        ("2.5 crore", 25_000_000),
+        ("one " * 40 + "seven hundred and twelve", 712),
+    ],
+)  # fmt: skip
 def test_grouped_numbers_are_read_in_every_way(text, number):
     assert Decimal(number) in find_numbers(text)
 

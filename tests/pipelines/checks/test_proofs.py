@@ -1,63 +1,110 @@
-"""Re-deriving proofs whose hops are sentences, which releases of the demo do not have; the rest is in test_verify."""
+"""Re-deriving proofs whose hops are sentences or lead backward; the rest is in tests/pipelines/release/test_verify."""
+
+from dataclasses import replace
 
 import pytest
 
+from pipelines.bench.overlay import OverlayCorpus
 from pipelines.checks.proofs import Claim, find_problems
+from pipelines.graph.ground import Ground
 from schemas.groundings import Grounding
+from schemas.proofs import NearMiss, Thresholds
 from schemas.rewrites import Rewrite
+from tests.pipelines.checks.claims import complete, prove
+from tests.pipelines.painters import add_pages, born, build_painters, paint
+from tests.toy import build_toy_corpus
 
-PLAIN = "Which one is it?"
-
-
-def make_claim(row, proof=None):
-    """Return a rewrite's claim under a text that says its descriptors and names nobody: its own names the anchor."""
-    return Claim("; ".join((PLAIN, *row.proof.descriptors)), row.answer, proof or row.proof)
+STRICT = Thresholds(
+    alone_first=2,
+    alone=1,
+    answers=2,
+    near_misses=5,
+    answer_share=0.9,
+    retrieval_rank=1,
+    agreement="required",
+    volatile=False,
+)
 
 
 @pytest.fixture(scope="module")
-def spoken(demo) -> Rewrite:
-    """A rewrite with a hop made by a sentence."""
-    rows = [row for row in demo.rows("rewrites", Rewrite) if any(hop.relation == "mentions" for hop in row.proof.hops)]
-    return min(rows, key=lambda row: row.record_id)
+def toy(tmp_path_factory) -> Ground:
+    return Ground(build_toy_corpus(tmp_path_factory.mktemp("toy")))
 
 
-def change_sentence(row, **changes):
-    """Return the proof with its sentence hop changed; ``evidence`` is a dict of changes of its own."""
-    hops = []
-    for hop in row.proof.hops:
-        if hop.relation == "mentions":
-            inner = hop.evidence.model_copy(update=changes.get("evidence", {}))
-            hop = hop.model_copy(update={**changes, "evidence": inner})
-        hops.append(hop)
-    return row.proof.model_copy(update={"hops": tuple(hops)})
+@pytest.fixture(scope="module")
+def spoken(toy) -> Claim:
+    """A path whose first hop is a sentence."""
+    clause = "The money for it came from the banker ____ of the old town."
+    said = clause.replace("____", "[subject]")
+    limits = Thresholds(alone_first=1, alone=2, answers=0)
+    titles, relations = ("Kelm Bridge", "Hans Oder", "Lumby"), ("mentions", "birth_place")
+    return prove(toy, titles, relations, "established_date", (said, ""), "In which year was it made", limits)
 
 
-def test_every_grounded_question_of_the_demo_is_derived_again(demo, demo_corpus, demo_relations):
+@pytest.fixture(scope="module")
+def painters(tmp_path_factory) -> Ground:
+    """Ada Brill is the painter of the 1870s from Ostrel, also by the prose; Vera Wick might have been another."""
+    corpus = build_painters(tmp_path_factory.mktemp("painters"))
+    ada = corpus.text(corpus.find("Ada Brill")) + " Her movement was Luminist."
+    vera = paint("Vera Wick", "birth_place = [[Ostrel]]", "movement = Vorticist")
+    added = [("Vera Wick", vera), *((f"Extra {name}", paint(name, "movement = Cubist")) for name in "ABCDEFGHIJ")]
+    return Ground(OverlayCorpus(corpus, {corpus.find("Ada Brill"): ada}, added))
+
+
+@pytest.fixture(scope="module")
+def injected(painters) -> Claim:
+    """A question about a painter who is hidden behind the town of her birth."""
+    said = "the painter of the 1870s born in [subject]"
+    asking = "To which movement did this one belong"
+    return prove(painters, ("Ostrel", "Ada Brill"), ("<birth_place",), "movement", (said,), asking, STRICT)
+
+
+def change(claim, **changes):
+    return replace(claim, proof=claim.proof.model_copy(update=changes))
+
+
+def change_hop(claim, **changes):
+    """Return the claim with its first hop changed; ``evidence`` is a dict of changes of its own."""
+    first, *others = claim.proof.hops
+    inner = first.evidence.model_copy(update=changes.get("evidence", {}))
+    return change(claim, hops=(first.model_copy(update={**changes, "evidence": inner}), *others))
+
+
+def limit(claim, **changes):
+    return change(claim, thresholds=claim.proof.thresholds.model_copy(update=changes))
+
+
+def test_every_grounded_question_of_the_demo_is_derived_again(demo, demo_ground):
     rows = demo.rows("groundings", Grounding)
     assert len(rows) > 30
     for row in rows:
-        assert find_problems(demo_corpus, demo_relations, Claim(row.text, row.answer, row.proof)) == []
+        assert find_problems(demo_ground, Claim(row.text, row.answer, row.proof)) == []
 
 
-def test_every_rewrite_is_derived_again_or_refused_by_the_next_stage(demo, demo_corpus, demo_relations, spoken):
-    refused = {row["record_id"] for row in demo.rejections("groundings")}
+def test_all_but_the_text_of_a_rewrite_is_derived_again(demo, demo_ground):
     rows = demo.rows("rewrites", Rewrite)
     for row in rows:
-        problems = find_problems(demo_corpus, demo_relations, make_claim(row))
-        assert problems == [] or (row.record_id in refused and "fact-unproved" in problems[0])
+        problems = find_problems(demo_ground, Claim(row.text, row.answer, row.proof))
+        assert [problem for problem in problems if not problem.startswith("text: ")] == []
+        assert any(problem.startswith("text: alias-leak: node 0") for problem in problems)
     assert len(rows) > 30
-    assert spoken.proof.hops
 
 
-def test_a_text_that_names_the_anchor_is_a_problem(demo_corpus, demo_relations, spoken):
-    text = f"{make_claim(spoken).text}, of {spoken.proof.nodes[0].title}"
-    (problem,) = find_problems(demo_corpus, demo_relations, Claim(text, spoken.answer, spoken.proof))
+def test_honest_claims_of_sentences_and_of_backward_hops_hold(toy, spoken, painters, injected):
+    assert find_problems(toy, spoken) == []
+    assert find_problems(painters, injected) == []
+    assert [miss.title for miss in injected.proof.near_misses] == ["Vera Wick"]
+    assert injected.proof.corroboration.text == "Her movement was Luminist."
+    assert [part.relation for part in injected.proof.redundant] == ["type"]
+
+
+def test_a_text_that_names_the_anchor_is_a_problem(toy, spoken):
+    (problem,) = find_problems(toy, replace(spoken, text=f"{spoken.text}, of {spoken.proof.nodes[0].title}"))
     assert problem.startswith("text: alias-leak")
 
 
-def test_a_text_that_tells_the_answer_is_a_problem(demo_corpus, demo_relations, spoken):
-    text = f"Is it {spoken.answer.surface}?"
-    problems = find_problems(demo_corpus, demo_relations, Claim(text, spoken.answer, spoken.proof))
+def test_a_text_that_tells_the_answer_is_a_problem(toy, spoken):
+    problems = find_problems(toy, replace(spoken, text=f"{spoken.text}, {spoken.answer.surface}"))
     assert any(problem.startswith("text: answer-leak") for problem in problems)
 
 
@@ -67,26 +114,177 @@ def test_a_text_that_tells_the_answer_is_a_problem(demo_corpus, demo_relations, 
         ({"clause": "The money came from ____."}, "the clause is not the sentence around the link"),
         ({"evidence": {"link_start": -1}}, "does not lead to the next node"),
         ({"evidence": {"kind": "infobox"}}, "the infobox has no single mentions"),
+        ({"relation": "founder"}, "a sentence supports 'founder'"),
         ({"index": 9}, "does not join"),
     ],
 )
-def test_a_tampered_sentence_is_named(demo_corpus, demo_relations, spoken, changes, named):
-    (problem, *_) = find_problems(demo_corpus, demo_relations, make_claim(spoken, change_sentence(spoken, **changes)))
+def test_a_tampered_sentence_is_named(toy, spoken, changes, named):
+    (problem, *_) = find_problems(toy, change_hop(spoken, **changes))
     assert named in problem
 
 
-def test_an_entity_twice_on_the_path_is_a_problem(demo_corpus, demo_relations, spoken):
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"backward": False}, "every hidden node has one, a named one none"),
+        ({"subject_id": 1}, "does not join"),
+        ({"clause": "born in ____"}, "the infobox has no birth_place at that place"),
+        ({"relation": "death_place"}, "the infobox has no death_place at that place"),
+        ({"relation": "image_alt"}, "the infobox has no image_alt at that place"),
+        ({"evidence": {"kind": "sentence"}}, "the infobox has no birth_place at that place"),
+        ({"evidence": {"key": "birth_place2"}}, "the infobox has no birth_place at that place"),
+        ({"evidence": {"link_start": -1}}, "the infobox has no birth_place at that place"),
+        ({"evidence": {"revision": 7}}, "hop 1: revision 7"),
+        ({"evidence": {"title": "Ostrel"}}, "hop 1: the evidence is from Ostrel"),
+        ({"evidence": {"text": "[[Lumby]]"}}, "reads otherwise"),
+    ],
+)
+def test_a_tampered_backward_hop_is_named(painters, injected, changes, named):
+    (problem, *_) = find_problems(painters, change_hop(injected, **changes))
+    assert named in problem
+
+
+@pytest.mark.parametrize("value", ["Ostrel", "Old Ostrel"])
+def test_a_backward_hop_may_rest_on_a_name_without_a_link(painters, value):
+    corpus = painters.corpus
+    ada = corpus.find("Ada Brill")
+    added = [("Vera Wick", corpus.text(corpus.find("Vera Wick")))]
+    text = corpus.text(ada).replace("[[Ostrel]]", value)
+    ground = Ground(OverlayCorpus(corpus.base, {ada: text}, added))
+    given = (("Ostrel", "Ada Brill"), ("<birth_place",), "movement", ("the painter of the 1870s born in [subject]",))
+    claim = prove(ground, *given, "To which movement did this one belong")
+    assert claim.proof.hops[0].evidence.link_start == -1
+    assert find_problems(ground, claim) == []
+    assert "does not link to the previous node" in find_problems(ground, start_elsewhere(ground, claim))[0]
+
+
+def start_elsewhere(ground, claim):
+    """Return the claim with another town for its anchor."""
+    page = ground.corpus.page(ground.corpus.find("Lumby"))
+    changes = {"page_id": page.page_id, "title": page.title, "type": page.type, "in_degree": page.in_degree}
+    nodes = (claim.proof.nodes[0].model_copy(update=changes), claim.proof.nodes[1])
+    return change_hop(change(claim, nodes=nodes), object_id=page.page_id)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"near_misses": ()}, "near misses: to be looked up are ['Vera Wick'], the proof has []"),
+        ({"redundant": ()}, "redundant: ['painter'] narrow nothing, the proof says []"),
+        ({"corroboration": None}, "answer: the sentence that confirms it is another or none"),
+        ({"derivation": "year"}, "answer: the evidence gives nothing"),
+        ({"descriptors": ("",)}, "descriptor: 1 for 1 hops"),
+        ({"constraints": ()}, "descriptor: node 1 has no type"),
+    ],
+)
+def test_what_was_looked_up_cannot_be_left_out(painters, injected, changes, named):
+    assert any(named in problem for problem in find_problems(painters, change(injected, **changes)))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"title": "Ben Corr"}, {"page_id": 1}, {"unknown": ("type",)}, {"resolution": "unclear"}, {"node": 0}],
+)
+def test_a_near_miss_must_be_the_one_that_is_found_again(painters, injected, changes):
+    miss = injected.proof.near_misses[0].model_copy(update=changes)
+    problems = find_problems(painters, change(injected, near_misses=(miss,)))
+    assert any(problem.startswith("near misses: ") for problem in problems)
+    twice = change(injected, near_misses=injected.proof.near_misses * 2)
+    assert any(problem.startswith("near misses: ") for problem in find_problems(painters, twice))
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"near_misses": -1}, "thresholds: "),
+        ({"retrieval_rank": -1}, "thresholds: "),
+        ({"answer_share": 0.0}, "thresholds: the largest share of an answer is 0.0"),
+        ({"answer_share": 1.5}, "thresholds: the largest share of an answer is 1.5"),
+        ({"near_misses": 0}, "near misses: to be looked up are []"),
+        ({"answer_share": 0.01}, "answer: guessable-answer"),
+        ({"alone_first": 99}, "counts: alone of node 1"),
+    ],
+)
+def test_a_threshold_is_held_to_what_it_claims(painters, injected, changes, named):
+    assert any(named in problem for problem in find_problems(painters, limit(injected, **changes)))
+
+
+def test_more_near_misses_than_the_proof_allows_are_a_problem(painters, injected):
+    pages = {f"Vera_{name}": paint(f"Vera {name}", "birth_place = [[Ostrel]]") for name in ("Holm", "Strand")}
+    ada = painters.corpus.text(painters.corpus.find("Ada Brill"))
+    base = painters.corpus.base
+    added = [(title.replace("_", " "), text) for title, text in pages.items()]
+    ground = Ground(OverlayCorpus(base, {base.find("Ada Brill"): ada}, added))
+    proof = injected.proof.model_copy(
+        update={
+            "corpus": ground.corpus.digest,
+            "nodes": tuple(
+                node.model_copy(update={"in_degree": ground.corpus.page(ground.corpus.find(node.title)).in_degree})
+                for node in injected.proof.nodes
+            ),
+            "thresholds": STRICT.model_copy(update={"near_misses": 1, "answers": 0}),
+        }
+    )
+    claim = replace(injected, proof=complete(ground, proof, injected.answer))
+    problems = find_problems(ground, claim)
+    assert any("too-many-near-misses" in problem for problem in problems)
+
+
+def test_a_near_miss_that_is_stated_is_a_problem_even_where_the_proof_says_so(painters, injected):
+    base, ada = painters.corpus.base, painters.corpus.text(painters.corpus.find("Ada Brill"))
+    vera = paint("Vera Wick", born(1874), "movement = Vorticist", prose="She was born in [[Ostrel]].")
+    ground = Ground(OverlayCorpus(base, {base.find("Ada Brill"): ada}, [("Vera Wick", vera)]))
+    said = "the painter of the 1870s born in [subject]"
+    asking = "To which movement did this one belong"
+    claim = prove(ground, ("Ostrel", "Ada Brill"), ("<birth_place",), "movement", (said,), asking, STRICT)
+    assert isinstance(claim.proof.near_misses[0], NearMiss)
+    assert claim.proof.near_misses[0].resolution == "stated"
+    (problem,) = find_problems(ground, claim)
+    assert problem.startswith("near misses: node 1: near-miss: Vera Wick")
+
+
+def test_a_proof_compared_with_another_dump_is_compared_with_that_one(painters, injected):
+    ground = Ground(painters.corpus, later=painters.corpus)
+    problems = find_problems(ground, injected)
+    assert any("compared with the dump of no other date" in problem for problem in problems)
+    compared = change(injected, compared_snapshot=painters.corpus.snapshot)
+    assert find_problems(ground, compared) == []
+    assert find_problems(painters, change(injected, compared_snapshot="soon"))[0].startswith("corpus: ")
+
+
+def test_a_question_for_part_of_a_date_is_derived_from_all_of_it(painters):
+    said = "the Luminist painter born in [subject]"
+    asking, limits = "In which year was this one born", Thresholds(alone_first=2, alone=1, answers=0)
+    claim = prove(painters, ("Ostrel", "Ada Brill"), ("<birth_place",), "birth_date", (said,), asking, limits, "year")
+    assert claim.answer.value == "1871"
+    assert find_problems(painters, claim) == []
+    for derivation in ("", "month"):
+        (problem,) = find_problems(painters, change(claim, derivation=derivation))
+        assert problem.startswith("answer: the evidence gives")
+
+
+def test_a_field_with_another_value_in_prose_is_a_problem(painters):
+    corpus = add_pages(painters.corpus.base, Zeno_Ard=paint("Zeno Ard", kind="sculptor"))
+    titles, relations = ("Pell Bridge", "Emil Foss", "Ostrel"), ("designer", "birth_place")
+    given = (titles, relations, "established_date", ("the designer of [subject]", ""), "In which year was it made")
+    honest = prove(Ground(corpus), *given)
+    assert find_problems(Ground(corpus), honest) == []
+    bridge, zeno = corpus.find("Pell Bridge"), corpus.find("Zeno Ard")
+    text = corpus.text(bridge).replace("designed by [[Emil Foss]]", "designed by [[Emil Foss]] and [[Zeno Ard]]")
+    ground = Ground(OverlayCorpus(corpus.base, {bridge: text}, [("Zeno Ard", corpus.text(zeno))]))
+    (problem,) = find_problems(ground, prove(ground, *given))
+    assert problem.startswith("hop 1: multi-valued: Zeno Ard")
+
+
+def test_an_entity_twice_on_the_path_is_a_problem(toy, spoken):
     nodes = (*spoken.proof.nodes[:-1], spoken.proof.nodes[0].model_copy(update={"role": "answer"}))
-    proof = spoken.proof.model_copy(update={"nodes": nodes})
-    assert "nodes: an entity occurs twice" in find_problems(demo_corpus, demo_relations, make_claim(spoken, proof))
+    assert "nodes: an entity occurs twice" in find_problems(toy, change(spoken, nodes=nodes))
 
 
-def test_a_proof_of_another_corpus_is_looked_at_no_further(demo_corpus, demo_relations, spoken):
-    proof = spoken.proof.model_copy(update={"corpus": "0" * 64, "nodes": ()})
-    (problem,) = find_problems(demo_corpus, demo_relations, make_claim(spoken, proof))
+def test_a_proof_of_another_corpus_is_looked_at_no_further(toy, spoken):
+    (problem,) = find_problems(toy, change(spoken, corpus="0" * 64, nodes=()))
     assert problem.startswith("corpus: the proof is about 000000000000")
 
 
-def test_a_proof_without_hops_is_a_problem(demo_corpus, demo_relations, spoken):
-    proof = spoken.proof.model_copy(update={"hops": (), "nodes": spoken.proof.nodes[:1]})
-    assert find_problems(demo_corpus, demo_relations, make_claim(spoken, proof))[0] == "nodes: 1 nodes for 0 hops"
+def test_a_proof_without_hops_is_a_problem(toy, spoken):
+    assert find_problems(toy, change(spoken, hops=(), nodes=spoken.proof.nodes[:1]))[0] == "nodes: 1 nodes for 0 hops"

@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.config import CorpusConfig
 from pipelines.corpus.build import CorpusOptions, build_corpus, place_unfinished
 from pipelines.corpus.dump import read_site
 from pipelines.corpus.scan import RangeJob, scan_range
@@ -18,6 +17,7 @@ from pipelines.corpus.streams import plan_ranges
 from pipelines.errors import ConfigError, CorruptInput
 from pipelines.inputs import ensure_corpus
 from pipelines.progress import SilentReporter
+from pipelines.settings import CorpusConfig
 from pipelines.workspace import Workspace
 from tests.chaos.driving import make_environment
 

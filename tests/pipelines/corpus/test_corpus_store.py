@@ -76,3 +76,35 @@ def test_an_unknown_picture_has_no_path(corpus):
     assert corpus.image("X.jpg") is None
     with pytest.raises(ConfigError, match=r"'X\.jpg' is not at hand"):
         corpus.image_path("X.jpg")
+
+
+@pytest.mark.parametrize(
+    ("phrases", "nodes"),
+    [
+        (["crossed by one"], (1,)),
+        (["CROSSED by: one"], (1,)),
+        (["one crossed"], ()),
+        (["Ost"], (0, 1)),
+        (["Kelm Bridge", "river in Varn"], (0, 1, 2)),
+        (["spans 3"], (0,)),
+        (["Infobox"], ()),
+        (['"Ost" OR "Kelm"', "text:river"], ()),
+        (["!?", ""], ()),
+        ([], ()),
+    ],
+)
+def test_phrases_are_found_word_for_word_in_texts_and_infoboxes(corpus, phrases, nodes):
+    assert corpus.find_phrases(phrases, 9) == nodes
+
+
+def test_a_phrase_in_more_passages_than_the_limit_is_not_listed(corpus):
+    assert corpus.find_phrases(["word1", "river"], 2) == (0, 1)
+    assert corpus.find_phrases(["Kelm Bridge", "river"], 1) is None
+
+
+def test_all_facts_are_read_in_tables_of_whole_articles(corpus):
+    (table,) = corpus.read_fact_tables(("node", "key", "text"))
+    assert table.to_pylist() == [
+        {"node": 0, "key": "crosses", "text": "Ost"},
+        {"node": 0, "key": "spans", "text": "3"},
+    ]

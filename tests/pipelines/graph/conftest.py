@@ -1,6 +1,7 @@
 import pytest
 
 from pipelines.corpus.store import Corpus
+from pipelines.graph.ground import Ground
 from pipelines.graph.relations import RelationIndex
 from tests.toy import build_toy_corpus
 
@@ -11,5 +12,10 @@ def toy(tmp_path_factory) -> Corpus:
 
 
 @pytest.fixture(scope="session")
-def toy_relations(toy) -> RelationIndex:
-    return RelationIndex(toy)
+def toy_ground(toy) -> Ground:
+    return Ground(toy)
+
+
+@pytest.fixture(scope="session")
+def toy_relations(toy_ground) -> RelationIndex:
+    return toy_ground.relations

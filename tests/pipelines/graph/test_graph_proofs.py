@@ -26,9 +26,9 @@ def test_the_edges_of_a_drawn_proof_carry_relation_and_evidence(question):
         assert graph.edges[source.title, target.title] == {"relation": hop.relation, "evidence": hop.evidence}
 
 
-def test_every_question_of_the_demo_is_a_query_with_one_answer(demo, demo_corpus):
+def test_every_question_of_the_demo_is_a_query_with_one_answer(demo, demo_ground):
     for row in demo.rows("questions", Question):
-        assert list(answer_query(demo_corpus, make_query(demo_corpus, row.proof))) == [row.answer.key]
+        assert list(answer_query(demo_ground, make_query(demo_ground.corpus, row.proof))) == [row.answer.key]
 
 
 def test_a_writer_sees_names_and_relations_but_not_the_corpus(question):

@@ -22,7 +22,7 @@ from pipelines.graph.sampling import DISAMBIGUATION, HUB, LIST, Rows
 from pipelines.graph.splits import SplitRule
 from tests.pipelines.graph.test_sampling import EDGES, NODES, make_rows
 
-DIGEST_OF_TABLES = "b05ac6e7d43061dfa5f776d45254744fea5308d2ce49febabf382997d9a4d0ef"
+DIGEST_OF_TABLES = "73f8116a8984a80413163decc7021e7495489a2ddc10a1d80951750bbbebcf9b"
 RAISE = "what decides who can be an answer has changed: raise REACH_VERSION, then write down what it is now"
 KEYS_OF_VALUES = {
     ("320 m", "", "length"): "number:320 m",

@@ -2,11 +2,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.corpus.store import Corpus
+from pipelines.corpus.store import FACT_ROWS, Corpus
 from pipelines.corpus.tables import FACTS
 from pipelines.errors import CorruptInput
 from pipelines.graph.relations import (
-    FACT_ROWS,
     RelationIndex,
     is_layout,
     read_attributes,

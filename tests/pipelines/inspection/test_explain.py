@@ -4,7 +4,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from pipelines.errors import ConfigError
-from pipelines.inspection.explain import explain_record, render_explanation, trace_line
+from pipelines.inspection.explain import explain_record, list_chain, render_explanation, trace_line
+from pipelines.inspection.facets import describe_proof, describe_record, list_near_misses
+from tests.pipelines.inspection.injected import REFUTED, make_injected, make_rewrite
+from tests.pipelines.release.builders import make_question
 
 QUESTION = "question-0000000000000001"
 
@@ -57,6 +60,76 @@ def test_the_explanation_shows_evidence_picture_and_difficulty(workspace):
 def test_the_explanation_draws_the_proof_from_anchor_to_answer(workspace):
     text = render(explain_record(workspace, QUESTION))
     assert "Kelm Bridge 1 -architect-> Mira Tolland 1 -birth place-> Ostrava 1 -founded-> = 1201" in text
+
+
+@pytest.fixture(scope="module")
+def told():
+    """Labelled lines of an injected question's proof; lines of one label joined."""
+    lines = {}
+    for label, text in describe_proof(make_injected(None).proof):
+        lines[label] = f"{lines[label]}\n{text}" if label in lines else text
+    return lines
+
+
+def test_a_backward_hop_is_drawn_with_its_arrow_turned(told):
+    chain = "Kelm Bridge 1 -architect-> Mira Tolland 1 <-birth place- Ostrava 1 -founded-> = 1201"
+    assert list_chain(make_injected(None)) == [("chain", chain)]
+    assert told["hop 2"] == "Mira Tolland 1 <-birth place- Ostrava 1"
+
+
+def test_near_misses_are_told_by_node_and_by_what_their_articles_say(told):
+    (line,) = told["near misses"].splitlines()
+    assert line.startswith(f"Mira Tolland 1: {REFUTED} absent: Jon Vask 0 (birth_date, type); Jon Vask 1 ")
+    assert line.endswith("; 7 more")
+
+
+def test_near_misses_that_were_not_refuted_have_a_line_of_their_own():
+    proof = make_injected(None).proof
+    unclear = proof.near_misses[0].model_copy(update={"resolution": "unclear"})
+    proof = proof.model_copy(update={"near_misses": (unclear, *proof.near_misses[1:])})
+    assert [text[:27] for _, text in list_near_misses(proof)] == [
+        "Mira Tolland 1: 11 absent: ",
+        "Mira Tolland 1: 1 unclear: ",
+    ]
+
+
+def test_a_constraint_that_narrows_nothing_is_marked(told):
+    assert told["told"].splitlines() == [
+        "Mira Tolland 1: type = architect; birth_date = 1870s (redundant)",
+        "Ostrava 1: type = town",
+    ]
+
+
+def test_what_confirms_the_answer_is_shown(told):
+    assert told["confirmed by"].startswith("The town was founded in 1201.  (Ostrava 1, revision 9013")
+    assert told["also true in"] == "the dump of 2024-01-01"
+    assert told["asks for"] == "founded of Ostrava 1, only the year"
+
+
+def test_what_the_counts_had_to_reach_is_shown(told):
+    assert told["had to reach"].split("; ") == [
+        "R_alone 5 at the first hidden node, 2 later",
+        "N_img 6",
+        "at most 50 near misses a node, all refuted",
+        "answer at most 5.0% of its relation",
+        "page not among the first 10 of one search",
+        "a sentence says the answer too",
+        "nothing that changes with time",
+    ]
+    assert told["shorter paths"] == "looked for and ruled out"
+
+
+def test_a_proof_from_before_the_rewrites_has_none_of_these_lines():
+    labels = [label for label, _ in describe_proof(make_question(1, None).proof)]
+    assert not {"confirmed by", "also true in", "had to reach", "shorter paths", "near misses"} & set(labels)
+
+
+def test_a_certificate_names_its_round_of_injection():
+    rows = describe_record(make_rewrite(make_injected(None), 0, 2))
+    assert [text for label, text in rows if label == "hides"] == [
+        "Mira Tolland 0 as 'the architect' (1 in the chain, 7 alone)",
+        "round 2: Mira Tolland 2 as 'the architect' (1 in the chain, 7 alone, 6 near misses looked up)",
+    ]
 
 
 def test_siblings_are_no_part_of_a_records_line():

@@ -6,7 +6,9 @@ from pipelines.errors import ConfigError
 from pipelines.inspection.report import collect_report, render_report, sample_questions, write_report
 from pipelines.workspace import Workspace
 from schemas.difficulty import Difficulty
+from schemas.rewrites import Rewrite
 from tests.pipelines.inspection.conftest import FakeStage, write_stage
+from tests.pipelines.inspection.injected import make_injected, make_rewrite
 from tests.pipelines.release.builders import make_picture, make_question
 
 
@@ -45,6 +47,34 @@ def test_the_report_shows_funnel_chain_evidence_and_attempt(workspace):
     page = render_report(collect_report(workspace))
     for text in ("solved-without-tools 1", "architect", "revision 9011", "answers ≥8", "image_search", "CC BY 4.0"):
         assert text in page
+
+
+def test_the_report_shows_every_part_of_an_injected_questions_proof(tmp_path):
+    question = make_injected(make_picture(tmp_path, 1))
+    write_stage(tmp_path, FakeStage("rewrites", Rewrite), "w" * 16, [make_rewrite(question, 1, 2)])
+    write_stage(tmp_path, FakeStage("difficulty", Difficulty), "d" * 16, [question])
+    Workspace(tmp_path).note_latest({"rewrites": "w" * 16, "difficulty": "d" * 16})
+    page = render_report(collect_report(tmp_path))
+    read(page)
+    for text in (
+        "Mira Tolland 1 &lt;-birth place- Ostrava 1",
+        "birth_date = 1870s (redundant)",
+        "12 absent: Jon Vask 0",
+        "The town was founded in 1201.",
+        "at most 50 near misses a node",
+        "round 2: Mira Tolland 2 as",
+    ):
+        assert text in page
+
+
+def test_a_question_without_these_parts_shows_no_empty_table(tmp_path):
+    question = make_question(1, None)
+    bare = question.model_copy(update={"proof": question.proof.model_copy(update={"constraints": ()})})
+    write_stage(tmp_path, FakeStage("difficulty", Difficulty), "d" * 16, [bare])
+    Workspace(tmp_path).note_latest({"difficulty": "d" * 16})
+    page = render_report(collect_report(tmp_path))
+    assert "Proof: what is told" not in page
+    assert "Confirmed by" not in page
 
 
 def test_the_same_workspace_gives_the_same_report(workspace):

@@ -192,8 +192,9 @@ def make_context(**changes) -> ReleaseContext:
     return ReleaseContext(**(values | changes))
 
 
-def run_stage(questions, trajectories) -> list:
-    return list(Releases()([questions, trajectories]))
+def run_stage(questions, trajectories, **limits) -> list:
+    """Run the stage; the questions made here all have one wording, so its share is no limit unless one is given."""
+    return list(Releases(**({"max_skeleton_share": 1.0} | limits))([questions, trajectories]))
 
 
 def make_material(root: Path) -> tuple[list[Difficulty], list[Trajectory], list[ReleaseEntry]]:

@@ -67,7 +67,10 @@ SFT = {
     "a call in the end": (lambda row: row["messages"].__delitem__(slice(-2, None)), "makes a call"),
     "a tool nobody has": (drop_tools, "calls 'visit'"),
     "tools that are none": (set_in("tools", value="all of them"), "the row's tools are []"),
-    "an observation that is none": (say(3, lambda text: "It is 1999."), "the observation after turn 1"),
+    "an observation that is none": (
+        say(3, lambda text: "<image>" * text.count("<image>") + "It is 1999."),
+        "the observation after turn 1",
+    ),
     "a page that speaks as the model": (
         say(3, lambda text: text.replace("</tool_response>", "<answer>1999</answer>\n</tool_response>")),
         "the observation after turn 1",
@@ -118,14 +121,12 @@ TAMPERINGS = [("sft", *case) for case in SFT.values()] + [("rl", *case) for case
 
 
 @pytest.mark.parametrize(("dataset", "edit", "named"), TAMPERINGS, ids=[*SFT, *(f"rl: {name}" for name in RL)])
-def test_tampered_training_rows_are_noticed_and_named(
-    small_releases, demo_corpus, demo_relations, tmp_path, dataset, edit, named
-):
+def test_tampered_training_rows_are_noticed_and_named(small_releases, demo_ground, tmp_path, dataset, edit, named):
     folder = tmp_path / dataset
     shutil.copytree(small_releases / dataset, folder)
     on_row(edit)(folder)
     reseal(folder)
-    report = verify_release(folder, demo_corpus, demo_relations)
+    report = verify_release(folder, demo_ground)
     assert report.verified == 0
     assert any(named in problem.what for problem in report.problems), report.problems
 
@@ -214,19 +215,19 @@ PAIRS = {
 
 
 @pytest.mark.parametrize(("tamper", "named"), PAIRS.values(), ids=PAIRS.keys())
-def test_rows_are_compared_with_one_another(pair, demo_corpus, demo_relations, tmp_path, tamper, named):
+def test_rows_are_compared_with_one_another(pair, demo_ground, tmp_path, tamper, named):
     folder = tmp_path / "bridgevqa"
     shutil.copytree(pair, folder)
-    assert verify_release(folder, demo_corpus, demo_relations).passed
+    assert verify_release(folder, demo_ground).passed
     tamper(folder)
     reseal(folder, rows=len(read_rows(folder, "data")))
-    report = verify_release(folder, demo_corpus, demo_relations)
+    report = verify_release(folder, demo_ground)
     assert not report.passed
     assert any(named in problem.what for problem in report.problems), report.problems
 
 
 @pytest.mark.parametrize("shared", ["anchor", "answer node", "answer key", "picture"])
-def test_a_question_of_test_reworded_in_train_is_noticed(pair, demo_corpus, demo_relations, tmp_path, shared):
+def test_a_question_of_test_reworded_in_train_is_noticed(pair, demo_ground, tmp_path, shared):
     folder = tmp_path / "bridgevqa"
     shutil.copytree(pair, folder)
     originals = {kind: read_split(folder, kind, "test") for kind in ("data", "proofs")}
@@ -234,29 +235,29 @@ def test_a_question_of_test_reworded_in_train_is_noticed(pair, demo_corpus, demo
     for path, table in originals.values():
         pq.write_table(table, path)
     reseal(folder, rows=len(read_rows(folder, "data")))
-    report = verify_release(folder, demo_corpus, demo_relations)
+    report = verify_release(folder, demo_ground)
     assert any(f"splits: test and train share {shared}" in problem.what for problem in report.problems), report.problems
     assert any("it asks the same of the same anchor" in problem.what for problem in report.problems)
 
 
-def test_columns_of_another_type_are_a_problem_of_their_file(pair, demo_corpus, demo_relations, tmp_path):
+def test_columns_of_another_type_are_a_problem_of_their_file(pair, demo_ground, tmp_path):
     folder = tmp_path / "bridgevqa"
     shutil.copytree(pair, folder)
     path, table = read_split(folder, "data", "train")
     hops = table.schema.get_field_index("hops")
     pq.write_table(table.set_column(hops, "hops", table["hops"].cast(pa.string())), path)
     reseal(folder)
-    (problem,) = verify_release(folder, demo_corpus, demo_relations).problems
+    (problem,) = verify_release(folder, demo_ground).problems
     assert (problem.where, problem.what) == (f"data/{path.name}", "columns: they are not those of bridgevqa")
 
 
 @pytest.mark.parametrize("kind", ["data", "proofs"])
-def test_a_column_that_is_missing_is_a_problem_of_every_row(pair, demo_corpus, demo_relations, tmp_path, kind):
+def test_a_column_that_is_missing_is_a_problem_of_every_row(pair, demo_ground, tmp_path, kind):
     folder = tmp_path / "bridgevqa"
     shutil.copytree(pair, folder)
     path, table = read_split(folder, kind, "train")
     pq.write_table(table.drop_columns(["answer"]), path)
     reseal(folder)
-    report = verify_release(folder, demo_corpus, demo_relations)
+    report = verify_release(folder, demo_ground)
     assert report.verified == 1
     assert any("answer: Field required" in problem.what for problem in report.problems)

@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.scoring.answers import count_tokens, type_answer
+from pipelines.scoring.answers import count_tokens, derive_answer, make_answer, type_answer
 from pipelines.scoring.compare import compare_answers
+from pipelines.scoring.dates import Date, render_date
 
 
 @pytest.mark.parametrize(
@@ -150,3 +151,37 @@ def test_the_unit_in_a_key_is_read_whole(relation, unit):
     answer = type_answer("481354", "", relation)
     assert answer is not None
     assert (answer.unit, answer.key) == (unit, f"number:481354 {unit}")
+
+
+@pytest.mark.parametrize(
+    ("value", "derivation", "derived"),
+    [
+        ("5 April 1931", "year", "1931"),
+        ("5 April 1931", "month", "1931-04"),
+        ("April 1931", "year", "1931"),
+        ("April 1931", "month", None),
+        ("1931", "year", None),
+        ("320 m", "year", None),
+    ],
+)
+def test_a_coarser_date_is_derived_from_a_fuller_one_alone(value, derivation, derived):
+    answer = type_answer(value, "", "opened")
+    assert answer is not None
+    found = derive_answer(answer, derivation)
+    assert (found and (found.value, found.key)) == (derived and (derived, f"date:{derived}"))
+
+
+def test_no_derivation_leaves_the_answer():
+    answer = type_answer("granite", "", "material")
+    assert answer is not None
+    assert derive_answer(answer, "") is answer
+
+
+@given(st.dates().map(lambda day: Date(day.year, day.month, day.day)), st.sampled_from(["month", "year"]))
+def test_a_derived_answer_is_a_whole_answer_of_its_own(date, derivation):
+    derived = derive_answer(make_answer(render_date(date)[0], date), derivation)
+    assert derived is not None
+    assert derived.precision == derivation
+    assert compare_answers(derived.surface, derived) == "correct"
+    assert compare_answers(render_date(date)[0], derived) != "correct"
+    assert derived.surface not in derived.aliases

@@ -1,4 +1,5 @@
 import datetime
+from decimal import Decimal
 
 import pytest
 from hypothesis import assume, given
@@ -45,6 +46,15 @@ def make_number(value, unit):
         ("c. 1931", "1931", "incorrect"),
         ("April 1931", "1931", "unscored"),
         ("it opened in 1930", "1931", "incorrect"),
+        ("Nov 20th, 2009", "20 November 2009", "correct"),
+        ("20.11.2009", "20 November 2009", "correct"),
+        ("20. 11. 2009", "20 November 2009", "correct"),
+        ("20. November 2009", "20 November 2009", "correct"),
+        ("Friday, 20 November 2009", "20 November 2009", "correct"),
+        ("20/11/09", "20 November 2009", "unscored"),
+        ("the year 1931", "1931", "correct"),
+        ("4/1931", "April 1931", "correct"),
+        ("13/1931", "April 1931", "incorrect"),
     ],
 )
 def test_dates_are_compared_by_value_and_precision(given_, reference, verdict):
@@ -59,14 +69,31 @@ def test_dates_are_compared_by_value_and_precision(given_, reference, verdict):
         ("\u22125 °C", "-5 °C", "correct"),
         ("1204", "1,204", "correct"),
         ("1,204 people", "1,204", "correct"),
-        ("1.204", "1,204", "incorrect"),
+        ("1.204", "1,204", "unscored"),
         ("320", "320 m", "correct"),
         ("320 metres", "320 m", "correct"),
         ("320 m (1,050 ft)", "320 m", "correct"),
-        ("1,050 ft", "320 m", "unscored"),
-        ("320 ft", "320 m", "unscored"),
+        ("1,050 ft", "320 m", "correct"),
+        ("320 ft", "320 m", "incorrect"),
         ("320 or 330 m", "320 m", "incorrect"),
         ("320-330 m", "320 m", "incorrect"),
+        ("3.5", "35", "incorrect"),
+        ("-5", "5", "incorrect"),
+        ("5", "-5", "incorrect"),
+        ("minus 5 °C", "-5 °C", "correct"),
+        ("1,234", "1.234", "unscored"),
+        ("1.500.000", "1,500,000", "correct"),
+        ("1.5 million", "1,500,000", "correct"),
+        ("5000 m", "5 km", "correct"),
+        ("3.1 mi", "5 km", "correct"),
+        ("3 mi", "5 km", "unscored"),
+        ("5001 m", "5 km", "unscored"),
+        ("5 miles", "5 km", "incorrect"),
+        ("5 kg", "5 km", "unscored"),
+        ("1,050 ft (320 m)", "320 m", "correct"),
+        ("212 °F", "100 °C", "correct"),
+        ("twenty-one", "21", "correct"),
+        ("one hundred and five metres", "105 m", "correct"),
         ("twelve", "12", "correct"),
         ("the bridge", "12", "unscored"),
         ("twenty-ish", "12", "incorrect"),
@@ -89,6 +116,11 @@ def test_numbers_are_compared_by_value_and_unit(given_, reference, verdict):
         ("either Ana Kelm / Bo Tarn", "Ana Kelm", "incorrect"),
         ("UOC", "Union of Orn Citizens", "unscored"),
         ("Vitamin", "Vitamin A", "unscored"),
+        ("Vitamin B", "Vitamin A", "unscored"),
+        ("Hague", "The Hague", "correct"),
+        ("U.S.", "US", "correct"),
+        ("USA", "United States", "unscored"),
+        ("NO", "Norway", "incorrect"),
         ("oil", "oil on canvas", "unscored"),
         ("tempera", "oil on canvas", "unscored"),
         ("1931", "oil on canvas", "incorrect"),
@@ -159,3 +191,38 @@ def test_any_answer_gets_a_verdict(given_, text):
     reference = type_answer(text, "", "opened")
     if reference is not None:
         assert compare_answers(given_, reference) in ("correct", "incorrect", "unscored")
+
+
+REFERENCES = st.one_of(
+    DATES.map(lambda date: make_answer(render_date(date)[0], date)),
+    st.builds(make_number, VALUES, UNITS).map(lambda number: make_answer(render_number(number)[0], number)),
+    st.from_regex(r"[A-Z][a-z]{2,8}( [A-Z][a-z]{2,8})?", fullmatch=True).map(typed),
+)
+
+
+@given(REFERENCES)
+def test_a_reference_is_right_for_itself(reference):
+    assert compare_answers(reference.surface, reference) == "correct"
+
+
+@given(REFERENCES, REFERENCES)
+def test_two_references_never_contradict_one_another(first, second):
+    verdicts = {compare_answers(first.surface, second), compare_answers(second.surface, first)}
+    assert verdicts != {"correct", "incorrect"}
+
+
+@given(VALUES, UNITS, st.sampled_from([-1, 1]))
+def test_one_unit_of_the_last_place_is_another_number(value, unit, step):
+    number = make_number(value, unit)
+    decimals = len(number.value.partition(".")[2])
+    beside = make_number(value + step * Decimal(1).scaleb(-decimals), unit)
+    reference = make_answer(render_number(number)[0], number)
+    assert compare_answers(render_number(beside)[0], reference) == "incorrect"
+
+
+@pytest.mark.parametrize("alias", ["ES", "Fo", "NO"])
+def test_a_short_alias_is_right_alone_and_never_inside_a_word(alias):
+    reference = typed("Ana Kelm").model_copy(update={"aliases": (alias,)})
+    assert compare_answers(alias, reference) == "correct"
+    assert compare_answers(f"{alias}tre", reference) != "correct"
+    assert compare_answers(f"the {alias} of it", reference) != "correct"

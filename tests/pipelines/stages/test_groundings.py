@@ -5,6 +5,7 @@ import pytest
 from PIL import Image
 
 from pipelines.errors import RecordFailed, Unavailable
+from pipelines.graph.ground import Ground
 from pipelines.graph.proofs import make_question_id
 from pipelines.graph.relations import read_attributes
 from pipelines.names import fold_name
@@ -41,7 +42,7 @@ def refer(inputs):
 
 @pytest.fixture
 def stage(demo_corpus, tmp_path) -> Groundings:
-    return Groundings(demo_corpus, PictureStore(tmp_path), make_asking("refer_to_anchor", refer), RULES)
+    return Groundings(Ground(demo_corpus), PictureStore(tmp_path), make_asking("refer_to_anchor", refer), RULES)
 
 
 @pytest.fixture(scope="module")
@@ -97,36 +98,36 @@ def test_rules_that_are_not_met_name_their_reason(stage, row, rules, reason):
 @pytest.mark.parametrize("licence", ["All rights reserved", "CC BY-NC 4.0", "Own licence", ""])
 def test_a_picture_that_may_not_be_given_away_is_refused(stage, row, demo_corpus, licence):
     closed = OtherPictures(demo_corpus, licence=licence)
-    assert ground(replace(stage, corpus=closed), row).reason == "picture-not-free"
+    assert ground(replace(stage, ground=Ground(closed)), row).reason == "picture-not-free"
 
 
 def test_a_picture_of_which_only_the_metadata_is_known_is_no_picture(stage, row, demo_corpus):
     described = OtherPictures(demo_corpus, path="", sha256="")
-    assert ground(replace(stage, corpus=described), row).reason == "no-picture"
+    assert ground(replace(stage, ground=Ground(described)), row).reason == "no-picture"
 
 
 @pytest.mark.parametrize("content", [b"", b"<svg/>", b"\xff\xd8\xff broken"])
 def test_a_picture_that_does_not_decode_is_refused(stage, row, demo_corpus, tmp_path, content):
     path = tmp_path / "broken.jpg"
     path.write_bytes(content)
-    assert ground(replace(stage, corpus=OtherPictures(demo_corpus, path)), row).reason == "picture-unusable"
+    assert ground(replace(stage, ground=Ground(OtherPictures(demo_corpus, path))), row).reason == "picture-unusable"
 
 
 def test_a_picture_that_is_gone_stops_the_run_and_refuses_no_row(stage, row, demo_corpus, tmp_path):
     gone = OtherPictures(demo_corpus, tmp_path / "gone.jpg")
     with pytest.raises(Unavailable, match="bring it back"):
-        ground(replace(stage, corpus=gone), row)
+        ground(replace(stage, ground=Ground(gone)), row)
 
 
 def test_a_picture_with_other_bytes_than_the_corpus_saw_is_refused(stage, row, demo_corpus, tmp_path):
     other = tmp_path / "other.jpg"
     Image.new("RGB", (700, 700), "navy").save(other)
-    assert ground(replace(stage, corpus=OtherPictures(demo_corpus, other)), row).reason == "picture-unusable"
+    assert ground(replace(stage, ground=Ground(OtherPictures(demo_corpus, other))), row).reason == "picture-unusable"
 
 
 def test_a_picture_that_only_decorates_is_not_decoded(stage, row, demo_corpus, tmp_path):
     gone = OtherPictures(demo_corpus, tmp_path / "gone.jpg")
-    strict = replace(stage, corpus=gone, rules=replace(RULES, min_answers=100_000))
+    strict = replace(stage, ground=Ground(gone, rules=replace(RULES, min_answers=100_000)))
     assert ground(strict, row).reason == "picture-not-needed"
 
 

@@ -1,3 +1,4 @@
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -62,11 +63,11 @@ def test_same_anchor_and_answer_key_is_a_duplicate_question(pictures):
     assert rejections(run_stage([second, first], [])) == {second.record_id: "duplicate-question"}
 
 
-def test_same_edge_set_is_a_duplicate_question(pictures):
+def test_same_edge_set_is_a_duplicate_path(pictures):
     first = make_question(0, pictures[0])
     second = make_question(1, pictures[1])
     second = second.model_copy(update={"proof": second.proof.model_copy(update={"hops": first.proof.hops})})
-    assert rejections(run_stage([first, second], [])) == {second.record_id: "duplicate-question"}
+    assert rejections(run_stage([first, second], [])) == {second.record_id: "duplicate-path"}
 
 
 @pytest.mark.parametrize("field", ["sha256", "phash"])
@@ -85,6 +86,77 @@ def test_two_questions_about_one_anchor_may_share_its_picture(pictures):
 
 def test_questions_without_pictures_are_no_duplicates_of_each_other():
     assert rejections(run_stage([make_question(0, None), make_question(1, None)], [])) == {}
+
+
+def share_anchor(questions):
+    """Return the questions with the anchor of the first."""
+    anchor = questions[0].proof.nodes[0]
+    return [
+        question.model_copy(
+            update={"proof": question.proof.model_copy(update={"nodes": (anchor, *question.proof.nodes[1:])})}
+        )
+        for question in questions
+    ]
+
+
+def test_an_anchor_used_too_often_in_a_split_is_refused_by_record_id(pictures):
+    questions = share_anchor([make_question(number, pictures[0]) for number in range(5)])
+    over = {question.record_id: "anchor-over-used" for question in questions[3:]}
+    assert rejections(run_stage(questions[::-1], [])) == over
+    assert rejections(run_stage(questions, [], max_per_anchor=5)) == {}
+
+
+def test_an_answer_used_too_often_in_a_split_is_refused_by_record_id(pictures):
+    first = make_question(0, pictures[0])
+    questions = [first, *(make_question(number, pictures[number], answer=first.answer) for number in range(1, 4))]
+    over = {question.record_id: "answer-over-used" for question in questions[2:]}
+    assert rejections(run_stage(questions[::-1], [], max_per_answer=2)) == over
+
+
+def test_an_answer_that_a_refused_question_has_is_not_used_up():
+    questions = share_anchor([make_question(number, None) for number in range(3)])
+    last = make_question(3, None, answer=questions[2].answer)
+    limits = {"max_per_anchor": 2, "max_per_answer": 1}
+    assert rejections(run_stage([*questions, last], [], **limits)) == {questions[2].record_id: "anchor-over-used"}
+
+
+def test_a_wording_beyond_its_share_is_refused_by_record_id():
+    words = ["alpha", "alpha", "beta", "gamma", "delta"]
+    questions = [make_question(number, None, "eval", text=f"what is the {word}?") for number, word in enumerate(words)]
+    rows = run_stage(questions[::-1], [], max_skeleton_share=0.2)
+    assert rejections(rows) == {questions[1].record_id: "skeleton-over-used"}
+    assert rejections(run_stage(questions, [], max_skeleton_share=0.4)) == {}
+
+
+def test_only_questions_with_a_trajectory_count_for_the_share_of_sft():
+    words = ["alpha", "alpha", *(f"w-{chr(97 + number)}" for number in range(8))]
+    questions = [make_question(number, None, text=f"what is the {word}?") for number, word in enumerate(words)]
+    solved = [make_trajectory(number, questions[number]) for number in (0, 1)]
+    assert rejections(run_stage(questions, solved[:1], max_skeleton_share=0.2)) == {}
+    refused = rejections(run_stage(questions, solved, max_skeleton_share=0.2))
+    assert refused == {questions[1].record_id: "skeleton-over-used"}
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(["sft", "rl", "eval"]), st.booleans()), max_size=40),
+    st.sampled_from([0.05, 0.2, 0.34, 0.5]),
+)
+def test_no_published_dataset_has_more_of_a_wording_than_its_share(rows, share):
+    questions = [make_question(n, None, split, text=f"what {word}?") for n, (word, split, _) in enumerate(rows)]
+    pairs = zip(questions, rows, strict=True)
+    solved = [make_trajectory(n, question) for n, (question, row) in enumerate(pairs) if row[2]]
+    solved = [trajectory for trajectory in solved if trajectory.split == "sft"]
+    words = {question.record_id: question.text for question in questions}
+    entries = [row for row in run_stage(questions, solved, max_skeleton_share=share) if not isinstance(row, Rejection)]
+    for dataset in ("sft", "rl", "bridgevqa"):
+        kept = {entry.parent_id for entry in entries if entry.dataset == dataset}
+        most = max(Counter(words[name] for name in kept).values(), default=0)
+        assert most <= max(1, share * len(kept) + 1e-9)
+
+
+def test_every_limit_is_part_of_the_key():
+    changed = [Releases(max_per_answer=2), Releases(max_per_anchor=2), Releases(max_skeleton_share=0.2), Releases()]
+    assert len({stage.fingerprint() for stage in changed}) == 4
 
 
 def test_an_answer_key_in_two_splits_stops_the_release(pictures):

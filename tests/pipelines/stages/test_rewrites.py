@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from pipelines.checks.proofs import Claim, find_problems
 from pipelines.errors import RecordFailed
+from pipelines.graph.evidence import cite_fact, make_node
+from pipelines.graph.ground import Ground
 from pipelines.graph.proofs import flatten_names, list_names
-from pipelines.graph.relations import RelationIndex, read_attributes, read_relations
+from pipelines.graph.relations import read_attributes, read_relations
 from pipelines.graph.walks import Move
 from pipelines.names import digest_aliases, fold_name
-from pipelines.stages.paths import cite_fact, make_hop, make_node
+from pipelines.stages.paths import make_hop
 from pipelines.stages.rewrites import RewriteRules, Rewrites
 from schemas.base import Rejection
 from schemas.proofs import Proof, Thresholds
@@ -25,7 +27,13 @@ from tests.pipelines.stages.players import make_asking
 from tests.toy import PAGES, build_toy_corpus
 
 RULES = RewriteRules(
-    candidates=6, min_alone_first=3, min_alone=1, forbid_shortcuts=True, hub_in_degree=100, max_answer_tokens=6
+    candidates=6,
+    min_alone_first=3,
+    min_alone=1,
+    forbid_shortcuts=True,
+    hub_in_degree=100,
+    max_answer_tokens=6,
+    near_misses=50,
 )
 BRIDGES = ("Kelm Bridge", "Mira Tolland", "Ostrel", "Valdonia")
 NOUNS = {"architect": "the architect of [subject]", "birth_place": "the birthplace of [subject]"}
@@ -85,7 +93,7 @@ def substitute(inputs):
 def make_stage(corpus, proposing=describe, rewriting=substitute, **changes):
     rules = replace(RULES, **changes)
     asking = make_asking("propose_descriptors", proposing), make_asking("rewrite_question", rewriting)
-    return Rewrites(corpus, RelationIndex(corpus), *asking, rules)
+    return Rewrites(Ground(corpus), *asking, rules)
 
 
 def rewrite(stage, question):
@@ -244,9 +252,9 @@ def test_a_shortcut_that_was_let_through_is_no_proof_that_there_is_none(toy):
         update={"alias_digest": digest_aliases(flatten_names(list_names(toy, row.proof.nodes)))}
     )
     text = " ".join(honest.descriptors)
-    assert find_problems(toy, stage.relations, Claim(text, row.answer, honest)) == []
+    assert find_problems(stage.ground, Claim(text, row.answer, honest)) == []
     forged = honest.model_copy(update={"shortcuts_checked": True})
-    (problem,) = find_problems(toy, stage.relations, Claim(text, row.answer, forged))
+    (problem,) = find_problems(stage.ground, Claim(text, row.answer, forged))
     assert problem.startswith("shortcut: shorter-path")
 
 

@@ -1,0 +1,88 @@
+"""The adapters of a run, built from its configuration: who plays each role, and the services outside."""
+
+from urllib.parse import urlsplit
+
+from pipelines.backends.image_metadata import ImageMetadata
+from pipelines.backends.knower import ScriptedKnower
+from pipelines.backends.protocols import ChatModel
+from pipelines.backends.recorded import RecordedSparql
+from pipelines.backends.recorded_commons import RecordedImageMetadata
+from pipelines.backends.replies import ReplyStore
+from pipelines.backends.sparql import Manners, SparqlEndpoint, name_agent
+from pipelines.backends.sparql_http import RequestLimits
+from pipelines.backends.teacher import ScriptedTeacher, make_vices
+from pipelines.backends.templates import TemplatesModel
+from pipelines.config import RunConfig
+from pipelines.corpus.store import Corpus
+from pipelines.errors import ConfigError
+from pipelines.pictures import PictureStore
+from pipelines.settings import CommonsConfig, ModelConfig
+from pipelines.stages.seeds import WikidataSource
+
+
+def make_image_metadata(config: CommonsConfig, replies: ReplyStore) -> ImageMetadata:
+    """Return Commons' imageinfo API, recorded."""
+    from pipelines.backends.commons_api import CommonsApi  # its client takes longer to import than `synth status`
+
+    if not config.contact:
+        raise ConfigError("commons.contact is empty; say who asks: --set commons.contact=you@example.org")
+    api = CommonsApi(config.api, name_agent(config.contact), pause=config.pause)
+    return RecordedImageMetadata(api, replies)
+
+
+def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore) -> WikidataSource:
+    """Return the endpoint that seeds are drawn from, recorded.
+
+    Raises:
+        ConfigError: if no class or no contact is named.
+    """
+    config = run.sparql
+    if not run.seeds.classes:
+        raise ConfigError("seeds.classes is empty; a query needs a class: --set 'seeds.classes=[\"Q12280\"]'")
+    if not config.contact:
+        raise ConfigError("sparql.contact is empty; say who asks: --set sparql.contact=you@example.org")
+    manners = Manners(
+        pause=config.pause,
+        tries=config.tries,
+        backoff=config.backoff,
+        request=RequestLimits(config.silence, config.deadline, config.reply_bytes),
+    )
+    endpoint = SparqlEndpoint(config.endpoint, name_agent(config.contact), manners)
+    address = urlsplit(corpus.manifest.base_url)
+    site = config.site or f"{address.scheme}://{address.netloc}/"
+    return WikidataSource(RecordedSparql(endpoint, replies), site, config.page_rows)
+
+
+def build_model(role: str, config: ModelConfig, pictures: PictureStore) -> ChatModel:
+    """Build the adapter of a role.
+
+    Raises:
+        ConfigError: if the adapter has no such setting.
+    """
+    if config.adapter == "openai":
+        return _build_openai(role, config, pictures)
+    try:
+        if config.adapter == "knower":
+            return ScriptedKnower(**config.settings, name=config.name)
+        if config.adapter == "teacher":
+            return ScriptedTeacher(name=config.name, vices=make_vices(config.settings))
+    except TypeError as error:
+        raise ConfigError(f"models.{role}.settings: {error}") from error
+    if config.settings:
+        raise ConfigError(f"models.{role}.settings: templates takes none, given {sorted(config.settings)}")
+    return TemplatesModel()
+
+
+def _build_openai(role: str, config: ModelConfig, pictures: PictureStore) -> ChatModel:
+    from pipelines.backends.openai_chat import OpenAIChat  # its client takes longer to import than `synth status`
+
+    if config.settings:
+        raise ConfigError(f"models.{role}.settings: openai takes none, given {sorted(config.settings)}")
+    return OpenAIChat(
+        name=config.name,
+        base_url=config.base_url,
+        api_key_env=config.api_key_env,
+        revision=config.revision,
+        timeout=config.timeout,
+        read_picture=pictures.load,
+    )

@@ -1,0 +1,276 @@
+"""Plants that need no corpus: leaks in texts (D01 to D05), picture data (D13), wrong gold (D14), answer form (D16)."""
+
+from collections.abc import Callable
+from random import Random
+
+from pipelines.bench.name_plants import (
+    plant_demonym,
+    plant_disguised_name,
+    plant_file_name,
+    plant_name,
+    plant_partial_name,
+)
+from pipelines.bench.plants import Defect, Pair
+from pipelines.bench.vocabulary import Vocabulary, invent_person, invent_word, write_question
+from pipelines.bench.writings import convert_measure, spell_number, spell_ordinal, spell_year, write_roman
+from pipelines.checks.answers import check_form, check_precision
+from pipelines.checks.images import check_picture
+from pipelines.checks.leakage import check_answer
+from pipelines.checks.verdicts import PASSED, CheckResult
+from pipelines.scoring.answers import make_answer, type_answer
+from pipelines.scoring.compare import compare_answers
+from pipelines.scoring.dates import MONTHS, Date, render_date, render_ordinal
+from pipelines.scoring.numbers import Number, group_thousands, render_number
+from schemas.proofs import Answer
+
+Drawn = tuple[Answer, tuple[str, ...]]
+_MAX_TOKENS = 6
+_FREE = ("CC BY-SA 4.0", "CC BY 2.0", "CC0", "Public domain", "PD-old-70", "CC BY-SA 3.0 nl")
+_UNFREE = ("CC BY-NC 4.0", "CC BY-ND 2.0", "CC BY-NC-SA 3.0", "Fair use", "", "All rights reserved", "Non-free logo")
+_UNITS = ("m", "kg", "km", "km2")
+_ASKING = {
+    "day": (
+        "On what date did {} open?",
+        "What is the date of birth of the owner of {}?",
+        "When, to the day, did {} open?",
+    ),
+    "month": ("In what month and year did {} open?",),
+    "year": ("In which year did {} open?", "What year was {} built?"),
+}
+"""Questions by the precision they ask for."""
+
+
+def plant_answer(words: Vocabulary, rng: Random) -> Pair:
+    """D05: the answer in the question, written in another way; the clean twin holds another answer of its type."""
+    draw = rng.choice((_draw_date, _draw_number, _draw_word, _draw_share))
+    answer, writings = draw(words, rng)
+    other, other_writings = draw(words, rng)
+    while _share_parts(answer, other):
+        other, other_writings = draw(words, rng)
+    question = write_question(words, rng, f"the {rng.choice(words.types).lower()} in the image").removesuffix("?")
+    writing = rng.choice(writings)
+    return Pair(
+        f"{answer.surface}: {writing}",
+        check_answer(f"{question}, given {rng.choice(other_writings)}?", answer),
+        check_answer(f"{question}, given {writing}?", answer),
+        ("answer-leak",),
+    )
+
+
+def plant_picture(words: Vocabulary, rng: Random) -> Pair:
+    """D13, the part that needs no pixels: a picture too small or not free."""
+    width, height, licence = rng.randint(512, 6000), rng.randint(512, 6000), rng.choice(_FREE)
+    clean = check_picture(width, height, licence, 512)
+    if rng.random() < 0.5:
+        side = rng.randint(1, 511)
+        width, height = (side, height) if rng.random() < 0.5 else (width, side)
+        return Pair(f"{width}x{height}", clean, check_picture(width, height, licence, 512), ("picture-too-small",))
+    bad = rng.choice(_UNFREE)
+    return Pair(bad, clean, check_picture(width, height, bad, 512), ("picture-not-free",))
+
+
+def plant_gold(words: Vocabulary, rng: Random) -> Pair:
+    """D14: a reference beside the truth (one year, one day, one unit of the last place, a sibling)."""
+    shape = rng.randrange(3)
+    if shape == 0:
+        date = _draw_day(rng)
+        other = rng.choice((Date(date.year + rng.choice((-1, 1)), date.month, date.day), _turn_page(date)))
+        truth, wrong = render_date(date), render_date(other)[0]
+        reference = make_answer(truth[0], date)
+    elif shape == 1:
+        number = Number(str(rng.randint(21, 99_999)), rng.choice(("", *_UNITS)))
+        other_number = Number(str(int(number.value) + rng.choice((-1, 1, 10))), number.unit)
+        truth, wrong = render_number(number), render_number(other_number)[0]
+        reference = make_answer(truth[0], number)
+    else:
+        name, wrong = invent_person(words, rng), invent_person(words, rng)
+        while wrong.split()[-1] == name.split()[-1]:
+            wrong = invent_person(words, rng)
+        truth, reference = (name.upper(), name.lower()), _type(name)
+    return Pair(wrong, _match(rng.choice(truth), reference), _match(wrong, reference), ("wrong-answer", "undecided"))
+
+
+def plant_form(words: Vocabulary, rng: Random) -> Pair:
+    """D16: an answer that is a list, a range, a hedge, a sentence, or too long."""
+    value = rng.choice((invent_person(words, rng), rng.choice(words.words), f"{rng.randint(2, 900)} m"))
+    other = invent_person(words, rng)
+    person, year = invent_person(words, rng), rng.randint(1500, 2000)
+    bad = rng.choice(
+        (
+            f"{person}, {other}",
+            f"{person} and {other}",
+            f"{person}; {other}",
+            f"{person}\n{other}",
+            f"{person} / {other}",
+            f"{year}\u2013{year + 3}",
+            f"about {year}",
+            f"c. {year}",
+            f"{year} or {year + 1}",
+            f"over {year} m",
+            f"{person} (disputed)?",
+            "various",
+            "unknown",
+            f"It was built by {person}.",
+            f"https://{invent_word(words, rng).lower()}.example.org",
+            f"[[{person}]]",
+            f"{year // 10}0s",
+            "\u2014",
+            " ".join(invent_word(words, rng) for _ in range(8)),
+        )
+    )
+    return Pair(bad, _check_form(value), _check_form(bad), ("answer-untyped", "answer-form", "answer-too-long"))
+
+
+def plant_precision(words: Vocabulary, rng: Random) -> Pair:
+    """D16: a date asked for at another precision than the answer has."""
+    date = _draw_day(rng)
+    date = rng.choice((date, Date(date.year, date.month), Date(date.year)))
+    wrong = rng.choice([precision for precision in _ASKING if precision != date.precision])
+    answer = make_answer(render_date(date)[0], date)
+    reference = f"the {rng.choice(words.types).lower()} in the image"
+    right, asked = (rng.choice(_ASKING[precision]).format(reference) for precision in (date.precision, wrong))
+    return Pair(
+        f"{answer.surface}: {asked}",
+        check_precision(right, answer),
+        check_precision(asked, answer),
+        ("precision-unasked",),
+    )
+
+
+def plant_unit(words: Vocabulary, rng: Random) -> Pair:
+    """D16: an answer without the unit that its page gives, or with another."""
+    unit, other = rng.sample(_UNITS, 2)
+    number = Number(str(rng.randint(21, 9_999)), unit)
+    shown = rng.choice(render_number(number))
+    bare = rng.choice((Number(number.value), Number(number.value, other)))
+    good, bad = (make_answer(render_number(each)[0], each) for each in (number, bare))
+    codes = ("answer-form",)
+    return Pair(f"{shown}: {bad.surface}", check_form(shown, good, 6), check_form(shown, bad, 6), codes)
+
+
+DEFECTS: tuple[Defect, ...] = (
+    Defect("D01", "name or alias in the question", 1.0, 0.01, plant_name),
+    Defect("D01", "name in the picture's file name", 1.0, 0.01, plant_file_name),
+    Defect("D02", "disguised name", 0.99, 0.01, plant_disguised_name),
+    Defect("D03", "part of a name", 0.95, 0.02, plant_partial_name),
+    Defect("D04", "demonym", 0.95, 0.02, plant_demonym),
+    Defect("D05", "answer in another form", 0.99, 0.01, plant_answer),
+    Defect("D13", "picture too small or not free", 0.95, 0.03, plant_picture),
+    Defect("D14", "wrong gold", 1.0, 0.0, plant_gold),
+    Defect("D16", "answer form", 0.99, 0.01, plant_form),
+    Defect("D16", "precision not asked for", 0.99, 0.01, plant_precision),
+    Defect("D16", "unit missing or wrong", 0.99, 0.01, plant_unit),
+)
+
+
+def _draw_day(rng: Random) -> Date:
+    return Date(rng.randint(1100, 2020), rng.randint(1, 12), rng.randint(1, 28))
+
+
+def _turn_page(date: Date) -> Date:
+    """Return the next day, within the month."""
+    return Date(date.year, date.month, date.day % 28 + 1)
+
+
+def _draw_date(words: Vocabulary, rng: Random) -> Drawn:
+    date = _draw_day(rng)
+    name, day, year = MONTHS[date.month - 1], date.day, date.year
+    numeric = (f"{day:02d}", f"{date.month:02d}")
+    writings = (
+        *render_date(date),
+        str(year),
+        f"{day} {name}",
+        f"{name} {day}",
+        f"the {spell_ordinal(day)} of {name}",
+        f"{name} the {render_ordinal(day)}",
+        f"the {render_ordinal(day)} day of {name}",
+        f"{name[:3].upper()}. {day}",
+        *(mark.join((*numeric, str(year))) for mark in "./-"),
+        *(mark.join((str(year), *reversed(numeric))) for mark in "./"),
+        f"{year}{numeric[1]}{numeric[0]}",
+        f"{day}/{date.month}/{year % 100:02d}",
+        f"{day}.{write_roman(date.month)}.{year}",
+        spell_year(year),
+        spell_number(year),
+        write_roman(year),
+        " ".join(str(year)),
+        f"{year // 100}\u200b{year % 100:02d}",
+        "".join(chr(ord(char) + 0xFEE0) for char in str(year)),
+    )
+    return make_answer(render_date(date)[0], date), writings
+
+
+def _draw_number(words: Vocabulary, rng: Random) -> Drawn:
+    number = Number(str(rng.randint(1001, 99_999)), rng.choice(("", *_UNITS)))
+    value, whole = number.value, int(number.value)
+    head, tail = value[:-3], value[-3:]
+    writings = (
+        *render_number(number),
+        value,
+        *(f"{head}{mark}{tail}" for mark in (" ", "\u202f", "'", ".", "_", "\u00a0")),
+        f"{value}.0",
+        f"{group_thousands(value).replace(',', '.')},0",
+        f"{whole / 1000} thousand",
+        spell_number(whole),
+        f"the {spell_ordinal(whole)}",
+        render_ordinal(whole),
+        *((write_roman(whole),) if whole < 4000 else ()),
+        *convert_measure(whole, number.unit),
+    )
+    return make_answer(render_number(number)[0], number), writings
+
+
+def _draw_share(words: Vocabulary, rng: Random) -> Drawn:
+    """Return a percentage, which has fewer digits to go wrong and more ways to be said."""
+    whole = rng.choice([number for number in range(21, 100) if number != 50])  # a lone L is a letter
+    number = Number(str(whole), "%")
+    writings = (f"{whole}%", f"{whole} percent", f"{spell_number(whole)} per cent", f"0.{whole}", f"{whole}/100",
+                f"0,{whole}", f"{whole}.0 %", write_roman(whole))  # fmt: skip
+    return make_answer(f"{whole}%", number), writings
+
+
+def _draw_word(words: Vocabulary, rng: Random) -> Drawn:
+    text = rng.choice((rng.choice(words.words), invent_person(words, rng)))
+    shapes: tuple[Callable[[str], str], ...] = (
+        str.upper,
+        str.lower,
+        lambda name: name.replace(" ", "-"),
+        lambda name: name.replace(" ", "_"),
+        lambda name: f"the {name}",
+        lambda name: name if name.endswith("s") else f"{name}s",
+        lambda name: f"{name}’s",
+        "\u200b".join,
+    )
+    return _type(text), (text, *(shape(text) for shape in shapes))
+
+
+def _share_parts(answer: Answer, other: Answer) -> bool:
+    """Say whether two answers have a year, a day of a month, or a word in common, or sizes close by: no clean twin."""
+    if answer.type == "date":
+        return answer.value[2:4] == other.value[2:4] or answer.value[5:] == other.value[5:]
+    if answer.type == "number" and other.type == "number":
+        sizes = [float(factor) * float(answer.value) for factor in _FACTORS]
+        return answer.value == other.value or any(abs(size / float(other.value) - 1) < 0.03 for size in sizes)
+    return bool(set(answer.value.lower().split()) & set(other.value.lower().split()))
+
+
+_FACTORS = (1.0, 0.001, 1000.0, 100.0, 0.01)
+
+
+def _type(text: str) -> Answer:
+    answer = type_answer(text, "", "label")
+    if answer is None:
+        raise AssertionError(f"bench vocabulary: {text!r} has no type; a clean twin must have one")
+    return answer
+
+
+def _match(given: str, reference: Answer) -> CheckResult:
+    verdict = compare_answers(given, reference)
+    if verdict == "correct":
+        return PASSED
+    return CheckResult("FAIL", "wrong-answer") if verdict == "incorrect" else CheckResult("UNKNOWN", "undecided")
+
+
+def _check_form(text: str) -> CheckResult:
+    answer = type_answer(text, "", "label")
+    return CheckResult("FAIL", "answer-untyped") if answer is None else check_form(text, answer, _MAX_TOKENS)

@@ -1,0 +1,95 @@
+"""The form of an answer, and whether the question asks for as much of it as it gives (research/quality.md A1, A4)."""
+
+import re
+
+from pipelines.checks.verdicts import PASSED, CheckResult
+from pipelines.names import fold_name
+from pipelines.scoring.answers import count_tokens, type_answer
+from pipelines.scoring.dates import parse_date
+from pipelines.scoring.numbers import KNOWN_UNITS, parse_unit
+from schemas.proofs import Answer
+
+_DAY = re.compile(
+    r"\b(?:(?:what|which) (?:exact |full |calendar )?(?:date|day)|(?:full|exact|calendar) date"
+    r"|day, month,? and year)\b",
+    re.IGNORECASE,
+)
+_SOME_DATE = re.compile(r"\b(?:when|the date|date of|birth ?date|birthday)\b", re.IGNORECASE)
+_MONTH = re.compile(r"\b(?:month and (?:the )?year|(?:what|which|the) month)\b", re.IGNORECASE)
+_YEAR = re.compile(
+    r"\b(?:(?:what|which) (?:calendar )?year|(?:the|its|his|her|their) year|year (?:was|is|did|in|of|given|listed))\b",
+    re.IGNORECASE,
+)
+_LESS = re.compile(r"\b(?:(?:what|which) (?:decade|century)|how (?:many years|old|long ago))\b", re.IGNORECASE)
+_MEASURED = "length|height|width|depth|elevation|altitude|area|mass|weight|diameter|wingspan|displacement|distance"
+_MEASURE = re.compile(
+    rf"\bhow (?:long|tall|high|deep|wide|heavy|far|large an area|big an area)\b"
+    rf"|^(?:what|which) (?:is|was|are|were) the (?:[a-z]+ ){{0,3}}(?:{_MEASURED})\b(?! (?:code|class))"
+    rf"|\b(?:what|which) (?:[a-z]+ ){{0,2}}(?:{_MEASURED}) (?:is|was|does|did|has|have)\b",
+    re.IGNORECASE,
+)
+_UNIT_WORD = re.compile(r"[^\s,;?()]+")
+
+
+def check_form(text: str, answer: Answer, max_tokens: int) -> CheckResult:
+    """FAIL when an answer is no single, certain, short value.
+
+    Args:
+        text: the value as the page shows it, before it was typed; empty where only a template gives it.
+        answer: what it was typed as.
+        max_tokens: the longest answer, white-space tokens.
+
+    Returns:
+        ``answer-form`` for lists, ranges, hedges, sentences, addresses, leftovers of markup, hollow values, and answers
+        whose typed value is not what the text says; ``answer-too-long``.
+    """
+    for form in dict.fromkeys((text or answer.surface, answer.surface)):
+        typed = type_answer(form, answer.value if answer.type == "date" else "", answer.type)
+        if typed is None or typed.type != answer.type:
+            return CheckResult("FAIL", "answer-form", f"{form!r} is no single certain {answer.type}")
+        if not _says(typed, answer):
+            return CheckResult("FAIL", "answer-form", f"{form!r} is not {answer.value} {answer.unit}".rstrip())
+    if count_tokens(answer.surface) > max_tokens:
+        return CheckResult("FAIL", "answer-too-long", f"{answer.surface!r} has more than {max_tokens} words")
+    return PASSED
+
+
+def check_precision(question: str, answer: Answer) -> CheckResult:
+    """FAIL (``precision-unasked``) when the question does not ask for as much as the answer gives.
+
+    A date must be asked for at its precision: ``when`` asks for a day. A measure without a unit must be asked for in
+    one (``How many metres``), because 320 is no length.
+    """
+    if answer.type == "date":
+        asked = _find_precision(question)
+        if asked != answer.precision:
+            detail = f"the answer is a {answer.precision}, asked is {asked or 'no date'}"
+            return CheckResult("FAIL", "precision-unasked", detail)
+    if answer.type == "number" and not answer.unit and _MEASURE.search(question) and not _names_unit(question):
+        return CheckResult("FAIL", "precision-unasked", f"{answer.surface!r} has no unit, and none is asked for")
+    return PASSED
+
+
+def _says(typed: Answer, answer: Answer) -> bool:
+    """Say whether the value that a text gives is the answer's; a unit may come from elsewhere, a date be coarser."""
+    if answer.type == "date":
+        coarse, fine = parse_date(answer.value), parse_date(typed.value)
+        return coarse is not None and fine is not None and coarse.covers(fine)
+    if answer.type == "number":
+        return typed.value == answer.value and typed.unit in ("", answer.unit)
+    return fold_name(typed.surface) == fold_name(answer.surface)
+
+
+def _find_precision(question: str) -> str:
+    """Return what a question asks for first; it may say of something else in what year it was."""
+    patterns = (("less", _LESS), ("day", _DAY), ("month", _MONTH), ("year", _YEAR))
+    found = [(match.start(), name) for name, pattern in patterns if (match := pattern.search(question))]
+    if found:
+        return min(found)[1]
+    return "day" if _SOME_DATE.search(question) else ""
+
+
+def _names_unit(question: str) -> bool:
+    words = _UNIT_WORD.findall(question)
+    # A unit of one or two letters may be any word.
+    return any(len(word) > 2 and parse_unit(word) in KNOWN_UNITS for word in words)

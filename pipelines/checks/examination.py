@@ -1,0 +1,191 @@
+"""Every check on one finished question, by the rules that its own proof claims to have been accepted by.
+
+The stages run these checks one after another as a question grows; here they all stand together, so that their strength
+can be measured on planted defects, and an accepted question can be examined again.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from pipelines.checks.agreement import check_agreement, find_corroboration
+from pipelines.checks.answers import check_form, check_precision
+from pipelines.checks.descriptors import check_spoken, check_told
+from pipelines.checks.guessing import check_guessable
+from pipelines.checks.leakage import check_answer, check_demonyms, check_file_names, check_names, list_type_words
+from pipelines.checks.proofs import Claim
+from pipelines.checks.retrieval import check_retrieval
+from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
+from pipelines.checks.uniqueness import (
+    check_answer_unchanged,
+    check_fit,
+    check_near_misses,
+    check_single_value,
+    count_fit,
+    find_near_misses,
+)
+from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
+from pipelines.checks.volatility import check_lasting_hop, check_timeless, check_volatility
+from pipelines.graph.clauses import mask_names
+from pipelines.graph.ground import Ground
+from pipelines.graph.proofs import flatten_names, list_names, make_query
+from pipelines.graph.query import Query, count_anchor_answers, locate_nodes
+from pipelines.graph.relations import Attribute
+from schemas.paths import Path
+from schemas.proofs import Agreement, Answer, Proof, Thresholds
+from schemas.tasks import SUBJECT
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRules:
+    """What an answer must be, whatever the path to it."""
+
+    max_tokens: int
+    """White-space tokens."""
+    agreement: Agreement
+    volatile: bool
+    """Whether facts that change with time are allowed."""
+    max_share: float
+    """Largest share of one answer among all of its relation."""
+
+
+def examine(ground: Ground, claim: Claim, max_tokens: int, audit: bool = False) -> tuple[CheckResult, ...]:
+    """Return what does not hold of a question: the first finding, or in audit mode all; empty when it is sound.
+
+    The rules are the proof's own thresholds; what they leave out is not looked at. Pictures need their bytes and are
+    not looked at either, and neither are the spans of the evidence (``checks.proofs`` does that).
+
+    Args:
+        ground: the corpus that the proof is about.
+        claim: question, answer and proof.
+        max_tokens: longest answer, white-space tokens.
+        audit: run every check, whatever the earlier ones say.
+    """
+    try:
+        numbers = locate_nodes(ground.corpus, claim.proof.nodes)
+    except LookupError as error:
+        return (CheckResult("FAIL", "not-derivable", str(error)),)
+    return run_checks(_list_checks(ground, claim, numbers, max_tokens), audit)
+
+
+def _list_checks(ground: Ground, claim: Claim, numbers: Sequence[int], max_tokens: int) -> Iterator[Check]:
+    limits = claim.proof.thresholds
+    rules = AnswerRules(max_tokens, limits.agreement, limits.volatile, limits.answer_share)
+    query = make_query(ground.corpus, claim.proof)
+    yield from list_answer_checks(ground, numbers[-1], claim.proof.answer_relation, claim.answer, rules)
+    yield from list_uniqueness_checks(ground, query, numbers, limits)
+    yield partial(check_answer_unchanged, ground, query, claim.answer.key)
+    if claim.proof.shortcuts_checked:
+        yield partial(check_path_length, ground.corpus, numbers, claim.proof.hub_in_degree)
+        yield partial(check_earlier_pages, ground.corpus, numbers, claim.answer)
+    yield partial(check_need, ground, query, claim.proof.nodes[0].type, limits.answers)
+    yield from list_text_checks(ground, numbers, claim.text, claim.answer, claim.proof)
+
+
+def list_answer_checks(
+    ground: Ground, number: int, relation: str, answer: Answer, rules: AnswerRules
+) -> Iterator[Check]:
+    """Yield the checks on an answer alone: its form, how often it occurs, whether it lasts, and who else says it.
+
+    Args:
+        ground: the corpus.
+        number: the answer node's number.
+        relation: that is asked for.
+        answer: as it is asked for.
+        rules: what is demanded.
+    """
+    yield partial(check_form, answer.surface, answer, rules.max_tokens)
+    yield partial(check_volatility, ground, number, relation, answer, rules.volatile)
+    yield partial(check_guessable, ground, relation, answer, rules.max_share)
+    yield lambda: check_agreement(find_corroboration(ground, number, relation, answer), rules.agreement)
+
+
+@dataclass(frozen=True, slots=True)
+class PathDemands:
+    """What can be asked of a path before a word is written: its answer, and the need for its picture."""
+
+    answer: AnswerRules
+    min_answers: int
+    """Distinct answers over all anchors of the type (N_img); 0 is no demand."""
+
+    def find_answer_fault(self, ground: Ground, attribute: Attribute) -> CheckResult | None:
+        """Return the first check that an attribute does not pass as an answer, None when it may be asked for."""
+        fact = attribute.fact
+        refused = run_checks(list_answer_checks(ground, fact.node, fact.key, attribute.answer, self.answer))
+        return refused[0] if refused else None
+
+    def find_path_fault(self, ground: Ground, path: Path) -> CheckResult | None:
+        """Return the first check that a path's hops do not pass, None when it may become a question."""
+        numbers = locate_nodes(ground.corpus, path.nodes)
+        names = flatten_names(list_names(ground.corpus, path.nodes))
+        query = Query(numbers[0], path.hops, (), path.answer_relation, names)
+        refused = run_checks((
+            *(partial(check_lasting_hop, ground, hop, self.answer.volatile) for hop in path.hops),
+            *(partial(check_single_value, ground, numbers, hop) for hop in path.hops),
+            partial(check_need, ground, query, path.nodes[0].type, self.min_answers),
+        ))  # fmt: skip
+        return refused[0] if refused else None
+
+
+def list_uniqueness_checks(ground: Ground, query: Query, numbers: Sequence[int], limits: Thresholds) -> Iterator[Check]:
+    """Yield for each hop: one value, and it lasts; for each node: one entity fits with the chain, several without."""
+    for hop in query.hops:
+        yield partial(check_single_value, ground, numbers, hop)
+        yield partial(check_lasting_hop, ground, hop, limits.volatile)
+    for node in range(1, len(numbers)):
+        threshold = limits.alone_first if node == 1 else limits.alone
+        yield partial(_check_fit, ground, query, node, threshold)
+        if limits.near_misses:
+            yield partial(_check_near_misses, ground, query, node, limits.near_misses)
+
+
+def list_text_checks(
+    ground: Ground, numbers: Sequence[int], text: str, answer: Answer, proof: Proof
+) -> Iterator[Check]:
+    """Yield the checks on the final wording: nothing leaks, nothing is lost or added, and the right thing is asked."""
+    names, words = list_names(ground.corpus, proof.nodes), list_type_words(proof.nodes)
+    yield partial(check_names, text, names, words)
+    yield partial(check_answer, text, answer, words)
+    yield partial(check_demonyms, text, names, words)
+    yield partial(check_precision, text, answer)
+    if not proof.thresholds.volatile:
+        yield partial(check_timeless, text)
+    yield partial(check_spoken, text, proof.descriptors)
+    yield partial(check_told, ground.corpus, numbers, text, proof)
+    clauses = tuple(piece.strip() for each in proof.descriptors for piece in each.split(SUBJECT) if piece.strip())
+    yield partial(check_retrieval, ground.corpus, text, numbers[-1], proof.thresholds.retrieval_rank, clauses)
+
+
+def check_picture_names(
+    told: Sequence[str], names: Sequence[Sequence[str]], answer: Answer, words: frozenset[str] = frozenset()
+) -> CheckResult:
+    """FAIL (``file-leak``) when what travels with a picture tells a bridge, the answer node or the answer.
+
+    Args:
+        told: file name and addresses at the source.
+        names: of every node, the anchor's first; the anchor's own are no leak, since releases rename its file.
+        answer: must not be told either.
+        words: that tell nothing: the types of the nodes.
+    """
+    bare = [mask_names(name.replace("_", " "), names[0]) for name in told]
+    return check_file_names(bare, names[1:], answer, words)
+
+
+def check_need(ground: Ground, query: Query, anchor_type: str, least: int) -> CheckResult:
+    """FAIL (``picture-not-needed``) when the freed anchor leaves under ``least`` distinct answers (N_img); 0 passes."""
+    if not least:
+        return PASSED
+    anchors, answers = count_anchor_answers(ground, query, anchor_type, least)
+    if answers < least:
+        return CheckResult(
+            "FAIL", "picture-not-needed", f"{answers} answers over {anchors} anchors of type {anchor_type}"
+        )
+    return PASSED
+
+
+def _check_fit(ground: Ground, query: Query, node: int, threshold: int) -> CheckResult:
+    return check_fit(count_fit(ground, query, node, threshold), threshold)
+
+
+def _check_near_misses(ground: Ground, query: Query, node: int, cap: int) -> CheckResult:
+    return check_near_misses(find_near_misses(ground, query, node, cap))

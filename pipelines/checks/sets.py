@@ -1,0 +1,280 @@
+"""What a question's wording shares with the others of its dataset: skeletons, their shares, and how varied texts are.
+
+A skeleton is a question without what is its own: names, types, values, numbers and dates become slots, so that two
+questions from one template have one skeleton (research/quality.md D1). Everything here is exact and linear in the
+number of words, but for near duplicates, whose comparisons a row are capped. A MinHash index would still need each
+candidate compared, because rows of one template lie just below any threshold; at 36,000 rows exact sets are quicker.
+"""
+
+import gzip
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from pipelines.ids import digest_value
+from pipelines.scoring.spelled import parse_spelled
+from schemas.proofs import Proof
+
+TYPE_SLOT: Final = "TYPE"
+VALUE_SLOT: Final = "VALUE"
+NEAR = 0.8
+"""Jaccard similarity of word triples from which two texts are near duplicates."""
+SHINGLE = 3
+COMPARED = 200
+"""Texts that one text is compared with before it counts as a near duplicate: hostile input costs no more."""
+ROUNDING = 1e-9
+LONGEST_GRAM = 4
+SAMPLED = 1000
+"""Texts that self-BLEU is measured over: it grows with their number, so a larger set is drawn down to as many."""
+_WORD = re.compile(r"\w+")
+_PART = re.compile(r"[^\W_]+")
+_MARK = re.compile(r"\w+|[^\w\s]")
+_SENTENCE_ENDS = frozenset(".?!:\"“”‘'«(")
+Gram = tuple[str, ...]
+
+
+class Worded(Protocol):
+    """A question with its proof."""
+
+    @property
+    def text(self) -> str:
+        """The question as asked."""
+
+    @property
+    def proof(self) -> Proof:
+        """What its names, types and values are read from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """A question's skeleton, and the datasets whose share of it is limited."""
+
+    skeleton: str
+    datasets: tuple[str, ...]
+
+
+def delexicalise(question: Worded) -> str:
+    """Return a question's skeleton: lower-case words without punctuation, ``TYPE`` and ``VALUE`` for what is its own.
+
+    Types are those of the proof's nodes, unless they name a relation of this proof, as in ``the architect of``. Values
+    are what the constraints say, names of nodes, sentences quoted for a text hop, capitalised words inside a sentence,
+    and numbers in digits or words. Slots in a row are one.
+    """
+    slots = _list_slots(question.proof)
+    tokens: list[str] = []
+    marks = _MARK.findall(question.text)
+    folded = [mark.casefold() for mark in marks]
+    place, begins = 0, True
+    while place < len(marks):
+        length, slot = _find_slot(folded, place, slots)
+        if not length:
+            length, slot = 1, _read_word(marks[place], begins)
+        begins = marks[place] in _SENTENCE_ENDS
+        if slot and not (slot == VALUE_SLOT and tokens[-1:] == [VALUE_SLOT]):
+            tokens.append(slot)
+        place += length
+    return " ".join(tokens)
+
+
+def _list_slots(proof: Proof) -> dict[str, list[tuple[list[str], str]]]:
+    """Return phrases with their slots by first word, longest first; of a type and a value alike the type wins."""
+    relations = [proof.answer_relation, *(hop.relation for hop in proof.hops)]
+    spoken = {word for relation in relations for word in _PART.findall(relation.casefold())}
+    types = {node.type for node in proof.nodes} | {fact.value for fact in proof.constraints if fact.relation == "type"}
+    values = {fact.value for fact in proof.constraints if fact.relation != "type"}
+    values |= {node.title for node in proof.nodes} | {hop.clause for hop in proof.hops}
+    phrases: dict[tuple[str, ...], str] = {tuple(_MARK.findall(value.casefold())): VALUE_SLOT for value in values}
+    for kind in types:
+        words = _MARK.findall(kind.casefold())
+        if words and not (len(words) == 1 and words[0] in spoken):
+            phrases |= {(*words[:-1], last): TYPE_SLOT for last in _decline(words[-1])}
+    found: defaultdict[str, list[tuple[list[str], str]]] = defaultdict(list)
+    for phrase in sorted(phrases, key=lambda phrase: (-len(phrase), phrase)):
+        if phrase:
+            found[phrase[0]].append((list(phrase), phrases[phrase]))
+    return found
+
+
+def _decline(noun: str) -> tuple[str, ...]:
+    return (noun, f"{noun}s", f"{noun}es", f"{noun[:-1]}ies") if noun.endswith("y") else (noun, f"{noun}s", f"{noun}es")
+
+
+def _find_slot(words: Sequence[str], place: int, slots: dict[str, list[tuple[list[str], str]]]) -> tuple[int, str]:
+    for phrase, slot in slots.get(words[place], ()):
+        if words[place : place + len(phrase)] == phrase:
+            return len(phrase), slot
+    return 0, ""
+
+
+def _read_word(mark: str, begins: bool) -> str:
+    """Return a mark as it stands in a skeleton: a word, a slot, or nothing for punctuation."""
+    if not _WORD.fullmatch(mark):
+        return ""
+    word = mark.casefold()
+    counted = word != "one" and parse_spelled(word) is not None
+    if counted or any(map(str.isdigit, mark)) or (mark[0].isupper() and not begins):
+        return VALUE_SLOT
+    return "a" if word == "an" else word
+
+
+def find_over_used(wordings: Sequence[Wording], share: float) -> list[str]:
+    """Return, for each wording, the dataset in which its skeleton has used up its share; empty for one that is kept.
+
+    A skeleton may have ``share`` of what a dataset keeps, and one question in any case. Earlier wordings come first,
+    so the caller's order decides which are kept. Each dataset gets the largest quota that its kept questions bear: of
+    skeletons with counts c the quota q keeps ``sum(min(c, q))`` questions, and q over that falls as q falls.
+    """
+    refused = [""] * len(wordings)
+    while True:
+        counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        kept = [place for place, dataset in enumerate(refused) if not dataset]
+        for place in kept:
+            for dataset in wordings[place].datasets:
+                counts[dataset][wordings[place].skeleton] += 1
+        quotas = {dataset: _find_quota(list(skeletons.values()), share) for dataset, skeletons in counts.items()}
+        used: Counter[tuple[str, str]] = Counter()
+        for place in kept:
+            marks = [(dataset, wordings[place].skeleton) for dataset in wordings[place].datasets]
+            over = [dataset for dataset, skeleton in marks if used[dataset, skeleton] >= quotas[dataset]]
+            if over:
+                refused[place] = over[0]
+            else:
+                used.update(marks)
+        if all(not refused[place] for place in kept):
+            return refused
+
+
+def _find_quota(counts: Sequence[int], share: float) -> int:
+    """Return the largest q of at least 1 that is at most ``share`` of ``sum(min(count, q))``, else 1."""
+    low, high = 1, max(counts)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if middle <= share * sum(min(count, middle) for count in counts):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def split_words(text: str) -> list[str]:
+    """Return a text's words, case dropped."""
+    return _WORD.findall(text.casefold())
+
+
+def list_grams(words: Sequence[str], size: int) -> list[Gram]:
+    """Return the runs of ``size`` words, from left to right; none in a shorter text."""
+    return list(zip(*(words[start:] for start in range(size)), strict=False))
+
+
+def measure_distinct(texts: Iterable[str], size: int) -> float:
+    """Return the share of distinct runs of ``size`` words among all: distinct-n; 0.0 without any."""
+    grams = [gram for text in texts for gram in list_grams(split_words(text), size)]
+    return len(set(grams)) / len(grams) if grams else 0.0
+
+
+def measure_compression(texts: Sequence[str]) -> float:
+    """Return how many times smaller gzip makes the texts, one a line: the more they repeat, the higher; 0.0 of none."""
+    whole = "\n".join(texts).encode("utf-8", "surrogatepass")
+    return len(whole) / len(gzip.compress(whole, 9, mtime=0)) if whole else 0.0
+
+
+def measure_self_bleu(texts: Sequence[str]) -> float:
+    """Return the mean BLEU-4 of each text against all others, unsmoothed: 0.0 of nothing alike, 1.0 of one text.
+
+    Over at most 1,000 texts, drawn by their digests, so that sets of different sizes compare.
+    """
+    drawn = sorted(texts, key=digest_value)[:SAMPLED] if len(texts) > SAMPLED else texts
+    worded = [split_words(text) for text in drawn]
+    if len(worded) < 2:
+        return 0.0
+    scores = [_match_grams(worded, size) for size in range(1, LONGEST_GRAM + 1)]
+    lengths = Counter(map(len, worded))
+    total = 0.0
+    for place, words in enumerate(worded):
+        precisions = [scores[size][place] for size in range(LONGEST_GRAM)]
+        if all(precisions):
+            mean = math.exp(sum(map(math.log, precisions)) / LONGEST_GRAM)
+            total += mean * _penalise_brevity(len(words), lengths)
+    return total / len(worded)
+
+
+def _match_grams(worded: Sequence[Sequence[str]], size: int) -> list[float]:
+    """Return each text's clipped precision against all others.
+
+    A run may match as often as the other text that has it most often, so the two highest counts of each run are enough.
+    """
+    counted = [Counter(list_grams(words, size)) for words in worded]
+    highest: defaultdict[Gram, list[int]] = defaultdict(lambda: [0, 0])
+    for counts in counted:
+        for gram, count in counts.items():
+            highest[gram] = sorted((*highest[gram], count))[1:]
+    precisions = []
+    for counts in counted:
+        matched = 0
+        for gram, count in counts.items():
+            second, first = highest[gram]
+            matched += min(count, second if count == first else first)
+        precisions.append(matched / counts.total() if counts else 0.0)
+    return precisions
+
+
+def _penalise_brevity(length: int, lengths: Counter[int]) -> float:
+    """Return BLEU's penalty of a text shorter than the other whose length is nearest."""
+    others = [other for other, texts in lengths.items() if other != length or texts > 1]
+    nearest = min(others, key=lambda other: (abs(other - length), other))
+    return 1.0 if length >= nearest else math.exp(1 - nearest / length)
+
+
+def count_near_duplicates(texts: Iterable[str]) -> int:
+    """Return how many texts nearly repeat one before them, shorter texts first; their order as given does not count.
+
+    Two texts are near duplicates when the Jaccard similarity of their sets of word triples is at least 0.8. A text for
+    which 200 comparisons do not decide counts as one: the number is never too low.
+    """
+    sets = Counter(map(_make_shingles, texts))
+    held = Counter(shingle for shingles in sets for shingle in shingles)
+    index: defaultdict[Gram, list[int]] = defaultdict(list)
+    repeated = sum(sets.values()) - len(sets)
+    kept: list[frozenset[Gram]] = []
+    for shingles in sorted(sets, key=lambda shingles: (len(shingles), sorted(shingles))):
+        rarest = sorted(shingles, key=lambda shingle: (held[shingle], shingle))
+        repeated += _has_near(shingles, rarest, index, kept)
+        # A later text is as long or longer, so a shorter beginning than its own is enough to be found by (PPJoin).
+        for shingle in _cut_beginning(rarest, 2 * NEAR / (1 + NEAR)):
+            index[shingle].append(len(kept))
+        kept.append(shingles)
+    return repeated
+
+
+def _make_shingles(text: str) -> frozenset[Gram]:
+    words = split_words(text)
+    return frozenset(list_grams(words, SHINGLE) or [tuple(words)])
+
+
+def _cut_beginning(rarest: Sequence[Gram], overlap: float) -> Sequence[Gram]:
+    """Return as many of the rarest shingles that a set sharing ``overlap`` of them all must share one of these."""
+    return rarest[: len(rarest) - math.ceil(overlap * len(rarest) - ROUNDING) + 1]
+
+
+def _has_near(
+    whole: frozenset[Gram], rarest: Sequence[Gram], index: dict[Gram, list[int]], kept: Sequence[frozenset[Gram]]
+) -> bool:
+    """Say whether a shorter or equal set is alike; two alike share one of their rarest shingles."""
+    seen: set[int] = set()
+    for shingle in _cut_beginning(rarest, NEAR):
+        for place in reversed(index.get(shingle, ())):
+            if place in seen:
+                continue
+            other = kept[place]
+            if len(other) < NEAR * len(whole):
+                break
+            shared = len(whole & other)
+            if shared >= NEAR * (len(whole) + len(other) - shared):
+                return True
+            seen.add(place)
+            if len(seen) > COMPARED:
+                return True
+    return False

@@ -1,0 +1,287 @@
+"""The tables of a configuration: every key with its default, its bounds and what it means.
+
+Units are in the field's description. Published numbers are the defaults of the recipe that publishes them.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.proofs import Agreement
+from schemas.seeds import Split
+
+
+class Section(BaseModel):
+    """A table of the configuration: frozen, no undeclared keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class GeneratedWorld(Section):
+    """A toy Wikipedia generated into the workspace when neither a dump nor a world is named."""
+
+    entities: int = Field(2000, ge=60, le=200_000, description="articles about entities")
+    seed: int = Field(7, ge=0, description="seed of the generator")
+    missing: float = Field(0.1, ge=0.0, le=0.3, description="share of infobox fields left to the prose")
+
+
+class CorpusConfig(Section):
+    """Where the corpus comes from: exactly one of ``dump``, ``world`` and ``generate``."""
+
+    dump: str = Field("", description="pages-articles XML dump (.bz2 or .xml); tables and images/ are found beside it")
+    world: str = Field("", description="folder made by `synth world`")
+    generate: GeneratedWorld | None = Field(None, description="generate a toy Wikipedia")
+
+
+class SmallCorpus(Section):
+    """Seed gates for a corpus too small for those of a whole Wikipedia, in place of those of the same name."""
+
+    below_articles: int = Field(1_000_000, ge=0, description="use these gates under this many articles")
+    min_in_degree: int = Field(3, ge=0, description="opensearch-vl: fewest articles linking to a seed")
+    hub_share: float = Field(0.0003, ge=0.0, le=1.0, description="share of articles, by in-degree, that are hubs")
+    require_infobox: bool = Field(True, description="opensearch-vl: seeds need an infobox")
+    require_image: bool = Field(True, description="seeds need a free lead picture")
+
+
+_CONTACT = r"^$|^[ -~]*([!-?A-~]@[!-?A-~]|[a-z]://[!-~])[ -~]*$"
+"""Nothing, or text in ASCII with a mail address or a page's address in it."""
+Qid = Annotated[str, Field(pattern=r"^Q[1-9][0-9]{0,17}$")]
+
+
+class SparqlConfig(Section):
+    """The endpoint that seeds.source = "sparql" asks; replies are recorded, so that each query is asked once."""
+
+    endpoint: str = Field(
+        "https://query.wikidata.org/sparql",
+        pattern=r"^https?://[^\s@?#]+$",
+        description="address of a SPARQL 1.1 endpoint, without user, password or parameters",
+    )
+    contact: str = Field(
+        "", pattern=_CONTACT, description="address or mail in the User-Agent; the operators of services want one"
+    )
+    site: str = Field("", description="wiki whose articles count, as https://en.wikipedia.org/; empty: the corpus's")
+    page_rows: int = Field(5000, ge=1, description="a query with more rows is divided; below the service's own limit")
+    pause: float = Field(1.0, ge=0.0, description="seconds between two queries; only one is ever in flight")
+    tries: int = Field(4, ge=1, description="requests in all for a query at which the service fails")
+    backoff: float = Field(2.0, ge=0.0, description="seconds before the second try, doubled for each further one")
+    silence: float = Field(70.0, gt=0.0, description="seconds without a byte; services give up after 60")
+    deadline: float = Field(180.0, gt=0.0, description="seconds for a whole reply")
+    reply_bytes: int = Field(1 << 25, ge=1000, description="largest reply")
+
+
+class CommonsConfig(Section):
+    """The imageinfo API that seeds ask of pictures about which the corpus knows nothing; replies are recorded."""
+
+    api: str = Field(
+        "",
+        pattern=r"^(https?://[^\s@?#]+)?$",
+        description="address of api.php, as https://commons.wikimedia.org/w/api.php, without user, password or "
+        "parameters; empty: not asked",
+    )
+    contact: str = Field("", pattern=_CONTACT, description="address or mail in the User-Agent")
+    pause: float = Field(0.5, ge=0.0, description="seconds between two requests; only one is ever in flight")
+
+
+class SeedsConfig(Section):
+    """Which entities may be anchors."""
+
+    limit: int = Field(0, ge=0, description="at most this many seeds; 0 is no limit")
+    splits: tuple[Split, ...] = Field((), description="splits whose entities may be seeds; () for all")
+    rule: Literal["opensearch-vl", "vsearcher"] = Field(
+        "opensearch-vl",
+        description="opensearch-vl: by infobox and incoming links; vsearcher: by few sitelinks and many statements; "
+        "a key that names one of the two is ignored by the other",
+    )
+    source: Literal["corpus", "sparql"] = Field(
+        "corpus", description="candidates are the corpus's articles, or what the endpoint of [sparql] has of classes"
+    )
+    classes: tuple[Qid, ...] = Field((), description="Qids, one of which an entity must be an instance of; () for any")
+    max_sitelinks: int = Field(10, ge=0, description="vsearcher: most sitelinks, on all projects")
+    min_statements: int = Field(20, ge=0, description="vsearcher: fewest statements")
+    count_identifiers: bool = Field(True, description="vsearcher: identifiers in other databases count as statements")
+    min_in_degree: int = Field(
+        50,
+        ge=0,
+        description="opensearch-vl: fewest articles linking to a seed; small_corpus's under its below_articles",
+    )
+    in_degree: Literal["text", "tables"] = Field(
+        "text", description="what counts as a link to a seed: one in an article's own text, or in the pagelinks table"
+    )
+    hub_in_degree: int = Field(
+        10_000,
+        ge=1,
+        description="articles with more incoming links are hubs: closed to walks, and under opensearch-vl no seeds; "
+        "small_corpus.hub_share decides under its below_articles",
+    )
+    require_infobox: bool = Field(
+        True, description="opensearch-vl: seeds need an infobox; small_corpus's under its below_articles"
+    )
+    require_image: bool = Field(
+        True,
+        description="seeds need a free lead picture of at least min_image_side; small_corpus's under its "
+        "below_articles",
+    )
+    min_image_side: int = Field(512, ge=1, description="shorter side of the picture, pixels")
+    small_corpus: SmallCorpus = SmallCorpus()
+
+
+class SplitsConfig(Section):
+    """Shares of entities and answer keys by split; decided by hash before anything is generated."""
+
+    sft: float = Field(0.6, ge=0.0, le=1.0)
+    rl: float = Field(0.3, ge=0.0, le=1.0)
+    eval: float = Field(0.1, ge=0.0, le=1.0)
+
+
+class PathsConfig(Section):
+    """Constrained walks."""
+
+    hops: tuple[int, ...] = Field((2, 3, 4), description="path lengths h")
+    weights: tuple[float, ...] = Field((0.4, 0.4, 0.2), description="probability of each length")
+    walks: int = Field(10, ge=1, description="walks tried for a seed before it is dropped")
+    per_seed: int = Field(1, ge=1, description="paths made from a seed")
+    text_hops: bool = Field(False, description="allow hops made by a link in a sentence, beside infobox relations")
+    relation_preference: float = Field(
+        1.0, ge=0.0, le=1.0, description="probability that a step looks for an infobox relation before a link"
+    )
+    look_ahead: bool = Field(
+        True, description="step only where an answer is in reach; false draws failed walks anew, as published"
+    )
+
+
+class QuestionsConfig(Section):
+    """Canonical questions, and what their answers must be."""
+
+    max_answer_tokens: int = Field(6, ge=1, description="longest answer, white-space tokens")
+    agreement: Agreement = Field(
+        "required",
+        description="what a sentence of the answer's page must say beside the infobox: required (the same), "
+        "uncontradicted (nothing else) or off",
+    )
+    volatile: bool = Field(False, description="allow answers that change with time: populations, office holders, ranks")
+    other_corpus: str = Field(
+        "",
+        description="corpus folder built from a dump of the same wiki at least a year away; an answer that differs "
+        "there is refused",
+    )
+    max_answer_share: float = Field(
+        0.05, gt=0.0, le=1.0, description="largest share of one answer among all of its relation; 1 is no limit"
+    )
+    obfuscated_answers: float = Field(
+        0.0, ge=0.0, le=1.0, description="share of fuller dates of which only the month and year, or year, is asked"
+    )
+
+
+class RewritesConfig(Section):
+    """Fuzzy rewriting."""
+
+    candidates: int = Field(6, ge=1, description="descriptors tried for a bridge")
+    min_alone_first: int = Field(
+        5, ge=1, description="entities the first bridge's descriptor must fit without the chain"
+    )
+    min_alone: int = Field(2, ge=1, description="the same for the other bridges")
+    near_misses: int = Field(
+        50,
+        ge=0,
+        description="entities a node looked up in their articles because their infoboxes leave a fact open; with more "
+        "the descriptor is refused; 0 trusts infoboxes to be complete",
+    )
+    forbid_shortcuts: bool = Field(True, description="refuse a shorter link path or the answer on an earlier page")
+
+
+class InjectionsConfig(Section):
+    """Rounds of text injection, for method = "injection"."""
+
+    rounds: tuple[int, ...] = Field((1, 3, 5), description="numbers of rounds: easy, medium, hard")
+    weights: tuple[float, ...] = Field((0.4, 0.3, 0.3), description="share of each number of rounds")
+    tries: int = Field(10, ge=1, description="chains tried for a seed before it is dropped")
+    page_words: int = Field(400, ge=0, description="words of an article that a model is shown")
+
+
+class ChecksConfig(Section):
+    """How checks are run."""
+
+    audit: bool = Field(False, description="run every check on a refused question and record all codes, not the first")
+
+
+class GroundingsConfig(Section):
+    """Pictures."""
+
+    require_image: bool = Field(True, description="refuse rows without a usable picture")
+    min_side: int = Field(512, ge=1, description="shorter side, pixels")
+    min_answers: int = Field(5, ge=0, description="distinct answers over all anchors of the type (N_img); 0 is off")
+    retrieval_rank: int = Field(
+        10, ge=0, description="one search for the question may not find the answer's page among so many; 0 is off"
+    )
+
+
+class DifficultyConfig(Section):
+    """Staged attempts without tools and with one image search."""
+
+    attempts: int = Field(8, ge=1, description="attempts a condition")
+    max_correct: int = Field(0, ge=0, description="a question with more correct attempts in a condition is refused")
+
+
+class RolloutsConfig(Section):
+    """Teacher rollouts."""
+
+    attempts: int = Field(5, ge=1, description="rollouts a question (K)")
+    max_turns: int = Field(30, ge=1, description="tool calls a rollout")
+    max_context: int = Field(200_000, ge=1000, description="characters of transcript a rollout")
+
+
+class TrajectoriesConfig(Section):
+    """The rejection cascade."""
+
+    max_accepted: int = Field(2, ge=1, description="trajectories kept of a question")
+
+
+class ReleasesConfig(Section):
+    """Published datasets."""
+
+    max_per_anchor: int = Field(3, ge=1, description="questions of a split sharing an anchor")
+    max_per_answer: int = Field(5, ge=1, description="questions of a split sharing an answer or an answer node")
+    max_skeleton_share: float = Field(
+        0.05,
+        gt=0.0,
+        le=1.0,
+        description="largest share of questions with the same words around names, types and values",
+    )
+    shard_bytes: int = Field(400_000_000, ge=1_000_000, description="largest Parquet file, bytes before compression")
+
+
+class ModelConfig(Section):
+    """A model in a role."""
+
+    adapter: Literal["templates", "knower", "teacher", "openai"] = Field(description="who answers")
+    name: str = Field(description="name in rows and manifests; for openai the model's name at the server")
+    base_url: str = Field(
+        "", pattern=r"^(https?://[^\s@?#]+)?$", description="openai: address of the API, as http://127.0.0.1:8000/v1"
+    )
+    api_key_env: str = Field("", description="openai: name of the environment variable that holds the key; empty: none")
+    timeout: float = Field(120.0, gt=0.0, description="openai: seconds for a whole reply")
+    revision: str = Field(
+        "",
+        description="openai: what tells two models of one name apart; part of a recording's key. Empty: the address is",
+    )
+    temperature: float = Field(0.0, ge=0.0, le=2.0, description="sampling temperature; 0 is greedy")
+    top_p: float = Field(1.0, gt=0.0, le=1.0, description="nucleus sampling")
+    max_tokens: int = Field(2048, ge=1, description="longest reply")
+    settings: dict[str, float] = Field(default_factory=dict, description="abilities of a scripted player, 0..1")
+
+
+class ModelsConfig(Section):
+    """Roles of a run. A judge is never the model it judges."""
+
+    writer: ModelConfig = ModelConfig(adapter="templates", name="templates")
+    rewriter: ModelConfig = ModelConfig(adapter="templates", name="templates")
+    solver: ModelConfig = ModelConfig(adapter="knower", name="knower", temperature=0.7)
+    teacher: ModelConfig = ModelConfig(adapter="teacher", name="scripted-teacher", temperature=0.7)
+
+
+class RuntimeConfig(Section):
+    """How the work is cut; nothing here decides a row's content."""
+
+    shard_rows: int = Field(64, ge=1, description="seeds a shard; later stages keep the cut")
+    concurrency: int = Field(32, ge=1, description="records in flight in a shard")
+    workers: int = Field(0, ge=0, description="processes that read a dump; 0 is one for each core")

@@ -1,0 +1,210 @@
+"""Initial questions: one fact of a seed's page, asked for by name (VSearcher, section 2.1: initial QA generation).
+
+The paper lets a model read the page and make up question and answer. Here the answers on offer are typed facts that
+have already passed every check on an answer alone; the model picks one and words it. The seed is the answer node: what
+the picture will show is found later, when the question is grown outwards from it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, get_args
+
+from pipelines.checks.agreement import find_corroboration
+from pipelines.checks.answers import check_precision
+from pipelines.checks.examination import AnswerRules, list_answer_checks
+from pipelines.checks.leakage import check_answer, list_type_words, split_words
+from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
+from pipelines.checks.volatility import check_timeless
+from pipelines.checks.wording import check_named
+from pipelines.errors import RecordFailed
+from pipelines.graph.clauses import mask_names
+from pipelines.graph.evidence import cite_fact, make_node
+from pipelines.graph.ground import Ground
+from pipelines.graph.injections import read_opening
+from pipelines.graph.proofs import flatten_names, list_names, make_query
+from pipelines.graph.query import answer_query
+from pipelines.graph.relations import Attribute, read_attributes
+from pipelines.graph.splits import SplitRule
+from pipelines.ids import digest_value, make_record_id
+from pipelines.names import digest_aliases
+from pipelines.prompting import Asking, ask_model, make_schema
+from schemas.base import Record, Rejection
+from schemas.manifest import ModelEntry
+from schemas.proofs import UNCOUNTED, Proof
+from schemas.questions import Question
+from schemas.reasons import QuestionReason
+from schemas.seeds import Seed
+from schemas.tasks import AskedFactReply, AskFactInputs, FactView
+
+REASONS = frozenset(get_args(QuestionReason))
+SAMPLES = 2
+"""Replies asked for: one that cannot be used is asked for once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A fact that may be asked for, with the proof of its answer."""
+
+    attribute: Attribute
+    proof: Proof
+
+
+@dataclass(frozen=True)
+class Initials:
+    """Asks for one fact of each seed; the seed is the answer node."""
+
+    ground: Ground
+    asking: Asking
+    rules: AnswerRules
+    splits: SplitRule
+    page_words: int
+    """Words of the article that the model is shown."""
+    audit: bool = False
+    name: str = "questions"
+    version: int = 1
+    input: ClassVar[type[Record]] = Seed
+    output: ClassVar[type[Record]] = Question
+
+    def fingerprint(self) -> str:
+        """Digest of the method, the writer, its prompt, the other dump, and what is demanded of answers."""
+        later = self.ground.later.digest if self.ground.later else ""
+        rules = [repr(self.rules), repr(self.splits), self.page_words, self.audit, later]
+        return digest_value(["initials", self.asking.identity, make_schema(AskedFactReply), *rules])
+
+    def prompts(self) -> dict[str, str]:
+        """The asking prompt."""
+        return {self.asking.prompt.label: self.asking.prompt.digest}
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """The writer."""
+        return (self.asking.describe("writer"),)
+
+    async def __call__(self, record: Seed) -> Sequence[Question] | Rejection:
+        """Offer the seed's facts that pass, have one asked for, and check what was asked."""
+        number = self.ground.corpus.find(record.title)
+        if number is None:
+            raise RecordFailed("seed-missing", f"the corpus has no article {record.title!r}")
+        candidates, refused = self._list_candidates(record, number)
+        if not candidates:
+            return _refuse(record, refused)
+        chosen, text = await self._ask(record, number, candidates)
+        answer = chosen.attribute.answer
+        return (
+            Question(
+                record_id=make_record_id("question", [record.record_id, chosen.attribute.fact.key, text]),
+                parent_id=record.record_id,
+                split=record.split,
+                domain=record.domain,
+                image=record.image,
+                text=text,
+                answer=answer,
+                proof=self._corroborate(number, chosen),
+            ),
+        )
+
+    def _list_candidates(self, record: Seed, number: int) -> tuple[list[_Candidate], list[CheckResult]]:
+        """Return the seed's facts that pass every check on an answer, and why the others did not."""
+        candidates, refused = [], []
+        for attribute in read_attributes(self.ground.corpus, number):
+            if self.splits.place("answer", attribute.answer.key) != record.split:
+                refused.append(CheckResult("FAIL", "other-split", attribute.fact.key))
+                continue
+            proof = self._make_proof(number, attribute)
+            found = run_checks(self._list_checks(number, proof, attribute), self.audit)
+            refused.extend(found)
+            if not found:
+                candidates.append(_Candidate(attribute, proof))
+        return candidates, refused
+
+    def _list_checks(self, number: int, proof: Proof, attribute: Attribute) -> Iterator[Check]:
+        yield from list_answer_checks(self.ground, number, attribute.fact.key, attribute.answer, self.rules)
+        yield partial(_check_name, proof.nodes[0].title, attribute)
+        yield partial(self._check_derivable, proof, attribute)
+
+    def _check_derivable(self, proof: Proof, attribute: Attribute) -> CheckResult:
+        derived = answer_query(self.ground, make_query(self.ground.corpus, proof))
+        if set(derived) == {attribute.answer.key}:
+            return PASSED
+        detail = f"the query gives {sorted(derived)}, the page says {attribute.answer.key}"
+        return CheckResult("FAIL", "not-derivable", detail)
+
+    async def _ask(self, record: Seed, number: int, candidates: Sequence[_Candidate]) -> tuple[_Candidate, str]:
+        """Return the fact that the model asked for, and its question.
+
+        Raises:
+            RecordFailed: ``unusable-question`` when neither of two replies asks for an offered fact as it must.
+        """
+        inputs = AskFactInputs(
+            name=record.title,
+            type=record.type,
+            facts=tuple(_view_fact(candidate.attribute) for candidate in candidates),
+            page=read_opening(self.ground.corpus, number, self.page_words),
+            variety=digest_value(["ask", record.page_id])[:16],
+        )
+        offered = {candidate.attribute.fact.key: candidate for candidate in candidates}
+        problem = ""
+        for sample in range(SAMPLES):
+            reply = await ask_model(self.asking, inputs, AskedFactReply, sample=sample)
+            chosen = offered.get(reply.relation)
+            if chosen is None:
+                problem = f"{reply.relation!r} was not offered"
+                continue
+            refused = run_checks(_list_text_checks(reply.question, chosen))
+            if not refused:
+                return chosen, reply.question
+            problem = f"{reply.question!r}: {refused[0].code} {refused[0].detail}"
+        raise RecordFailed("unusable-question", problem)
+
+    def _corroborate(self, number: int, chosen: _Candidate) -> Proof:
+        fact, answer = chosen.attribute.fact, chosen.attribute.answer
+        said = find_corroboration(self.ground, number, fact.key, answer)
+        return chosen.proof.model_copy(update={"corroboration": said.evidence if said.outcome == "agrees" else None})
+
+    def _make_proof(self, number: int, attribute: Attribute) -> Proof:
+        corpus, rules = self.ground.corpus, self.rules
+        node = make_node(corpus, number, "answer")
+        demanded = {"agreement": rules.agreement, "volatile": rules.volatile, "answer_share": rules.max_share}
+        return Proof(
+            corpus=corpus.digest,
+            snapshot=corpus.snapshot,
+            nodes=(node,),
+            hops=(),
+            answer_relation=attribute.fact.key,
+            answer_evidence=cite_fact(corpus, attribute.fact),
+            constraints=(),
+            counts=(),
+            alias_digest=digest_aliases(flatten_names(list_names(corpus, [node]))),
+            thresholds=UNCOUNTED.model_copy(update=demanded),
+            compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
+        )
+
+
+def _check_name(name: str, attribute: Attribute) -> CheckResult:
+    """FAIL (``answer-is-bridge``) when a word of the answer stands in the entity's name, which the question says."""
+    if set(split_words(name)) & set(split_words(attribute.answer.surface)):
+        return CheckResult("FAIL", "answer-is-bridge", attribute.answer.surface)
+    return PASSED
+
+
+def _view_fact(attribute: Attribute) -> FactView:
+    return FactView(relation=attribute.fact.key, text=attribute.fact.text)
+
+
+def _list_text_checks(text: str, chosen: _Candidate) -> Iterator[Check]:
+    node, answer = chosen.proof.nodes[0], chosen.attribute.answer
+    yield partial(check_named, text, node.title)
+    # A title may hold the answer (``Fair of 1884``): it will be hidden.
+    yield lambda: check_answer(mask_names(text, [node.title]), answer, list_type_words([node]))
+    yield partial(check_precision, text, answer)
+    if not chosen.proof.thresholds.volatile:
+        yield lambda: check_timeless(mask_names(text, [node.title]))
+
+
+def _refuse(record: Seed, refused: Sequence[CheckResult]) -> Rejection:
+    """Return the refusal of a seed without a fact to ask for: every code that was met, and how often."""
+    met = Counter(result.code for result in refused)
+    codes = ("no-fact", *(code for code in met if code in REASONS))
+    detail = ", ".join(f"{code} {count}" for code, count in met.most_common()) or "the page has no typed fact"
+    return Rejection(record_id=record.record_id, reason="no-fact", detail=detail, codes=codes)

@@ -1,0 +1,300 @@
+"""Injections: rounds that hide the entity a question names behind a fact of its page (VSearcher, section 2.1).
+
+A round selects the entity, extracts a fact that leads to another article, describes the entity by that fact, and
+rewords the question, which then names the other article instead. Where the paper trusts its model, every step is
+checked: the entity stands in the question and was not taken from a prompt, the fact is on the page, exactly one entity
+fits, none does whose page leaves a fact open, the answer follows as before, and nothing else of the question is lost.
+The article named after the last round is the anchor, whose picture takes its name's place next.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar, cast, get_args
+
+from pipelines.agent.rounds import (
+    REPLIES,
+    Askings,
+    extract_fact,
+    propose_descriptors,
+    reword_question,
+    select_entity,
+)
+from pipelines.checks.descriptors import list_constraints
+from pipelines.checks.injections import Turn, list_descriptor_checks, list_hidden_checks, list_rewording_checks
+from pipelines.checks.leakage import list_type_words
+from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
+from pipelines.checks.uniqueness import (
+    Fit,
+    check_fit,
+    check_near_misses,
+    check_single_value,
+    count_fit,
+    find_near_misses,
+    find_redundant,
+)
+from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
+from pipelines.checks.volatility import is_volatile
+from pipelines.corpus.store import Fact
+from pipelines.graph.ground import Ground
+from pipelines.graph.injections import (
+    OPEN,
+    AnchorRules,
+    ChainSearch,
+    Draft,
+    InjectionRules,
+    Level,
+    grow_proof,
+    retreat,
+)
+from pipelines.graph.proofs import list_names, make_query, view_proof
+from pipelines.graph.query import locate_nodes
+from pipelines.ids import digest_value, make_record_id
+from pipelines.prompting import make_schema
+from schemas.base import Record, Rejection
+from schemas.manifest import ModelEntry
+from schemas.proofs import Answer
+from schemas.questions import Question
+from schemas.reasons import RewriteReason
+from schemas.rewrites import Candidate, Certificate, Rewrite
+from schemas.tasks import Descriptor
+
+ACCEPTED = "accepted"
+REASONS = frozenset(get_args(RewriteReason))
+
+
+@dataclass(frozen=True, slots=True)
+class Setback:
+    """A round that failed, with its fact or before one was found."""
+
+    round: int
+    results: tuple[CheckResult, ...]
+    fact: Fact | None = None
+
+    @property
+    def code(self) -> str:
+        """What stood against every descriptor; ``no-descriptor`` when it was not the same."""
+        codes = {result.code for result in self.results}
+        return self.results[0].code if len(codes) == 1 and codes <= REASONS else "no-descriptor"
+
+
+@dataclass(frozen=True)
+class Injections:
+    """Grows initial questions by rounds of text injection, with a certificate for each."""
+
+    ground: Ground
+    askings: Askings
+    anchors: AnchorRules
+    rules: InjectionRules
+    name: str = "rewrites"
+    version: int = 1
+    input: ClassVar[type[Record]] = Question
+    output: ClassVar[type[Record]] = Rewrite
+
+    def fingerprint(self) -> str:
+        """Digest of the method, the rules, the prompts and the rewriter."""
+        asked = [asking.identity for asking in self.askings.list_all()]
+        return digest_value(["injections", repr(self.rules), repr(self.anchors), asked, *map(make_schema, REPLIES)])
+
+    def prompts(self) -> dict[str, str]:
+        """The prompts of a round."""
+        return {asking.prompt.label: asking.prompt.digest for asking in self.askings.list_all()}
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """The rewriter."""
+        return (self.askings.rewriting.describe("rewriter"),)
+
+    async def __call__(self, record: Question) -> Sequence[Rewrite] | Rejection:
+        """Grow a question round by round; where a round fails another fact is tried, then one of the round before."""
+        rounds = self.rules.draw_rounds(record.record_id)
+        search = self._look_ahead(record, rounds)
+        levels = [search.open_level(self._start(record), rounds)]
+        setbacks: list[Setback] = []
+        while levels and len(setbacks) < self.rules.tries:
+            wasted = sum(setback.fact is None for setback in setbacks)
+            step = await self._inject(record, levels[-1], (len(levels), rounds), wasted)
+            made = self._finish(record, step) if isinstance(step, Draft) and len(levels) == rounds else step
+            if isinstance(made, Rewrite):
+                return (made,)
+            if isinstance(made, Draft):
+                levels.append(search.open_level(made, rounds - len(levels)))
+            else:
+                setbacks.append(made)
+                retreat(levels, made.fact)
+        return self._refuse(record, setbacks, rounds, search)
+
+    def _start(self, record: Question) -> Draft:
+        numbers = locate_nodes(self.ground.corpus, record.proof.nodes)
+        return Draft(record.text, record.proof, (), tuple(numbers))
+
+    def _look_ahead(self, record: Question, rounds: int) -> ChainSearch:
+        """Return the search for chains that end at an allowed anchor and pass no page that holds the answer."""
+        corpus, rules = self.ground.corpus, self.rules
+        (seed,) = locate_nodes(corpus, record.proof.nodes)
+
+        def judge_page(node: int) -> str:
+            result = check_earlier_pages(corpus, (node, seed), record.answer) if rules.forbid_shortcuts else PASSED
+            return OPEN if result.passed else result.code
+
+        def judge_end(node: int) -> str:
+            found = self.anchors.explain(corpus, node, record.split)
+            if found or not rules.forbid_shortcuts:
+                return found
+            result = check_path_length(corpus, (*[node] * rounds, seed), rules.hub_in_degree)
+            return OPEN if result.passed else result.code
+
+        def keep_fact(fact: Fact) -> bool:
+            return record.proof.thresholds.volatile or not is_volatile(fact.key)
+
+        return ChainSearch(corpus, rules.hub_in_degree, judge_page, judge_end, record.record_id, keep_fact)
+
+    async def _inject(self, record: Question, level: Level, place: tuple[int, int], wasted: int) -> Draft | Setback:
+        """Do one round: ``place`` is its number and how many there are, ``wasted`` how many replies were of no use."""
+        (number, rounds), draft = place, level.draft
+        if not level.facts:
+            return Setback(number, (CheckResult("FAIL", "no-injection", "no fact leads on"),))
+        node = draft.proof.nodes[0]
+        result = await select_entity(self.askings.selecting, draft.text, node.title, wasted)
+        if not result.passed:
+            return Setback(number, (result,))
+        words = self.rules.page_words
+        fact = await extract_fact(self.askings.extracting, self.ground, node, level.facts, words, wasted)
+        if isinstance(fact, CheckResult):
+            return Setback(number, (fact,))
+        # Only the last round makes a first hidden node.
+        threshold = self.rules.threshold(rounds - number + 1)
+        return await self._hide(draft, self._make_turn(record, draft, fact, (number, threshold)))
+
+    def _make_turn(self, record: Question, draft: Draft, fact: Fact, place: tuple[int, int]) -> Turn:
+        proof = grow_proof(self.ground.corpus, draft.proof, fact)
+        return Turn(
+            round=place[0],
+            fact=fact,
+            answer=record.answer,
+            proof=proof,
+            numbers=(fact.target, *reversed(draft.taken)),
+            names=list_names(self.ground.corpus, proof.nodes),
+            type_words=list_type_words(proof.nodes),
+            view=view_proof(proof, record.answer),
+            threshold=place[1],
+            min_answers=self.rules.min_answers,
+        )
+
+    async def _hide(self, draft: Draft, turn: Turn) -> Draft | Setback:
+        """Hide the named entity behind the first descriptor that passes everything."""
+        single = check_single_value(self.ground, turn.numbers, turn.proof.hops[0])
+        if not single.passed:
+            return Setback(turn.round, (single,), turn.fact)
+        results: list[CheckResult] = []
+        tried: list[Candidate] = []
+        for descriptor in await propose_descriptors(self.askings.proposing, self.ground.corpus, turn, self.rules):
+            step = await self._try(draft, turn, descriptor)
+            if isinstance(step, Draft):
+                tried.append(Candidate(descriptor=descriptor.text, verdict=ACCEPTED))
+                return self._certify(step, turn, tuple(tried))
+            results.extend(step)
+            tried.append(Candidate(descriptor=descriptor.text, verdict=step[0].code))
+        nothing = CheckResult("FAIL", "no-descriptor", "none was proposed")
+        return Setback(turn.round, tuple(results) or (nothing,), turn.fact)
+
+    async def _try(self, draft: Draft, turn: Turn, descriptor: Descriptor) -> Draft | tuple[CheckResult, ...]:
+        """Return the draft with its named entity hidden behind a descriptor, or the checks that did not pass."""
+        corpus, rules, grown = self.ground.corpus, self.rules, turn.proof
+        said = list_constraints(corpus, turn.numbers[1], 1, descriptor)
+        proof = grown.model_copy(
+            update={
+                "constraints": (*said, *grown.constraints),
+                "descriptors": (descriptor.text, *grown.descriptors[1:]),
+            }
+        )
+        query = make_query(corpus, proof)
+        refused = run_checks(list_descriptor_checks(self.ground, turn, descriptor, said, query), rules.audit)
+        if refused and not rules.audit:
+            return refused
+        search = find_near_misses(self.ground, query, 1, rules.near_misses) if rules.near_misses else None
+        if search is not None:
+            refused += run_checks([partial(check_near_misses, search)])
+            proof = proof.model_copy(update={"near_misses": (*search.looked_up, *proof.near_misses)})
+        if refused:
+            return refused
+        text = await reword_question(self.askings.rewriting, draft.text, turn, descriptor)
+        refused = run_checks(list_rewording_checks(turn, draft.text, text, proof), rules.audit)
+        taken = (*draft.taken, turn.fact.target)
+        return refused or replace(draft, text=text, proof=proof, taken=taken, fact=turn.fact)
+
+    def _certify(self, draft: Draft, turn: Turn, tried: tuple[Candidate, ...]) -> Draft:
+        fit = count_fit(self.ground, make_query(self.ground.corpus, draft.proof), 1, turn.threshold)
+        certificate = Certificate(
+            node=1,
+            name=turn.proof.nodes[1].title,
+            candidates=tried,
+            descriptor=tried[-1].descriptor,
+            text_after=draft.text,
+            chain_count=fit.chain,
+            alone_count=fit.alone,
+            answer_after=turn.answer.key,
+            near_misses=sum(miss.node == 1 for miss in draft.proof.near_misses),
+            round=turn.round,
+        )
+        earlier = (old.model_copy(update={"node": old.node + 1}) for old in draft.certificates)
+        return replace(draft, certificates=(*earlier, certificate))
+
+    def _finish(self, record: Question, draft: Draft) -> Rewrite | Setback:
+        """Check the whole question once more, and count every node for the proof."""
+        query = make_query(self.ground.corpus, draft.proof)
+        numbers = tuple(reversed(draft.taken))
+        nodes = range(1, len(numbers))
+        fits = [count_fit(self.ground, query, node, self.rules.threshold(node)) for node in nodes]
+        refused = run_checks(self._list_last_checks(draft, record.answer, numbers, fits), self.rules.audit)
+        if refused:
+            return Setback(len(numbers) - 1, refused, draft.fact)
+        rules, page = self.rules, self.ground.corpus.page(numbers[0])
+        limits = {
+            "alone_first": rules.min_alone_first,
+            "alone": rules.min_alone,
+            "near_misses": rules.near_misses,
+        }
+        found = {
+            "counts": tuple(count for fit in fits for count in fit.as_counts()),
+            "thresholds": record.proof.thresholds.model_copy(update=limits),
+            "shortcuts_checked": rules.forbid_shortcuts,
+            "hub_in_degree": rules.hub_in_degree,
+            "redundant": find_redundant(self.ground, query, record.answer.key),
+        }
+        return Rewrite(
+            record_id=make_record_id("rewrite", [record.record_id, draft.text]),
+            parent_id=record.record_id,
+            split=record.split,
+            domain=page.domain,
+            image=page.image,
+            canonical=record.text,
+            text=draft.text,
+            answer=record.answer,
+            proof=draft.proof.model_copy(update=found),
+            certificates=draft.certificates,
+        )
+
+    def _list_last_checks(
+        self, draft: Draft, answer: Answer, numbers: Sequence[int], fits: Sequence[Fit]
+    ) -> Iterator[Check]:
+        corpus, rules = self.ground.corpus, self.rules
+        for fit in fits:
+            yield partial(check_fit, fit, rules.threshold(fit.node))
+        if rules.forbid_shortcuts:
+            yield partial(check_path_length, corpus, numbers, rules.hub_in_degree)
+            yield partial(check_earlier_pages, corpus, numbers, answer)
+        yield from list_hidden_checks(corpus, draft.text, draft.proof, answer)
+
+    def _refuse(self, record: Question, setbacks: Sequence[Setback], rounds: int, search: ChainSearch) -> Rejection:
+        """Return the last setback as the question's refusal; its detail begins ``round k of n``, to be counted by."""
+        last = setbacks[-1]
+        said = "; ".join(dict.fromkeys(f"{result.code} {result.detail}".strip() for result in last.results))
+        if search.refused and last.fact is None:
+            said += "; refused on the way: " + ", ".join(f"{why} {n}" for why, n in search.refused.most_common())
+        codes = [result.code for setback in setbacks for result in setback.results] if self.rules.audit else []
+        return Rejection(
+            record_id=record.record_id,
+            reason=cast(RewriteReason, last.code),
+            detail=f"round {last.round} of {rounds}: {said}",
+            codes=tuple(dict.fromkeys([last.code, *codes])),
+        )

@@ -1,0 +1,22 @@
+"""One small world with the questions that the pipeline accepts in it, made once a session whoever asks first."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from pipelines.bench.pools import Pool, PoolSize, make_pool
+from tests.conftest import hold_lock
+
+SIZE = PoolSize(260, {"paths": 40, "injection": 300})
+
+
+def share_pool(request: pytest.FixtureRequest, folders: pytest.TempPathFactory) -> Iterator[Pool]:
+    """Give the pool; what a world and its stages need lies on disk, where the next worker finds it."""
+    base = folders.getbasetemp()
+    # Under xdist each worker has a folder of its own in the session's.
+    root = (base.parent if hasattr(request.config, "workerinput") else base) / "mutants-pool"
+    root.mkdir(exist_ok=True)
+    with hold_lock(root / "lock"):
+        pool = make_pool(root, 7, 0.1, SIZE)
+    yield pool
+    pool.corpus.close()

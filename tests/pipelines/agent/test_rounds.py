@@ -1,0 +1,45 @@
+import asyncio
+
+from pipelines.agent.rounds import REPLIES, Askings, extract_fact, select_entity
+from pipelines.corpus.store import Fact
+from pipelines.graph.evidence import make_node
+from pipelines.graph.ground import Ground
+from pipelines.graph.relations import read_relations
+from schemas.tasks import ExtractedFactReply, SelectedEntityReply
+from tests.pipelines.stages.chain_wiki import build_chain_wiki
+from tests.pipelines.stages.players import make_asking
+
+
+def test_a_selected_entity_must_stand_in_the_question_as_it_was_offered():
+    def select(said, question="When was Edda Marn born?"):
+        asking = make_asking("select_entity", lambda inputs: SelectedEntityReply(entity=said))
+        return asyncio.run(select_entity(asking, question, "Edda Marn", 0))
+
+    assert select("Edda Marn").passed
+    assert select("Edda").code == "entity-not-in-question"
+    assert select("Edda Marn", "When was she born?").code == "entity-not-in-question"
+
+
+def test_an_extracted_fact_is_the_one_offered_under_its_relation_and_name(tmp_path):
+    corpus = build_chain_wiki(tmp_path)
+    number = corpus.find("Edda Marn")
+    facts = read_relations(corpus, number)
+
+    def extract(relation, name):
+        reply = ExtractedFactReply(relation=relation, object_name=name)
+        asking = make_asking("extract_fact", lambda inputs: reply)
+        node = make_node(corpus, number, "answer")
+        return asyncio.run(extract_fact(asking, Ground(corpus), node, facts, 10, 0))
+
+    found = extract("birth_place", "Ostrel")
+    assert isinstance(found, Fact)
+    assert found == facts[0]
+    assert extract("birth_place", "ostrel").code == "no-injection"
+    assert extract("death_place", "Ostrel").code == "no-injection"
+
+
+def test_the_requests_of_a_round_come_in_its_order():
+    names = ("select_entity", "extract_fact", "propose_descriptors", "inject_fact")
+    askings = Askings(*(make_asking(name, lambda inputs: "") for name in names))
+    assert [asking.prompt.label for asking in askings.list_all()] == [f"{name}/v1" for name in names]
+    assert len(REPLIES) == len(names)

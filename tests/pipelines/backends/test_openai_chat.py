@@ -1,0 +1,362 @@
+import asyncio
+import base64
+import gzip
+import json
+import sqlite3
+import traceback
+from dataclasses import replace
+
+import pytest
+
+from pipelines.backends.openai_chat import OpenAIChat
+from pipelines.backends.openai_http import MAX_REPLY
+from pipelines.backends.protocols import ChatReply, ChatRequest, Message, Sampling
+from pipelines.backends.recorded import RecordedChat
+from pipelines.backends.replies import open_replies
+from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, Unavailable
+from pipelines.prompting import Asking, ask_model, load_prompt, make_schema
+from schemas.tasks import AnswerReply, ReferToAnchorInputs
+from tests.pipelines.backends.openai_server import Fault, make_completion, make_error, run_chat
+from tests.prompts.test_prompts import EXAMPLES
+
+KEY = "sk-zq-very-secret"
+PICTURES = {"a" * 64: (b"\x89PNG first", "image/png"), "b" * 64: (b"\xff\xd8\xff second", "image/jpeg")}
+REQUEST = ChatRequest(
+    "answer_question",
+    "answer_question/v1",
+    (Message("system", "Be brief."), Message("user", "Who?")),
+    AnswerReply(answer="zq-the-truth"),
+    Sampling(temperature=0.5, top_p=0.9, max_tokens=64),
+    make_schema(AnswerReply),
+    sample=3,
+)
+
+
+def make_model(url: str, **settings) -> OpenAIChat:
+    return OpenAIChat("tiny", url, **({"patience": 0.0, "timeout": 5.0} | settings))
+
+
+def ask(model: OpenAIChat, request: ChatRequest = REQUEST) -> ChatReply:
+    return asyncio.run(model.chat(request))
+
+
+def ask_served(*faults, respond=lambda body: "hello", **settings) -> ChatReply:
+    """Return the reply of a server that begins with these faults."""
+    with run_chat(respond, faults) as server:
+        return ask(make_model(server.url, **settings))
+
+
+# What is sent and what comes back
+
+
+def test_a_request_is_sent_as_it_is_and_its_inputs_are_not():
+    with run_chat(lambda body: '{"answer": "Ana Kovač"}') as server:
+        reply = ask(make_model(server.url))
+    assert reply == ChatReply('{"answer": "Ana Kovač"}', 11, 7, "whole")
+    (request,) = server.requests
+    assert request["path"] == "/v1/chat/completions"
+    assert request["body"] == {
+        "model": "tiny",
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who?"}],
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "max_tokens": 64,
+        "seed": 3,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {
+                "name": "answer_question",
+                "schema": json.loads(make_schema(AnswerReply)),
+                "strict": False,
+            },
+        },
+    }
+
+
+def test_free_text_is_asked_for_without_a_format():
+    with run_chat() as server:
+        ask(make_model(server.url), replace(REQUEST, schema_json=""))
+    assert "response_format" not in server.bodies[0]
+
+
+def test_pictures_are_shown_before_the_text_with_their_media_type():
+    request = replace(REQUEST, messages=(Message("user", "Who?", ("a" * 64, "b" * 64)),))
+    with run_chat() as server:
+        ask(make_model(server.url, read_picture=PICTURES.__getitem__), request)
+    first, second, text = server.bodies[0]["messages"][0]["content"]
+    assert text == {"type": "text", "text": "Who?"}
+    for part, (data, media_type) in zip((first, second), PICTURES.values(), strict=True):
+        assert part["type"] == "image_url"
+        assert part["image_url"]["url"] == f"data:{media_type};base64,{base64.b64encode(data).decode()}"
+
+
+def test_a_picture_needs_a_store():
+    with run_chat() as server, pytest.raises(ConfigError, match=f"picture {'a' * 64}.*without a picture store"):
+        ask(make_model(server.url), replace(REQUEST, messages=(Message("user", "Who?", ("a" * 64,)),)))
+    assert server.requests == []
+
+
+def test_a_picture_that_cannot_be_read_is_the_stores_error():
+    def read_picture(sha256):
+        raise CorruptInput(f"{sha256} is gone")
+
+    request = replace(REQUEST, messages=(Message("user", "Who?", ("a" * 64,)),))
+    with run_chat() as server, pytest.raises(CorruptInput, match="is gone"):
+        ask(make_model(server.url, read_picture=read_picture), request)
+
+
+@pytest.mark.parametrize(
+    ("completion", "reply"),
+    [
+        (make_completion("{", "length"), ChatReply("{", 11, 7, "cut")),
+        (make_completion("{}", None), ChatReply("{}", 11, 7, "cut")),
+        (make_completion("{}", "abort"), ChatReply("{}", 11, 7, "cut")),
+        (make_completion("{}", "content_filter"), ChatReply("{}", 11, 7, "refused")),
+        (make_completion(None, refusal="I cannot."), ChatReply("I cannot.", 11, 7, "refused")),
+        (make_completion('{"answer": "x"}', refusal="no"), ChatReply('{"answer": "x"}', 11, 7, "refused")),
+        (make_completion(None), ChatReply("", 11, 7, "whole")),
+        (make_completion(None, "tool_calls", tool_calls=[{"id": "1"}]), ChatReply("", 11, 7, "cut")),
+        (make_completion("x") | {"choices": []}, ChatReply("", 11, 7, "whole")),
+        (make_completion("x") | {"usage": None}, ChatReply("x", 0, 0, "whole")),
+        (make_completion("half \ud83d pair"), ChatReply("half ? pair", 11, 7, "whole")),
+        (make_completion("nul \x00 and \u202e"), ChatReply("nul \x00 and \u202e", 11, 7, "whole")),
+    ],
+)
+def test_how_a_reply_ended_is_kept_with_it(completion, reply):
+    assert ask_served(respond=lambda body: completion) == reply
+
+
+def test_a_packed_reply_is_unpacked():
+    body = gzip.compress(json.dumps(make_completion("hello")).encode())
+    assert ask_served(Fault(body=body, headers={"Content-Encoding": "gzip"})).text == "hello"
+
+
+def test_requests_under_way_share_connections_up_to_the_limit_and_none_is_left_open():
+    with run_chat() as server:
+        model = make_model(server.url, connections=3)
+
+        async def ask_often():
+            return await asyncio.gather(*(model.chat(replace(REQUEST, sample=sample)) for sample in range(12)))
+
+        for _ in range(2):
+            assert len(asyncio.run(ask_often())) == 12
+        assert model.clients.by_loop == {}
+    assert server.most_busy <= 3
+    assert len({request["client"] for request in server.requests}) <= 6
+
+
+# Errors
+
+
+BROKEN = {
+    "hung up": Fault(hang_up=True),
+    "broken off": Fault(body=b'{"choices"', cut=10),
+    "500": Fault(status=500),
+    "502": Fault(status=502),
+    "503": Fault(status=503),
+    "408": Fault(status=408),
+    "HTML": Fault(),
+    "nothing": Fault(body=b""),
+    "nested": Fault(body=b"[" * 100_000),
+    "bytes": Fault(body=b"\xff\xfe\xfa"),
+    "an error in 200": Fault(body=b'{"error": {"message": "upstream"}}'),
+    "another shape": Fault(body=b'{"choices": "none"}'),
+    "not packed": Fault(body=b"not gzip", headers={"Content-Encoding": "gzip"}),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_no_whole_reply_is_asked_for_again_and_then_stops_the_run(name):
+    fault = BROKEN[name]
+    assert ask_served(fault, fault).text == "hello"
+    with pytest.raises(Unavailable, match=r"/v1, model tiny: .*, 3 times; run again later"):
+        ask_served(fault, fault, fault)
+
+
+def test_a_server_that_is_not_there_stops_the_run():
+    with run_chat() as server:
+        gone = server.url
+    with pytest.raises(Unavailable, match="no whole reply \\(ConnectError"):
+        ask(make_model(gone))
+
+
+@pytest.mark.parametrize("drip", [0.01, 1.0])
+def test_a_reply_that_drips_is_given_up_after_its_time(drip):
+    body = json.dumps(make_completion("hello")).encode()
+    with pytest.raises(Unavailable, match=r"no whole reply in 0.3 s, 1 times"):
+        ask_served(Fault(body=body, drip=drip), timeout=0.3, tries=1)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("status", [200, 400])
+def test_a_reply_without_end_is_not_read(packed, status):
+    body = b" " * (MAX_REPLY + 1)
+    fault = Fault(status, gzip.compress(body) if packed else body, {"Content-Encoding": "gzip"} if packed else {})
+    with pytest.raises(Unavailable, match="a reply of over 16,777,216 bytes"):
+        ask_served(fault, tries=1)
+
+
+@pytest.mark.parametrize(
+    ("fault", "seconds"),
+    [
+        (make_error(429, Retry_After="7"), 7.0),
+        (make_error(429), 0.0),
+        (make_error(429, Retry_After="soon"), 0.0),
+        (make_error(503, Retry_After="3"), 3.0),
+    ],
+)
+def test_a_service_that_asks_to_slow_down_is_waited_for_and_not_pressed(fault, seconds):
+    with run_chat(faults=[fault]) as server:
+        with pytest.raises(RateLimited) as caught:
+            ask(make_model(server.url))
+        assert len(server.requests) == 1
+    assert caught.value.retry_after == seconds
+
+
+@pytest.mark.parametrize(
+    "fault", [make_error(429, "You exceeded", "insufficient_quota"), make_error(402)], ids=["429", "402"]
+)
+def test_an_empty_account_stops_the_run_at_once(fault):
+    with run_chat(faults=[fault]) as server:
+        with pytest.raises(Unavailable, match="nothing left on the account"):
+            ask(make_model(server.url))
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "complaint"),
+    [
+        (
+            make_error(404, "The model `tiny` does not exist."),
+            "model tiny: does not take the request .HTTP 404.*not exist",
+        ),
+        (make_error(400, "temperature must be 1"), "temperature must be 1.*see name, base_url and sampling"),
+        (make_error(422, "extra fields"), "extra fields"),
+        (make_error(401, "no key"), "does not take the key of no variable; name one as api_key_env"),
+        (make_error(403, "not yours"), "does not take the key"),
+        (Fault(404, b"<html>\n<b>nothing\x00 here"), "<html> <b>nothing here"),
+        (Fault(302, b"", {"Location": "http://127.0.0.1:9/"}), "HTTP 302"),
+    ],
+)
+def test_what_no_other_record_would_fare_better_with_is_our_mistake(fault, complaint):
+    with run_chat(faults=[fault]) as server:
+        with pytest.raises(ConfigError, match=complaint):
+            ask(make_model(server.url))
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (make_error(400, "This model's maximum context length is 4096 tokens. However"), "prompt-too-long"),
+        (make_error(400, "too many", "context_length_exceeded"), "prompt-too-long"),
+        (make_error(400, "max_tokens must be at least 1, got -186."), "prompt-too-long"),
+        (make_error(413), "prompt-too-long"),
+        (make_error(400, "filtered", "content_filter"), "prompt-refused"),
+        (make_error(400, "bad", "invalid_image_format"), "picture-refused"),
+    ],
+)
+def test_a_prompt_that_is_refused_for_itself_fails_its_record_alone(fault, error):
+    with pytest.raises(RecordFailed, match="HTTP 4") as caught:
+        ask_served(fault)
+    assert caught.value.error == error
+
+
+# Configuration and secrets
+
+
+@pytest.mark.parametrize(
+    "url", ["", "127.0.0.1:8000/v1", "ftp://h/v1", "http:///v1", "http://[::1/v1", "http://h:x/v1"]
+)
+def test_an_address_that_is_none_is_refused(url):
+    with pytest.raises(ConfigError, match="expected such as http://"):
+        make_model(url)
+
+
+@pytest.mark.parametrize("url", [f"http://me:{KEY}@h/v1", f"http://h/v1?key={KEY}", f"http://h/v1#{KEY}"])
+def test_an_address_with_a_secret_is_refused_without_quoting_it(url):
+    with pytest.raises(ConfigError, match="give the address alone") as caught:
+        make_model(url)
+    assert KEY not in str(caught.value)
+
+
+def test_a_key_that_is_not_set_is_named_before_anything_is_asked(monkeypatch):
+    monkeypatch.delenv("ZQ_KEY", raising=False)
+    with pytest.raises(ConfigError, match="environment variable ZQ_KEY is not set"):
+        make_model("http://127.0.0.1:9/v1", api_key_env="ZQ_KEY")
+
+
+@pytest.mark.parametrize("value", [f"{KEY}\n", f"{KEY} x", f"{KEY}é"])
+def test_a_key_that_can_be_no_header_is_refused_without_quoting_it(monkeypatch, value):
+    monkeypatch.setenv("ZQ_KEY", value)
+    with pytest.raises(ConfigError, match="ZQ_KEY") as caught:
+        make_model("http://127.0.0.1:9/v1", api_key_env="ZQ_KEY")
+    assert KEY not in str(caught.value)
+
+
+def test_the_key_is_sent_and_stands_nowhere_else(monkeypatch, tmp_path):
+    monkeypatch.setenv("ZQ_KEY", KEY)
+    store = open_replies(tmp_path)
+    with run_chat() as server:
+        model = make_model(server.url, api_key_env="ZQ_KEY", tries=1)
+        recorded = RecordedChat(model, store)
+        asyncio.run(recorded.chat(REQUEST))
+        assert server.requests[0]["headers"]["authorization"] == f"Bearer {KEY}"
+        described = Asking(recorded, load_prompt("answer_question")).describe("solver")
+        shown = [repr(model), model.identity, model.name, described.model_dump_json()]
+        for fault in (make_error(401, f"key {KEY}"), make_error(404, KEY), make_error(500, KEY), make_error(429, KEY)):
+            server.faults.append(fault)
+            with pytest.raises(Exception, match=server.url) as caught:
+                asyncio.run(recorded.chat(replace(REQUEST, sample=4)))
+            shown += traceback.format_exception(caught.value)
+    store.close()
+    rows = sqlite3.connect(tmp_path / "replies.db").execute("SELECT * FROM replies").fetchall()
+    assert len(rows) == 1
+    assert KEY not in "".join([*shown, str(rows)])
+
+
+def test_nothing_of_the_environment_beside_the_named_variable_is_sent(monkeypatch):
+    for name in ("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID", "WEBHOOK_SECRET"):
+        monkeypatch.setenv(f"OPENAI_{name}", "zq-ambient")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: zq-ambient\nX-Other: zq-ambient")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/zq-ambient")
+    with run_chat() as server:
+        ask(make_model(server.url))
+    assert "zq-ambient" not in str(server.requests)
+    assert server.requests[0]["headers"]["authorization"] == "Bearer none"
+
+
+# Identity and recording
+
+
+def test_a_revision_is_the_same_model_wherever_it_is_served():
+    first, second = "http://node1:8000/v1", "http://node2:8000/v1"
+    assert make_model(first, revision="r1").identity == make_model(second, revision="r1").identity
+    assert make_model(first, revision="r1").identity != make_model(first, revision="r2").identity
+    assert make_model(first).identity != make_model(second).identity
+    assert make_model(first).identity == make_model(first, timeout=1.0, tries=9, connections=1).identity
+
+
+@pytest.mark.parametrize("ended", ["length", "content_filter"])
+def test_a_reply_that_was_cut_or_refused_is_so_when_it_is_replayed(tmp_path, ended):
+    store = open_replies(tmp_path)
+    with run_chat(lambda body: make_completion('{"answer": "1204"}', ended)) as server:
+        model = RecordedChat(make_model(server.url), store)
+        first, second = (asyncio.run(model.chat(REQUEST)) for _ in range(2))
+    assert first == second
+    assert first.ended == ("cut" if ended == "length" else "refused")
+    assert len(server.requests) == 1
+    store.close()
+
+
+def test_a_bad_reply_and_its_repair_are_paid_once(tmp_path):
+    store = open_replies(tmp_path)
+    inputs = EXAMPLES["refer_to_anchor"]
+    assert isinstance(inputs, ReferToAnchorInputs)
+    with run_chat(lambda body: "I would rather not." if len(body["messages"]) == 2 else '{"answer": "Ana"}') as server:
+        asking = Asking(RecordedChat(make_model(server.url), store), load_prompt("refer_to_anchor"))
+        for _ in range(2):
+            assert asyncio.run(ask_model(asking, inputs, AnswerReply)).answer == "Ana"
+    assert [len(body["messages"]) for body in server.bodies] == [2, 4]
+    assert [message["role"] for message in server.bodies[1]["messages"]] == ["system", "user", "assistant", "user"]
+    store.close()

@@ -1,0 +1,75 @@
+from random import Random
+
+import pytest
+
+from pipelines.bench.disguises import DISGUISES
+from pipelines.bench.text_plants import DEFECTS
+from pipelines.bench.vocabulary import BY_HALF, HALVES
+from pipelines.bench.writings import convert_measure, spell_number, spell_ordinal, spell_year, write_roman
+
+PAIRS = 60
+
+
+def plant(defect, half, seed=5):
+    rng = Random(f"{seed}:{defect.title}:{half}")
+    return [defect.plant(BY_HALF[half], rng) for _ in range(PAIRS)]
+
+
+@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("defect", DEFECTS, ids=[f"{defect.code}-{defect.title}" for defect in DEFECTS])
+def test_a_check_tells_the_twins_of_its_defect_apart(defect, half):
+    pairs = plant(defect, half)
+    missed = [pair.plant for pair in pairs if pair.defective.passed or pair.defective.code not in pair.codes]
+    alarmed = [(pair.plant, pair.clean) for pair in pairs if not pair.clean.passed]
+    assert len(missed) <= (1 - defect.recall) * PAIRS, missed
+    assert len(alarmed) <= defect.false_alarm * PAIRS, alarmed
+
+
+def test_the_defects_of_text_are_all_planted():
+    assert {defect.code for defect in DEFECTS} == {"D01", "D02", "D03", "D04", "D05", "D13", "D14", "D16"}
+
+
+def test_one_seed_gives_the_same_pairs_and_another_gives_others():
+    assert plant(DEFECTS[2], "open") == plant(DEFECTS[2], "open")
+    assert plant(DEFECTS[2], "open") != plant(DEFECTS[2], "open", 6)
+
+
+def test_every_disguise_changes_some_name():
+    names = ("Orla M\u00fcnov Bridge", "Ana Kelmor", "Tarn")
+    assert [place for place, disguise in enumerate(DISGUISES) if all(disguise(name) == name for name in names)] == []
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0, "zero"), (21, "twenty-one"), (104, "one hundred and four"), (1204, "one thousand two hundred and four"),
+     (90_000, "ninety thousand"), (3001, "three thousand and one")],
+)  # fmt: skip
+def test_numbers_are_spelled(number, words):
+    assert spell_number(number) == words
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(3, "third"), (12, "twelfth"), (20, "twentieth"), (21, "twenty-first"), (103, "one hundred and third")],
+)
+def test_ordinals_are_spelled(number, words):
+    assert spell_ordinal(number) == words
+
+
+@pytest.mark.parametrize(
+    ("year", "words"),
+    [
+        (1931, "nineteen thirty-one"),
+        (1905, "nineteen oh five"),
+        (1900, "nineteen hundred"),
+        (2001, "two thousand and one"),
+    ],
+)
+def test_years_are_spelled_as_they_are_said(year, words):
+    assert spell_year(year) == words
+
+
+def test_roman_numerals_and_other_units_are_written():
+    assert write_roman(1949) == "MCMXLIX"
+    assert convert_measure(320, "m")[0] == "1,050 ft"
+    assert convert_measure(7, "") == ()

@@ -1,0 +1,112 @@
+import pytest
+
+from pipelines.checks.volatility import check_timeless, check_volatility, is_volatile
+from pipelines.graph.ground import Ground
+from pipelines.scoring.answers import type_answer
+from tests.toy import PAGES, build_toy_corpus
+
+
+@pytest.mark.parametrize(
+    "relation",
+    ["population_total", "Population", "num_employees", "students", "visitors", "circulation", "leader_name2", "mayor",
+     "CurrentChampion", "record_attendance", "latest_release", "LargestCity", "GDP_PPP", "num_episodes", "ranking",
+     "current_owner", "key_people", "speakers"],
+)  # fmt: skip
+def test_what_changes_with_time_is_volatile(relation):
+    assert is_volatile(relation)
+
+
+@pytest.mark.parametrize(
+    "relation",
+    ["birth_date", "death_place", "opened", "architect", "length", "area_km2", "elevation_m", "height", "founder",
+     "architectural_style", "pages", "runtime", "first_mayor", "record_label", "doctoral_students", "ship_launched",
+     "original_owner", "mass", "established_date", "headquarters", "described", "casualties1", "max-depth"],
+)  # fmt: skip
+def test_what_stays_is_not(relation):
+    assert not is_volatile(relation)
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory):
+    changed = {
+        **PAGES,
+        "Kelm Bridge": PAGES["Kelm Bridge"].replace("320 m", "0.32 km"),
+        "Orsa Bridge": PAGES["Orsa Bridge"].replace("410 m", "411 m"),
+        "Pell Bridge": PAGES["Pell Bridge"].replace("| length = 95 m", ""),
+        "Dunn Bridge": PAGES["Dunn Bridge"].replace("95 m", "{{ubl|95 m|96 m}}"),
+        "Lumby": PAGES["Lumby"].replace("established_date = 1310", "established_date = 5 May 1310"),
+        "Marn": PAGES["Marn"].replace("established_date = 1204", "established_date = [[Lumby]]"),
+    }
+    # Ostrel and Valdonia change places: the title is there, but is another page.
+    swapped = {"Ostrel": "Valdonia", "Valdonia": "Ostrel"}
+    later = {swapped.get(title, title): changed[swapped.get(title, title)] for title in changed}
+    folder = tmp_path_factory.mktemp("volatility")
+    return Ground(build_toy_corpus(folder / "now"), build_toy_corpus(folder / "later", later))
+
+
+@pytest.mark.parametrize(
+    ("title", "relation", "value", "outcome"),
+    [
+        ("Kelm Bridge", "length", "320 m", "PASS"),
+        ("Orsa Bridge", "length", "410 m", "FAIL"),
+        ("Pell Bridge", "length", "95 m", "UNKNOWN"),
+        ("Dunn Bridge", "length", "95 m", "UNKNOWN"),
+        ("Lumby", "established_date", "1310", "PASS"),
+        ("Marn", "established_date", "1204", "UNKNOWN"),
+        ("Ostrel", "established_date", "1204", "UNKNOWN"),
+        ("Mira Tolland", "birth_date", "1880", "PASS"),
+        ("Mira Tolland", "birth_date", "2 April 1880", "PASS"),
+        ("Mira Tolland", "nationality", "Valdonian", "PASS"),
+        ("Mira Tolland", "nationality", "Ostrelian", "FAIL"),
+    ],
+)
+def test_the_later_dump_must_give_the_same_value(ground, title, relation, value, outcome):
+    answer = type_answer(value, "", relation)
+    result = check_volatility(ground, ground.corpus.find(title), relation, answer, allowed=False)
+    assert result.outcome == outcome
+    assert result.code == ("" if outcome == "PASS" else "volatile")
+
+
+def test_a_page_that_is_gone_leaves_it_unknown(ground, tmp_path):
+    gone = Ground(ground.corpus, build_toy_corpus(tmp_path, {"Kelm Bridge": PAGES["Kelm Bridge"]}, {}))
+    answer = type_answer("1204", "", "established_date")
+    result = check_volatility(gone, ground.corpus.find("Marn"), "established_date", answer, allowed=False)
+    assert result.outcome == "UNKNOWN"
+    assert "is not in the dump" in result.detail
+
+
+def test_a_volatile_property_fails_with_or_without_a_later_dump(ground):
+    answer = type_answer("1,204", "", "population")
+    for either in (ground, Ground(ground.corpus)):
+        result = check_volatility(either, 0, "population", answer, allowed=False)
+        assert (result.outcome, result.code) == ("FAIL", "volatile")
+        assert check_volatility(either, 0, "population", answer, allowed=True).passed
+
+
+def test_without_a_later_dump_a_lasting_property_passes(ground):
+    answer = type_answer("410 m", "", "length")
+    assert check_volatility(Ground(ground.corpus), 1, "length", answer, allowed=False).passed
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["the current mayor", "as of 2020", "so far", "the latest", "LATEST", "the largest city", "Currently",
+     "most recent", "up to date", "this year", "today's", "still stands", "last season", "nowadays", "the incumbent"],
+)  # fmt: skip
+def test_words_that_date_a_question_are_found(words):
+    result = check_timeless(f"What is the length of {words} in the image?")
+    assert (result.outcome, result.code) == ("FAIL", "volatile")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["In what year was the bridge in the image opened?", "Whose motto is “Now and today”?",
+     "On what date did the last king die?", "What is the highest point of the island?",
+     "Which year saw the opening of the tower that dates from the 19th century?"],
+)  # fmt: skip
+def test_a_timeless_question_passes(text):
+    assert check_timeless(text).passed
+
+
+def test_an_empty_question_is_unknown():
+    assert check_timeless(" ").outcome == "UNKNOWN"

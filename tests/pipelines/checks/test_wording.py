@@ -1,0 +1,48 @@
+import pytest
+
+from pipelines.checks.wording import check_kept, check_named
+
+BEFORE = "In what year did Edda Marn, a friend of Jon Vask, move to Ostrel for 3 years?"
+
+
+@pytest.mark.parametrize("text", ["Who met Jon Vask?", "Jon Vask's town", "(Jon Vask)"])
+def test_a_name_as_it_is_written_is_found(text):
+    assert check_named(text, "Jon Vask").passed
+
+
+@pytest.mark.parametrize(
+    "text", ["Who met jon vask?", "Who met Jon Vaskov?", "Who met Jon  Vask?", "Who met Vask?", ""]
+)
+def test_a_name_in_any_other_form_is_lost(text):
+    assert check_named(text, "Jon Vask").code == "descriptor-lost"
+
+
+def test_an_empty_name_stands_nowhere():
+    assert not check_named("Who met Jon Vask?", "").passed
+
+
+def test_a_name_may_hold_what_a_pattern_would_read_as_more():
+    assert check_named("Who met Vask (poet)?", "Vask (poet)").passed
+    assert not check_named("Who met Vaskx(poet)?", "Vask.(poet)").passed
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        BEFORE.replace("Edda Marn", "the painter born in Lumby"),
+        "For 3 years a painter born in Lumby lived in OSTREL with Jon Vask; when did that begin?",
+    ],
+)
+def test_names_and_numbers_that_stay_in_any_order_are_kept(after):
+    assert check_kept(BEFORE, after, "Edda Marn").passed
+
+
+@pytest.mark.parametrize("lost", ["Jon Vask", "Vask", "Ostrel", "3"])
+def test_a_name_or_number_that_goes_is_lost(lost):
+    after = BEFORE.replace("Edda Marn", "the painter").replace(lost, "someone")
+    result = check_kept(BEFORE, after, "Edda Marn")
+    assert (result.outcome, result.code) == ("FAIL", "descriptor-lost")
+
+
+def test_words_at_the_beginning_of_a_sentence_may_change():
+    assert check_kept("Think of it. When was Ostrel founded?", "Ostrel was founded in what year?", "").passed

@@ -1,0 +1,85 @@
+import pytest
+
+from pipelines.graph.cues import CueIndex, name_cues
+from tests.toy import box, build_toy_corpus
+
+COUNT = 12
+
+
+def write_mill(number: int) -> str:
+    """A mill whose prose says who quarried its stone with a word that no key holds."""
+    return box(
+        "mill",
+        f"'''Mill {number}''' is a mill. The stone was quarried at [[Pit {number}]] by hand. It stands in a valley. "
+        "Many people walk there. The wheel turns in spring.",
+        f"stone_source = [[Pit {number}]]",
+    )
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory):
+    pages = {f"Mill {number}": write_mill(number) for number in range(COUNT)}
+    pages |= {f"Pit {number}": f"'''Pit {number}''' is a pit. It was dug by monks." for number in range(COUNT)}
+    return build_toy_corpus(tmp_path_factory.mktemp("taught"), pages, {})
+
+
+@pytest.mark.parametrize(
+    ("relation", "sentence"),
+    [
+        ("birth_date", "Tolland was born on 2 April 1880."),
+        ("death_place", "She died in Lumby."),
+        ("architect", "It was designed by Mira Tolland."),
+        ("opened", "The bridge was inaugurated in 1931."),
+        ("elevation_m", "The town lies 300 m above the sea."),
+    ],
+)
+def test_the_words_of_a_key_and_their_kin_are_cues_in_a_corpus_that_teaches_nothing(toy, relation, sentence):
+    assert CueIndex(toy).states(relation, sentence)
+
+
+@pytest.mark.parametrize(
+    ("relation", "sentence"),
+    [
+        ("birth_date", "Tolland moved to Lumby in 1890."),
+        ("architect", "The bridge was closed in 1931."),
+        ("birth_date", "On that date nothing happened."),
+    ],
+)
+def test_other_sentences_hold_none(toy, relation, sentence):
+    assert not CueIndex(toy).states(relation, sentence)
+
+
+def test_a_small_corpus_teaches_no_words(toy):
+    index = CueIndex(toy)
+    for relation in ("architect", "birth_place", "country", "established_date"):
+        assert index.words(relation) == name_cues(relation)
+
+
+def test_a_word_that_stands_beside_the_values_is_learnt(taught):
+    index = CueIndex(taught)
+    assert "quarri" in index.words("stone_source")
+    assert index.states("stone_source", "Its blocks were quarried near the sea.")
+    assert index.words("stone_source2") == index.words("stone_source")
+
+
+def test_words_of_other_sentences_and_of_the_subject_are_not_learnt(taught):
+    learnt = CueIndex(taught).words("stone_source") - name_cues("stone_source")
+    assert learnt.isdisjoint({"mill", "valley", "people", "peopl", "spring", "stand", "walk"})
+
+
+def test_cues_are_the_same_whatever_was_asked_before(taught):
+    first, second = CueIndex(taught), CueIndex(taught)
+    first.words("architect")
+    assert first.words("stone_source") == second.words("stone_source")
+
+
+def test_a_key_of_generic_words_keeps_them():
+    assert name_cues("date") == {"date"}
+    assert "date" not in name_cues("birth_date")
+
+
+def test_sentences_of_the_toy_world_that_state_a_fact_hold_a_cue(demo, demo_corpus):
+    index = CueIndex(demo_corpus)
+    stated = [row for row in demo.truth("facts") if row["sentence"] and row["value"]]
+    found = sum(index.states(row["key"], row["sentence"]) for row in stated)
+    assert found / len(stated) > 0.9

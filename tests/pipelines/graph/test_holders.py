@@ -1,0 +1,42 @@
+import pytest
+
+from pipelines.graph.holders import draw_nodes, list_holders, sample_nodes, split_key, stem_key
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("birth_date", ("birth", "date")),
+        ("LargestCity2", ("largest", "city")),
+        ("leader_name1", ("leader", "name")),
+        ("area_km2", ("area", "km")),
+        ("GDP_PPP", ("gdp", "ppp")),
+        ("max-depth", ("max", "depth")),
+        ("1", ()),
+    ],
+)
+def test_a_key_is_split_into_its_words(key, words):
+    assert split_key(key) == words
+
+
+def test_keys_that_differ_in_their_numbers_are_one_relation():
+    assert stem_key("leader_name1") == stem_key("Leader_name2") == "leader_name"
+
+
+def test_holders_of_a_field_are_those_that_show_it_layout_left_out(toy):
+    holders = list_holders(toy)
+    named = {toy.page(node).title for node in holders["architect"]}
+    assert named == {"Kelm Bridge", "Orsa Bridge", "Pell Bridge", "Dunn Bridge"}
+    assert "image_alt" not in holders
+
+
+def test_a_sample_is_the_whole_of_a_small_corpus_and_about_its_size_else(toy):
+    assert sample_nodes(toy, 1000) == list(toy.article_nodes())
+    assert len(sample_nodes(toy, 5)) < len(toy.article_nodes())
+    assert sample_nodes(toy, 5) == sample_nodes(toy, 5)
+
+
+def test_a_draw_does_not_depend_on_order():
+    assert draw_nodes(range(100), 7, "a") == draw_nodes(reversed(range(100)), 7, "a")
+    assert len(draw_nodes(range(100), 7, "a")) == 7
+    assert draw_nodes(range(100), 7, "a") != draw_nodes(range(100), 7, "b")

@@ -1,0 +1,74 @@
+import pytest
+
+from pipelines.graph.matching import match_constraint, match_literal, match_relation, match_type, read_field
+from pipelines.graph.values import Match
+from schemas.proofs import Constraint
+from tests.pipelines.painters import add_pages, build_painters, paint
+from tests.toy import box
+
+
+@pytest.fixture(scope="module")
+def painters(tmp_path_factory):
+    return build_painters(tmp_path_factory.mktemp("painters"))
+
+
+def add_vera(painters, *fields, **options):
+    corpus = add_pages(painters, Vera_Wick=paint("Vera Wick", *fields, **options))
+    return corpus, corpus.find("Vera Wick")
+
+
+@pytest.mark.parametrize(
+    ("field", "result"),
+    [
+        ("movement = Luminist", Match.YES),
+        ("movement = Tonalist", Match.NO),
+        ("movement = {{ubl|Tonalist|Luminist}}", Match.YES),
+        ("movement = {{ubl|Tonalist|Symbolist}}", Match.NO),
+        ("movement1 = Luminist", Match.YES),
+        ("movement = {{unknown template|Luminist}}", Match.OPEN),
+        ("movement = {{ubl|Tonalist|{{unknown template|x}}}}", Match.OPEN),
+        ("school = Luminist", Match.OPEN),
+    ],
+)
+def test_a_field_shows_a_value_or_another_or_leaves_it_open(painters, field, result):
+    assert match_literal(*add_vera(painters, field), "movement", "Luminist") is result
+
+
+@pytest.mark.parametrize(
+    ("field", "result"),
+    [
+        ("birth_place = [[Ostrel]]", Match.YES),
+        ("birth_place = [[Old Ostrel]]", Match.YES),
+        ("birth_place = Ostrel", Match.YES),
+        ("birth_place = [[Lumby]]", Match.NO),
+        ("birth_place = Lumby", Match.NO),
+        ("birth_place = near Ostrel", Match.OPEN),
+        ("birth_place = New Ostrelburg", Match.NO),
+        ("birth_place = {{unknown template|x}}", Match.OPEN),
+        ("birth_place = <br>", Match.OPEN),
+        ("death_place = [[Ostrel]]", Match.OPEN),
+    ],
+)
+def test_a_field_relates_to_an_entity_or_another_or_leaves_it_open(painters, field, result):
+    corpus, vera = add_vera(painters, field)
+    assert match_relation(corpus, vera, "birth_place", corpus.find("Ostrel")) is result
+
+
+def test_a_type_is_shown_or_told_by_the_lead_or_missing(painters):
+    ada = painters.find("Ada Brill")
+    assert match_type(painters, ada, "painter") is Match.YES
+    assert match_type(painters, ada, "sculptor") is Match.NO
+    corpus = add_pages(painters, Vera_Wick=box("person", "'''Vera Wick''' was a painter."), Nobody="'''Nobody''' came.")
+    assert match_type(corpus, corpus.find("Vera Wick"), "painter") is Match.OPEN
+    assert match_type(corpus, corpus.find("Nobody"), "painter") is Match.OPEN
+
+
+def test_a_constraint_is_of_the_type_or_of_a_field(painters):
+    ada = painters.find("Ada Brill")
+    for relation, value in (("type", "painter"), ("birth_date", "1870s"), ("height", "170 cm")):
+        assert match_constraint(painters, ada, Constraint(node=1, relation=relation, value=value)) is Match.YES
+
+
+def test_a_page_without_the_field_has_no_facts_of_it(painters):
+    field = read_field(painters, painters.find("Ben Corr"), "height")
+    assert (field.facts, field.complete) == ((), False)

@@ -1,0 +1,71 @@
+import pytest
+
+from pipelines.graph.ground import Ground
+from pipelines.graph.rivals import list_rivals, resolve_rival
+from tests.pipelines.painters import DECADE, TYPE, add_pages, ask_back, born, build_painters, paint
+
+
+@pytest.fixture(scope="module")
+def painters(tmp_path_factory):
+    return build_painters(tmp_path_factory.mktemp("painters"))
+
+
+def list_found(painters, *facts, limit=50, **pages):
+    corpus = add_pages(painters, **pages)
+    ground = Ground(corpus)
+    found = list_rivals(ground, ask_back(corpus, "Ostrel", *facts), 1, limit)
+    if found is None:
+        return None
+    return [(corpus.page(rival.number).title, rival.unknown, resolve_rival(ground, rival)) for rival in found]
+
+
+def test_whoever_shows_other_values_is_no_rival(painters):
+    assert list_found(painters) == []
+
+
+@pytest.mark.parametrize(
+    ("page", "found"),
+    [
+        (paint("Vera Wick", "birth_place = [[Ostrel]]"), (("birth_date",), "absent")),
+        (paint("Vera Wick", "birth_place = [[Ostrel]]", prose="Born 1874."), (("birth_date",), "stated")),
+        (paint("Vera Wick", "birth_place = [[Ostrel]]", "birth_date = c. 1874"), (("birth_date",), "unclear")),
+        (paint("Vera Wick", born(1874), prose="She was born in [[Ostrel]]."), (("birth_place",), "stated")),
+        (paint("Vera Wick", born(1874), prose="She was born in Ostrel."), (("birth_place",), "stated")),
+        (paint("Vera Wick", born(1874), prose="She left for [[Ostrel]]."), (("birth_place",), "unclear")),
+        (paint("Vera Wick", born(1874), "birth_place = near Ostrel"), (("birth_place",), "unclear")),
+        (paint("Vera Wick", prose="She left for [[Ostrel]]."), (("birth_place", "birth_date"), "absent")),
+        (paint("Vera Wick", born(1874)), None),
+        (paint("Vera Wick", born(1884), prose="She was born in [[Ostrel]]."), None),
+        (paint("Vera Wick", born(1874), "birth_place = [[Lumby]]", prose="She liked [[Ostrel]]."), None),
+        (paint("Vera Wick", born(1874), kind="sculptor", prose="She was born in [[Ostrel]]."), None),
+        ("'''Vera Wick''' came from [[Ostrel]] in 1874.", (("birth_place", "type", "birth_date"), "absent")),
+    ],
+)
+def test_a_rival_has_nothing_against_it_and_something_open(painters, page, found):
+    assert list_found(painters, Vera_Wick=page) == ([] if found is None else [("Vera Wick", *found)])
+
+
+def test_of_a_relation_that_often_has_several_values_one_shown_is_not_all(painters):
+    for prose, found in (("Her residence was at [[Lumby]].", ["Vera Wick"]), ("She knew [[Lumby]].", [])):
+        page = paint("Vera Wick", "residence = [[Marn]]", kind="politician", prose=prose)
+        corpus = add_pages(painters, Vera_Wick=page)
+        query = ask_back(corpus, "Lumby", ("type", "politician"), relation="residence")
+        rivals = list_rivals(Ground(corpus), query, 1, 50)
+        assert [corpus.page(rival.number).title for rival in rivals] == found
+
+
+def test_with_more_rivals_than_the_limit_none_is_listed(painters):
+    pages = {f"Vera_{name}": paint(f"Vera {name}", "birth_place = [[Ostrel]]") for name in ("Wick", "Holm", "Strand")}
+    assert len(list_found(painters, limit=3, **pages)) == 3
+    assert list_found(painters, limit=2, **pages) is None
+
+
+def test_a_forward_hop_has_no_rivals(painters):
+    query = ask_back(painters)
+    forward = query.hops[0].model_copy(update={"backward": False})
+    assert list_rivals(Ground(painters), type(query)(query.anchor, (forward,), (), "x", ()), 1, 9) == ()
+
+
+def test_behind_a_broken_chain_there_are_no_rivals(painters):
+    query = ask_back(painters, "Pell Bridge", TYPE, DECADE)
+    assert list_rivals(Ground(painters), query, 1, 9) == ()

@@ -1,0 +1,205 @@
+import asyncio
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from pipelines.checks.examination import AnswerRules
+from pipelines.errors import RecordFailed
+from pipelines.graph.ground import Ground
+from pipelines.graph.splits import SplitRule
+from pipelines.stages.initials import REASONS, Initials
+from schemas.base import Rejection
+from schemas.reasons import STAGE_REASONS
+from schemas.seeds import Seed
+from schemas.tasks import AskedFactReply
+from tests.pipelines.stages.chain_wiki import build_chain_wiki
+from tests.pipelines.stages.players import make_asking
+from tests.toy import box, build_toy_corpus
+
+RULES = AnswerRules(max_tokens=6, agreement="off", volatile=False, max_share=1.0)
+ALL_SFT = SplitRule(1.0, 0.0, 0.0, 7)
+NONE_SFT = SplitRule(0.0, 1.0, 0.0, 7)
+ASKED = "On what date was Edda Marn born?"
+
+
+@pytest.fixture(scope="module")
+def wiki(tmp_path_factory):
+    return build_chain_wiki(tmp_path_factory.mktemp("chain"))
+
+
+def make_seed(corpus, title="Edda Marn", split="sft"):
+    number = corpus.find(title)
+    page_id, kind = (corpus.page(number).page_id, corpus.page(number).type) if number is not None else (0, "painter")
+    return Seed(
+        record_id="seed-1",
+        parent_id=f"page:{page_id}",
+        page_id=page_id,
+        title=title,
+        qid="",
+        type=kind,
+        domain="Person",
+        in_degree=0,
+        sitelinks=-1,
+        statements=-1,
+        image="",
+        split=split,
+    )
+
+
+def say(relation, question):
+    return lambda inputs: AskedFactReply(relation=relation, question=question)
+
+
+def make_stage(corpus, reply=None, splits=ALL_SFT, page_words=8, audit=False, **rules):
+    asking = make_asking("ask_fact", reply or say("birth_date", ASKED))
+    return Initials(Ground(corpus), asking, replace(RULES, **rules), splits, page_words, audit)
+
+
+def ask(stage, seed):
+    """Return the one question, or the rejection."""
+    made = asyncio.run(stage(seed))
+    return made if isinstance(made, Rejection) else made[0]
+
+
+def list_offered(stage):
+    return [fact.relation for fact in stage.asking.model.asked[0].inputs.facts]
+
+
+def test_the_seed_is_the_answer_node_of_a_proof_without_hops(wiki):
+    seed = make_seed(wiki)
+    row = ask(make_stage(wiki), seed)
+    assert (row.text, row.parent_id, row.split, row.domain) == (ASKED, "seed-1", "sft", "Person")
+    assert (row.answer.type, row.answer.value, row.answer.precision) == ("date", "1871-04-02", "day")
+    proof = row.proof
+    assert [(node.title, node.role) for node in proof.nodes] == [("Edda Marn", "answer")]
+    assert (proof.hops, proof.constraints, proof.counts, proof.descriptors) == ((), (), (), ())
+    assert (proof.answer_relation, proof.answer_evidence.key) == ("birth_date", "birth_date")
+    assert proof.answer_evidence.text == "{{birth date|1871|4|2}}"
+    assert proof.corpus == wiki.digest
+
+
+def test_what_was_demanded_of_the_answer_is_on_record(wiki):
+    row = ask(make_stage(wiki, agreement="required"), make_seed(wiki))
+    assert (row.proof.thresholds.agreement, row.proof.thresholds.volatile) == ("required", False)
+    assert row.proof.thresholds.answer_share == 1.0
+    assert row.proof.corroboration is not None
+    assert row.proof.corroboration.text.startswith("Edda Marn was born on 2 April 1871")
+
+
+def test_the_model_is_offered_facts_and_the_beginning_of_the_page_and_no_more(wiki):
+    stage = make_stage(wiki)
+    ask(stage, make_seed(wiki))
+    (request,) = stage.asking.model.asked
+    assert request.inputs.page == "Edda Marn was a painter. Edda Marn was"
+    assert list_offered(stage) == ["birth_date", "movement"]
+    text = "\n".join(message.text for message in request.messages)
+    assert "Tonalism" in text
+    assert "Ostrel" not in text
+
+
+def test_only_facts_that_pass_every_check_are_offered(wiki):
+    stage = make_stage(wiki, agreement="required")
+    ask(stage, make_seed(wiki))
+    assert list_offered(stage) == ["birth_date"]
+
+
+def test_only_answers_of_the_seeds_split_are_offered(wiki):
+    splits = next(
+        rule
+        for rule in (SplitRule(0.5, 0.5, 0.0, seed) for seed in itertools.count())
+        if rule.place("answer", "date:1871-04-02") == "sft"
+        and len(set(map(lambda k: rule.place("answer", k), KEYS))) == 2
+    )
+    stage = make_stage(wiki, splits=splits)
+    ask(stage, make_seed(wiki))
+    assert list_offered(stage) == ["birth_date"]
+
+
+KEYS = ("date:1871-04-02", "string:tonalism")
+
+
+def test_a_seed_without_a_fact_to_ask_for_is_refused_with_what_stood_against_each(wiki):
+    refused = ask(make_stage(wiki, splits=NONE_SFT), make_seed(wiki))
+    assert (refused.reason, refused.detail) == ("no-fact", "other-split 2")
+    refused = ask(make_stage(wiki), make_seed(wiki, "Ostrel"))
+    assert (refused.reason, refused.codes) == ("no-fact", ("no-fact",))
+    assert refused.detail == "the page has no typed fact"
+
+
+def test_a_refusal_names_the_codes_of_the_checks_that_did_not_pass(wiki):
+    refused = ask(make_stage(wiki, max_tokens=0, audit=True), make_seed(wiki))
+    assert refused.reason == "no-fact"
+    assert set(refused.codes) <= REASONS
+    assert len(refused.codes) > 1
+
+
+def test_volatile_facts_are_not_offered(tmp_path):
+    pages = {"Kelm": box("settlement", "'''Kelm''' is a town.", "settlement_type = Town", "population_total = 4,211")}
+    corpus = build_toy_corpus(tmp_path, pages, {})
+    refused = ask(make_stage(corpus), make_seed(corpus, "Kelm"))
+    assert (refused.reason, refused.codes) == ("no-fact", ("no-fact", "volatile"))
+
+
+@pytest.mark.parametrize(
+    ("relation", "question"),
+    [
+        ("death_date", ASKED),
+        ("birth_date", "On what date was Odo Marrick born?"),
+        ("birth_date", "On what date was edda marn born?"),
+        ("birth_date", "On what date in 1871 was Edda Marn born?"),
+        ("birth_date", "In what year was Edda Marn born?"),
+        ("birth_date", "On what date was Edda Marn, the latest of her name, born?"),
+        ("movement", "What movement, Tonalism or another, was Edda Marn of?"),
+    ],
+)
+def test_a_question_that_cannot_be_used_is_asked_for_once_more_and_then_fails(wiki, relation, question):
+    stage = make_stage(wiki, say(relation, question))
+    with pytest.raises(RecordFailed) as caught:
+        ask(stage, make_seed(wiki))
+    assert caught.value.error == "unusable-question"
+    assert [request.sample for request in stage.asking.model.asked] == [0, 1]
+
+
+def test_a_second_reply_that_can_be_used_is_used(wiki):
+    replies = iter(["On what date was Odo Marrick born?", ASKED])
+    stage = make_stage(wiki, lambda inputs: AskedFactReply(relation="birth_date", question=next(replies)))
+    assert ask(stage, make_seed(wiki)).text == ASKED
+
+
+def test_a_name_that_holds_the_answer_is_no_leak_yet(tmp_path):
+    text = box("fair", "'''Fair of 1884''' was a fair in 1884.", "year = 1884")
+    corpus = build_toy_corpus(tmp_path, {"Fair of 1884": text}, {})
+    stage = make_stage(corpus, say("year", "In what year was Fair of 1884 held?"))
+    assert ask(stage, make_seed(corpus, "Fair of 1884")).answer.value == "1884"
+
+
+def test_a_seed_that_the_corpus_lacks_fails(wiki):
+    with pytest.raises(RecordFailed, match="seed-missing"):
+        ask(make_stage(wiki), make_seed(wiki, "Nobody"))
+
+
+def test_the_same_question_has_the_same_id_and_another_fact_another(wiki):
+    first, again = (ask(make_stage(wiki), make_seed(wiki)) for _ in range(2))
+    assert first == again
+    other = ask(make_stage(wiki, say("movement", "What movement was Edda Marn of?")), make_seed(wiki))
+    assert other.record_id != first.record_id
+
+
+def test_the_fingerprint_knows_the_rules_the_splits_and_the_method(wiki):
+    stage = make_stage(wiki)
+    others = [
+        make_stage(wiki, volatile=True),
+        make_stage(wiki, splits=NONE_SFT),
+        make_stage(wiki, page_words=9),
+        make_stage(wiki, audit=True),
+    ]
+    prints = [stage.fingerprint(), *(other.fingerprint() for other in others)]
+    assert len(set(prints)) == len(prints)
+    assert stage.fingerprint() == make_stage(wiki).fingerprint()
+    assert list(stage.prompts()) == ["ask_fact/v1"]
+    assert [model.role for model in stage.models()] == ["writer"]
+
+
+def test_only_reasons_of_the_stage_are_used():
+    assert set(STAGE_REASONS["questions"]) == REASONS
