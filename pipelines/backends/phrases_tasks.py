@@ -26,18 +26,19 @@ _SHORT_WORD = 4
 def ask_fact(entity: AskFactInputs) -> AskedFactReply:
     """Return a question for the fact that is hardest to guess; several as hard are told apart by ``variety``.
 
-    A fact that is no single typed value, or whose value stands in the entity's name, is not asked for. With none left
-    the reply is empty, and whoever asked refuses it.
+    A fact that is no single typed value is not asked for, and one whose value stands in the entity's name only for want
+    of others: the name will be hidden. With none left the reply is empty, and whoever asked refuses it.
     """
     choices = []
     for fact in entity.facts:
         answer = type_answer(fact.text, "", fact.relation)
-        if answer is not None and not _share_words([fact.text], entity.name):
+        if answer is not None:
             draw = draw_unit("ask", entity.variety, entity.name, fact.relation, fact.text)
-            choices.append((_grade_question(entity.type, fact, answer), draw, fact, answer))
+            told = _share_words([fact.text], entity.name)
+            choices.append(((told, _grade_question(entity.type, fact, answer), draw), fact, answer))
     if not choices:
         return AskedFactReply(relation="", question="")
-    _, _, fact, answer = min(choices, key=lambda choice: choice[:2])
+    _, fact, answer = min(choices, key=lambda choice: choice[0])
     asked = WriteQuestionInputs(
         anchor_name=entity.name,
         anchor_type=entity.type,

@@ -132,13 +132,18 @@ def find_constraint_problems(
 
 def check_facts(descriptor: Descriptor) -> CheckResult:
     """FAIL (``no-descriptor``) when a declared fact does not stand in the descriptor."""
-    slots = descriptor.text.count(SUBJECT)
-    if slots != 1:
-        return CheckResult("FAIL", "no-descriptor", f"{descriptor.text!r} has {slots} places for its subject, not one")
     missing = [fact.text for fact in descriptor.facts if not stands_in(fact.text, descriptor.text)]
     if missing:
         return CheckResult("FAIL", "no-descriptor", f"{missing} do not stand in {descriptor.text!r}")
     return PASSED
+
+
+def check_slot(descriptor: Descriptor) -> CheckResult:
+    """FAIL (``no-descriptor``) unless a descriptor has exactly one place for the entity that it leads from."""
+    slots = descriptor.text.count(SUBJECT)
+    if slots == 1:
+        return PASSED
+    return CheckResult("FAIL", "no-descriptor", f"{descriptor.text!r} has {slots} places for its subject, not one")
 
 
 def check_spoken(text: str, descriptors: Iterable[str]) -> CheckResult:

@@ -14,7 +14,7 @@ from typing import ClassVar, get_args
 from pipelines.checks.agreement import find_corroboration
 from pipelines.checks.answers import check_precision
 from pipelines.checks.examination import AnswerRules, list_answer_checks
-from pipelines.checks.leakage import check_answer, list_type_words, split_words
+from pipelines.checks.leakage import check_answer, list_type_words
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
 from pipelines.checks.volatility import check_timeless
 from pipelines.checks.wording import check_named
@@ -120,7 +120,6 @@ class Initials:
 
     def _list_checks(self, number: int, proof: Proof, attribute: Attribute) -> Iterator[Check]:
         yield from list_answer_checks(self.ground, number, attribute.fact.key, attribute.answer, self.rules)
-        yield partial(_check_name, proof.nodes[0].title, attribute)
         yield partial(self._check_derivable, proof, attribute)
 
     def _check_derivable(self, proof: Proof, attribute: Attribute) -> CheckResult:
@@ -179,13 +178,6 @@ class Initials:
             thresholds=UNCOUNTED.model_copy(update=demanded),
             compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
         )
-
-
-def _check_name(name: str, attribute: Attribute) -> CheckResult:
-    """FAIL (``answer-is-bridge``) when a word of the answer stands in the entity's name, which the question says."""
-    if set(split_words(name)) & set(split_words(attribute.answer.surface)):
-        return CheckResult("FAIL", "answer-is-bridge", attribute.answer.surface)
-    return PASSED
 
 
 def _view_fact(attribute: Attribute) -> FactView:

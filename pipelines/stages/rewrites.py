@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, cast, get_args
 
-from pipelines.checks.descriptors import check_facts, check_spoken, list_constraints, offer_facts
+from pipelines.checks.descriptors import check_facts, check_slot, check_spoken, list_constraints, offer_facts
 from pipelines.checks.leakage import check_answer, check_demonyms, check_names, list_type_words
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import Fit, check_answer_unchanged, check_fit, count_fit, find_redundant
@@ -184,6 +184,7 @@ class Rewrites:
         yield lambda: check_fit(count_fit(self.ground, query, node, threshold), threshold)
         yield partial(check_answer_unchanged, self.ground, query, record.answer.key)
         yield partial(check_facts, descriptor)
+        yield partial(check_slot, descriptor)
 
     async def _rewrite(self, record: Question, draft: Draft, node: int, descriptor: Descriptor) -> str:
         inputs = RewriteQuestionInputs(

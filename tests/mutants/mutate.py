@@ -22,7 +22,9 @@ SPACE = ("pipelines.checks.", "pipelines.graph.", "pipelines.release.")
 
 def list_modules() -> list[ModuleType]:
     """Return every module of the checks."""
-    return [import_module(f"pipelines.checks.{found.name}") for found in pkgutil.iter_modules(pipelines.checks.__path__)]
+    return [
+        import_module(f"pipelines.checks.{found.name}") for found in pkgutil.iter_modules(pipelines.checks.__path__)
+    ]
 
 
 def list_checks() -> dict[str, FunctionType]:
@@ -89,18 +91,24 @@ def rewrite(old: str, new: str) -> Wrong:
 
 @contextmanager
 def install(original: Callable[..., Any], wrong: Wrong) -> Iterator[None]:
-    """Put a wrong version of a function in its place in every module, or class, that has it."""
+    """Put a wrong version of a function in its place in every module, or class, that has it.
+
+    No result of a check is ever cached; what checks are made of is, so that of anything else the caches are emptied.
+    """
     mutant = wrong(original)
     places = list(find_places(original))
     assert places
     try:
-        for owner, name in places:
-            setattr(owner, name, mutant)
-        clear_caches()
+        put(places, mutant, original)
         yield
     finally:
-        for owner, name in places:
-            setattr(owner, name, original)
+        put(places, original, original)
+
+
+def put(places: list[tuple[Any, str]], function: Callable[..., Any], original: Callable[..., Any]) -> None:
+    for owner, name in places:
+        setattr(owner, name, function)
+    if not original.__name__.startswith("check_"):
         clear_caches()
 
 

@@ -291,9 +291,12 @@ def test_a_measure_is_asked_for_with_its_unit():
     assert "metres" in reply.question
 
 
-def test_facts_that_have_no_single_value_or_tell_the_name_are_not_asked_for():
-    facts = (FactView(relation="birth_date", text="1930s"), FactView(relation="known_for", text="the Kovač arch"))
-    assert ask(facts) == AskedFactReply(relation="", question="")
+def test_a_fact_without_a_single_value_is_not_asked_for_and_one_that_tells_the_name_is_the_last_resort():
+    decade = FactView(relation="birth_date", text="1930s")
+    arch, school = FactView(relation="known_for", text="the Kovač arch"), FactView(relation="movement", text="Tonalism")
+    assert ask((decade,)) == AskedFactReply(relation="", question="")
+    assert ask((decade, arch, school)).relation == "movement"
+    assert ask((decade, arch)).relation == "known_for"
     assert ask(()) == AskedFactReply(relation="", question="")
 
 

@@ -7,7 +7,7 @@ from tests.toy import box, build_toy_corpus
 
 CHAIN = (
     ("Edda Marn", "painter", "birth_place"),
-    ("Ostrel", "settlement", "leader_name"),
+    ("Ostrel", "settlement", "founder"),
     ("Jon Vask", "architect", "alma_mater"),
     ("Haddow College", "university", "city"),
     ("Lumby", "settlement", "river"),
@@ -15,7 +15,7 @@ CHAIN = (
     ("Lake Orra", "lake", "etymology"),
     ("Greta Pohl", "scientist", "workplaces"),
     ("Dunn Works", "company", "hq_location"),
-    ("Sellby", "settlement", "mayor"),
+    ("Sellby", "settlement", "named_for"),
     ("Ivo Rask", "architect", "birth_place"),
     ("Pennow", "settlement", ""),
 )

@@ -127,7 +127,7 @@ def test_a_picture_with_other_bytes_than_the_corpus_saw_is_refused(stage, row, d
 
 def test_a_picture_that_only_decorates_is_not_decoded(stage, row, demo_corpus, tmp_path):
     gone = OtherPictures(demo_corpus, tmp_path / "gone.jpg")
-    strict = replace(stage, ground=Ground(gone, rules=replace(RULES, min_answers=100_000)))
+    strict = replace(stage, ground=Ground(gone), rules=replace(RULES, min_answers=100_000))
     assert ground(strict, row).reason == "picture-not-needed"
 
 
@@ -155,7 +155,7 @@ def test_a_question_that_tells_a_fact_nobody_counted_is_refused(demo_corpus, sta
 
 def test_an_empty_question_fails_its_record(stage, row):
     said = QuestionReply(question="")
-    with pytest.raises(RecordFailed, match="no-text"):
+    with pytest.raises(RecordFailed, match="is blank"):
         ground(replace(stage, asking=make_asking("refer_to_anchor", lambda inputs: said)), row)
 
 

@@ -15,9 +15,14 @@ from tests.pipelines.stages.players import make_asking
 RULES = AnswerRules(max_tokens=6, agreement="off", volatile=True, max_share=1.0)
 
 
+def word(inputs):
+    """Return a question that names anchor and bridges."""
+    return f"Of {', '.join([inputs.anchor_name, *(hop.object_name for hop in inputs.hops[:-1])])}?"
+
+
 @pytest.fixture
 def stage(demo_corpus) -> Questions:
-    asking = make_asking("write_question", lambda inputs: QuestionReply(question=f"Of {inputs.anchor_name}?"))
+    asking = make_asking("write_question", lambda inputs: QuestionReply(question=word(inputs)))
     return Questions(Ground(demo_corpus), asking, RULES)
 
 
@@ -29,7 +34,7 @@ def path(demo) -> Path:
 
 def test_a_question_carries_its_path_as_a_proof(stage, path, demo_corpus):
     (question,) = asyncio.run(stage(path))
-    assert question.text == f"Of {path.nodes[0].title}?"
+    assert question.text == f"Of {', '.join(node.title for node in path.nodes[:-1])}?"
     assert (question.parent_id, question.split, question.image) == (path.record_id, path.split, path.image)
     assert (question.proof.corpus, question.proof.nodes, question.proof.hops) == (
         demo_corpus.digest,

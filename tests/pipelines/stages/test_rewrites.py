@@ -143,7 +143,9 @@ def test_the_first_descriptor_that_passes_is_kept_and_the_others_are_on_record(t
 
 def test_a_descriptor_becomes_constraints_on_its_node(toy):
     facts = (FactView(relation="nationality", text="Valdonian"),)
-    stage = make_stage(toy, say(Descriptor(text="the Valdonian architect from there", facts=facts)), min_alone_first=2)
+    stage = make_stage(
+        toy, say(Descriptor(text="the Valdonian architect of [subject]", facts=facts)), min_alone_first=2
+    )
     row = rewrite(stage, make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel"))
     assert [(c.node, c.relation, c.value) for c in row.proof.constraints] == [
         (1, "type", "architect"),
@@ -195,10 +197,11 @@ def test_an_empty_descriptor_is_refused_and_crashes_nothing(toy, descriptors):
     assert rewrite(make_stage(toy, say(*descriptors)), question).reason == "no-descriptor"
 
 
-def test_an_empty_question_is_refused_and_crashes_nothing(toy):
+def test_an_empty_rewording_fails_its_record(toy):
     question = make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel")
     stage = make_stage(toy, rewriting=lambda inputs: QuestionReply(question=""))
-    assert rewrite(stage, question).reason == "no-descriptor"
+    with pytest.raises(RecordFailed, match="is blank"):
+        rewrite(stage, question)
 
 
 def test_an_empty_question_that_hides_nothing_fails_its_record(toy):
@@ -233,7 +236,7 @@ def test_a_rewriter_that_drops_the_descriptor_is_refused(toy):
 def test_the_proof_says_what_was_asked_of_the_counts(toy):
     row = rewrite(make_stage(toy), make_question(toy, *BRIDGES))
     assert row.proof.descriptors == ("the architect of [subject]", "the birthplace of [subject]", "")
-    assert row.proof.thresholds == Thresholds(alone_first=3, alone=1, answers=0)
+    assert row.proof.thresholds == Thresholds(alone_first=3, alone=1, answers=0, near_misses=50)
     assert (row.proof.shortcuts_checked, row.proof.hub_in_degree) == (True, 100)
 
 
@@ -251,7 +254,7 @@ def test_a_shortcut_that_was_let_through_is_no_proof_that_there_is_none(toy):
     honest = row.proof.model_copy(
         update={"alias_digest": digest_aliases(flatten_names(list_names(toy, row.proof.nodes)))}
     )
-    text = " ".join(honest.descriptors)
+    text = f"In what year was {' '.join(honest.descriptors)} established?"
     assert find_problems(stage.ground, Claim(text, row.answer, honest)) == []
     forged = honest.model_copy(update={"shortcuts_checked": True})
     (problem,) = find_problems(stage.ground, Claim(text, row.answer, forged))

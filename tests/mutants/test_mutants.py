@@ -1,0 +1,205 @@
+"""Each check disabled, inverted, or wrong in one place: some pair must no longer flip."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from pipelines.checks import (
+    agreement,
+    answers,
+    examination,
+    guessing,
+    images,
+    leakage,
+    name_index,
+    proofs,
+    retrieval,
+    sets,
+    shortcuts,
+    uniqueness,
+    verdicts,
+)
+from pipelines.graph import matching, query, rivals, values
+from pipelines.release import duplicates
+from tests.mutants.corpora import Corpora, Judge, build_corpora, flips
+from tests.mutants.mutate import (
+    disable,
+    find_nothing,
+    find_opposite,
+    install,
+    invert,
+    list_checks,
+    list_finders,
+    rewrite,
+)
+from tests.mutants.pairs import make_sets
+from tests.mutants.pools import share_pool
+
+KILLERS = {
+    "check_agreement": ("answer-disputed", "D14 gold of a question", "an uncontradicted answer"),
+    "check_answer": ("answer-leak", "D05 answer in another form"),
+    "check_answer_unchanged": ("answer-changed", "an answer that does not follow"),
+    "check_demonyms": ("demonym-leak", "D04 demonym"),
+    "check_earlier_pages": ("answer-on-earlier-page", "D10 shorter way"),
+    "check_facts": ("no-descriptor", "a declared fact that is not said"),
+    "check_file_names": ("file-leak", "D01 name in the picture's file name"),
+    "check_fit": ("not-unique", "D09 stands alone", "D06 visible twin"),
+    "check_form": ("answer-form", "D16 answer form"),
+    "check_guessable": ("guessable-answer", "share at its limit"),
+    "check_kept": ("descriptor-lost", "another entity dropped"),
+    "check_lasting_hop": ("volatile", "a hop that leads elsewhere later"),
+    "check_licence": ("picture-not-free", "D13 picture too small or not free"),
+    "check_named": ("descriptor-lost", "a name written otherwise"),
+    "check_names": ("alias-leak", "D01 name or alias in the question"),
+    "check_near_misses": ("near-miss", "D07 hidden twin"),
+    "check_need": ("picture-not-needed", "D11 picture decorates"),
+    "check_path_length": ("shorter-path", "D10 shorter way", "steps at their limit"),
+    "check_picture": ("picture-too-small", "D13 picture too small or not free"),
+    "check_picture_names": ("file-leak", "a picture that tells"),
+    "check_precision": ("precision-unasked", "D16 precision not asked for"),
+    "check_retrieval": ("one-retrieval", "D18 one search"),
+    "check_single_value": ("multi-valued", "D08 second value", "D07 hidden value"),
+    "check_size": ("picture-too-small", "D13 picture too small or not free"),
+    "check_slot": ("no-descriptor", "two places for one entity"),
+    "check_spoken": ("descriptor-lost", "a descriptor left out"),
+    "check_timeless": ("volatile", "a question of its day"),
+    "check_told": ("fact-unproved", "a fact nobody counted"),
+    "check_volatility": ("volatile", "D15 volatile"),
+}
+"""By check: its usual code, and the pairs that must notice when it is wrong."""
+FINDERS = ("find_constraint_problems", "find_hop_problems", "find_node_problems", "find_problems",
+           "find_shape_problems", "find_span_problems")  # fmt: skip
+BY_HAND = (
+    (uniqueness.check_fit, "fit.alone < threshold", "fit.alone <= threshold", "alone at its threshold"),
+    (uniqueness.check_fit, "fit.alone < threshold", "fit.alone < threshold - 1", "alone at its threshold"),
+    (uniqueness.check_fit, "fit.chain != 1", "fit.chain < 1", "D06 visible twin"),
+    (uniqueness.check_fit, "fit.chain != 1", "fit.chain > 2", "D06 visible twin"),
+    (uniqueness.count_fit, "alone >= threshold", "alone > threshold", "D24 tampered proof"),
+    (uniqueness.check_near_misses, 'resolution != "absent"', 'resolution == "stated"', "a mention that may state it"),
+    (uniqueness.check_near_misses, "if search.capped", "if not search", "near misses at their cap"),
+    (uniqueness.check_single_value, "!= 1 or not", "!= 1 and not", "a field of two values"),
+    (uniqueness.check_answer_unchanged, "derived != [key]", "not derived", "an answer that does not follow"),
+    (rivals.list_rivals, "len(found) > limit", "len(found) >= limit", "near misses at their cap"),
+    (rivals.list_rivals, "len(found) > limit", "len(found) > limit + 1", "near misses at their cap"),
+    (rivals.resolve_rival, '"unclear" if "unclear" in results else ', "", "a mention that may state it"),
+    (values.parse_period, "first + 9", "first + 10", "years at the ends of a decade"),
+    (values.parse_period, "first + 9", "first + 8", "years at the ends of a decade"),
+    (values.parse_period, "* 100 - 99", "* 100 - 100", "years at the ends of a decade"),
+    (values.list_periods, "(date.year - 1) // 100", "date.year // 100", "years at the ends of a decade"),
+    (query.matches, "all(", "any(", "years at the ends of a decade"),
+    (matching.match_literal, "if field.complete", "if not field.complete", "a mention that may state it"),
+    (name_index.LeakIndex._match_at, "all(map(_is_form_of", "any(map(_is_form_of", "D01 name or alias in the question"),
+    (name_index.LeakIndex._match_at, "list_singulars(words[place])", "(words[place],)", "a short name in the plural"),
+    (leakage._find_nothing, "not all(any(", "not any(any(", "a node without names"),
+    (leakage._find_nothing, "not all(any(", "not all(all(", "a node without names"),
+    (shortcuts.check_path_length, "hops - 1:", "hops - 2:", "steps at their limit"),
+    (shortcuts.check_path_length, "length < hops - 1", "length <= hops - 1", "steps at their limit"),
+    (shortcuts.check_earlier_pages, "nodes[:-1]", "nodes[1:-1]", "D10 shorter way"),
+    (shortcuts.check_earlier_pages, "nodes[:-1]", "nodes", "D10 shorter way"),
+    (examination.check_need, "answers < least", "answers <= least", "answers at their threshold"),
+    (examination.check_need, "answers < least", "answers < least - 1", "answers at their threshold"),
+    (guessing.check_guessable, "prior > max_share", "prior >= max_share", "share at its limit"),
+    (guessing.check_guessable, "- 1, 0)\n    prior", ", 0)\n    prior", "share at its limit"),
+    (answers.check_form, "> max_tokens", ">= max_tokens", "words at their limit"),
+    (answers.check_form, "> max_tokens", "> max_tokens + 1", "words at their limit"),
+    (images.check_size, ">= min_side", "> min_side", "sides at their limit"),
+    (images.check_size, "min(width", "max(width", "sides at their limit"),
+    (agreement.check_agreement, 'mode == "off"', 'mode != "required"', "an uncontradicted answer"),
+    (retrieval.check_retrieval, "if not rank", "if rank", "D18 one search"),
+    (retrieval.check_retrieval, "min(rank", "max(rank", "a page further down than a small corpus is searched"),
+    (verdicts.run_checks, "if not result.passed", 'if result.outcome == "FAIL"', "a mention that may state it"),
+    (verdicts.run_checks, "if not audit", "if True", "two faults at once"),
+    (proofs._check_counts, "count.value < least", "count.value <= least", "D24 tampered proof"),
+    (proofs._check_counts, "times > 1", "times > 2", "D24 tampered proof"),
+    (sets._find_quota, "low, high = 1,", "low, high = max(counts),", "D19 repeats"),
+    (duplicates.refuse_duplicates, "if found:", "if found and not found:", "D19 repeats"),
+)  # fmt: skip
+"""Function, a piece of its source, what it becomes, and the pairs that must notice."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The sets of pairs, and how many of each flip while every check is right."""
+
+    sets: dict[str, Judge]
+    right: dict[str, int] = field(default_factory=dict)
+
+    def count_flips(self, name: str) -> int:
+        return sum(map(flips, self.sets[name]()))
+
+    def count_right(self, name: str) -> int:
+        if name not in self.right:
+            self.right[name] = self.count_flips(name)
+        return self.right[name]
+
+    def find_killer(self, original, wrong, names) -> str:
+        """Return the first set of which fewer pairs flip under a mutant, with the counts; empty when all still do."""
+        right = {name: self.count_right(name) for name in names}
+        with install(original, wrong):
+            for name in names:
+                left = self.count_flips(name)
+                if left < right[name]:
+                    return f"{name}: {left} of {right[name]} flip"
+        return ""
+
+
+@pytest.fixture(scope="session")
+def corpora(request, tmp_path_factory) -> Corpora:
+    for pool in share_pool(request, tmp_path_factory):
+        yield build_corpora(pool, tmp_path_factory.mktemp("mutants"))
+
+
+@pytest.fixture(scope="session")
+def bench(corpora) -> Bench:
+    return Bench(make_sets(corpora))
+
+
+def test_every_check_and_every_finder_of_problems_has_pairs_that_need_it():
+    assert list(KILLERS) == sorted(list_checks())
+    assert list(FINDERS) == sorted(list_finders())
+
+
+def test_every_pair_flips_as_long_as_the_checks_are_right(bench):
+    used = {name for _, *names in KILLERS.values() for name in names} | {name for *_, name in BY_HAND}
+    assert used <= bench.sets.keys()
+    for name, judge in bench.sets.items():
+        pairs = judge()
+        assert pairs, name
+        assert [pair for pair in pairs if not flips(pair)] == [], name
+
+
+def test_a_mutant_is_gone_when_it_is_no_longer_wanted():
+    checks = list_checks()
+    for check in checks.values():
+        with install(check, disable):
+            assert list_checks() != checks
+    assert list_checks() == checks
+
+
+@pytest.mark.parametrize("kind", ["disabled", "inverted"])
+@pytest.mark.parametrize("name", list_checks())
+def test_a_check_that_says_nothing_or_the_opposite_is_noticed(bench, record_property, name, kind):
+    code, *names = KILLERS[name]
+    killer = bench.find_killer(list_checks()[name], disable if kind == "disabled" else invert(code), names)
+    record_property("mutant", f"{name} {kind}: {killer}")
+    assert killer
+
+
+@pytest.mark.parametrize("kind", ["disabled", "inverted"])
+@pytest.mark.parametrize("name", list_finders())
+def test_a_finder_that_finds_nothing_or_the_opposite_is_noticed(bench, record_property, name, kind):
+    wrong = find_nothing if kind == "disabled" else find_opposite
+    killer = bench.find_killer(list_finders()[name], wrong, ["a constraint that is not said", "D24 tampered proof"])
+    record_property("mutant", f"{name} {kind}: {killer}")
+    assert killer
+
+
+@pytest.mark.parametrize(
+    ("original", "old", "new", "pairs"),
+    BY_HAND,
+    ids=[f"{original.__name__}-{new or old}" for original, old, new, _ in BY_HAND],
+)
+def test_a_check_that_is_wrong_in_one_place_is_noticed(bench, record_property, original, old, new, pairs):
+    killer = bench.find_killer(original, rewrite(old, new), [pairs])
+    record_property("mutant", f"{original.__name__} {old!r} -> {new!r}: {killer}")
+    assert killer

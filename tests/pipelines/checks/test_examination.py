@@ -1,0 +1,167 @@
+"""All checks on one finished question, by the rules that its proof claims."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from pipelines.bench import corpus_plants, truth_plants
+from pipelines.bench.scenes import MAX_TOKENS, Case, judge
+from pipelines.bench.vocabulary import load_half
+from pipelines.checks.examination import examine
+from pipelines.checks.proofs import Claim, find_problems
+from pipelines.graph.ground import Ground
+from pipelines.graph.query import locate_nodes
+from schemas.groundings import Grounding
+from schemas.proofs import Thresholds
+from tests.mutants.pools import share_pool
+from tests.pipelines.checks.claims import prove
+from tests.pipelines.painters import add_pages, born, build_painters, paint
+
+STRICT = Thresholds(alone_first=2, alone=1, answers=2, near_misses=5, answer_share=0.9, volatile=False)
+WORDS = load_half("open")
+
+
+@pytest.fixture(scope="session")
+def pool(request, tmp_path_factory):
+    yield from share_pool(request, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def painters(tmp_path_factory):
+    return build_painters(tmp_path_factory.mktemp("painters"))
+
+
+@pytest.fixture(scope="module")
+def injected(painters) -> Claim:
+    return ask_painter(Ground(painters))
+
+
+def ask_painter(ground, limits=STRICT) -> Claim:
+    said = "the painter of the 1870s born in [subject]"
+    asking = "To which movement did this one belong"
+    return prove(ground, ("Ostrel", "Ada Brill"), ("<birth_place",), "movement", (said,), asking, limits)
+
+
+def claim_of(row) -> Claim:
+    return Claim(row.text, row.answer, row.proof)
+
+
+def list_codes(ground, claim, audit=True):
+    return [result.code for result in examine(ground, claim, MAX_TOKENS, audit)]
+
+
+def limit(claim, **changes):
+    proof, limits = claim.proof, {key: changes.pop(key) for key in list(changes) if key in Thresholds.model_fields}
+    update = {**changes, "thresholds": proof.thresholds.model_copy(update=limits)}
+    return replace(claim, proof=proof.model_copy(update=update))
+
+
+def test_every_question_of_the_demo_passes(demo, demo_ground):
+    rows = demo.rows("groundings", Grounding)
+    assert len(rows) > 30
+    for row in rows:
+        assert examine(demo_ground, claim_of(row), MAX_TOKENS, audit=True) == ()
+
+
+def test_every_question_of_both_recipes_passes_and_verifies(pool):
+    assert {pool.find_method(row) for row in pool.questions} == {"paths", "injection"}
+    for row in pool.questions:
+        assert examine(pool.ground, claim_of(row), MAX_TOKENS, audit=True) == ()
+        assert find_problems(pool.ground, claim_of(row)) == []
+
+
+def test_audit_mode_names_every_fault_and_the_other_the_first(painters, injected):
+    ground = Ground(painters)
+    assert examine(ground, injected, MAX_TOKENS) == ()
+    text = f"As of today, of Ostrel and its {injected.answer.surface}: which one?"
+    worse = limit(replace(injected, text=text), alone_first=99, answers=99)
+    codes = list_codes(ground, worse)
+    assert codes == [
+        "stands-alone",
+        "picture-not-needed",
+        "alias-leak",
+        "answer-leak",
+        "volatile",
+        "descriptor-lost",
+        "fact-unproved",
+    ]
+    assert list_codes(ground, worse, audit=False) == codes[:1]
+
+
+@pytest.mark.parametrize(
+    ("prose", "limits", "code"),
+    [
+        ("She painted [[Ostrel]].", {}, "near-miss"),
+        ("She painted.", {"agreement": "required"}, "answer-unconfirmed"),
+    ],
+)
+def test_what_cannot_be_told_refuses_the_question(painters, prose, limits, code):
+    corpus = add_pages(painters, Vera_Wick=paint("Vera Wick", born(1874), prose=prose))
+    ground = Ground(corpus)
+    claim = ask_painter(ground, STRICT.model_copy(update=limits))
+    (result,) = examine(ground, claim, MAX_TOKENS)
+    assert (result.outcome, result.code) == ("UNKNOWN", code)
+
+
+def test_more_near_misses_than_the_cap_refuse_the_question(painters):
+    names = ("Wick", "Holm", "Strand")
+    corpus = add_pages(
+        painters, **{f"Vera_{name}": paint(f"Vera {name}", "birth_place = [[Ostrel]]") for name in names}
+    )
+    ground = Ground(corpus)
+    claim = ask_painter(ground)
+    assert list_codes(ground, limit(claim, near_misses=3)) == []
+    assert list_codes(ground, limit(claim, near_misses=2)) == ["too-many-near-misses"]
+
+
+def test_an_empty_text_refuses_the_question(painters, injected):
+    outcomes = {result.outcome for result in examine(Ground(painters), replace(injected, text=" "), MAX_TOKENS, True)}
+    assert "UNKNOWN" in outcomes
+
+
+@pytest.mark.parametrize(
+    ("operator", "code", "off"),
+    [
+        (corpus_plants.plant_hidden_twin, "near-miss", {"near_misses": 0}),
+        (corpus_plants.plant_idle_picture, "picture-not-needed", {"answers": 0}),
+        (corpus_plants.plant_shortcut, "answer-on-earlier-page", {"shortcuts_checked": False}),
+        (truth_plants.plant_gold, "answer-disputed", {"agreement": "off"}),
+        (truth_plants.plant_volatile, "volatile", {"volatile": True}),
+        (truth_plants.plant_searchable, "one-retrieval", {"retrieval_rank": 0}),
+    ],
+)
+def test_a_threshold_that_demands_nothing_switches_its_check_off(pool, operator, code, off):
+    scene = next(scene for scene in plant_each(pool, operator) if code in codes_of(pool, scene))
+    assert code not in codes_of(pool, replace(scene, claim=limit(scene.claim, **off)))
+
+
+def plant_each(pool, operator):
+    for number, row in enumerate(pool.steady):
+        case = Case(pool, row, tuple(locate_nodes(pool.corpus, row.proof.nodes)))
+        twins = operator(case, WORDS, Random(number))
+        if twins is not None:
+            yield twins.defective
+
+
+def codes_of(pool, scene):
+    return {result.code for result in judge(pool, scene)}
+
+
+def test_a_share_of_one_lets_every_answer_pass(painters, injected):
+    ground = Ground(painters)
+    assert "guessable-answer" in list_codes(ground, limit(injected, answer_share=0.01))
+    assert list_codes(ground, limit(injected, answer_share=1.0)) == []
+
+
+def test_an_answer_may_have_as_many_words_as_are_allowed(painters, injected):
+    assert examine(Ground(painters), injected, 1) == ()
+    (result,) = examine(Ground(painters), injected, 0)
+    assert result.code == "answer-too-long"
+
+
+def test_a_claim_of_another_corpus_is_not_derivable(painters, injected, demo, demo_ground):
+    (result,) = examine(demo_ground, injected, MAX_TOKENS, audit=True)
+    assert (result.outcome, result.code) == ("FAIL", "not-derivable")
+    row = demo.rows("groundings", Grounding)[0]
+    assert list_codes(Ground(painters), claim_of(row)) == ["not-derivable"]
