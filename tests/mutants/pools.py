@@ -1,6 +1,7 @@
 """One small world with the questions that the pipeline accepts in it, made once a session whoever asks first."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -18,5 +19,6 @@ def share_pool(request: pytest.FixtureRequest, folders: pytest.TempPathFactory) 
     root.mkdir(exist_ok=True)
     with hold_lock(root / "lock"):
         pool = make_pool(root, 7, 0.1, SIZE)
-    yield pool
+    # What a pool makes later on, such as the next dump of its world, is its user's own.
+    yield replace(pool, root=folders.mktemp("pool"))
     pool.corpus.close()

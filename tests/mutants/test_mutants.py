@@ -44,7 +44,7 @@ KILLERS = {
     "check_facts": ("no-descriptor", "a declared fact that is not said"),
     "check_file_names": ("file-leak", "D01 name in the picture's file name"),
     "check_fit": ("not-unique", "D09 stands alone", "D06 visible twin"),
-    "check_form": ("answer-form", "D16 answer form"),
+    "check_form": ("answer-form", "D16 unit missing or wrong", "D16 answer form"),
     "check_guessable": ("guessable-answer", "share at its limit"),
     "check_kept": ("descriptor-lost", "another entity dropped"),
     "check_lasting_hop": ("volatile", "a hop that leads elsewhere later"),
@@ -178,19 +178,19 @@ def test_a_mutant_is_gone_when_it_is_no_longer_wanted():
 
 @pytest.mark.parametrize("kind", ["disabled", "inverted"])
 @pytest.mark.parametrize("name", list_checks())
-def test_a_check_that_says_nothing_or_the_opposite_is_noticed(bench, record_property, name, kind):
+def test_a_check_that_says_nothing_or_the_opposite_is_noticed(bench, request, name, kind):
     code, *names = KILLERS[name]
     killer = bench.find_killer(list_checks()[name], disable if kind == "disabled" else invert(code), names)
-    record_property("mutant", f"{name} {kind}: {killer}")
+    request.node.user_properties.append(("mutant", f"{name} {kind}: {killer}"))
     assert killer
 
 
 @pytest.mark.parametrize("kind", ["disabled", "inverted"])
 @pytest.mark.parametrize("name", list_finders())
-def test_a_finder_that_finds_nothing_or_the_opposite_is_noticed(bench, record_property, name, kind):
+def test_a_finder_that_finds_nothing_or_the_opposite_is_noticed(bench, request, name, kind):
     wrong = find_nothing if kind == "disabled" else find_opposite
     killer = bench.find_killer(list_finders()[name], wrong, ["a constraint that is not said", "D24 tampered proof"])
-    record_property("mutant", f"{name} {kind}: {killer}")
+    request.node.user_properties.append(("mutant", f"{name} {kind}: {killer}"))
     assert killer
 
 
@@ -199,7 +199,7 @@ def test_a_finder_that_finds_nothing_or_the_opposite_is_noticed(bench, record_pr
     BY_HAND,
     ids=[f"{original.__name__}-{new or old}" for original, old, new, _ in BY_HAND],
 )
-def test_a_check_that_is_wrong_in_one_place_is_noticed(bench, record_property, original, old, new, pairs):
+def test_a_check_that_is_wrong_in_one_place_is_noticed(bench, request, original, old, new, pairs):
     killer = bench.find_killer(original, rewrite(old, new), [pairs])
-    record_property("mutant", f"{original.__name__} {old!r} -> {new!r}: {killer}")
+    request.node.user_properties.append(("mutant", f"{original.__name__} {old!r} -> {new!r}: {killer}"))
     assert killer
