@@ -1,5 +1,7 @@
-"""The adapters of a run, built from its configuration: who plays each role, and the services outside."""
+"""What a run is built from beside its corpus: who plays each role, the services outside, and the other dump."""
 
+from datetime import date
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from pipelines.backends.image_metadata import ImageMetadata
@@ -18,6 +20,9 @@ from pipelines.errors import ConfigError
 from pipelines.pictures import PictureStore
 from pipelines.settings import CommonsConfig, ModelConfig
 from pipelines.stages.seeds import WikidataSource
+
+YEAR = 365
+"""Days that must lie between two dumps: what changes yearly shows after one."""
 
 
 def make_image_metadata(config: CommonsConfig, replies: ReplyStore) -> ImageMetadata:
@@ -51,6 +56,27 @@ def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore) ->
     address = urlsplit(corpus.manifest.base_url)
     site = config.site or f"{address.scheme}://{address.netloc}/"
     return WikidataSource(RecordedSparql(endpoint, replies), site, config.page_rows)
+
+
+def open_later(folder: Path, corpus: Corpus) -> Corpus:
+    """Open the corpus of another dump of the same wiki, by which answers that changed are found.
+
+    Raises:
+        ConfigError: if it is no corpus, of another wiki, or less than a year away.
+    """
+    later = Corpus.open(folder)
+    if later.manifest.base_url != corpus.manifest.base_url:
+        raise ConfigError(
+            f"questions.other_corpus {folder}: it is of {later.manifest.base_url}, "
+            f"the run's corpus of {corpus.manifest.base_url}"
+        )
+    apart = abs(date.fromisoformat(later.snapshot) - date.fromisoformat(corpus.snapshot)).days
+    if apart < YEAR:
+        raise ConfigError(
+            f"questions.other_corpus {folder}: its dump is of {later.snapshot}, the run's of {corpus.snapshot}; "
+            f"wanted are {YEAR} days between them"
+        )
+    return later
 
 
 def build_model(role: str, config: ModelConfig, pictures: PictureStore) -> ChatModel:

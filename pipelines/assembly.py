@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from pipelines.adapters import build_model, make_image_metadata, make_wikidata_source
+from pipelines.adapters import build_model, make_image_metadata, make_wikidata_source, open_later
 from pipelines.agent.loop import Agent, Limits
 from pipelines.agent.rounds import Askings
 from pipelines.agent.tools import ToolBox
@@ -21,6 +21,7 @@ from pipelines.backends.recorded import (
 )
 from pipelines.backends.replies import ReplyStore, open_replies
 from pipelines.checks.examination import AnswerRules, PathDemands
+from pipelines.checks.knowledge import digest_checks
 from pipelines.config import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.graph.gates import SeedGate
@@ -61,6 +62,8 @@ SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "injection": {"seeds": (), "questions": ("seeds",), **_REST},
 }
 """By method, where each stage's rows come from, in pipeline order."""
+JUDGING = frozenset(["paths", "questions", "rewrites", "groundings"])
+"""Stages whose rows the checks decide."""
 
 
 @dataclass
@@ -108,7 +111,7 @@ class Assembly:
     def ground(self) -> Ground:
         """The corpus with what checks count by, and the other dump where one is named."""
         other = self.config.questions.other_corpus
-        return Ground(self.corpus, Corpus.open(Path(other)) if other else None)
+        return Ground(self.corpus, open_later(Path(other), self.corpus) if other else None)
 
     @cached_property
     def answer_rules(self) -> AnswerRules:
@@ -139,9 +142,9 @@ class Assembly:
         """The corpus's image search, recorded."""
         return RecordedImageSearch(LocalImageSearch(self.corpus), self.replies)
 
-    def ask(self, role: str, prompt: str) -> Asking:
+    def ask(self, role: str, prompt: str, version: int = 1) -> Asking:
         """Return a role's model with a prompt."""
-        return Asking(self.make_model(role), load_prompt(prompt), self.make_sampling(role))
+        return Asking(self.make_model(role), load_prompt(prompt, version), self.make_sampling(role))
 
     def make_sampling(self, role: str) -> Sampling:
         """Return a role's sampling settings."""
@@ -228,7 +231,7 @@ class Assembly:
             near_misses=rewrites.near_misses,
             audit=self.config.checks.audit,
         )
-        proposing, rewriting = self.ask("rewriter", "propose_descriptors"), self.ask("rewriter", "rewrite_question")
+        proposing, rewriting = self.ask("rewriter", "propose_descriptors", 2), self.ask("rewriter", "rewrite_question")
         return Rewrites(self.ground, proposing, rewriting, rules)
 
     def _build_injections(self) -> Injections:
@@ -253,7 +256,7 @@ class Assembly:
         askings = Askings(
             selecting=self.ask("rewriter", "select_entity"),
             extracting=self.ask("rewriter", "extract_fact"),
-            proposing=self.ask("rewriter", "propose_descriptors"),
+            proposing=self.ask("rewriter", "propose_descriptors", 2),
             rewriting=self.ask("rewriter", "inject_fact"),
         )
         return Injections(self.ground, askings, anchors, rules)
@@ -287,7 +290,8 @@ class Assembly:
         for name, sources in SOURCES[self.config.method].items():
             stage = self.build_stage(name)
             inputs = [self.corpus.digest, *(planned[source].key for source in sources)]
-            key = make_stage_key(stage.name, stage.version, stage.fingerprint(), inputs)
+            decides = [stage.fingerprint(), digest_checks()] if name in JUDGING else [stage.fingerprint()]
+            key = make_stage_key(stage.name, stage.version, digest_value(decides), inputs)
             folder = self.workspace.stage(name, key)
             planned[name] = PlannedStage(stage, key, folder, tuple(planned[source] for source in sources), digest)
         return list(planned.values())

@@ -27,6 +27,8 @@ _REFUSAL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """How refusals begin that are put into the shape that was asked for."""
+_OWN_WORDS = re.compile(r"\.(?:question|answer|descriptors\.\d+\.text)")
+"""Places of a reply that a model words itself. Elsewhere it copies what it was given, and titles say anything."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
@@ -139,7 +141,7 @@ def _check_texts(value: object, place: str = "") -> None:
             )
         if _CONTROL.search(value):
             raise BadReply(f"the JSON object does not fit: {place[1:]} holds control characters")
-        if _REFUSAL.match(value.replace("’", "'")):
+        if _OWN_WORDS.fullmatch(place) and _REFUSAL.match(value.replace("’", "'")):
             raise BadReply(f"{place[1:]} refuses to answer", "refused-reply")
 
 

@@ -17,35 +17,19 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 from pydantic import BaseModel, Field, ValidationError
 
 from pipelines.backends.image_metadata import read_wait
+from pipelines.backends.openai_errors import NoReply, Refusal, redact
 from pipelines.backends.openai_http import Clients, make_client
 from pipelines.backends.protocols import ChatReply, ChatRequest, Ending, Message
-from pipelines.errors import ConfigError, RateLimited, RecordFailed, SynthError, Unavailable
+from pipelines.errors import ConfigError, SynthError, Unavailable
 
 VERSION = 1
-_QUOTED = 300
+_GLIMPSE = 60
+"""Characters of a reply that is none which are quoted."""
 _WHOLE = ("stop", "eos_token", "stop_sequence")
 """Reasons to finish that servers give for a reply that came to its own end."""
-_THEIR_FAULT = (408, 409, 425)
-_NO_MONEY = ("insufficient_quota", "billing")
-_RECORDS_FAULT = {
-    "context length": "prompt-too-long",
-    "context_length": "prompt-too-long",
-    "max_tokens must be at least 1": "prompt-too-long",
-    "string_above_max_length": "prompt-too-long",
-    "content_filter": "prompt-refused",
-    "content_policy": "prompt-refused",
-    "invalid_image": "picture-refused",
-    "image_parse_error": "picture-refused",
-    "cannot identify image": "picture-refused",
-}
-"""What a refusal says when another record would have been answered, and the failed row's error."""
 
 ReadPicture = Callable[[str], tuple[bytes, str]]
 """Returns the bytes and the media type of the picture of a sha256."""
-
-
-class _Broken(Exception):
-    """No whole reply; asking again may help."""
 
 
 class _Said(BaseModel):
@@ -142,14 +126,18 @@ class OpenAIChat:
             if attempt:
                 await asyncio.sleep(self.patience * 2 ** (attempt - 1))
             try:
-                return _read_reply(await self._post(body))
-            except _Broken as error:
+                return self._read_reply(await self._post(body))
+            except NoReply as error:
                 said = str(error)
         raise Unavailable(f"{self._place}: {said}, {self.tries} times; run again later")
 
     @property
     def _place(self) -> str:
         return f"{self.base_url}, model {self.name}"
+
+    @property
+    def _hidden(self) -> str:
+        return self._read_key() if self.api_key_env else ""
 
     def _read_key(self) -> str:
         if not self.api_key_env:
@@ -201,40 +189,33 @@ class OpenAIChat:
                 content: bytes = reply.content
                 return content
         except TimeoutError as error:
-            raise _Broken(f"no whole reply in {self.timeout:g} s") from error
+            raise NoReply(f"no whole reply in {self.timeout:g} s") from error
         except APIConnectionError as error:
-            raise _Broken(f"no whole reply ({type(error.__cause__).__name__}: {error.__cause__})") from error
+            cause = redact(str(error.__cause__).encode(), self._hidden)
+            raise NoReply(f"no whole reply ({type(error.__cause__).__name__}: {cause})") from None
         except APIStatusError as error:
             # What the server said may quote the key: nothing of it goes on beside what is quoted here.
             raise self._explain(error) from None
 
-    def _explain(self, error: APIStatusError) -> SynthError | _Broken:
+    def _explain(self, error: APIStatusError) -> SynthError | NoReply:
         """Return what a reply that is no success means."""
-        status, headers = error.status_code, error.response.headers
-        said = f"HTTP {status}: {self._quote(error.response.content)}"
-        wait = read_wait(headers)
-        if status == 402 or (status == 429 and any(word in said for word in _NO_MONEY)):
-            return Unavailable(f"{self._place}: nothing left on the account ({said})")
-        if status == 429 or (status == 503 and wait):
-            return RateLimited(f"{self._place}: HTTP {status}", wait)
-        if status >= 500 or status in _THEIR_FAULT:
-            return _Broken(said)
-        if status in (401, 403):
-            variable = self.api_key_env or "no variable; name one as api_key_env"
-            return ConfigError(f"{self._place}: does not take the key of {variable} ({said})")
-        if status == 413:
-            return RecordFailed("prompt-too-long", f"{self._place}: {said}")
-        blamed = [fault for words, fault in _RECORDS_FAULT.items() if words in said.lower()]
-        if status in (400, 422) and blamed:
-            return RecordFailed(blamed[0], f"{self._place}: {said}")
-        return ConfigError(f"{self._place}: does not take the request ({said}); see name, base_url and sampling")
+        response = error.response
+        text = redact(response.content, self._hidden)
+        return Refusal(self._place, error.status_code, read_wait(response.headers), text, self.api_key_env).explain()
 
-    def _quote(self, body: bytes) -> str:
-        """Return the beginning of a body on one line, without the key."""
-        text = body[: 1 << 14].decode("utf-8", "replace")
-        if self.api_key_env:
-            text = text.replace(self._read_key(), "...")
-        return " ".join("".join(char if char.isprintable() else " " for char in text).split())[:_QUOTED]
+    def _read_reply(self, body: bytes) -> ChatReply:
+        """Return a completion's first choice.
+
+        Raises:
+            NoReply: if the body is no completion.
+        """
+        try:
+            completion = _Completion.model_validate(json.loads(body))
+        except (ValueError, RecursionError) as error:
+            kind = "no completion" if isinstance(error, ValidationError) else "no JSON"
+            # The error holds the body, and a body may hold the key.
+            raise NoReply(f"{kind} but {redact(body, self._hidden)[:_GLIMPSE]!r}") from None
+        return _take_choice(completion)
 
 
 def _check_address(name: str, url: str) -> None:
@@ -250,17 +231,8 @@ def _check_address(name: str, url: str) -> None:
         raise ConfigError(f"model {name}: base_url {url!r}; expected such as http://127.0.0.1:8000/v1")
 
 
-def _read_reply(body: bytes) -> ChatReply:
-    """Return a completion's first choice.
-
-    Raises:
-        _Broken: if the body is no completion.
-    """
-    try:
-        completion = _Completion.model_validate(json.loads(body))
-    except (ValueError, RecursionError) as error:
-        kind = "no completion" if isinstance(error, ValidationError) else "no JSON"
-        raise _Broken(f"{kind} but {body[:60]!r}") from error
+def _take_choice(completion: _Completion) -> ChatReply:
+    """Return a completion's first choice, empty where it has none."""
     usage = completion.usage or _Usage()
     if not completion.choices:
         return ChatReply("", usage.prompt_tokens, usage.completion_tokens)

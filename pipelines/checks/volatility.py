@@ -21,6 +21,8 @@ from pipelines.scoring.units import compare_measures
 from schemas.proofs import Answer, Hop
 
 _LIST = Path(__file__).with_name("data") / "volatile.toml"
+_DATES = frozenset(["current", "present", "latest", "last"])
+"""Words that no phrase makes stable."""
 _QUOTED = re.compile(r"[“\"«][^”\"»]{0,200}[”\"»]")
 _DATED = re.compile(
     r"\b(?:current(?:ly)?|latest|newest|most recent(?:ly)?|recent(?:ly)?|as of|so far|to date(?! (?:from|back))"
@@ -32,12 +34,16 @@ _DATED = re.compile(
 
 
 def is_volatile(relation: str) -> bool:
-    """Say whether an infobox key names something that changes with time, by the words of the key."""
+    """Say whether an infobox key names something that changes with time, by the words of the key.
+
+    A phrase that makes a word stable cancels that word alone: ``first_mayor`` lasts, ``first_party_leader`` does not.
+    """
     volatile, phrases, stable = _read_list()
     words = frozenset(split_key(relation))
-    if words & stable:
-        return False
-    return bool(words & volatile) or any(phrase <= words for phrase in phrases)
+    if any(phrase <= words for phrase in phrases):
+        return True
+    lasting = frozenset(word for phrase in stable if phrase <= words for word in phrase)
+    return bool((words & volatile) - (lasting - _DATES))
 
 
 def check_volatility(ground: Ground, number: int, relation: str, answer: Answer, allowed: bool) -> CheckResult:
@@ -128,7 +134,9 @@ def _is_same(answer: Answer, other: Answer) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _read_list() -> tuple[frozenset[str], tuple[frozenset[str], ...], frozenset[str]]:
+def _read_list() -> tuple[frozenset[str], tuple[frozenset[str], ...], tuple[frozenset[str], ...]]:
     table = tomllib.loads(_LIST.read_text(encoding="utf-8"))
-    phrases = tuple(frozenset(line.split()) for line in table["phrases"].strip().splitlines())
-    return frozenset(table["words"].split()), phrases, frozenset(table["stable"].split())
+    phrases, stable = (
+        tuple(frozenset(line.split()) for line in table[name].strip().splitlines()) for name in ("phrases", "stable")
+    )
+    return frozenset(table["words"].split()), phrases, stable

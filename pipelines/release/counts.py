@@ -50,7 +50,7 @@ def measure_proofs(questions: Sequence[Difficulty]) -> Table:
         },
         "answer confirmed by a sentence": count_rows(proof.corroboration is not None for proof in proofs),
         "confirmation required": count_rows(proof.thresholds.agreement == "required" for proof in proofs),
-        "answer the same in another dump": count_rows(bool(proof.compared_snapshot) for proof in proofs),
+        "checked: the same in another dump": count_rows(bool(proof.compared_snapshot) for proof in proofs),
         "volatile facts refused": count_rows(not proof.thresholds.volatile for proof in proofs),
     }
 
@@ -62,8 +62,8 @@ def measure_necessity(questions: Sequence[Difficulty]) -> Table:
         "R_alone, first hidden node": _describe_counts(questions, "alone", later=False),
         "R_alone, later nodes": _describe_counts(questions, "alone", later=True),
         "N_img": _describe_counts(questions, "answers"),
-        "no path shorter by two links": count_rows(proof.shortcuts_checked for proof in proofs),
-        "not found by one search": count_rows(proof.thresholds.retrieval_rank > 0 for proof in proofs),
+        "checked: no path shorter by two links": count_rows(proof.shortcuts_checked for proof in proofs),
+        "checked: not found by one search": count_rows(proof.thresholds.retrieval_rank > 0 for proof in proofs),
         "constraints a question": describe_numbers([len(proof.constraints) for proof in proofs]),
         "redundant constraints a question": describe_numbers([len(proof.redundant) for proof in proofs]),
         "questions with a redundant constraint": count_rows(bool(proof.redundant) for proof in proofs),

@@ -43,7 +43,8 @@ class Paths:
 
     def fingerprint(self) -> str:
         """Digest of the walk rules and the seed."""
-        return digest_value([repr(self.graph.rules), self.walks, self.per_seed, self.seed, repr(self.demands)])
+        later = self.ground.later.digest if self.ground.later else ""
+        return digest_value([repr(self.graph.rules), self.walks, self.per_seed, self.seed, repr(self.demands), later])
 
     def prompts(self) -> dict[str, str]:
         """No model is asked."""

@@ -39,7 +39,7 @@ def test_what_confirms_an_answer_is_counted():
     ]
     table = measure_proofs(questions)
     assert table["answer confirmed by a sentence"] == {"rows": 1, "share": 0.3333}
-    assert table["answer the same in another dump"] == {"rows": 1, "share": 0.3333}
+    assert table["checked: the same in another dump"] == {"rows": 1, "share": 0.3333}
     assert table["confirmation required"] == table["volatile facts refused"] == {"rows": 0, "share": 0.0}
 
 
@@ -58,7 +58,7 @@ def test_redundant_constraints_and_the_checks_made_are_counted():
     table = measure_necessity(questions)
     assert table["questions with a redundant constraint"] == {"rows": 1, "share": 0.5}
     assert table["redundant constraints a question"]["max"] == 1
-    assert table["no path shorter by two links"] == table["not found by one search"] == {"rows": 1, "share": 0.5}
+    assert table["checked: no path shorter by two links"] == table["checked: not found by one search"] == {"rows": 1, "share": 0.5}
 
 
 def test_an_answer_that_half_of_a_relation_has_is_guessed_as_often():
