@@ -54,6 +54,7 @@ RewriteReason = Literal[
     "answer-on-earlier-page",
     "no-descriptor",
     "descriptor-lost",
+    "attribute-unasked",
 ]
 GroundingReason = Literal[
     "no-picture",
@@ -64,6 +65,7 @@ GroundingReason = Literal[
     "demonym-leak",
     "file-leak",
     "answer-leak",
+    "attribute-unasked",
     "precision-unasked",
     "volatile",
     "one-retrieval",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipelines.checks.descriptors import offer_facts
-from pipelines.checks.injections import Turn
+from pipelines.checks.injections import Round
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.checks.wording import check_named
 from pipelines.corpus.store import Corpus, Fact
@@ -90,13 +90,13 @@ async def extract_fact(
 
 
 async def propose_descriptors(
-    asking: Asking, corpus: Corpus, turn: Turn, rules: InjectionRules
+    asking: Asking, corpus: Corpus, this: Round, rules: InjectionRules
 ) -> tuple[Descriptor, ...]:
     """Return descriptors of the entity that a round hides; they are offered all its facts but the one asked for."""
-    view = turn.view
-    facts = offer_facts(corpus, turn.numbers[1], rules.max_answer_tokens)
+    view = this.view
+    facts = offer_facts(corpus, this.numbers[1], rules.max_answer_tokens)
     if len(view.hops) == 1:
-        facts = tuple(fact for fact in facts if fact.relation != turn.proof.answer_relation)
+        facts = tuple(fact for fact in facts if fact.relation != this.proof.answer_relation)
     inputs = ProposeDescriptorsInputs(
         anchor_type=view.anchor_type,
         subject_type=view.anchor_type,
@@ -108,14 +108,14 @@ async def propose_descriptors(
     return (await ask_model(asking, inputs, DescriptorsReply)).descriptors[: rules.candidates]
 
 
-async def reword_question(asking: Asking, question: str, turn: Turn, descriptor: Descriptor) -> str:
+async def reword_question(asking: Asking, question: str, this: Round, descriptor: Descriptor) -> str:
     """Return the question with the entity that a round hides behind its descriptor."""
     inputs = RewriteQuestionInputs(
         question=question,
-        name=turn.proof.nodes[1].title,
+        name=this.proof.nodes[1].title,
         node=1,
         descriptor=descriptor.text,
-        path=turn.view,
-        descriptors=turn.proof.descriptors,
+        path=this.view,
+        descriptors=this.proof.descriptors,
     )
     return (await ask_model(asking, inputs, QuestionReply)).question

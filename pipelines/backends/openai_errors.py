@@ -1,4 +1,4 @@
-"""What it means when a server that speaks OpenAI's ``/chat/completions`` refuses: wait, ask again, or whose fault it is."""
+"""What a refusal by a server of ``/chat/completions`` means: wait, ask again, stop the run, or fail one record."""
 
 import json
 import re

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipelines.backends.phrases import pick
-from pipelines.backends.phrases_nouns import classify_noun, clean_noun, find_head, name_kind
+from pipelines.backends.phrases_nouns import AGENTS, classify_noun, clean_noun, find_head, name_kind
+from pipelines.backends.phrases_references import choose_nouns, list_references, name_role
 from pipelines.ids import draw_unit
 from schemas.tasks import SUBJECT
 
@@ -20,7 +21,7 @@ ENDS = (".", "?", "!")
 _STEPPED = 0.35
 """Share of questions in which the last entity is a step of its own: ``How long is that river?``"""
 _LONG_NOUN = 3
-_ORDINALS = ("", "", "second", "third", "fourth")
+_THAT_SLOT = f" that {SUBJECT}"
 _NOUN = re.compile(
     r"the (?P<noun>[\w'’ -]+?)(?=,| (?:who|whom|that|whose|where|which|of|at|in|on|to|for|from|by|with|behind|near"
     r"|around|after|under|over|beneath|across|about|within|between|given|listed|born|built|made|held|kept|known|set|led|run"
@@ -29,8 +30,10 @@ _NOUN = re.compile(
 )
 _CALLED = {
     **dict.fromkeys(("birthplace", "home", "scene", "site", "seat", "setting", "location", "finding place"), "place"),
-    **dict.fromkeys(("head", "one", "star", "husband or wife", "son or daughter", "brother or sister"), "person"),
-    **dict.fromkeys(("chief influence", "leading figure", "child", "parent", "relative", "student"), "person"),
+    **dict.fromkeys(("one", "star", "chief influence", "key figure", "relative"), "person"),
+    "husband or wife": "spouse",
+    "son or daughter": "child",
+    "brother or sister": "sibling",
     "alma mater": "institution",
     **dict.fromkeys(("native land", "launch site"), "place"),
     "body": "body of water",
@@ -46,7 +49,7 @@ _CALLED = {
     "political party": "party",
     "capital city": "city",
     "notable work": "work",
-    "largest settlement": "settlement",
+    "principal settlement": "settlement",
     "parent organisation": "organisation",
     **dict.fromkeys(("source", "chief claim", "larger whole", "mouth"), ""),
 }
@@ -69,24 +72,33 @@ class Style:
     Attributes:
         openings: start of each sentence with its first step ``{a}``; the last but one and the last take turns.
         links: how the second step ``{b}`` joins the first, in turns.
+        found: what was done to an entity once it has been introduced.
         size: steps a sentence, 1 or 2.
     """
 
     openings: tuple[str, ...]
     links: tuple[str, ...]
+    found: str
     size: int = 2
 
 
 # fmt: off
 STYLES: tuple[Style, ...] = (
-    Style(("Find {a}", "Next, find {a}", "From there, find {a}"), (", then {b}", ", and then {b}")),
-    Style(("Start from {a}", "Continue to {a}", "Move on to {a}"), (" and go on to {b}", ", and from there to {b}")),
-    Style(("Consider {a}", "Next, consider {a}", "Then consider {a}"), (", and then {b}", ", and after that {b}")),
-    Style(("Take {a}", "After that, take {a}", "Next, take {a}"), ("; from there, turn to {b}", ", and turn to {b}")),
-    Style(("Identify {a}", "Then identify {a}", "After that, identify {a}", "Next, identify {a}"), (), 1),
-    Style(("Begin with {a}", "Carry on with {a}", "Go on with {a}"), (" and proceed to {b}", ", and then with {b}")),
-    Style(("Look up {a}", "Then look up {a}", "Next, look up {a}"), (", and after that {b}", "; then look up {b}")),
-    Style(("Think of {a}", "Then think of {a}", "Next, think of {a}"), (", and next of {b}", ", and then of {b}")),
+    Style(("Find {a}", "Next, find {a}", "From there, find {a}"), (", then {b}", ", and then {b}"), "found"),
+    Style(("Start from {a}", "Continue to {a}", "Move on to {a}"),
+          (" and go on to {b}", ", and from there to {b}"), "reached"),
+    Style(("Consider {a}", "Next, consider {a}", "Then consider {a}"),
+          (", and then {b}", ", and after that {b}"), "considered"),
+    Style(("Take {a}", "After that, take {a}", "Next, take {a}"),
+          ("; from there, turn to {b}", ", and turn to {b}"), "reached"),
+    Style(("Identify {a}", "Then identify {a}", "After that, identify {a}", "Next, identify {a}"),
+          (), "identified", 1),
+    Style(("Begin with {a}", "Carry on with {a}", "Go on with {a}"),
+          (" and proceed to {b}", ", and then with {b}"), "reached"),
+    Style(("Look up {a}", "Then look up {a}", "Next, look up {a}"),
+          (", and after that {b}", "; then look up {b}"), "found"),
+    Style(("Think of {a}", "Then think of {a}", "Next, think of {a}"),
+          (", and next of {b}", ", and then of {b}"), "considered"),
 )
 # fmt: on
 
@@ -99,27 +111,10 @@ def find_noun(text: str, object_type: str) -> str:
         return whole if " of " not in whole and len(whole.split()) <= _LONG_NOUN else find_head(whole)
     found = _NOUN.match(text)
     noun = found["noun"].strip().casefold() if found else ""
+    if noun in AGENTS:
+        # Nobody edits or founds an owner.
+        return name_kind(whole, noun)
     return _CALLED.get(noun, noun if len(noun.split()) <= _LONG_NOUN else "")
-
-
-def list_references(nouns: Sequence[str], variety: str) -> list[str]:
-    """Return what each entity is called after it was introduced, empty where no short phrase is clear.
-
-    Args:
-        nouns: of the anchor and each further entity, in the order in which they are introduced.
-        variety: decides between phrases that are equally clear.
-    """
-    heads = [find_head(noun) for noun in nouns]
-    references = []
-    for index, noun in enumerate(nouns):
-        before = heads[:index].count(heads[index])
-        options = [f"that {noun}"] if not before else [f"this last {noun}"]
-        if before == 1:
-            options.append(f"the latter {noun}")
-        if before and before + 1 < len(_ORDINALS) and heads[0] != heads[index]:
-            options.append(f"that {_ORDINALS[before + 1]} {noun}")
-        references.append(pick(options, "refer", variety, index) if noun else "")
-    return references
 
 
 def name_anchor(anchor_type: str) -> str:
@@ -137,15 +132,21 @@ def write_chain(pieces: Sequence[Piece], anchor: str, nouns: Sequence[str], vari
         nouns: of the anchor and of every piece.
         variety: decides the style.
     """
-    references = list_references(nouns, variety)
+    style = pick(STYLES, "style", variety)
+    roles = ["", *(name_role(piece.text) for piece in pieces)]
+    called = choose_nouns(nouns, roles)
+    references = list_references(called, style.found, variety)
     steps: list[str] = []
     for index, piece in enumerate(pieces):
         subject = references[index] if index else anchor
+        if subject.startswith("that ") and _THAT_SLOT in piece.text:
+            # Not "the opera that that composer wrote".
+            subject = f"the {called[index]} just {style.found}"
         phrase = piece.text.replace(SUBJECT, subject or steps.pop())
         steps.append(f"{piece.name}, {phrase}{SOFT}" if piece.name else phrase)
     last = references[-1] if draw_unit("stepped", variety) < _STEPPED else ""
     last = last or steps.pop()
-    return _write_steps(steps, pick(STYLES, "style", variety)), last
+    return _write_steps(steps, style), last
 
 
 def _write_steps(steps: Sequence[str], style: Style) -> str:

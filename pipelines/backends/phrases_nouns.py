@@ -51,8 +51,8 @@ NOUNS: dict[Kind, str] = {
         "bureau business charity choir club college committee company conglomerate consortium corporation council "
         "duo ensemble federation firm foundation government group institute institution journal label laboratory "
         "league legislature magazine manufacturer ministry navy newspaper operator orchestra order organisation "
-        "organization parliament party periodical quartet regiment retailer seminary shipyard society squadron "
-        "studio supermarket syndicate team trio troupe union unit university"
+        "organization parliament party periodical publication quartet regiment retailer seminary shipyard society "
+        "squadron studio supermarket syndicate team trio troupe union unit university"
     ),
     "work": (
         "album anime artwork ballet book cantata comic composition concerto documentary drama episode essay fable "
@@ -105,12 +105,16 @@ ONES: dict[Kind, str] = {
 
 ONES_BY_HEAD: dict[str, str] = {
     "structure": "aqueduct arch bridge canal dam lighthouse monument pier pyramid skyscraper tower tunnel viaduct mill",
-    "institution": "academy college institute laboratory school seminary university museum gallery library",
+    "institution": "academy college institute laboratory school seminary university",
+    "museum": "museum",
+    "gallery": "gallery",
+    "library": "library",
     "venue": "amphitheatre arena cinema hall house stadium theater theatre velodrome",
     "place": (
         "airport campus cemetery complex garden harbour landmark market mine park plaza railway resort ruin site "
         "square station zoo"
     ),
+    "publication": "newspaper magazine journal periodical",
     "land": "country empire kingdom nation republic",
     "route": "highway line road street",
 }
@@ -176,6 +180,8 @@ UNITS: dict[str, str] = {
     "¥": "yen",
     "%": "per cent",
 }
+AGENTS = frozenset("owner operator builder maker publisher distributor broadcaster developer employer holder".split())
+"""Nouns for a person or an organisation, whichever it is."""
 _SUPERSCRIPTS = str.maketrans({"²": "2", "³": "3"})
 _PERSON_ENDINGS = ("ologist", "grapher", "ist", "ician", "smith", "wright")
 _HEAD_END = re.compile(r"\s(?:of|in|for|from|at|on|by|and|or|with|near)\s|,")

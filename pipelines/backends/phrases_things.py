@@ -82,8 +82,7 @@ WORKS: tuple[Row, ...] = (
         ("{who} is the subject of {s}", "{who} stands at the centre of {s}"),
         inverses=("about {s}", "{who} is about {s}", "whose subject is {s}")),
     Row("based_on basis adapted_from", "work",
-        ("the source of the plot of {s}",),
-        ("on which {s} is based", "that provided the plot of {s}", "that was adapted into {s}"),
+        ("the work adapted into {s}",), ("on which {s} is based", "that was adapted into {s}"),
         inverses=("based on {s}", "{who} is based on {s}", "{who} takes its plot from {s}")),
     Row("series", "series", ("the series of {s}",), ("that includes {s}", "that {s} belongs to"),
         inverses=("from {s}", "{who} belongs to {s}", "{who} is part of {s}")),
@@ -140,7 +139,7 @@ MENTIONS: tuple[str, ...] = (
     "{who} belongs in the gap in “{clause}” in the article on {s}",
     "{who} completes the line “{clause}” in the article about {s}",
     "whose name is left out of “{clause}” in the article on {s}",
-    "{who} is left blank in the line “{clause}” from the article about {s}",
+    "whose name is blanked in the line “{clause}” from the article about {s}",
 )
 """Tails for a hop that only a sentence supports."""
 # fmt: on

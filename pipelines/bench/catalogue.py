@@ -1,7 +1,7 @@
 """Every kind of defect that is planted, what its check must reach, and where its pairs come from."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
@@ -46,10 +46,24 @@ DEMANDS: dict[str, Demand] = {
     "D18": Demand(0.98, 0.03),
     "D19": Demand(1.0, 0.0),
     "D24": Demand(1.0, 0.0),
+    "L4": Demand(0.0, 1.0),
 }
-"""D12, names in the picture, needs a reader of pictures and is not planted yet; D20 to D23 belong to later datasets."""
+"""D20 to D23 belong to later datasets. L4, names that are ordinary words, is a failure mode of section 1B of which the
+design demands no numbers: it is measured and printed, and judges nothing."""
 STRICT = 0.99
-"""Demanded recall from which twice as many pairs are planted: 300 without a miss prove it, 150 do not."""
+"""Demanded recall from which twice as many pairs are planted: 300 without a miss prove .99 (one-sided 95%), 150 do not.
+Nothing proves 1.00: 300 without a miss leave room for one in a hundred."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotPlanted:
+    """A defect of the design that the bench does not plant."""
+
+    code: str
+    why: str
+
+
+NOT_PLANTED = (NotPlanted("D12", "needs OCR"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +121,9 @@ def list_defects(codes: Sequence[str] | None = None) -> tuple[PlantedDefect, ...
     return tuple(sorted((each for each in found if not codes or each.code in codes), key=lambda each: each.code))
 
 
-def list_operators(*codes: str) -> tuple[tuple[str, Operator], ...]:
-    """Return the operators that change the wiki, by code."""
-    return tuple((code, operator) for code, _, operator in _WIKI if code in codes)
+def list_operators(*codes: str) -> tuple[tuple[str, str, Operator], ...]:
+    """Return the operators that change the wiki: code, title, operator."""
+    return tuple(row for row in _WIKI if row[0] in codes)
 
 
 def _plant_words(
@@ -122,7 +136,7 @@ def _plant_scene(operator: Operator, pools: Sequence[Pool], words: Vocabulary, r
     for case in _draw_cases(pools, rng):
         twins = operator(case, words, rng)
         if twins is not None:
-            return make_pair(case.pool, twins)
+            return _place(make_pair(case.pool, twins), case)
     raise _find_nothing(operator)
 
 
@@ -130,15 +144,19 @@ def _plant_judged(operator: Judged, pools: Sequence[Pool], words: Vocabulary, rn
     for case in _draw_cases(pools, rng):
         pair = operator(case, words, rng)
         if pair is not None:
-            return pair
+            return _place(pair, case)
     raise _find_nothing(operator)
+
+
+def _place(pair: Pair, case: Case) -> Pair:
+    return replace(pair, question=case.question.record_id, missing=case.pool.missing)
 
 
 def _draw_cases(pools: Sequence[Pool], rng: Random) -> Iterator[Case]:
     """Yield clean questions to try, of the first pool and, should none of them do, of all."""
-    for tries, chosen in ((TRIES // 4, pools[:1]), (TRIES, pools)):
-        if any(pool.steady for pool in chosen):
-            yield from (draw_case(chosen, rng) for _ in range(tries))
+    if pools[0].steady:
+        yield from (draw_case(pools[:1], rng) for _ in range(TRIES // 4))
+    yield from (draw_case(pools, rng) for _ in range(TRIES))
 
 
 def _find_nothing(operator: Operator | Judged) -> ConfigError:

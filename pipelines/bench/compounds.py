@@ -24,6 +24,8 @@ class CompoundRow:
 
     first: str
     second: str
+    titles: tuple[str, str]
+    """Of both defects; a code may have several kinds."""
     pairs: int
     both: int
     """Questions in which both were named."""
@@ -35,20 +37,21 @@ def plant_compounds(pools: Sequence[Pool], words: Vocabulary, rng: Random, count
     """Plant every combination ``count`` times where questions admit it, each wiki defect with a leak besides."""
     operators = list_operators(*COMBINED)
     rows = []
-    for (code, first), (other, second) in combinations(operators, 2):
+    for (code, title, first), (other, besides, second) in combinations(operators, 2):
         if (code, other) == MENDED:
             continue
         found = [_judge_both(pools, first, second, words, rng) for _ in range(count)]
-        rows.append(_sum_up(code, other, found))
-    for code, operator in operators:
-        rows.append(_sum_up(code, LEAK, [_judge_leak(pools, operator, words, rng) for _ in range(count)]))
+        rows.append(_sum_up((code, other), (title, besides), found))
+    for code, title, operator in operators:
+        found = [_judge_leak(pools, operator, words, rng) for _ in range(count)]
+        rows.append(_sum_up((code, LEAK), (title, "the answer"), found))
     return tuple(rows)
 
 
-def _sum_up(first: str, second: str, found: Sequence[int | None]) -> CompoundRow:
+def _sum_up(codes: tuple[str, str], titles: tuple[str, str], found: Sequence[int | None]) -> CompoundRow:
     counts = Counter(found)
     planted = len(found) - counts[None]
-    return CompoundRow(first, second, planted, counts[2], counts[1], counts[0])
+    return CompoundRow(*codes, titles, planted, counts[2], counts[1], counts[0])
 
 
 def _judge_both(pools: Sequence[Pool], first: Operator, second: Operator, words: Vocabulary, rng: Random) -> int | None:

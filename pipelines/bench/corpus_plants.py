@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from random import Random
 
 from pipelines.bench.scenes import (
+    MANY,
     Case,
     Scene,
     Twins,
@@ -15,6 +16,7 @@ from pipelines.bench.scenes import (
     copy_infobox,
     find_facts,
     invent_name,
+    note_page,
     set_field,
 )
 from pipelines.bench.statements import draw_sentence, link, state_fact
@@ -24,22 +26,24 @@ from pipelines.graph.query import (
     follow_chain,
     follow_hop,
     list_constraints_of,
+    matches,
     read_answers,
 )
 from schemas.proofs import Hop
 
-MANY = 60
-"""Pages that one plant may change."""
-
 
 def plant_twin(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
-    """D06: another entity whose infobox shows all that the descriptor says; the clean twin differs in one fact."""
+    """D06: another entity whose infobox shows all that the descriptor says; the clean twin differs in one fact.
+
+    What the clean twin's fact names has no single entity that fits: it would no longer be single, and the question of
+    another anchor no longer one.
+    """
     hops = [hop for hop in case.question.proof.hops if hop.backward]
     if not hops:
         return None
     hop = rng.choice(hops)
     other = _find_other_object(case, hop, rng)
-    if other is None:
+    if other is None or _count_fitting(case, hop, other) == 1:
         return None
     node = case.find_subject(hop)
     name = invent_name(case.corpus, case.question.proof.nodes[hop.index].type, words, rng)
@@ -175,7 +179,7 @@ def plant_idle_picture(case: Case, words: Vocabulary, rng: Random) -> Twins | No
             pages.update(_blank(case, page, hop.relation))
     if not pages or len(pages) > MANY or case.find_subject(hop) in pages:
         return None
-    noted = {page: case.corpus.text(page) + "\n<!-- checked -->" for page in list(pages)[:3]}
+    noted = {page: note_page(case.corpus.text(page)) for page in list(pages)[:3]}
     return Twins(
         f"{len(pages)} pages lose {hop.relation}",
         Scene(case.claim, noted),
@@ -197,6 +201,14 @@ def _find_other_object(case: Case, hop: Hop, rng: Random) -> int | None:
         if other not in case.numbers and other not in near and case.corpus.page(other).type == kind
     ]  # fmt: skip
     return rng.choice(found) if found else None
+
+
+def _count_fitting(case: Case, hop: Hop, value: int) -> int:
+    """Count the entities that a backward hop leads to from a node and that fit its descriptor."""
+    query = make_query(case.corpus, case.question.proof)
+    here = list_constraints_of(query, hop.index)
+    ahead = follow_hop(case.pool.ground, value, hop, query.names)
+    return sum(matches(case.corpus, node, here) for node in ahead)
 
 
 def _vary_answer(case: Case, hop: Hop, rng: Random) -> dict[str, str]:

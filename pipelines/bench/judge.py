@@ -10,11 +10,12 @@ from random import Random
 
 from rich.table import Table
 
-from pipelines.bench.planted import Share, make_share, show_interval
+from pipelines.bench.plants import type_text
+from pipelines.bench.shares import Share, make_share, show_interval
 from pipelines.bench.vocabulary import BY_HALF, HALVES, Vocabulary, invent_person, invent_word
 from pipelines.errors import ConfigError
 from pipelines.scoring.agreement import cohen_kappa
-from pipelines.scoring.answers import make_answer, type_answer
+from pipelines.scoring.answers import make_answer
 from pipelines.scoring.compare import compare_answers
 from pipelines.scoring.dates import MONTHS, Date, render_date
 from pipelines.scoring.numbers import Number, group_thousands, render_number
@@ -169,7 +170,7 @@ def _draw_name(words: Vocabulary, rng: Random) -> tuple[Answer, tuple[Trial, ...
     while other == surname:
         other = invent_word(words, rng)
     relative = next(each for each in words.given if each != given)
-    return _type(name), (
+    return type_text(name), (
         _miss("same surname", f"{relative} {surname}"),
         _miss("same given name", f"{given} {other}"),
         _miss("junior", f"{name} Jr."),
@@ -177,14 +178,14 @@ def _draw_name(words: Vocabulary, rng: Random) -> tuple[Answer, tuple[Trial, ...
         _miss("superset", f"{name} and {relative} {other}"),
         _miss("two candidates", f"{name} or {relative} {other}"),
         _hit("reworded", rng.choice((name.upper(), name.lower(), f"{name}."))),
-        _hit("reworded", _type(name).aliases[0] if _type(name).aliases else name),
+        _hit("reworded", type_text(name).aliases[0] if type_text(name).aliases else name),
         _hit("sentence", f"The person is {name}"),
     )
 
 
 def _draw_string(words: Vocabulary, rng: Random) -> tuple[Answer, tuple[Trial, ...]]:
     text, other = rng.sample(words.words, 2)
-    return _type(text), (
+    return type_text(text), (
         _miss("another", other),
         _miss("superset", f"{text} and {other}"),
         _miss("two candidates", f"either {text} or {other}"),
@@ -192,13 +193,6 @@ def _draw_string(words: Vocabulary, rng: Random) -> tuple[Answer, tuple[Trial, .
         _hit("reworded", rng.choice((text.upper(), text.replace(" ", "-"), f"{text}."))),
         _hit("sentence", f"It is described as {text}"),
     )
-
-
-def _type(text: str) -> Answer:
-    answer = type_answer(text, "", "label")
-    if answer is None:
-        raise AssertionError(f"bench vocabulary: {text!r} has no type; every answer here must have one")
-    return answer
 
 
 def _measure(type_: AnswerType, judged: Sequence[tuple[Trial, Verdict]]) -> JudgeRow:

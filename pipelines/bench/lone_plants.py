@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
-from pipelines.bench.scenes import Case, Scene, Twins, find_facts, set_field
+from pipelines.bench.scenes import MANY, Case, Scene, Twins, find_facts, note_page, set_field
 from pipelines.bench.vocabulary import Vocabulary
 from pipelines.checks.descriptors import offer_facts, stands_in
 from pipelines.corpus.store import Fact
@@ -13,9 +13,6 @@ from pipelines.graph.query import TYPE, count_anchor_answers
 from pipelines.graph.relations import read_relations
 from schemas.proofs import Constraint, Hop
 from schemas.tasks import SUBJECT
-
-MANY = 60
-"""Pages that one plant may change."""
 
 
 def plant_lone_descriptor(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
@@ -37,7 +34,8 @@ def _add_telling_fact(case: Case, node: int, rng: Random) -> Twins | None:
     for offered in offer_facts(case.corpus, case.numbers[node], 4):
         constraint = Constraint(node=node, relation=offered.relation, value=offered.text)
         asked = node == len(case.numbers) - 1 and offered.relation == proof.answer_relation
-        if asked or constraint in proof.constraints or stands_in(offered.text, case.question.text):
+        said = constraint in proof.constraints or stands_in(offered.text, case.question.text)
+        if asked or said or _may_mean_other(case, constraint):
             continue
         count = _count_holders(case, (*proof.constraints, constraint), node, proof.hops[node - 1])
         if count == 1:
@@ -52,6 +50,12 @@ def _add_telling_fact(case: Case, node: int, rng: Random) -> Twins | None:
     if clean is None or defective is None or not case.pool.is_hidden(case.question, clean.claim.text):
         return None
     return Twins(f"node {node}: {first.relation} {first.value}", clean, defective, ("stands-alone",))
+
+
+def _may_mean_other(case: Case, constraint: Constraint) -> bool:
+    """Say whether a bare value may be read as one of another field of the entity, such as its other date."""
+    facts = case.corpus.facts(case.numbers[constraint.node])
+    return any(fact.key != constraint.relation and _says(fact, constraint.value) for fact in facts)
 
 
 def _needs_picture(case: Case, constraint: Constraint) -> bool:
@@ -125,7 +129,7 @@ def _change_others(case: Case, node: int, rng: Random) -> Twins | None:
     if not pages or len(pages) > MANY or any(page in case.numbers for page, _ in pages):
         return None
     edits = {page: set_field(case.corpus.text(page), fact, "") for page, fact in pages}
-    noted = {page: case.corpus.text(page) + "\n<!-- checked -->" for page, _ in pages[:3]}
+    noted = {page: note_page(case.corpus.text(page)) for page, _ in pages[:3]}
     return Twins(
         f"only {proof.nodes[node].title} has {hop.relation}",
         Scene(case.claim, noted),

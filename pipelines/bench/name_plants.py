@@ -1,4 +1,4 @@
-"""Plants of names: D01 to D04, and a name in the picture's file name."""
+"""Plants of names: D01 to D04, names of ordinary words (L4), and a name in the picture's file name."""
 
 from collections.abc import Sequence
 from random import Random
@@ -45,6 +45,16 @@ def plant_partial_name(words: Vocabulary, rng: Random) -> Pair:
     first, last = title.split(" ", 1)
     part = first if last in words.types else last
     return _pair_names(words, rng, aliases, rng.choice(_PARTS).format(part))
+
+
+def plant_ordinary_name(words: Vocabulary, rng: Random) -> Pair:
+    """L4: a whole title of ordinary words; the clean twin has these words in lower case and apart."""
+    return _pair_ordinary(words, rng, ("{} {}", "the “{} {}”", "Mr {} {}", "the {} {} house"))
+
+
+def plant_ordinary_part(words: Vocabulary, rng: Random) -> Pair:
+    """L4: the last or first word of a title of ordinary words, capitalised; the clean twin as above."""
+    return _pair_ordinary(words, rng, ("Mr {1}", "the {1}s", "{1}’s house", "young {0}", "the {1} collection"))
 
 
 def plant_demonym(words: Vocabulary, rng: Random) -> Pair:
@@ -132,6 +142,20 @@ def _draw_demonym(words: Vocabulary, rng: Random) -> tuple[str, str]:
     while demonym == name:
         demonym = stem + rng.choice(words.suffixes)
     return name, rng.choice((demonym, f"{demonym}s", demonym.lower(), demonym.upper(), f"{demonym}-born"))
+
+
+def _pair_ordinary(words: Vocabulary, rng: Random, shapes: Sequence[str]) -> Pair:
+    """Return twins whose defective one names a node by a title of ordinary words, in one of some shapes."""
+    name = rng.choice(words.ordinary)
+    first, last = name.split()
+    aliases = ((invent_title(words, rng),), (name,), (invent_title(words, rng),))
+    leak, state = rng.choice(shapes).format(first, last), rng.getstate()
+    texts = []
+    for reference in (f"the {last.lower()} in the image, beside the {first.lower()} one", leak):
+        rng.setstate(state)
+        texts.append(write_question(words, rng, reference))
+    clean, defective = (check_names(text, aliases, find_common_tokens(words.types)) for text in texts)
+    return Pair(f"{name}: {leak}", clean, defective, ("alias-leak",))
 
 
 def _pair_names(words: Vocabulary, rng: Random, aliases: Sequence[Sequence[str]], leak: str) -> Pair:

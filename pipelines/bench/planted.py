@@ -2,70 +2,43 @@
 
 A check that refuses everything has full recall; only the pair flip rate (clean twin accepted and defective twin
 refused with the right code) shows that it looks. Pairs are spread over toy worlds whose infoboxes leave out none to
-three in ten of their fields, and each pair is judged in overlays of its own.
+three in ten of their fields, and each pair is judged in overlays of its own. False alarms are
+measured on rows that the checks had accepted before: they say whether a harmless edit upsets a check, not how many good
+rows it refuses.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from pipelines.bench.accepted import AcceptedRow, evaluate, find_allowed
-from pipelines.bench.catalogue import DEMANDS, PlantedDefect, list_defects
+from pipelines.bench.accepted import AcceptedRate, AcceptedRow, evaluate, measure_rate
+from pipelines.bench.catalogue import DEMANDS, NOT_PLANTED, NotPlanted, PlantedDefect, list_defects
 from pipelines.bench.compounds import CompoundRow, plant_compounds
+from pipelines.bench.measuring import (
+    Confusion,
+    DefectRow,
+    Planted,
+    compute_precision,
+    count_confusion,
+    measure_defect,
+    measure_flips,
+)
 from pipelines.bench.plants import Pair
 from pipelines.bench.pools import LARGE, SMALL, Pool, open_pools
-from pipelines.bench.shares import Share, make_share, show_interval
 from pipelines.bench.vocabulary import HALVES, Half, Vocabulary, load_half, load_vocabulary
 from pipelines.errors import ConfigError
 from pipelines.progress import Reporter, SilentReporter
-
-__all__ = ["Share", "make_share", "run_planted", "show_interval"]
 
 MISSING = (0.0, 0.1, 0.2, 0.3)
 PREVALENCE = 0.05
 LEAST_FLIPS = 0.98
 FEW = 100
 """Pairs from which the worlds are large."""
-SHOWN = 5
-"""Plants missed and clean twins accused that a report quotes."""
 COMPOUNDS_A_PAIR = 0.1
 MOST_COMPOUNDS = 10
 """Questions with each combination of two defects."""
-
-
-@dataclass(frozen=True, slots=True)
-class DefectRow:
-    """One check against one kind of defect."""
-
-    code: str
-    title: str
-    pairs: int
-    recall: float
-    """Share of the defective twins that were refused with a right code."""
-    recall_interval: tuple[float, float]
-    false_alarm_rate: float
-    """Share of the clean twins that did not pass, UNKNOWN included."""
-    false_alarm_interval: tuple[float, float]
-    flip_rate: float
-    demanded_recall: float
-    demanded_false_alarm_rate: float
-    met: bool
-    held_out_recall: float
-    """Of the pairs with words that were kept from those who wrote the checks."""
-    recall_by_kind: dict[str, float]
-    missed: tuple[str, ...]
-    accused: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Confusion:
-    """How often a planted defect drew a code; ``PASS`` is a miss."""
-
-    planted: str
-    returned: str
-    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +48,16 @@ class PlantedReport:
     seed: int
     missing: tuple[float, ...]
     pair_flip_rate: float
+    """Over the defects of which recall is demanded."""
     pair_flip_interval: tuple[float, float]
     accepted_defect_rate: dict[str, float]
     """Share of the accepted questions that are wrong by the whole truth, by missing rate."""
     defects: tuple[DefectRow, ...]
+    not_planted: tuple[NotPlanted, ...]
     confusion: tuple[Confusion, ...]
     compounds: tuple[CompoundRow, ...]
     accepted: tuple[AcceptedRow, ...]
+    accepted_rates: tuple[AcceptedRate, ...]
     precision_at_5_percent: float
     """Share of refusals that are right when one row in twenty is defective, over all checks here."""
     met: bool
@@ -148,7 +124,7 @@ def _plant(
         first = number % max(len(pools), 1)
         found.append((chosen.half, defect.source([*pools[first:], *pools[:first]], chosen, rng)))
         told.advance(number + 1)
-    row = _measure({defect: found})
+    row = measure_defect({defect: found})
     told.finish(f"{defect.title}: recall {row.recall:.3f}, false alarms {row.false_alarm_rate:.3f}")
     return found
 
@@ -156,85 +132,28 @@ def _plant(
 def _report(
     seed: int,
     missing: tuple[float, ...],
-    planted: dict[PlantedDefect, list[tuple[Half, Pair]]],
+    planted: Planted,
     compounds: tuple[CompoundRow, ...],
     accepted: tuple[AcceptedRow, ...],
 ) -> PlantedReport:
-    rows, confusion = [], Counter[tuple[str, str]]()
-    for code in DEMANDS:
-        kinds = {defect: found for defect, found in planted.items() if defect.code == code}
-        if kinds:
-            rows.append(_measure(kinds))
-            pairs = (pair for found in kinds.values() for _, pair in found)
-            confusion.update((code, pair.defective.code or "PASS") for pair in pairs)
-    everything = [pair for pairs in planted.values() for _, pair in pairs]
-    flips = make_share(sum(map(_flips, everything)), len(everything))
-    rates = {f"{rate:g}": _find_rate(rate, accepted) for rate in missing}
-    sound = all(rates[f"{rate:g}"] <= find_allowed(rate) for rate in missing)
+    by_code = ({defect: found for defect, found in planted.items() if defect.code == code} for code in DEMANDS)
+    rows = tuple(measure_defect(kinds) for kinds in by_code if kinds)
+    flips = measure_flips(planted)
+    rates = tuple(measure_rate(rate, accepted) for rate in missing)
     return PlantedReport(
         seed=seed,
         missing=missing,
         pair_flip_rate=flips.share,
         pair_flip_interval=(flips.low, flips.high),
-        accepted_defect_rate=rates,
-        defects=tuple(rows),
-        confusion=tuple(Confusion(*cell, count) for cell, count in sorted(confusion.items())),
+        accepted_defect_rate={f"{rate.missing:g}": rate.rate for rate in rates},
+        defects=rows,
+        not_planted=NOT_PLANTED,
+        confusion=count_confusion(planted),
         compounds=compounds,
         accepted=accepted,
-        precision_at_5_percent=_compute_precision(everything, PREVALENCE),
-        met=all(row.met for row in rows) and flips.share >= LEAST_FLIPS and sound,
+        accepted_rates=rates,
+        precision_at_5_percent=compute_precision(planted, PREVALENCE),
+        met=all(row.met for row in rows)
+        and (flips.share >= LEAST_FLIPS or not flips.trials)
+        and all(rate.met for rate in rates),
     )
-
-
-def _caught(pair: Pair) -> bool:
-    return not pair.defective.passed and pair.defective.code in pair.codes
-
-
-def _flips(pair: Pair) -> bool:
-    return _caught(pair) and pair.clean.passed
-
-
-def _measure(planted: Mapping[PlantedDefect, Sequence[tuple[Half, Pair]]]) -> DefectRow:
-    """Return the row of a code from the pairs of each of its kinds."""
-    kinds, pairs = list(planted), [pair for found in planted.values() for _, pair in found]
-    demand = kinds[0].demand
-    recall = make_share(sum(map(_caught, pairs)), len(pairs))
-    alarm = make_share(sum(not pair.clean.passed for pair in pairs), len(pairs))
-    held = [pair for found in planted.values() for half, pair in found if half != "open"]
-    return DefectRow(
-        code=kinds[0].code,
-        title="; ".join(kind.title for kind in kinds),
-        pairs=len(pairs),
-        recall=recall.share,
-        recall_interval=(recall.low, recall.high),
-        false_alarm_rate=alarm.share,
-        false_alarm_interval=(alarm.low, alarm.high),
-        flip_rate=sum(map(_flips, pairs)) / len(pairs),
-        demanded_recall=demand.recall,
-        demanded_false_alarm_rate=demand.false_alarm,
-        met=recall.share >= demand.recall and alarm.share <= demand.false_alarm,
-        held_out_recall=sum(map(_caught, held)) / max(len(held), 1),
-        recall_by_kind={
-            kind.title: sum(_caught(pair) for _, pair in found) / max(len(found), 1) for kind, found in planted.items()
-        },
-        missed=tuple(_quote(pair, defective=True) for pair in pairs if not _caught(pair))[:SHOWN],
-        accused=tuple(_quote(pair, defective=False) for pair in pairs if not pair.clean.passed)[:SHOWN],
-    )
-
-
-def _quote(pair: Pair, defective: bool) -> str:
-    result = pair.defective if defective else pair.clean
-    return f"{pair.plant[:200]} -> {result.outcome} {result.code} {result.detail[:200]}".strip()
-
-
-def _find_rate(missing: float, accepted: Sequence[AcceptedRow]) -> float:
-    rows = [row for row in accepted if row.missing == missing]
-    questions = sum(row.accepted for row in rows)
-    return sum(row.defects for row in rows) / questions if questions else 0.0
-
-
-def _compute_precision(pairs: Sequence[Pair], prevalence: float) -> float:
-    recall = sum(map(_caught, pairs)) / max(len(pairs), 1)
-    alarm = sum(not pair.clean.passed for pair in pairs) / max(len(pairs), 1)
-    refused = recall * prevalence + alarm * (1 - prevalence)
-    return recall * prevalence / refused if refused else 0.0

@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from pipelines.assembly import Assembly
-from pipelines.checks.retrieval import ARTICLES_A_RANK, rank_page
+from pipelines.bench.ranking import is_far
 from pipelines.config import RunConfig, make_config, read_recipe
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
@@ -18,7 +18,7 @@ from pipelines.graph.ground import Ground
 from pipelines.graph.query import locate_nodes
 from pipelines.inputs import ensure_corpus, find_dump
 from pipelines.progress import SilentReporter
-from pipelines.runs import PlannedStage, StageReport, run_stage, select_stages
+from pipelines.runs import StageReport, run_stage, select_stages
 from pipelines.shards import read_parts
 from pipelines.workspace import Workspace
 from pipelines.world.config import WorldConfig
@@ -32,14 +32,14 @@ class PoolSize:
 
     entities: int
     seeds: Mapping[str, int]
+    passes: int = 1
+    """Times that injection, which accepts few, asks each seed: every pass draws other facts and other chains."""
 
 
-LARGE = PoolSize(450, {"paths": 200, "injection": 400})
-SMALL = PoolSize(300, {"paths": 35, "injection": 160})
+LARGE = PoolSize(450, {"paths": 200, "injection": 400}, passes=5)
+SMALL = PoolSize(300, {"paths": 35, "injection": 160}, passes=2)
 LAST = "groundings"
 METHODS = ("paths", "injection")
-EDGE = 3
-"""How many times further down than the limit the answer's page of a clean question must be found."""
 SETTINGS = (
     "seeds.small_corpus.min_in_degree=1",
     "paths.per_seed=2",
@@ -52,6 +52,10 @@ SETTINGS = (
     "runtime.workers=1",
 )
 """Small worlds: fewer entities and answers than the recipe demands of a large one, all else as shipped."""
+TRUSTING = ('questions.agreement="uncontradicted"', "rewrites.near_misses=0")
+"""What is not known counts as right: no sentence need confirm an answer, and infoboxes are taken to be complete."""
+Reports = tuple[tuple[StageReport, ...], ...]
+"""Funnel by pass."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +67,13 @@ class Pool:
     corpus: Corpus
     questions: tuple[Grounding, ...]
     """Of both recipes, those of the path recipe first."""
-    reports: Mapping[str, tuple[StageReport, ...]]
-    """Funnel by method."""
+    reports: Mapping[str, Reports]
+    """Funnels by method."""
     config: WorldConfig
     root: Path
+    size: PoolSize
+    first: tuple[Grounding, ...]
+    """Questions of the first pass of each recipe."""
 
     @cached_property
     def ground(self) -> Ground:
@@ -87,13 +94,22 @@ class Pool:
         config = make_config(read_recipe("demo"), [*_list_settings(self.config), *settings])
         return Assembly(config, Workspace(self.root / "workspace"), self.corpus)
 
+    @cached_property
+    def trusted(self) -> tuple[Grounding, ...]:
+        """What the first pass of each recipe accepts of the same seeds where UNKNOWN refuses nothing."""
+        workspace, found = Workspace(self.root / "workspace"), list[Grounding]()
+        for method in METHODS:
+            config = _configure(method, self.config, self.size, self.config.seed, TRUSTING)
+            found += _run(config, Assembly(config, workspace, self.corpus))[0]
+        return tuple(found)
+
     def find_method(self, question: Grounding) -> str:
         """Return the recipe that made a question: only the path recipe leaves the answer node without a descriptor."""
         return METHODS[bool(question.proof.descriptors[-1].strip())]
 
     @cached_property
     def steady(self) -> tuple[Grounding, ...]:
-        """Questions whose answer a text search is far from finding.
+        """Questions whose answer a text search is far from finding, by the bench's own ranking.
 
         One at the edge is no clean twin: any page more or less moves it over.
         """
@@ -101,10 +117,9 @@ class Pool:
 
     def is_hidden(self, question: Grounding, text: str) -> bool:
         """Say whether a wording of a question is far from finding the page of its answer."""
-        rank = question.proof.thresholds.retrieval_rank
         (number,) = locate_nodes(self.corpus, question.proof.nodes[-1:])
-        limit = max(1, min(rank, len(self.corpus.article_nodes()) // ARTICLES_A_RANK))
-        return not rank or not rank_page(self.corpus, text, number, EDGE * limit)
+        rank = question.proof.thresholds.retrieval_rank
+        return is_far(self.corpus, text, number, self.corpus.text(number), rank)
 
     def draw(self, rng: Random) -> Grounding:
         """Return one of the steady questions."""
@@ -128,32 +143,37 @@ def open_pools(seed: int, missing: tuple[float, ...], size: PoolSize = LARGE) ->
 
 def make_pool(root: Path, seed: int, missing: float, size: PoolSize = LARGE) -> Pool:
     """Generate a world under ``root``, run both recipes over it, and collect what they accept."""
-    world = WorldConfig(size.entities, seed, missing)
+    world, workspace = WorldConfig(size.entities, seed, missing), Workspace(root / "workspace")
+    config = _configure(METHODS[0], world, size, seed)
+    corpus, _ = ensure_corpus(config.corpus, workspace, SilentReporter(), 1)
     questions: list[Grounding] = []
-    reports: dict[str, tuple[StageReport, ...]] = {}
-    workspace, corpus = Workspace(root / "workspace"), None
+    first: list[Grounding] = []
+    reports: dict[str, Reports] = {}
     for method in METHODS:
-        config = make_config(
-            read_recipe("demo"), [*_list_settings(world), f"seeds.limit={size.seeds[method]}", f'method="{method}"']
-        )
-        if corpus is None:
-            corpus, _ = ensure_corpus(config.corpus, workspace, SilentReporter(), 1)
-        chosen, reports[method] = _run(config, Assembly(config, workspace, corpus))
-        questions += sorted(read_parts(chosen[-1].folder, Grounding), key=lambda row: row.record_id)
-    if corpus is None:
-        raise AssertionError("there is no method to make questions by")
+        passes = []
+        for number in range(size.passes if method == "injection" else 1):
+            own = _configure(method, world, size, seed + number)
+            passes.append(_run(own, Assembly(own, workspace, corpus)))
+        first += passes[0][0]
+        questions += {row.record_id: row for found, _ in passes for row in found}.values()
+        reports[method] = tuple(funnel for _, funnel in passes)
     folder = find_dump(config.corpus, workspace, SilentReporter()).parent
-    return Pool(missing, folder, corpus, tuple(questions), reports, world, root)
+    return Pool(missing, folder, corpus, tuple(questions), reports, world, root, size, tuple(first))
 
 
-def _run(config: RunConfig, assembly: Assembly) -> tuple[list[PlannedStage], tuple[StageReport, ...]]:
-    """Run a recipe up to its finished questions."""
+def _configure(method: str, world: WorldConfig, size: PoolSize, seed: int, settings: Sequence[str] = ()) -> RunConfig:
+    limits = (f"seeds.limit={size.seeds[method]}", f'method="{method}"', f"seed={seed}")
+    return make_config(read_recipe("demo"), [*_list_settings(world), *limits, *settings])
+
+
+def _run(config: RunConfig, assembly: Assembly) -> tuple[list[Grounding], tuple[StageReport, ...]]:
+    """Run a recipe up to its finished questions, which come by record id, and return its funnel too."""
     chosen, runtime = select_stages(assembly.plan_stages(), LAST, ()), config.runtime
-    reports = (
+    reports = tuple(
         run_stage(plan, assembly.corpus_entry, runtime.shard_rows, runtime.concurrency, SilentReporter())
         for plan in chosen
     )
-    return chosen, tuple(reports)
+    return sorted(read_parts(chosen[-1].folder, Grounding), key=lambda row: row.record_id), reports
 
 
 def _list_settings(world: WorldConfig) -> list[str]:

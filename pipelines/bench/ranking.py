@@ -14,6 +14,10 @@ from pipelines.names import fold_name
 
 K1, B = 1.2, 0.75
 TITLE_WEIGHT = 2
+ARTICLES_A_RANK = 100
+"""Articles of a corpus for each place of a search that is looked at: a small corpus is searched less deep."""
+CLEARLY = 3
+"""How many times further down than the limit the page of a clean twin's answer must stand."""
 _WORD = re.compile(r"\w+")
 _COMMON = frozenset(
     """
@@ -51,6 +55,20 @@ def rank_by_words(corpus: Corpus, query: str, node: int, text: str) -> int:
         best[bag.node] = max(score, best.get(bag.node, 0.0))
     own = best[node]
     return 1 + sum(score > own for score in best.values()) if own > 0 else len(best)
+
+
+def is_far(corpus: Corpus, query: str, node: int, text: str, rank: int) -> bool:
+    """Say whether an article is nowhere near those that a search for some words finds.
+
+    Args:
+        corpus: all other articles.
+        query: any words.
+        node: the article that must not be found.
+        text: its wikitext, in place of the corpus's.
+        rank: how many results may not hold it; 0 looks for nothing.
+    """
+    limit = max(1, min(rank, len(corpus.article_nodes()) // ARTICLES_A_RANK))
+    return not rank or rank_by_words(corpus, query, node, text) > limit * CLEARLY
 
 
 def _score(bag: _Bag, frequency: dict[str, int], count: int, mean: float) -> float:

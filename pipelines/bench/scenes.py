@@ -1,7 +1,7 @@
 """A question in an overlay: how a defect is set up, and what the checks say of it."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -14,15 +14,17 @@ from pipelines.checks.proofs import Claim
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.infobox import read_infobox
 from pipelines.corpus.store import Corpus, Fact
+from pipelines.errors import ConfigError
 from pipelines.graph.ground import Ground
 from pipelines.graph.query import locate_nodes
 from schemas.groundings import Grounding
 from schemas.proofs import Hop
 
 MAX_TOKENS = 6
+MANY = 60
+"""Pages that one plant may change."""
 TRIES = 400
 """Clean questions looked at for one pair: most defects need a question of some kind."""
-_SENTENCES = re.compile(r"(?<=[.!?])\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +79,32 @@ class Twins:
 
 
 def draw_case(pools: Sequence[Pool], rng: Random) -> Case:
-    """Return a clean question: first a pool, so that every missing rate has its share."""
-    pool = rng.choice([pool for pool in pools if pool.steady])
+    """Return a clean question: first a pool, so that every missing rate has its share.
+
+    Raises:
+        ConfigError: if no pool has a question to plant in.
+    """
+    steady = [pool for pool in pools if pool.steady]
+    if not steady:
+        raise ConfigError(
+            f"bench planted: {len(pools)} worlds have no question that a text search is far from answering; "
+            "take another seed or more pairs, which are planted in larger worlds"
+        )
+    pool = rng.choice(steady)
     question = pool.draw(rng)
     return Case(pool, question, tuple(locate_nodes(pool.corpus, question.proof.nodes)))
 
 
 def judge(pool: Pool, scene: Scene) -> tuple[CheckResult, ...]:
-    """Return everything that the checks find in a scene; nothing when they accept it.
+    """Return everything that the checks find in a scene; nothing when they accept it."""
+    with lay(pool, scene) as ground:
+        claim = replace(scene.claim, proof=relocate(scene.claim.proof, ground.corpus))
+        return examine(ground, claim, MAX_TOKENS, audit=True)
+
+
+@contextmanager
+def lay(pool: Pool, scene: Scene) -> Iterator[Ground]:
+    """Give the ground of a scene.
 
     What sentences state a relation by, and how frequent an answer is, is learnt from the whole wiki: a page more or
     less does not change it, and the base's is taken.
@@ -93,9 +113,8 @@ def judge(pool: Pool, scene: Scene) -> tuple[CheckResult, ...]:
     later = scene.other if scene.later is None else OverlayCorpus(pool.corpus, scene.later)
     ground = Ground(overlay, later)
     ground.__dict__["cues"], ground.__dict__["shares"] = pool.ground.cues, pool.ground.shares
-    claim = replace(scene.claim, proof=relocate(scene.claim.proof, overlay))
     try:
-        return examine(ground, claim, MAX_TOKENS, audit=True)
+        yield ground
     finally:
         overlay.close()
 
@@ -103,12 +122,14 @@ def judge(pool: Pool, scene: Scene) -> tuple[CheckResult, ...]:
 def make_pair(pool: Pool, twins: Twins) -> Pair:
     """Judge both twins."""
     clean, defective = judge(pool, twins.clean), judge(pool, twins.defective)
-    return Pair(twins.plant, pick_result(clean, ()), pick_result(defective, twins.codes), twins.codes)
+    returned = tuple(result.code for result in defective)
+    return Pair(twins.plant, pick_result(clean, ()), pick_result(defective, twins.codes), twins.codes, returned)
 
 
 def pick_result(found: Sequence[CheckResult], codes: Sequence[str]) -> CheckResult:
-    """Return one of several findings: one with a wanted code, else the first; a pass when there is none."""
-    return next((result for result in found if result.code in codes), found[0] if found else PASSED)
+    """Return one of several findings: one with a wanted code, else an UNKNOWN, else any; a pass when there is none."""
+    ranked = sorted(found, key=lambda result: (result.code not in codes, result.outcome != "UNKNOWN"))
+    return ranked[0] if ranked else PASSED
 
 
 def invent_name(corpus: Corpus, kind: str, words: Vocabulary, rng: Random) -> str:
@@ -130,9 +151,15 @@ def set_field(text: str, fact: Fact, value: str) -> str:
     return text[: fact.field_start] + value + text[fact.field_end :]
 
 
-def drop_field(text: str, fact: Fact) -> str:
-    """Return a page without a fact's field: its parameter stays empty, as editors leave it."""
-    return set_field(text, fact, "")
+def note_page(text: str) -> str:
+    """Return a page with an editor's note that no reader sees."""
+    return f"{text}\n<!-- checked -->"
+
+
+def edit_elsewhere(case: Case, sentence: str, rng: Random) -> dict[int, str]:
+    """Return an edit of an article off the path, which must not matter: a sentence more."""
+    node = rng.choice([node for node in case.corpus.article_nodes() if node not in case.numbers])
+    return {node: add_sentence(case.corpus.text(node), sentence)}
 
 
 def add_sentence(text: str, sentence: str) -> str:

@@ -68,14 +68,20 @@ def plant_repeat(case: Case, words: Vocabulary, rng: Random) -> Pair | None:
 
 
 def _repeat(rows: list[Grounding], rng: Random) -> Pair:
-    row = rng.choice(rows)
+    """Return twins of which one has a question again: as it was, by another path, or to another answer.
+
+    The first two ask the same of the same picture; the last one is told by its path alone.
+    """
+    row, shape = rng.choice(rows), rng.choice(("again", "again", "other path", "other answer"))
     update = {"record_id": f"{row.record_id}-again", "text": f"Say, {row.text[:1].lower()}{row.text[1:]}"}
-    copy = row.model_copy(update=update)
-    if rng.random() < 0.5 and len(row.proof.hops) > 1:  # the same anchor and answer by another path
+    copy, code = row.model_copy(update=update), "duplicate-question"
+    if shape == "other path":
         other = row.proof.hops[0].model_copy(update={"relation": "somewhere_else"})
         copy = copy.model_copy(update={"proof": row.proof.model_copy(update={"hops": (other, *row.proof.hops[1:])})})
-    codes = ("duplicate-question", "duplicate-path")
-    return Pair(f"{row.text[:80]} twice", _release(rows), _release([*rows, copy]), codes)
+    elif shape == "other answer":
+        code, answer = "duplicate-path", row.answer.model_copy(update={"key": f"{row.answer.key} again"})
+        copy = copy.model_copy(update={"answer": answer})
+    return Pair(f"{shape}: {row.text[:80]}", _release(rows), _release([*rows, copy]), (code,))
 
 
 def _release(rows: list[Grounding]) -> CheckResult:
@@ -88,13 +94,13 @@ def _release(rows: list[Grounding]) -> CheckResult:
 
 @lru_cache(maxsize=16)
 def _list_distinct(pool: Pool) -> tuple[Grounding, ...]:
-    """Return the questions of a pool that go into one release together."""
+    """Return the questions of a pool that go into one release together: of one pass, for each splits otherwise."""
     refused = {
         outcome.record_id
-        for outcome in Releases()([[_measure(row) for row in pool.questions], []])
+        for outcome in Releases()([[_measure(row) for row in pool.first], []])
         if isinstance(outcome, Rejection)
     }
-    return tuple(row for row in pool.questions if row.record_id not in refused)
+    return tuple(row for row in pool.first if row.record_id not in refused)
 
 
 def _measure(row: Grounding) -> Difficulty:

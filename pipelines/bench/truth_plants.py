@@ -3,8 +3,9 @@
 from dataclasses import replace
 from random import Random
 
-from pipelines.bench.ranking import rank_by_words
-from pipelines.bench.scenes import Case, Scene, Twins, add_sentence, find_facts, set_field
+from pipelines.bench.ranking import is_far, rank_by_words
+from pipelines.bench.scenes import Case, Scene, Twins, add_sentence, edit_elsewhere, find_facts, note_page, set_field
+from pipelines.bench.statements import draw_sentence
 from pipelines.bench.vocabulary import Vocabulary
 from pipelines.checks.volatility import is_volatile
 from pipelines.corpus.store import Corpus, Fact
@@ -15,26 +16,33 @@ from pipelines.scoring.answers import derive_answer
 from pipelines.scoring.dates import parse_date
 from schemas.proofs import Answer
 
-RANKED = 100
-"""Articles of a corpus for each place of a search that is looked at: a small corpus is searched less deep."""
 FULL = 0.1
 """Missing rate up to which a world's later snapshot is made: each takes seconds."""
-CLEARLY = 4
-"""How many times further down than the limit the clean twin's page must stand by the bench's own ranking."""
 
 
 def plant_gold(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
-    """D14: another gold answer than the page's, or another value in the infobox than the prose says."""
+    """D14: another gold answer than the page's, or another value in the infobox than the prose says.
+
+    Where the prose is not understood, the edited infobox is refused as UNKNOWN, and the pair counts as undecided.
+    """
     return (_claim_other if rng.random() < 0.5 else _edit_infobox)(case, rng)
 
 
 def _claim_other(case: Case, rng: Random) -> Twins | None:
-    """Return twins of which one claims a sibling's value, or a year or a number beside its own."""
+    """Return twins of which one claims a sibling's value, or a year beside its own.
+
+    On both pages the true value is written in another way.
+    """
     wrong = _draw_wrong(case, rng)
     if wrong is None:
         return None
-    bad = replace(case.claim, answer=wrong)
-    return Twins(f"gold {wrong.surface}", Scene(case.claim), Scene(bad), ("answer-changed", "answer-disputed"))
+    node = case.numbers[-1]
+    text, facts = case.corpus.text(node), find_facts(case.corpus, node, case.question.proof.answer_relation)
+    alone = len(facts) == 1
+    page = set_field(text, facts[0], _write_alike(facts[0], case.question.answer)) if alone else note_page(text)
+    claims = (case.claim, replace(case.claim, answer=wrong))
+    clean, bad = (Scene(claim, {node: page}) for claim in claims)
+    return Twins(f"gold {wrong.surface}", clean, bad, ("answer-changed",))
 
 
 def _edit_infobox(case: Case, rng: Random) -> Twins | None:
@@ -47,10 +55,9 @@ def _edit_infobox(case: Case, rng: Random) -> Twins | None:
     text = case.corpus.text(node)
     bad = set_field(text, facts[0], wrong.surface)
     written = set_field(text, facts[0], _write_alike(facts[0], case.question.answer))
-    claim = replace(case.claim, answer=wrong, proof=case.claim.proof)
+    claim = replace(case.claim, answer=wrong)
     plant = f"infobox says {wrong.surface}"
-    codes = ("answer-disputed", "answer-unconfirmed")
-    return Twins(plant, Scene(case.claim, {node: written}), Scene(claim, {node: bad}), codes)
+    return Twins(plant, Scene(case.claim, {node: written}), Scene(claim, {node: bad}), ("answer-disputed",))
 
 
 def _write_alike(fact: Fact, answer: Answer) -> str:
@@ -86,7 +93,7 @@ def _overlap(answer: Answer, other: Answer) -> bool:
 def plant_volatile(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
     """D15: an answer that another dump of the wiki gives otherwise, or a fact that is known to change."""
     changing = case.pool.missing <= FULL and rng.random() < 0.5
-    return (_ask_changing if changing else _change_later)(case, rng)
+    return _ask_changing(case, words, rng) if changing else _change_later(case, rng)
 
 
 def _change_later(case: Case, rng: Random) -> Twins | None:
@@ -108,8 +115,11 @@ def _change_later(case: Case, rng: Random) -> Twins | None:
     )
 
 
-def _ask_changing(case: Case, rng: Random) -> Twins | None:
-    """Return twins before the later snapshot of the world: the answer stays, or is one that its list of changes has."""
+def _ask_changing(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
+    """Return twins before the later snapshot of the world: the answer stays, or is one that its list of changes has.
+
+    In both an article off the path has a sentence more.
+    """
     later, node = case.pool.later, case.numbers[-1]
     number = later.find(case.corpus.page(node).title)
     asked_now = find_facts(case.corpus, node, case.question.proof.answer_relation)
@@ -125,10 +135,12 @@ def _ask_changing(case: Case, rng: Random) -> Twins | None:
     proof = case.claim.proof.model_copy(update=asked)
     claim = replace(case.claim, answer=attribute.answer, proof=proof)
     other = later if rng.random() < 0.5 or not is_volatile(attribute.fact.key) else None
+    aside = draw_sentence("asides", words, rng).format(value=rng.choice(words.words))
+    edits = edit_elsewhere(case, aside, rng)
     return Twins(
         f"{attribute.fact.key} of {case.corpus.page(node).title}",
-        Scene(case.claim, other=later),
-        Scene(claim, other=other),
+        Scene(case.claim, edits, other=later),
+        Scene(claim, edits, other=other),
         ("volatile",),
     )
 
@@ -145,16 +157,15 @@ def plant_searchable(case: Case, words: Vocabulary, rng: Random) -> Twins | None
     rank = case.question.proof.thresholds.retrieval_rank
     if not rank:
         return None
-    limit = max(1, min(rank, len(case.corpus.article_nodes()) // RANKED))
     node = case.numbers[-1]
     text, question = case.corpus.text(node), case.question.text
-    if rank_by_words(case.corpus, question, node, text) <= limit * CLEARLY:
+    if not is_far(case.corpus, question, node, text, rank):
         return None
     stranger = rng.choice(case.pool.questions).text
     clean, bad = (add_sentence(text, said) for said in (_shuffle(stranger, rng)[:60], _shuffle(question, rng)))
     if rank_by_words(case.corpus, question, node, bad) != 1:
         return None
-    if rank_by_words(case.corpus, question, node, clean) <= limit * CLEARLY:
+    if not is_far(case.corpus, question, node, clean, rank):
         return None
     return Twins(
         f"the words of the question on {case.corpus.page(node).title}",

@@ -23,14 +23,105 @@ _SENTENCES = re.compile(r"(?<=[.!?])[\"'”’)]*\s+")
 _ANCHOR = r"(?:in|from|of|by) (?:the|this) (?:image|picture|photo|photograph)"
 _BEFORE = r"(?:the|this|that|a|an)(?: (?:last|latter|former|second|third|fourth|same))?"
 
-_TIME = frozenset("date dates day year years time".split())
-_TIME_WORDS = "when date day month year"
+_TIME_WORDS = frozenset("when date dates day month year years time".split())
 _WORDINGS_TEXT = """
+death: die, dies, grave
+birth: birthplace
+established: opening, set up, come into being, came into being, come about
+founded: set up, started, come into being, first held, first edition, first appear
+founders: set up, started
+foundation: set up, come into being, first appear
+formation: set up, formed, come into being
+released: come out, came out
+aired: released, release, come out, broadcast
+created: making
+fall: come down, came down
+capacity: fit, spectators
+area: large
+mass: heavy
+weight: heavy
+medium: materials
+students: study, studies
+alma: trained
+college: educated, trained, alma mater
+education: trained, alma mater
+training: alma mater
+composition: mineral
+subdivision: country
+architect: drew the plans
+practice: employer, employed, work
+workplaces: employer, employed
+institutions: employer, employed, work
+combatant: belligerent
+studio: company
+namesake: source of the name, gave a name
+namedafter: source of the name, gave a name
+rector: highest office
+chancellor: head, heads, highest office
+discovered: finding
+mouth: receives, empties
+range: home
+native: home
+location: home
+locale: home
+city: home
+headquarters: home
+hq: home
+place: scene, site
+crosses: beneath, spanned, lies under
+subject: theme
+museum: collection, holds, houses
+composer: wrote the music, scored
+music: scored
+demonym: people called
+hdi: development
+gdp: gross
+ppp: gross
+cctld: domain
+admittance: admission, admitted
+occupation: living
+manufacturer: maker
+creator: originator, devised
+classis: class
+pop: population, people, inhabitants
+siblings: brother, sister
+cinematography: cinematographer, shot, camera
+previous: predecessor, preceded
+next: successor, followed, after
+known: name, fame
+nationalteam: team
+elevation: point, highest, lowest
+state: region
+resting: grave
+relatives: related
+screenplay: writer, wrote, writing
+editing: cut
+illustrator: drew
+authority: author, scientific name, described
+advisors: supervisor, supervised
+period: era
+partner: shared a life
+currentclub: team
+residence: home
+address: home, location
+chairman: head, heads, runs, in charge
+manager: head, heads, runs, in charge
+artist: recorded, released
+network: broadcaster, broadcast
 """
-_WORDINGS: dict[str, tuple[str, ...]] = {
-    line.split()[0]: tuple(line.split()[1:]) for line in _WORDINGS_TEXT.strip().splitlines()
-}
-"""How English asks for what a word of a key names, where no article states it so."""
+
+
+def _index_wordings() -> dict[str, tuple[str, ...]]:
+    index: dict[str, tuple[str, ...]] = {}
+    for line in _WORDINGS_TEXT.strip().splitlines():
+        head, _, rest = line.partition(":")
+        stem = stem_word(head)
+        index[stem] = (*index.get(stem, ()), *(part.strip() for part in rest.split(",")))
+    return index
+
+
+_WORDINGS = _index_wordings()
+"""How questions ask for what a word of a key names, where the sentences of articles state it by other words."""
 
 
 def check_asked(ground: Ground, text: str, proof: Proof) -> CheckResult:
@@ -41,22 +132,25 @@ def check_asked(ground: Ground, text: str, proof: Proof) -> CheckResult:
         text: the question.
         proof: with its descriptors and sentences, which say nothing of what is asked.
     """
-    stems = {stem_word(word) for word in _list_asking_words(text, proof)}
-    relation = proof.answer_relation
-    if not stems.isdisjoint(list_asking_stems(relation)) or not stems.isdisjoint(ground.cues.words(relation)):
+    words, relation = list(_list_asking_words(text, proof)), proof.answer_relation
+    stems, spoken = set(map(stem_word, words)), f" {' '.join(words)} "
+    cues, phrases = _list_asking_phrases(relation)
+    if not stems.isdisjoint(cues) or any(f" {phrase} " in spoken for phrase in phrases):
+        return PASSED
+    if not stems.isdisjoint(ground.cues.words(relation)):
         return PASSED
     return CheckResult("UNKNOWN", "attribute-unasked", f"no word of {text!r} asks for {relation}")
 
 
 @lru_cache(maxsize=4096)
-def list_asking_stems(relation: str) -> frozenset[str]:
-    """Return the stems of words that ask for a relation, whatever the corpus: those of its key, their kin, wordings."""
+def _list_asking_phrases(relation: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return stems and phrases that ask for a relation in any corpus: words of its key, their kin, and wordings."""
     words = split_key(relation)
     telling = [word for word in words if word not in GENERIC] or list(words)
-    more = {word for key in telling for word in (key, *_WORDINGS.get(stem_word(key), ()))}
-    if set(words) & _TIME and set(telling) <= GENERIC:
-        more.update(_TIME_WORDS.split())
-    return name_cues(relation) | frozenset(map(stem_word, more))
+    phrases = [phrase for word in telling for phrase in _WORDINGS.get(stem_word(word), ())]
+    # "date" and "year" tell nothing beside "birth", and everything where they are all there is.
+    bare = _TIME_WORDS if _TIME_WORDS & set(words) and set(telling) <= GENERIC else frozenset[str]()
+    return name_cues(relation) | frozenset(map(stem_word, {*telling, *bare})), tuple(phrases)
 
 
 def _list_asking_words(text: str, proof: Proof) -> Iterable[str]:

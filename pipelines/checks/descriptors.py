@@ -4,11 +4,19 @@ A writer declares the facts that it put into a descriptor. A declared fact must 
 that stands there counts as said, declared or not.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from pipelines.checks.telling import (
+    blank_phrase,
+    find_phrases,
+    find_relation_problem,
+    find_uncounted,
+    fold_spaces,
+    list_told_relations,
+)
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.store import Corpus
+from pipelines.graph.holders import stem_key
 from pipelines.graph.matching import TYPE
 from pipelines.graph.relations import Attribute, read_attributes
 from pipelines.graph.values import list_periods
@@ -16,26 +24,13 @@ from pipelines.scoring.dates import Date, parse_date, render_date
 from schemas.proofs import Constraint, Proof
 from schemas.tasks import SUBJECT, Descriptor, FactView
 
-_BLANK = "\x00"
-"""Put where a value was found, so that no shorter value is found inside it."""
 _PERSON = "person"
 """What a question may call the anchor whatever its type: a picture does not show a profession."""
-_HYPHENED = re.compile(r"(?<=\d(?:st|nd|rd|th))-(?=centur)")
-"""``a 19th-century painter`` says the 19th century."""
-
-
-def fold_spaces(text: str) -> str:
-    """Return a text with white space made single and case dropped; descriptors and questions are compared so."""
-    return _HYPHENED.sub(" ", " ".join(text.casefold().split()))
 
 
 def stands_in(phrase: str, text: str) -> bool:
     """Say whether a phrase stands in a text as whole words, case and white space aside; an empty one does not."""
-    return _find_phrase(fold_spaces(phrase), fold_spaces(text)) is not None
-
-
-def _find_phrase(phrase: str, text: str) -> re.Match[str] | None:
-    return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) if phrase else None
+    return bool(find_phrases(fold_spaces(phrase), fold_spaces(text)))
 
 
 def offer_facts(corpus: Corpus, number: int, max_tokens: int) -> tuple[FactView, ...]:
@@ -85,9 +80,9 @@ def list_spoken_facts(corpus: Corpus, number: int, text: str) -> tuple[FactView,
         facts.setdefault(fold_spaces(fact.text), fact)
     left, spoken = fold_spaces(text), []
     for value in sorted(facts, key=lambda value: (-len(value), value)):
-        if _find_phrase(value, left):
+        if find_phrases(value, left):
             spoken.append(facts[value])
-            left = _blank_phrase(value, left)
+            left = blank_phrase(value, left)
     return tuple(spoken)
 
 
@@ -106,14 +101,32 @@ def list_constraints(corpus: Corpus, number: int, node: int, descriptor: Descrip
     said = {fold_spaces(constraint.value) for constraint in constraints}
     for fact in list_spoken_facts(corpus, number, descriptor.text):
         if fold_spaces(fact.text) not in said:
-            constraints.append(Constraint(node=node, relation=fact.relation, value=fact.text))
+            relation = _choose_relation(corpus, number, fact, descriptor.text)
+            constraints.append(Constraint(node=node, relation=relation, value=fact.text))
     return tuple(dict.fromkeys(constraints))
 
 
+def _choose_relation(corpus: Corpus, number: int, fact: FactView, text: str) -> str:
+    """Return the relation that a descriptor tells an undeclared value of, the first with the value if that is open."""
+    meant = list_told_relations(corpus, number, fact.text, text)
+    if len(meant) != 1 or meant[0] == stem_key(fact.relation):
+        return fact.relation
+    keys = (attribute.fact.key for attribute in read_attributes(corpus, number))
+    return next((key for key in keys if stem_key(key) == meant[0]), fact.relation)
+
+
 def find_constraint_problems(
-    corpus: Corpus, number: int, constraints: Sequence[Constraint], descriptor: str
+    corpus: Corpus, number: int, constraints: Sequence[Constraint], descriptor: str, clause: str = ""
 ) -> list[str]:
-    """Return where the constraints of one node are not what its descriptor says."""
+    """Return where the constraints of one node are not what its descriptor says, no more and no less.
+
+    Args:
+        corpus: where the node's facts are read.
+        number: the node's number in the corpus.
+        constraints: of that node.
+        descriptor: its phrase.
+        clause: the sentence that leads to it, which a descriptor may quote, of a text hop.
+    """
     kind = corpus.page(number).type
     types = [constraint.value for constraint in constraints if constraint.relation == TYPE]
     problems = [] if any(map(str.isalnum, descriptor.replace(SUBJECT, ""))) else [f"{descriptor!r} says nothing"]
@@ -127,7 +140,38 @@ def find_constraint_problems(
     problems += [
         f"it says {fact.text!r}, which is no constraint" for fact in spoken if fold_spaces(fact.text) not in said
     ]
-    return problems
+    problems += _find_relation_problems(corpus, number, constraints, descriptor)
+    known = (kind, SUBJECT, *said, *(fact.text for fact in spoken))
+    uncounted = find_uncounted(corpus, number, descriptor, known)
+    return problems + [f"it tells {told!r}, which nothing counts" for told in uncounted if not stands_in(told, clause)]
+
+
+def _find_relation_problems(
+    corpus: Corpus, number: int, constraints: Sequence[Constraint], descriptor: str
+) -> Iterator[str]:
+    """Yield which values may be told of another relation than the one that they are counted for."""
+    facts = [constraint for constraint in constraints if constraint.relation != TYPE]
+    for fact in facts:
+        same = [other.relation for other in facts if fold_spaces(other.value) == fold_spaces(fact.value)]
+        problem = find_relation_problem(corpus, number, (fact.value, fact.relation), same, descriptor)
+        if problem:
+            yield problem
+
+
+def check_counted(
+    corpus: Corpus, number: int, constraints: Sequence[Constraint], descriptor: str, clause: str = ""
+) -> CheckResult:
+    """FAIL (``no-descriptor``) when a descriptor says other than its constraints; see :func:`find_constraint_problems`.
+
+    Args:
+        corpus: where the node's facts are read.
+        number: the node's number in the corpus.
+        constraints: of that node.
+        descriptor: its phrase.
+        clause: the sentence that leads to it, of a text hop.
+    """
+    problems = find_constraint_problems(corpus, number, constraints, descriptor, clause)
+    return CheckResult("FAIL", "no-descriptor", f"{descriptor!r}: {'; '.join(problems)}") if problems else PASSED
 
 
 def check_facts(descriptor: Descriptor) -> CheckResult:
@@ -173,15 +217,12 @@ def check_told(corpus: Corpus, numbers: Sequence[int], text: str, proof: Proof) 
     told = {fold_spaces(word) for word in (_PERSON, types[0], types[-1], *(c.value for c in proof.constraints))}
     left = fold_spaces(text)
     for value in sorted(told - {""}, key=lambda value: (-len(value), value)):
-        left = _blank_phrase(value, left)
+        left = blank_phrase(value, left)
     sources = [*(hop.clause for hop in proof.hops), proof.answer_relation.replace("_", " ")]
     for index, number in enumerate(numbers):
-        values = [*(fact.text for fact in list_spoken_facts(corpus, number, left)), types[index]]
-        for value in values:
-            if stands_in(value, left) and not any(stands_in(value, source) for source in sources):
+        spoken = [*(fact.text for fact in list_spoken_facts(corpus, number, left)), types[index]]
+        values = [value for value in spoken if stands_in(value, left)]
+        for value in (*values, *find_uncounted(corpus, number, left, (*values, *types))):
+            if not any(stands_in(value, source) for source in sources):
                 return CheckResult("FAIL", "fact-unproved", f"{value!r} is of node {index} and no constraint")
     return PASSED
-
-
-def _blank_phrase(phrase: str, text: str) -> str:
-    return re.sub(rf"(?<!\w){re.escape(phrase)}(?!\w)", _BLANK, text)

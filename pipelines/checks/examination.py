@@ -10,10 +10,11 @@ from functools import partial
 
 from pipelines.checks.agreement import check_agreement, find_corroboration
 from pipelines.checks.answers import check_form, check_precision
-from pipelines.checks.descriptors import check_spoken, check_told
+from pipelines.checks.asking import check_asked
+from pipelines.checks.claims import Claim
+from pipelines.checks.descriptors import check_counted, check_spoken, check_told
 from pipelines.checks.guessing import check_guessable
 from pipelines.checks.leakage import check_answer, check_demonyms, check_file_names, check_names, list_type_words
-from pipelines.checks.proofs import Claim
 from pipelines.checks.retrieval import check_retrieval
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import (
@@ -26,6 +27,7 @@ from pipelines.checks.uniqueness import (
 )
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
 from pipelines.checks.volatility import check_lasting_hop, check_timeless, check_volatility
+from pipelines.checks.wording import check_not_bridge
 from pipelines.graph.clauses import mask_names
 from pipelines.graph.ground import Ground
 from pipelines.graph.proofs import flatten_names, list_names, make_query
@@ -72,6 +74,7 @@ def _list_checks(ground: Ground, claim: Claim, numbers: Sequence[int], max_token
     limits = claim.proof.thresholds
     rules = AnswerRules(max_tokens, limits.agreement, limits.volatile, limits.answer_share)
     query = make_query(ground.corpus, claim.proof)
+    yield partial(check_not_bridge, claim.answer, [node.title for node in claim.proof.nodes])
     yield from list_answer_checks(ground, numbers[-1], claim.proof.answer_relation, claim.answer, rules)
     yield from list_uniqueness_checks(ground, query, numbers, limits)
     yield partial(check_answer_unchanged, ground, query, claim.answer.key)
@@ -79,6 +82,10 @@ def _list_checks(ground: Ground, claim: Claim, numbers: Sequence[int], max_token
         yield partial(check_path_length, ground.corpus, numbers, claim.proof.hub_in_degree)
         yield partial(check_earlier_pages, ground.corpus, numbers, claim.answer)
     yield partial(check_need, ground, query, claim.proof.nodes[0].type, limits.answers)
+    for hop, descriptor in zip(claim.proof.hops, claim.proof.descriptors, strict=False):
+        said = [constraint for constraint in claim.proof.constraints if constraint.node == hop.index]
+        if descriptor:
+            yield partial(check_counted, ground.corpus, numbers[hop.index], said, descriptor, hop.clause)
     yield from list_text_checks(ground, numbers, claim.text, claim.answer, claim.proof)
 
 
@@ -152,6 +159,7 @@ def list_text_checks(
         yield partial(check_timeless, text)
     yield partial(check_spoken, text, proof.descriptors)
     yield partial(check_told, ground.corpus, numbers, text, proof)
+    yield partial(check_asked, ground, text, proof)
     clauses = tuple(piece.strip() for each in proof.descriptors for piece in each.split(SUBJECT) if piece.strip())
     yield partial(check_retrieval, ground.corpus, text, numbers[-1], proof.thresholds.retrieval_rank, clauses)
 

@@ -3,12 +3,9 @@
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.graph.ground import Ground
 from pipelines.names import fold_name
-from pipelines.scoring.agreement import wilson_interval
 from pipelines.scoring.numbers import KNOWN_UNITS
 from schemas.proofs import Answer
 
-MIN_OBSERVED = 20
-"""Answers of a relation from which their shares are taken as they are."""
 MAX_SMALL = 12
 """Counts up to a dozen are guessed."""
 _GUESSED_TEXT = """
@@ -22,8 +19,9 @@ def check_guessable(ground: Ground, relation: str, answer: Answer, max_share: fl
     """FAIL (``guessable-answer``) when somebody who knows nothing would often guess the answer.
 
     Guessed are yes and no, continents and directions, and whole numbers up to twelve without a unit; and what more
-    than ``max_share`` of the relation's other subjects show, the question's own left out. Of fewer than 20 subjects the
-    lower end of the 95% Wilson interval of that share is compared: one namesake among five proves nothing.
+    than ``max_share`` of the relation's other subjects show, the question's own left out. However few these are, their
+    share is taken as it is. Of a relation without other subjects nothing is known: UNKNOWN, unless the answer is a
+    number or a full date, of which there are too many to guess.
 
     Args:
         ground: whose corpus the answers are counted in.
@@ -37,11 +35,17 @@ def check_guessable(ground: Ground, relation: str, answer: Answer, max_share: fl
         return CheckResult("FAIL", "guessable-answer", f"{answer.surface!r} is one of few")
     share, observed = ground.shares.share(relation, answer.key)
     others, trials = max(round(share * observed) - 1, 0), max(observed - 1, 0)
-    prior = others / trials if observed >= MIN_OBSERVED else wilson_interval(others, trials)[0]
-    if prior > max_share:
+    if not trials and not _has_many(answer):
+        return CheckResult("UNKNOWN", "guessable-answer", f"nobody else shows {relation}")
+    if trials and others / trials > max_share:
         detail = f"{answer.surface!r} is {others} of {trials} other answers of {relation}"
         return CheckResult("FAIL", "guessable-answer", detail)
     return PASSED
+
+
+def _has_many(answer: Answer) -> bool:
+    """Say whether an answer is one of very many whatever is asked for: a number, a day."""
+    return answer.type == "number" or (answer.type == "date" and answer.precision == "day")
 
 
 def _is_guessed(answer: Answer) -> bool:

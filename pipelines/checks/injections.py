@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from pipelines.checks.descriptors import check_facts, check_spoken
+from pipelines.checks.asking import check_asked
+from pipelines.checks.descriptors import check_counted, check_facts, check_spoken
 from pipelines.checks.examination import check_need
 from pipelines.checks.leakage import check_answer, check_demonyms, check_names, list_type_words
 from pipelines.checks.uniqueness import check_answer_unchanged, check_fit, count_fit
@@ -22,10 +23,10 @@ from schemas.tasks import Descriptor, WriteQuestionInputs
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Round:
     """One round with its fact: the proof grown by it, and what the checks of its descriptors look at."""
 
-    round: int
+    number: int
     fact: Fact
     answer: Answer
     proof: Proof
@@ -40,59 +41,62 @@ class Turn:
 
 
 def list_descriptor_checks(
-    ground: Ground, turn: Turn, descriptor: Descriptor, said: Sequence[Constraint], query: Query
+    ground: Ground, this: Round, descriptor: Descriptor, said: Sequence[Constraint], query: Query
 ) -> Iterator[Check]:
     """Yield the checks on a descriptor of the entity that a round hides, the cheap ones first.
 
     Args:
         ground: the corpus.
-        turn: the round.
+        this: the round.
         descriptor: the phrase with the facts that its writer declared.
         said: the constraints that it amounts to.
         query: the grown query with them.
     """
     yield partial(check_facts, descriptor)
-    yield partial(_check_said, turn, descriptor, said)
-    yield partial(check_names, descriptor.text, turn.names, turn.type_words)
-    yield partial(check_demonyms, descriptor.text, turn.names, turn.type_words)
-    yield partial(check_answer, descriptor.text, turn.answer, turn.type_words)
-    yield lambda: check_fit(count_fit(ground, query, 1, turn.threshold), turn.threshold)
-    yield partial(check_answer_unchanged, ground, query, turn.answer.key)
-    yield partial(check_need, ground, query, turn.view.anchor_type, turn.min_answers)
+    yield partial(_check_said, this, descriptor, said)
+    yield partial(check_counted, ground.corpus, this.numbers[1], said, descriptor.text)
+    yield partial(check_names, descriptor.text, this.names, this.type_words)
+    yield partial(check_demonyms, descriptor.text, this.names, this.type_words)
+    yield partial(check_answer, descriptor.text, this.answer, this.type_words)
+    yield lambda: check_fit(count_fit(ground, query, 1, this.threshold), this.threshold)
+    yield partial(check_answer_unchanged, ground, query, this.answer.key)
+    yield partial(check_need, ground, query, this.view.anchor_type, this.min_answers)
 
 
-def _check_said(turn: Turn, descriptor: Descriptor, said: Sequence[Constraint]) -> CheckResult:
+def _check_said(this: Round, descriptor: Descriptor, said: Sequence[Constraint]) -> CheckResult:
     """FAIL when a descriptor does not tell what kind of entity it describes, or tells of the fact that is asked for.
 
     Against a backward hop the kind is what narrows most, and a coarser date (``the 1870s``) is no form of the answer
     that a search for it would find.
     """
     if all(constraint.relation != TYPE for constraint in said):
-        return CheckResult("FAIL", "no-descriptor", f"{descriptor.text!r} does not say that it is a {_name_kind(turn)}")
-    if len(turn.proof.hops) == 1 and any(c.relation == turn.proof.answer_relation for c in said):
-        return CheckResult("FAIL", "answer-leak", f"{descriptor.text!r} tells of {turn.proof.answer_relation}")
+        return CheckResult("FAIL", "no-descriptor", f"{descriptor.text!r} does not say that it is a {_name_kind(this)}")
+    if len(this.proof.hops) == 1 and any(c.relation == this.proof.answer_relation for c in said):
+        return CheckResult("FAIL", "answer-leak", f"{descriptor.text!r} tells of {this.proof.answer_relation}")
     return PASSED
 
 
-def _name_kind(turn: Turn) -> str:
-    return turn.proof.nodes[1].type
+def _name_kind(this: Round) -> str:
+    return this.proof.nodes[1].type
 
 
-def list_rewording_checks(turn: Turn, before: str, after: str, proof: Proof) -> Iterator[Check]:
+def list_rewording_checks(ground: Ground, this: Round, before: str, after: str, proof: Proof) -> Iterator[Check]:
     """Yield the checks on a question as reworded by a round.
 
     Args:
-        turn: the round.
+        ground: the corpus.
+        this: the round.
         before: the question that names the entity.
         after: the question as reworded.
         proof: the grown one, with the new descriptor.
     """
-    front = turn.proof.nodes[0].title
+    front = this.proof.nodes[0].title
     yield partial(check_named, after, front)
-    yield lambda: check_names(mask_names(after, [front]), turn.names[1:], turn.type_words)
-    yield partial(check_answer, after, turn.answer, turn.type_words)
+    yield lambda: check_names(mask_names(after, [front]), this.names[1:], this.type_words)
+    yield partial(check_answer, after, this.answer, this.type_words)
     yield partial(check_spoken, after, proof.descriptors)
-    yield partial(check_kept, before, after, turn.proof.nodes[1].title)
+    yield partial(check_kept, before, after, this.proof.nodes[1].title)
+    yield partial(check_asked, ground, after, proof)
     if not proof.thresholds.volatile:
         yield partial(check_timeless, after)
 

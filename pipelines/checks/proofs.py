@@ -5,14 +5,11 @@ What a proof's thresholds do not claim is not looked at; ``release.verify.descri
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
-from pipelines.checks.agreement import check_agreement, find_corroboration
-from pipelines.checks.answers import check_precision
-from pipelines.checks.descriptors import check_spoken, check_told, find_constraint_problems
-from pipelines.checks.guessing import check_guessable
-from pipelines.checks.leakage import check_answer, check_demonyms, check_names, list_type_words
-from pipelines.checks.retrieval import check_retrieval
+from pipelines.checks.agreement import find_corroboration
+from pipelines.checks.claims import Claim as Claim
+from pipelines.checks.descriptors import find_constraint_problems
+from pipelines.checks.examination import AnswerRules, list_answer_checks, list_text_checks
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.spans import (
     find_hop_problems,
@@ -27,24 +24,16 @@ from pipelines.checks.uniqueness import (
     find_near_misses,
     find_redundant,
 )
-from pipelines.checks.verdicts import CheckResult
-from pipelines.checks.volatility import check_lasting_hop, check_timeless, check_volatility
+from pipelines.checks.verdicts import CheckResult, run_checks
+from pipelines.checks.volatility import check_lasting_hop
+from pipelines.checks.wording import check_not_bridge
 from pipelines.corpus.infobox import parse_value
 from pipelines.graph.ground import Ground
 from pipelines.graph.proofs import flatten_names, list_names, make_query
 from pipelines.graph.query import answer_query, count_anchor_answers, locate_nodes, matches
 from pipelines.names import digest_aliases
-from pipelines.scoring.answers import derive_answer, type_answer
-from schemas.proofs import Answer, Count, NearMiss, Proof
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What a released question claims of its answer."""
-
-    text: str
-    answer: Answer
-    proof: Proof
+from pipelines.scoring.answers import count_tokens, derive_answer, type_answer
+from schemas.proofs import Count, NearMiss, Proof
 
 
 def find_problems(ground: Ground, claim: Claim) -> list[str]:
@@ -158,17 +147,19 @@ def _check_fact(ground: Ground, claim: Claim) -> Iterator[str]:
     (number,) = locate_nodes(ground.corpus, proof.nodes[-1:])
     if limits.agreement != "off" or proof.corroboration is not None:
         found = find_corroboration(ground, number, proof.answer_relation, claim.answer)
-        yield from _report("answer", check_agreement(found, limits.agreement))
         if proof.corroboration != (found.evidence if found.outcome == "agrees" else None):
             yield f"answer: the sentence that confirms it is another or none: {found.detail}"
     later = ground.later.snapshot if ground.later else ""
     if later and proof.compared_snapshot != later:
         yield f"answer: compared with the dump of {proof.compared_snapshot or 'no other date'}, here with {later}"
+    # No proof says how long its answer might be.
+    rules = AnswerRules(count_tokens(claim.answer.surface), limits.agreement, limits.volatile, limits.answer_share)
+    checks = list_answer_checks(ground, number, proof.answer_relation, claim.answer, rules)
     yield from _report(
         "answer",
-        check_volatility(ground, number, proof.answer_relation, claim.answer, limits.volatile),
+        *run_checks(checks, audit=True),
         *(check_lasting_hop(ground, hop, limits.volatile) for hop in proof.hops),
-        check_guessable(ground, proof.answer_relation, claim.answer, limits.answer_share),
+        check_not_bridge(claim.answer, [node.title for node in proof.nodes]),
     )
 
 
@@ -184,34 +175,25 @@ def _check_shortcuts(ground: Ground, claim: Claim) -> Iterator[str]:
 
 
 def _check_descriptors(ground: Ground, claim: Claim) -> Iterator[str]:
-    """Compare each hidden node's constraints with its descriptor, and the descriptors with the question."""
+    """Compare each hidden node's constraints with its descriptor."""
     proof = claim.proof
     numbers = locate_nodes(ground.corpus, proof.nodes)
     for node, descriptor in enumerate(proof.descriptors, 1):
         constraints = [constraint for constraint in proof.constraints if constraint.node == node]
         # The answer node of a path is asked for and not described: find_shape_problems has seen that it has none.
-        found = find_constraint_problems(ground.corpus, numbers[node], constraints, descriptor) if descriptor else ()
+        clause = proof.hops[node - 1].clause
+        found = (
+            find_constraint_problems(ground.corpus, numbers[node], constraints, descriptor, clause)
+            if descriptor
+            else ()
+        )
         yield from (f"descriptor: node {node}: {problem}" for problem in found)
-    yield from _report(
-        "text",
-        check_spoken(claim.text, proof.descriptors),
-        check_told(ground.corpus, numbers, claim.text, proof),
-    )
 
 
 def _check_text(ground: Ground, claim: Claim) -> Iterator[str]:
     names = list_names(ground.corpus, claim.proof.nodes)
     if digest_aliases(flatten_names(names)) != claim.proof.alias_digest:
         yield "names: the corpus knows other names than the leak check looked for"
-    text, limits, words = claim.text, claim.proof.thresholds, list_type_words(claim.proof.nodes)
-    (number,) = locate_nodes(ground.corpus, claim.proof.nodes[-1:])
-    yield from _report(
-        "text",
-        check_names(text, names, words),
-        check_demonyms(text, names, words),
-        check_answer(text, claim.answer, words),
-        check_precision(text, claim.answer),
-        check_retrieval(ground.corpus, text, number, limits.retrieval_rank),
-    )
-    if not limits.volatile:
-        yield from _report("text", check_timeless(text))
+    numbers = locate_nodes(ground.corpus, claim.proof.nodes)
+    checks = list_text_checks(ground, numbers, claim.text, claim.answer, claim.proof)
+    yield from _report("text", *run_checks(checks, audit=True))

@@ -1,10 +1,13 @@
 """What a question must go on saying while it is reworded: the entities it names, word for word."""
 
 import re
+from collections.abc import Iterable
 
 from pipelines.checks.leakage import split_words
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.graph.clauses import MASK, mask_names
+from pipelines.names import fold_name
+from schemas.proofs import Answer
 
 _NOT_FIRST = re.compile(r"(?<=[^\s.!?])\s+[\"'“‘(]*(?=\w)")
 _WORD = re.compile(r"[\w'’-]+")
@@ -34,4 +37,12 @@ def check_kept(before: str, after: str, hidden: str) -> CheckResult:
     lost = [word for word in marked if word not in MASK and not there.issuperset(split_words(word))]
     if lost:
         return CheckResult("FAIL", "descriptor-lost", f"{lost} of {before!r} are not in {after!r}")
+    return PASSED
+
+
+def check_not_bridge(answer: Answer, titles: Iterable[str]) -> CheckResult:
+    """FAIL (``answer-is-bridge``) when an answer reads like the title of an entity of the path."""
+    folded = fold_name(answer.surface)
+    if any(folded == fold_name(title) for title in titles):
+        return CheckResult("FAIL", "answer-is-bridge", answer.surface)
     return PASSED

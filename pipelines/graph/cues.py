@@ -11,15 +11,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pipelines.corpus.store import Corpus, Fact
-from pipelines.graph.holders import draw_nodes, list_holders, sample_nodes, split_key, stem_key
+from pipelines.graph.facts import FactIndex
+from pipelines.graph.holders import draw_nodes, sample_nodes
 from pipelines.graph.kin import GENERIC, find_kin
 from pipelines.graph.prose import Sentence, list_prose
-from pipelines.graph.relations import type_value
+from pipelines.graph.relations import split_key, stem_key, type_value
 from pipelines.graph.stems import EVERYWHERE, WORD, list_stems, stem_word
 from pipelines.names import fold_name
 
 MAX_SUBJECTS = 300
-"""Subjects of a relation that are read."""
+"""Subjects of a relation that are read, drawn from all that show it."""
 MAX_BACKGROUND = 400
 """Pages whose sentences say how frequent a word is anywhere."""
 MAX_SENTENCES = 60
@@ -56,8 +57,9 @@ class Tally:
 class CueIndex:
     """The cue words of every relation, learnt when a relation is first asked for."""
 
-    def __init__(self, corpus: Corpus) -> None:
+    def __init__(self, corpus: Corpus, facts: FactIndex) -> None:
         self._corpus = corpus
+        self._facts = facts
         self._words: dict[str, frozenset[str]] = {}
 
     def words(self, relation: str) -> frozenset[str]:
@@ -79,7 +81,7 @@ class CueIndex:
     def _learn(self, stem: str) -> frozenset[str]:
         """Return the words frequent near the relation's values, and rare elsewhere on these pages and on others."""
         near, beside = Tally(), Tally()
-        for node in draw_nodes(list_holders(self._corpus).get(stem, ()), MAX_SUBJECTS, "cues", stem):
+        for node in draw_nodes(self._facts.having(stem), MAX_SUBJECTS, "cues", stem):
             self._read_page(node, stem, near, beside)
         frequent = [word for word, count in near.words.items() if count >= max(MIN_PAGES, MIN_SHARE * near.texts)]
         if not frequent:

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.corpus.store import Corpus
-from pipelines.graph.holders import stem_key
-from pipelines.graph.relations import is_layout
+from pipelines.graph.relations import is_layout, stem_key
 from pipelines.graph.values import PADDING, Shown, Wanted, fold_names, is_number, read_shown, read_wanted
 from pipelines.scoring.dates import Date
 
@@ -38,6 +37,7 @@ class FactIndex:
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
         self._fields: dict[str, _Field] = {}
+        self._holders: dict[str, Nodes] = {}
 
     def subjects_of(self, relation: str, object: int) -> tuple[int, ...]:
         """Return the nodes with a value that links to an entity or, unlinked, is one of its names; ascending.
@@ -62,7 +62,10 @@ class FactIndex:
 
     def having(self, relation: str) -> Nodes:
         """Return the nodes that show a relation, with any value; ascending."""
-        return self._open(relation).holders
+        stem = stem_key(relation)
+        if stem not in self._holders:
+            self._holders[stem] = self._columns.list_holders(stem)
+        return self._holders[stem]
 
     def lacking(self, type: str, relation: str) -> Nodes:
         """Return the nodes of a type that do not show a relation; ascending."""
@@ -103,10 +106,18 @@ class _Columns:
     """Which of ``distinct``."""
     distinct: pa.Array
 
+    def list_holders(self, stem: str) -> Nodes:
+        """Return the nodes that show a relation, ascending; its texts are not read."""
+        start, end = self._find_rows(stem)
+        return np.unique(self.nodes[start:end])
+
+    def _find_rows(self, stem: str) -> tuple[int, int]:
+        code = self.codes.get(stem)
+        return (0, 0) if code is None else (int(self.offsets[code]), int(self.offsets[code + 1]))
+
     def cut(self, stem: str) -> "_Field":
         """Return the facts of one relation; none of a relation that nobody has."""
-        code = self.codes.get(stem)
-        start, end = (0, 0) if code is None else (int(self.offsets[code]), int(self.offsets[code + 1]))
+        start, end = self._find_rows(stem)
         texts, places = np.unique(self.texts[start:end], return_inverse=True)
         distinct = self.distinct.take(pa.array(texts)).to_pylist() if len(texts) else []
         return _Field(
@@ -132,10 +143,6 @@ class _Field:
     """Which of ``texts`` each value is."""
     texts: list[tuple[str, ...]]
     """Distinct pairs of text and date."""
-
-    @cached_property
-    def holders(self) -> Nodes:
-        return np.unique(self.nodes)
 
     @cached_property
     def multiple(self) -> bool:

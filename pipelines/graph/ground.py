@@ -31,9 +31,9 @@ class Ground:
     @cached_property
     def cues(self) -> CueIndex:
         """Words by which sentences state a relation."""
-        return CueIndex(self.corpus)
+        return CueIndex(self.corpus, self.facts)
 
     @cached_property
     def shares(self) -> AnswerShares:
         """How often each answer of a relation occurs."""
-        return AnswerShares(self.corpus)
+        return AnswerShares(self.corpus, self.facts)

@@ -1,39 +1,17 @@
-"""Which articles show a field in their infobox: by the stem of its key, over a bounded sample of the corpus."""
+"""Draws of articles, the same in every run, whatever the size of the corpus."""
 
-import re
-from array import array
 from collections.abc import Iterable
-from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
 
 from pipelines.corpus.store import Corpus
-from pipelines.graph.relations import is_layout
+from pipelines.graph.relations import split_key as split_key
+from pipelines.graph.relations import stem_key as stem_key
 from pipelines.ids import draw_unit
 
-MAX_ARTICLES = 50_000
-"""Articles read at most: every one of a smaller corpus, of a larger one those that a hash of the page's id draws."""
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_LETTERS = re.compile(r"[^\W\d_]+")
-
-
-def split_key(key: str) -> tuple[str, ...]:
-    """Return the lower-case words of an infobox key, its numbers left out: ``LargestCity2`` gives largest, city."""
-    return tuple(word.lower() for word in _LETTERS.findall(_CAMEL.sub("_", key)))
-
-
-def stem_key(key: str) -> str:
-    """Return a key without its numbers and case, so that ``leader_name1`` and ``leader_name2`` are one relation."""
-    return "_".join(split_key(key))
-
-
-@lru_cache(maxsize=4)
-def list_holders(corpus: Corpus) -> dict[str, "array[int]"]:
-    """Return the nodes that show each relation, by the stem of its key, ascending; layout fields left out."""
-    holders: dict[str, array[int]] = {}
-    for node in sample_nodes(corpus, MAX_ARTICLES):
-        stems = {stem_key(fact.key) for fact in corpus.facts(node) if not is_layout(fact.key)}
-        for stem in stems:
-            holders.setdefault(stem, array("L")).append(node)
-    return holders
+DRAWN_FROM = 50
+"""Nodes looked at for each that is drawn: of more, so many at even distances are taken first."""
 
 
 def sample_nodes(corpus: Corpus, count: int) -> list[int]:
@@ -44,7 +22,9 @@ def sample_nodes(corpus: Corpus, count: int) -> list[int]:
     return [node for node in nodes if draw_unit("sample", node) < count / len(nodes)]
 
 
-def draw_nodes(nodes: Iterable[int], count: int, *parts: object) -> list[int]:
+def draw_nodes(nodes: Iterable[int] | npt.NDArray[np.uint32], count: int, *parts: object) -> list[int]:
     """Return ``count`` of some nodes, the same for the same nodes and parts, ascending."""
-    drawn = sorted(nodes, key=lambda node: (draw_unit(*parts, node), node))[:count]
+    ordered = np.sort(np.fromiter(nodes, dtype=np.int64))
+    looked_at = ordered[:: max(1, len(ordered) // (count * DRAWN_FROM))].tolist()
+    drawn = sorted(looked_at, key=lambda node: (draw_unit(*parts, node), node))[:count]
     return sorted(drawn)

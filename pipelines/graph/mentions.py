@@ -5,15 +5,17 @@ says in words that hold no form of the value: a quantity in another unit, a plac
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
+from pipelines.corpus.rendering import render_value
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.wikitext import find_sentence, plain_text
 from pipelines.graph.ground import Ground
 from pipelines.graph.prose import list_prose, show_sentence
-from pipelines.graph.values import Wanted, fold_names, list_periods, read_wanted
+from pipelines.graph.values import Wanted, fold_names, holds_phrase, list_periods, read_wanted
 from pipelines.names import fold_name
 from pipelines.scoring.dates import Date, render_date
 from schemas.proofs import Resolution
@@ -24,6 +26,10 @@ LEAST_STEM = 4
 """Characters of a word that must be there: what follows may differ, so that ``granite`` finds ``granitic``."""
 ENDING = 2
 """Characters at the end of a word that may differ."""
+MAX_TEMPLATES = 1000
+"""Small templates of a page that are rendered."""
+_SMALL = re.compile(r"\{\{\s*(?!cit|sfn|harv|main|see|short|use |coord)[^{}\[\]]{1,200}\}\}", re.IGNORECASE)
+"""Templates without another or a link inside, references and notes left out: dates and measures."""
 _SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")
 _SPELLED = {".": "p", ",": "c"}
 _ORDINALS = {
@@ -57,18 +63,32 @@ def find_literal(ground: Ground, node: int, relation: str, value: str) -> Resolu
     return _find_forms(ground, node, relation, _compile_value(relation, value))
 
 
-def find_word(ground: Ground, node: int, word: str) -> Resolution:
-    """Return whether an article holds a word, such as its subject's type; nothing tells what it says with it."""
-    found = _compile((re.escape(fold_name(word)),)).search(fold_page(ground.corpus, node))
-    return "unclear" if found else "absent"
+def says_in_lead(corpus: Corpus, node: int, word: str) -> bool:
+    """Say whether an article's first sentence holds a word: whoever "was a painter and sculptor" is both."""
+    return any(holds_phrase(fold_name(sentence.text), fold_name(word)) for sentence in list_prose(corpus, node)[:1])
+
+
+@lru_cache(maxsize=KEPT_PAGES)
+def show_page(corpus: Corpus, node: int) -> str:
+    """Return all that an article shows: sentences with their measures and dates, the rest, other templates, infobox."""
+    sentences = " ; ".join(sentence.text for sentence in list_prose(corpus, node))
+    text = corpus.text(node)
+    shown = " ; ".join(f"{fact.text} ; {fact.iso}" for fact in corpus.facts(node))
+    return f"{sentences} ; {plain_text(text)} ; {' ; '.join(_render_small(text))} ; {shown}"
+
+
+def _render_small(text: str) -> Iterator[str]:
+    """Yield what the small templates of a page show, also those in lists and tables; unknown ones show nothing."""
+    for found in islice(_SMALL.finditer(text), MAX_TEMPLATES) if "{{" in text else ():
+        rendered = render_value(found.group())
+        if rendered is not None and rendered.text:
+            yield rendered.text
 
 
 @lru_cache(maxsize=KEPT_PAGES)
 def fold_page(corpus: Corpus, node: int) -> str:
-    """Return all that an article shows, folded: sentences with their measures and dates, the rest, the infobox."""
-    sentences = " ; ".join(sentence.text for sentence in list_prose(corpus, node))
-    shown = " ; ".join(f"{fact.text} ; {fact.iso}" for fact in corpus.facts(node))
-    return fold_text(f"{sentences} ; {plain_text(corpus.text(node))} ; {shown}")
+    """Return all that an article shows (:func:`show_page`), folded."""
+    return fold_text(show_page(corpus, node))
 
 
 def fold_text(text: str) -> str:

@@ -17,12 +17,14 @@ from pipelines.graph.facts import Nodes
 from pipelines.graph.ground import Ground
 from pipelines.graph.matching import TYPE as TYPE
 from pipelines.graph.matching import match_constraint
-from pipelines.graph.relations import Attribute, read_attributes, read_relations
+from pipelines.graph.relations import Attribute, read_attributes, read_relations, stem_key
 from pipelines.graph.values import Match
 from pipelines.scoring.answers import derive_answer
 from schemas.proofs import Constraint, Derivation, Hop, PathNode
 
 MENTIONS = "mentions"
+MAX_ANCHORS = 20_000
+"""Anchors of a type that are looked at for distinct answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ def follow_hop(ground: Ground, node: int, hop: Hop, names: Sequence[str]) -> fro
     if hop.backward:
         return frozenset(ground.facts.subjects_of(hop.relation, node))
     if hop.relation != MENTIONS:
-        return frozenset(fact.target for fact in read_relations(ground.corpus, node) if fact.key == hop.relation)
+        stem, facts = stem_key(hop.relation), read_relations(ground.corpus, node)
+        return frozenset(fact.target for fact in facts if stem_key(fact.key) == stem)
     return find_clause(ground.corpus, node, hop.clause, names)
 
 
@@ -82,9 +85,10 @@ def read_answers(corpus: Corpus, query: Query, nodes: Iterable[int]) -> dict[str
     coarse for that has no answer.
     """
     answers: dict[str, Attribute] = {}
+    stem = stem_key(query.answer_relation)
     for node in sorted(nodes):
         for attribute in read_attributes(corpus, node):
-            if attribute.fact.key == query.answer_relation:
+            if stem_key(attribute.fact.key) == stem:
                 answer = derive_answer(attribute.answer, query.derivation)
                 if answer is not None:
                     answers.setdefault(answer.key, replace(attribute, answer=answer))
@@ -109,17 +113,17 @@ def count_alone(ground: Ground, query: Query, node: int, cap: int) -> int:
         return min(cap, len(list_fitting(ground, hop.relation, here)))
     if hop.relation == MENTIONS:
         return 1
-    count = 0
-    for found in ground.relations.objects_of(hop.relation):
-        count += matches(ground.corpus, found, here)
-        if count >= cap:
-            break
-    return count
+    return min(cap, len(_narrow(ground, ground.relations.find_objects(hop.relation), here)))
 
 
 def list_fitting(ground: Ground, relation: str, constraints: Iterable[Constraint]) -> Nodes:
     """Return the entities that show a relation, to anything, and fit all constraints; ascending."""
-    parts = [ground.facts.having(relation)]
+    return _narrow(ground, ground.facts.having(relation), constraints)
+
+
+def _narrow(ground: Ground, nodes: Nodes, constraints: Iterable[Constraint]) -> Nodes:
+    """Return those of some nodes that fit all constraints; ascending."""
+    parts = [nodes]
     for constraint in constraints:
         if constraint.relation == TYPE:
             parts.append(ground.corpus.nodes_of_type(constraint.value))
@@ -140,19 +144,23 @@ def _intersect(left: Nodes, right: Nodes) -> Nodes:
 def count_anchor_answers(ground: Ground, query: Query, anchor_type: str, cap: int) -> tuple[int, int]:
     """Free the anchor to any entity of its type and count (N_img).
 
+    Counted are anchors for which the same question would be one: the chain leads to exactly one entity at each node
+    and to one answer. Of a query that starts with a backward hop only anchors are looked at that a value links to.
+
     Returns:
-        How many anchors lead to an answer, and how many distinct answers there are, counted until ``cap`` answers: a
-        single answer means that the picture decorates. Of a query that starts with a backward hop only anchors are
-        counted that a value links to.
+        How many anchors lead to an answer, and how many distinct answers there are, counted until ``cap`` answers or
+        ``MAX_ANCHORS`` anchors looked at, which can only make them fewer: a single answer means that the picture
+        decorates.
     """
     anchors, answers = 0, set[str]()
-    for node in _list_anchors(ground, query, anchor_type).tolist():
+    for node in _list_anchors(ground, query, anchor_type)[:MAX_ANCHORS].tolist():
         sets = follow_chain(ground, query, node)
-        if len(sets) <= len(query.hops):
+        if len(sets) <= len(query.hops) or any(len(found) > 1 for found in sets):
             continue
         found = read_answers(ground.corpus, query, sets[-1])
-        anchors += bool(found)
-        answers.update(found)
+        if len(found) == 1:
+            anchors += 1
+            answers.update(found)
         if len(answers) >= cap:
             break
     return anchors, len(answers)

@@ -50,15 +50,34 @@ HOLLOW_VALUES = frozenset(
     ["capital", "same", "see below", "see text", "none", "yes", "no", "n a", "ditto", "left", "right"]
 )
 """Values that answer nothing: references to another field, and what is guessed half the time."""
-NUMBER = re.compile(r"\d+")
 KEPT = 1 << 16
 """Articles whose facts are kept sorted out: counting comes back to them for every question."""
+KEPT_KEYS = 1 << 14
 WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+LETTERS = re.compile(r"[^\W\d_]+")
+
+
+def split_key(key: str) -> tuple[str, ...]:
+    """Return the lower-case words of an infobox key, its numbers left out: ``LargestCity2`` gives largest, city."""
+    return tuple(word.lower() for word in LETTERS.findall(CAMEL.sub("_", key)))
+
+
+@lru_cache(maxsize=KEPT_KEYS)
+def stem_key(key: str) -> str:
+    """Return a key without its numbers and case, so that ``leader_name1`` and ``leader_name2`` are one relation.
+
+    This is what "one relation" means wherever facts are counted, looked up or followed.
+    """
+    return "_".join(split_key(key))
 
 
 def is_layout(key: str) -> bool:
-    """Return whether an infobox key is about layout or names, not a fact that a question may ask for."""
-    if key.casefold() in LAYOUT_KEYS or AUXILIARY.search(key.casefold()):
+    """Return whether an infobox key is about layout or names, not a fact that a question may ask for.
+
+    A key without a letter names no relation.
+    """
+    if key.casefold() in LAYOUT_KEYS or AUXILIARY.search(key.casefold()) or not stem_key(key):
         return True
     return any(word.casefold() in LAYOUT_WORDS for word in WORDS.findall(key))
 
@@ -78,8 +97,8 @@ def read_single_facts(corpus: Corpus, node: int) -> tuple[Fact, ...]:
     ``leader_name1`` and ``leader_name2`` on one page are two values of one relation, written as two fields.
     """
     facts = [fact for fact in corpus.facts(node) if not is_layout(fact.key)]
-    stems = Counter(NUMBER.sub("", fact.key) for fact in facts)
-    return tuple(fact for fact in facts if fact.value_count == 1 and stems[NUMBER.sub("", fact.key)] == 1)
+    stems = Counter(stem_key(fact.key) for fact in facts)
+    return tuple(fact for fact in facts if fact.value_count == 1 and stems[stem_key(fact.key)] == 1)
 
 
 def read_relations(corpus: Corpus, node: int) -> tuple[Fact, ...]:
@@ -111,26 +130,24 @@ def type_value(text: str, iso: str, key: str) -> Answer | None:
 
 
 class FieldKeys:
-    """Numbers the keys of infobox fields in the order they are met, and their stems: keys without their numbers."""
+    """Numbers the stems (:func:`stem_key`) of infobox keys in the order they are met."""
 
     def __init__(self) -> None:
-        self.codes: dict[str, int] = {}
-        self._stems: dict[str, int] = {}
-        self._stem_of: list[int] = []
+        self.stems: dict[str, int] = {}
+        self._stem_of: dict[str, int] = {}
 
-    def number(self, keys: pa.ChunkedArray) -> tuple[Codes, Codes]:
-        """Return the code of each key, and its stem's, which is -1 for layout."""
+    def number(self, keys: pa.ChunkedArray) -> Codes:
+        """Return the code of each key's stem, -1 for layout."""
         encoded = keys.combine_chunks().dictionary_encode()
         codes = np.asarray([self._meet(key) for key in encoded.dictionary.to_pylist()], dtype=np.int32)
-        of_rows = codes[encoded.indices.to_numpy()]
-        return of_rows, np.asarray(self._stem_of, dtype=np.int32)[of_rows]
+        of_rows: Codes = codes[encoded.indices.to_numpy()]
+        return of_rows
 
     def _meet(self, key: str) -> int:
-        if key not in self.codes:
-            self.codes[key] = len(self.codes)
-            stem = NUMBER.sub("", key)
-            self._stem_of.append(-1 if is_layout(key) else self._stems.setdefault(stem, len(self._stems)))
-        return self.codes[key]
+        if key not in self._stem_of:
+            code = -1 if is_layout(key) else self.stems.setdefault(stem_key(key), len(self.stems))
+            self._stem_of[key] = code
+        return self._stem_of[key]
 
 
 def list_single_rows(corpus: Corpus, keys: FieldKeys, columns: Sequence[str]) -> Iterator[tuple[pa.Table, Codes]]:
@@ -142,17 +159,17 @@ def list_single_rows(corpus: Corpus, keys: FieldKeys, columns: Sequence[str]) ->
         columns: which are wanted beside ``node``, ``key`` and ``value_count``.
 
     Yields:
-        Rows in the order of the table, and the code of each row's key.
+        Rows in the order of the table, and the code of the stem of each row's key.
 
     Raises:
         CorruptInput: the facts are not in node order.
     """
     for table in corpus.read_fact_tables(("node", "key", "value_count", *columns)):
-        codes, stems = keys.number(table["key"])
+        stems = keys.number(table["key"])
         fields = table["node"].to_numpy().astype(np.int64) << 32 | stems
         _, field, rows = np.unique(fields, return_inverse=True, return_counts=True)
         (kept,) = np.nonzero((stems >= 0) & (rows[field] == 1) & (table["value_count"].to_numpy() == 1))
-        yield table.take(kept), codes[kept]
+        yield table.take(kept), stems[kept]
 
 
 class RelationIndex:
@@ -163,7 +180,7 @@ class RelationIndex:
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
-        self._objects_of: dict[str, tuple[int, ...]] = {}
+        self._objects_of: dict[str, Nodes] = {}
 
     @property
     def subjects(self) -> Nodes:
@@ -182,15 +199,20 @@ class RelationIndex:
 
     def objects_of(self, key: str) -> tuple[int, ...]:
         """Return every object of a relation, ascending: what its bare phrase could mean (R_alone)."""
-        if key not in self._objects_of:
+        return tuple(self.find_objects(key).tolist())
+
+    def find_objects(self, key: str) -> Nodes:
+        """Return what :meth:`objects_of` does as an array; keys of one stem are one relation."""
+        stem = stem_key(key)
+        if stem not in self._objects_of:
             _, objects, codes, numbers = self._columns
-            found = objects[codes == numbers[key]] if key in numbers else objects[:0]
-            self._objects_of[key] = tuple(np.unique(found).tolist())
-        return self._objects_of[key]
+            found = objects[codes == numbers[stem]] if stem in numbers else objects[:0]
+            self._objects_of[stem] = np.unique(found)
+        return self._objects_of[stem]
 
     @cached_property
     def _columns(self) -> tuple[npt.NDArray[np.int64], Nodes, Codes, dict[str, int]]:
-        """Return offsets, objects, codes of keys, and the code of each key."""
+        """Return offsets, objects, codes of stems, and the code of each stem."""
         keys = FieldKeys()
         offsets = np.zeros(len(self._corpus.article_nodes()) + 1, dtype=np.int64)
         objects, codes = [np.empty(0, dtype=np.uint32)], [np.empty(0, dtype=np.int32)]
@@ -202,4 +224,4 @@ class RelationIndex:
             objects.append(targets[kept].astype(np.uint32))
             codes.append(code[kept])
         np.cumsum(offsets, out=offsets)
-        return offsets, np.concatenate(objects), np.concatenate(codes), keys.codes
+        return offsets, np.concatenate(objects), np.concatenate(codes), keys.stems

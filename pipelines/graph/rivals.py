@@ -9,7 +9,8 @@ What is sound: no entity is passed over whose article links to the previous enti
 passage of the search index (prose and infobox) or in an unlinked value of the same field. What is assumed: an article
 that states a relation does one of these, so pronouns, descriptions, names under three letters, names cut by the end of
 a passage and names only in other templates are not seen; a field that shows other values shows all of them, unless its
-relation often has several; a type shown is right.
+relation often has several; a type shown is right where :func:`matching.match_type` says no. Lists and disambiguation
+pages are about no entity.
 """
 
 from collections.abc import Sequence
@@ -18,8 +19,8 @@ from functools import lru_cache
 
 from pipelines.corpus.store import Corpus
 from pipelines.graph.ground import Ground
-from pipelines.graph.matching import TYPE, match_constraint, match_relation
-from pipelines.graph.mentions import find_literal, find_object, find_word
+from pipelines.graph.matching import TYPE, is_of_other_domain, match_constraint, match_relation
+from pipelines.graph.mentions import find_literal, find_object, says_in_lead
 from pipelines.graph.query import Query, follow_chain, list_constraints_of
 from pipelines.graph.values import Match, fold_names
 from pipelines.names import fold_name
@@ -80,11 +81,15 @@ def list_rivals(ground: Ground, query: Query, node: int, limit: int) -> tuple[Ri
 
 
 def resolve_rival(ground: Ground, rival: Rival) -> Resolution:
-    """Return what a rival's article says of what is open: one open fact of which it says nothing refutes it."""
+    """Return what a rival's article says of what is open: one open fact of which it says nothing refutes it.
+
+    A type is never refuted so: an article need not use the noun of the question. With nothing open the rival fits, and
+    all is stated.
+    """
     results: set[Resolution] = set()
     for constraint in rival.constraints:
         if constraint.relation == TYPE:
-            results.add(find_word(ground, rival.number, constraint.value))
+            results.add("unclear")
         else:
             results.add(find_literal(ground, rival.number, constraint.relation, constraint.value))
         if "absent" in results:
@@ -115,20 +120,33 @@ def _find_named(corpus: Corpus, node: int) -> tuple[int, ...] | None:
 def _judge(
     ground: Ground, relation: str, previous: int, number: int, constraints: Sequence[Constraint]
 ) -> Rival | None:
-    """Return an entity as a rival, or None when something speaks against it, or nothing is open."""
-    unclear = []
-    for constraint in constraints:
-        match = match_constraint(ground.corpus, number, constraint)
-        if match is Match.NO:
-            return None
-        if match is Match.OPEN:
-            unclear.append(constraint)
+    """Return an entity as a rival, or None when something speaks against it.
+
+    One with nothing open fits and was not counted: the index and the page disagree, which is no reason to trust either.
+    """
+    page = ground.corpus.page(number)
+    if page.is_list or page.is_disambiguation:
+        return None
     match = match_relation(ground.corpus, number, relation, previous)
     if match is Match.NO and not _may_have_more(ground, relation, previous, number):
         return None
-    if match is Match.YES and not unclear:
-        return None
-    return Rival(number, "" if match is Match.YES else relation, previous, tuple(unclear))
+    unclear = []
+    # The type last: telling whether an entity is of two types reads its article.
+    for constraint in sorted(constraints, key=lambda constraint: constraint.relation == TYPE):
+        fits = match_constraint(ground.corpus, number, constraint)
+        if fits is Match.NO and not _may_be_too(ground.corpus, number, constraint):
+            return None
+        if fits is not Match.YES:
+            unclear.append(constraint)
+    ordered = tuple(constraint for constraint in constraints if constraint in unclear)
+    return Rival(number, "" if match is Match.YES else relation, previous, ordered)
+
+
+def _may_be_too(corpus: Corpus, number: int, constraint: Constraint) -> bool:
+    """Say whether an entity of another type is of the wanted one too: its lead names both."""
+    if constraint.relation != TYPE or is_of_other_domain(corpus.page(number), constraint.value):
+        return False
+    return says_in_lead(corpus, number, constraint.value)
 
 
 def _may_have_more(ground: Ground, relation: str, previous: int, number: int) -> bool:

@@ -3,8 +3,9 @@
 from collections import Counter
 
 from pipelines.corpus.store import Corpus
-from pipelines.graph.holders import draw_nodes, list_holders, stem_key
-from pipelines.graph.relations import type_value
+from pipelines.graph.facts import FactIndex
+from pipelines.graph.holders import draw_nodes
+from pipelines.graph.relations import stem_key, type_value
 
 MAX_SUBJECTS = 5_000
 """Subjects of a relation whose answers are typed; of more a sample is drawn."""
@@ -15,8 +16,9 @@ _TEXT = "text:"
 class AnswerShares:
     """The answers of every relation, counted when a relation is first asked for."""
 
-    def __init__(self, corpus: Corpus) -> None:
+    def __init__(self, corpus: Corpus, facts: FactIndex) -> None:
         self._corpus = corpus
+        self._facts = facts
         self._counts: dict[str, Counter[str]] = {}
         self._values: dict[str, frozenset[str]] = {}
 
@@ -31,7 +33,7 @@ class AnswerShares:
             answer_key: the ``key`` of a typed answer.
 
         Returns:
-            (0.0, 0) when no subject of the sample shows the relation.
+            (0.0, 0) when no subject shows the relation.
         """
         counts = self._count(stem_key(relation))
         total = counts[""]
@@ -47,7 +49,7 @@ class AnswerShares:
 
     def _count(self, stem: str) -> Counter[str]:
         if stem not in self._counts:
-            nodes = draw_nodes(list_holders(self._corpus).get(stem, ()), MAX_SUBJECTS, "shares", stem)
+            nodes = draw_nodes(self._facts.having(stem), MAX_SUBJECTS, "shares", stem)
             self._counts[stem] = Counter(key for node in nodes for key in self._list_keys(node, stem))
         return self._counts[stem]
 

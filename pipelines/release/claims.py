@@ -8,14 +8,21 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from pipelines.agent.transcript import BadTurn, Turn, parse_turn
+from pipelines.checks.descriptors import check_spoken
+from pipelines.checks.examination import check_picture_names
 from pipelines.checks.images import check_licence
+from pipelines.checks.injections import list_hidden_checks
+from pipelines.checks.leakage import list_type_words
 from pipelines.checks.proofs import Claim, find_problems
+from pipelines.checks.verdicts import Check, run_checks
+from pipelines.checks.wording import check_named
 from pipelines.corpus.store import CorpusImage
 from pipelines.errors import GateNotMet, RecordFailed
 from pipelines.graph.ground import Ground
-from pipelines.graph.proofs import make_question_id
+from pipelines.graph.proofs import list_names, make_question_id
 from pipelines.graph.query import locate_nodes
 from pipelines.pictures import probe_picture
 from pipelines.release.rows import (
@@ -52,6 +59,8 @@ def find_question_problems(ground: Ground, proof: ProofRow) -> list[str]:
     image = corpus.image(page.image) if page.image and page.image_free else None
     image = image if image is not None and image.path else None
     problems += _find_picture_problems(proof.picture, image)
+    problems += _find_name_problems(ground, proof)
+    problems += _find_wording_problems(ground, proof)
     sha256 = proof.picture.sha256 if proof.picture else ""
     wanted = make_question_id(proof.text, sha256, proof.answer, proof.proof)
     if proof.record_id != wanted:
@@ -72,6 +81,37 @@ def _find_picture_problems(picture: Picture | None, image: CorpusImage | None) -
     licence = check_licence(picture.licence)
     if licence.outcome != "PASS":
         yield f"picture: {licence.code}: {licence.detail}"
+
+
+def _find_name_problems(ground: Ground, proof: ProofRow) -> Iterator[str]:
+    """Say whether what travels with a picture tells more than the anchor."""
+    if proof.picture is None:
+        return
+    nodes, told = proof.proof.nodes, (proof.picture.file, proof.picture.source_url)
+    result = check_picture_names(told, list_names(ground.corpus, nodes), proof.answer, list_type_words(nodes))
+    if not result.passed:
+        yield f"picture: {result.code}: {result.detail}"
+
+
+def _find_wording_problems(ground: Ground, row: ProofRow) -> Iterator[str]:
+    """Hold the earlier wordings to what they were: the canonical one names the path, the fuzzy one its anchor alone."""
+    proof = row.proof
+    # Injection starts with a question about its answer node alone, and hides it in the first round.
+    grown = any(hop.backward for hop in proof.hops)
+    named = proof.nodes[-1:] if grown else proof.nodes[:-1]
+    earlier: dict[str, tuple[Check, ...]] = {
+        "canonical": tuple(partial(check_named, row.canonical, node.title) for node in named),
+        "fuzzy": (
+            partial(check_named, row.fuzzy, proof.nodes[0].title),
+            *list_hidden_checks(ground.corpus, row.fuzzy, proof, row.answer),
+            partial(check_spoken, row.fuzzy, proof.descriptors),
+        ),
+    }
+    for name, checks in earlier.items():
+        if not getattr(row, name).rstrip().endswith("?"):
+            yield f"{name}: it is no question"
+        for result in run_checks(checks, audit=True):
+            yield f"{name}: {result.code}: {result.detail}"
 
 
 def find_row_problems(proof: ProofRow, row: ReleaseRow, index: int) -> list[str]:

@@ -1,14 +1,14 @@
 """Groundings: the anchor's picture and the final question (OpenSearch-VL, section 3.1, anchor-aware grounding)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, cast, get_args
+from typing import ClassVar, get_args
 
 from pipelines.checks.examination import check_picture_names, list_text_checks
 from pipelines.checks.images import check_picture
 from pipelines.checks.leakage import list_type_words
-from pipelines.checks.verdicts import Check, refuse, run_checks
+from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
 from pipelines.corpus.store import CorpusImage
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.graph.ground import Ground
@@ -70,18 +70,18 @@ class Groundings:
     async def __call__(self, record: Rewrite) -> Sequence[Grounding] | Rejection:
         """Ground one question: picture, need for the picture, final text, leak check over every node."""
         # Counting comes between finding a picture and decoding it: it costs less and refuses more.
-        image = self._find_image(record)
-        if isinstance(image, Rejection):
-            return image
-        counts = self._count_need(record)
-        if isinstance(counts, Rejection):
-            return counts
-        picture = None if image is None else self._take_picture(record, image)
-        if isinstance(picture, Rejection):
-            return picture
+        image, found = self._find_image(record)
+        counts, needed = self._count_need(record) if found.passed or self.rules.audit else ((), PASSED)
+        refused = [result for result in (found, needed) if not result.passed]
+        picture = None
+        if image is not None and (self.rules.audit or not refused):
+            picture, taken = self._take_picture(record, image)
+            refused += [] if taken.passed else [taken]
+        if refused and not self.rules.audit:
+            return refuse(record.record_id, refused, REASONS)
         text = await self._refer(record)
         proof = self._complete_proof(record, counts)
-        refused = run_checks(self._list_checks(record, text, proof, picture), self.rules.audit)
+        refused += run_checks(self._list_checks(record, text, proof, picture), self.rules.audit)
         if refused:
             return refuse(record.record_id, refused, REASONS)
         sha256 = picture.sha256 if picture else ""
@@ -113,21 +113,22 @@ class Groundings:
             words = list_type_words(proof.nodes)
             yield partial(check_picture_names, told, list_names(corpus, proof.nodes), record.answer, words)
 
-    def _find_image(self, record: Rewrite) -> CorpusImage | Rejection | None:
+    def _find_image(self, record: Rewrite) -> tuple[CorpusImage | None, CheckResult]:
+        """Return the anchor's picture, if it is at hand, and whether the question may go on."""
         image = self.ground.corpus.image(record.image) if record.image else None
         if image is not None and not image.path:
             image = None  # known from its metadata alone
         if image is not None and not image.error:
-            return image
+            return image, PASSED
         if not self.rules.require_image:
-            return None
+            return None, PASSED
         if image is not None:
-            detail = f"{image.file}: {image.error}"
-            return Rejection(record_id=record.record_id, reason="picture-unusable", detail=detail)
+            return None, CheckResult("FAIL", "picture-unusable", f"{image.file}: {image.error}")
         detail = f"{record.image} is not at hand" if record.image else "the article has no free picture"
-        return Rejection(record_id=record.record_id, reason="no-picture", detail=detail)
+        return None, CheckResult("FAIL", "no-picture", detail)
 
-    def _take_picture(self, record: Rewrite, image: CorpusImage) -> Picture | Rejection:
+    def _take_picture(self, record: Rewrite, image: CorpusImage) -> tuple[Picture | None, CheckResult]:
+        """Return the picture as the workspace keeps it, and whether it will do."""
         source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
         try:
             picture = self.pictures.add_file(self.ground.corpus.image_path(image.file), source)
@@ -135,30 +136,28 @@ class Groundings:
             if error.error == "picture-missing":
                 # The corpus had it: a folder that was moved or is not mounted is no property of the row.
                 raise Unavailable(f"picture {image.file}: {error.detail}; bring it back and run again") from error
-            return Rejection(record_id=record.record_id, reason="picture-unusable", detail=str(error))
+            return None, CheckResult("FAIL", "picture-unusable", str(error))
         if picture.sha256 != image.sha256:
             detail = f"{image.file}: other bytes than when the corpus was built"
-            return Rejection(record_id=record.record_id, reason="picture-unusable", detail=detail)
+            return None, CheckResult("FAIL", "picture-unusable", detail)
         result = check_picture(picture.width, picture.height, picture.licence, self.rules.min_side)
-        if result.outcome != "PASS":
-            reason = cast(GroundingReason, result.code)
-            return Rejection(record_id=record.record_id, reason=reason, detail=f"{image.file}: {result.detail}")
-        return picture
+        return picture, result if result.passed else replace(result, detail=f"{image.file}: {result.detail}")
 
-    def _count_need(self, record: Rewrite) -> tuple[Count, ...] | Rejection:
+    def _count_need(self, record: Rewrite) -> tuple[tuple[Count, ...], CheckResult]:
         """Free the anchor to its type and count answers; fewer than the threshold means the picture decorates."""
         threshold = self.rules.min_answers
         if not threshold:
-            return ()
+            return (), PASSED
         query = make_query(self.ground.corpus, record.proof)
         anchors, answers = count_anchor_answers(self.ground, query, record.proof.nodes[0].type, threshold)
-        if answers < threshold:
-            detail = f"{answers} answers over {anchors} anchors of type {record.proof.nodes[0].type}"
-            return Rejection(record_id=record.record_id, reason="picture-not-needed", detail=detail)
-        return (
+        counts = (
             Count(name="anchors", node=0, value=anchors, capped=True),
             Count(name="answers", node=0, value=answers, capped=True),
         )
+        if answers < threshold:
+            detail = f"{answers} answers over {anchors} anchors of type {record.proof.nodes[0].type}"
+            return counts, CheckResult("FAIL", "picture-not-needed", detail)
+        return counts, PASSED
 
     async def _refer(self, record: Rewrite) -> str:
         hidden = {certificate.node: certificate.descriptor for certificate in record.certificates}

@@ -5,6 +5,7 @@ have already passed every check on an answer alone; the model picks one and word
 the picture will show is found later, when the question is grown outwards from it.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from typing import ClassVar, get_args
 
 from pipelines.checks.agreement import find_corroboration
 from pipelines.checks.answers import check_precision
+from pipelines.checks.asking import check_asked
+from pipelines.checks.descriptors import check_told
 from pipelines.checks.examination import AnswerRules, list_answer_checks
 from pipelines.checks.leakage import check_answer, list_type_words
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
@@ -41,6 +44,7 @@ from schemas.tasks import AskedFactReply, AskFactInputs, FactView
 REASONS = frozenset(get_args(QuestionReason))
 SAMPLES = 2
 """Replies asked for: one that cannot be used is asked for once more."""
+_SENTENCE_END = re.compile(r"[.!?]+[\"'”’)]*(?=\s)|\?.*\?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +154,25 @@ class Initials:
             if chosen is None:
                 problem = f"{reply.relation!r} was not offered"
                 continue
-            refused = run_checks(_list_text_checks(reply.question, chosen))
+            refused = run_checks(self._list_text_checks(number, reply.question, chosen))
             if not refused:
                 return chosen, reply.question
             problem = f"{reply.question!r}: {refused[0].code} {refused[0].detail}"
         raise RecordFailed("unusable-question", problem)
+
+    def _list_text_checks(self, number: int, text: str, chosen: _Candidate) -> Iterator[Check]:
+        """Yield the checks that a question asks for the fact by the entity's name, and tells nothing beside."""
+        node, answer = chosen.proof.nodes[0], chosen.attribute.answer
+        # A title may hold the answer (``Fair of 1884``), another fact or a full stop: it will be hidden.
+        masked = mask_names(text, [node.title])
+        yield partial(check_named, text, node.title)
+        yield partial(_check_sentence, masked)
+        yield partial(check_asked, self.ground, text, chosen.proof)
+        yield lambda: check_answer(masked, answer, list_type_words([node]))
+        yield partial(check_precision, text, answer)
+        yield partial(check_told, self.ground.corpus, [number], masked, chosen.proof)
+        if not chosen.proof.thresholds.volatile:
+            yield partial(check_timeless, masked)
 
     def _corroborate(self, number: int, chosen: _Candidate) -> Proof:
         fact, answer = chosen.attribute.fact, chosen.attribute.answer
@@ -184,14 +202,12 @@ def _view_fact(attribute: Attribute) -> FactView:
     return FactView(relation=attribute.fact.key, text=attribute.fact.text)
 
 
-def _list_text_checks(text: str, chosen: _Candidate) -> Iterator[Check]:
-    node, answer = chosen.proof.nodes[0], chosen.attribute.answer
-    yield partial(check_named, text, node.title)
-    # A title may hold the answer (``Fair of 1884``): it will be hidden.
-    yield lambda: check_answer(mask_names(text, [node.title]), answer, list_type_words([node]))
-    yield partial(check_precision, text, answer)
-    if not chosen.proof.thresholds.volatile:
-        yield lambda: check_timeless(mask_names(text, [node.title]))
+def _check_sentence(text: str) -> CheckResult:
+    """FAIL (``descriptor-lost``) unless a text, its name masked, is one sentence that ends with its question mark."""
+    asked = text.strip()
+    if asked.endswith("?") and not _SENTENCE_END.search(asked):
+        return PASSED
+    return CheckResult("FAIL", "descriptor-lost", f"{text!r} is not one question")
 
 
 def _refuse(record: Seed, refused: Sequence[CheckResult]) -> Rejection:

@@ -21,14 +21,13 @@ from pipelines.agent.rounds import (
     select_entity,
 )
 from pipelines.checks.descriptors import list_constraints
-from pipelines.checks.injections import Turn, list_descriptor_checks, list_hidden_checks, list_rewording_checks
+from pipelines.checks.injections import Round, list_descriptor_checks, list_hidden_checks, list_rewording_checks
 from pipelines.checks.leakage import list_type_words
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import (
     Fit,
     check_fit,
     check_near_misses,
-    check_single_value,
     count_fit,
     find_near_misses,
     find_redundant,
@@ -163,12 +162,12 @@ class Injections:
             return Setback(number, (fact,))
         # Only the last round makes a first hidden node.
         threshold = self.rules.threshold(rounds - number + 1)
-        return await self._hide(draft, self._make_turn(record, draft, fact, (number, threshold)))
+        return await self._hide(draft, self._make_round(record, draft, fact, (number, threshold)))
 
-    def _make_turn(self, record: Question, draft: Draft, fact: Fact, place: tuple[int, int]) -> Turn:
+    def _make_round(self, record: Question, draft: Draft, fact: Fact, place: tuple[int, int]) -> Round:
         proof = grow_proof(self.ground.corpus, draft.proof, fact)
-        return Turn(
-            round=place[0],
+        return Round(
+            number=place[0],
             fact=fact,
             answer=record.answer,
             proof=proof,
@@ -180,27 +179,24 @@ class Injections:
             min_answers=self.rules.min_answers,
         )
 
-    async def _hide(self, draft: Draft, turn: Turn) -> Draft | Setback:
+    async def _hide(self, draft: Draft, this: Round) -> Draft | Setback:
         """Hide the named entity behind the first descriptor that passes everything."""
-        single = check_single_value(self.ground, turn.numbers, turn.proof.hops[0])
-        if not single.passed:
-            return Setback(turn.round, (single,), turn.fact)
         results: list[CheckResult] = []
         tried: list[Candidate] = []
-        for descriptor in await propose_descriptors(self.askings.proposing, self.ground.corpus, turn, self.rules):
-            step = await self._try(draft, turn, descriptor)
+        for descriptor in await propose_descriptors(self.askings.proposing, self.ground.corpus, this, self.rules):
+            step = await self._try(draft, this, descriptor)
             if isinstance(step, Draft):
                 tried.append(Candidate(descriptor=descriptor.text, verdict=ACCEPTED))
-                return self._certify(step, turn, tuple(tried))
+                return self._certify(step, this, tuple(tried))
             results.extend(step)
             tried.append(Candidate(descriptor=descriptor.text, verdict=step[0].code))
         nothing = CheckResult("FAIL", "no-descriptor", "none was proposed")
-        return Setback(turn.round, tuple(results) or (nothing,), turn.fact)
+        return Setback(this.number, tuple(results) or (nothing,), this.fact)
 
-    async def _try(self, draft: Draft, turn: Turn, descriptor: Descriptor) -> Draft | tuple[CheckResult, ...]:
+    async def _try(self, draft: Draft, this: Round, descriptor: Descriptor) -> Draft | tuple[CheckResult, ...]:
         """Return the draft with its named entity hidden behind a descriptor, or the checks that did not pass."""
-        corpus, rules, grown = self.ground.corpus, self.rules, turn.proof
-        said = list_constraints(corpus, turn.numbers[1], 1, descriptor)
+        corpus, rules, grown = self.ground.corpus, self.rules, this.proof
+        said = list_constraints(corpus, this.numbers[1], 1, descriptor)
         proof = grown.model_copy(
             update={
                 "constraints": (*said, *grown.constraints),
@@ -208,7 +204,7 @@ class Injections:
             }
         )
         query = make_query(corpus, proof)
-        refused = run_checks(list_descriptor_checks(self.ground, turn, descriptor, said, query), rules.audit)
+        refused = run_checks(list_descriptor_checks(self.ground, this, descriptor, said, query), rules.audit)
         if refused and not rules.audit:
             return refused
         search = find_near_misses(self.ground, query, 1, rules.near_misses) if rules.near_misses else None
@@ -217,24 +213,24 @@ class Injections:
             proof = proof.model_copy(update={"near_misses": (*search.looked_up, *proof.near_misses)})
         if refused:
             return refused
-        text = await reword_question(self.askings.rewriting, draft.text, turn, descriptor)
-        refused = run_checks(list_rewording_checks(turn, draft.text, text, proof), rules.audit)
-        taken = (*draft.taken, turn.fact.target)
-        return refused or replace(draft, text=text, proof=proof, taken=taken, fact=turn.fact)
+        text = await reword_question(self.askings.rewriting, draft.text, this, descriptor)
+        refused = run_checks(list_rewording_checks(self.ground, this, draft.text, text, proof), rules.audit)
+        taken = (*draft.taken, this.fact.target)
+        return refused or replace(draft, text=text, proof=proof, taken=taken, fact=this.fact)
 
-    def _certify(self, draft: Draft, turn: Turn, tried: tuple[Candidate, ...]) -> Draft:
-        fit = count_fit(self.ground, make_query(self.ground.corpus, draft.proof), 1, turn.threshold)
+    def _certify(self, draft: Draft, this: Round, tried: tuple[Candidate, ...]) -> Draft:
+        fit = count_fit(self.ground, make_query(self.ground.corpus, draft.proof), 1, this.threshold)
         certificate = Certificate(
             node=1,
-            name=turn.proof.nodes[1].title,
+            name=this.proof.nodes[1].title,
             candidates=tried,
             descriptor=tried[-1].descriptor,
             text_after=draft.text,
             chain_count=fit.chain,
             alone_count=fit.alone,
-            answer_after=turn.answer.key,
+            answer_after=this.answer.key,
             near_misses=sum(miss.node == 1 for miss in draft.proof.near_misses),
-            round=turn.round,
+            round=this.number,
         )
         earlier = (old.model_copy(update={"node": old.node + 1}) for old in draft.certificates)
         return replace(draft, certificates=(*earlier, certificate))

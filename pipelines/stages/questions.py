@@ -6,17 +6,18 @@ from functools import partial
 from typing import ClassVar, get_args
 
 from pipelines.checks.agreement import find_corroboration
+from pipelines.checks.asking import check_asked
 from pipelines.checks.examination import AnswerRules, list_answer_checks
 from pipelines.checks.uniqueness import check_single_value
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
 from pipelines.checks.volatility import check_lasting_hop
-from pipelines.checks.wording import check_named
+from pipelines.checks.wording import check_named, check_not_bridge
 from pipelines.errors import RecordFailed
 from pipelines.graph.ground import Ground
 from pipelines.graph.proofs import flatten_names, list_names, make_query, view_proof
 from pipelines.graph.query import answer_query, locate_nodes
 from pipelines.ids import digest_value, draw_unit, make_record_id
-from pipelines.names import digest_aliases, fold_name
+from pipelines.names import digest_aliases
 from pipelines.prompting import Asking, ask_model, make_schema
 from pipelines.scoring.answers import derive_answer, type_answer
 from schemas.base import Record, Rejection
@@ -97,12 +98,16 @@ class Questions:
         """Return the path in words.
 
         Raises:
-            RecordFailed: ``unusable-question`` when neither of two replies is a question that names anchor and bridges.
+            RecordFailed: ``unusable-question`` when neither of two replies is a question that names anchor and bridges
+                and asks for the attribute.
         """
         problem = ""
         for sample in range(SAMPLES):
             text = (await ask_model(self.asking, view_proof(proof, answer), QuestionReply, sample=sample)).question
-            refused = run_checks(partial(check_named, text, node.title) for node in record.nodes[:-1])
+            refused = run_checks((
+                *(partial(check_named, text, node.title) for node in record.nodes[:-1]),
+                partial(check_asked, self.ground, text, proof),
+            ))  # fmt: skip
             if not refused and text.rstrip().endswith("?"):
                 return text
             problem = refused[0].detail if refused else f"{text!r} is no question"
@@ -116,7 +121,7 @@ class Questions:
 
     def _list_checks(self, record: Path, proof: Proof, answer: Answer) -> Iterator[Check]:
         numbers = locate_nodes(self.ground.corpus, record.nodes)
-        yield partial(_check_not_bridge, record, answer)
+        yield partial(check_not_bridge, answer, [node.title for node in record.nodes])
         yield from list_answer_checks(self.ground, numbers[-1], proof.answer_relation, answer, self.rules)
         for hop in record.hops:
             yield partial(check_lasting_hop, self.ground, hop, self.rules.volatile)
@@ -146,11 +151,3 @@ class Questions:
             derivation=derivation,
             compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
         )
-
-
-def _check_not_bridge(record: Path, answer: Answer) -> CheckResult:
-    """FAIL (``answer-is-bridge``) when the answer reads like an entity of the path."""
-    folded = fold_name(answer.surface)
-    if any(folded == fold_name(node.title) for node in record.nodes):
-        return CheckResult("FAIL", "answer-is-bridge", answer.surface)
-    return PASSED

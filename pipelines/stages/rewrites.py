@@ -8,9 +8,18 @@ must fit several entities without the chain.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import ClassVar, cast, get_args
 
-from pipelines.checks.descriptors import check_facts, check_slot, check_spoken, list_constraints, offer_facts
+from pipelines.checks.asking import check_asked
+from pipelines.checks.descriptors import (
+    check_counted,
+    check_facts,
+    check_slot,
+    check_spoken,
+    list_constraints,
+    offer_facts,
+)
 from pipelines.checks.leakage import check_answer, check_demonyms, check_names, list_type_words
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import Fit, check_answer_unchanged, check_fit, count_fit, find_redundant
@@ -131,18 +140,21 @@ class Rewrites:
     async def _hide(self, record: Question, draft: Draft, node: int, number: int) -> Draft | Rejection:
         """Hide one bridge behind the first descriptor that passes everything."""
         tried: list[Candidate] = []
+        found: list[CheckResult] = []
         for descriptor in await self._propose(record, draft, node, number):
             step = await self._try(record, draft, (node, number), descriptor)
             if isinstance(step, Draft):
                 return self._certify(
                     draft, step, node, (*tried, Candidate(descriptor=descriptor.text, verdict=ACCEPTED))
                 )
-            tried.append(Candidate(descriptor=descriptor.text, verdict=step.code))
+            found.extend(step)
+            tried.append(Candidate(descriptor=descriptor.text, verdict=step[0].code))
         verdicts = {candidate.verdict for candidate in tried}
         only = verdicts.pop() if len(verdicts) == 1 else ""
         reason = cast(RewriteReason, only) if only in REASONS else "no-descriptor"
         detail = "; ".join(f"{candidate.descriptor}: {candidate.verdict}" for candidate in tried)
-        return Rejection(record_id=record.record_id, reason=reason, detail=f"node {node}: {detail}")
+        codes = tuple(dict.fromkeys([reason, *(result.code for result in found)])) if self.rules.audit else (reason,)
+        return Rejection(record_id=record.record_id, reason=reason, detail=f"node {node}: {detail}", codes=codes)
 
     async def _propose(self, record: Question, draft: Draft, node: int, number: int) -> tuple[Descriptor, ...]:
         inputs = ProposeDescriptorsInputs(
@@ -158,21 +170,26 @@ class Rewrites:
 
     async def _try(
         self, record: Question, draft: Draft, bridge: tuple[int, int], descriptor: Descriptor
-    ) -> Draft | CheckResult:
-        """Return the draft with a bridge (index and number) hidden behind a descriptor, or the first failed check."""
+    ) -> Draft | tuple[CheckResult, ...]:
+        """Return the draft with a bridge (index and number) hidden behind a descriptor, or the checks not passed."""
         node, number = bridge
         said = list_constraints(self.ground.corpus, number, node, descriptor)
         query = replace(draft.query, constraints=(*draft.query.constraints, *said))
-        refused = run_checks(self._list_step_checks(record, draft, query, node, descriptor))
+        counted = partial(
+            check_counted, self.ground.corpus, number, said, descriptor.text, record.proof.hops[node - 1].clause
+        )
+        refused = run_checks(
+            chain(self._list_step_checks(record, draft, query, node, descriptor), (counted,)), self.rules.audit
+        )
         if refused:
-            return refused[0]
+            return refused
         text = await self._rewrite(record, draft, node, descriptor)
         descriptors = (*draft.descriptors[: node - 1], descriptor.text, *draft.descriptors[node:])
         refused = run_checks((
             lambda: check_names(hide_titles(text, record, node), draft.names[node:], draft.type_words),
             lambda: check_spoken(text, descriptors),
-        ))  # fmt: skip
-        return refused[0] if refused else replace(draft, text=text, query=query, descriptors=descriptors)
+        ), self.rules.audit)  # fmt: skip
+        return refused or replace(draft, text=text, query=query, descriptors=descriptors)
 
     def _list_step_checks(
         self, record: Question, draft: Draft, query: Query, node: int, descriptor: Descriptor
@@ -242,6 +259,8 @@ class Rewrites:
         yield lambda: check_names(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
         yield lambda: check_demonyms(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
         yield partial(check_answer, draft.text, record.answer, draft.type_words)
+        proof = record.proof.model_copy(update={"descriptors": draft.descriptors})
+        yield partial(check_asked, self.ground, draft.text, proof)
 
     def _complete_proof(self, record: Question, draft: Draft, counts: Sequence[Count]) -> Proof:
         rules = self.rules

@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.structured import BadReply, parse_reply
-from schemas.tasks import AnswerReply, Descriptor, DescriptorsReply, FactView
+from schemas.tasks import (
+    AnswerReply,
+    AskedFactReply,
+    Descriptor,
+    DescriptorsReply,
+    ExtractedFactReply,
+    FactView,
+    QuestionReply,
+    SelectedEntityReply,
+)
 
 
 @pytest.mark.parametrize(
@@ -160,6 +169,40 @@ def test_a_refusal_in_the_right_shape_is_a_refusal(text):
 )
 def test_a_title_that_sounds_like_a_refusal_is_none(text):
     assert parse_reply(AnswerReply(answer=text).model_dump_json(), AnswerReply).answer == text
+
+
+TITLE = "I Can't Help Myself (Sugar Pie, Honey Bunch)"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        SelectedEntityReply(entity=TITLE),
+        ExtractedFactReply(relation=TITLE, object_name=TITLE),
+        AskedFactReply(relation=TITLE, question="When was it?"),
+        DescriptorsReply(
+            descriptors=(Descriptor(text="the song by [subject]", facts=(FactView(relation=TITLE, text=TITLE),)),)
+        ),
+    ],
+    ids=lambda said: type(said).__name__,
+)
+def test_a_copied_value_that_sounds_like_a_refusal_is_none(said):
+    assert parse_reply(said.model_dump_json(), type(said)) == said
+
+
+@pytest.mark.parametrize(
+    ("said", "place"),
+    [
+        (QuestionReply(question=f"{TITLE}?"), "question"),
+        (AskedFactReply(relation="height", question="I'm sorry, I cannot."), "question"),
+        (DescriptorsReply(descriptors=(Descriptor(text="the town"), Descriptor(text=TITLE))), "descriptors.1.text"),
+    ],
+    ids=["question", "asked", "descriptors"],
+)
+def test_a_text_of_the_models_own_that_sounds_like_a_refusal_is_one(said, place):
+    with pytest.raises(BadReply, match=f"^{place} refuses to answer") as caught:
+        parse_reply(said.model_dump_json(), type(said))
+    assert caught.value.code == "refused-reply"
 
 
 def test_a_blank_candidate_spoils_no_others():

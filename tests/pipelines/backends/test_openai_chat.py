@@ -32,6 +32,20 @@ REQUEST = ChatRequest(
 )
 
 
+AZURE_POLICY = (
+    "The response was filtered due to the prompt triggering Azure OpenAI's content management policy. "
+    "Please modify your prompt and retry."
+)
+VLLM_TOKENS = (
+    "'max_tokens' or 'max_completion_tokens' is too large: 8192. This model's maximum context length is 4096 tokens "
+    "and your request has 100 input tokens (8192 > 4096 - 100)."
+)
+OPENAI_TOKENS = "max_tokens is too large: 99999. This model supports at most 16384 completion tokens."
+OTHER_NAME = (
+    "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+)
+
+
 def make_model(url: str, **settings) -> OpenAIChat:
     return OpenAIChat("tiny", url, **({"patience": 0.0, "timeout": 5.0} | settings))
 
@@ -202,6 +216,7 @@ def test_a_reply_without_end_is_not_read(packed, status):
         (make_error(429, Retry_After="7"), 7.0),
         (make_error(429), 0.0),
         (make_error(429, Retry_After="soon"), 0.0),
+        (make_error(429, "Slow down, or see your billing page for a larger plan."), 0.0),
         (make_error(503, Retry_After="3"), 3.0),
     ],
 )
@@ -214,7 +229,14 @@ def test_a_service_that_asks_to_slow_down_is_waited_for_and_not_pressed(fault, s
 
 
 @pytest.mark.parametrize(
-    "fault", [make_error(429, "You exceeded", "insufficient_quota"), make_error(402)], ids=["429", "402"]
+    "fault",
+    [
+        make_error(429, "You exceeded", "insufficient_quota"),
+        make_error(429, "You exceeded your current quota, please check your plan and billing details."),
+        make_error(429, f"{'x ' * 3000}", "insufficient_quota"),
+        make_error(402),
+    ],
+    ids=["code", "words", "far on", "402"],
 )
 def test_an_empty_account_stops_the_run_at_once(fault):
     with run_chat(faults=[fault]) as server:
@@ -232,6 +254,12 @@ def test_an_empty_account_stops_the_run_at_once(fault):
         ),
         (make_error(400, "temperature must be 1"), "temperature must be 1.*see name, base_url and sampling"),
         (make_error(422, "extra fields"), "extra fields"),
+        (make_error(400, VLLM_TOKENS), "too large: 8192.*; lower max_tokens in sampling$"),
+        (make_error(400, OPENAI_TOKENS), "too large: 99999.*; lower max_tokens in sampling$"),
+        (
+            make_error(400, OTHER_NAME, "unsupported_parameter"),
+            "the model wants max_completion_tokens, which is never sent: name one, or a gateway, for max_tokens$",
+        ),
         (make_error(401, "no key"), "does not take the key of no variable; name one as api_key_env"),
         (make_error(403, "not yours"), "does not take the key"),
         (Fault(404, b"<html>\n<b>nothing\x00 here"), "<html> <b>nothing here"),
@@ -252,7 +280,12 @@ def test_what_no_other_record_would_fare_better_with_is_our_mistake(fault, compl
         (make_error(400, "too many", "context_length_exceeded"), "prompt-too-long"),
         (make_error(400, "max_tokens must be at least 1, got -186."), "prompt-too-long"),
         (make_error(413), "prompt-too-long"),
+        (make_error(400, "longer than the maximum model length of 4096"), "prompt-too-long"),
+        (make_error(400, "input (5000 tokens) exceeds the Max Model Length"), "prompt-too-long"),
+        (make_error(400, f"quoted: {'x ' * 3000}", "context_length_exceeded"), "prompt-too-long"),
         (make_error(400, "filtered", "content_filter"), "prompt-refused"),
+        (make_error(400, AZURE_POLICY), "prompt-refused"),
+        (make_error(400, f"{'x ' * 3000}", "content_filter"), "prompt-refused"),
         (make_error(400, "bad", "invalid_image_format"), "picture-refused"),
     ],
 )
@@ -313,6 +346,29 @@ def test_the_key_is_sent_and_stands_nowhere_else(monkeypatch, tmp_path):
     rows = sqlite3.connect(tmp_path / "replies.db").execute("SELECT * FROM replies").fetchall()
     assert len(rows) == 1
     assert KEY not in "".join([*shown, str(rows)])
+
+
+@pytest.mark.parametrize("key", [KEY, 'sk/zq"very\\secret', "k" * 40])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda key: key,
+        lambda key: f"<html>{key}",
+        lambda key: json.dumps({"error": key}),
+        lambda key: json.dumps({"choices": key}).replace("/", "\\/"),
+        lambda key: " " * 30 + key,
+        lambda key: " " * ((1 << 18) - 4) + key,
+        lambda key: f"{'x' * 55}{key}",
+    ],
+    ids=["bare", "HTML", "error", "slashes", "blank", "at the limit", "at the cut"],
+)
+@pytest.mark.parametrize("status", [200, 400, 404, 500])
+def test_the_key_is_hidden_wherever_a_body_is_quoted(monkeypatch, key, wrap, status):
+    monkeypatch.setenv("ZQ_KEY", key)
+    with pytest.raises(Exception, match="model tiny") as caught:
+        ask_served(Fault(status, wrap(key).encode()), api_key_env="ZQ_KEY", tries=1)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert not [form for form in (key, key.replace("/", "\\/"), json.dumps(key)[1:-1], key[:9]) if form in shown]
 
 
 def test_nothing_of_the_environment_beside_the_named_variable_is_sent(monkeypatch):

@@ -1,11 +1,77 @@
+import json
+from dataclasses import replace
+
 import pytest
 
-from pipelines.bench.accepted import SOUND, Truth, evaluate, find_allowed, judge_question
+from pipelines.bench.accepted import evaluate, find_allowed, measure_rate
+from pipelines.bench.truth import SOUND, Truth, judge_question
+from schemas.proofs import Constraint
 
 
 @pytest.fixture(scope="module")
 def truth(pool):
-    return Truth(pool.world, pool.corpus)
+    return Truth(pool.world)
+
+
+@pytest.fixture
+def world(tmp_path):
+    """Three towns, each the birthplace of an architect; the first also that of a politician."""
+    places = {"Ostby": ("Ada", "Cleo"), "Westby": ("Bo",), "Norby": ()}
+    people = {"Ada": ("architect", 180), "Bo": ("architect", 190), "Cleo": ("politician", 170)}
+    entities = [{"title": title, "kind": "place", "subtype": "town", "noun": "market town"} for title in places]
+    entities += [
+        {"title": title, "kind": "person", "subtype": noun, "noun": noun} for title, (noun, _) in people.items()
+    ]
+    nothing = {
+        "object": None,
+        "value": None,
+        "value_kind": None,
+        "value_iso": None,
+        "value_number": None,
+        "value_unit": None,
+    }
+    facts = [
+        nothing | {"subject": who, "relation": "birth_place", "key": "birth_place", "object": place}
+        for place, born in places.items()
+        for who in born
+    ]
+    facts += [
+        nothing
+        | {"subject": who, "relation": "height", "key": "height", "value": f"{size} cm", "value_kind": "quantity"}
+        | {"value_number": float(size), "value_unit": "cm"}
+        for who, (_, size) in people.items()
+    ]
+    (tmp_path / "truth").mkdir()
+    for name, rows in (("entities", entities), ("facts", facts)):
+        (tmp_path / "truth" / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def make_question(pool):
+    """Make "How tall is the (noun) born in [Ostby]?" of a question of the pool."""
+
+    def make(noun, unit="cm", alone_first=2, answers=2):
+        row = list_by(pool, "injection")[0]
+        proof, answer = row.proof, {"type": "number", "value": "180", "unit": unit, "surface": f"180 {unit}"}
+        ends = (("Ostby", "town"), ("Ada", "architect"))
+        nodes = (
+            node.model_copy(update={"title": title, "type": type_})
+            for node, (title, type_) in zip(proof.nodes, ends, strict=False)
+        )
+        limits = {"alone_first": alone_first, "alone": 1, "answers": answers}
+        changed = change_proof(
+            row,
+            nodes=tuple(nodes),
+            hops=(proof.hops[0].model_copy(update={"index": 1, "relation": "birth_place", "backward": True}),),
+            constraints=(Constraint(node=1, relation="type", value=noun),),
+            answer_relation="height",
+            derivation="",
+            thresholds=proof.thresholds.model_copy(update=limits),
+        )
+        return changed.model_copy(update={"answer": row.answer.model_copy(update=answer)})
+
+    return make
 
 
 def change_proof(question, **changes):
@@ -17,8 +83,8 @@ def list_by(pool, method):
 
 
 def test_what_is_accepted_is_sound_by_the_whole_truth(pool):
-    for row in evaluate(pool):
-        assert row.rate <= find_allowed(pool.missing), row.examples
+    rows = evaluate(pool)
+    assert measure_rate(pool.missing, rows).met, [row.examples for row in rows]
 
 
 def test_every_accepted_question_is_counted_once(pool):
@@ -42,13 +108,32 @@ def test_a_path_that_is_not_true_is_noticed(pool, truth):
     assert judge_question(truth, change_proof(question, hops=(hop, *question.proof.hops[1:]))) == "path-untrue"
 
 
-def test_a_descriptor_that_fits_several_entities_is_not_unique(pool, truth):
-    # Without its constraints, a hop from a town to those born there leads to many.
-    found = [
-        judge_question(truth, change_proof(question, constraints=(), hops=question.proof.hops))
-        for question in list_by(pool, "injection")
-    ]
-    assert set(found) <= {SOUND, "not-unique"}
+def test_a_descriptor_that_fits_several_entities_is_not_unique(world, make_question):
+    truth = Truth(world)
+    assert judge_question(truth, make_question("architect")) == SOUND
+    assert judge_question(truth, make_question("building")) == "path-untrue"
+    assert judge_question(truth, change_proof(make_question("architect"), constraints=())) == "not-unique"
+
+
+def test_a_rival_of_a_narrower_type_makes_a_question_not_unique(world, make_question):
+    """An architect is a person, whatever the template of its page is called."""
+    assert judge_question(Truth(world), make_question("person")) == "not-unique"
+
+
+def test_a_noun_that_the_world_does_not_know_may_be_said_of_anything(world, make_question):
+    assert judge_question(Truth(world), make_question("native")) == "not-unique"
+
+
+def test_a_wrong_unit_is_noticed(world, make_question):
+    assert judge_question(Truth(world), make_question("architect", unit="ft")) == "wrong-unit"
+
+
+def test_a_descriptor_that_fits_one_entity_without_the_chain_stands_alone(world, make_question):
+    assert judge_question(Truth(world), make_question("architect", alone_first=3)) == "stands-alone"
+
+
+def test_a_question_with_one_answer_over_all_anchors_needs_no_picture(world, make_question):
+    assert judge_question(Truth(world), make_question("architect", answers=3)) == "picture-not-needed"
 
 
 def test_an_attribute_that_the_world_does_not_have_is_not_single(pool, truth):
@@ -65,3 +150,39 @@ def test_a_constraint_that_is_not_true_empties_the_path(pool, truth):
 @pytest.mark.parametrize(("missing", "allowed"), [(0.0, 0.0), (0.1, 0.02), (0.2, 0.03), (0.3, 0.04), (0.05, 0.01)])
 def test_what_is_allowed_grows_with_what_is_missing(missing, allowed):
     assert find_allowed(missing) == pytest.approx(allowed)
+
+
+@pytest.mark.parametrize(
+    ("missing", "accepted", "defects", "met", "shown"),
+    [
+        (0.0, 400, 0, True, False),
+        (0.0, 400, 1, False, False),
+        (0.1, 0, 0, False, False),
+        (0.1, 50, 0, True, False),
+        (0.1, 400, 0, True, True),
+        (0.1, 50, 1, False, False),
+        (0.2, 100, 3, False, False),
+        (0.2, 100, 2, True, False),
+        (0.3, 100, 4, False, False),
+    ],
+)
+def test_a_rate_is_met_below_the_limit_and_shown_when_its_interval_is(pool, missing, accepted, defects, met, shown):
+    row = replace(evaluate(pool)[0], missing=missing, accepted=accepted, defects=defects)
+    rate = measure_rate(missing, [row])
+    assert (rate.met, rate.shown) == (met, shown)
+
+
+def test_a_recipe_that_accepts_nothing_does_not_meet_a_limit(pool):
+    rows = evaluate(pool)
+    assert measure_rate(pool.missing, rows).met
+    assert not measure_rate(pool.missing, [rows[0], replace(rows[1], accepted=0, defects=0)]).met
+
+
+def test_what_unknown_refuses_is_measured_by_a_run_without_it(pool):
+    for row in evaluate(pool):
+        assert row.lost_to_unknown == row.trusting.accepted - row.asking.accepted
+        assert row.asking.accepted <= row.accepted
+    assert sum(row.trusting.accepted for row in evaluate(pool)) > sum(row.asking.accepted for row in evaluate(pool))
+    for question in pool.trusted:
+        assert question.proof.thresholds.agreement == "uncontradicted"
+        assert question.proof.thresholds.near_misses == 0

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -12,6 +13,7 @@ from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.checks.volatility import check_volatility, is_volatile
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
+from pipelines.errors import ConfigError
 from pipelines.graph.ground import Ground
 from pipelines.graph.query import locate_nodes
 from pipelines.graph.relations import read_attributes
@@ -100,6 +102,30 @@ def test_the_same_draw_plants_the_same_defect(pool, operator):
     )
 
 
+def test_repeats_are_refused_each_by_its_own_code(pool):
+    case = list_cases(pool)[0]
+    found = {set_plants.plant_repeat(case, WORDS, Random(number)).codes for number in range(40)}
+    assert found == {("skeleton-over-used",), ("duplicate-question",), ("duplicate-path",)}
+
+
+def test_steady_questions_are_chosen_by_the_bench_itself(pool):
+    for question in pool.steady:
+        (number,) = locate_nodes(pool.corpus, question.proof.nodes[-1:])
+        assert rank_by_words(pool.corpus, question.text, number, pool.corpus.text(number)) > 3
+
+
+def test_no_clean_twin_is_an_untouched_row(pool):
+    for operator in OPERATORS:
+        for case, twins in plant_some(pool, operator, 2):
+            touched = twins.clean.edits or twins.clean.added or twins.clean.later or twins.clean.claim != case.claim
+            assert touched, operator.__name__
+
+
+def test_pools_without_a_steady_question_are_refused(pool):
+    with pytest.raises(ConfigError, match="no question that a text search is far from"):
+        draw_case([replace(pool, questions=())], Random(1))
+
+
 def test_a_visible_twin_needs_a_backward_hop(pool):
     case = next(case for case in list_cases(pool) if pool.find_method(case.question) == "paths")
     assert corpus_plants.plant_twin(case, WORDS, Random(1)) is None
@@ -114,6 +140,8 @@ def test_the_wanted_code_is_picked_among_several_findings():
     assert pick_result(found, ("volatile",)) == found[1]
     assert pick_result(found, ("near-miss",)) == found[0]
     assert pick_result((), ("near-miss",)) is PASSED
+    unsure = CheckResult("UNKNOWN", "answer-unconfirmed")
+    assert pick_result((*found, unsure), ("near-miss",)) == unsure
 
 
 def test_statements_are_worded_like_the_wiki_with_other_names(pool):
@@ -161,11 +189,36 @@ def test_every_class_of_fields_that_verification_speaks_for_is_tampered_with(poo
         ("proof", "corroboration", "text"),
     }
     assert wanted <= places
-    assert not any("thresholds" in place for place in places)
+    assert {("proof", "thresholds", name) for name in ("alone_first", "answers", "answer_share")} <= places
+    unseen = {("proof", "thresholds", name) for name in ("agreement", "volatile", "retrieval_rank")}
+    assert not places & (
+        unseen
+        | {
+            (
+                "proof",
+                "shortcuts_checked",
+            ),
+            ("proof", "hub_in_degree"),
+        }
+    )
+
+
+def test_empty_fields_are_filled(pool):
+    for question in pool.questions[:3]:
+        filled = {
+            place[-1] for place, changed in list_changes(question, Random(1)) if get_at(question, place) in ("", ())
+        }
+        assert {"derivation", "compared_snapshot", "clause"} <= filled
+
+
+def get_at(value, place):
+    for part in place:
+        value = value[part] if isinstance(part, int) else getattr(value, part)
+    return value
 
 
 def test_each_single_change_of_a_question_is_noticed(pool):
-    for question in (pool.questions[0], pool.questions[-1]):
+    for question in (*pool.questions[:2], *pool.questions[-2:]):
         assert verify(pool.ground, question).passed
         unnoticed = [
             place

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 
 from pipelines.bench.judge import render_judge, run_judge_bench
@@ -41,6 +44,11 @@ def test_the_same_seed_gives_the_same_card(report):
 
 def test_the_table_has_a_row_for_each_type(report):
     assert render_judge(report).row_count == 4
+
+
+def test_the_judge_card_needs_nothing_of_the_pipeline_that_makes_questions():
+    code = "import sys, pipelines.bench.judge; sys.exit('pipelines.assembly' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_bench_without_answers_is_refused():

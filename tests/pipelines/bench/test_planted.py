@@ -3,14 +3,21 @@ import json
 
 import pytest
 
-from pipelines.bench.catalogue import DEMANDS, list_defects
-from pipelines.bench.planted import make_share, run_planted
+from pipelines.bench.catalogue import DEMANDS, NOT_PLANTED, list_defects
+from pipelines.bench.measuring import count_confusion, measure_defect, measure_flips
+from pipelines.bench.planted import run_planted
 from pipelines.bench.planted_tables import render_planted
+from pipelines.bench.plants import Pair
+from pipelines.bench.shares import find_lower_bound, make_share
+from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.cli import main, to_json
 from pipelines.errors import ConfigError
 
 TEXTS = ("D01", "D02", "D03", "D04", "D05", "D13", "D16")
-PLANTED = "D01 D02 D03 D04 D05 D06 D07 D08 D09 D10 D11 D13 D14 D15 D16 D17 D18 D19 D24".split()
+PLANTED = "D01 D02 D03 D04 D05 D06 D07 D08 D09 D10 D11 D13 D14 D15 D16 D17 D18 D19 D24 L4".split()
+LEAK = CheckResult("FAIL", "alias-leak")
+OTHER = CheckResult("FAIL", "answer-leak")
+UNSURE = CheckResult("UNKNOWN", "undecided")
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +31,10 @@ def texts():
     return run_planted(60, 3, defects=TEXTS)
 
 
-def test_every_defect_of_the_design_is_planted(report):
+def test_every_defect_of_the_design_is_planted_or_named_as_not_planted(report):
     assert [row.code for row in report.defects] == PLANTED
+    assert report.not_planted == NOT_PLANTED
+    assert {each.code for each in NOT_PLANTED} == {"D12"}
     assert {defect.code for defect in list_defects()} == set(DEMANDS) == set(PLANTED)
 
 
@@ -46,6 +55,7 @@ def test_the_document_has_the_keys_that_were_agreed(report):
     wanted = {"code", "pairs", "recall", "false_alarm_rate", "demanded_recall", "demanded_false_alarm_rate"}
     assert all(wanted <= row.keys() for row in document["defects"])
     assert all(isinstance(row["recall"], float) for row in document["defects"])
+    assert document["not_planted"] == [{"code": "D12", "why": "needs OCR"}]
 
 
 def test_a_pair_flips_only_when_both_twins_are_told_apart(report):
@@ -53,8 +63,66 @@ def test_a_pair_flips_only_when_both_twins_are_told_apart(report):
         assert row.flip_rate <= min(row.recall, 1 - row.false_alarm_rate)
 
 
-def test_the_confusion_counts_every_plant_once(report):
-    assert sum(cell.count for cell in report.confusion) == sum(row.pairs for row in report.defects)
+def test_the_confusion_counts_every_code_that_came_back():
+    (defect,) = list_defects(["D13"])
+    pairs = [Pair("a", PASSED, LEAK, ("alias-leak",), ("alias-leak", "answer-leak", "alias-leak")),
+             Pair("b", PASSED, PASSED, ("alias-leak",)), Pair("c", PASSED, OTHER, ("alias-leak",))]  # fmt: skip
+    cells = count_confusion({defect: [("open", pair) for pair in pairs]})
+    assert {(cell.returned, cell.count) for cell in cells} == {("alias-leak", 1), ("answer-leak", 2), ("PASS", 1)}
+
+
+def test_no_plant_is_missing_from_the_confusion(report):
+    for row in report.defects:
+        assert sum(cell.count for cell in report.confusion if cell.planted == row.code) >= row.pairs
+
+
+def measure(*pairs):
+    (defect,) = list_defects(["D13"])
+    return measure_defect({defect: [("open", pair) for pair in pairs]})
+
+
+def test_what_is_refused_as_unknown_is_neither_caught_nor_missed():
+    row = measure(Pair("a", PASSED, LEAK, ("alias-leak",)), Pair("b", PASSED, UNSURE, ("alias-leak",)))
+    assert (row.recall, row.undecided, row.missed, row.flip_rate) == (1.0, 1, (), 0.5)
+
+
+def test_an_unknown_that_names_the_defect_is_a_catch():
+    unsure = CheckResult("UNKNOWN", "near-miss")
+    assert measure(Pair("a", PASSED, unsure, ("near-miss",))).recall == 1.0
+
+
+def test_another_code_than_the_planted_one_is_a_miss():
+    row = measure(Pair("a", PASSED, OTHER, ("alias-leak",)))
+    assert (row.recall, row.met) == (0.0, False)
+    assert row.missed == ("a -> FAIL answer-leak",)
+
+
+def test_pairs_that_share_a_question_are_told():
+    pairs = [
+        Pair("a", PASSED, LEAK, ("alias-leak",), question=q, missing=m) for q, m in (("q", 0.1), ("q", 0.1), ("r", 0.2))
+    ]
+    row = measure(*pairs)
+    assert (row.pairs, row.questions, row.pairs_by_missing) == (3, 2, {"0.1": 2, "0.2": 1})
+
+
+def test_few_pairs_without_a_miss_meet_a_demand_and_prove_nothing():
+    pair = Pair("a", PASSED, LEAK, ("alias-leak",))
+    assert (measure(*[pair] * 10).met, measure(*[pair] * 10).proven) == (True, False)
+    assert measure(*[pair] * 60).proven
+
+
+def test_what_is_not_demanded_is_left_out_of_the_flip_rate():
+    (whole, _), (demanded,) = list_defects(["L4"]), list_defects(["D13"])
+    missed, caught = Pair("a", PASSED, PASSED, ("alias-leak",)), Pair("b", PASSED, LEAK, ("alias-leak",))
+    flips = measure_flips({whole: [("open", missed)], demanded: [("open", caught)]})
+    assert (flips.count, flips.trials) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("count", "trials", "low"), [(300, 300, 0.990), (150, 150, 0.980), (0, 20, 0.0), (5, 10, 0.222), (0, 0, 0.0)]
+)
+def test_the_lower_bound_is_that_of_clopper_and_pearson(count, trials, low):
+    assert find_lower_bound(count, trials) == pytest.approx(low, abs=5e-4)
 
 
 def test_the_demands_are_those_of_the_design(report):
@@ -84,6 +152,8 @@ def test_added_words_are_planted_too(tmp_path, texts):
     path.write_text(resources.files("pipelines.bench").joinpath("data/held-out.toml").read_text("utf-8"), "utf-8")
     report = run_planted(6, 3, defects=["D13"], vocabulary=path)
     assert report.defects[0].pairs == 6
+    assert report.defects[0].added_recall == 1.0
+    assert texts.defects[0].added_recall is None
 
 
 def test_intervals_surround_their_share():
@@ -99,6 +169,9 @@ def test_the_report_renders(report):
     text = console.export_text()
     assert all(code in text for code in PLANTED)
     assert "pair flip rate" in text
+    assert all(
+        said in text for said in ("needs OCR", "had accepted", "not shown", "held out", "second value, by prose")
+    )
 
 
 @pytest.mark.parametrize(

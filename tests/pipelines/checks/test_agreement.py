@@ -103,6 +103,32 @@ def test_what_a_cue_states_outweighs_what_another_sentence_says_of_somebody_else
     assert corroborate(Ground(corpus), "Jon Vask", "birth_date", "2 April 1880").outcome == "agrees"
 
 
+@pytest.mark.parametrize(
+    ("more", "outcome"),
+    [
+        ("Later, in Paris, her movement was Tonalist.", "mixed"),
+        ("Her movement was Tonalist.", "mixed"),
+        ("The painter joined the Tonalist movement.", "mixed"),
+        ("Brill joined the Tonalist movement.", "mixed"),
+        ("She left the Tonalist movement.", "mixed"),
+        ("Her son was of the Tonalist movement.", "agrees"),
+        ("The town had a Tonalist movement.", "agrees"),
+        ("Ben Corr founded the Tonalist movement.", "agrees"),
+        ("She knew a Tonalist.", "agrees"),
+        ("Her movement was Luminist.", "agrees"),
+    ],
+)
+def test_another_value_of_the_same_subject_beside_the_answer_leaves_it_open(tmp_path, more, outcome):
+    text = f"'''Ada Brill''' was a painter. Her movement was Luminist. {more}"
+    pages = {"Ada Brill": box("painter", text, "movement = Luminist")}
+    pages["Dora Esk"] = box("painter", "'''Dora Esk''' was a painter.", "movement = Tonalist")
+    found = corroborate(Ground(build_toy_corpus(tmp_path, pages, {})), "Ada Brill", "movement", "Luminist")
+    assert found.outcome == outcome
+    result = check_agreement(found, "uncontradicted")
+    assert (result.outcome, result.code) == (("PASS", "") if outcome == "agrees" else ("UNKNOWN", "answer-disputed"))
+    assert check_agreement(found, "off").passed
+
+
 def test_the_infobox_does_not_count(ground):
     found = corroborate(ground, "Orsa Bridge", "open", "5 April 1931")
     assert found.outcome == "disputes"
@@ -148,4 +174,4 @@ def test_the_toy_world_agrees_with_itself_and_disputes_its_neighbour_values(demo
             found = find_corroboration(ground, node, attribute.fact.key, attribute.answer)
             outcomes[(title, attribute.fact.key) in stated].append(found.outcome)
     assert outcomes[True].count("agrees") / len(outcomes[True]) > 0.97
-    assert "disputes" not in outcomes[True] + outcomes[False]
+    assert {"disputes", "mixed"}.isdisjoint(outcomes[True] + outcomes[False])

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.checks.descriptors import (
+    check_counted,
     check_facts,
     check_spoken,
     find_constraint_problems,
@@ -140,3 +141,97 @@ def test_a_coarser_or_other_form_of_a_date_is_a_constraint_too(toy, text, said):
 @pytest.mark.parametrize("text", ["the bridge of the 1920s", "the 19th-century bridge", "the bridge opened in 1912"])
 def test_other_periods_are_not_what_the_node_shows(toy, text):
     assert say(toy, "Twin Bridge", text) == [("type", "bridge")]
+
+
+@pytest.fixture(scope="module")
+def laden(tmp_path_factory):
+    """One page whose fields share values, link to articles, and show a measure."""
+    pages = PAGES | {
+        "Ada Brill": box(
+            "painter",
+            "'''Ada Brill''' was a painter.",
+            "birth_date = {{birth date|1871|4|2}}",
+            "teacher = [[Jon Vask]]",
+            "employers = {{ubl|[[Marn]]|[[Lumby]]}}",
+            "award = Bron",
+            "prize = Bron",
+            "height = 170 cm",
+            "works_count = 12",
+        )
+    }
+    return build_toy_corpus(tmp_path_factory.mktemp("laden"), pages)
+
+
+def find_untold(corpus, text, *constraints):
+    number = corpus.find("Ada Brill")
+    descriptor = Descriptor(text=text, facts=tuple(FactView(relation=r, text=v) for r, v in constraints))
+    return find_constraint_problems(corpus, number, list_constraints(corpus, number, 1, descriptor), text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the painter taught by Jon Vask in [subject]",
+        "the painter taught by JON  VASK in [subject]",
+        "the painter employed at Lumby, of [subject]",
+        "the painter of [subject], 1.7 metres tall",
+        "the painter of [subject], one hundred and seventy centimetres tall",
+        "the painter of twelve works in [subject]",
+        "the nineteenth-century painter of [subject]",
+        "the painter of the eighteen-seventies in [subject]",
+        "the painter of the 1870's in [subject]",
+        "the painter of the '70s in [subject]",
+        "the painter born in [subject] in eighteen seventy-one",
+    ],
+)
+def test_what_no_constraint_can_follow_is_a_problem(laden, text):
+    (problem, *_) = find_untold(laden, text)
+    assert problem.endswith("which nothing counts")
+    result = check_counted(laden, laden.find("Ada Brill"), list_of(laden, text), text)
+    assert (result.outcome, result.code) == ("FAIL", "no-descriptor")
+
+
+def list_of(corpus, text):
+    return list_constraints(corpus, corpus.find("Ada Brill"), 1, Descriptor(text=text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the painter of the 1870s in [subject]",
+        "the second painter of [subject]",
+        "the painter of [subject], 170 cm tall",
+        "the painter whose award is Bron, of [subject]",
+        "the painter with the award Bron and the prize Bron, of [subject]",
+    ],
+)
+def test_what_is_counted_is_no_problem(laden, text):
+    given = [("award", "Bron"), ("prize", "Bron")] if "prize" in text else []
+    assert find_untold(laden, text, *given) == []
+
+
+def test_a_name_in_a_sentence_that_is_quoted_is_told_by_the_sentence(laden):
+    number, text = laden.find("Ada Brill"), "the painter of whom it is said: it went to Lumby"
+    given = list_of(laden, text)
+    assert not check_counted(laden, number, given, text).passed
+    assert check_counted(laden, number, given, text, "In spring it went to Lumby with ____.").passed
+
+
+def test_a_value_of_several_fields_is_told_of_the_one_that_is_named(laden):
+    said = {relation: f"the painter whose {relation} is Bron, of [subject]" for relation in ("award", "prize")}
+    for relation, text in said.items():
+        assert [c.relation for c in list_of(laden, text)] == ["type", relation]
+        other = {"award": "prize", "prize": "award"}[relation]
+        (problem,) = find_untold(laden, text, (other, "Bron"))
+        assert problem == f"'Bron' is counted as {other} and may be told of ['{relation}']"
+
+
+@pytest.mark.parametrize("text", ["the Bron painter of [subject]", "the painter of [subject] with award or prize Bron"])
+def test_a_value_that_may_be_of_several_fields_is_refused(laden, text):
+    (problem,) = find_untold(laden, text)
+    assert problem == "'Bron' is counted as award and may be told of ['award', 'prize']"
+
+
+def test_one_value_said_once_is_no_two_facts(laden):
+    text = "the painter of [subject] with award and prize Bron"
+    assert find_untold(laden, text, ("award", "Bron"), ("prize", "Bron"))

@@ -43,9 +43,24 @@ def test_few_choices_are_guessable_in_any_corpus(ground, value):
     assert check_guessable(ground, "any", type_answer(value, "", "any"), 0.05).outcome == "FAIL"
 
 
-@pytest.mark.parametrize("value", ["13", "7 km", "3.5", "-5", "Norway", "1204"])
-def test_other_values_are_not(ground, value):
+@pytest.mark.parametrize("value", ["13", "7 km", "3.5", "-5", "1204", "5 April 1931"])
+def test_numbers_and_days_are_not_even_where_nobody_else_has_the_relation(ground, value):
     assert check_guessable(ground, "any", type_answer(value, "", "any"), 0.05).passed
+
+
+@pytest.mark.parametrize("value", ["Norway", "April 1931", "red stone"])
+def test_of_other_values_nothing_is_known_without_others_to_count(ground, value):
+    result = check_guessable(ground, "any", type_answer(value, "", "any"), 0.05)
+    assert (result.outcome, result.code) == ("UNKNOWN", "guessable-answer")
+
+
+def test_one_other_of_four_is_a_quarter_however_few_they_are(tmp_path):
+    woods = ["oak", "oak", "elm", "ash", "fir"]
+    pages = {f"Tower {n}": box("tower", f"'''Tower {n}''' is one.", f"wood = {w}") for n, w in enumerate(woods)}
+    towers = Ground(build_toy_corpus(tmp_path, pages, {}))
+    oak = type_answer("oak", "", "wood")
+    assert check_guessable(towers, "wood", oak, 0.2).outcome == "FAIL"
+    assert check_guessable(towers, "wood", oak, 0.25).passed
 
 
 def test_a_share_of_one_switches_the_check_off(ground):

@@ -38,7 +38,7 @@ def spoken(toy) -> Claim:
     said = clause.replace("____", "[subject]")
     limits = Thresholds(alone_first=1, alone=2, answers=0)
     titles, relations = ("Kelm Bridge", "Hans Oder", "Lumby"), ("mentions", "birth_place")
-    return prove(toy, titles, relations, "established_date", (said, ""), "In which year was it made", limits)
+    return prove(toy, titles, relations, "established_date", (said, ""), "In which year was it established", limits)
 
 
 @pytest.fixture(scope="module")
@@ -266,7 +266,8 @@ def test_a_question_for_part_of_a_date_is_derived_from_all_of_it(painters):
 def test_a_field_with_another_value_in_prose_is_a_problem(painters):
     corpus = add_pages(painters.corpus.base, Zeno_Ard=paint("Zeno Ard", kind="sculptor"))
     titles, relations = ("Pell Bridge", "Emil Foss", "Ostrel"), ("designer", "birth_place")
-    given = (titles, relations, "established_date", ("the designer of [subject]", ""), "In which year was it made")
+    said = ("the designer of [subject]", "")
+    given = (titles, relations, "established_date", said, "In which year was it established")
     honest = prove(Ground(corpus), *given)
     assert find_problems(Ground(corpus), honest) == []
     bridge, zeno = corpus.find("Pell Bridge"), corpus.find("Zeno Ard")

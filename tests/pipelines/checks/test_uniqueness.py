@@ -166,6 +166,18 @@ def test_a_twin_that_shows_less_is_looked_up_in_its_article(painters, twin, outc
     assert looked_up.code == ("" if outcome == "PASS" else "near-miss")
 
 
+@pytest.mark.parametrize("kind", ["person", "artist", "politician"])
+def test_a_twin_of_a_broader_type_is_not_refuted_by_its_noun(painters, kind):
+    twin = paint("Vera Wick", "birth_place = [[Ostrel]]", born(1874), kind=kind)
+    assert judge(add_pages(painters, Vera_Wick=twin))[2].outcome == "UNKNOWN"
+
+
+def test_a_twin_without_an_infobox_is_not_refuted_because_another_noun_says_what_it_is(painters):
+    twin = "'''Vera Wick''' was a watercolourist. She was born in [[Ostrel]] in 1874."
+    assert judge(add_pages(painters, Vera_Wick=twin))[2].outcome == "UNKNOWN"
+    assert judge(add_pages(painters, Vera_Wick=twin.replace(" in 1874", "")))[2].passed
+
+
 def test_with_more_near_misses_than_the_cap_nothing_is_looked_up(painters):
     pages = {f"Vera_{name}": paint(f"Vera {name}", "birth_place = [[Ostrel]]") for name in ("Wick", "Holm", "Strand")}
     corpus = add_pages(painters, **pages)
@@ -268,6 +280,8 @@ def test_a_field_with_several_values_leads_to_no_one(painters, new, outcome):
         ("It was designed by [[Emil Foss]] and [[Zeno Ard]].", "UNKNOWN"),
         ("It was designed by [[Zeno Ard]].", "UNKNOWN"),
         ("[[Zeno Ard]] came. It was designed by [[Emil Foss]] with Zeno Ard.", "UNKNOWN"),
+        ("Zeno  Ard, they say, designed it. It opened late. [[Zeno Ard]] came.", "UNKNOWN"),
+        ("It was designed by Zeno [[Emil Foss]] Ard. [[Zeno Ard]] came.", "PASS"),
         ("It was designed by [[Emil Foss]]. [[Zeno Ard]] walked over it.", "PASS"),
         ("It was designed by [[Emil Foss]] in [[Marn]].", "PASS"),
         ("It was designed by [[Emil Foss]] like [[Orsa Bridge]].", "PASS"),

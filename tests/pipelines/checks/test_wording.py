@@ -1,6 +1,7 @@
 import pytest
 
-from pipelines.checks.wording import check_kept, check_named
+from pipelines.checks.wording import check_kept, check_named, check_not_bridge
+from pipelines.scoring.answers import type_answer
 
 BEFORE = "In what year did Edda Marn, a friend of Jon Vask, move to Ostrel for 3 years?"
 
@@ -46,3 +47,9 @@ def test_a_name_or_number_that_goes_is_lost(lost):
 
 def test_words_at_the_beginning_of_a_sentence_may_change():
     assert check_kept("Think of it. When was Ostrel founded?", "Ostrel was founded in what year?", "").passed
+
+
+def test_an_answer_that_reads_like_a_title_is_refused():
+    answer = type_answer("Kelm  Bridge", "", "namesake")
+    assert check_not_bridge(answer, ["Ostrel"]).passed
+    assert check_not_bridge(answer, ["Ostrel", "kelm bridge"]).code == "answer-is-bridge"

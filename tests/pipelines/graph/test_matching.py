@@ -63,6 +63,34 @@ def test_a_type_is_shown_or_told_by_the_lead_or_missing(painters):
     assert match_type(corpus, corpus.find("Nobody"), "painter") is Match.OPEN
 
 
+@pytest.mark.parametrize(
+    ("kind", "lead", "wanted", "result"),
+    [
+        ("painter", "painter", "painter", Match.YES),
+        ("painter", "painter", "person", Match.OPEN),
+        ("person", "person", "painter", Match.OPEN),
+        ("artist", "artist", "painter", Match.OPEN),
+        ("politician", "politician", "painter", Match.OPEN),
+        ("painter", "painter", "politician", Match.NO),
+        ("judge", "judge", "politician", Match.OPEN),
+        ("painter", "teacher", "sculptor", Match.OPEN),
+        ("painter", "painter", "sculptor", Match.NO),
+        ("town", "town", "city", Match.OPEN),
+        ("river", "river", "town", Match.NO),
+        ("river", "river", "place", Match.OPEN),
+        ("bridge", "bridge", "structure", Match.OPEN),
+        ("bridge", "bridge", "person", Match.NO),
+        ("organisation", "organisation", "company", Match.OPEN),
+        ("company", "company", "bridge", Match.NO),
+        ("surname", "surname", "painter", Match.NO),
+        ("theatre", "playhouse", "bridge", Match.NO),
+    ],
+)
+def test_nouns_of_one_domain_may_name_one_thing_where_either_is_broad(painters, kind, lead, wanted, result):
+    corpus = add_pages(painters, Vera_Wick=box(kind, f"'''Vera Wick''' was a {lead}."))
+    assert match_type(corpus, corpus.find("Vera Wick"), wanted) is result
+
+
 def test_a_constraint_is_of_the_type_or_of_a_field(painters):
     ada = painters.find("Ada Brill")
     for relation, value in (("type", "painter"), ("birth_date", "1870s"), ("height", "170 cm")):

@@ -1,7 +1,7 @@
 import pytest
 
 from pipelines.graph.ground import Ground
-from pipelines.graph.mentions import find_literal, find_object, find_word
+from pipelines.graph.mentions import find_literal, find_object, says_in_lead, show_page
 from tests.pipelines.painters import add_pages, build_painters, paint
 
 
@@ -68,6 +68,18 @@ def test_an_article_states_a_value_or_mentions_it_or_does_not(painters, relation
     assert look(painters, find_literal, relation, value, prose=prose) == resolution
 
 
-def test_a_word_is_mentioned_or_not(painters):
-    assert look(painters, find_word, "painter") == "unclear"
-    assert look(painters, find_word, "sculptor") == "absent"
+@pytest.mark.parametrize(
+    ("word", "said"), [("painter", True), ("Painter", True), ("sculptor", False), ("paint", False)]
+)
+def test_a_lead_says_a_word_or_not(painters, word, said):
+    corpus = add_pages(painters, Vera_Wick=paint("Vera Wick", prose="Her friend was a sculptor."))
+    assert says_in_lead(corpus, corpus.find("Vera Wick"), word) is said
+
+
+@pytest.mark.parametrize(
+    "prose",
+    ["It is {{convert|410|m|ft}} long.", "* {{convert|410|m|ft}} long", "{| class=x\n| {{convert|410|m|ft}}\n|}"],
+)
+def test_a_page_shows_its_templates_rendered_wherever_they_stand(painters, prose):
+    corpus = add_pages(painters, Vera_Wick=paint("Vera Wick", prose=f"\n\n{prose}\n"))
+    assert "410 m" in show_page(corpus, corpus.find("Vera Wick")).replace("\u00a0", " ").replace("metres", "m")

@@ -23,7 +23,7 @@ from pipelines.scoring.answers import derive_answer
 from schemas.proofs import Constraint, Hop, PathNode
 from schemas.questions import Question
 from schemas.rewrites import Rewrite
-from tests.pipelines.painters import NOWHERE, TYPE, ask_back, build_painters, make_hop
+from tests.pipelines.painters import NOWHERE, TYPE, add_pages, ask_back, born, build_painters, make_hop, paint
 
 
 @pytest.fixture(scope="module")
@@ -151,9 +151,18 @@ def test_without_the_chain_every_entity_that_shows_the_relation_and_fits_is_coun
 def test_freeing_the_anchor_of_a_backward_hop_counts_anchors_that_it_leads_from(painters):
     ground = Ground(painters)
     query = ask_back(painters, "Ostrel", TYPE)
-    assert count_anchor_answers(ground, query, painters.page(query.anchor).type, cap=9) == (3, 2)
+    assert count_anchor_answers(ground, query, painters.page(query.anchor).type, cap=9) == (2, 2)
     assert count_anchor_answers(ground, query, "bridge", cap=9) == (0, 0)
     assert count_anchor_answers(ground, ask_back(painters), painters.page(query.anchor).type, cap=9) == (3, 2)
+
+
+def test_an_anchor_that_leads_to_several_entities_or_answers_counts_for_none(painters):
+    pages = {"Vera_Wick": paint("Vera Wick", "birth_place = [[Marn]]", born(1872), "movement = Cubist")}
+    town = painters.page(painters.find("Ostrel")).type
+    wide, narrow = (("type", "painter"),), (("type", "painter"), ("birth_date", "1872"))
+    for facts, counts in ((wide, (1, 1)), (narrow, (1, 1))):
+        corpus = add_pages(painters, **pages)
+        assert count_anchor_answers(Ground(corpus), ask_back(corpus, "Ostrel", *facts), town, cap=9) == counts
 
 
 def test_a_query_without_hops_is_answered_by_its_anchor(painters):

@@ -22,7 +22,7 @@ from pipelines.graph.sampling import DISAMBIGUATION, HUB, LIST, Rows
 from pipelines.graph.splits import SplitRule
 from tests.pipelines.graph.test_sampling import EDGES, NODES, make_rows
 
-DIGEST_OF_TABLES = "73f8116a8984a80413163decc7021e7495489a2ddc10a1d80951750bbbebcf9b"
+DIGEST_OF_TABLES = "8b50a4dcbf7a1990544f5d3e16fc6f18e8bcfdddd7a69bc57b8c5ecf267a6040"
 RAISE = "what decides who can be an answer has changed: raise REACH_VERSION, then write down what it is now"
 KEYS_OF_VALUES = {
     ("320 m", "", "length"): "number:320 m",

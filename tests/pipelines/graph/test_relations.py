@@ -12,6 +12,7 @@ from pipelines.graph.relations import (
     read_relations,
     read_single_facts,
 )
+from tests.toy import box, build_toy_corpus
 
 
 def list_relations(corpus, title):
@@ -49,6 +50,22 @@ def test_a_field_with_several_values_is_no_edge(toy):
 
 def test_numbered_twins_on_one_page_are_no_edges(toy):
     assert list_relations(toy, "Ostrel") == {"twin1": "Lumby", "country": "Valdonia"}
+
+
+def test_keys_of_one_stem_are_one_relation_for_pages_and_index_alike(tmp_path):
+    pages = {
+        "Kelm": box("town", "'''Kelm''' is a town.", "Leader = [[Ana]]", "leader2 = [[Bo]]", "twin3 = [[Ana]]"),
+        "Orsa": box("town", "'''Orsa''' is a town.", "Twin = [[Bo]]", "12 = [[Ana]]"),
+        "Ana": "'''Ana''' is a person.",
+        "Bo": "'''Bo''' is a person.",
+    }
+    corpus = build_toy_corpus(tmp_path, pages, {})
+    assert list_relations(corpus, "Kelm") == {"twin3": "Ana"}
+    assert list_relations(corpus, "Orsa") == {"Twin": "Bo"}
+    index = RelationIndex(corpus)
+    assert [corpus.page(node).title for node in index.objects_of("twin")] == ["Ana", "Bo"]
+    assert index.objects_of("twin") == index.objects_of("Twin7") == tuple(index.find_objects("twin").tolist())
+    assert index.objects_of("leader") == ()
 
 
 def test_attributes_are_typed_literals(toy):

@@ -1,8 +1,17 @@
 import pytest
 
+from pipelines.graph.facts import FactIndex
 from pipelines.graph.ground import Ground
 from pipelines.graph.rivals import list_rivals, resolve_rival
 from tests.pipelines.painters import DECADE, TYPE, add_pages, ask_back, born, build_painters, paint
+from tests.toy import box
+
+
+class NoFacts(FactIndex):
+    """An index that knows of nobody."""
+
+    def subjects_of(self, relation, object):
+        return ()
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +47,34 @@ def test_whoever_shows_other_values_is_no_rival(painters):
         (paint("Vera Wick", born(1884), prose="She was born in [[Ostrel]]."), None),
         (paint("Vera Wick", born(1874), "birth_place = [[Lumby]]", prose="She liked [[Ostrel]]."), None),
         (paint("Vera Wick", born(1874), kind="sculptor", prose="She was born in [[Ostrel]]."), None),
-        ("'''Vera Wick''' came from [[Ostrel]] in 1874.", (("birth_place", "type", "birth_date"), "absent")),
+        ("'''Vera Wick''' came from [[Ostrel]] in 1874.", (("birth_place", "type", "birth_date"), "unclear")),
+        ("'''Vera Wick''' came from [[Ostrel]].", (("birth_place", "type", "birth_date"), "absent")),
+        (paint("Vera Wick", "birth_place = [[Ostrel]]", born(1874), kind="artist"), (("type",), "unclear")),
+        (paint("Vera Wick", "birth_place = [[Ostrel]]", born(1874), kind="bridge"), None),
     ],
 )
 def test_a_rival_has_nothing_against_it_and_something_open(painters, page, found):
     assert list_found(painters, Vera_Wick=page) == ([] if found is None else [("Vera Wick", *found)])
+
+
+def test_an_entity_of_two_types_is_no_other_one(painters):
+    lead = "'''Vera Wick''' was a sculptor and painter. She was born in 1874."
+    for text, found in ((lead, [("Vera Wick", ("type",), "unclear")]), (lead.replace(" and painter", ""), [])):
+        page = box("sculptor", text, "birth_place = [[Ostrel]]", born(1874))
+        assert list_found(painters, Vera_Wick=page) == found
+
+
+def test_one_that_fits_in_every_respect_and_was_not_counted_is_stated(painters):
+    ground, query = Ground(painters), ask_back(painters, "Ostrel")
+    vars(ground)["facts"] = NoFacts(painters)
+    (rival,) = list_rivals(ground, query, 1, 50) or ()
+    assert painters.page(rival.number).title == "Ada Brill"
+    assert (rival.unknown, resolve_rival(ground, rival)) == ((), "stated")
+
+
+def test_lists_and_disambiguation_pages_are_no_rivals(painters):
+    text = "This is a list of painters born in [[Ostrel]] in 1874."
+    assert list_found(painters, List_of_painters=text) == []
 
 
 def test_of_a_relation_that_often_has_several_values_one_shown_is_not_all(painters):

@@ -1,5 +1,6 @@
 import pytest
 
+from pipelines.graph.facts import FactIndex
 from pipelines.graph.shares import AnswerShares
 from tests.toy import box, build_toy_corpus
 
@@ -15,7 +16,8 @@ def towers(tmp_path_factory):
     }  # fmt: skip
     pages["Marble"] = "'''Marble''' is a rock."
     pages["Twin Tower"] = box("tower", "'''Twin Tower''' is a tower.", "material1 = granite", "material2 = slate")
-    return AnswerShares(build_toy_corpus(tmp_path_factory.mktemp("towers"), pages, {}))
+    corpus = build_toy_corpus(tmp_path_factory.mktemp("towers"), pages, {})
+    return AnswerShares(corpus, FactIndex(corpus))
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,13 @@ from tests.pipelines.release.tampering import read_rows
 HOSTILE = (None, -1, 99, 2**62, "", "\x00", "[[A]]", "9" * 400, "[subject]", True)
 LIMITS = {("proof", "thresholds", name) for name in ("near_misses", "answer_share", "retrieval_rank")}
 TOLD = {
-    ("fuzzy",),
-    ("canonical",),
     ("split",),
     ("proof", "shortcuts_checked"),
     ("proof", "hub_in_degree"),
     ("proof", "compared_snapshot"),
     *LIMITS,
 }
-"""Told, not shown: earlier wordings, the split's name (its file has it), what other limits would have held as well, and
+"""Told, not shown: the split's name (its file has it), what other limits would have held as well, and
 which other dump was looked at, which is not at hand."""
 
 
@@ -75,3 +73,47 @@ def test_no_value_of_a_proof_can_be_changed_alone(demo_ground, claimed):
             if not find_all_problems(demo_ground, put(proof, path, value), row):
                 unnoticed.add(path)
     assert unnoticed <= TOLD
+
+
+def rephrase(claimed, name, change):
+    """Return the proof row with an earlier wording changed."""
+    proof, row = claimed
+    return put(proof, (name,), change(proof, proof[name])), row
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda proof, text: text.replace(proof["proof"]["nodes"][0]["title"], "it"), "descriptor-lost"),
+        (lambda proof, text: f"Of {proof['proof']['nodes'][-1]['title']}: {text}", "alias-leak"),
+        (lambda proof, text: f"Of {proof['answer']['surface']}: {text}", "answer-leak"),
+        (lambda proof, text: f"Of {proof['proof']['nodes'][0]['title']}, what?", "descriptor-lost"),
+        (lambda proof, text: text.replace("?", "."), "it is no question"),
+        (lambda proof, text: "", "it is no question"),
+    ],
+)
+def test_a_fuzzy_question_names_its_anchor_alone_and_keeps_every_descriptor(demo_ground, claimed, change, code):
+    problems = find_all_problems(demo_ground, *rephrase(claimed, "fuzzy", change))
+    assert any(problem.startswith("fuzzy: ") and code in problem for problem in problems), problems
+
+
+@pytest.mark.parametrize("node", [0, 1])
+def test_a_canonical_question_names_anchor_and_bridges(demo_ground, claimed, node):
+    def drop(proof, text):
+        return text.replace(proof["proof"]["nodes"][node]["title"], "it")
+
+    assert len(claimed[0]["proof"]["nodes"]) > 2
+    (problem,) = find_all_problems(demo_ground, *rephrase(claimed, "canonical", drop))
+    assert problem.startswith("canonical: descriptor-lost")
+
+
+def test_a_canonical_question_is_a_question(demo_ground, claimed):
+    (problem,) = find_all_problems(demo_ground, *rephrase(claimed, "canonical", lambda proof, text: f"{text}!"))
+    assert problem == "canonical: it is no question"
+
+
+def test_a_file_that_tells_the_answer_node_is_a_problem_wherever_it_was_kept(demo_ground, claimed):
+    proof, row = claimed
+    named = put(proof, ("picture", "file"), f"{proof['proof']['nodes'][-1]['title']}.png")
+    problems = find_all_problems(demo_ground, named, row)
+    assert any(problem.startswith("picture: file-leak") for problem in problems)

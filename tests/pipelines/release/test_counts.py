@@ -58,7 +58,11 @@ def test_redundant_constraints_and_the_checks_made_are_counted():
     table = measure_necessity(questions)
     assert table["questions with a redundant constraint"] == {"rows": 1, "share": 0.5}
     assert table["redundant constraints a question"]["max"] == 1
-    assert table["checked: no path shorter by two links"] == table["checked: not found by one search"] == {"rows": 1, "share": 0.5}
+    assert (
+        table["checked: no path shorter by two links"]
+        == table["checked: not found by one search"]
+        == {"rows": 1, "share": 0.5}
+    )
 
 
 def test_an_answer_that_half_of_a_relation_has_is_guessed_as_often():

@@ -153,6 +153,42 @@ def test_a_question_that_tells_a_fact_nobody_counted_is_refused(demo_corpus, sta
     assert ground(replace(stage, asking=asking), row).reason == "fact-unproved"
 
 
+def test_a_question_that_asks_for_nothing_is_refused(stage, row):
+    said = "; ".join(piece.strip() for each in row.proof.descriptors for piece in each.split("[subject]") if piece)
+    asking = make_asking("refer_to_anchor", lambda inputs: QuestionReply(question=f"What of it: {said}?"))
+    assert ground(replace(stage, asking=asking), row).reason == "attribute-unasked"
+
+
+def test_in_audit_mode_picture_need_and_text_give_their_codes(stage, row, demo_corpus, tmp_path):
+    path = tmp_path / "broken.jpg"
+    path.write_bytes(b"")
+    said = QuestionReply(question=f"Is it {row.answer.surface}?")
+    worse = replace(
+        stage,
+        ground=Ground(OtherPictures(demo_corpus, path)),
+        asking=make_asking("refer_to_anchor", lambda inputs: said),
+        rules=replace(RULES, min_answers=100_000),
+    )
+    assert ground(worse, row).codes == ("picture-not-needed",)
+    assert worse.asking.model.asked == []
+    refused = ground(replace(worse, rules=replace(worse.rules, audit=True)), row)
+    assert refused.reason == "picture-not-needed"
+    assert {"picture-not-needed", "picture-unusable", "answer-leak", "descriptor-lost"} <= set(refused.codes)
+
+
+def test_in_audit_mode_a_missing_picture_hides_no_fault_of_the_text(stage, row, demo_corpus):
+    said = QuestionReply(question=f"What of {row.proof.nodes[0].title}?")
+    described = OtherPictures(demo_corpus, path="", sha256="")
+    worse = replace(
+        stage,
+        ground=Ground(described),
+        asking=make_asking("refer_to_anchor", lambda inputs: said),
+        rules=replace(RULES, audit=True),
+    )
+    refused = ground(worse, row)
+    assert (refused.reason, "alias-leak" in refused.codes) == ("no-picture", True)
+
+
 def test_an_empty_question_fails_its_record(stage, row):
     said = QuestionReply(question="")
     with pytest.raises(RecordFailed, match="is blank"):

@@ -151,6 +151,13 @@ def test_volatile_facts_are_not_offered(tmp_path):
         ("birth_date", "In what year was Edda Marn born?"),
         ("birth_date", "On what date was Edda Marn, the latest of her name, born?"),
         ("movement", "What movement, Tonalism or another, was Edda Marn of?"),
+        ("birth_date", "On what date was the Tonalism painter Edda Marn born?"),
+        ("birth_date", "On what date was Edda Marn born"),
+        ("movement", "Where did Edda Marn paint?"),
+        ("birth_date", "On what date was Edda Marn born? Ostrel was the place."),
+        ("birth_date", "Edda Marn was a painter. On what date was Edda Marn born?"),
+        ("birth_date", "When? On what date was Edda Marn born?"),
+        ("birth_date", "On what date was Edda Marn born? I hope this helps!"),
     ],
 )
 def test_a_question_that_cannot_be_used_is_asked_for_once_more_and_then_fails(wiki, relation, question):
@@ -172,6 +179,14 @@ def test_a_name_that_holds_the_answer_is_no_leak_yet(tmp_path):
     corpus = build_toy_corpus(tmp_path, {"Fair of 1884": text}, {})
     stage = make_stage(corpus, say("year", "In what year was Fair of 1884 held?"))
     assert ask(stage, make_seed(corpus, "Fair of 1884")).answer.value == "1884"
+
+
+def test_a_name_with_a_full_stop_or_another_fact_is_no_second_sentence_and_nothing_told(tmp_path):
+    title = "Fair of St. Orn in 12 halls"
+    text = box("fair", f"'''{title}''' was a fair in 1884.", "year = 1884", "halls = 12 halls")
+    corpus = build_toy_corpus(tmp_path, {title: text}, {})
+    stage = make_stage(corpus, say("year", f"In what year was {title} held?"))
+    assert ask(stage, make_seed(corpus, title)).answer.value == "1884"
 
 
 def test_a_seed_that_the_corpus_lacks_fails(wiki):

@@ -337,7 +337,7 @@ def test_where_an_entity_has_no_fact_left_the_round_before_is_done_anew(forked):
     def describe_places(inputs):
         return describe(inputs) if inputs.hop.relation != "death_place" else say("the banker Brem")(inputs)
 
-    assert [node.title for node in inject(forked, 2).proof.nodes] == ["Sellby", "Odo Brem", "Edda Marn"]
+    assert [node.title for node in inject(forked, 2, near_misses=0).proof.nodes] == ["Sellby", "Odo Brem", "Edda Marn"]
     row = inject(forked, 2, players={"propose_descriptors": describe_places})
     assert [node.title for node in row.proof.nodes] == [*reversed(TITLES[:3])]
 
@@ -398,6 +398,15 @@ def test_a_rewording_that_depends_on_the_day_is_refused_as_long_as_answers_must_
     players = {"propose_descriptors": say("the current painter from [subject]")}
     refused = inject(wiki, players=players)
     assert (refused.reason, "current" in refused.detail) == ("volatile", True)
+
+
+def test_a_rewording_that_asks_for_something_else_is_refused(wiki):
+    def ask_otherwise(inputs):
+        said = inputs.descriptor.replace("[subject]", inputs.path.anchor_name)
+        return QuestionReply(question=f"Under whom did {said} study?")
+
+    refused = inject(wiki, players={"inject_fact": ask_otherwise}, audit=True)
+    assert "attribute-unasked" in refused.codes
 
 
 def test_no_descriptor_at_all_is_refused(wiki):

@@ -16,8 +16,12 @@ RULES = AnswerRules(max_tokens=6, agreement="off", volatile=True, max_share=1.0)
 
 
 def word(inputs):
-    """Return a question that names anchor and bridges."""
-    return f"Of {', '.join([inputs.anchor_name, *(hop.object_name for hop in inputs.hops[:-1])])}?"
+    """Return a question that names anchor and bridges and asks for the attribute by its key."""
+    return ask([inputs.anchor_name, *(hop.object_name for hop in inputs.hops[:-1])], inputs.answer_relation)
+
+
+def ask(names, relation):
+    return f"What {relation.replace('_', ' ')} of {', '.join(names)}?"
 
 
 @pytest.fixture
@@ -34,7 +38,7 @@ def path(demo) -> Path:
 
 def test_a_question_carries_its_path_as_a_proof(stage, path, demo_corpus):
     (question,) = asyncio.run(stage(path))
-    assert question.text == f"Of {', '.join(node.title for node in path.nodes[:-1])}?"
+    assert question.text == ask([node.title for node in path.nodes[:-1]], path.answer_relation)
     assert (question.parent_id, question.split, question.image) == (path.record_id, path.split, path.image)
     assert (question.proof.corpus, question.proof.nodes, question.proof.hops) == (
         demo_corpus.digest,
@@ -77,6 +81,21 @@ def test_an_answer_longer_than_the_bound_is_refused(stage, path):
 def test_an_answer_that_names_a_node_is_refused(stage, path):
     own = path.model_copy(update={"answer_text": path.nodes[1].title, "answer_iso": "", "answer_relation": "patron"})
     assert asyncio.run(stage(own)).reason == "answer-is-bridge"
+
+
+def test_a_writer_that_asks_for_something_else_is_asked_again_and_then_fails_the_record(stage, path):
+    right, wrong = (
+        ask([node.title for node in path.nodes[:-1]], path.answer_relation),
+        ask([node.title for node in path.nodes[:-1]], "smell"),
+    )
+    replies = iter((wrong, right))
+    late = replace(stage, asking=make_asking("write_question", lambda inputs: QuestionReply(question=next(replies))))
+    (question,) = asyncio.run(late(path))
+    assert question.text == right
+    assert [request.sample for request in late.asking.model.asked] == [0, 1]
+    never = replace(stage, asking=make_asking("write_question", lambda inputs: QuestionReply(question=wrong)))
+    with pytest.raises(RecordFailed, match="unusable-question: no word of"):
+        asyncio.run(never(path))
 
 
 def test_a_writer_that_never_says_json_fails_the_record(stage, path):

@@ -197,6 +197,28 @@ def test_an_empty_descriptor_is_refused_and_crashes_nothing(toy, descriptors):
     assert rewrite(make_stage(toy, say(*descriptors)), question).reason == "no-descriptor"
 
 
+def test_a_rewording_that_asks_for_something_else_is_refused(toy):
+    question = make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel")
+    said = QuestionReply(question="Who is the architect of Kelm Bridge?")
+    refused = rewrite(make_stage(toy, rewriting=lambda inputs: said), question)
+    assert refused.reason == "attribute-unasked"
+
+
+def test_a_descriptor_that_names_a_linked_fact_is_refused(toy):
+    question = make_question(toy, "Dunn Bridge", "Ines Farrow", "Marn")
+    refused = rewrite(make_stage(toy, say("the pupil of Mira Tolland behind [subject]"), min_alone_first=1), question)
+    assert (refused.reason, refused.codes) == ("no-descriptor", ("no-descriptor",))
+
+
+def test_in_audit_mode_every_code_of_every_descriptor_is_recorded(toy):
+    question = make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel")
+    proposing = say("the pupil of Tolland", "the one of 1204 in [subject]")
+    assert rewrite(make_stage(toy, proposing), question).codes == ("no-descriptor",)
+    refused = rewrite(make_stage(toy, proposing, audit=True), question)
+    assert refused.reason == "no-descriptor"
+    assert {"alias-leak", "answer-leak", "no-descriptor"} <= set(refused.codes)
+
+
 def test_an_empty_rewording_fails_its_record(toy):
     question = make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel")
     stage = make_stage(toy, rewriting=lambda inputs: QuestionReply(question=""))
@@ -290,7 +312,7 @@ FRAGMENTS = (
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80)
 @given(st.lists(st.sampled_from(FRAGMENTS) | st.text(st.characters(categories=["Ll", "Zs"]), max_size=8), min_size=1))
 def test_whatever_a_rewriter_says_a_hidden_name_is_never_in_the_text(toy, words):
-    said = "the architect of so " + " ".join(words)
+    said = "When was it established, the architect of so " + " ".join(words)
     stage = make_stage(toy, rewriting=lambda inputs: QuestionReply(question=said))
     row = rewrite(stage, make_question(toy, "Kelm Bridge", "Mira Tolland", "Ostrel"))
     folded = f" {fold_name(said)} "
