@@ -54,23 +54,23 @@ workplaces: employer, employed
 institutions: employer, employed, work
 combatant: belligerent
 studio: company
-namesake: source of the name, gave a name
-namedafter: source of the name, gave a name
+namesake: source of the name, gave a name, lent a name, after whom, in the name, by the name
+namedafter: source of the name, gave a name, source of the name, lent a name, after whom
 rector: highest office
 chancellor: head, heads, highest office
 discovered: finding
 mouth: receives, empties
 range: home
 native: home
-location: home
+location: home, stands, situated
 locale: home
-city: home
+city: home, stands, situated
 headquarters: home
 hq: home
 place: scene, site
 crosses: beneath, spanned, lies under
 subject: theme
-museum: collection, holds, houses
+museum: collection, holds, houses, kept
 composer: wrote the music, scored
 music: scored
 demonym: people called
@@ -108,6 +108,12 @@ chairman: head, heads, runs, in charge
 manager: head, heads, runs, in charge
 artist: recorded, released
 network: broadcaster, broadcast
+premiere: first performance, first performed
+attendance: come to, attend
+gallery: kept, holds, houses
+held: kept, holds, houses
+largest: principal settlement, chief settlement
+basis: adapted
 """
 
 

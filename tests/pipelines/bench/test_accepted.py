@@ -111,7 +111,7 @@ def test_a_path_that_is_not_true_is_noticed(pool, truth):
 def test_a_descriptor_that_fits_several_entities_is_not_unique(world, make_question):
     truth = Truth(world)
     assert judge_question(truth, make_question("architect")) == SOUND
-    assert judge_question(truth, make_question("building")) == "path-untrue"
+    assert judge_question(truth, make_question("politician")) == "path-untrue"
     assert judge_question(truth, change_proof(make_question("architect"), constraints=())) == "not-unique"
 
 
@@ -143,7 +143,7 @@ def test_an_attribute_that_the_world_does_not_have_is_not_single(pool, truth):
 
 def test_a_constraint_that_is_not_true_empties_the_path(pool, truth):
     question = next(q for q in list_by(pool, "injection") if q.proof.constraints)
-    wrong = question.proof.constraints[0].model_copy(update={"value": "no such type"})
+    wrong = question.proof.constraints[0].model_copy(update={"value": "language"})
     assert judge_question(truth, change_proof(question, constraints=(wrong,))) == "path-untrue"
 
 

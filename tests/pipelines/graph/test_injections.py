@@ -152,7 +152,7 @@ def test_each_round_adds_a_node_in_front_and_moves_the_others_up(wiki):
     assert [node.role for node in proof.nodes] == ["anchor", "bridge", "bridge", "answer"]
     assert [(hop.index, hop.relation, hop.backward) for hop in proof.hops] == [
         (1, "alma_mater", True),
-        (2, "leader_name", True),
+        (2, "founder", True),
         (3, "birth_place", True),
     ]
     for hop, before, after in zip(proof.hops, proof.nodes, proof.nodes[1:], strict=False):
