@@ -114,7 +114,8 @@ def list_defects(codes: Sequence[str] | None = None) -> tuple[PlantedDefect, ...
     if unknown:
         raise ConfigError(f"bench planted: no defect {', '.join(unknown)}; there are: {', '.join(DEMANDS)}")
     found = [
-        PlantedDefect(each.code, each.title, partial(_plant_words, each.plant), False) for each in text_plants.DEFECTS
+        PlantedDefect(each.code, each.title, partial(_plant_words, each.plant), False)
+        for each in (*text_plants.DEFECTS, *text_plants.MEASURED)
     ]
     found += [PlantedDefect(code, title, partial(_plant_scene, operator)) for code, title, operator in _WIKI]
     found += [PlantedDefect(code, title, partial(_plant_judged, operator)) for code, title, operator in _JUDGED]

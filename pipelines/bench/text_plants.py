@@ -74,7 +74,7 @@ def plant_picture(words: Vocabulary, rng: Random) -> Pair:
 def plant_gold(words: Vocabulary, rng: Random) -> Pair:
     """D14: a reference beside the truth (one year, one day, one unit of the last place, a sibling).
 
-    A sibling that the comparer leaves to a judge counts as undecided.
+    Siblings have no name in common: one of the same given name is left to a judge, which the judge card counts.
     """
     shape = rng.randrange(3)
     if shape == 0:
@@ -89,7 +89,7 @@ def plant_gold(words: Vocabulary, rng: Random) -> Pair:
         reference = make_answer(truth[0], number)
     else:
         name, wrong = invent_person(words, rng), invent_person(words, rng)
-        while wrong.split()[-1] == name.split()[-1]:
+        while set(wrong.split()) & set(name.split()):
             wrong = invent_person(words, rng)
         truth, reference = (name.upper(), name.lower()), type_text(name)
     return Pair(wrong, _match(rng.choice(truth), reference), _match(wrong, reference), ("wrong-answer",))
@@ -172,9 +172,12 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("D16", "answer form", plant_form),
     Defect("D16", "precision not asked for", plant_precision),
     Defect("D16", "unit missing or wrong", plant_unit),
+)
+MEASURED: tuple[Defect, ...] = (
     Defect("L4", "title of ordinary words", plant_ordinary_name),
     Defect("L4", "one ordinary word of a title", plant_ordinary_part),
 )
+"""Of which the design demands nothing."""
 
 
 def _draw_day(rng: Random) -> Date:

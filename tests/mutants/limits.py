@@ -5,7 +5,19 @@ from functools import partial
 
 from pipelines.bench.plants import Pair
 from pipelines.bench.scenes import Case, Twins, pick_result
-from pipelines.checks import examination, guessing, images, leakage, retrieval, shortcuts, uniqueness, verdicts
+from pipelines.checks import (
+    asking,
+    descriptors,
+    examination,
+    guessing,
+    images,
+    leakage,
+    retrieval,
+    shortcuts,
+    uniqueness,
+    verdicts,
+    wording,
+)
 from pipelines.checks.descriptors import offer_facts
 from pipelines.checks.retrieval import rank_page
 from pipelines.checks.verdicts import PASSED, CheckResult
@@ -16,6 +28,7 @@ from pipelines.graph.query import count_alone, count_anchor_answers, locate_node
 from pipelines.graph.relations import read_attributes
 from pipelines.graph.values import parse_period
 from schemas.proofs import Thresholds
+from schemas.tasks import Descriptor, FactView
 from tests.mutants.corpora import SCENES, Corpora, Judge, examine_pair, keep, limit
 from tests.pipelines.painters import add_pages, ask_back, born, paint
 
@@ -35,6 +48,10 @@ def list_limit_sets(corpora: Corpora) -> dict[str, Judge]:
         "years at the ends of a decade": partial(_judge_periods, corpora.painters),
         "a mention that may state it": partial(_judge_unclear, corpora.painters),
         "steps at their limit": partial(_judge_steps, corpora.toy),
+        "an attribute that is not asked for": partial(_judge_unasked, corpora),
+        "a constraint left out of a count": partial(_judge_uncounted, corpora),
+        "an answer that is a bridge": partial(_judge_bridge, corpora),
+        "a declared fact alone": _judge_fact,
         "sides at their limit": _judge_sides,
         "a node without names": _judge_nameless,
         "a short name in the plural": _judge_plural,
@@ -190,3 +207,44 @@ def _judge_plural() -> list[Pair]:
     names = (("Kelm Bridge",), ("Mira Tolland",))
     clean, bad = (leakage.check_names(f"the bridge of the {family}", names) for family in ("Marns", "Kelms"))
     return [Pair("Kelms", clean, bad, ("alias-leak",))]
+
+
+def _judge_unasked(corpora: Corpora) -> list[Pair]:
+    """A question as it was accepted, and one that asks for nothing beside its descriptors."""
+    ground, found = corpora.pool.ground, []
+    for case in corpora.cases[:SCENES]:
+        texts = (case.claim.text, f"Blah blah {'; '.join(case.claim.proof.descriptors)}?")
+        results = (asking.check_asked(ground, text, case.claim.proof) for text in texts)
+        found.append(Pair(texts[1], *results, ("attribute-unasked",)))
+    return found
+
+
+def _judge_uncounted(corpora: Corpora) -> list[Pair]:
+    """A descriptor with the constraints that it amounts to, and without any."""
+    corpus, found = corpora.pool.corpus, []
+    for case in corpora.cases:
+        proof = case.claim.proof
+        for hop, text in zip(proof.hops, proof.descriptors, strict=False):
+            said = [constraint for constraint in proof.constraints if constraint.node == hop.index]
+            if text and said:
+                number = case.numbers[hop.index]
+                results = (descriptors.check_counted(corpus, number, each, text, hop.clause) for each in (said, []))
+                found.append(Pair(text, *results, ("no-descriptor",)))
+    return found[:SCENES]
+
+
+def _judge_bridge(corpora: Corpora) -> list[Pair]:
+    found = []
+    for case in corpora.cases[:SCENES]:
+        answer, titles = case.claim.answer, [node.title for node in case.claim.proof.nodes]
+        results = (wording.check_not_bridge(answer, each) for each in (titles, [*titles, answer.surface]))
+        found.append(Pair(answer.surface, *results, ("answer-is-bridge",)))
+    return found
+
+
+def _judge_fact() -> list[Pair]:
+    """A descriptor that says its declared fact, and one that does not."""
+    fact = FactView(relation="movement", text="Tonalism")
+    texts = ("the painter of Tonalism from [subject]", "the painter of [subject]")
+    results = (descriptors.check_facts(Descriptor(text=text, facts=(fact,))) for text in texts)
+    return [Pair(texts[1], *results, ("no-descriptor",))]
