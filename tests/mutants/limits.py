@@ -39,10 +39,10 @@ def list_limit_sets(corpora: Corpora) -> dict[str, Judge]:
     limits: dict[str, Callable[[Case], Twins | None]] = {
         "alone at its threshold": _limit_alone,
         "answers at their threshold": _limit_answers,
-        "near misses at their cap": _limit_near_misses,
     }
     return {
         **{name: keep(corpora, plant) for name, plant in limits.items()},
+        "near misses at their cap": partial(_judge_near_misses, corpora.painters),
         "words at their limit": partial(_judge_words, corpora),
         "share at its limit": partial(_judge_share, corpora),
         "years at the ends of a decade": partial(_judge_periods, corpora.painters),
@@ -75,14 +75,21 @@ def _limit_answers(case: Case) -> Twins | None:
     return examine_pair(case, bad, "picture-not-needed", clean=clean)
 
 
-def _limit_near_misses(case: Case) -> Twins | None:
-    misses = [
-        sum(miss.node == hop.index for miss in case.question.proof.near_misses) for hop in case.question.proof.hops
-    ]
-    if max(misses) < 2:
-        return None
-    clean, bad = (limit(case.claim, near_misses=number) for number in (max(misses), max(misses) - 1))
-    return examine_pair(case, bad, "too-many-near-misses", clean=clean)
+def _judge_near_misses(painters: Corpus) -> list[Pair]:
+    """As many painters may have been born in the period as are looked up, and one more; no article says so."""
+    pairs = []
+    for names in (("Vera Wick", "Ida Holm"), ("Vera Wick", "Ida Holm", "Una Pell")):
+        pages = {
+            name.replace(" ", "_"): paint(name, "birth_place = [[Ostrel]]", prose="She painted.") for name in names
+        }
+        ground = Ground(add_pages(painters, **pages))
+        query = ask_back(ground.corpus)
+        results = (
+            uniqueness.check_near_misses(uniqueness.find_near_misses(ground, query, 1, cap))
+            for cap in (len(names), len(names) - 1)
+        )
+        pairs.append(Pair(f"{len(names)} near misses", *results, ("too-many-near-misses",)))
+    return pairs
 
 
 def _judge_words(corpora: Corpora) -> list[Pair]:
