@@ -33,6 +33,7 @@ from pipelines.graph.ground import Ground
 from pipelines.graph.proofs import flatten_names, list_names, make_query
 from pipelines.graph.query import Query, count_anchor_answers, locate_nodes
 from pipelines.graph.relations import Attribute
+from pipelines.names import fold_name
 from schemas.paths import Path
 from schemas.proofs import Agreement, Answer, Proof, Thresholds
 from schemas.tasks import SUBJECT
@@ -101,6 +102,7 @@ def list_answer_checks(
         answer: as it is asked for.
         rules: what is demanded.
     """
+    yield partial(_refuse_own_name, ground, number, answer)
     yield partial(check_form, answer.surface, answer, rules.max_tokens)
     yield partial(check_volatility, ground, number, relation, answer, rules.volatile)
     yield partial(check_guessable, ground, relation, answer, rules.max_share)
@@ -188,6 +190,13 @@ def check_need(ground: Ground, query: Query, anchor_type: str, least: int) -> Ch
         return CheckResult(
             "FAIL", "picture-not-needed", f"{answers} answers over {anchors} anchors of type {anchor_type}"
         )
+    return PASSED
+
+
+def _refuse_own_name(ground: Ground, number: int, answer: Answer) -> CheckResult:
+    """FAIL (``answer-is-bridge``) when an answer is a name of its page: ``conflict = Battle of X``."""
+    if fold_name(answer.surface) in {fold_name(name) for name in ground.corpus.aliases(number)}:
+        return CheckResult("FAIL", "answer-is-bridge", f"{answer.surface!r} is the name of the page")
     return PASSED
 
 

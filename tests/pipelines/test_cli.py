@@ -215,7 +215,7 @@ def list_readers(small: Path, document: Any, scratch: Path) -> list[tuple[object
         ("diff", release, release),
         ("audit", next(release.glob("data/*.parquet"))),
         ("world", scratch / "world", "--entities", 60),
-        ("bench", "planted", "--pairs", 3),
+        ("bench", "planted", "--pairs", 3, "--missing", "0.1"),
         ("bench", "judge", "--pairs", 3),
     ]
 

@@ -218,3 +218,13 @@ def test_the_fingerprint_knows_the_rules_the_splits_and_the_method(wiki):
 
 def test_only_reasons_of_the_stage_are_used():
     assert set(STAGE_REASONS["questions"]) == REASONS
+
+
+def test_a_field_that_holds_the_pages_own_name_is_no_fact(tmp_path):
+    text = box("battle", "'''Battle of Orra''' was a battle.", "conflict = Battle of Orra")
+    corpus = build_toy_corpus(tmp_path, {"Battle of Orra": text}, {})
+    refused = ask(
+        make_stage(corpus, say("conflict", "What is the conflict of Battle of Orra?")),
+        make_seed(corpus, "Battle of Orra"),
+    )
+    assert (refused.reason, "answer-is-bridge" in refused.codes) == ("no-fact", True)
