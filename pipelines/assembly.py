@@ -33,7 +33,6 @@ from pipelines.ids import digest_value, make_stage_key
 from pipelines.pictures import PictureStore
 from pipelines.prompting import Asking, load_prompt
 from pipelines.runs import PlannedStage
-from pipelines.settings import ModelConfig
 from pipelines.stage import AnyStage
 from pipelines.stages.difficulty import MeasuredDifficulty
 from pipelines.stages.groundings import GroundingRules, Groundings
@@ -148,12 +147,12 @@ class Assembly:
 
     def make_sampling(self, role: str) -> Sampling:
         """Return a role's sampling settings."""
-        model: ModelConfig = getattr(self.config.models, role)
+        model = self.config.models.get(role)
         return Sampling(model.temperature, model.top_p, model.max_tokens)
 
     def make_model(self, role: str) -> ChatModel:
         """Return the model in a role, recorded."""
-        model = build_model(role, getattr(self.config.models, role), self.pictures)
+        model = build_model(role, self.config.models.get(role), self.pictures)
         return RecordedChat(model, self.replies)
 
     def make_agent(self) -> Agent:

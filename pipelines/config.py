@@ -16,12 +16,14 @@ from pydantic import Field, ValidationError
 
 from pipelines.errors import ConfigError
 from pipelines.settings import (
+    BudgetConfig,
     ChecksConfig,
     CommonsConfig,
     CorpusConfig,
     DifficultyConfig,
     GroundingsConfig,
     InjectionsConfig,
+    JudgingConfig,
     ModelsConfig,
     PathsConfig,
     QuestionsConfig,
@@ -43,10 +45,13 @@ _SECRETS = re.compile(r"(?<=://)[^/\s'\"]*(?=@)|(?<=\?)[^'\"]+")
 MAX_ROUNDS = 12
 """Rounds of injection at most: MM-SearchExam has ten."""
 ADAPTERS = {
-    "writer": ("templates", "openai"),
-    "rewriter": ("templates", "openai"),
-    "solver": ("knower", "openai"),
-    "teacher": ("teacher", "openai"),
+    "writer": ("templates", "openai", "vllm"),
+    "rewriter": ("templates", "openai", "vllm"),
+    "solver": ("knower", "openai", "vllm"),
+    "teacher": ("teacher", "openai", "vllm"),
+    "judge": ("judge", "openai", "vllm"),
+    "second_judge": ("judge", "openai", "vllm"),
+    "image_judge": ("judge", "openai", "vllm"),
 }
 """Adapters that can play each role."""
 
@@ -72,10 +77,12 @@ class RunConfig(Section):
     checks: ChecksConfig = ChecksConfig()
     groundings: GroundingsConfig = GroundingsConfig()
     difficulty: DifficultyConfig = DifficultyConfig()
+    judging: JudgingConfig = JudgingConfig()
     rollouts: RolloutsConfig = RolloutsConfig()
     trajectories: TrajectoriesConfig = TrajectoriesConfig()
     releases: ReleasesConfig = ReleasesConfig()
     models: ModelsConfig = ModelsConfig()
+    budget: BudgetConfig = BudgetConfig()
     runtime: RuntimeConfig = RuntimeConfig()
 
 
@@ -178,18 +185,40 @@ def _check_whole(config: RunConfig) -> None:
         )
     if min(mix) < 0 or not 0 < sum(mix) < float("inf"):
         raise ConfigError(f"configuration: injections.weights {list(mix)}: give weights of 0 or more, not all 0")
-    for role, allowed in ADAPTERS.items():
-        model = getattr(config.models, role)
-        if model.adapter not in allowed:
-            raise ConfigError(f"configuration: models.{role}.adapter {model.adapter!r}; allowed: {', '.join(allowed)}")
-        if model.adapter == "openai" and not model.base_url:
-            raise ConfigError(
-                f"configuration: models.{role}.base_url is empty; name the server: "
-                f"--set models.{role}.base_url=http://127.0.0.1:8000/v1"
-            )
+    _check_models(config)
     shares = config.splits.sft + config.splits.rl + config.splits.eval
     if abs(shares - 1.0) > 1e-9:
         raise ConfigError(f"configuration: the shares of splits add up to {shares:g}, not 1")
+
+
+def _check_models(config: RunConfig) -> None:
+    models = config.models
+    for role in models.list_roles():
+        model, allowed = models.get(role), ADAPTERS.get(role, ADAPTERS["solver"])
+        place = f"models.solvers.{role}" if role in models.solvers else f"models.{role}"
+        if model.adapter not in allowed:
+            raise ConfigError(f"configuration: {place}.adapter {model.adapter!r}; allowed: {', '.join(allowed)}")
+        if model.adapter == "openai" and not model.base_url:
+            raise ConfigError(
+                f"configuration: {place}.base_url is empty; name the server: "
+                f"--set {place}.base_url=http://127.0.0.1:8000/v1"
+            )
+        if model.more_urls and not model.revision:
+            raise ConfigError(
+                f"configuration: {place}.more_urls without a revision; say that all of them serve one model: "
+                f"--set {place}.revision=NAME"
+            )
+    clash = sorted(set(models.solvers) & set(type(models).model_fields))
+    if clash:
+        raise ConfigError(f"configuration: models.solvers.{clash[0]}: {clash[0]} is a role; choose another name")
+    known = {"solver", *models.solvers}
+    named = [*config.difficulty.solvers, *filter(None, [config.difficulty.text_solver])]
+    strange = [name for name in named if name not in known]
+    if strange or not config.difficulty.solvers:
+        raise ConfigError(
+            f"configuration: difficulty.solvers {list(config.difficulty.solvers)}, text_solver "
+            f"{config.difficulty.text_solver!r}; there are: {', '.join(sorted(known))}"
+        )
 
 
 def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails

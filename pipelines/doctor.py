@@ -124,7 +124,7 @@ def _look_at_disk(config: RunConfig, workspace: Workspace) -> list[Finding]:
 
 
 def _look_at_models(config: RunConfig) -> list[Finding]:
-    roles = {role: getattr(config.models, role) for role in type(config.models).model_fields}
+    roles = {role: config.models.get(role) for role in config.models.list_roles()}
     found = [
         Finding(f"{role} model", "ok", f"{model.name} ({model.adapter}, no service needed)")
         for role, model in roles.items()

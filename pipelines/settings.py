@@ -216,10 +216,42 @@ class GroundingsConfig(Section):
 
 
 class DifficultyConfig(Section):
-    """Staged attempts without tools and with one image search."""
+    """Attempts under conditions of rising cost, and which questions they refuse."""
 
-    attempts: int = Field(8, ge=1, description="attempts a condition")
+    preset: Literal["opensearch-vl", "vsearcher", "mars", "fvqa", "grid"] = Field(
+        "opensearch-vl",
+        description="which conditions are measured and decide: opensearch-vl (no tool, then one image search), "
+        "vsearcher (with the picture, text alone, picture too simple), mars (rare successes with the picture), fvqa "
+        "(search-need labels), grid (every condition, nothing refused)",
+    )
+    attempts: int = Field(8, ge=1, description="attempts a condition and solver")
     max_correct: int = Field(0, ge=0, description="a question with more correct attempts in a condition is refused")
+    solvers: tuple[str, ...] = Field(
+        ("solver",), description="who attempts, the cheapest first: solver, or names under models.solvers"
+    )
+    text_solver: str = Field("", description="who attempts without the picture, where that is another model")
+    early_stop: bool = Field(True, description="no further attempt once no further one can change the decision")
+    search_hits: int = Field(3, ge=1, description="results of one search that an attempt is shown")
+    alternatives: bool = Field(
+        True, description="a wrong answer given twice is held against the corpus; a question that it fits is refused"
+    )
+
+
+class JudgingConfig(Section):
+    """Judges of what the typed comparer leaves open: models.judge, and models.second_judge to agree with it."""
+
+    max_unscored: float = Field(
+        0.2, ge=0.0, le=1.0, description="largest share of attempts that nobody could score; with more the run stops"
+    )
+    min_attempts: int = Field(200, ge=1, description="attempts before that share is looked at")
+
+
+class BudgetConfig(Section):
+    """What one run may spend; what is recorded costs nothing. 0 is no limit."""
+
+    money: float = Field(0.0, ge=0.0, description="in the currency of the prices of models")
+    tokens: int = Field(0, ge=0, description="tokens in and out")
+    gpu_hours: float = Field(0.0, ge=0.0, description="GPU-hours, see models.*.gpus")
 
 
 class RolloutsConfig(Section):
@@ -239,6 +271,9 @@ class TrajectoriesConfig(Section):
 class ReleasesConfig(Section):
     """Published datasets."""
 
+    max_search_free: float = Field(
+        1.0, ge=0.0, le=1.0, description="largest share of a split's questions that need no search, where that is known"
+    )
     max_per_anchor: int = Field(3, ge=1, description="questions of a split sharing an anchor")
     max_per_answer: int = Field(5, ge=1, description="questions of a split sharing an answer or an answer node")
     max_skeleton_share: float = Field(
@@ -250,24 +285,61 @@ class ReleasesConfig(Section):
     shard_bytes: int = Field(400_000_000, ge=1_000_000, description="largest Parquet file, bytes before compression")
 
 
+class ServeConfig(Section):
+    """A vLLM server of a model: `synth serve-model ROLE` starts it, and a run for itself where ``own`` says so."""
+
+    own: bool = Field(
+        False, description="a run starts the server when it first asks the model, and stops it at its end"
+    )
+    model: str = Field("", description="what vLLM loads, a folder or a name on the Hub; empty: the model's name")
+    python: str = Field("", description="a Python that has vLLM; empty: the one that runs synth")
+    port: int = Field(8000, ge=1, le=65535, description="port on the loopback interface")
+    tensor_parallel: int = Field(1, ge=1, description="GPUs that one copy of the model is spread over")
+    max_context: int = Field(0, ge=0, description="longest prompt and reply together, tokens; 0: the model's own")
+    arguments: tuple[str, ...] = Field((), description="further arguments of vLLM's server, as they are")
+    start_seconds: float = Field(900.0, gt=0.0, description="seconds to be ready in")
+
+
 class ModelConfig(Section):
     """A model in a role."""
 
-    adapter: Literal["templates", "knower", "teacher", "openai"] = Field(description="who answers")
+    adapter: Literal["templates", "knower", "teacher", "judge", "openai", "vllm"] = Field(
+        description="who answers: a scripted player, an OpenAI-compatible server, or vLLM inside a worker of this run"
+    )
     name: str = Field(description="name in rows and manifests; for openai the model's name at the server")
     base_url: str = Field(
         "", pattern=r"^(https?://[^\s@?#]+)?$", description="openai: address of the API, as http://127.0.0.1:8000/v1"
     )
+    more_urls: tuple[Annotated[str, Field(pattern=r"^https?://[^\s@?#]+$")], ...] = Field(
+        (), description="openai: further addresses of the very same model; revision must be named then"
+    )
     api_key_env: str = Field("", description="openai: name of the environment variable that holds the key; empty: none")
     timeout: float = Field(120.0, gt=0.0, description="openai: seconds for a whole reply")
+    tries: int = Field(4, ge=1, description="openai: how often a request is sent that gets no whole reply")
+    patience: float = Field(
+        300.0, ge=0.0, description="openai: seconds that every address may be away or busy before the run stops"
+    )
+    concurrency: int = Field(
+        256, ge=1, description="openai: most requests in flight at one address; fewer while it asks to slow down"
+    )
     revision: str = Field(
         "",
         description="openai: what tells two models of one name apart; part of a recording's key. Empty: the address is",
     )
+    replies: Literal["schema", "json", "text"] = Field(
+        "schema",
+        description="openai, vllm: how a reply's shape is asked for. schema: forced by JSON schema; json: any JSON "
+        "object; text: nothing is forced, for models that reason worse when it is. All are parsed and repaired alike",
+    )
     temperature: float = Field(0.0, ge=0.0, le=2.0, description="sampling temperature; 0 is greedy")
     top_p: float = Field(1.0, gt=0.0, le=1.0, description="nucleus sampling")
     max_tokens: int = Field(2048, ge=1, description="longest reply")
+    price_in: float = Field(0.0, ge=0.0, description="price of a million tokens in")
+    price_out: float = Field(0.0, ge=0.0, description="price of a million tokens out")
+    gpus: float = Field(0.0, ge=0.0, description="GPUs behind one address; GPU-seconds are counted while it works")
+    gpu_price: float = Field(0.0, ge=0.0, description="price of a GPU-hour")
     settings: dict[str, float] = Field(default_factory=dict, description="abilities of a scripted player, 0..1")
+    serve: ServeConfig = ServeConfig()
 
 
 class ModelsConfig(Section):
@@ -276,12 +348,38 @@ class ModelsConfig(Section):
     writer: ModelConfig = ModelConfig(adapter="templates", name="templates")
     rewriter: ModelConfig = ModelConfig(adapter="templates", name="templates")
     solver: ModelConfig = ModelConfig(adapter="knower", name="knower", temperature=0.7)
+    solvers: dict[str, ModelConfig] = Field(
+        default_factory=dict, description="further solvers by a name of your own, for difficulty.solvers"
+    )
     teacher: ModelConfig = ModelConfig(adapter="teacher", name="scripted-teacher", temperature=0.7)
+    judge: ModelConfig | None = Field(
+        None, description="judges answers that the typed comparer leaves open; none: nobody"
+    )
+    second_judge: ModelConfig | None = Field(
+        None, description="a judge of another family; where the two disagree an answer is unscored"
+    )
+    image_judge: ModelConfig | None = Field(None, description="says whether a picture is too simple (vsearcher)")
+
+    def get(self, role: str) -> ModelConfig:
+        """Return the model of a role, or of a further solver.
+
+        Raises:
+            KeyError: if nobody plays it.
+        """
+        found = self.solvers[role] if role in self.solvers else getattr(self, role, None)
+        if not isinstance(found, ModelConfig):
+            raise KeyError(role)
+        return found
+
+    def list_roles(self) -> tuple[str, ...]:
+        """Return every role that somebody plays, further solvers after the others."""
+        fixed = [name for name in type(self).model_fields if isinstance(getattr(self, name), ModelConfig)]
+        return (*fixed, *self.solvers)
 
 
 class RuntimeConfig(Section):
     """How the work is cut; nothing here decides a row's content."""
 
     shard_rows: int = Field(64, ge=1, description="seeds a shard; later stages keep the cut")
-    concurrency: int = Field(32, ge=1, description="records in flight in a shard")
+    concurrency: int = Field(256, ge=1, description="records in flight at once, of all shards together")
     workers: int = Field(0, ge=0, description="processes that read a dump; 0 is one for each core")

@@ -12,14 +12,18 @@ class ManifestPart(BaseModel):
 
 
 class Usage(ManifestPart):
-    """What the models and tools cost: asked, answered from the recording, tokens, money."""
+    """What the models and tools cost: asked, answered from the recording, tokens, time, money."""
 
     calls: int = 0
-    """Requests sent to a backend."""
+    """Requests that a backend answered, and that a recording keeps."""
     cached_calls: int = 0
     """Requests answered from the recording."""
+    retries: int = 0
+    """Requests sent again because no whole reply came; they may have cost, too."""
     tokens_in: int = 0
     tokens_out: int = 0
+    gpu_seconds: float = 0.0
+    """Seconds of the GPUs behind a model, shared out among the requests that were under way at the same time."""
     cost: float = 0.0
     """In the currency of the configured prices; 0.0 for scripted models."""
 
@@ -28,8 +32,10 @@ class Usage(ManifestPart):
         return Usage(
             calls=self.calls + other.calls,
             cached_calls=self.cached_calls + other.cached_calls,
+            retries=self.retries + other.retries,
             tokens_in=self.tokens_in + other.tokens_in,
             tokens_out=self.tokens_out + other.tokens_out,
+            gpu_seconds=self.gpu_seconds + other.gpu_seconds,
             cost=self.cost + other.cost,
         )
 

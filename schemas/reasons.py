@@ -73,7 +73,19 @@ GroundingReason = Literal[
     "fact-unproved",
     "picture-not-needed",
 ]
-DifficultyReason = Literal["solved-without-tools", "solved-by-one-image-search", "unscored"]
+DifficultyReason = Literal[
+    "solved-without-tools",
+    "solved-by-one-text-search",
+    "solved-by-one-image-search",
+    "solved-by-one-search",
+    "not-rare",
+    "picture-too-simple",
+    "answer-leak",
+    "never-solved",
+    "alternative-answer",
+    "unproved",
+    "unscored",
+]
 RolloutReason = Literal["no-teacher-turn"]
 TrajectoryReason = Literal["format", "wrong-answer", "unscored", "no-answer", "unsupported", "over-cap"]
 ReleaseReason = Literal[
@@ -83,6 +95,7 @@ ReleaseReason = Literal[
     "anchor-over-used",
     "answer-over-used",
     "skeleton-over-used",
+    "search-free-over-share",
 ]
 
 Reason = Literal[

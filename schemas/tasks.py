@@ -170,7 +170,21 @@ class ReferToAnchorInputs(Nested):
     descriptors: tuple[str, ...]
 
 
-Condition = Literal["text", "image", "image-search"]
+Condition = Literal[
+    "text",
+    "text+text-search",
+    "image",
+    "image+text-search",
+    "image+image-search",
+    "image+both",
+    "swapped",
+    "swapped+text-search",
+    "swapped+image-search",
+    "swapped+both",
+]
+"""What an attempt is given. ``text``: the question alone. ``image``: the anchor's picture, too. ``swapped``: in its place
+the picture of another entity of the anchor's type. After the plus, what one search brings: the question's words as the
+query, the picture as the query, or both, one after the other."""
 
 
 class SolverOracle(Nested):
@@ -194,8 +208,12 @@ class AnswerQuestionInputs(Nested):
 
     question: str
     condition: Condition
-    search_results: str
+    pictured: bool
+    """Whether a picture is shown; a solver is never told that it was swapped."""
+    image_results: str
     """What one image search returned, empty in the other conditions."""
+    search_results: str
+    """What one text search returned, empty in the other conditions."""
     oracle: SolverOracle
 
 
@@ -203,6 +221,40 @@ class AnswerReply(Nested):
     """A short answer, or ``unknown``."""
 
     answer: str
+
+
+class JudgeOracle(Nested):
+    """The truth about an answer, for the scripted judge."""
+
+    trial: str
+    """Any text; the scripted judge's luck is drawn from it, so that two judges can err together."""
+    truth: Literal["correct", "incorrect", "unknown"]
+    """``unknown`` in a run, where nobody knows; then the scripted judge goes by letters that the two have in common."""
+
+
+class JudgeAnswerInputs(Nested):
+    """One short answer held against the reference. The judge sees no reasoning and no other answer."""
+
+    question: str
+    reference: str
+    aliases: tuple[str, ...]
+    """Other names of the reference, each as good as it."""
+    answer_type: str
+    """``date``, ``number``, ``name`` or ``string``."""
+    given: str
+    oracle: JudgeOracle
+
+
+class JudgePictureInputs(Nested):
+    """A picture shown to a judge: is it too simple (VSearcher, section 2.1, filter 3)?"""
+
+    anchor_type: str
+
+
+class PictureReply(Nested):
+    """Whether the picture is too simple."""
+
+    simple: bool
 
 
 class TeacherHop(Nested):

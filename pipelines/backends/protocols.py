@@ -60,12 +60,18 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """A model's reply with its token counts."""
+    """A model's reply with what it took."""
 
     text: str
     tokens_in: int
     tokens_out: int
     ended: Ending = "whole"
+    gpu_seconds: float = 0.0
+    """This request's share of the time of the GPUs behind the model."""
+    retries: int = 0
+    """How often it was sent again before this reply came."""
+    day: str = ""
+    """Day on which it was first answered, UTC, as ``2026-11-22``; empty for scripted players."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class MeasuredDifficulty:
     async def __call__(self, record: Grounding) -> Sequence[Difficulty] | Rejection:
         """Measure one question; conditions that need a picture are left out when it has none."""
         cells: list[Cell] = []
-        conditions: tuple[Condition, ...] = (*TOOL_FREE, "image-search") if record.picture else ("text",)
+        conditions: tuple[Condition, ...] = (*TOOL_FREE, "image+image-search") if record.picture else ("text",)
         for condition in conditions:
             cell = await self._measure(record, condition)
             cells.append(cell)
@@ -81,7 +81,7 @@ class MeasuredDifficulty:
         return "unscored" if cell.correct + cell.unscored > self.max_correct else None
 
     async def _measure(self, record: Grounding, condition: Condition) -> Cell:
-        hits = await self._search(record) if condition == "image-search" else ()
+        hits = await self._search(record) if condition == "image+image-search" else ()
         tries = (self._attempt(record, condition, hits, sample) for sample in range(self.attempts))
         verdicts = await asyncio.gather(*tries)
         correct, unscored = verdicts.count("correct"), verdicts.count("unscored")
@@ -111,7 +111,9 @@ class MeasuredDifficulty:
         inputs = AnswerQuestionInputs(
             question=record.text,
             condition=condition,
-            search_results="\n".join(f"{rank}. {hit.title}: {hit.snippet}" for rank, hit in enumerate(hits, start=1)),
+            pictured=condition != "text",
+            search_results="",
+            image_results="\n".join(f"{rank}. {hit.title}: {hit.snippet}" for rank, hit in enumerate(hits, start=1)),
             oracle=make_oracle(record, hits),
         )
         shown = [record.picture.sha256] if record.picture and condition != "text" else []
