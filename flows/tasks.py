@@ -10,7 +10,7 @@ from prefect.cache_policies import NO_CACHE
 from pipelines.assembly import Assembly
 from pipelines.config import RunConfig
 from pipelines.corpus.store import Corpus
-from pipelines.runs import PlannedStage, run_planned_shard, run_planned_whole
+from pipelines.runs import PlannedStage, run_planned_shards, run_planned_whole
 from pipelines.workspace import Workspace
 
 THREADS = 2
@@ -50,7 +50,7 @@ def _plan_in_thread(config: str, workspace: str, corpus: str, thread: int) -> di
 def run_shard(config: str, workspace: str, corpus: str, stage: str, shard: int) -> None:
     """Run one shard of a record stage."""
     plan = plan_run(config, workspace, corpus)[stage]
-    run_planned_shard(plan, shard, RunConfig.model_validate_json(config).runtime.concurrency)
+    run_planned_shards(plan, [shard], RunConfig.model_validate_json(config).runtime.concurrency)
 
 
 @task(cache_policy=NO_CACHE, persist_result=False, retries=0, task_run_name="{stage}-whole")

@@ -19,6 +19,9 @@ class Reporter(Protocol):
     def advance(self, done: int) -> None:
         """Say how much of the piece is done by now."""
 
+    def note(self, text: str) -> None:
+        """Say something while the piece goes on."""
+
     def finish(self, summary: str) -> None:
         """End the piece with one line."""
 
@@ -31,6 +34,9 @@ class SilentReporter:
         """Say nothing."""
 
     def advance(self, done: int) -> None:
+        """Say nothing."""
+
+    def note(self, text: str) -> None:
         """Say nothing."""
 
     def finish(self, summary: str) -> None:
@@ -70,6 +76,10 @@ class LogReporter:
         if self._total and rate > 0:
             line += f", {max(self._total - done, 0) / rate:,.0f} s left"
         self._write(line, keep=not self.live)
+
+    def note(self, text: str) -> None:
+        """Say it on a line of its own."""
+        self._write(f"{self._what:<14} {text}", keep=True)
 
     def finish(self, summary: str) -> None:
         """Say how the piece ended."""

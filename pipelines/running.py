@@ -1,6 +1,5 @@
-"""Running stages: one shard of a record stage, or a whole stage that sees everything at once."""
+"""Running stages that are not cut into shards beforehand: from the corpus, or over whole datasets."""
 
-import asyncio
 import shutil
 import time
 from array import array
@@ -13,92 +12,15 @@ import numpy as np
 import xxhash
 
 from pipelines.backends.metering import open_meter
-from pipelines.errors import ConfigError, ConservationError, RateLimited, RecordFailed, ServiceError, Unavailable
+from pipelines.errors import ConservationError
 from pipelines.files import TEMP_PREFIX
-from pipelines.ids import digest_file
-from pipelines.shards import ShardInput, ShardRows, read_parts, read_rows, write_shard
-from pipelines.stage import DatasetStage, PreparedStage, RecordStage, SourceStage, Stage
+from pipelines.shards import ShardInput, ShardRows, read_parts, write_shard
+from pipelines.stage import DatasetStage, SourceStage, Stage
 from pipelines.workspace import StageFolder
 from schemas.base import Failure, Record, Rejection
 
-RATE_TRIES = 8
-LONGEST_WAIT = 60.0
 REFUSED_ROWS = 20_000
 """Refused rows of a source stage that are in memory at once, and that go into one shard."""
-
-Outcome = Sequence[Record] | Rejection | Failure
-
-
-@dataclass(slots=True)
-class RecordRunner:
-    """Runs a record stage over records, at most ``concurrency`` at a time.
-
-    When a service is away, no further record is begun; those in flight are let finish, so that their replies are kept.
-    """
-
-    stage: RecordStage
-    concurrency: int
-    away: ServiceError | ConfigError | None = None
-
-    async def run(self, records: Sequence[Record]) -> tuple[ShardRows, tuple[str, ...]]:
-        """Return the rows in input order whatever finished first, and the ids of the records that were kept.
-
-        Raises:
-            ServiceError: if a backend is away.
-        """
-        gate = asyncio.Semaphore(self.concurrency)
-        tasks = [asyncio.ensure_future(self._process(record, gate)) for record in records]
-        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        if self.away is not None:
-            raise self.away
-        rows, kept = ShardRows(), list[str]()
-        for record, outcome in zip(records, outcomes, strict=True):
-            if isinstance(outcome, BaseException):
-                outcome.add_note(f"while {self.stage.name} processed {record.record_id}")
-                raise outcome
-            if isinstance(outcome, Rejection | Failure):
-                rows.add(outcome)
-                continue
-            if not outcome:
-                raise ConservationError(f"{self.stage.name}: {record.record_id} led to nothing, not even a rejection")
-            kept.append(record.record_id)
-            rows.kept.extend(outcome)
-        return rows, tuple(kept)
-
-    async def _process(self, record: Record, gate: asyncio.Semaphore) -> Outcome:
-        async with gate:
-            if self.away is not None:
-                raise self.away
-            try:
-                return await self._attempt(record)
-            except RecordFailed as error:
-                return Failure(record_id=record.record_id, error=error.error, detail=error.detail)
-            except (ServiceError, ConfigError) as error:
-                # A wrong model name fails every record alike: the others need not be asked.
-                self.away = error
-                raise
-
-    async def _attempt(self, record: Record) -> Sequence[Record] | Rejection:
-        """Call the stage; a service that asks to slow down is waited for, which counts as no failure."""
-        for attempt in range(RATE_TRIES):
-            try:
-                return await self.stage(record)
-            except RateLimited as error:
-                await asyncio.sleep(min(error.retry_after or 2.0**attempt, LONGEST_WAIT))
-        raise Unavailable(f"{self.stage.name}: still rate limited after {RATE_TRIES} tries at {record.record_id}")
-
-
-def run_record_shard(stage: RecordStage, folder: StageFolder, shard: int, source: Path, concurrency: int) -> None:
-    """Run one shard of a record stage: one upstream part in, three files and a sidecar out."""
-    started = time.monotonic()
-    records = list(read_rows(source, stage.input))
-    with open_meter() as meter:
-        if isinstance(stage, PreparedStage):
-            stage.prepare(records)
-        rows, kept = asyncio.run(RecordRunner(stage, concurrency).run(records))
-    ids = tuple(record.record_id for record in records)
-    came = ShardInput(ids, kept, digest_file(source), meter.usage, time.monotonic() - started)
-    write_shard(stage, folder, shard, came, rows)
 
 
 def run_source_stage(stage: SourceStage, folder: StageFolder, shard_rows: int) -> int:

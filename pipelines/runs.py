@@ -11,7 +11,8 @@ from pathlib import Path
 
 from pipelines.errors import ConfigError
 from pipelines.progress import Reporter, timing
-from pipelines.running import run_dataset_stage, run_record_shard, run_source_stage
+from pipelines.record_running import run_record_shards
+from pipelines.running import run_dataset_stage, run_source_stage
 from pipelines.shards import Origin, check_part, seal_stage
 from pipelines.stage import AnyStage, DatasetStage, RecordStage, SourceStage
 from pipelines.workspace import StageFolder
@@ -166,14 +167,17 @@ def read_source(plan: PlannedStage) -> Manifest:
     return manifest
 
 
-def run_planned_shard(plan: PlannedStage, shard: int, concurrency: int) -> Usage:
-    """Run one shard of a record stage and return what it used."""
+def run_planned_shards(
+    plan: PlannedStage, shards: Sequence[int], concurrency: int, reporter: Reporter | None = None
+) -> Usage:
+    """Run shards of a record stage, many records of them at once, and return what they used."""
     assert isinstance(plan.stage, RecordStage)
-    source = plan.sources[0].folder.part(shard)
-    check_part(source, read_source(plan).shards[shard])
-    run_record_shard(plan.stage, plan.folder, shard, source, concurrency)
-    sidecar = plan.folder.read_sidecar(shard)
-    return Usage() if sidecar is None else sidecar.usage
+    sidecars, sources = read_source(plan).shards, []
+    for shard in shards:
+        source = plan.sources[0].folder.part(shard)
+        check_part(source, sidecars[shard])
+        sources.append((shard, source))
+    return run_record_shards(plan.stage, plan.folder, sources, concurrency, reporter)
 
 
 def run_planned_whole(plan: PlannedStage, shard_rows: int) -> int:
@@ -204,7 +208,7 @@ def run_stage(
     sealed = plan.folder.read_manifest()
     if sealed is not None:
         report = StageReport.from_manifest(sealed, ran=False, seconds=0.0, usage=Usage())
-        reporter.begin(plan.name, 0, "shards")
+        reporter.begin(plan.name, 0, "rows")
         reporter.finish(report.summarise())
         return report
     usage = Usage()
@@ -212,12 +216,11 @@ def run_stage(
         if isinstance(plan.stage, RecordStage):
             shards = count_shards(plan)
             pending = list_pending_shards(plan)
-            reporter.begin(plan.name, len(pending), "shards")
-            for done, shard in enumerate(pending):
-                reporter.advance(done)
-                usage += run_planned_shard(plan, shard, concurrency)
+            rows = sum(read_source(plan).shards[shard].rows_out for shard in pending)
+            reporter.begin(plan.name, rows, "rows")
+            usage = run_planned_shards(plan, pending, concurrency, reporter)
         else:
-            reporter.begin(plan.name, 0, "shards")
+            reporter.begin(plan.name, 0, "rows")
             shards = run_planned_whole(plan, shard_rows)
         manifest = seal_planned(plan, shards, corpus)
     if not isinstance(plan.stage, RecordStage):

@@ -182,9 +182,9 @@ Condition = Literal[
     "swapped+image-search",
     "swapped+both",
 ]
-"""What an attempt is given. ``text``: the question alone. ``image``: the anchor's picture, too. ``swapped``: in its place
-the picture of another entity of the anchor's type. After the plus, what one search brings: the question's words as the
-query, the picture as the query, or both, one after the other."""
+"""What an attempt is given. ``text``: the question alone. ``image``: the anchor's picture, too. ``swapped``: that of
+another entity of the anchor's type. After the plus, what one search brings: the question's words as the query, the
+picture as the query, or both, one after the other."""
 
 
 class SolverOracle(Nested):

@@ -65,15 +65,15 @@ def test_a_shard_task_that_dies_is_tried_again(tmp_path: Path, monkeypatch: pyte
     from flows import tasks
     from flows.synthesize import synthesize
 
-    run_planned_shard, deaths = tasks.run_planned_shard, []
+    run_planned_shards, deaths = tasks.run_planned_shards, []
 
-    def die_once(plan, shard, concurrency):
-        if plan.name == "paths" and shard == 1 and not deaths:
+    def die_once(plan, shards, concurrency):
+        if plan.name == "paths" and shards == [1] and not deaths:
             deaths.append(os.getpid())
             raise ConnectionResetError("the worker went away")
-        return run_planned_shard(plan, shard, concurrency)
+        return run_planned_shards(plan, shards, concurrency)
 
-    monkeypatch.setattr(tasks, "run_planned_shard", die_once)
+    monkeypatch.setattr(tasks, "run_planned_shards", die_once)
     synthesize(workspace=str(tmp_path), settings=SETTINGS, until="questions")
     assert len(deaths) == 1
     assert len(list(tmp_path.glob("stages/paths/*/manifest.json"))) == 1

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import ConservationError, CorruptInput, RateLimited, RecordFailed, Unavailable
-from pipelines.running import run_record_shard, run_source_stage
+from pipelines.record_running import run_record_shards
+from pipelines.running import run_source_stage
 from pipelines.shards import Origin, ShardInput, ShardRows, read_parts, read_rows, seal_stage, write_shard
 from pipelines.workspace import StageFolder
 from schemas.base import Record, Rejection
@@ -95,14 +96,14 @@ def source(tmp_path: Path) -> Path:
 
 
 def test_every_row_in_ends_kept_rejected_or_failed(folder: StageFolder, source: Path) -> None:
-    run_record_shard(Sieve(), folder, 0, source, concurrency=4)
+    run_record_shards(Sieve(), folder, [(0, source)], concurrency=4)
     sidecar = folder.read_sidecar(0)
     assert sidecar is not None
     assert (sidecar.rows_in, sidecar.kept, sidecar.rejected, sidecar.failed) == (29, 17, {"no-walk": 8}, 4)
 
 
 def test_rows_keep_their_order_whoever_answers_first(folder: StageFolder, source: Path) -> None:
-    run_record_shard(Sieve(), folder, 0, source, concurrency=16)
+    run_record_shards(Sieve(), folder, [(0, source)], concurrency=16)
     ids = [row.record_id for row in read_rows(folder.part(0), Seed)]
     assert ids == sorted(ids)
 
@@ -110,24 +111,24 @@ def test_rows_keep_their_order_whoever_answers_first(folder: StageFolder, source
 def test_concurrency_does_not_change_a_byte(tmp_path: Path, source: Path) -> None:
     folders = [StageFolder(tmp_path / "stages" / str(width) / "same-key") for width in (1, 32)]
     for folder, width in zip(folders, (1, 32), strict=True):
-        run_record_shard(Sieve(), folder, 0, source, concurrency=width)
+        run_record_shards(Sieve(), folder, [(0, source)], concurrency=width)
     assert folders[0].part(0).read_bytes() == folders[1].part(0).read_bytes()
 
 
 def test_rows_carry_the_stage_key(folder: StageFolder, source: Path) -> None:
-    run_record_shard(Sieve(), folder, 0, source, concurrency=1)
+    run_record_shards(Sieve(), folder, [(0, source)], concurrency=1)
     assert set(pq.read_table(folder.part(0))["key"].to_pylist()) == {"0123456789abcdef"}
 
 
 def test_a_record_that_leads_to_nothing_stops_the_run(folder: StageFolder, source: Path) -> None:
     with pytest.raises(ConservationError, match="led to nothing"):
-        run_record_shard(Sieve(broken="loses"), folder, 0, source, concurrency=1)
+        run_record_shards(Sieve(broken="loses"), folder, [(0, source)], concurrency=1)
     assert folder.read_sidecar(0) is None
 
 
 def test_a_service_away_leaves_no_sidecar(folder: StageFolder, source: Path) -> None:
     with pytest.raises(Unavailable):
-        run_record_shard(Sieve(broken="service"), folder, 0, source, concurrency=8)
+        run_record_shards(Sieve(broken="service"), folder, [(0, source)], concurrency=8)
     assert folder.read_sidecar(0) is None
 
 
@@ -166,7 +167,7 @@ def test_a_service_away_is_asked_no_further(folder: StageFolder, source: Path) -
             raise Unavailable("gone")
 
     with pytest.raises(Unavailable):
-        run_record_shard(Away(), folder, 0, source, concurrency=4)
+        run_record_shards(Away(), folder, [(0, source)], concurrency=4)
     assert len(asked) <= 4
 
 
@@ -180,7 +181,7 @@ def test_a_service_that_asks_to_slow_down_costs_no_row(folder: StageFolder, sour
                 raise RateLimited("slowly", retry_after=0.001)
             return (record,)
 
-    run_record_shard(Slow(), folder, 0, source, concurrency=2)
+    run_record_shards(Slow(), folder, [(0, source)], concurrency=2)
     sidecar = folder.read_sidecar(0)
     assert sidecar is not None
     assert (sidecar.kept, sidecar.failed) == (29, 0)
@@ -188,13 +189,13 @@ def test_a_service_that_asks_to_slow_down_costs_no_row(folder: StageFolder, sour
 
 def test_two_rows_with_one_id_cannot_be_sealed(folder: StageFolder, source: Path) -> None:
     for shard in (0, 1):
-        run_record_shard(Sieve(), folder, shard, source, concurrency=1)
+        run_record_shards(Sieve(), folder, [(shard, source)], concurrency=1)
     with pytest.raises(ConservationError, match="two rows out have the id"):
         seal_stage(Sieve(), folder, 2, ORIGIN)
 
 
 def test_rows_of_the_input_that_no_shard_read_are_missed(folder: StageFolder, source: Path) -> None:
-    run_record_shard(Sieve(), folder, 0, source, concurrency=1)
+    run_record_shards(Sieve(), folder, [(0, source)], concurrency=1)
     with pytest.raises(ConservationError, match="its input has 40 rows, its shards read 29"):
         seal_stage(Sieve(), folder, 1, Origin((), "", "", rows_in=40))
 
@@ -229,7 +230,7 @@ def test_a_source_stage_that_forgets_a_candidate_is_caught(tmp_path: Path) -> No
 
 
 def test_a_stage_with_a_missing_shard_cannot_be_sealed(folder: StageFolder, source: Path) -> None:
-    run_record_shard(Sieve(), folder, 0, source, concurrency=1)
+    run_record_shards(Sieve(), folder, [(0, source)], concurrency=1)
     with pytest.raises(ConservationError, match="shard 1 of 2"):
         seal_stage(Sieve(), folder, 2, ORIGIN)
     assert folder.read_manifest() is None

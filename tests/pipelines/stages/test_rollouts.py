@@ -5,7 +5,7 @@ import pytest
 
 from pipelines.agent.loop import Limits
 from pipelines.backends.teacher import ScriptedTeacher, Vices
-from pipelines.running import RecordRunner
+from pipelines.record_running import process_records
 from pipelines.scoring.compare import compare_answers
 from pipelines.stage import DatasetStage, RecordStage
 from pipelines.stages.rollouts import Rollouts, make_oracle
@@ -42,7 +42,7 @@ def test_a_question_without_a_picture_is_rejected_with_the_reason(stage):
 
 def test_the_stage_runs_under_the_runner_and_its_rows_fit_parquet(stage, tmp_path):
     picture = make_picture(tmp_path)
-    rows, kept = asyncio.run(RecordRunner(stage, 2).run([make_question(picture, n) for n in (1, 2)]))
+    rows, kept = asyncio.run(process_records(stage, [make_question(picture, n) for n in (1, 2)], 2))
     assert isinstance(stage, RecordStage)
     assert not isinstance(stage, DatasetStage)
     assert (len(kept), make_table(Rollout, rows.kept, "key").num_rows) == (2, 6)

@@ -1,0 +1,289 @@
+"""Many shards in flight at once: nothing waits for a straggler, nothing is lost when a run stops."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.backends.metering import count_usage
+from pipelines.errors import GateNotMet, RateLimited, RecordFailed, Unavailable
+from pipelines.record_running import Batch, RecordRunner, process_records, run_record_shards
+from pipelines.shards import ShardInput, ShardRows, read_rows, write_shard
+from pipelines.workspace import StageFolder
+from schemas.base import Record, Rejection
+from schemas.manifest import ModelEntry, Usage
+from schemas.seeds import Seed
+from tests.pipelines.test_stage import Source, make_seed
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class Script:
+    """A stage that does with a record what a script says of its page, and remembers what was under way."""
+
+    script: dict[int, object] = field(default_factory=dict)
+    begun: list[int] = field(default_factory=list)
+    under_way: int = 0
+    most: int = 0
+    name: str = "paths"
+    version: int = 1
+    input: ClassVar[type[Record]] = Seed
+    output: ClassVar[type[Record]] = Seed
+
+    def fingerprint(self) -> str:
+        return ""
+
+    def prompts(self) -> dict[str, str]:
+        return {}
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        return ()
+
+    async def __call__(self, record: Seed) -> Sequence[Seed] | Rejection:
+        self.begun.append(record.page_id)
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        try:
+            told = self.script.get(record.page_id)
+            if isinstance(told, asyncio.Event):
+                await told.wait()
+            elif isinstance(told, Exception):
+                raise told
+            elif callable(told):
+                await told()
+            else:
+                await asyncio.sleep(0)
+            count_usage(Usage(calls=1, tokens_out=record.page_id))
+            return (record,)
+        finally:
+            self.under_way -= 1
+
+
+def cut(pages: Sequence[int], size: int) -> list[Batch]:
+    """Return the pages as batches of a size."""
+    starts = range(0, len(pages), size)
+    return [Batch(n, "", [make_seed(page) for page in pages[i : i + size]]) for n, i in enumerate(starts)]
+
+
+def run(stage, batches, concurrency, filed=None):
+    """Run batches in memory; return the numbers of those that were filed, in order."""
+    numbers = [] if filed is None else filed
+
+    async def file(batch: Batch) -> None:
+        numbers.append(batch.shard)
+
+    asyncio.run(RecordRunner(stage, concurrency, iter(batches), file).run())
+    return numbers
+
+
+def write_sources(tmp_path: Path, shards: int, rows: int) -> list[tuple[int, Path]]:
+    """Write upstream parts of consecutive pages."""
+    upstream = StageFolder(tmp_path / "stages" / "seeds" / "key")
+    for shard in range(shards):
+        kept = ShardRows([make_seed(page) for page in range(shard * rows, (shard + 1) * rows)])
+        ids = tuple(row.parent_id for row in kept.kept)
+        write_shard(Source(), upstream, shard, ShardInput(ids, ids), kept)
+    return [(shard, upstream.part(shard)) for shard in range(shards)]
+
+
+def test_a_slow_record_holds_up_its_own_shard_alone():
+    slow = asyncio.Event()
+
+    async def release() -> None:
+        slow.set()
+
+    stage = Script({0: slow, 11: release})
+    assert run(stage, cut(range(12), 3), concurrency=2) == [1, 2, 3, 0]
+
+
+def test_small_shards_fill_the_concurrency_together():
+    stage = Script()
+    run(stage, cut(range(40), 2), concurrency=16)
+    assert stage.most == 16
+
+
+def test_no_more_records_are_in_flight_than_allowed():
+    stage = Script()
+    run(stage, cut(range(50), 7), concurrency=3)
+    assert stage.most == 3
+
+
+def test_unfinished_shards_are_bounded_so_that_memory_is():
+    slow, read = asyncio.Event(), []
+
+    def draw():
+        for batch in cut(range(1000), 2):
+            read.append(batch.shard)
+            yield batch
+
+    async def look() -> None:
+        # The very first record waits; everything else ends at once.
+        stage = Script({0: slow})
+        filed = []
+
+        async def file(batch: Batch) -> None:
+            filed.append(batch.shard)
+
+        running = asyncio.create_task(RecordRunner(stage, 2, draw(), file).run())
+        for _ in range(3000):
+            await asyncio.sleep(0)
+        assert len(read) - len(filed) <= 9
+        slow.set()
+        await running
+        assert sorted(filed) == list(range(500))
+
+    asyncio.run(look())
+
+
+@given(
+    sizes=st.lists(st.integers(0, 6), max_size=8),
+    width=st.integers(1, 9),
+    fates=st.lists(st.sampled_from(["keep", "refuse", "fail"]), max_size=40),
+)
+@settings(max_examples=60, deadline=None)
+def test_whatever_the_cut_and_the_width_every_record_ends_once_and_in_order(sizes, width, fates):
+    pages = iter(range(1000))
+    batches = [Batch(n, "", [make_seed(next(pages)) for _ in range(size)]) for n, size in enumerate(sizes)]
+
+    class Fated(Script):
+        async def __call__(self, record):
+            await asyncio.sleep(0)
+            fate = fates[record.page_id % len(fates)] if fates else "keep"
+            if fate == "fail":
+                raise RecordFailed("planned")
+            refused = Rejection(record_id=record.record_id, reason="no-walk")
+            return refused if fate == "refuse" else (record,)
+
+    filed: list[int] = []
+    run(Fated(), batches, width, filed)
+    assert sorted(filed) == list(range(len(sizes)))
+    for batch in batches:
+        rows, kept = batch.collect("paths")
+        ended = [*kept, *(row.record_id for row in rows.rejected), *(row.record_id for row in rows.failed)]
+        assert sorted(ended) == [record.record_id for record in batch.records]
+        assert [row.record_id for row in rows.kept] == list(kept) == sorted(kept)
+
+
+@pytest.mark.parametrize("stopper", [Unavailable("the model is away"), GateNotMet("too many were unscored")])
+def test_what_stops_a_run_begins_no_record_and_keeps_shards_that_get_whole(stopper):
+    slow = asyncio.Event()
+
+    async def stop() -> None:
+        asyncio.get_running_loop().call_later(0.05, slow.set)
+        raise stopper
+
+    stage, filed = Script({1: slow, 2: stop}), []
+    with pytest.raises(type(stopper)):
+        run(stage, cut(range(100), 2), 3, filed)
+    assert filed == [0]
+    assert max(stage.begun) <= 4
+
+
+def test_a_defect_of_a_stage_names_the_record_and_leaves_the_others_to_end():
+    slow = asyncio.Event()
+
+    async def break_down() -> None:
+        asyncio.get_running_loop().call_later(0.05, slow.set)
+        raise ZeroDivisionError("a defect")
+
+    stage, filed = Script({1: slow, 2: break_down}), []
+    with pytest.raises(ZeroDivisionError) as caught:
+        run(stage, cut(range(10), 2), 3, filed)
+    assert caught.value.__notes__ == ["while paths processed seed-0002"]
+    assert filed == [0]
+
+
+def test_a_shard_counts_only_what_its_own_records_used(tmp_path):
+    folder = StageFolder(tmp_path / "stages" / "paths" / "key")
+    used = run_record_shards(Script(), folder, write_sources(tmp_path, 3, 4), concurrency=5)
+    sidecars = [folder.read_sidecar(shard) for shard in range(3)]
+    assert [sidecar.usage.tokens_out for sidecar in sidecars] == [6, 22, 38]
+    assert (used.calls, used.tokens_out) == (12, 66)
+
+
+def test_the_seconds_of_shards_that_overlap_add_up_to_those_of_the_run(tmp_path):
+    folder = StageFolder(tmp_path / "stages" / "paths" / "key")
+
+    async def wait() -> None:
+        await asyncio.sleep(0.05)
+
+    sources = write_sources(tmp_path, 4, 4)
+    started = time.monotonic()
+    run_record_shards(Script(dict.fromkeys(range(16), wait)), folder, sources, concurrency=16)
+    spent = time.monotonic() - started
+    assert sum(folder.read_sidecar(shard).seconds for shard in range(4)) <= spent
+
+
+def test_the_width_does_not_change_a_byte(tmp_path):
+    sources, made = write_sources(tmp_path, 5, 6), []
+    for width in (1, 64):
+        folder = StageFolder(tmp_path / str(width) / "paths" / "same-key")
+        run_record_shards(Script({3: RecordFailed("planned")}), folder, sources, concurrency=width)
+        made.append([folder.part(shard).read_bytes() for shard in range(5)])
+    assert made[0] == made[1]
+
+
+def test_a_service_that_asks_to_slow_down_is_asked_again():
+    tries = []
+
+    async def slow_down() -> None:
+        tries.append(1)
+        if len(tries) < 3:
+            raise RateLimited("slower", 0.001)
+
+    rows, kept = asyncio.run(process_records(Script({1: slow_down}), [make_seed(1)], 1))
+    assert (len(rows.kept), kept, len(tries)) == (1, ("seed-0001",), 3)
+
+
+def test_an_interrupt_lets_what_is_under_way_finish(tmp_path):
+    """Sent to this process, as by Ctrl-C: the first shard's last record ends, its shard is written, no other begins."""
+    folder, sources = StageFolder(tmp_path / "stages" / "paths" / "key"), write_sources(tmp_path, 3, 2)
+    slow = asyncio.Event()
+
+    async def interrupt() -> None:
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+        asyncio.get_running_loop().call_later(0.3, slow.set)
+        await slow.wait()
+
+    stage = Script({0: interrupt, 1: slow})
+    with pytest.raises(KeyboardInterrupt):
+        run_record_shards(stage, folder, sources, concurrency=2)
+    assert sorted(stage.begun) == [0, 1]
+    assert [row.page_id for row in read_rows(folder.part(0), Seed)] == [0, 1]
+    assert folder.read_sidecar(1) is None
+
+
+def test_a_second_interrupt_drops_what_is_under_way(tmp_path):
+    program = f"""
+import asyncio, sys
+sys.path.insert(0, {str(ROOT)!r})
+from pipelines.record_running import Batch, RecordRunner
+from tests.pipelines.test_record_running import Script, cut
+async def file(batch): raise SystemExit("nothing is whole")
+async def hang():
+    print("waiting", flush=True)
+    await asyncio.sleep(60)
+asyncio.run(RecordRunner(Script({{0: hang}}), 1, iter(cut(range(4), 2)), file).run())
+"""
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "waiting\n"
+    started = time.monotonic()
+    while child.poll() is None and time.monotonic() - started < 20:
+        child.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+    _, said = child.communicate()
+    assert child.returncode == -signal.SIGINT, said
+    assert "nothing is whole" not in said
