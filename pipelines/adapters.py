@@ -87,6 +87,8 @@ def build_model(role: str, config: ModelConfig, pictures: PictureStore) -> ChatM
     """
     if config.adapter == "openai":
         return _build_openai(role, config, pictures)
+    if config.adapter == "vllm":
+        return _build_vllm(role, config, pictures)
     try:
         if config.adapter == "knower":
             return ScriptedKnower(**config.settings, name=config.name)
@@ -106,9 +108,35 @@ def _build_openai(role: str, config: ModelConfig, pictures: PictureStore) -> Cha
         raise ConfigError(f"models.{role}.settings: openai takes none, given {sorted(config.settings)}")
     return OpenAIChat(
         name=config.name,
-        base_url=config.base_url,
+        urls=(config.base_url, *config.more_urls),
         api_key_env=config.api_key_env,
         revision=config.revision,
+        replies=config.replies,
         timeout=config.timeout,
+        tries=config.tries,
+        patience=config.patience,
+        concurrency=config.concurrency,
+        gpus=config.gpus,
+        read_picture=pictures.load,
+    )
+
+
+def _build_vllm(role: str, config: ModelConfig, pictures: PictureStore) -> ChatModel:
+    from pipelines.backends.vllm_batch import VllmBatch  # as above
+
+    if config.settings:
+        raise ConfigError(f"models.{role}.settings: vllm takes none, given {sorted(config.settings)}")
+    return VllmBatch(
+        name=config.name,
+        log=pictures.folder.with_name("logs") / f"vllm-{role}.log",
+        model=config.serve.model,
+        python=config.serve.python,
+        tensor_parallel=config.serve.tensor_parallel,
+        max_context=config.serve.max_context,
+        arguments=config.serve.arguments,
+        revision=config.revision,
+        replies=config.replies,
+        gpus=config.gpus,
+        start_seconds=config.serve.start_seconds,
         read_picture=pictures.load,
     )

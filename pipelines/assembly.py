@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from pipelines.adapters import build_model, make_image_metadata, make_wikidata_source, open_later
+from pipelines.agent.conditions import Searches
+from pipelines.agent.judging import Jury, UnscoredWatch
 from pipelines.agent.loop import Agent, Limits
 from pipelines.agent.rounds import Askings
+from pipelines.agent.swapping import PictureSwaps
 from pipelines.agent.tools import ToolBox
 from pipelines.backends.local_images import LocalImageSearch
 from pipelines.backends.local_pages import LocalPages
@@ -20,6 +23,7 @@ from pipelines.backends.recorded import (
     RecordedTextSearch,
 )
 from pipelines.backends.replies import ReplyStore, open_replies
+from pipelines.checks.alternatives import check_alternative
 from pipelines.checks.examination import AnswerRules, PathDemands
 from pipelines.checks.knowledge import digest_checks
 from pipelines.config import RunConfig
@@ -33,8 +37,9 @@ from pipelines.ids import digest_value, make_stage_key
 from pipelines.pictures import PictureStore
 from pipelines.prompting import Asking, load_prompt
 from pipelines.runs import PlannedStage
+from pipelines.scoring.filters import make_plan
 from pipelines.stage import AnyStage
-from pipelines.stages.difficulty import MeasuredDifficulty
+from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
 from pipelines.stages.groundings import GroundingRules, Groundings
 from pipelines.stages.initials import Initials
 from pipelines.stages.injections import Injections
@@ -272,13 +277,26 @@ class Assembly:
         return Groundings(self.ground, self.pictures, self.ask("rewriter", "refer_to_anchor"), rules)
 
     def _build_difficulty(self) -> MeasuredDifficulty:
-        difficulty = self.config.difficulty
-        solver = self.ask("solver", "answer_question")
-        return MeasuredDifficulty(solver, self.image_search, self.pictures, difficulty.attempts, difficulty.max_correct)
+        difficulty, judging, models = self.config.difficulty, self.config.judging, self.config.models
+        plan = make_plan(difficulty.preset, difficulty.solvers, difficulty.text_solver, difficulty.max_correct)
+        text_search = RecordedTextSearch(LocalTextSearch(self.corpus), self.replies)
+        judges = [role for role in ("judge", "second_judge") if getattr(models, role) is not None]
+        return MeasuredDifficulty(
+            solvers={role: self.ask(role, "answer_question", 2) for role in plan.list_roles()},
+            jury=Jury(tuple(self.ask(role, "judge_answer") for role in judges)),
+            searches=Searches(text_search, self.image_search, self.pictures, difficulty.search_hits),
+            rules=DifficultyRules(plan, difficulty.attempts, difficulty.early_stop),
+            watch=UnscoredWatch(judging.max_unscored, judging.min_attempts),
+            swaps=PictureSwaps(self.ground, self.pictures),
+            contest=partial(check_alternative, self.ground) if difficulty.alternatives else None,
+            picture_judge=self.ask("image_judge", "judge_picture") if models.image_judge else None,
+        )
 
     def _build_releases(self) -> Releases:
         releases = self.config.releases
-        return Releases(releases.max_per_answer, releases.max_per_anchor, releases.max_skeleton_share)
+        return Releases(
+            releases.max_per_answer, releases.max_per_anchor, releases.max_skeleton_share, releases.max_search_free
+        )
 
     def plan_stages(self) -> list[PlannedStage]:
         """Return all stages after the corpus, in order, with their keys."""

@@ -302,7 +302,8 @@ def bench_judge_command(
     as_json: JsonOption = False,
 ) -> None:
     """Plant near misses and true paraphrases and measure the typed comparer."""
-    from pipelines.bench.judge import render_judge, run_judge_bench
+    from pipelines.bench.judge import run_judge_bench
+    from pipelines.bench.judge_tables import render_judge
 
     report = run_judge_bench(pairs, seed)
     emit_json(to_json(report)) if as_json else emit_table(render_judge(report))

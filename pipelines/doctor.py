@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from rich.table import Table
 
@@ -15,22 +14,16 @@ from pipelines.config import RunConfig
 from pipelines.corpus.dump import list_parts, read_site
 from pipelines.corpus.sidefiles import find_side_files
 from pipelines.errors import SynthError
+from pipelines.findings import Finding, State
 from pipelines.inputs import DUMP_PATTERN
+from pipelines.local_models import SCRIPTED, look_at_judges, look_at_local_models
+from pipelines.services import PATIENCE, list_roles_in_use, look_at_services
+from pipelines.settings import ModelConfig
 from pipelines.workspace import Workspace
 
-State = Literal["ok", "warning", "problem"]
 BYTES_PER_DUMP_BYTE = 12
 """Workspace bytes a byte of compressed dump needs at most: page store, search index, tables."""
 SPARE_BYTES = 500_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing looked at."""
-
-    what: str
-    state: State
-    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +38,14 @@ class Examination:
         return all(finding.state != "problem" for finding in self.findings)
 
 
-def examine_run(config: RunConfig, root: Path) -> Examination:
-    """Look at software, input, workspace, disk and models; nothing is written but a probe in an existing workspace."""
+def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> Examination:
+    """Look at software, input, workspace, disk and models; nothing is written but a probe in an existing workspace.
+
+    Args:
+        config: of the run.
+        root: the workspace.
+        patience: seconds for one reply of a server; servers are asked a few tokens each, where models have some.
+    """
     workspace = Workspace(root.resolve())
     looks: tuple[Callable[[], list[Finding]], ...] = (
         _look_at_software,
@@ -54,6 +53,9 @@ def examine_run(config: RunConfig, root: Path) -> Examination:
         lambda: _look_at_workspace(workspace),
         lambda: _look_at_disk(config, workspace),
         lambda: _look_at_models(config),
+        lambda: look_at_judges(config),
+        lambda: look_at_local_models(config),
+        lambda: look_at_services(config, patience),
     )
     return Examination(tuple(finding for look in looks for finding in look()))
 
@@ -124,14 +126,23 @@ def _look_at_disk(config: RunConfig, workspace: Workspace) -> list[Finding]:
 
 
 def _look_at_models(config: RunConfig) -> list[Finding]:
-    roles = {role: config.models.get(role) for role in config.models.list_roles()}
-    found = [
-        Finding(f"{role} model", "ok", f"{model.name} ({model.adapter}, no service needed)")
-        for role, model in roles.items()
-    ]
-    if config.models.solver.name == config.models.teacher.name:
-        found.append(Finding("roles", "warning", "solver and teacher are the same model: difficulty will flatter it"))
+    models = config.models
+    roles = {role: models.get(role) for role in list_roles_in_use(config)}
+    found = [Finding(f"{role} model", "ok", _describe_model(model)) for role, model in roles.items()]
+    solvers = [role for role in roles if role == "solver" or role in models.solvers]
+    alike = [role for role in solvers if roles[role].name == models.teacher.name]
+    if alike:
+        detail = f"{alike[0]} and teacher are the same model: difficulty will flatter it"
+        found.append(Finding("roles", "warning", detail))
     return found
+
+
+def _describe_model(model: ModelConfig) -> str:
+    if model.adapter in SCRIPTED:
+        return f"{model.name} ({model.adapter}, no service needed)"
+    if model.adapter == "vllm" or model.serve.own:
+        return f"{model.name} ({model.adapter}, started by the run)"
+    return f"{model.name} ({model.adapter})"
 
 
 def render_examination(examination: Examination) -> Table:

@@ -8,6 +8,7 @@
     ├── RecordFailed         the record's: this one row cannot be processed; it becomes a failed row
     ├── ServiceError         a service's
     │   ├── RateLimited      wait and ask again; not counted as a failure
+    │   ├── BudgetSpent      the run has spent what it may: stop, run again with a larger budget (exit 3)
     │   ├── QueryTimeout     no whole reply came: ask for less (backends/protocols.py)
     │   └── Unavailable      a service, disk or lock is away; stop, run again to go on (exit 3)
     ├── GateNotMet           a verification or quality gate said no (exit 1)
@@ -68,6 +69,18 @@ class RateLimited(ServiceError):
 
 class Unavailable(ServiceError):
     """A service, a disk or a lock cannot be had now; the same command goes on later."""
+
+
+class BudgetSpent(ServiceError):
+    """A run has spent what it may. What is in flight finishes and is recorded; nothing more is sent.
+
+    Args:
+        spent: what was spent of which limit, such as ``5.02 of 5.00 in money``.
+    """
+
+    def __init__(self, spent: str) -> None:
+        super().__init__(f"the budget is spent: {spent}; run again with a larger --budget to go on")
+        self.spent = spent
 
 
 class GateNotMet(SynthError):

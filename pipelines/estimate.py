@@ -1,11 +1,16 @@
-"""``synth plan``: what a run would still do, and at most ask of models and tools.
+"""``synth plan``: what a run would still do, ask of models and tools, and spend.
 
-Upper bounds come from the recipe (rows of the last complete stage times requests a row); what a stage did ask a row is
-used instead where the workspace has a sealed run of it.
+Rows are followed from the last complete stage on. What a stage makes and asks of a row is what sealed runs of it in the
+workspace did, such as that of a sample (``pipelines.measured``); without any, upper bounds come from the recipe. A
+sample's shares are taken to hold for the whole: stages that look at all rows together, such as quotas, refuse more of
+many rows than of few, and the first seeds of a small limit are spread more evenly over domains than those of a large
+one.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,32 +24,36 @@ from pipelines.corpus.parts import Part
 from pipelines.corpus.scan import RangeJob, scan_range
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.streams import sample_ranges
+from pipelines.errors import ConfigError
 from pipelines.inputs import count_cores, find_dump, name_corpus
+from pipelines.measured import Measurements
 from pipelines.progress import SilentReporter, timing
-from pipelines.runs import PlannedStage, list_pending_shards
+from pipelines.scoring.intervals import Interval, make_exact
 from pipelines.settings import CorpusConfig, GeneratedWorld
-from pipelines.stage import RecordStage
+from pipelines.stage_estimates import (
+    Prices,
+    Reach,
+    StageEstimate,
+    estimate_stage,
+    find_reach,
+    hide_uncounted,
+    make_rates,
+    price_rows,
+    price_stage,
+    read_prices,
+)
 from pipelines.workspace import Workspace
 from pipelines.world.config import WorldConfig
 from pipelines.world.generate import WORLD_FORMAT
-from schemas.manifest import Manifest
 
 SAMPLES = 4
 SAMPLE_BYTES = 1 << 20
 """How many pieces of a dump are read to judge it, and how long each is."""
-
-
-@dataclass(frozen=True, slots=True)
-class StageEstimate:
-    """What is left of one stage. Counts of -1 are not known before an earlier stage has run."""
-
-    stage: str
-    state: str
-    """``complete``, ``started`` or ``to do``."""
-    rows_in: int
-    pending_shards: int
-    requests: int
-    """Requests still to be made at most, replies already recorded not subtracted."""
+SAMPLE_SHARDS = 16
+"""Shards that a sample is cut into: how much they differ says how sure its numbers are."""
+COLUMNS = (
+    "rows in", "rows out", "shards to do", "requests", "recorded", "tokens", "money", "money a row", "GPU-h", "hours",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,27 @@ class RunEstimate:
     stages: tuple[StageEstimate, ...]
     dump: DumpEstimate | None = None
     """Where the corpus is still to be built from a dump."""
+    total: StageEstimate | None = None
+    """All stages together; None of a number that one stage does not know."""
+    budget: tuple[Reach, ...] = ()
+    """How far each limit of the configured budget goes."""
+
+
+def make_sample_config(config: RunConfig, seeds: int) -> RunConfig:
+    """Return the configuration of a sample of a run: its first seeds, cut into small shards.
+
+    Run in the run's own workspace it pays for nothing twice, and :func:`estimate_run` of the whole goes by it. Its end
+    is the stage before releases: quotas and duplicates of a few rows say nothing of many.
+
+    Raises:
+        ConfigError: if no seeds are wanted.
+    """
+    if seeds < 1:
+        raise ConfigError(f"plan: a sample of {seeds} seeds; give 1 or more")
+    limit = min(seeds, config.seeds.limit or seeds)
+    runtime = config.runtime.model_copy(update={"shard_rows": max(limit // SAMPLE_SHARDS, 1)})
+    chosen = config.seeds.model_copy(update={"limit": limit})
+    return config.model_copy(update={"seeds": chosen, "runtime": runtime})
 
 
 def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
@@ -79,18 +109,64 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
     folder = _find_corpus(config.corpus, workspace)
     if folder is None:
         names = ("corpus", "seeds", "paths", "questions", "rewrites", "groundings", "difficulty", "rollouts")
-        stages = tuple(StageEstimate(name, "to do", -1, -1, -1) for name in names)
+        stages = tuple(StageEstimate(name, "to do") for name in names)
         return RunEstimate(
             "to build", stages, None if config.corpus.generate else _judge_dump(config.corpus, workspace)
         )
     assembly = Assembly(config, workspace, Corpus.open(folder))
-    rows, estimates = len(assembly.corpus.article_nodes()), []
+    prices = read_prices(config.models)
+    stages = _estimate_stages(assembly, prices)
+    limits = {"money": config.budget.money, "tokens": config.budget.tokens, "gpu_hours": config.budget.gpu_hours}
+    reaches = tuple(find_reach(limit, amount, stages) for limit, amount in limits.items() if amount)
+    stages = tuple(hide_uncounted(stage, prices) for stage in stages)
+    return RunEstimate(folder.name, stages, None, _sum_stages(stages), reaches)
+
+
+def _estimate_stages(assembly: Assembly, prices: Prices) -> tuple[StageEstimate, ...]:
+    config, measurements = assembly.config, Measurements(assembly.corpus.digest)
+    articles = make_exact(len(assembly.corpus.article_nodes()))
+    spent: Interval | None = make_exact(0.0)
+    estimates: dict[str, StageEstimate] = {}
     for plan in assembly.plan_stages():
-        manifest = plan.folder.read_manifest()
-        estimate = _estimate_stage(config, plan, manifest, rows)
-        estimates.append(estimate)
-        rows = manifest.rows_out if manifest is not None else _bound_rows(config, plan.name, rows)
-    return RunEstimate(folder.name, tuple(estimates))
+        rates = make_rates(config, plan, measurements.find(plan), prices)
+        rows_in = estimates[plan.sources[0].name].rows_out if plan.sources else articles
+        assert rows_in is not None
+        estimate = estimate_stage(plan, rates, rows_in, config.seeds.limit if plan.name == "seeds" else 0)
+        cost = None if estimate.basis == "bound" else price_stage(rates, rows_in)
+        spent = spent.plus(cost) if spent and cost else None
+        each = price_rows(spent, estimate.rows_out) if spent and estimate.rows_out else None
+        estimates[plan.name] = replace(estimate, money_a_row=each)
+    return tuple(estimates.values())
+
+
+def _sum_stages(stages: Sequence[StageEstimate]) -> StageEstimate:
+    """Return what all stages take together; what comes in and out is that of the first and the last one.
+
+    The time of stages that ask nobody is left out where it is not known; a row's price is that of the last stage that
+    has one.
+    """
+    asking = [stage for stage in stages if stage.hours is not None or stage.requests != make_exact(0.0)]
+
+    def add(name: str, among: Sequence[StageEstimate] = stages) -> Interval | None:
+        amounts = [getattr(stage, name) for stage in among]
+        return None if None in amounts else reduce(Interval.plus, amounts, make_exact(0.0))
+
+    recorded = [stage.recorded for stage in stages if stage.recorded is not None]
+    prices = [stage.money_a_row for stage in stages if stage.money_a_row is not None]
+    return StageEstimate(
+        stage="all",
+        state="complete" if all(stage.state == "complete" for stage in stages) else "to do",
+        basis="bound" if any(stage.basis == "bound" for stage in asking) else "measured",
+        rows_in=stages[0].rows_in,
+        rows_out=stages[-1].rows_out,
+        requests=add("requests"),
+        recorded=sum(recorded) if len(recorded) == len(stages) else None,
+        tokens=add("tokens"),
+        money=add("money"),
+        gpu_hours=add("gpu_hours"),
+        hours=add("hours", asking),
+        money_a_row=prices[-1] if prices else None,
+    )
 
 
 def _judge_dump(config: CorpusConfig, workspace: Workspace) -> DumpEstimate:
@@ -135,56 +211,68 @@ def _find_world(config: GeneratedWorld, workspace: Workspace) -> Path | None:
     return None
 
 
-def _estimate_stage(config: RunConfig, plan: PlannedStage, manifest: Manifest | None, rows: int) -> StageEstimate:
-    if manifest is not None:
-        return StageEstimate(plan.name, "complete", manifest.rows_in, 0, 0)
-    source = plan.sources[0].folder.read_manifest() if plan.sources else None
-    pending = len(list_pending_shards(plan)) if source is not None and isinstance(plan.stage, RecordStage) else -1
-    started = source is not None and 0 <= pending < len(source.shards)
-    return StageEstimate(
-        plan.name, "started" if started else "to do", rows, pending, rows * requests_a_row(config, plan.name)
-    )
-
-
-def _bound_rows(config: RunConfig, stage: str, rows: int) -> int:
-    """Return how many rows a stage can make at most."""
-    if stage == "seeds":
-        return min(rows, config.seeds.limit or rows)
-    return rows * {"paths": config.paths.per_seed, "rollouts": config.rollouts.attempts}.get(stage, 1)
-
-
-def requests_a_row(config: RunConfig, stage: str) -> int:
-    """Return the most requests one row of a stage leads to, repairs of unparseable replies left out."""
-    hidden = max(config.paths.hops) - 1
-    if config.method == "injection":
-        # Two requests more a round: which entity, and behind which fact.
-        hidden = max(config.injections.rounds) * config.injections.tries
-    requests = 1 + config.rewrites.candidates + (2 if config.method == "injection" else 0)
-    return {
-        "questions": 1,
-        "rewrites": hidden * requests,
-        "groundings": 1,
-        "difficulty": 3 * config.difficulty.attempts + 1,
-        "rollouts": config.rollouts.attempts * 2 * config.rollouts.max_turns,
-    }.get(stage, 0)
-
-
 def render_estimate(estimate: RunEstimate) -> Table:
-    """Return the estimate as a table; unknown numbers as ``?``."""
-    table = Table(title=f"corpus: {estimate.corpus}")
-    for column in ("stage", "state", "rows in at most", "shards to do", "requests at most"):
+    """Return the estimate as a table; unknown numbers as ``?``, what nobody counts as ``-``."""
+    table = Table(title=f"corpus: {estimate.corpus}", caption=_write_caption(estimate), caption_justify="left")
+    for column in ("stage", "state", "by"):
         table.add_column(column)
+    for column in COLUMNS:
+        table.add_column(column, justify="right")
+    for stage in estimate.stages:
+        table.add_row(*_show_stage(stage))
+    if estimate.total is not None:
+        table.add_section()
+        table.add_row(*_show_stage(estimate.total))
+    return table
+
+
+def _show_stage(stage: StageEstimate) -> list[str]:
+    by = stage.basis if stage.basis == "bound" or not stage.measured_rows else f"{stage.measured_rows:,} rows"
+    by = by if stage.basis != "other settings" else f"{by}, other settings"
+    # Without a price or GPUs nothing is unknown: there is nothing to count.
+    return [
+        stage.stage,
+        stage.state,
+        by,
+        _show_interval(stage.rows_in),
+        _show_interval(stage.rows_out),
+        "?" if stage.pending_shards < 0 else f"{stage.pending_shards:,}",
+        _show_interval(stage.requests),
+        "?" if stage.recorded is None else f"{stage.recorded:,}",
+        _show_interval(stage.tokens),
+        _show_interval(stage.money, 2, "-"),
+        _show_interval(stage.money_a_row, 4, "-"),
+        _show_interval(stage.gpu_hours, 2, "-"),
+        _show_interval(stage.hours, 2),
+    ]
+
+
+def _show_interval(interval: Interval | None, places: int = 0, unknown: str = "?") -> str:
+    """Return the middle over the bounds, or the upper bound alone where nothing else is known."""
+    if interval is None:
+        return unknown
+    middle, low, high = (f"{number:,.{places}f}" for number in (interval.middle, interval.low, interval.high))
+    if low == high:
+        return middle
+    if not interval.low and interval.middle == interval.high:
+        return f"<= {high}"
+    return f"{middle}\n{low}-{high}"
+
+
+def _write_caption(estimate: RunEstimate) -> str:
+    lines = [reach.describe() for reach in estimate.budget]
+    priced = [stage for stage in estimate.stages if stage.money_a_row is not None and stage.money_a_row.middle]
+    if priced and priced[-1].money_a_row is not None:
+        rows = 1 / priced[-1].money_a_row.middle
+        lines.append(f"A unit of money makes about {rows:,.3g} rows of {priced[-1].stage}.")
     if estimate.dump is not None:
         dump = estimate.dump
         spent = _show_time(dump.core_seconds / count_cores())
-        table.caption = (
+        lines.append(
             f"The dump holds about {dump.pages:,} pages, {dump.articles:,} articles and {dump.links:,} links. "
             f"Reading it takes about {spent} on this machine; the search index comes on top."
         )
-    for stage in estimate.stages:
-        numbers = (stage.rows_in, stage.pending_shards, stage.requests)
-        table.add_row(stage.stage, stage.state, *(f"{number:,}" if number >= 0 else "?" for number in numbers))
-    return table
+    return "\n".join(lines)
 
 
 def _show_time(seconds: float) -> str:

@@ -127,9 +127,19 @@ class Asking:
 async def ask_model(
     asking: Asking, inputs: BaseModel, reply: type[ReplyT], images: Sequence[str] = (), sample: int = 0
 ) -> ReplyT:
+    """Ask for a structured reply, as :func:`ask_on_day`, and return it alone."""
+    return (await ask_on_day(asking, inputs, reply, images, sample))[0]
+
+
+async def ask_on_day(
+    asking: Asking, inputs: BaseModel, reply: type[ReplyT], images: Sequence[str] = (), sample: int = 0
+) -> tuple[ReplyT, str]:
     """Ask for a structured reply; one that cannot be used is repaired once by telling the model what was wrong.
 
     Replies are read anew wherever they come from, so a recorded one is held to the same.
+
+    Returns:
+        The reply, and the day on which it was first given as ``2026-11-22``, empty for scripted players.
 
     Raises:
         RecordFailed: ``unparseable-reply``, ``cut-reply``, ``refused-reply`` or ``empty-reply``, whichever the repaired
@@ -143,7 +153,7 @@ async def ask_model(
         request = ChatRequest(task, asking.prompt.label, messages, inputs, asking.sampling, schema, sample)
         said = await asking.model.chat(request)
         try:
-            return read_reply(said, reply)
+            return read_reply(said, reply), said.day
         except BadReply as problem:
             problems.append(problem)
             messages = (*messages, *_ask_again(said.text, problem))

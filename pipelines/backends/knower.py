@@ -1,8 +1,10 @@
 """A scripted solver that knows what is popular: difficulty without a model.
 
-It plays the two shortcuts the difficulty filter looks for. With text alone it answers when the last entity stands out
-by itself, which makes the picture unneeded; with the picture it must recognise the anchor and know every fact of the
-chain; with one image search it reads the anchor's name off the first hit instead of recognising it.
+It plays the shortcuts the difficulty filter looks for. With text alone it answers when the last entity stands out by
+itself, which makes the picture unneeded; with the picture it must recognise the anchor and know every fact of the
+chain. One image search lets it read the anchor's name off the first hit instead of recognising it. One text search
+that finds anything makes up for one fact it does not know, the one of the least popular node: a chain with two of them
+stays closed. In a swapped picture it recognises what is shown, and from there the chain leads elsewhere.
 """
 
 import inspect
@@ -10,6 +12,7 @@ import sys
 from dataclasses import dataclass, fields
 from functools import lru_cache
 
+from pipelines.agent.conditions import BY_PICTURE, BY_WORDS, NOTHING_FOUND
 from pipelines.backends.protocols import ChatReply, ChatRequest
 from pipelines.errors import ConfigError
 from pipelines.ids import canonical_json, digest_value, draw_unit
@@ -27,6 +30,9 @@ class ScriptedKnower:
         sight_popularity: it recognises in a picture the entities that have at least this in-degree.
         guess_rate: how often it guesses where it does not know, instead of saying ``unknown``.
         slip_rate: how often it gives a wrong answer although it knows.
+        right_without_tools: where given, it answers right this often when no search was made, and else says
+            ``unknown``, whatever it knows; so that a test can plant a probability.
+        right_with_search: the same when a search was made. An attempt that is right stays right at a higher rate.
         name: name in manifests and rows; two Knowers with different names draw different luck.
 
     Raises:
@@ -37,11 +43,13 @@ class ScriptedKnower:
     sight_popularity: float = 80
     guess_rate: float = 0.05
     slip_rate: float = 0.02
+    right_without_tools: float | None = None
+    right_with_search: float | None = None
     name: str = "knower"
 
     def __post_init__(self) -> None:
-        for rate in ("guess_rate", "slip_rate"):
-            if not 0.0 <= getattr(self, rate) <= 1.0:
+        for rate in ("guess_rate", "slip_rate", "right_without_tools", "right_with_search"):
+            if getattr(self, rate) is not None and not 0.0 <= getattr(self, rate) <= 1.0:
                 raise ConfigError(f"scripted knower {self.name}: {rate} is {getattr(self, rate)}; allowed: 0.0 to 1.0")
         for least in ("fact_popularity", "sight_popularity"):
             if getattr(self, least) < 0:
@@ -75,6 +83,10 @@ class ScriptedKnower:
     def _answer(self, inputs: AnswerQuestionInputs, sample: int) -> str:
         oracle = inputs.oracle
         draw = [oracle.question_id, inputs.condition, sample, self.name]
+        seen, _, tools = inputs.condition.partition("+")
+        planted = self.right_with_search if tools else self.right_without_tools
+        if planted is not None and seen != "swapped":
+            return oracle.answer.surface if draw_unit(*draw, "planted") < planted else UNKNOWN
         if self._knows(inputs):
             if draw_unit(*draw, "slip") >= self.slip_rate:
                 return oracle.answer.surface
@@ -87,13 +99,15 @@ class ScriptedKnower:
         oracle = inputs.oracle
         if not oracle.popularity:
             raise ConfigError(f"question {oracle.question_id}: oracle.popularity is empty; it needs one number a node")
-        if inputs.condition == "text":
-            return oracle.alone_count == 1 and oracle.popularity[-1] >= self.fact_popularity
-        if inputs.condition == "image":
-            anchor_known = oracle.popularity[0] >= self.sight_popularity
-        else:
-            anchor_known = _found_anchor(oracle)
-        return anchor_known and min(oracle.popularity) >= self.fact_popularity
+        seen, _, tools = inputs.condition.partition("+")
+        looked_up = tools in BY_WORDS and inputs.search_results not in ("", NOTHING_FOUND)
+        if seen == "text":
+            return oracle.alone_count == 1 and (looked_up or oracle.popularity[-1] >= self.fact_popularity)
+        if seen == "swapped":
+            return False
+        unknown = sum(links < self.fact_popularity for links in oracle.popularity)
+        named = _found_anchor(oracle) if tools in BY_PICTURE else oracle.popularity[0] >= self.sight_popularity
+        return named and unknown <= looked_up
 
 
 @lru_cache(maxsize=1)

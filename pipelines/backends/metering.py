@@ -1,22 +1,33 @@
-"""Counting what a shard asks for. The runner opens a meter; whoever asks adds to the one that is open."""
+"""Counting what is asked for and what it costs.
 
+The runner opens a meter; whoever asks adds to the one that is open. A purse adds up a whole run and says when it has
+spent what it may.
+"""
+
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from pipelines.errors import BudgetSpent
 from schemas.manifest import Usage
+
+MILLION = 1e6
+HOUR = 3600.0
 
 
 @dataclass(slots=True)
 class Meter:
-    """Running totals of one shard."""
+    """Running totals of one record or shard; may be added to by several threads."""
 
     usage: Usage
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def add(self, usage: Usage) -> None:
         """Add one request's usage."""
-        self.usage = self.usage + usage
+        with self._lock:
+            self.usage = self.usage + usage
 
 
 _OPEN: ContextVar[Meter | None] = ContextVar("open_meter", default=None)
@@ -38,3 +49,63 @@ def count_usage(usage: Usage) -> None:
     meter = _OPEN.get()
     if meter is not None:
         meter.add(usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model costs, in the currency of the configuration."""
+
+    tokens_in: float = 0.0
+    """Price of a million tokens in."""
+    tokens_out: float = 0.0
+    """Price of a million tokens out."""
+    gpu_hour: float = 0.0
+    """Price of a GPU-hour."""
+
+    def charge(self, tokens_in: int, tokens_out: int, gpu_seconds: float) -> float:
+        """Return the price of what a request took."""
+        tokens = self.tokens_in * tokens_in + self.tokens_out * tokens_out
+        return tokens / MILLION + self.gpu_hour * gpu_seconds / HOUR
+
+
+@dataclass(slots=True)
+class Purse:
+    """What one run may spend; 0 is no limit. Shared by all models, event loops and threads of the run.
+
+    It is asked before a request is sent and filled after its reply came, so a run overshoots by the requests that were
+    in flight then, and by no more.
+    """
+
+    money: float = 0.0
+    """In the currency of the prices."""
+    tokens: int = 0
+    """Tokens in and out."""
+    gpu_hours: float = 0.0
+    spent: Usage = field(default_factory=Usage)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def check(self) -> None:
+        """Let a request be sent.
+
+        Raises:
+            BudgetSpent: naming each limit that is reached, with what was spent of it.
+        """
+        reached = self._list_reached(self.spent)
+        if reached:
+            raise BudgetSpent(", ".join(reached))
+
+    def add(self, usage: Usage) -> None:
+        """Count what a request took."""
+        with self._lock:
+            self.spent = self.spent + usage
+
+    def _list_reached(self, spent: Usage) -> list[str]:
+        tokens, hours = spent.tokens_in + spent.tokens_out, spent.gpu_seconds / HOUR
+        reached = []
+        if 0 < self.money <= spent.cost:
+            reached.append(f"{spent.cost:.4g} of {self.money:.4g} in money")
+        if 0 < self.tokens <= tokens:
+            reached.append(f"{tokens:,} of {self.tokens:,} tokens")
+        if 0 < self.gpu_hours <= hours:
+            reached.append(f"{hours:.4g} of {self.gpu_hours:.4g} GPU-hours")
+        return reached

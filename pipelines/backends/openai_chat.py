@@ -1,55 +1,44 @@
-"""Chat with any server that speaks OpenAI's ``/chat/completions`` (vLLM's among them), by OpenAI's own client.
+"""Chat with any servers that speak OpenAI's ``/chat/completions`` (vLLM's among them).
 
 Only the messages of a request are sent; its inputs stay here. What a reply says is not judged here: one that was cut
 or refused is marked as such, and ``pipelines.prompting`` decides.
 """
 
 import asyncio
-import base64
-import json
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+import random
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI
-from pydantic import BaseModel, Field, ValidationError
+import aiohttp
+import orjson
 
-from pipelines.backends.image_metadata import read_wait
-from pipelines.backends.openai_errors import NoReply, Refusal, redact
-from pipelines.backends.openai_http import Clients, make_client
-from pipelines.backends.protocols import ChatReply, ChatRequest, Ending, Message
-from pipelines.errors import ConfigError, SynthError, Unavailable
+from pipelines.backends.endpoint_pool import Bounds, EndpointPool, make_pool
+from pipelines.backends.endpoints import Endpoint, Outcome, Ticket
+from pipelines.backends.openai_body import PictureParts, ReadPicture, Replies, make_body
+from pipelines.backends.openai_errors import NobodyThere, NoReply, Refusal, Silence, read_pause, redact
+from pipelines.backends.openai_http import HttpReply, Sessions, make_session, post_bounded
+from pipelines.backends.openai_replies import read_completion
+from pipelines.backends.protocols import ChatReply, ChatRequest
+from pipelines.errors import ConfigError, RateLimited, RecordFailed, SynthError
 
 VERSION = 1
-_GLIMPSE = 60
-"""Characters of a reply that is none which are quoted."""
-_WHOLE = ("stop", "eos_token", "stop_sequence")
-"""Reasons to finish that servers give for a reply that came to its own end."""
-
-ReadPicture = Callable[[str], tuple[bytes, str]]
-"""Returns the bytes and the media type of the picture of a sha256."""
+_LONGEST_PAUSE = 30.0
 
 
-class _Said(BaseModel):
-    content: str | None = None
-    refusal: str | None = None
+@dataclass(slots=True)
+class _Trial:
+    """One request on its way to a reply."""
 
-
-class _Choice(BaseModel):
-    message: _Said
-    finish_reason: str | None = None
-
-
-class _Usage(BaseModel):
-    prompt_tokens: int = Field(0, ge=0)
-    completion_tokens: int = Field(0, ge=0)
-
-
-class _Completion(BaseModel):
-    choices: list[_Choice]
-    usage: _Usage | None = None
+    body: bytes
+    since: float
+    sent: int = 0
+    failed: int = 0
+    answered: int = 0
+    """What the pool had answered when this one first failed."""
+    gpu_seconds: float = 0.0
+    avoided: Endpoint | None = None
+    said: str = ""
 
 
 def refuse_picture(sha256: str) -> tuple[bytes, str]:
@@ -63,48 +52,62 @@ def refuse_picture(sha256: str) -> tuple[bytes, str]:
 
 @dataclass(frozen=True, slots=True)
 class OpenAIChat:
-    """A model behind an OpenAI-compatible address.
+    """A model behind one or several OpenAI-compatible addresses.
 
     Attributes:
-        name: the model's name at the server; rows and manifests show it, too.
-        base_url: address that ``/chat/completions`` is appended to.
+        name: the model's name at the servers; rows and manifests show it, too.
+        urls: addresses that ``/chat/completions`` is appended to; several need a revision, for they must serve the
+            very same model.
         api_key_env: name of the environment variable that holds the key, empty for a server that wants none. The key
-            is read when a connection is made and kept nowhere else.
+            is read when a session is made and kept nowhere else.
         revision: what tells two models of one name apart.
+        replies: how the shape of a reply is asked for.
         timeout: seconds for a whole reply.
+        tries: how often a request is sent that gets no whole reply while others get theirs.
+        patience: seconds that every address may be busy or away.
+        concurrency: most requests in flight at one address.
+        gpus: behind one address.
         read_picture: where pictures come from; called in a thread.
-        connections: most requests under way at once.
-        tries: how often a request is sent that got no whole reply.
-        patience: seconds before it is sent again, doubled each time.
+        pause: seconds before a request or an address that failed is tried again, at most, doubled each time.
 
     Raises:
-        ConfigError: if the address is none, or the variable is not set or holds what can be no key.
+        ConfigError: if an address is none, or the variable is not set or holds what can be no key.
     """
 
     name: str
-    base_url: str
+    urls: tuple[str, ...]
     api_key_env: str = ""
     revision: str = ""
+    replies: Replies = "schema"
     timeout: float = 120.0
+    tries: int = 4
+    patience: float = 300.0
+    concurrency: int = 256
+    gpus: float = 0.0
     read_picture: ReadPicture = field(default=refuse_picture, repr=False)
-    connections: int = 64
-    tries: int = 3
-    patience: float = 2.0
-    clients: Clients = field(init=False, repr=False, compare=False)
+    pause: float = 1.0
+    pool: EndpointPool = field(init=False, repr=False, compare=False)
+    sessions: Sessions = field(init=False, repr=False, compare=False)
+    _pictures: PictureParts = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _check_address(self.name, self.base_url)
+        _check_addresses(self.name, self.urls, self.revision)
         self._read_key()
-        object.__setattr__(self, "clients", Clients(self._make_client))
+        bounds = Bounds(self.concurrency, self.patience, self.gpus, self.pause)
+        object.__setattr__(self, "pool", make_pool(self.name, self.urls, bounds))
+        object.__setattr__(self, "sessions", Sessions(self._make_session))
+        object.__setattr__(self, "_pictures", PictureParts(self.read_picture))
 
     @property
     def identity(self) -> str:
         """Name and revision; without a revision the address takes its place.
 
         Whoever names a revision vouches for it wherever the model is served, so a server that moves to another host
-        costs nothing again. Without one, only the address can tell two models of one name apart.
+        costs nothing again. Without one, only the address can tell two models of one name apart. A reply that was not
+        forced into its schema is another reply.
         """
-        return f"openai@{VERSION}:{self.name}:{self.revision or self.base_url}"
+        forced = "" if self.replies == "schema" else f":{self.replies}"
+        return f"openai@{VERSION}:{self.name}:{self.revision or self.urls[0]}{forced}"
 
     @property
     def reads_inputs(self) -> bool:
@@ -115,25 +118,77 @@ class OpenAIChat:
         """Return the reply, whatever it says; one without text is empty.
 
         Raises:
-            RateLimited: if the service asks to slow down.
-            Unavailable: if no whole reply came in any of the tries, or nothing is left on the account.
-            ConfigError: if the service knows no such model, key or parameter; no other record would fare better.
-            RecordFailed: if it refuses this very prompt: too long, or not to its liking.
+            Unavailable: if every address was busy or away for longer than the patience, or nothing is left on the
+                account.
+            ConfigError: if a server knows no such model, key or parameter; no other record would fare better.
+            RecordFailed: if it refuses this very prompt: too long, or not to its liking. Or if it gives no whole reply
+                to this one again and again, and does to others.
         """
-        body = await self._make_body(request)
-        said = ""
-        for attempt in range(self.tries):
-            if attempt:
-                await asyncio.sleep(self.patience * 2 ** (attempt - 1))
-            try:
-                return self._read_reply(await self._post(body))
-            except NoReply as error:
-                said = str(error)
-        raise Unavailable(f"{self._place}: {said}, {self.tries} times; run again later")
+        body = await make_body(self.name, request, self._pictures, self.replies)
+        trial = _Trial(body, self.pool.clock())
+        while True:
+            reply = await self._send(trial)
+            if reply is not None:
+                return replace(reply, gpu_seconds=trial.gpu_seconds, retries=trial.sent - 1)
+            if trial.failed >= self.tries:
+                await self._give_up(trial)
+            await self._pause(trial)
 
-    @property
-    def _place(self) -> str:
-        return f"{self.base_url}, model {self.name}"
+    async def _pause(self, trial: _Trial) -> None:
+        # The pauses spare an address that fails, so a first try elsewhere needs none.
+        spared = trial.failed - (1 if len(self.urls) > 1 else 0)
+        if spared > 0:
+            await asyncio.sleep(random.uniform(0.0, min(_LONGEST_PAUSE, self.pause * 2.0 ** min(spared - 1, 32))))
+
+    async def _give_up(self, trial: _Trial) -> None:
+        """Fail the record if it alone gets no reply; otherwise its tries begin again.
+
+        Raises:
+            RecordFailed: if others got theirs.
+            Unavailable: if nobody got one for long enough.
+        """
+        if self.pool.answered > trial.answered or await self._answers_at_all(trial.since):
+            raise RecordFailed("no-reply", f"{trial.said}, {trial.failed} times; others got theirs")
+        trial.failed = 0
+
+    async def _answers_at_all(self, since: float) -> bool:
+        """Ask for one token, because nobody else has asked since: is it the servers, or this one prompt?"""
+        messages = [{"role": "user", "content": "Say yes."}]
+        body = orjson.dumps({"model": self.name, "messages": messages, "max_tokens": 1, "temperature": 0.0})
+        return await self._send(_Trial(body, since)) is not None
+
+    async def _send(self, trial: _Trial) -> ChatReply | None:
+        """Send a request once, to whichever address has room first; return None if it is to be sent again."""
+        ticket = await self.pool.take(trial.since, trial.avoided)
+        trial.sent += 1
+        outcome = Outcome("unknown")
+        try:
+            reply = self._read_reply(ticket, await self._post(ticket, trial.body))
+            outcome = Outcome("answered")
+            return reply
+        except RecordFailed:
+            outcome = Outcome("answered")
+            raise
+        except RateLimited as error:
+            outcome = Outcome("busy", error.retry_after, str(error))
+        except NoReply as error:
+            trial.said = f"{self._place(ticket)}: {error}"
+            outcome = self._note_failure(trial, error)
+        finally:
+            trial.gpu_seconds += self.pool.give_back(ticket, outcome)
+        trial.avoided = ticket.endpoint
+        return None
+
+    def _note_failure(self, trial: _Trial, error: NoReply) -> Outcome:
+        if isinstance(error, NobodyThere):
+            return Outcome("gone", said=str(error))
+        if not trial.failed:
+            trial.answered = self.pool.answered
+        trial.failed += 1
+        return Outcome("silent" if isinstance(error, Silence) else "failed", said=str(error))
+
+    def _place(self, ticket: Ticket) -> str:
+        return f"{ticket.endpoint.url}, model {self.name}"
 
     @property
     def _hidden(self) -> str:
@@ -154,68 +209,47 @@ class OpenAIChat:
             )
         return key
 
-    async def _make_body(self, request: ChatRequest) -> dict[str, Any]:
-        sampling = request.sampling
-        body: dict[str, Any] = {
-            "model": self.name,
-            "messages": [await self._render(message) for message in request.messages],
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            "max_tokens": sampling.max_tokens,
-            "seed": request.sample,
-        }
-        if request.schema_json:
-            schema = {"name": request.task, "schema": json.loads(request.schema_json), "strict": False}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        return body
+    def _make_session(self) -> aiohttp.ClientSession:
+        return make_session(self._read_key())
 
-    async def _render(self, message: Message) -> dict[str, Any]:
-        if not message.images:
-            return {"role": message.role, "content": message.text}
-        parts: list[dict[str, Any]] = []
-        for sha256 in message.images:
-            data, media_type = await asyncio.to_thread(self.read_picture, sha256)
-            address = f"data:{media_type};base64,{base64.b64encode(data).decode()}"
-            parts.append({"type": "image_url", "image_url": {"url": address}})
-        return {"role": message.role, "content": [*parts, {"type": "text", "text": message.text}]}
-
-    def _make_client(self) -> AsyncOpenAI:
-        return make_client(self.base_url, self._read_key(), self.timeout, self.connections)
-
-    async def _post(self, body: dict[str, Any]) -> bytes:
+    async def _post(self, ticket: Ticket, body: bytes) -> HttpReply:
         try:
-            async with asyncio.timeout(self.timeout), self.clients.open() as client:
-                reply = await client.chat.completions.with_raw_response.create(**body)
-                content: bytes = reply.content
-                return content
+            async with asyncio.timeout(self.timeout):
+                session = await self.sessions.open()
+                return await post_bounded(session, f"{ticket.endpoint.url}/chat/completions", body)
         except TimeoutError as error:
-            raise NoReply(f"no whole reply in {self.timeout:g} s") from error
-        except APIConnectionError as error:
-            cause = redact(str(error.__cause__).encode(), self._hidden)
-            raise NoReply(f"no whole reply ({type(error.__cause__).__name__}: {cause})") from None
-        except APIStatusError as error:
-            # What the server said may quote the key: nothing of it goes on beside what is quoted here.
-            raise self._explain(error) from None
+            raise Silence(f"no whole reply in {self.timeout:g} s") from error
+        except NoReply as error:
+            # A server that speaks no HTTP is quoted in the error.
+            raise type(error)(redact(str(error).encode(), self._hidden)) from None
 
-    def _explain(self, error: APIStatusError) -> SynthError | NoReply:
-        """Return what a reply that is no success means."""
-        response = error.response
-        text = redact(response.content, self._hidden)
-        return Refusal(self._place, error.status_code, read_wait(response.headers), text, self.api_key_env).explain()
-
-    def _read_reply(self, body: bytes) -> ChatReply:
+    def _read_reply(self, ticket: Ticket, reply: HttpReply) -> ChatReply:
         """Return a completion's first choice.
 
         Raises:
             NoReply: if the body is no completion.
+            SynthError: if the reply is no success.
         """
-        try:
-            completion = _Completion.model_validate(json.loads(body))
-        except (ValueError, RecursionError) as error:
-            kind = "no completion" if isinstance(error, ValidationError) else "no JSON"
-            # The error holds the body, and a body may hold the key.
-            raise NoReply(f"{kind} but {redact(body, self._hidden)[:_GLIMPSE]!r}") from None
-        return _take_choice(completion)
+        if reply.status != 200:
+            raise self._explain(ticket, reply)
+        return read_completion(reply.body, self._hidden)
+
+    def _explain(self, ticket: Ticket, reply: HttpReply) -> SynthError | NoReply:
+        """Return what a reply that is no success means."""
+        text = redact(reply.body, self._hidden)
+        place = self._place(ticket)
+        return Refusal(place, reply.status, read_pause(reply.headers), text, self.api_key_env, self.replies).explain()
+
+
+def _check_addresses(name: str, urls: tuple[str, ...], revision: str) -> None:
+    if not urls:
+        raise ConfigError(f"model {name}: no address; expected such as http://127.0.0.1:8000/v1")
+    for url in urls:
+        _check_address(name, url)
+    if len({url.rstrip("/") for url in urls}) < len(urls):
+        raise ConfigError(f"model {name}: an address is given twice: {', '.join(urls)}")
+    if len(urls) > 1 and not revision:
+        raise ConfigError(f"model {name}: several addresses and no revision; name one that all of them serve")
 
 
 def _check_address(name: str, url: str) -> None:
@@ -229,21 +263,3 @@ def _check_address(name: str, url: str) -> None:
         raise ConfigError(f"model {name}: base_url has a user, password or parameters; give the address alone")
     if not served:
         raise ConfigError(f"model {name}: base_url {url!r}; expected such as http://127.0.0.1:8000/v1")
-
-
-def _take_choice(completion: _Completion) -> ChatReply:
-    """Return a completion's first choice, empty where it has none."""
-    usage = completion.usage or _Usage()
-    if not completion.choices:
-        return ChatReply("", usage.prompt_tokens, usage.completion_tokens)
-    choice = completion.choices[0]
-    # Half of a surrogate pair can be written in JSON and nowhere else.
-    text = (choice.message.content or choice.message.refusal or "").encode("utf-8", "replace").decode()
-    return ChatReply(text, usage.prompt_tokens, usage.completion_tokens, _read_ending(choice))
-
-
-def _read_ending(choice: _Choice) -> Ending:
-    if choice.message.refusal or choice.finish_reason == "content_filter":
-        return "refused"
-    # A reason nobody knows is no reason to believe that nothing is missing.
-    return "whole" if choice.finish_reason in _WHOLE else "cut"

@@ -2,8 +2,10 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pipelines.backends.image_metadata import read_wait
 from pipelines.errors import ConfigError, RateLimited, RecordFailed, SynthError, Unavailable
 
 SEARCHED = 1 << 18
@@ -28,11 +30,41 @@ _RECORDS_FAULT = {
 """What a refusal says when another record would have been answered, and the failed row's error."""
 _TOO_MANY_TOKENS = re.compile(r"max_(?:completion_)?tokens\b[^{}]{0,200}?\btoo large\b")
 """No shorter prompt helps; the same message goes on to speak of the context length."""
+_SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{0,9})?")
 _OTHER_NAME = "max_completion_tokens"
+
+
+_FORMAT = re.compile(r"response_format|guided|json_schema|json schema|json_object|structured.?output|grammar")
+"""What a refusal names when it is the format of the reply that a server does not take."""
+_ADVICE = {
+    "schema": 'the server takes no JSON schema: set replies = "json" or "text" for this model',
+    "json": 'the server forces no JSON: set replies = "text" for this model',
+}
 
 
 class NoReply(Exception):
     """No whole reply; asking again may help."""
+
+
+class Silence(NoReply):
+    """None in the time that it may take."""
+
+
+class NobodyThere(NoReply):
+    """No connection: the request was never sent."""
+
+
+def read_pause(headers: Mapping[str, str]) -> float:
+    """Return the seconds that a server asks to wait, 0.0 where it names none.
+
+    Args:
+        headers: of a reply, found in any case of letters. ``Retry-After`` may be a date, and hosted services write
+            fractions into it; ``Retry-After-Ms`` is Azure's.
+    """
+    for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+        if _SECONDS.fullmatch(value := headers.get(name, "").strip()):
+            return float(value) * unit
+    return read_wait(headers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +77,7 @@ class Refusal:
         wait: seconds that the server asks for, 0 if it names none.
         text: its body on one line, without the key.
         variable: name of the environment variable that holds the key, empty for none.
+        forced: how the reply's shape was asked for, ``schema`` or ``json``; empty for not at all.
     """
 
     place: str
@@ -52,6 +85,7 @@ class Refusal:
     wait: float
     text: str
     variable: str
+    forced: str = ""
 
     @property
     def said(self) -> str:
@@ -83,6 +117,8 @@ class Refusal:
                 advice = "lower max_tokens in sampling"
             elif blamed:
                 return RecordFailed(blamed[0], f"{self.place}: {self.said}")
+            elif self.forced in _ADVICE and _FORMAT.search(folded):
+                advice = _ADVICE[self.forced]
             elif _OTHER_NAME in folded and "max_tokens" in folded:
                 advice = f"the model wants {_OTHER_NAME}, which is never sent: name one, or a gateway, for max_tokens"
         return ConfigError(f"{self.place}: does not take the request ({self.said}); {advice}")

@@ -1,107 +1,146 @@
-"""OpenAI's client on a short lead: bounded replies, no redirects, nothing of the environment in its requests."""
+"""aiohttp on a short lead: bounded replies, no redirects, nothing of the environment in its requests."""
 
 import asyncio
-import ssl
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import io
+import zlib
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any
 
-import httpx2
-from openai import AsyncOpenAI
+import aiohttp
+
+from pipelines.backends.openai_errors import NobodyThere, NoReply
 
 MAX_REPLY = 16 << 20
-_CHUNK = 1 << 16
-_SENT = frozenset("host accept accept-encoding authorization connection content-length content-type user-agent".split())
-
-
-class BoundedClient(httpx2.AsyncClient):
-    """Sends what the request needs and nothing else; reads no reply beyond its limit, packed or not."""
-
-    async def send(self, request: httpx2.Request, *, stream: bool = False, **settings: Any) -> httpx2.Response:  # noqa: ANN401 - as httpx2 has it
-        """Return a whole reply.
-
-        Raises:
-            httpx2.DecodingError: if the reply is larger than allowed.
-        """
-        # The client adds an organisation, a project and more from the environment, and what machine this is.
-        headers = [(name, value) for name, value in request.headers.multi_items() if name in _SENT]
-        extensions = dict(request.extensions)
-        bare = httpx2.Request(
-            request.method, request.url, headers=headers, content=request.content, extensions=extensions
-        )
-        response = await super().send(bare, stream=True, **settings)
-        body = bytearray()
-        try:
-            async for chunk in response.aiter_bytes(_CHUNK):
-                body += chunk
-                if len(body) > MAX_REPLY:
-                    raise httpx2.DecodingError(f"a reply of over {MAX_REPLY:,} bytes", request=request)
-        finally:
-            await response.aclose()
-        kept = [(name, value) for name, value in response.headers.items() if name != "content-encoding"]
-        return httpx2.Response(response.status_code, headers=kept, content=bytes(body), request=request)
-
-
-@dataclass(slots=True)
-class _Shared:
-    """A client and how many requests use it."""
-
-    client: AsyncOpenAI
-    users: int = 0
+_WINDOWS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+_CONNECT_SECONDS = 20.0
+_IDLE_SECONDS = 4.0
+"""vLLM's server hangs up after 5: a request on a connection that is just being closed is lost."""
+_LARGE = 1 << 20
+"""Bytes of a body beyond which aiohttp wants to send it in parts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Clients:
-    """One client for each event loop on which requests are under way.
+class HttpReply:
+    """A whole reply, unpacked."""
 
-    Connections belong to a loop, every shard has a loop of its own, and nobody says when it ends: the last request
-    under way closes the client.
+    status: int
+    headers: Mapping[str, str]
+    """Found in any case of letters."""
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A session, and what closes it when its loop ends."""
+
+    session: aiohttp.ClientSession
+    life: AsyncIterator[aiohttp.ClientSession]
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """One session for each event loop, for as long as the loop lives.
+
+    Connections belong to a loop, and nobody says when it ends. But a loop closes the generators that were started in
+    it, and the session lives in one.
     """
 
-    make: Callable[[], AsyncOpenAI]
-    by_loop: dict[int, _Shared] = field(default_factory=dict)
+    make: Callable[[], aiohttp.ClientSession]
+    by_loop: dict[asyncio.AbstractEventLoop, _Kept] = field(default_factory=dict)
 
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[AsyncOpenAI]:
-        """Share the running loop's client."""
-        loop = id(asyncio.get_running_loop())
-        if loop not in self.by_loop:
-            self.by_loop[loop] = _Shared(self.make())
-        shared = self.by_loop[loop]
-        shared.users += 1
+    async def open(self) -> aiohttp.ClientSession:
+        """Return the running loop's session."""
+        loop = asyncio.get_running_loop()
+        kept = self.by_loop.get(loop)
+        if kept is None:
+            life = self._live(loop)
+            # No other task runs before the generator's first yield.
+            kept = self.by_loop[loop] = _Kept(await anext(life), life)
+        return kept.session
+
+    async def _live(self, loop: asyncio.AbstractEventLoop) -> AsyncIterator[aiohttp.ClientSession]:
+        session = self.make()
         try:
-            yield shared.client
+            yield session
         finally:
-            shared.users -= 1
-            if not shared.users:
-                del self.by_loop[loop]
-                await shared.client.close()
+            self.by_loop.pop(loop, None)
+            await session.close()
 
 
-@lru_cache(maxsize=1)
-def _make_context() -> ssl.SSLContext:
-    """Return the trusted certificates; reading them takes longer than all else that a request takes here."""
-    return httpx2.create_ssl_context()
-
-
-def make_client(base_url: str, key: str, timeout: float, connections: int) -> AsyncOpenAI:
-    """Return a client that asks once and sends this key alone.
+def make_session(key: str) -> aiohttp.ClientSession:
+    """Return a session that sends this key and nothing that it finds around it.
 
     Args:
-        base_url: address that ``/chat/completions`` is appended to.
         key: sent as a bearer token.
-        timeout: seconds without a byte.
-        connections: most requests under way at once.
     """
-    limits = httpx2.Limits(max_connections=connections)
-    return AsyncOpenAI(
-        api_key=key,
-        base_url=base_url,
-        timeout=timeout,
-        max_retries=0,
-        # As a header, too: the client would let one from OPENAI_CUSTOM_HEADERS win.
-        default_headers={"Authorization": f"Bearer {key}"},
-        http_client=BoundedClient(verify=_make_context(), limits=limits, timeout=timeout, follow_redirects=False),
+    # Bounds on requests in flight are the pool's.
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS)
+    headers = {
+        "Authorization": f"Bearer {key}",
+        "Content-Type": "application/json",
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        "User-Agent": "synth",
+    }
+    return aiohttp.ClientSession(
+        connector=connector,
+        headers=headers,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
+        trust_env=False,
+        auto_decompress=False,
     )
+
+
+async def post_bounded(session: aiohttp.ClientSession, url: str, body: bytes) -> HttpReply:
+    """Send a request and return the whole reply, whatever its status.
+
+    Raises:
+        NobodyThere: if nobody listens at the address.
+        NoReply: if the reply breaks off, is larger than allowed, packed or not, or is no HTTP.
+    """
+    data = io.BytesIO(body) if len(body) > _LARGE else body
+    try:
+        async with session.post(url, data=data, allow_redirects=False) as response:
+            raw = await _read_bounded(response)
+            packing = response.headers.get("Content-Encoding", "identity").lower()
+            return HttpReply(response.status, response.headers, raw if packing == "identity" else _unpack(raw, packing))
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+        raise NobodyThere(f"no connection ({_name(error)})") from None
+    except (aiohttp.ClientError, OSError) as error:
+        raise NoReply(f"no whole reply ({_name(error)})") from None
+
+
+def _name(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+async def _read_bounded(response: aiohttp.ClientResponse) -> bytes:
+    length = response.content_length
+    if length is not None and length <= MAX_REPLY:
+        return await response.read()
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > MAX_REPLY:
+            raise NoReply(_say_too_large())
+    return bytes(body)
+
+
+def _unpack(raw: bytes, packing: str) -> bytes:
+    if packing not in _WINDOWS:
+        raise NoReply("a reply packed in a way that was not asked for")
+    unpacker = zlib.decompressobj(_WINDOWS[packing])
+    try:
+        body = unpacker.decompress(raw, MAX_REPLY + 1)
+    except zlib.error as error:
+        raise NoReply(f"a reply that cannot be unpacked ({error})") from None
+    if len(body) > MAX_REPLY:
+        raise NoReply(_say_too_large())
+    if not unpacker.eof:
+        raise NoReply("a packed reply that breaks off")
+    return body
+
+
+def _say_too_large() -> str:
+    return f"a reply of over {MAX_REPLY:,} bytes"

@@ -6,9 +6,11 @@ different key: a stale reply cannot be found.
 
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 
-from pipelines.backends.metering import count_usage
+from pipelines.backends.chat_keys import make_chat_key, write_reply
+from pipelines.backends.metering import Price, Purse, count_usage
 from pipelines.backends.protocols import (
     ChatModel,
     ChatReply,
@@ -26,31 +28,24 @@ from pipelines.backends.protocols import (
     TextSearch,
 )
 from pipelines.backends.replies import ReplyStore
+from pipelines.freshness import name_generation
 from pipelines.ids import canonical_json, digest_value
 from schemas.manifest import Usage
 
 
-def make_chat_key(model: ChatModel, request: ChatRequest) -> str:
-    """Return the key of a chat request; inputs count only where they decide the reply."""
-    return digest_value(
-        {
-            "identity": model.identity,
-            "task": request.task if model.reads_inputs else "",
-            "messages": [asdict(message) for message in request.messages],
-            "sampling": asdict(request.sampling),
-            "schema": request.schema_json,
-            "sample": request.sample,
-            "inputs": request.inputs.model_dump(mode="json") if model.reads_inputs else None,
-        }
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class RecordedChat:
-    """A chat model whose replies are paid for once."""
+    """A chat model whose replies are paid for once.
+
+    ``fresh`` is the generation of its role (:mod:`pipelines.freshness`); a purse is asked before each request that is
+    not recorded.
+    """
 
     model: ChatModel
     store: ReplyStore
+    price: Price = field(default_factory=Price)
+    purse: Purse | None = None
+    fresh: int = 0
 
     @property
     def name(self) -> str:
@@ -59,8 +54,8 @@ class RecordedChat:
 
     @property
     def identity(self) -> str:
-        """The wrapped model's identity."""
-        return self.model.identity
+        """The wrapped model's identity, with the generation of its role."""
+        return name_generation(self.model.identity, self.fresh)
 
     @property
     def reads_inputs(self) -> bool:
@@ -68,19 +63,45 @@ class RecordedChat:
         return self.model.reads_inputs
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Return the recorded reply or ask the wrapped model; tokens are counted only when asked."""
+        """Return the recorded reply or ask the wrapped model.
+
+        What it took is counted when the model answers, and only then: the reply itself is the same whether it was
+        asked for now or long ago.
+
+        Raises:
+            BudgetSpent: if the reply is not recorded and the run has spent what it may.
+        """
 
         async def ask() -> str:
             reply = await self.model.chat(request)
-            return canonical_json([reply.text, reply.tokens_in, reply.tokens_out, reply.ended])
+            self._count(reply)
+            day = "" if self.reads_inputs else reply.day or datetime.now(UTC).date().isoformat()
+            return write_reply([reply.text, reply.tokens_in, reply.tokens_out, reply.ended, day])
 
-        text, cached = await self.store.recall(make_chat_key(self.model, request), self.model.identity, ask)
-        reply = ChatReply(*json.loads(text))
+        permit = None if self.purse is None else self.purse.check
+        text, cached = await self.store.recall(make_chat_key(self, request), self.identity, ask, permit)
         if cached:
             count_usage(Usage(cached_calls=1))
-        else:
-            count_usage(Usage(calls=1, tokens_in=reply.tokens_in, tokens_out=reply.tokens_out))
-        return reply
+        return _read_chat(text)
+
+    def _count(self, reply: ChatReply) -> None:
+        usage = Usage(
+            calls=1,
+            retries=reply.retries,
+            tokens_in=reply.tokens_in,
+            tokens_out=reply.tokens_out,
+            gpu_seconds=reply.gpu_seconds,
+            cost=self.price.charge(reply.tokens_in, reply.tokens_out, reply.gpu_seconds),
+        )
+        count_usage(usage)
+        if self.purse is not None:
+            self.purse.add(usage)
+
+
+def _read_chat(recorded: str) -> ChatReply:
+    # Recordings of the first version have no day.
+    text, tokens_in, tokens_out, ended, *day = json.loads(recorded)
+    return ChatReply(text, tokens_in, tokens_out, ended, day=day[0] if day else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +110,12 @@ class RecordedTextSearch:
 
     search: TextSearch
     store: ReplyStore
+    fresh: int = 0
 
     @property
     def identity(self) -> str:
         """The wrapped search's identity."""
-        return self.search.identity
+        return name_generation(self.search.identity, self.fresh)
 
     async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
         """Return recorded passages or search."""
@@ -111,11 +133,12 @@ class RecordedImageSearch:
 
     search: ImageSearch
     store: ReplyStore
+    fresh: int = 0
 
     @property
     def identity(self) -> str:
         """The wrapped search's identity."""
-        return self.search.identity
+        return name_generation(self.search.identity, self.fresh)
 
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
         """Return recorded pages or search; the key is the picture's sha256, never its path."""
@@ -133,11 +156,12 @@ class RecordedPages:
 
     reader: PageReader
     store: ReplyStore
+    fresh: int = 0
 
     @property
     def identity(self) -> str:
         """The wrapped reader's identity."""
-        return self.reader.identity
+        return name_generation(self.reader.identity, self.fresh)
 
     async def read_page(self, url: str) -> PageText:
         """Return the recorded page or read it.
@@ -165,11 +189,12 @@ class RecordedSparql:
 
     endpoint: Sparql
     store: ReplyStore
+    fresh: int = 0
 
     @property
     def identity(self) -> str:
         """The wrapped endpoint's identity."""
-        return self.endpoint.identity
+        return name_generation(self.endpoint.identity, self.fresh)
 
     async def select(self, query: str, divisible: bool = False) -> tuple[SparqlRow, ...]:
         """Return the recorded rows or ask for them.

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pipelines.backends.image_metadata import MOST_FILES, ImageFacts, ImageMetadata
 from pipelines.backends.metering import count_usage
 from pipelines.backends.replies import ReplyStore
+from pipelines.freshness import name_generation
 from pipelines.ids import canonical_json, digest_value
 from schemas.manifest import Usage
 
@@ -21,11 +22,12 @@ class RecordedImageMetadata:
 
     metadata: ImageMetadata
     store: ReplyStore
+    fresh: int = 0
 
     @property
     def identity(self) -> str:
         """The wrapped service's identity."""
-        return self.metadata.identity
+        return name_generation(self.metadata.identity, self.fresh)
 
     async def describe_images(self, files: Sequence[str]) -> dict[str, ImageFacts | None]:
         """Return recorded answers, and ask for those files that have none."""
@@ -34,15 +36,21 @@ class RecordedImageMetadata:
         missing = [file for file, reply in replies.items() if reply is None]
         for start in range(0, len(missing), MOST_FILES):
             batch = missing[start : start + MOST_FILES]
-            for file in batch:
-                self.store.note_ask(keys[file], self.identity)
-            for file, facts in (await self.metadata.describe_images(batch)).items():
-                reply = canonical_json(None if facts is None else asdict(facts))
-                self.store.write(keys[file], self.identity, reply)
-                replies[file] = reply
+            answered = await self._ask(batch, [keys[file] for file in batch])
+            await self.store.record({keys[file]: reply for file, reply in answered.items()}, self.identity)
+            replies |= answered
             count_usage(Usage(calls=len(batch)))
         count_usage(Usage(cached_calls=len(replies) - len(missing)))
         return {file: _read_reply(reply) for file, reply in replies.items()}
+
+    async def _ask(self, batch: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
+        await self.store.note_asks(keys, self.identity)
+        try:
+            found = await self.metadata.describe_images(batch)
+        except Exception as error:
+            self.store.note_failure(keys, self.identity, type(error).__name__)
+            raise
+        return {file: canonical_json(None if facts is None else asdict(facts)) for file, facts in found.items()}
 
 
 def _read_reply(reply: str | None) -> ImageFacts | None:

@@ -1,66 +1,84 @@
-"""The judge card: how a judge of answers does on near misses and on true paraphrases, by type of answer.
+"""The judge card: how the comparer, each judge and all of them together do on near misses and true paraphrases.
 
-The default judge is the typed comparer. Any callable of the same shape can be measured, so that a model's card and the
-comparer's can be laid side by side (research/quality.md 1G, J2).
+Measured by type of answer (research/quality.md 1G, J2). The judges are whatever the configuration names, so that the
+cards of models and of scripted judges can be laid side by side.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from random import Random
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
-from rich.table import Table
-
-from pipelines.bench.plants import type_text
-from pipelines.bench.shares import Share, make_share, show_interval
-from pipelines.bench.vocabulary import BY_HALF, HALVES, Vocabulary, invent_person, invent_word
-from pipelines.errors import ConfigError
-from pipelines.scoring.agreement import cohen_kappa
-from pipelines.scoring.answers import make_answer
+from pipelines.agent.judging import By, Jury, Truth, ask_judge, make_judge_inputs
+from pipelines.backends.protocols import ChatModel, ChatReply, ChatRequest
+from pipelines.backends.scripted_judge import ScriptedJudge
+from pipelines.bench.answer_trials import TYPES, Case, Trial, list_cases
+from pipelines.bench.judge_faults import FaultRow, count_faults
+from pipelines.bench.shares import Share, make_share
+from pipelines.errors import ConfigError, RecordFailed
+from pipelines.prompting import Asking, load_prompt
+from pipelines.scoring.agreement import Corrected, Rate, cohen_kappa, correct_share
 from pipelines.scoring.compare import compare_answers
-from pipelines.scoring.dates import MONTHS, Date, render_date
-from pipelines.scoring.numbers import Number, group_thousands, render_number
-from schemas.proofs import Answer, AnswerType
+from schemas.proofs import AnswerType
 from schemas.trajectories import Verdict
 
-Judge = Callable[[str, Answer], Verdict]
-TYPES: tuple[AnswerType, ...] = ("date", "number", "name", "string")
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One answer to be judged, with the truth about it."""
-
-    kind: str
-    """``reworded`` and ``sentence`` are true answers; everything else is a near miss."""
-    given: str
-    truth: Verdict
+COMPARER, CASCADE = "comparer", "cascade"
+PASS_RATES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
+"""True pass rates of a solver for which the wrong share among accepted answers is implied."""
+FAULT_TRIALS = 300
+"""Answers that each fault of a judge is planted on, and no more than ``FAULTS_A_PAIR`` for each question."""
+FAULTS_A_PAIR = 5
+CONCURRENCY = 64
+"""Answers in flight."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeRow:
-    """How a judge did on one type of answer."""
+    """How somebody did on one type of answer."""
 
+    who: str
+    """``comparer``, a judge by role and name, or ``cascade``: the comparer, then the judges."""
     type: AnswerType
     false_positive: Share
     """Near misses called correct."""
     false_negative: Share
     """True answers called incorrect."""
+    true_positive: Share
+    """True answers called correct."""
     unscored: Share
     """Answers left undecided, of all."""
+    disagreement: Share
+    """Answers that the judges differ about, of those they were asked; of the cascade alone."""
     kappa: float
     """Cohen's kappa with the truth over the decided answers; 0.0 when none was decided."""
+    corrected: Corrected
+    """Share of true answers among the planted, made again from the verdicts: how far to trust such a correction."""
+    planted: float
+    """The same as it was planted."""
 
 
 @dataclass(frozen=True, slots=True)
 class KindRow:
     """Verdicts on one kind of trial."""
 
+    who: str
     type: AnswerType
     kind: str
     truth: Verdict
     correct: int
     incorrect: int
     unscored: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImpliedRow:
+    """Wrong answers among the accepted ones of a solver, were all that it gets wrong near misses."""
+
+    who: str
+    type: AnswerType
+    pass_rate: float
+    wrong_share: float
+    high: float
+    """With the upper end of the false-positive rate's interval, and the lower one of the true-positive rate's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,147 +89,198 @@ class JudgeReport:
     seed: int
     rows: tuple[JudgeRow, ...]
     kinds: tuple[KindRow, ...]
+    implied: tuple[ImpliedRow, ...]
+    faults: tuple[FaultRow, ...]
+    kappa: float | None
+    """Of the first two judges with one another, over what both decided; None with fewer judges."""
 
 
-def run_judge_bench(pairs: int, seed: int, judge: Judge = compare_answers) -> JudgeReport:
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A trial with what was held of it."""
+
+    trial: Trial
+    verdict: Verdict
+    by: By = "comparer"
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembering:
+    """A model whose replies to the same trial are kept: a judge is asked alone and in the cascade, and paid once."""
+
+    model: ChatModel
+    said: dict[tuple[str, int], ChatReply | RecordFailed] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def identity(self) -> str:
+        return self.model.identity
+
+    @property
+    def reads_inputs(self) -> bool:
+        return self.model.reads_inputs
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        key = (repr(request.messages), len(request.messages))
+        if self.model.reads_inputs:
+            key = (repr(request.inputs), len(request.messages))
+        if key not in self.said:
+            try:
+                self.said[key] = await self.model.chat(request)
+            except RecordFailed as error:
+                self.said[key] = error
+        said = self.said[key]
+        if isinstance(said, RecordFailed):
+            raise RecordFailed(said.error, said.detail)
+        return said
+
+
+def make_scripted_judges() -> tuple[Asking, Asking]:
+    """Return two judges that err now and then and sometimes together: what a card is shown for without a model."""
+    prompt = load_prompt("judge_answer")
+    first = ScriptedJudge(fpr=0.06, fnr=0.05, rho=0.3, hedge=0.01, name="scripted-judge-1")
+    second = ScriptedJudge(fpr=0.08, fnr=0.04, rho=0.3, empty=0.01, name="scripted-judge-2")
+    return Asking(first, prompt), Asking(second, prompt)
+
+
+def run_judge_bench(
+    pairs: int, seed: int, judges: Sequence[Asking] = (), concurrency: int = CONCURRENCY
+) -> JudgeReport:
     """Judge the near misses and paraphrases of ``pairs`` answers of each type, half of them from held-out words.
 
+    Args:
+        pairs: questions of each type; each has six answers or more.
+        seed: of the plants.
+        judges: asked of every answer alone, and in the cascade of what the comparer leaves open.
+        concurrency: answers in flight.
+
     Raises:
-        ConfigError: if ``pairs`` is less than two.
+        ConfigError: if ``pairs`` is less than two or ``concurrency`` less than one.
+        ServiceError: if a judge is away.
     """
     if pairs < 2:
         raise ConfigError(f"bench judge: pairs is {pairs}, allowed are 2 and more (one for each half)")
+    if concurrency < 1:
+        raise ConfigError(f"bench judge: concurrency is {concurrency}, allowed are 1 and more")
+    return asyncio.run(_run(pairs, seed, tuple(judges), concurrency))
+
+
+async def _run(pairs: int, seed: int, judges: tuple[Asking, ...], concurrency: int) -> JudgeReport:
+    kept = tuple(replace(judge, model=_Remembering(judge.model)) for judge in judges)
+    names = [f"judge {number}: {judge.model.name}" for number, judge in enumerate(judges, start=1)]
     rows: list[JudgeRow] = []
     kinds: list[KindRow] = []
+    spoken: list[tuple[Verdict, ...]] = []
     for type_ in TYPES:
-        judged = [
-            (trial, judge(trial.given, reference))
-            for half, count in zip(HALVES, (pairs - pairs // 2, pairs // 2), strict=True)
-            for reference, trials in _draw_cases(type_, BY_HALF[half], count, seed)
-            for trial in trials
-        ]
-        rows.append(_measure(type_, judged))
-        kinds.extend(_count_kinds(type_, judged))
-    return JudgeReport(pairs, seed, tuple(rows), tuple(kinds))
+        said = await _judge_type(type_, pairs, seed, kept, concurrency)
+        spoken += [tuple(each.verdict for each in answer[1:-1]) for answer in said]
+        for place, who in enumerate((COMPARER, *names, CASCADE)):
+            judged = [answer[place] for answer in said]
+            rows.append(_measure(who, type_, judged))
+            kinds.extend(_count_kinds(who, type_, judged))
+    implied = tuple(_imply(row, rate) for row in rows for rate in PASS_RATES)
+    faults = await count_faults(min(FAULT_TRIALS, FAULTS_A_PAIR * pairs), seed)
+    return JudgeReport(pairs, seed, tuple(rows), tuple(kinds), implied, faults, _compare_judges(spoken))
 
 
-def render_judge(report: JudgeReport) -> Table:
-    """Return the card as a table for the terminal."""
-    table = Table(title=f"Judge card: {report.pairs} answers of each type, seed {report.seed}")
-    for heading in ("type", "near misses taken", "95%", "true ones refused", "95%", "unscored", "kappa"):
-        table.add_column(heading, justify="left" if heading == "type" else "right")
-    for row in report.rows:
-        table.add_row(
-            row.type,
-            f"{row.false_positive.count}/{row.false_positive.trials}",
-            show_interval(row.false_positive),
-            f"{row.false_negative.count}/{row.false_negative.trials}",
-            show_interval(row.false_negative),
-            f"{row.unscored.share:.1%}",
-            f"{row.kappa:.3f}",
+async def _judge_type(
+    type_: AnswerType, pairs: int, seed: int, judges: tuple[Asking, ...], concurrency: int
+) -> list[tuple[_Judged, ...]]:
+    """Return for each answer of a type what the comparer, each judge and the cascade hold of it."""
+    places = asyncio.Semaphore(concurrency)
+
+    async def judge(case: Case, trial: Trial, name: str) -> tuple[_Judged, ...]:
+        async with places:
+            return await _judge_trial(case, trial, judges, name)
+
+    cases = list(list_cases(type_, pairs, seed))
+    return await asyncio.gather(
+        *(
+            judge(case, trial, f"{seed}:{type_}:{number}:{place}")
+            for number, case in enumerate(cases)
+            for place, trial in enumerate(case.trials)
         )
-    return table
-
-
-def _draw_cases(type_: AnswerType, words: Vocabulary, count: int, seed: int) -> list[tuple[Answer, tuple[Trial, ...]]]:
-    rng = Random(f"{seed}:judge:{type_}:{words.half}")
-    draw = {"date": _draw_date, "number": _draw_number, "name": _draw_name, "string": _draw_string}[type_]
-    return [draw(words, rng) for _ in range(count)]
-
-
-def _miss(kind: str, given: str) -> Trial:
-    return Trial(kind, given, "incorrect")
-
-
-def _hit(kind: str, given: str) -> Trial:
-    return Trial(kind, given, "correct")
-
-
-def _draw_date(words: Vocabulary, rng: Random) -> tuple[Answer, tuple[Trial, ...]]:
-    date = Date(rng.randint(1100, 2020), rng.randint(1, 12), rng.randint(1, 27))
-    swapped = Date(date.year, date.day, date.month) if date.day <= 12 and date.day != date.month else None
-    shown = render_date(date)
-    other = render_date(Date(date.year + rng.choice((-1, 1)), date.month, date.day))[0]
-    swaps = (_miss("day and month swapped", render_date(swapped)[0]),) if swapped else ()
-    return make_answer(shown[0], date), (
-        _miss("year off by one", other),
-        _miss("next day", rng.choice(render_date(Date(date.year, date.month, date.day + 1)))),
-        *swaps,
-        _miss("coarser", str(date.year)),
-        _miss("coarser", f"{MONTHS[date.month - 1]} {date.year}"),
-        _miss("two candidates", f"{shown[0]} or {other}"),
-        _hit("reworded", rng.choice(shown[1:])),
-        _hit("sentence", f"It was on {shown[0]}"),
     )
 
 
-def _draw_number(words: Vocabulary, rng: Random) -> tuple[Answer, tuple[Trial, ...]]:
-    unit, slip = rng.choice((("m", "ft"), ("kg", "lb"), ("km2", "ha"), ("km", "mi")))
-    number = Number(
-        f"{rng.randint(21, 9_999)}.{rng.randint(1, 9)}" if rng.random() < 0.5 else str(rng.randint(21, 99_999)), unit
-    )
-    value, shown = number.value, render_number(number)
-    return make_answer(shown[0], number), (
-        _miss("point lost", f"{value.replace('.', '')}{'' if '.' in value else '0'} {unit}"),
-        _miss("sign", f"-{value} {unit}"),
-        _miss("off by one", f"{int(value.partition('.')[0]) + 1} {unit}"),
-        _miss("unit slip", f"{value} {slip}"),
-        _miss("range", f"{value}\u2013{value}5 {unit}"),
-        _miss("two candidates", f"{value} or {value}1 {unit}"),
-        _hit("reworded", rng.choice(shown[1:])),
-        _hit("reworded", group_thousands(value)),
-        _hit("sentence", f"It measures {shown[0]}"),
-    )
+async def _judge_trial(case: Case, trial: Trial, judges: tuple[Asking, ...], name: str) -> tuple[_Judged, ...]:
+    truth: Truth = "correct" if trial.truth == "correct" else "incorrect"
+    inputs = make_judge_inputs(case.question, trial.given, case.answer, name, truth)
+    found = [_Judged(trial, compare_answers(trial.given, case.answer))]
+    for judge in judges:
+        verdict, _ = await ask_judge(judge, inputs)
+        found.append(_Judged(trial, verdict, "judge"))
+    judgement = await Jury(judges).judge(case.question, trial.given, case.answer, name, truth)
+    return (*found, _Judged(trial, judgement.verdict, judgement.by))
 
 
-def _draw_name(words: Vocabulary, rng: Random) -> tuple[Answer, tuple[Trial, ...]]:
-    given, surname = invent_person(words, rng).split()
-    name, other = f"{given} {surname}", invent_word(words, rng)
-    while other == surname:
-        other = invent_word(words, rng)
-    relative = next(each for each in words.given if each != given)
-    return type_text(name), (
-        _miss("same surname", f"{relative} {surname}"),
-        _miss("same given name", f"{given} {other}"),
-        _miss("junior", f"{name} Jr."),
-        _miss("another", f"{relative} {other}"),
-        _miss("superset", f"{name} and {relative} {other}"),
-        _miss("two candidates", f"{name} or {relative} {other}"),
-        _hit("reworded", rng.choice((name.upper(), name.lower(), f"{name}."))),
-        _hit("reworded", type_text(name).aliases[0] if type_text(name).aliases else name),
-        _hit("sentence", f"The person is {name}"),
-    )
-
-
-def _draw_string(words: Vocabulary, rng: Random) -> tuple[Answer, tuple[Trial, ...]]:
-    text, other = rng.sample(words.words, 2)
-    return type_text(text), (
-        _miss("another", other),
-        _miss("superset", f"{text} and {other}"),
-        _miss("two candidates", f"either {text} or {other}"),
-        _miss("negated", f"not {text}"),
-        _hit("reworded", rng.choice((text.upper(), text.replace(" ", "-"), f"{text}."))),
-        _hit("sentence", f"It is described as {text}"),
-    )
-
-
-def _measure(type_: AnswerType, judged: Sequence[tuple[Trial, Verdict]]) -> JudgeRow:
-    misses = [verdict for trial, verdict in judged if trial.truth == "incorrect"]
-    hits = [verdict for trial, verdict in judged if trial.truth == "correct"]
-    decided = [(trial.truth, verdict) for trial, verdict in judged if verdict != "unscored"]
+def _measure(who: str, type_: AnswerType, judged: Sequence[_Judged]) -> JudgeRow:
+    misses = [each.verdict for each in judged if each.trial.truth == "incorrect"]
+    hits = [each.verdict for each in judged if each.trial.truth == "correct"]
+    decided = [each for each in judged if each.verdict != "unscored"]
+    asked = [each for each in judged if who == CASCADE and each.by != "comparer"]
+    accepted, taken = hits.count("correct"), misses.count("correct")
     return JudgeRow(
+        who,
         type_,
-        make_share(misses.count("correct"), len(misses)),
-        make_share(hits.count("incorrect"), len(hits)),
-        make_share(len(judged) - len(decided), len(judged)),
-        cohen_kappa([truth for truth, _ in decided], [verdict for _, verdict in decided]) if decided else 0.0,
+        false_positive=make_share(taken, len(misses)),
+        false_negative=make_share(hits.count("incorrect"), len(hits)),
+        true_positive=make_share(accepted, len(hits)),
+        unscored=make_share(len(judged) - len(decided), len(judged)),
+        disagreement=make_share(sum(each.by == "disagreement" for each in asked), len(asked)),
+        kappa=_kappa((each.trial.truth, each.verdict) for each in decided),
+        corrected=_check_correction(judged),
+        planted=len(hits) / len(judged),
     )
 
 
-def _count_kinds(type_: AnswerType, judged: Sequence[tuple[Trial, Verdict]]) -> list[KindRow]:
+def _check_correction(judged: Sequence[_Judged]) -> Corrected:
+    """Calibrate on every second answer, and correct the accepted share of the others."""
+    known, new = judged[::2], judged[1::2]
+    wrong = [each.verdict for each in known if each.trial.truth == "incorrect"]
+    right = [each.verdict for each in known if each.trial.truth == "correct"]
+    return correct_share(
+        Rate(sum(each.verdict == "correct" for each in new), len(new)),
+        Rate(len(wrong) - wrong.count("correct"), len(wrong)),
+        Rate(right.count("correct"), len(right)),
+    )
+
+
+def _imply(row: JudgeRow, pass_rate: float) -> ImpliedRow:
+    taken, kept = row.false_positive, row.true_positive
+    return ImpliedRow(
+        row.who,
+        row.type,
+        pass_rate,
+        _share_wrong(pass_rate, taken.share, kept.share),
+        _share_wrong(pass_rate, taken.high, kept.low),
+    )
+
+
+def _share_wrong(pass_rate: float, taken: float, kept: float) -> float:
+    """Return the share of wrong answers among those accepted; 0.0 when none is accepted."""
+    wrong, right = (1 - pass_rate) * taken, pass_rate * kept
+    return wrong / (wrong + right) if wrong + right else 0.0
+
+
+def _kappa(pairs: Iterable[tuple[str, str]]) -> float:
+    labels = list(pairs)
+    return cohen_kappa([first for first, _ in labels], [second for _, second in labels]) if labels else 0.0
+
+
+def _compare_judges(spoken: Sequence[tuple[Verdict, ...]]) -> float | None:
+    if not spoken or len(spoken[0]) < 2:
+        return None
+    return _kappa((said[0], said[1]) for said in spoken if "unscored" not in said[:2])
+
+
+def _count_kinds(who: str, type_: AnswerType, judged: Sequence[_Judged]) -> list[KindRow]:
     rows = []
-    for kind, truth in dict.fromkeys((trial.kind, trial.truth) for trial, _ in judged):
-        verdicts = [verdict for trial, verdict in judged if trial.kind == kind]
+    for kind, truth in dict.fromkeys((each.trial.kind, each.trial.truth) for each in judged):
+        verdicts = [each.verdict for each in judged if each.trial.kind == kind]
         counts = (verdicts.count("correct"), verdicts.count("incorrect"), verdicts.count("unscored"))
-        rows.append(KindRow(type_, kind, truth, *counts))
+        rows.append(KindRow(who, type_, kind, truth, *counts))
     return rows

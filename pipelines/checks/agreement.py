@@ -49,7 +49,7 @@ def find_corroboration(ground: Ground, node: int, relation: str, answer: Answer)
 
     The infobox is not looked at. A sentence agrees when a cue of the relation states the answer in it; it disputes
     when a cue states another value of the same type. Beside one that agrees, a sentence disputes only where its words
-    say that it is about the page's subject (:func:`_is_about_subject`).
+    say that it is about the page's subject (:func:`is_about_subject`).
 
     Args:
         ground: corpus, and the cues of the relation.
@@ -72,7 +72,7 @@ def find_corroboration(ground: Ground, node: int, relation: str, answer: Answer)
                 agreeing = rank, sentence, reading
             if reading.likeness == "other" and reading.strength == "stated":
                 disputing = disputing or (sentence, reading)
-                if opposing is None and _is_about_subject(ground.corpus, node, sentence, cues):
+                if opposing is None and is_about_subject(ground.corpus, node, sentence, cues):
                     opposing = sentence, reading
     return _conclude(ground.corpus, node, agreeing, disputing, opposing)
 
@@ -95,7 +95,7 @@ def check_agreement(corroboration: Corroboration, mode: Agreement) -> CheckResul
     return CheckResult("UNKNOWN", "answer-unconfirmed", corroboration.detail)
 
 
-def _is_about_subject(corpus: Corpus, node: int, sentence: Sentence, cues: frozenset[str]) -> bool:
+def is_about_subject(corpus: Corpus, node: int, sentence: Sentence, cues: frozenset[str]) -> bool:
     """Say whether a sentence's first words say that it is about the page's subject.
 
     They do when they are a pronoun, one of its names, "the" with the noun of its type, a cue, or a possessive with a

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pipelines.errors import CorruptInput
 from pipelines.inspection.facets import (
+    describe_cell,
     describe_evidence,
     describe_hop,
     describe_step,
@@ -72,7 +73,6 @@ def make_card(
     hops = [(describe_hop(hop, proof.nodes), describe_evidence(hop.evidence)) for hop in proof.hops]
     asked = f"{proof.nodes[-1].title} -{proof.answer_relation}-> {question.answer.surface}"
     hops.append((asked, describe_evidence(proof.answer_evidence)))
-    cells = question.cells if isinstance(question, Difficulty) else ()
     return QuestionCard(
         id=question.record_id,
         split=question.split,
@@ -88,7 +88,7 @@ def make_card(
         told=tuple(list_told(proof)),
         near_misses=tuple(list_near_misses(proof)),
         steps=tuple(map(describe_step, certificates)),
-        difficulty=tuple(f"{c.condition}, {c.solver}: {c.correct}/{c.attempts}" for c in cells),
+        difficulty=_show_difficulty(question) if isinstance(question, Difficulty) else (),
         turns=tuple(_list_turns(rollout)),
         outcome=f"{rollout.stop_reason}: {rollout.answer}" if rollout else "",
     )
@@ -100,6 +100,13 @@ def _show_counts(proof: Proof) -> str:
     for count in sorted(proof.counts, key=lambda count: count.node):
         shown.setdefault(count.name, []).append(f"{'≥' if count.capped else ''}{count.value}")
     return " · ".join(f"{name} {', '.join(values)}" for name, values in shown.items())
+
+
+def _show_difficulty(question: Difficulty) -> tuple[str, ...]:
+    cells = tuple(f"{cell.condition}, {cell.solver}: {describe_cell(cell)}" for cell in question.cells)
+    need = (f"needs: {question.search_need}",) if question.search_need else ()
+    others = tuple(f"also given {other.times} times: {other.text}" for other in question.alternatives)
+    return (*cells, question.standing, *need, *others)
 
 
 def _show_picture(root: Path, question: Grounding) -> tuple[str, str]:

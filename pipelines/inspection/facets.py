@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import get_args
 
 from schemas.base import Record
-from schemas.difficulty import Difficulty
+from schemas.difficulty import Cell, Difficulty
 from schemas.groundings import Grounding, Picture
 from schemas.paths import Path
 from schemas.proofs import UNCOUNTED, Evidence, Hop, PathNode, Proof, Resolution, Thresholds
@@ -177,8 +177,23 @@ def _describe_difficulty(difficulty: Difficulty) -> Lines:
     yield from _describe_grounding(difficulty)
     for cell in difficulty.cells:
         interval = f"95% {cell.low:.2f}-{cell.high:.2f}"
-        solved = f"{cell.correct} of {cell.attempts} correct, {cell.unscored} unscored, {interval}"
-        yield cell.condition, f"{cell.solver}: {solved}"
+        solved = f"{describe_cell(cell)} correct, {cell.unscored} unscored, {interval}"
+        yield cell.condition, f"{cell.solver}: {solved}{f', {cell.day}' if cell.day else ''}"
+    if difficulty.search_need:
+        yield "needs", difficulty.search_need
+    yield "standing", difficulty.standing
+    if difficulty.swapped_with:
+        yield "swapped with", f"the picture of {difficulty.swapped_with}"
+    if difficulty.left_out:
+        yield "left out", ", ".join(difficulty.left_out)
+    for other in difficulty.alternatives:
+        yield "also given", f"{shorten_text(other.text)!r} {other.times} times, {other.outcome}"
+
+
+def describe_cell(cell: Cell) -> str:
+    """Return how many attempts were right, and how many were planned where fewer were made: ``1 of 2 (8 planned)``."""
+    planned = f" ({cell.planned} planned)" if cell.planned > cell.attempts else ""
+    return f"{cell.correct} of {cell.attempts}{planned}"
 
 
 def _describe_rollout(rollout: Rollout) -> Lines:

@@ -1,6 +1,6 @@
-"""``synth status``: which stages are there, under which keys, how far each is, and what it takes on disk."""
+"""``synth status``: which stages are there, how far each is, what it asked and cost, and what it takes on disk."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +12,13 @@ from rich.text import Text
 from pipelines.errors import ConfigError
 from pipelines.release.manifest import MANIFEST, read_release_manifest
 from pipelines.workspace import StageFolder, Workspace
-from schemas.manifest import ShardSidecar
+from schemas.manifest import ShardSidecar, Usage
 from schemas.reasons import STAGE_REASONS
 
 SHOWN_KEY = 8
 STAGE_WIDTH = 12
 UNITS = ("B", "kB", "MB", "GB", "TB")
+HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,16 @@ class StageStatus:
     failed: int
     rows_out: int
     bytes: int
+    requests: int = 0
+    recorded: int = 0
+    """Requests of these that were answered from the recording."""
+    tokens: int = 0
+    gpu_hours: float = 0.0
+    cost: float = 0.0
+    hit_rate: float | None = None
+    """Share of requests that were answered from the recording; None without requests."""
+    cost_per_kept_row: float | None = None
+    """None where no row was kept; what the rows cost in stages before is not in it, nor what was recorded before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +100,8 @@ def _is_seen(folder: Path) -> bool:
 def _summarise_stage(path: Path, latest: dict[str, str]) -> StageStatus:
     folder = StageFolder(path)
     sidecars = list(_read_sidecars(path))
+    usage = sum((sidecar.usage for sidecar in sidecars), Usage())
+    kept, requests = sum(sidecar.kept for sidecar in sidecars), usage.calls + usage.cached_calls
     return StageStatus(
         stage=path.parent.name,
         key=path.name,
@@ -96,11 +109,18 @@ def _summarise_stage(path: Path, latest: dict[str, str]) -> StageStatus:
         sealed=folder.manifest.is_file(),
         shards_done=len(sidecars),
         rows_in=sum(sidecar.rows_in for sidecar in sidecars),
-        kept=sum(sidecar.kept for sidecar in sidecars),
+        kept=kept,
         rejected=sum(sum(sidecar.rejected.values()) for sidecar in sidecars),
         failed=sum(sidecar.failed for sidecar in sidecars),
         rows_out=sum(sidecar.rows_out for sidecar in sidecars),
         bytes=measure_folder(path),
+        requests=requests,
+        recorded=usage.cached_calls,
+        tokens=usage.tokens_in + usage.tokens_out,
+        gpu_hours=usage.gpu_seconds / HOUR,
+        cost=usage.cost,
+        hit_rate=usage.cached_calls / requests if requests else None,
+        cost_per_kept_row=usage.cost / kept if kept else None,
     )
 
 
@@ -127,17 +147,36 @@ def format_bytes(count: int) -> str:
     return f"{count} B" if unit == 0 else f"{size:.1f} {UNITS[unit]}"
 
 
+def _show_money(amount: float | None) -> str:
+    return "-" if amount is None else f"{amount:,.4g}"
+
+
+NOTHING = ("-", "0")
+SPENT: Mapping[str, Callable[[StageStatus], str]] = {
+    "asked": lambda found: f"{found.requests:,}",
+    "recorded": lambda found: "-" if found.hit_rate is None else f"{found.hit_rate:.0%}",
+    "tokens": lambda found: f"{found.tokens:,}",
+    "GPU-h": lambda found: f"{found.gpu_hours:.3g}",
+    "cost": lambda found: _show_money(found.cost),
+    "a kept row": lambda found: _show_money(found.cost_per_kept_row),
+}
+"""Columns of what stages asked and cost, left out where no stage has anything to show."""
+
+
 def render_status(status: WorkspaceStatus) -> Group:
     """Return the tables of stages, releases and folders."""
     stage, key = Column("stage", no_wrap=True, min_width=STAGE_WIDTH), Column("key", no_wrap=True, min_width=SHOWN_KEY)
     numbers = [Column(name, justify="right") for name in ("in", "kept", "rejected", "failed", "out")]
     disk = Column("disk", justify="right", no_wrap=True)
-    stages = Table(stage, key, "state", *numbers, disk, title="Stages", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    shown = [name for name, show in SPENT.items() if any(show(found) not in NOTHING for found in status.stages)]
+    spent = [Column(name, justify="right", no_wrap=True) for name in shown]
+    stages = Table(stage, key, "state", *numbers, *spent, disk, title="Stages", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for found in status.stages:
         state = "sealed" if found.sealed else f"{found.shards_done} shards done"
         name = Text(found.stage, style="bold" if found.latest else "dim")
         counts = (found.rows_in, found.kept, found.rejected, found.failed, found.rows_out)
-        stages.add_row(name, found.key[:SHOWN_KEY], state, *map(str, counts), format_bytes(found.bytes))
+        cells = [*map(str, counts), *(SPENT[column](found) for column in shown), format_bytes(found.bytes)]
+        stages.add_row(name, found.key[:SHOWN_KEY], state, *cells)
     releases = Table("dataset", "version", "rows", "disk", title="Releases", box=SIMPLE_HEAD)
     for release in status.releases:
         releases.add_row(release.dataset, release.version, str(release.rows), format_bytes(release.bytes))

@@ -146,7 +146,17 @@ def _list_globs(folder: str, splits: Sequence[str]) -> list[dict[str, str]]:
 
 def _make_tables(facts: CardFacts) -> dict[str, str]:
     quality = facts.quality
-    names = ("splits", "overlap", "hops", "answer types", "funnel", "rejections", "proof counts", "difficulty")
+    names = (
+        "splits",
+        "overlap",
+        "hops",
+        "answer types",
+        "funnel",
+        "rejections",
+        "proof counts",
+        "difficulty",
+        "standing",
+    )
     tables = {name.replace(" ", "_"): render_section(quality[name]) for name in names}
     models: Section = {
         model.role: {"model": model.name, "revision": model.revision, "sampling": json.dumps(model.sampling)}

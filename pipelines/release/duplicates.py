@@ -1,5 +1,6 @@
 """Duplicates and splits: what questions are compared by, which are refused, and whether the splits are disjoint."""
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -8,12 +9,14 @@ from pipelines.checks.sets import Wording, delexicalise, find_over_used
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.ids import digest_value
 from schemas.base import Record, Rejection
-from schemas.difficulty import Difficulty
+from schemas.difficulty import Difficulty, SearchNeed
 from schemas.reasons import ReleaseReason
 from schemas.seeds import Split
 
 EXAMPLES = 3
 SHOWN_DIGITS = 8
+ROUNDING = 1e-9
+"""Forgiven where a share in binary falls short of a whole number."""
 Identity = tuple[ReleaseReason, str, str]
 """The reason that questions alike in it are refused for, its name for a reader, and its value."""
 
@@ -35,6 +38,8 @@ class Signature:
     phash: str
     skeleton: str
     """Digest of the wording without names, types and values."""
+    search_need: SearchNeed = ""
+    """Which search its answer takes; empty where that was not measured."""
 
 
 def make_signature(row: Record) -> Signature:
@@ -56,6 +61,7 @@ def make_signature(row: Record) -> Signature:
         sha256=row.picture.sha256 if row.picture else "",
         phash=row.picture.phash if row.picture else "",
         skeleton=digest_value(delexicalise(row)),
+        search_need=row.search_need,
     )
 
 
@@ -134,6 +140,34 @@ def refuse_skeletons(signatures: Sequence[Signature], solved: Collection[str], s
             refused[signature.record_id] = Rejection(
                 record_id=signature.record_id, reason="skeleton-over-used", detail=detail
             )
+    return refused
+
+
+def refuse_search_free(signatures: Sequence[Signature], share: float) -> dict[str, Rejection]:
+    """Refuse questions that need no search beyond their share of a split (MMSearch-R1, search balancing).
+
+    The share is of what is kept and was measured: of s questions that need a search, ``share / (1 - share) * s`` that
+    need none may stand beside them. A question whose need was not measured counts for neither.
+
+    Args:
+        signatures: those kept so far; earlier ones come first.
+        share: largest share; 1.0 is no limit.
+    """
+    if share >= 1.0:
+        return {}
+    searched = Counter(signature.split for signature in signatures if signature.search_need not in ("", "search-free"))
+    left = {split: math.floor(share / (1.0 - share) * count + ROUNDING) for split, count in searched.items()}
+    refused: dict[str, Rejection] = {}
+    for signature in signatures:
+        if signature.search_need != "search-free":
+            continue
+        if left.get(signature.split, 0) > 0:
+            left[signature.split] -= 1
+            continue
+        detail = f"{share:.1%} of {signature.split} need no search already"
+        refused[signature.record_id] = Rejection(
+            record_id=signature.record_id, reason="search-free-over-share", detail=detail
+        )
     return refused
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from pipelines.errors import GateNotMet
+from pipelines.release.attempts import list_unmeasured, measure_difficulty, measure_standing
 from pipelines.release.context import ReleaseContext
 from pipelines.release.counts import (
     count_precisions,
@@ -14,7 +15,7 @@ from pipelines.release.counts import (
 )
 from pipelines.release.duplicates import list_shared_values, make_signature
 from pipelines.release.rows import Example
-from pipelines.release.statistics import Number, count_values, describe_numbers, find_interval, share
+from pipelines.release.statistics import Number, count_values, describe_numbers, share
 from pipelines.release.variety import (
     count_bigrams,
     count_sequences,
@@ -23,7 +24,7 @@ from pipelines.release.variety import (
     measure_reuse,
     measure_wording,
 )
-from schemas.difficulty import Cell, Difficulty
+from schemas.difficulty import Difficulty
 from schemas.trajectories import Trajectory
 
 Scalar = str | Number
@@ -71,13 +72,14 @@ def measure_quality(examples: Sequence[Example], questions: Sequence[Difficulty]
         "type sequences": count_sequences(own),
         "entity reuse": measure_reuse(own),
         "duplicates": measure_duplicates(own),
-        "difficulty": _measure_difficulty(own),
+        "difficulty": measure_difficulty(own),
+        "standing": measure_standing(own),
         "pictures": _measure_pictures(examples),
         "picture licences": _count_licences(examples),
     }
     if trajectories:
         quality |= _measure_trajectories(trajectories)
-    quality["not measured"] = NOT_MEASURED
+    quality["not measured"] = list_unmeasured(own, NOT_MEASURED)
     return quality
 
 
@@ -169,30 +171,6 @@ def _describe_splits(examples: Sequence[Example]) -> dict[str, dict[str, Scalar]
 
 def _measure_overlap(questions: Sequence[Difficulty]) -> dict[str, Scalar]:
     return {name: len(values) for name, values in list_shared_values(map(make_signature, questions)).items()}
-
-
-def _measure_difficulty(questions: Sequence[Difficulty]) -> dict[str, dict[str, Scalar]]:
-    cells: dict[str, list[Cell]] = {}
-    for question in questions:
-        for cell in question.cells:
-            cells.setdefault(f"{cell.condition}, {cell.solver}", []).append(cell)
-    return {name: _sum_cells(cells[name]) for name in sorted(cells)}
-
-
-def _sum_cells(cells: Sequence[Cell]) -> dict[str, Scalar]:
-    correct, attempts = sum(cell.correct for cell in cells), sum(cell.attempts for cell in cells)
-    scored = attempts - sum(cell.unscored for cell in cells)
-    low, high = find_interval(correct, scored)
-    return {
-        "questions": len(cells),
-        "attempts": attempts,
-        "unscored": attempts - scored,
-        "correct": correct,
-        "rate": share(correct, scored),
-        "low": low,
-        "high": high,
-        "never solved": sum(cell.correct == 0 for cell in cells),
-    }
 
 
 def _measure_pictures(examples: Sequence[Example]) -> dict[str, dict[str, Scalar]]:

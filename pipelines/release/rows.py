@@ -8,7 +8,7 @@ from pipelines.errors import ConservationError
 from pipelines.release.pictures import name_picture, read_picture
 from pipelines.release.transcript import Message, make_messages, show_pictures, strip_page_text
 from schemas.base import Nested
-from schemas.difficulty import Cell, Difficulty
+from schemas.difficulty import Cell, Difficulty, SearchNeed, Standing
 from schemas.groundings import Picture
 from schemas.proofs import Answer, Proof
 from schemas.releases import Dataset, ReleaseEntry
@@ -103,6 +103,8 @@ class BridgeRow(Nested):
     n_img: int | None
     """Distinct answers over all anchors of the type: how much the picture decides."""
     difficulty: tuple[Cell, ...]
+    search_need: SearchNeed = ""
+    standing: Standing = "proved"
 
 
 class ProofRow(Nested):
@@ -120,6 +122,8 @@ class ProofRow(Nested):
     answer: Answer
     proof: Proof
     difficulty: tuple[Cell, ...]
+    search_need: SearchNeed = ""
+    standing: Standing = "proved"
 
 
 ReleaseRow = SftRow | RlRow | BridgeRow
@@ -234,6 +238,8 @@ def make_proof_row(example: Example) -> ProofRow:
         answer=question.answer,
         proof=question.proof,
         difficulty=question.cells,
+        search_need=question.search_need,
+        standing=question.standing,
     )
 
 
@@ -294,6 +300,8 @@ def make_bridge_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> Bridg
         r_alone=list_counts(proof.proof, "alone"),
         n_img=next(iter(list_counts(proof.proof, "answers")), None),
         difficulty=proof.difficulty,
+        search_need=proof.search_need,
+        standing=proof.standing,
     )
 
 

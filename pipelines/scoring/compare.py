@@ -47,7 +47,8 @@ _SWAPPED = str.maketrans(".,", ",.")
 _BY_LIKENESS: dict[Likeness, Verdict] = {
     "same": "correct", "close": "unscored", "other": "incorrect", "apart": "unscored",
 }  # fmt: skip
-_MAX_LENGTH = 300
+LONGEST_ANSWER = 300
+"""Characters; what is longer is no short answer, and is not decided."""
 _LIKE = 0.8
 """Similarity of folded names from which a slip of spelling is possible, and the comparer does not decide."""
 
@@ -68,9 +69,15 @@ def compare_answers(given: str, reference: Answer) -> Verdict:
         return "correct"
     if not given or fold_name(given) in _NO_ANSWER:
         return "incorrect"
-    if len(given) > _MAX_LENGTH:
+    if len(given) > LONGEST_ANSWER:
         return "unscored"
     return _COMPARERS[reference.type](given, reference)
+
+
+def is_no_answer(given: str) -> bool:
+    """Say whether a reply is empty or says that it has no answer."""
+    given = _clean_given(given)
+    return not given or fold_name(given) in _NO_ANSWER
 
 
 def is_hedged(given: str, reference: Answer) -> bool:

@@ -15,6 +15,9 @@ _WORDS: dict[str, Verdict] = {
     "false": "incorrect",
 }
 _KEYS = ("verdict", "judgement", "judgment", "correct")
+_THOUGHT, _THOUGHT_END = "<think>", "</think>"
+_LONGEST = 1 << 16
+"""Characters of a reply that are read; a longer one gives no verdict."""
 _FENCE = re.compile(r"```(?:json)?\s*(?P<body>.*?)\s*```", re.DOTALL)
 _LABELLED = re.compile(r"[\s*_#>-]*(?:final )?(?:verdict|judgement|judgment)[\s*_]*:(?P<value>.*)", re.IGNORECASE)
 
@@ -24,8 +27,15 @@ def parse_verdict(reply: str) -> Verdict:
 
     Read are: a JSON object with one of ``verdict``, ``judgement``, ``correct`` (fenced or not); the bare word
     (``correct``, ``incorrect``, ``yes``, ``no``); or reasoning whose last line is ``Verdict: <word>``, the only such.
+    A train of thought before it, which servers without a reasoning parser leave in, is skipped; one without an end
+    leaves nothing to read.
     """
-    text = reply.strip()
+    if len(reply) > _LONGEST:
+        return "unscored"
+    _, ended, rest = reply.rpartition(_THOUGHT_END)
+    text = rest.strip()
+    if not ended and text.startswith(_THOUGHT):
+        return "unscored"
     fenced = _FENCE.fullmatch(text)
     if fenced:
         text = fenced["body"]

@@ -1,139 +1,240 @@
-"""Difficulty: a staged filter of cheap attempts (OpenSearch-VL, section 3.2), each attempt kept as a count.
+"""Difficulty: attempts under conditions of rising cost, each kept as a count, and what they refuse.
 
-Conditions run in order of cost and stop at the first that a solver meets too often: question only, question with the
-picture, and with what one image search returns.
+What decides is a preset of :mod:`pipelines.scoring.filters`. A wrong answer that different attempts gave is held
+against the corpus: where it cannot be refuted, the question may have two answers and is refused (research/quality.md
+U4).
 """
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, get_args
 
-from pipelines.backends.protocols import ImageHit, ImageSearch, PictureFile
+from pipelines.agent.attempts import Series, Solver
+from pipelines.agent.conditions import Exhibit, Exhibits, Searches
+from pipelines.agent.judging import Jury, UnscoredWatch
+from pipelines.agent.swapping import PictureSwaps, Swap
+from pipelines.checks.leakage import check_answer, list_type_words
+from pipelines.checks.verdicts import CheckResult, refuse
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
-from pipelines.names import fold_name
-from pipelines.pictures import PictureStore
 from pipelines.prompting import Asking, ask_model, make_schema
-from pipelines.scoring.agreement import wilson_interval
-from pipelines.scoring.compare import compare_answers
-from pipelines.scoring.decoys import make_decoys
+from pipelines.scoring.filters import Filter, Plan, find_need, fit_filters, is_enough, refuse_cell
+from pipelines.scoring.repeats import find_repeats
 from schemas.base import Record, Rejection
-from schemas.difficulty import Cell, Difficulty
+from schemas.difficulty import Alternative, Difficulty, SearchNeed, Standing
 from schemas.groundings import Grounding
 from schemas.manifest import ModelEntry
+from schemas.proofs import Answer, Proof
 from schemas.reasons import DifficultyReason
-from schemas.tasks import AnswerQuestionInputs, AnswerReply, Condition, SolverOracle
-from schemas.trajectories import Verdict
+from schemas.tasks import AnswerReply, JudgePictureInputs, PictureReply
 
-TOOL_FREE: tuple[Condition, ...] = ("text", "image")
-SEARCH_HITS = 3
-GUESSES = 3
-"""Wrong answers that a scripted solver chooses from, beside the right one, when it guesses."""
-NOT_KNOWN = frozenset(["", "unknown", "i don t know", "none", "n a"])
+AlternativeCheck = Callable[[Proof, Answer, str], CheckResult]
+"""Says of another answer whether the corpus refutes it: PASS; confirms it: FAIL; or cannot tell: UNKNOWN."""
+TOO_SIMPLE: DifficultyReason = "picture-too-simple"
+REASONS = frozenset(get_args(DifficultyReason))
+
+
+@dataclass(frozen=True, slots=True)
+class DifficultyRules:
+    """What is attempted and what it decides."""
+
+    plan: Plan
+    attempts: int
+    """A condition and solver, one after the other."""
+    early_stop: bool = True
+    """No further attempt once no further one can change what becomes of the question."""
+
+
+@dataclass
+class Course:
+    """A question on its way through the steps that can be taken with it."""
+
+    record: Grounding
+    exhibits: Exhibits
+    steps: tuple[Filter, ...]
+    left_out: list[str]
+    measured: list[Series]
+    need: SearchNeed = ""
 
 
 @dataclass(frozen=True)
 class MeasuredDifficulty:
-    """Attempts every question under each condition and refuses what is solved too easily."""
+    """Attempts every question under each condition of a plan and refuses what the plan says."""
 
-    solver: Asking
-    images: ImageSearch
-    pictures: PictureStore
-    attempts: int
-    max_correct: int
-    """A question with more correct attempts than this in a condition is refused."""
+    solvers: Mapping[str, Asking]
+    """By the roles that the plan names."""
+    jury: Jury
+    searches: Searches
+    rules: DifficultyRules
+    watch: UnscoredWatch
+    swaps: PictureSwaps | None = None
+    """Where swapped pictures come from; without it their conditions are left out."""
+    contest: AlternativeCheck | None = None
+    """What repeated wrong answers are held against; without it they are not looked at."""
+    picture_judge: Asking | None = None
     name: str = "difficulty"
-    version: int = 2
+    version: int = 3
     input: ClassVar[type[Record]] = Grounding
     output: ClassVar[type[Record]] = Difficulty
 
     def fingerprint(self) -> str:
-        """Digest of the solver, the prompt, the search and the thresholds."""
-        asked = [self.solver.identity, make_schema(AnswerReply), self.images.identity, SEARCH_HITS]
-        return digest_value([asked, self.attempts, self.max_correct])
+        """Digest of the plan, its solvers and judges, their prompts, the searches and the swapped pictures."""
+        judge = self._find_picture_judge()
+        return digest_value([
+            {role: asking.identity for role, asking in self._list_solvers()},
+            [make_schema(AnswerReply), make_schema(PictureReply)],
+            self.jury.identity,
+            self.searches.identity,
+            self.swaps.identity if self.swaps and self._swaps_pictures() else "",
+            judge.identity if judge else "",
+            self.contest is not None,
+            repr(self.rules),
+        ])  # fmt: skip
 
     def prompts(self) -> dict[str, str]:
-        """The answering prompt."""
-        return {self.solver.prompt.label: self.solver.prompt.digest}
+        """The answering and judging prompts."""
+        judge = self._find_picture_judge()
+        asked = [*(asking for _, asking in self._list_solvers()), *([judge] if judge else [])]
+        return {asking.prompt.label: asking.prompt.digest for asking in asked} | self.jury.prompts()
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The solver."""
-        return (self.solver.describe("solver"),)
+        """The solvers and the judges."""
+        judge = self._find_picture_judge()
+        solvers = tuple(asking.describe(role) for role, asking in self._list_solvers())
+        return (*solvers, *self.jury.models(), *([judge.describe("image_judge")] if judge else []))
 
     async def __call__(self, record: Grounding) -> Sequence[Difficulty] | Rejection:
-        """Measure one question; conditions that need a picture are left out when it has none."""
-        cells: list[Cell] = []
-        conditions: tuple[Condition, ...] = (*TOOL_FREE, "image+image-search") if record.picture else ("text",)
-        for condition in conditions:
-            cell = await self._measure(record, condition)
-            cells.append(cell)
-            reason = self._judge(cell)
-            if reason is not None:
-                detail = f"{cell.correct} of {cell.attempts} correct by {cell.solver} ({condition})"
-                return Rejection(record_id=record.record_id, reason=reason, detail=detail)
-        return (Difficulty(**dict(record), cells=tuple(cells)),)
+        """Measure one question.
 
-    def _judge(self, cell: Cell) -> DifficultyReason | None:
-        if cell.correct > self.max_correct:
-            return "solved-without-tools" if cell.condition in TOOL_FREE else "solved-by-one-image-search"
-        # An attempt nobody could score might have been right: too many of them and nothing is known.
-        return "unscored" if cell.correct + cell.unscored > self.max_correct else None
-
-    async def _measure(self, record: Grounding, condition: Condition) -> Cell:
-        hits = await self._search(record) if condition == "image+image-search" else ()
-        tries = (self._attempt(record, condition, hits, sample) for sample in range(self.attempts))
-        verdicts = await asyncio.gather(*tries)
-        correct, unscored = verdicts.count("correct"), verdicts.count("unscored")
-        scored = self.attempts - unscored
-        low, high = wilson_interval(correct, scored) if scored else (0.0, 1.0)
-        return Cell(
-            condition=condition,
-            solver=self.solver.model.name,
-            prompt=self.solver.prompt.label,
-            attempts=self.attempts,
-            correct=correct,
-            unscored=unscored,
-            low=round(low, 6),
-            high=round(high, 6),
+        Raises:
+            GateNotMet: if too many attempts of all questions are unscored.
+            ServiceError: if a model or a search is away.
+        """
+        refused = await self._look(record)
+        if refused is not None:
+            return refused
+        swap = self.swaps.choose(record) if self.swaps and self._swaps_pictures() else None
+        course = self._start(record, swap)
+        refused = await self._attempt_all(course)
+        if refused is not None:
+            return refused
+        alternatives = self._hold_against_corpus(course)
+        if isinstance(alternatives, Rejection):
+            return alternatives
+        standing = find_standing(course)
+        if standing == "unproved" and self.rules.plan.refuses_unproved:
+            return _reject(record, "unproved", "no attempt was right and there is no proof")
+        return (
+            Difficulty(
+                **dict(record),
+                cells=tuple(
+                    series.sum_up(self.solvers[series.step.role], self.rules.attempts) for series in course.measured
+                ),
+                search_need=course.need,
+                standing=standing,
+                alternatives=alternatives,
+                swapped_with=swap.title if swap else "",
+                left_out=tuple(course.left_out),
+            ),
         )
 
-    async def _search(self, record: Grounding) -> tuple[ImageHit, ...]:
-        if record.picture is None:
-            return ()
-        path = self.pictures.path(record.picture.sha256, record.picture.extension)
-        return await self.images.search_image(PictureFile(record.picture.sha256, path), SEARCH_HITS)
+    def _list_solvers(self) -> Iterator[tuple[str, Asking]]:
+        for role in self.rules.plan.list_roles():
+            yield role, self.solvers[role]
 
-    async def _attempt(
-        self, record: Grounding, condition: Condition, hits: tuple[ImageHit, ...], sample: int
-    ) -> Verdict:
-        """Return the verdict of one attempt; a reply that does not parse twice is unscored, never wrong."""
-        inputs = AnswerQuestionInputs(
-            question=record.text,
-            condition=condition,
-            pictured=condition != "text",
-            search_results="",
-            image_results="\n".join(f"{rank}. {hit.title}: {hit.snippet}" for rank, hit in enumerate(hits, start=1)),
-            oracle=make_oracle(record, hits),
-        )
-        shown = [record.picture.sha256] if record.picture and condition != "text" else []
+    def _swaps_pictures(self) -> bool:
+        return any(step.condition.startswith("swapped") for step in self.rules.plan.filters)
+
+    def _find_picture_judge(self) -> Asking | None:
+        return self.picture_judge if self.rules.plan.judges_picture else None
+
+    async def _look(self, record: Grounding) -> Rejection | None:
+        """Return the refusal of a question that needs no attempt: it holds its answer, or its picture is too simple."""
+        if self.rules.plan.seeks_answer:
+            result = check_answer(record.text, record.answer, list_type_words(record.proof.nodes))
+            if not result.passed:
+                return refuse(record.record_id, [result], REASONS)
+        judge = self._find_picture_judge()
+        if judge is None or record.picture is None:
+            return None
+        inputs = JudgePictureInputs(anchor_type=record.proof.nodes[0].type if record.proof.nodes else "")
         try:
-            given = (await ask_model(self.solver, inputs, AnswerReply, shown, sample)).answer
-        except RecordFailed:
-            return "unscored"
-        return "incorrect" if fold_name(given) in NOT_KNOWN else compare_answers(given, record.answer)
+            reply = await ask_model(judge, inputs, PictureReply, (record.picture.sha256,))
+        except RecordFailed as error:
+            return _reject(record, "unscored", f"picture judge: {error}")
+        return _reject(record, TOO_SIMPLE, f"says {judge.model.name}") if reply.simple else None
+
+    def _start(self, record: Grounding, swap: Swap | None) -> Course:
+        pictured = record.picture is not None
+        steps, left_out = fit_filters(self.rules.plan.filters, pictured, swap is not None)
+        if pictured and self.rules.plan.judges_picture and self.picture_judge is None:
+            left_out.append(TOO_SIMPLE)
+        return Course(record, Exhibits(record, self.searches, swap.picture if swap else None), steps, left_out, [])
+
+    async def _attempt_all(self, course: Course) -> Rejection | None:
+        """Take the steps in order; a refused question takes no further one."""
+        for step in course.steps:
+            series = await self._attempt_step(course, step)
+            reason = refuse_cell(step, series.tally)
+            if step.need and not course.need:
+                found = find_need(course.steps, [series.tally for series in course.measured])
+                if found == "unscored" or found == "never-solved":
+                    reason = found
+                elif found is not None:
+                    course.need = found
+            if reason is not None:
+                return _reject(course.record, reason, self._describe(series))
+            if course.need and self.rules.early_stop:
+                break
+        return None
+
+    async def _attempt_step(self, course: Course, step: Filter) -> Series:
+        exhibit = await course.exhibits.show(step.condition)
+        solver = Solver(step.role, self.solvers[step.role], self.jury)
+        series = Series(step)
+        # What is attempted after the label is known is measured and decides nothing.
+        watched = self.contest is not None and not course.need and _shows_truth(course.record, exhibit)
+        for sample in range(self.rules.attempts):
+            attempt = await solver.attempt(course.record, exhibit, sample)
+            self.watch.add(attempt.verdict)
+            series.add(attempt, watched and not (step.need and series.tally.correct))
+            if self.rules.early_stop and is_enough(step, series.tally, self.rules.attempts, watched):
+                break
+        course.measured.append(series)
+        return series
+
+    def _describe(self, series: Series) -> str:
+        tally, solver = series.tally, self.solvers[series.step.role].model.name
+        unscored = f", {tally.unscored} unscored" if tally.unscored else ""
+        return f"{tally.correct} of {tally.done} correct{unscored} by {solver} ({series.step.condition})"
+
+    def _hold_against_corpus(self, course: Course) -> tuple[Alternative, ...] | Rejection:
+        """Return the repeated wrong answers, all of them refuted, or the refusal by the first that is not."""
+        if self.contest is None:
+            return ()
+        record, refuted = course.record, []
+        given = [text for series in course.measured for text in series.wrong]
+        for repeat in find_repeats(given, record.answer.type):
+            result = self.contest(record.proof, record.answer, repeat.text)
+            if not result.passed:
+                found = "answers it too" if result.outcome == "FAIL" else "cannot be refuted"
+                detail = f"{repeat.text!r}, given {repeat.times} times, {found}: {result.detail}"
+                return _reject(record, "alternative-answer", detail)
+            refuted.append(Alternative(text=repeat.text, times=repeat.times, outcome="refuted"))
+        return tuple(refuted)
 
 
-def make_oracle(record: Grounding, hits: Sequence[ImageHit]) -> SolverOracle:
-    """Return what the scripted Knower may know of a question; real models never see it."""
-    # A capped count is a lower bound: it never says that an entity stands out by itself.
-    alone = [count.value + count.capped for count in record.proof.counts if count.name == "alone"]
-    return SolverOracle(
-        question_id=record.record_id,
-        answer=record.answer,
-        popularity=tuple(node.in_degree for node in record.proof.nodes),
-        alone_count=min(alone, default=1),
-        guesses=make_decoys(record.answer, GUESSES),
-        seen_titles=tuple(hit.title for hit in hits),
-        anchor_title=record.proof.nodes[0].title,
-    )
+def find_standing(course: Course) -> Standing:
+    """Return why a question counts as one that can be solved. One from outside names no corpus: nothing proves it."""
+    if any(series.tally.correct for series in course.measured):
+        return "solved"
+    return "proved" if course.record.proof.corpus and course.record.proof.nodes else "unproved"
+
+
+def _shows_truth(record: Grounding, exhibit: Exhibit) -> bool:
+    """Say whether an attempt is given all that the question is about: its picture, or its words if it has none."""
+    return exhibit.picture == record.picture
+
+
+def _reject(record: Grounding, reason: DifficultyReason, detail: str) -> Rejection:
+    return Rejection(record_id=record.record_id, reason=reason, detail=detail)

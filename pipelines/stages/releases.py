@@ -15,6 +15,7 @@ from pipelines.release.duplicates import (
     refuse_anchors,
     refuse_answers,
     refuse_duplicates,
+    refuse_search_free,
     refuse_skeletons,
 )
 from schemas.base import Failure, Record, Rejection
@@ -25,6 +26,8 @@ from schemas.seeds import Split
 from schemas.trajectories import Trajectory
 
 SPLIT_OF_BRIDGEVQA: dict[Split, str] = {"sft": "train", "rl": "train", "eval": "test"}
+Limit = Callable[[Sequence[Signature]], dict[str, Rejection]]
+"""Returns what it refuses of the questions kept so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +44,16 @@ class Releases:
     """Questions of a split that may share an anchor."""
     max_skeleton_share: float = 0.05
     """Share of each dataset that questions of one skeleton may have."""
+    max_search_free: float = 1.0
+    """Share of a split that questions may have that need no search, where that was measured."""
     name: str = "releases"
-    version: int = 3
+    version: int = 4
     inputs: ClassVar[tuple[type[Record], ...]] = (Difficulty, Trajectory)
     output: ClassVar[type[Record]] = ReleaseEntry
 
     def fingerprint(self) -> str:
         """Digest of the split table and the limits."""
-        limits = [self.max_per_answer, self.max_per_anchor, self.max_skeleton_share]
+        limits = [self.max_per_answer, self.max_per_anchor, self.max_skeleton_share, self.max_search_free]
         return digest_value([SPLIT_OF_BRIDGEVQA, limits])
 
     def prompts(self) -> dict[str, str]:
@@ -79,14 +84,22 @@ class Releases:
     def _refuse(self, signatures: Sequence[Signature], solved: Collection[str]) -> dict[str, Rejection]:
         """Return what duplicates, then each limit in turn, refuse; a limit counts only what is kept up to it."""
         kept, refused = refuse_duplicates(signatures)
-        limits: tuple[Callable[[Sequence[Signature]], dict[str, Rejection]], ...] = (
+        caps: tuple[Limit, ...] = (
             partial(refuse_anchors, cap=self.max_per_anchor),
             partial(refuse_answers, cap=self.max_per_answer),
+        )
+        # Shares are of what is kept: what one of them refuses may leave too much under the other.
+        shares: tuple[Limit, ...] = (
+            partial(refuse_search_free, share=self.max_search_free),
             partial(refuse_skeletons, solved=solved, share=self.max_skeleton_share),
         )
-        for refuse in limits:
-            refused |= refuse(kept)
-            kept = [signature for signature in kept if signature.record_id not in refused]
+        limits = [*caps, *shares]
+        while limits:
+            count = len(refused)
+            for refuse in limits:
+                refused |= refuse(kept)
+                kept = [signature for signature in kept if signature.record_id not in refused]
+            limits = list(shares) if len(refused) > count and self.max_search_free < 1.0 else []
         return refused
 
 

@@ -1,10 +1,12 @@
 """Trajectories: the rollouts that survive the rejection cascade, with pointers to where each name was seen."""
 
+import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import ClassVar
 
+from pipelines.agent.judging import COMPARER_ALONE, Judgement, Jury
 from pipelines.agent.spans import ANSWER, find_supports
 from pipelines.agent.transcript import BadTurn, parse_turn
 from pipelines.errors import ConservationError
@@ -14,7 +16,7 @@ from schemas.base import Failure, Record, Rejection
 from schemas.manifest import ModelEntry
 from schemas.reasons import TrajectoryReason
 from schemas.rollouts import Rollout, Step
-from schemas.trajectories import Trajectory, Verdict
+from schemas.trajectories import Trajectory
 
 BAD_CALLS = ("unknown-tool", "bad-arguments")
 """Calls that do not fit the tools' schemas are malformed steps (VSearcher's rule)."""
@@ -35,22 +37,24 @@ class Trajectories:
 
     max_accepted: int = 2
     """2 in VSearcher and in OpenSearch-VL."""
+    jury: Jury = COMPARER_ALONE
+    """Asked of answers that the comparer leaves open."""
     name: str = "trajectories"
-    version: int = 1
+    version: int = 2
     inputs: ClassVar[tuple[type[Record], ...]] = (Rollout,)
     output: ClassVar[type[Record]] = Trajectory
 
     def fingerprint(self) -> str:
-        """Digest of the cap."""
-        return digest_value({"max_accepted": self.max_accepted})
+        """Digest of the cap and the judges."""
+        return digest_value({"max_accepted": self.max_accepted, "jury": self.jury.identity})
 
     def prompts(self) -> dict[str, str]:
-        """None: no model is asked."""
-        return {}
+        """Those of the judges."""
+        return self.jury.prompts()
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """None."""
-        return ()
+        """The judges."""
+        return self.jury.models()
 
     def __call__(self, inputs: Sequence[Iterable[Rollout]]) -> Iterator[Trajectory | Rejection | Failure]:
         """Yield one row for every rollout, in input order.
@@ -59,31 +63,44 @@ class Trajectories:
 
         Raises:
             ConservationError: if a question's rollouts do not come one after the other, as then the cap cannot hold.
+            ServiceError: if a judge is away.
         """
         seen: set[str] = set()
-        for question, group in groupby(inputs[0], key=lambda rollout: rollout.parent_id):
-            if question in seen:
-                raise ConservationError(f"trajectories: the rollouts of {question} do not come one after the other")
-            seen.add(question)
-            yield from self._select(list(group))
+        with asyncio.Runner() as runner:
+            for question, group in groupby(inputs[0], key=lambda rollout: rollout.parent_id):
+                if question in seen:
+                    raise ConservationError(f"trajectories: the rollouts of {question} do not come one after the other")
+                seen.add(question)
+                rollouts = list(group)
+                yield from self._select(rollouts, runner.run(self._judge(rollouts)))
 
-    def _select(self, rollouts: Sequence[Rollout]) -> Iterator[Trajectory | Rejection]:
-        findings = [find_faults(rollout) for rollout in rollouts]
+    async def _judge(self, rollouts: Sequence[Rollout]) -> list[Judgement]:
+        return await asyncio.gather(
+            *(self.jury.judge(each.question, each.answer, each.reference, each.record_id) for each in rollouts)
+        )
+
+    def _select(self, rollouts: Sequence[Rollout], judgements: Sequence[Judgement]) -> Iterator[Trajectory | Rejection]:
+        judged = dict(zip((rollout.record_id for rollout in rollouts), judgements, strict=True))
+        findings = [find_faults(rollout, judged[rollout.record_id]) for rollout in rollouts]
         faultless = [rollout for rollout, faults in zip(rollouts, findings, strict=True) if not faults]
         faultless.sort(key=lambda rollout: (len(rollout.steps), rollout.attempt))
         kept = {rollout.record_id for rollout in faultless[: self.max_accepted]}
         for rollout, faults in zip(rollouts, findings, strict=True):
             if rollout.record_id in kept:
-                yield accept_rollout(rollout)
+                yield accept_rollout(rollout, judged[rollout.record_id])
                 continue
             over = Finding("over-cap", f"{self.max_accepted} rollouts with fewer steps or earlier attempts were kept")
             yield _reject(rollout, faults or (over,))
 
 
-def find_faults(rollout: Rollout) -> tuple[Finding, ...]:
+def find_faults(rollout: Rollout, judgement: Judgement | None = None) -> tuple[Finding, ...]:
     """Return every reason against a rollout, in the order of the cascade: format, answer given, right, and seen.
 
     A missing answer is not compared, so it is never wrong as well.
+
+    Args:
+        rollout: with its reference.
+        judgement: of its answer; without one the comparer alone decides.
     """
     faults = []
     problem = _find_format_problem(rollout)
@@ -92,11 +109,12 @@ def find_faults(rollout: Rollout) -> tuple[Finding, ...]:
     if rollout.answer.strip().casefold() in NO_ANSWERS:
         faults.append(Finding("no-answer", f"stopped by {rollout.stop_reason}, answer {rollout.answer!r}"))
         return tuple(faults)
-    verdict = compare_answers(rollout.answer, rollout.reference)
-    if verdict == "incorrect":
+    held = judgement or Judgement(compare_answers(rollout.answer, rollout.reference), "comparer")
+    against = f"{rollout.answer!r} against {rollout.reference.surface!r}"
+    if held.verdict == "incorrect":
         faults.append(Finding("wrong-answer", f"{rollout.answer!r} instead of {rollout.reference.surface!r}"))
-    elif verdict == "unscored":
-        faults.append(Finding("unscored", f"{rollout.answer!r} against {rollout.reference.surface!r}"))
+    elif held.verdict == "unscored":
+        faults.append(Finding("unscored", f"{against} ({held.detail})" if held.detail else against))
     elif not any(support.what == ANSWER for support in find_supports(rollout)):
         faults.append(Finding("unsupported", f"{rollout.answer!r} is right but stands in no observation"))
     return tuple(faults)
@@ -128,10 +146,10 @@ def _find_step_problem(step: Step, *, answers: bool) -> str:
     return f"{step.tool}: {step.observation.error}" if step.observation.error in BAD_CALLS else ""
 
 
-def accept_rollout(rollout: Rollout) -> Trajectory:
-    """Return a rollout as a trajectory that the typed comparer found correct."""
-    verdict: Verdict = "correct"
-    return Trajectory(**dict(rollout), verdict=verdict, decided_by="comparer", supports=find_supports(rollout))
+def accept_rollout(rollout: Rollout, judgement: Judgement) -> Trajectory:
+    """Return a rollout as a trajectory whose answer was found correct."""
+    supports = find_supports(rollout)
+    return Trajectory(**dict(rollout), verdict=judgement.verdict, decided_by=judgement.by, supports=supports)
 
 
 def _reject(rollout: Rollout, faults: Sequence[Finding]) -> Rejection:

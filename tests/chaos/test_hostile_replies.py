@@ -157,7 +157,7 @@ def run_stages(
 
 
 def serve(server: ChatServer, **settings: Any) -> ServedTemplates:
-    return ServedTemplates(OpenAIChat("tiny", server.url, patience=0.0, **settings))
+    return ServedTemplates(OpenAIChat("tiny", (server.url,), **({"patience": 1.0, "pause": 0.01} | settings)))
 
 
 def spoil_replies(model: ServedTemplates, seen: Counter[str]) -> Callable[[dict[str, Any]], str | dict[str, Any]]:
@@ -276,7 +276,7 @@ def stumble(model: ServedTemplates) -> Callable[[dict[str, Any]], str | Fault]:
 
 def test_a_service_that_stumbles_and_slows_down_changes_no_row(demo, demo_corpus, pair):
     with run_chat() as server:
-        model = serve(server, timeout=1.0)
+        model = serve(server, timeout=1.0, patience=60.0)
         server.respond = stumble(model)
         outcome = run_stages(demo, demo_corpus, pair.root / "stumbling", pair.method, model, ("questions",))
     for kind in ("part", "rejected", "failed"):

@@ -4,6 +4,7 @@ from pipelines.config import make_config, read_recipe
 from pipelines.doctor import examine_run
 
 CONFIG = make_config(read_recipe("demo"), [])
+NOBODY = "http://127.0.0.1:9/v1"
 
 
 def look_at_workspace(root):
@@ -28,3 +29,26 @@ def test_a_workspace_in_the_place_of_a_file_is_a_problem(tmp_path, below):
     examination = examine_run(CONFIG, tmp_path / "file" / below)
     assert not examination.ready
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_server_away_is_no_ready_run_and_scripted_players_need_none(tmp_path):
+    setting = f'models.rewriter={{ adapter = "openai", name = "m", base_url = "{NOBODY}" }}'
+    away = examine_run(make_config(read_recipe("demo"), [setting]), tmp_path, patience=1.0)
+    assert [finding.what for finding in away.findings if finding.state == "problem"] == [f"rewriter at {NOBODY}"]
+    assert examine_run(CONFIG, tmp_path).ready
+
+
+def test_a_judge_that_judges_itself_is_no_ready_run(tmp_path):
+    settings = [f'models.{role}={{ adapter = "vllm", name = "m" }}' for role in ("judge", "solver")]
+    examination = examine_run(make_config(read_recipe("demo"), settings), tmp_path)
+    assert "judge and solver" in [finding.what for finding in examination.findings if finding.state == "problem"]
+
+
+def test_a_solver_that_teaches_is_warned_of_by_its_name(tmp_path):
+    settings = [
+        'models.solvers.big={ adapter = "knower", name = "scripted-teacher" }',
+        'difficulty.solvers=["solver", "big"]',
+    ]
+    examination = examine_run(make_config(read_recipe("demo"), settings), tmp_path)
+    (roles,) = [finding for finding in examination.findings if finding.what == "roles"]
+    assert (roles.state, roles.detail.startswith("big and teacher")) == ("warning", True)

@@ -1,13 +1,17 @@
+import json
+import shutil
+
 import pytest
 
+from pipelines.commands import run_recipe
 from pipelines.config import make_config, read_recipe
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
-from pipelines.estimate import estimate_run, render_estimate
+from pipelines.estimate import estimate_run, make_sample_config, render_estimate
 from pipelines.inputs import ensure_corpus
 from pipelines.progress import SilentReporter
 from pipelines.workspace import Workspace
-from tests.conftest import make_demo_config
+from tests.conftest import SETTINGS, make_demo_config
 
 
 def make_small_config(*settings):
@@ -30,7 +34,7 @@ def test_a_dump_that_is_missing_is_refused_before_anything_is_made(tmp_path):
 def test_a_finished_run_leaves_nothing_to_do(demo):
     estimate = estimate_run(make_demo_config(demo.world), demo.root)
     assert {stage.state for stage in estimate.stages} == {"complete"}
-    assert sum(stage.requests for stage in estimate.stages) == 0
+    assert estimate.total.requests.high == 0
 
 
 def test_a_world_generated_before_is_known_and_its_corpus_too(tmp_path):
@@ -57,3 +61,172 @@ def test_a_dump_that_is_not_read_yet_is_judged_by_its_pieces(demo, tmp_path):
 
 def test_a_dump_whose_corpus_is_built_is_not_read_again(demo):
     assert estimate_run(make_demo_config(demo.world), demo.root).dump is None
+
+
+ASKING = ("questions", "rewrites", "groundings", "difficulty", "rollouts")
+PRICED = "models.rewriter.price_in=1.0"
+
+
+def configure(world, *settings):
+    return make_config(read_recipe("demo"), [f"corpus.world={world}", *SETTINGS, *settings])
+
+
+@pytest.fixture(scope="module")
+def sampled(demo, tmp_path_factory):
+    """A workspace with a run over a few seeds of the demo's world."""
+    root = tmp_path_factory.mktemp("sampled")
+    run_recipe(make_sample_config(configure(demo.world), 30), root, "trajectories", ())
+    return root
+
+
+@pytest.fixture
+def copied(sampled, tmp_path):
+    """The sample in a workspace of the test's own."""
+    shutil.copytree(sampled, tmp_path / "workspace", ignore=shutil.ignore_patterns("images", "replies"))
+    return tmp_path / "workspace"
+
+
+def read_manifest(root, stage):
+    (path,) = root.glob(f"stages/{stage}/*/manifest.json")
+    return path, json.loads(path.read_text())
+
+
+def charge(root, tokens=1000, cost=0.01):
+    """Let every request that the sample sent have cost something."""
+    for stage in ASKING:
+        path, manifest = read_manifest(root, stage)
+        calls = manifest["usage"]["calls"]
+        manifest["usage"] |= {"tokens_in": tokens * calls, "cost": cost * calls, "gpu_seconds": 36.0 * calls}
+        path.write_text(json.dumps(manifest))
+
+
+def by_stage(estimate):
+    return {stage.stage: stage for stage in estimate.stages}
+
+
+def test_a_sample_predicts_rows_and_requests_of_the_whole_run_within_its_own_intervals(demo, sampled):
+    estimate = estimate_run(configure(demo.world), sampled)
+    stages, asked = by_stage(estimate), 0
+    for report in demo.document["stages"][1:]:
+        stage, requests = stages[report["stage"]], report["calls"] + report["cached_calls"]
+        assert stage.rows_in.low <= report["rows_in"] <= stage.rows_in.high + 1e-6, stage
+        assert stage.requests.low <= requests <= stage.requests.high + 1e-6, stage
+        asked += requests
+    assert estimate.total.requests.low <= asked <= estimate.total.requests.high
+    assert estimate.total.basis == "measured"
+    assert estimate.total.requests.high < 2.5 * asked, "an interval that holds anything predicts nothing"
+
+
+def test_without_a_sample_the_recipe_bounds_what_is_asked(demo, tmp_path):
+    root = tmp_path / "workspace"
+    root.mkdir()
+    (root / "corpus").symlink_to(demo.root / "corpus")
+    estimate = estimate_run(configure(demo.world), root)
+    assert {stage.basis for stage in estimate.stages} == {"bound"}
+    for report in demo.document["stages"][1:]:
+        stage = by_stage(estimate)[report["stage"]]
+        assert stage.requests.low == 0
+        assert report["calls"] + report["cached_calls"] <= stage.requests.high
+    assert estimate.total.tokens is None
+
+
+def test_how_many_seeds_there_are_is_known_from_any_limit(demo, sampled):
+    seeds = by_stage(estimate_run(configure(demo.world, "seeds.limit=50"), sampled))["seeds"]
+    assert (seeds.rows_out.low, seeds.rows_out.high) == pytest.approx((50, 50))
+    whole = by_stage(estimate_run(configure(demo.world), sampled))["seeds"]
+    assert whole.rows_out.middle == pytest.approx(demo.document["stages"][1]["rows_out"])
+
+
+def test_what_the_sample_asked_is_recorded_for_the_whole_run(demo, sampled):
+    stages = by_stage(estimate_run(configure(demo.world), sampled))
+    for stage in ASKING:
+        usage = read_manifest(sampled, stage)[1]["usage"]
+        assert stages[stage].recorded == usage["calls"] + usage["cached_calls"]
+
+
+def test_a_sample_under_other_settings_counts_but_its_replies_are_not_counted_on(demo, sampled):
+    stages = by_stage(estimate_run(configure(demo.world, "rollouts.attempts=2"), sampled))
+    assert (stages["rollouts"].basis, stages["rollouts"].recorded) == ("other settings", None)
+    assert stages["difficulty"].basis == "measured"
+
+
+def test_without_prices_money_is_not_nothing_but_unknown(demo, copied):
+    charge(copied)
+    estimate = estimate_run(configure(demo.world), copied)
+    assert {stage.money for stage in estimate.stages} == {None}
+    assert {stage.money_a_row for stage in estimate.stages} == {None}
+    columns = {column.header: list(column.cells) for column in render_estimate(estimate).columns}
+    assert set(columns["money"]) == {"-"}
+    assert estimate.total.tokens.middle > 0
+
+
+def test_money_is_that_of_requests_that_are_not_recorded(demo, copied):
+    charge(copied)
+    estimate = estimate_run(configure(demo.world, PRICED), copied)
+    questions = by_stage(estimate)["questions"]
+    left = questions.requests.less(questions.recorded)
+    assert questions.money.middle == pytest.approx(0.01 * left.middle)
+    assert questions.tokens.middle == pytest.approx(1000 * left.middle)
+    assert estimate.total.money.low < estimate.total.money.middle < estimate.total.money.high
+
+
+def test_a_row_costs_more_the_later_it_comes_out(demo, copied):
+    charge(copied)
+    estimate = estimate_run(configure(demo.world, PRICED), copied)
+    prices = [by_stage(estimate)[stage].money_a_row.middle for stage in ASKING]
+    assert prices == sorted(prices)
+    assert prices[0] == pytest.approx(0.01)
+    assert estimate.total.money_a_row == by_stage(estimate)["trajectories"].money_a_row
+    assert "A unit of money makes about" in render_estimate(estimate).caption
+
+
+def test_gpu_hours_are_counted_where_a_model_has_gpus(demo, copied):
+    charge(copied)
+    assert estimate_run(configure(demo.world), copied).total.gpu_hours is None
+    estimate = estimate_run(configure(demo.world, "models.teacher.gpus=1.0"), copied)
+    questions = by_stage(estimate)["questions"]
+    assert questions.gpu_hours.middle == pytest.approx(0.01 * (questions.requests.middle - questions.recorded))
+
+
+def test_a_budget_says_in_which_stage_it_ends_and_after_how_many_rows(demo, copied):
+    charge(copied)
+    stages = by_stage(estimate_run(configure(demo.world, PRICED), copied))
+    money = stages["questions"].money.middle + stages["rewrites"].money.middle / 2
+    estimate = estimate_run(configure(demo.world, PRICED, f"budget.money={money}"), copied)
+    (reach,) = estimate.budget
+    assert (reach.stage, reach.enough) == ("rewrites", False)
+    assert reach.rows == pytest.approx(stages["rewrites"].rows_in.middle / 2, abs=1)
+    assert f"ends in stage rewrites after about {reach.rows:,} of {reach.rows_in:,} rows" in reach.describe()
+    assert reach.describe() in render_estimate(estimate).caption
+
+
+def test_a_budget_that_is_enough_says_so(demo, copied):
+    charge(copied)
+    estimate = estimate_run(configure(demo.world, "budget.tokens=1000000000", "budget.gpu_hours=1e6"), copied)
+    assert [(reach.limit, reach.enough) for reach in estimate.budget] == [("tokens", True), ("gpu_hours", True)]
+
+
+def test_a_budget_over_what_nobody_measured_promises_nothing(demo, copied):
+    shutil.rmtree(copied / "stages" / "rewrites")
+    (reach,) = estimate_run(configure(demo.world, "budget.tokens=1000000"), copied).budget
+    assert (reach.stage, reach.rows, reach.enough) == ("rewrites", -1, False)
+    assert "nobody has measured" in reach.describe()
+
+
+def test_of_a_started_stage_only_the_shards_that_are_missing_are_counted(demo, copied):
+    config = make_sample_config(configure(demo.world), 30)
+    path, manifest = read_manifest(copied, "rollouts")
+    path.unlink()
+    (path.parent / "part-00000.json").unlink()
+    stage = by_stage(estimate_run(config, copied))["rollouts"]
+    assert (stage.state, stage.pending_shards) == ("started", 1)
+    assert stage.requests.high <= 2 * 2 * 2 * 16 * manifest["shards"][0]["rows_in"]
+    assert by_stage(estimate_run(config, copied))["difficulty"].state == "complete"
+
+
+def test_a_sample_is_never_larger_than_the_run_and_never_empty():
+    config = make_small_config("seeds.limit=40")
+    assert [make_sample_config(config, seeds).seeds.limit for seeds in (10, 1000)] == [10, 40]
+    assert make_sample_config(config, 10).runtime.shard_rows == 1
+    with pytest.raises(ConfigError, match="give 1 or more"):
+        make_sample_config(config, 0)

@@ -12,6 +12,7 @@ from pipelines.prompting import (
     Asking,
     Prompt,
     ask_model,
+    ask_on_day,
     load_prompt,
     make_schema,
     render_messages,
@@ -54,6 +55,12 @@ def ask(replies, images=(), sample=0):
     model = FakeModel(lambda inputs: next(turns))
     reply = asyncio.run(ask_model(Asking(model, PROMPT), Inputs(name="Kelm"), AnswerReply, images, sample))
     return reply, model.asked
+
+
+def test_a_reply_comes_with_the_day_on_which_it_was_first_given():
+    said = [ChatReply("no json", 1, 1, day="2026-11-20"), ChatReply('{"answer": "1201"}', 1, 1, day="2026-11-22")]
+    asked = ask_on_day(Asking(FixedModel(said), PROMPT), Inputs(name="Kelm"), AnswerReply)
+    assert asyncio.run(asked) == (AnswerReply(answer="1201"), "2026-11-22")
 
 
 def test_only_declared_fields_reach_the_text():

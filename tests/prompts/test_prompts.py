@@ -1,5 +1,6 @@
 import hashlib
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import get_args
 
 import pytest
 
@@ -8,6 +9,7 @@ from schemas.proofs import Answer
 from schemas.tasks import (
     ActInputs,
     AnswerQuestionInputs,
+    Condition,
     FactView,
     HopView,
     ProposeDescriptorsInputs,
@@ -82,14 +84,35 @@ EXAMPLES = {
         descriptors=("", ""),
     ),
     "answer_question": AnswerQuestionInputs(
-        question="Who built it?", condition="image-search", search_results="1. Kelm Bridge", oracle=SOLVER
+        question="Who built it?",
+        condition="swapped+both",
+        pictured=True,
+        image_results="1. Kelm Bridge",
+        search_results="1. Ana Kovač",
+        oracle=SOLVER,
     ),
     "act": ActInputs(question="Who built it?", tools="[]", turns_left=3, oracle=TEACHER),
 }
 
 
-def render(name: str, inputs=None) -> str:
-    return "\n".join(message.text for message in render_messages(load_prompt(name), inputs or EXAMPLES[name]))
+VERSIONS = [(path.parts[0], int(path.stem[1:])) for path in map(PurePath, FILES) if path.parts[0] in EXAMPLES]
+CONDITIONS = get_args(Condition)
+
+
+def render(name: str, inputs=None, version: int = 1) -> str:
+    messages = render_messages(load_prompt(name, version), inputs or EXAMPLES[name])
+    return "\n".join(message.text for message in messages)
+
+
+def make_attempt(condition: str) -> AnswerQuestionInputs:
+    seen, _, tools = condition.partition("+")
+    update = {
+        "condition": condition,
+        "pictured": seen != "text",
+        "image_results": "1. Kelm Bridge" if tools in ("image-search", "both") else "",
+        "search_results": "1. Ana Kovač" if tools in ("text-search", "both") else "",
+    }
+    return EXAMPLES["answer_question"].model_copy(update=update)
 
 
 def test_every_prompt_is_locked_and_unchanged():
@@ -114,16 +137,16 @@ def test_front_matter_says_what_a_prompt_is_for(file):
     assert file == f"{fields['name']}/v{fields['version']}.md"
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_no_prompt_can_show_the_truth_to_a_model(name):
-    text = render(name)
+@pytest.mark.parametrize(("name", "version"), VERSIONS)
+def test_no_prompt_can_show_the_truth_to_a_model(name, version):
+    text = render(name, version=version)
     assert SECRET not in text
     assert "{{" not in text
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_every_declared_input_is_used(name):
-    prompt = load_prompt(name)
+@pytest.mark.parametrize(("name", "version"), VERSIONS)
+def test_every_declared_input_is_used(name, version):
+    prompt = load_prompt(name, version)
     assert all(field in prompt.system + prompt.user for field in prompt.inputs)
 
 
@@ -143,13 +166,38 @@ def test_page_text_cannot_close_its_tag():
     assert render("rewrite_question", inputs).count("</question>") == 1
 
 
-@pytest.mark.parametrize("condition", ["text", "image", "image-search"])
+@pytest.mark.parametrize("condition", CONDITIONS)
 def test_the_solver_is_told_what_it_has_and_may_say_unknown(condition):
-    results = "1. Kelm Bridge" if condition == "image-search" else ""
-    inputs = EXAMPLES["answer_question"].model_copy(update={"condition": condition, "search_results": results})
-    text = render("answer_question", inputs)
+    text = render("answer_question", make_attempt(condition), 2)
+    given = text.partition("<question>")[2]
     assert '"unknown"' in text
-    assert ("<search_results>" in text) == (condition == "image-search")
+    assert ("<image_results>" in given) == condition.endswith(("image-search", "both"))
+    assert ("<search_results>" in given) == condition.endswith(("text-search", "both"))
+    assert ("You are given no picture" in text) == condition.startswith("text")
+
+
+def test_the_rules_come_first_and_are_the_same_under_all_conditions():
+    prompt = load_prompt("answer_question", 2)
+    rules = {render_messages(prompt, make_attempt(condition))[0] for condition in CONDITIONS}
+    assert [message.role for message in rules] == ["system"]
+
+
+@pytest.mark.parametrize("tools", ["", "+text-search", "+image-search", "+both"])
+def test_nothing_says_that_a_picture_was_swapped(tools):
+    shown = [render("answer_question", make_attempt(f"{seen}{tools}"), 2) for seen in ("image", "swapped")]
+    assert shown[0] == shown[1]
+    assert "swap" not in shown[0].lower()
+
+
+def test_results_of_a_search_cannot_close_their_tags():
+    update = {name: "</image_results></search_results></question>" for name in ("image_results", "search_results")}
+    text = render("answer_question", make_attempt("image+both").model_copy(update=update), 2)
+    assert [text.count(f"</{tag}>") for tag in ("image_results", "search_results", "question")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("condition", ["text", "image"])
+def test_an_earlier_version_of_the_solvers_prompt_still_renders(condition):
+    text = render("answer_question", make_attempt(condition))
     assert ("not given" in text) == (condition == "text")
 
 

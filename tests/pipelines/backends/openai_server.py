@@ -125,10 +125,10 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def run_chat(respond: Responder = lambda body: "hello", faults=()):
+def run_chat(respond: Responder = lambda body: "hello", faults=(), port=0):
     """Run a server until the block ends."""
     chat = ChatServer(respond, list(faults))
-    with _Server(("127.0.0.1", 0), _Handler) as httpd:
+    with _Server(("127.0.0.1", port), _Handler) as httpd:
         httpd.chat = chat
         chat.url = f"http://127.0.0.1:{httpd.server_port}/v1"
         thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.01})

@@ -1,9 +1,11 @@
 import asyncio
 import inspect
 import json
+from typing import get_args
 
 import pytest
 
+from pipelines.agent.conditions import NOTHING_FOUND
 from pipelines.backends import knower
 from pipelines.backends.knower import UNKNOWN, ScriptedKnower
 from pipelines.backends.protocols import ChatRequest
@@ -16,7 +18,7 @@ ANSWER = Answer(type="date", value="1931-04-05", precision="day", unit="", surfa
 SURE = ScriptedKnower(fact_popularity=10, sight_popularity=50, guess_rate=0.0, slip_rate=0.0)
 
 
-def make_inputs(condition: Condition, popularity=(60, 20, 20), alone=7, seen=(), question="q-1"):
+def make_inputs(condition: Condition, popularity=(60, 20, 20), alone=7, seen=(), question="q-1", found="1. A page"):
     oracle = SolverOracle(
         question_id=question,
         answer=ANSWER,
@@ -26,7 +28,15 @@ def make_inputs(condition: Condition, popularity=(60, 20, 20), alone=7, seen=(),
         seen_titles=seen,
         anchor_title="Kelm Bridge",
     )
-    return AnswerQuestionInputs(question="When?", condition=condition, search_results="", oracle=oracle)
+    tools = condition.partition("+")[2]
+    return AnswerQuestionInputs(
+        question="When?",
+        condition=condition,
+        pictured=not condition.startswith("text"),
+        image_results="1. A page" if tools in ("image-search", "both") else "",
+        search_results=found if tools in ("text-search", "both") else "",
+        oracle=oracle,
+    )
 
 
 def ask(knower: ScriptedKnower, inputs, sample: int = 0) -> str:
@@ -59,13 +69,58 @@ def test_an_anchor_below_the_sight_threshold_is_not_recognised():
 
 
 def test_the_first_hit_of_an_image_search_replaces_recognition():
-    inputs = make_inputs("image-search", popularity=(10, 20, 20), seen=("Kelm Bridge", "Oster Bridge"))
+    inputs = make_inputs("image+image-search", popularity=(10, 20, 20), seen=("Kelm Bridge", "Oster Bridge"))
     assert ask(SURE, inputs) == RIGHT
 
 
 def test_a_wrong_first_hit_of_an_image_search_misleads():
-    inputs = make_inputs("image-search", popularity=(99, 20, 20), seen=("Oster Bridge", "Kelm Bridge"))
+    inputs = make_inputs("image+image-search", popularity=(99, 20, 20), seen=("Oster Bridge", "Kelm Bridge"))
     assert ask(SURE, inputs) == UNKNOWN
+
+
+@pytest.mark.parametrize("condition", [name for name in get_args(Condition) if name.startswith("swapped")])
+def test_a_swapped_picture_leads_elsewhere_whatever_is_known(condition):
+    inputs = make_inputs(condition, popularity=(99, 99, 99), alone=1, seen=("Kelm Bridge",))
+    assert ask(SURE, inputs) == UNKNOWN
+
+
+def test_a_text_search_makes_up_for_one_unknown_fact():
+    assert ask(SURE, make_inputs("image+text-search", popularity=(60, 9, 20))) == RIGHT
+    assert ask(SURE, make_inputs("image+text-search", popularity=(60, 9, 9))) == UNKNOWN
+
+
+def test_a_text_search_that_finds_nothing_makes_up_for_nothing():
+    assert ask(SURE, make_inputs("image+text-search", popularity=(60, 9, 20), found=NOTHING_FOUND)) == UNKNOWN
+
+
+def test_a_text_search_does_not_name_the_picture():
+    assert ask(SURE, make_inputs("image+text-search", popularity=(49, 20, 20))) == UNKNOWN
+
+
+def test_a_text_search_finds_what_stands_out_by_its_words():
+    assert ask(SURE, make_inputs("text+text-search", popularity=(1, 1, 1), alone=1)) == RIGHT
+    assert ask(SURE, make_inputs("text+text-search", popularity=(99, 99, 99), alone=2)) == UNKNOWN
+
+
+def test_both_searches_name_the_picture_and_make_up_for_one_fact():
+    assert ask(SURE, make_inputs("image+both", popularity=(10, 9, 20), seen=("Kelm Bridge",))) == RIGHT
+    assert ask(SURE, make_inputs("image+both", popularity=(10, 9, 20), seen=("Oster Bridge",))) == UNKNOWN
+
+
+@pytest.mark.parametrize("condition", ["text", "image", "text+text-search", "image+image-search", "image+both"])
+def test_a_planted_probability_decides_by_class_of_condition(condition):
+    free, searched = 0.2, 0.7
+    knower = ScriptedKnower(right_without_tools=free, right_with_search=searched)
+    answers = [ask(knower, make_inputs(condition), sample) for sample in range(500)]
+    expected = searched if "+" in condition else free
+    assert set(answers) == {RIGHT, UNKNOWN}
+    assert abs(answers.count(RIGHT) / 500 - expected) < 0.06
+
+
+def test_a_higher_planted_probability_loses_no_success():
+    knowers = [ScriptedKnower(right_without_tools=rate) for rate in (0.1, 0.4, 0.9)]
+    right = [{n for n in range(100) if ask(knower, make_inputs("image"), n) == RIGHT} for knower in knowers]
+    assert right[0] < right[1] < right[2]
 
 
 def test_who_always_slips_never_gives_the_right_answer():
@@ -97,12 +152,17 @@ def test_every_setting_is_part_of_the_identity():
         ScriptedKnower(sight_popularity=1),
         ScriptedKnower(guess_rate=0.5),
         ScriptedKnower(slip_rate=0.5),
+        ScriptedKnower(right_without_tools=0.5),
+        ScriptedKnower(right_with_search=0.5),
         ScriptedKnower(name="other"),
     )
-    assert len({knower.identity for knower in (ScriptedKnower(), *changed)}) == 6
+    assert len({knower.identity for knower in (ScriptedKnower(), *changed)}) == 8
 
 
-@pytest.mark.parametrize("settings", [{"guess_rate": 1.5}, {"slip_rate": -0.1}, {"fact_popularity": -1}])
+@pytest.mark.parametrize(
+    "settings",
+    [{"guess_rate": 1.5}, {"right_with_search": 2.0}, {"slip_rate": -0.1}, {"fact_popularity": -1}],
+)
 def test_impossible_settings_are_refused_with_what_is_allowed(settings):
     with pytest.raises(ConfigError, match="allowed"):
         ScriptedKnower(**settings)

@@ -7,13 +7,16 @@ import traceback
 from dataclasses import replace
 
 import pytest
+from openai import OpenAI
 
+from pipelines.backends.endpoints import LONGEST_WAIT
+from pipelines.backends.openai_body import PictureParts
 from pipelines.backends.openai_chat import OpenAIChat
 from pipelines.backends.openai_http import MAX_REPLY
 from pipelines.backends.protocols import ChatReply, ChatRequest, Message, Sampling
 from pipelines.backends.recorded import RecordedChat
 from pipelines.backends.replies import open_replies
-from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, Unavailable
+from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
 from pipelines.prompting import Asking, ask_model, load_prompt, make_schema
 from schemas.tasks import AnswerReply, ReferToAnchorInputs
 from tests.pipelines.backends.openai_server import Fault, make_completion, make_error, run_chat
@@ -47,7 +50,7 @@ OTHER_NAME = (
 
 
 def make_model(url: str, **settings) -> OpenAIChat:
-    return OpenAIChat("tiny", url, **({"patience": 0.0, "timeout": 5.0} | settings))
+    return OpenAIChat("tiny", (url,), **({"patience": 0.0, "pause": 0.001, "timeout": 5.0} | settings))
 
 
 def ask(model: OpenAIChat, request: ChatRequest = REQUEST) -> ChatReply:
@@ -147,16 +150,94 @@ def test_a_packed_reply_is_unpacked():
 
 def test_requests_under_way_share_connections_up_to_the_limit_and_none_is_left_open():
     with run_chat() as server:
-        model = make_model(server.url, connections=3)
+        model = make_model(server.url, concurrency=3)
 
         async def ask_often():
             return await asyncio.gather(*(model.chat(replace(REQUEST, sample=sample)) for sample in range(12)))
 
         for _ in range(2):
             assert len(asyncio.run(ask_often())) == 12
-        assert model.clients.by_loop == {}
+        assert model.sessions.by_loop == {}
     assert server.most_busy <= 3
     assert len({request["client"] for request in server.requests}) <= 6
+
+
+def test_a_loop_keeps_its_connection_from_one_request_to_the_next():
+    with run_chat() as server:
+        model = make_model(server.url)
+
+        async def ask_twice():
+            await model.chat(REQUEST)
+            await model.chat(REQUEST)
+
+        asyncio.run(ask_twice())
+    assert len({request["client"] for request in server.requests}) == 1
+
+
+def test_a_large_picture_is_sent_whole():
+    data = bytes(range(256)) * 8192
+    request = replace(REQUEST, messages=(Message("user", "Who?", ("a" * 64,)),))
+    with run_chat(faults=[Fault(500)]) as server:
+        ask(make_model(server.url, read_picture=lambda sha256: (data, "image/png")), request)
+    for body in server.bodies:
+        assert base64.b64decode(body["messages"][0]["content"][0]["image_url"]["url"].split(",")[1]) == data
+
+
+def test_a_picture_is_read_once_while_it_is_at_hand():
+    read = []
+
+    def read_picture(sha256):
+        read.append(sha256)
+        return b"x" * 600, "image/png"
+
+    async def show(*names):
+        parts = PictureParts(read_picture, 2000)
+        return [await parts.get(name) for name in names]
+
+    first, again, *_ = asyncio.run(show("a", "a", "b", "a", "c", "a", "b"))
+    assert first == again
+    assert read == ["a", "b", "c", "b"]
+
+
+def test_half_of_a_surrogate_pair_is_not_sent():
+    with run_chat() as server:
+        ask(make_model(server.url), replace(REQUEST, messages=(Message("user", "half \ud83d pair é"),)))
+    assert server.bodies[0]["messages"][0]["content"] == "half ? pair é"
+
+
+@pytest.mark.parametrize(
+    ("replies", "sent"), [("json", {"type": "json_object"}), ("text", None)], ids=["any object", "nothing"]
+)
+def test_a_role_may_ask_for_less_than_a_schema(replies, sent):
+    with run_chat() as server:
+        model = make_model(server.url, replies=replies)
+        ask(model)
+        ask(model, replace(REQUEST, schema_json=""))
+    assert server.bodies[0].get("response_format") == sent
+    assert "response_format" not in server.bodies[1]
+    assert model.identity != make_model(server.url).identity
+
+
+def test_the_official_client_speaks_the_same_protocol():
+    """What is sent and understood here is what OpenAI's own client sends and understands."""
+    schema = {"name": "answer_question", "schema": json.loads(make_schema(AnswerReply)), "strict": False}
+    with run_chat(lambda body: '{"answer": "Ana"}') as server:
+        ours = ask(make_model(server.url))
+        with OpenAI(api_key="none", base_url=server.url, max_retries=0) as client:
+            theirs = client.chat.completions.create(
+                model="tiny",
+                messages=[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who?"}],
+                temperature=0.5,
+                top_p=0.9,
+                max_tokens=64,
+                seed=3,
+                response_format={"type": "json_schema", "json_schema": schema},
+            )
+    first, second = server.requests
+    assert (first["path"], first["body"]) == (second["path"], second["body"])
+    assert first["headers"]["authorization"] == second["headers"]["authorization"]
+    assert first["headers"]["content-type"] == second["headers"]["content-type"]
+    assert (theirs.choices[0].message.content, theirs.usage.prompt_tokens) == (ours.text, ours.tokens_in)
 
 
 # Errors
@@ -182,23 +263,65 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_is_no_whole_reply_is_asked_for_again_and_then_stops_the_run(name):
     fault = BROKEN[name]
-    assert ask_served(fault, fault).text == "hello"
-    with pytest.raises(Unavailable, match=r"/v1, model tiny: .*, 3 times; run again later"):
-        ask_served(fault, fault, fault)
+    reply = ask_served(fault, fault)
+    assert (reply.text, reply.retries) == ("hello", 2)
+    with pytest.raises(Unavailable, match=r"model tiny: no address answered for 0 s \(http://.*/v1: .*\); run again"):
+        ask_served(respond=lambda body: fault)
+
+
+def test_a_request_that_alone_gets_no_reply_fails_its_record():
+    with run_chat(lambda body: "hello" if body["messages"][-1]["content"] != "Who?" else Fault(500)) as server:
+        with pytest.raises(RecordFailed, match=r"no-reply: .*/v1, model tiny: HTTP 500: .*, 4 times; oth"):
+            ask(make_model(server.url))
+        assert len(server.requests) == 5
+        assert server.bodies[-1]["max_tokens"] == 1
+
+
+def test_a_request_that_alone_gets_no_reply_costs_nothing_more_when_others_are_answered():
+    requests = [replace(REQUEST, messages=(Message("user", word),)) for word in ("Who?", *["Where?"] * 40)]
+
+    async def ask_all(model):
+        return await asyncio.gather(*map(model.chat, requests), return_exceptions=True)
+
+    with run_chat(lambda body: "hello" if body["messages"][-1]["content"] != "Who?" else Fault(500)) as server:
+        first, *others = asyncio.run(ask_all(make_model(server.url, concurrency=1, pause=0.0)))
+        assert isinstance(first, RecordFailed)
+        assert [reply.text for reply in others] == ["hello"] * 40
+        assert len(server.requests) == 44
 
 
 def test_a_server_that_is_not_there_stops_the_run():
     with run_chat() as server:
         gone = server.url
-    with pytest.raises(Unavailable, match="no whole reply \\(ConnectError"):
+    with pytest.raises(Unavailable, match="no connection \\(ClientConnectorError"):
         ask(make_model(gone))
+
+
+def test_a_server_that_comes_back_is_asked_again():
+    with run_chat() as server:
+        model = make_model(server.url, patience=30.0)
+
+        async def ask_while_away():
+            asking = asyncio.create_task(model.chat(REQUEST))
+            while not model.pool.waiting:
+                await asyncio.sleep(0.001)
+            return asking
+
+        port = int(server.url.split(":")[2].split("/")[0])
+
+    async def come_back():
+        asking = await ask_while_away()
+        with run_chat(port=port):
+            return await asking
+
+    assert asyncio.run(come_back()).text == "hello"
 
 
 @pytest.mark.parametrize("drip", [0.01, 1.0])
 def test_a_reply_that_drips_is_given_up_after_its_time(drip):
     body = json.dumps(make_completion("hello")).encode()
-    with pytest.raises(Unavailable, match=r"no whole reply in 0.3 s, 1 times"):
-        ask_served(Fault(body=body, drip=drip), timeout=0.3, tries=1)
+    with pytest.raises(Unavailable, match=r"no whole reply in 0.1 s"):
+        ask_served(respond=lambda asked: Fault(body=body, drip=drip), timeout=0.1, tries=1)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -207,25 +330,45 @@ def test_a_reply_without_end_is_not_read(packed, status):
     body = b" " * (MAX_REPLY + 1)
     fault = Fault(status, gzip.compress(body) if packed else body, {"Content-Encoding": "gzip"} if packed else {})
     with pytest.raises(Unavailable, match="a reply of over 16,777,216 bytes"):
-        ask_served(fault, tries=1)
+        ask_served(respond=lambda asked: fault, tries=1)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        make_error(429, Retry_After="0.02"),
+        make_error(429, Retry_After_Ms="20"),
+        make_error(429, Retry_After="Thu, 01 Jan 2026 00:00:00 GMT"),
+        make_error(429),
+        make_error(429, Retry_After="soon"),
+        make_error(429, "Slow down, or see your billing page for a larger plan."),
+        make_error(503, Retry_After="0.02"),
+    ],
+)
+def test_a_service_that_asks_to_slow_down_is_waited_for_and_no_try_is_lost(fault):
+    reply = ask_served(fault, fault, fault, tries=1, patience=60.0)
+    assert (reply.text, reply.retries) == ("hello", 3)
 
 
 @pytest.mark.parametrize(
     ("fault", "seconds"),
     [
         (make_error(429, Retry_After="7"), 7.0),
-        (make_error(429), 0.0),
-        (make_error(429, Retry_After="soon"), 0.0),
-        (make_error(429, "Slow down, or see your billing page for a larger plan."), 0.0),
-        (make_error(503, Retry_After="3"), 3.0),
+        (make_error(503, Retry_After="7"), 7.0),
+        (make_error(429, Retry_After="99999999999999999999"), LONGEST_WAIT),
+        (make_error(429, Retry_After="Fri, 31 Dec 2199 23:59:59 GMT"), LONGEST_WAIT),
     ],
 )
-def test_a_service_that_asks_to_slow_down_is_waited_for_and_not_pressed(fault, seconds):
+def test_a_service_is_left_alone_for_as_long_as_it_says_within_reason(fault, seconds):
     with run_chat(faults=[fault]) as server:
-        with pytest.raises(RateLimited) as caught:
-            ask(make_model(server.url))
+        model = make_model(server.url)
+        with pytest.raises(Unavailable, match=f"no address answered for 0 s .*HTTP {fault.status}"):
+            ask(model)
         assert len(server.requests) == 1
-    assert caught.value.retry_after == seconds
+    (endpoint,) = model.pool.endpoints
+    now = model.pool.clock()
+    assert not endpoint.has_room(now)
+    assert seconds - 5.0 < endpoint.busy_until - now <= seconds
 
 
 @pytest.mark.parametrize(
@@ -260,6 +403,11 @@ def test_an_empty_account_stops_the_run_at_once(fault):
             make_error(400, OTHER_NAME, "unsupported_parameter"),
             "the model wants max_completion_tokens, which is never sent: name one, or a gateway, for max_tokens$",
         ),
+        (
+            make_error(400, "'response_format' of type json_schema is not supported."),
+            'json_schema is not supported.*; the server takes no JSON schema: set replies = "json" or "text"',
+        ),
+        (make_error(422, "grammar backend failed"), 'set replies = "json" or "text"'),
         (make_error(401, "no key"), "does not take the key of no variable; name one as api_key_env"),
         (make_error(403, "not yours"), "does not take the key"),
         (Fault(404, b"<html>\n<b>nothing\x00 here"), "<html> <b>nothing here"),
@@ -271,6 +419,12 @@ def test_what_no_other_record_would_fare_better_with_is_our_mistake(fault, compl
         with pytest.raises(ConfigError, match=complaint):
             ask(make_model(server.url))
         assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(("replies", "advice"), [("json", 'set replies = "text"'), ("text", "see name, base_url")])
+def test_advice_does_not_name_what_is_set_already(replies, advice):
+    with pytest.raises(ConfigError, match=f"; .*{advice}"):
+        ask_served(make_error(400, "response_format is not supported"), replies=replies)
 
 
 @pytest.mark.parametrize(
@@ -311,6 +465,20 @@ def test_an_address_with_a_secret_is_refused_without_quoting_it(url):
     with pytest.raises(ConfigError, match="give the address alone") as caught:
         make_model(url)
     assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("urls", "revision", "complaint"),
+    [
+        ((), "r1", "no address"),
+        (("http://h/v1", "http://h/v1/"), "r1", "an address is given twice"),
+        (("http://h/v1", "http://k/v1"), "", "several addresses and no revision"),
+        (("http://h/v1", "ftp://k/v1"), "r1", "expected such as"),
+    ],
+)
+def test_addresses_that_are_no_pool_are_refused(urls, revision, complaint):
+    with pytest.raises(ConfigError, match=complaint):
+        OpenAIChat("tiny", urls, revision=revision)
 
 
 def test_a_key_that_is_not_set_is_named_before_anything_is_asked(monkeypatch):
@@ -365,13 +533,18 @@ def test_the_key_is_sent_and_stands_nowhere_else(monkeypatch, tmp_path):
 @pytest.mark.parametrize("status", [200, 400, 404, 500])
 def test_the_key_is_hidden_wherever_a_body_is_quoted(monkeypatch, key, wrap, status):
     monkeypatch.setenv("ZQ_KEY", key)
-    with pytest.raises(Exception, match="model tiny") as caught:
-        ask_served(Fault(status, wrap(key).encode()), api_key_env="ZQ_KEY", tries=1)
+    with pytest.raises((ConfigError, Unavailable), match="model tiny") as caught:
+        ask_served(respond=lambda body: Fault(status, wrap(key).encode()), api_key_env="ZQ_KEY", tries=1)
     shown = "".join(traceback.format_exception(caught.value))
     assert not [form for form in (key, key.replace("/", "\\/"), json.dumps(key)[1:-1], key[:9]) if form in shown]
 
 
-def test_nothing_of_the_environment_beside_the_named_variable_is_sent(monkeypatch):
+def test_nothing_of_the_environment_beside_the_named_variable_is_sent(monkeypatch, tmp_path):
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/zq-ambient")
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login zq-ambient password zq-ambient\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
     for name in ("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID", "WEBHOOK_SECRET"):
         monkeypatch.setenv(f"OPENAI_{name}", "zq-ambient")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: zq-ambient\nX-Other: zq-ambient")
@@ -379,6 +552,15 @@ def test_nothing_of_the_environment_beside_the_named_variable_is_sent(monkeypatc
     with run_chat() as server:
         ask(make_model(server.url))
     assert "zq-ambient" not in str(server.requests)
+    assert set(server.requests[0]["headers"]) == {
+        "host",
+        "accept",
+        "accept-encoding",
+        "authorization",
+        "content-length",
+        "content-type",
+        "user-agent",
+    }
     assert server.requests[0]["headers"]["authorization"] == "Bearer none"
 
 
@@ -390,7 +572,7 @@ def test_a_revision_is_the_same_model_wherever_it_is_served():
     assert make_model(first, revision="r1").identity == make_model(second, revision="r1").identity
     assert make_model(first, revision="r1").identity != make_model(first, revision="r2").identity
     assert make_model(first).identity != make_model(second).identity
-    assert make_model(first).identity == make_model(first, timeout=1.0, tries=9, connections=1).identity
+    assert make_model(first).identity == make_model(first, timeout=1.0, tries=9, concurrency=1).identity
 
 
 @pytest.mark.parametrize("ended", ["length", "content_filter"])

@@ -1,14 +1,14 @@
 import asyncio
-import subprocess
-import sys
+import json
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pipelines.backends.metering import open_meter
+from pipelines.backends.chat_keys import make_chat_key
+from pipelines.backends.image_metadata import ImageFacts
+from pipelines.backends.metering import Price, Purse, open_meter
 from pipelines.backends.protocols import (
     ChatReply,
     ChatRequest,
@@ -24,11 +24,12 @@ from pipelines.backends.recorded import (
     RecordedChat,
     RecordedImageSearch,
     RecordedPages,
+    RecordedSparql,
     RecordedTextSearch,
-    make_chat_key,
 )
+from pipelines.backends.recorded_commons import RecordedImageMetadata
 from pipelines.backends.replies import open_replies
-from pipelines.errors import Unavailable
+from pipelines.errors import BudgetSpent, Unavailable
 from schemas.tasks import AnswerReply
 
 
@@ -40,15 +41,16 @@ class CountingModel:
     name: str = "model"
     reads_inputs: bool = False
     asked: int = 0
+    day: str = ""
 
     async def chat(self, request):
         self.asked += 1
-        return ChatReply(f"reply {self.asked}", 10, 2)
+        return ChatReply(f"reply {self.asked}", 10, 2, gpu_seconds=1.5, retries=3, day=self.day)
 
 
 @dataclass
 class CountingServices:
-    """A text search, an image search and a page reader in one."""
+    """All tools in one."""
 
     identity: str = "services:1"
     asked: list = field(default_factory=list)
@@ -60,6 +62,14 @@ class CountingServices:
     async def search_image(self, picture, count):
         self.asked.append(picture.sha256)
         return (ImageHit("u", "t", "s", 0.5),)
+
+    async def select(self, query, divisible=False):
+        self.asked.append(query)
+        return ({"page": query},)
+
+    async def describe_images(self, files):
+        self.asked.extend(files)
+        return {file: ImageFacts("u", "", 8, 6, "image/png", 9, "", "CC0", "l", "A", "s") for file in files}
 
     async def read_page(self, url):
         self.asked.append(url)
@@ -124,24 +134,6 @@ def test_inputs_are_part_of_the_request_only_for_models_that_read_them(store, re
     assert model.asked == asked
 
 
-def test_the_label_of_a_prompt_alone_is_no_new_request():
-    model = CountingModel()
-    assert make_chat_key(model, REQUEST) == make_chat_key(model, replace(REQUEST, prompt="ask/v2"))
-
-
-@given(st.text(), st.text())
-def test_two_texts_share_a_key_only_when_they_are_the_same(first, second):
-    one, two = (replace(REQUEST, messages=(Message("user", text),)) for text in (first, second))
-    assert (make_chat_key(CountingModel(), one) == make_chat_key(CountingModel(), two)) == (first == second)
-
-
-@given(st.text(), st.text())
-def test_text_cannot_move_from_one_message_to_the_next(first, second):
-    one = replace(REQUEST, messages=(Message("user", first + second), Message("user", "")))
-    two = replace(REQUEST, messages=(Message("user", first), Message("user", second)))
-    assert (make_chat_key(CountingModel(), one) == make_chat_key(CountingModel(), two)) == (second == "")
-
-
 def test_the_meter_counts_paid_and_recorded_calls_apart(store):
     with open_meter() as meter:
         chat(CountingModel(), store, REQUEST, REQUEST, REQUEST)
@@ -163,11 +155,160 @@ def test_an_ask_is_noted_before_it_is_answered(store):
     assert store.count() == (2, 1)
 
 
-def test_the_first_reply_stays_when_two_were_written(store):
-    store.write("k", "b", "first")
-    store.write("k", "b", "second")
-    assert store.read("k") == "first"
-    assert store.read("other") is None
+ROWS = [replace(REQUEST, messages=(Message("system", "Be brief."), Message("user", f"Row {n}?"))) for n in range(20)]
+
+
+def test_one_row_more_asks_once(store):
+    model = CountingModel()
+    before = chat(model, store, *ROWS)
+    added = replace(REQUEST, messages=(Message("system", "Be brief."), Message("user", "One more?")))
+    assert chat(model, store, *ROWS[:7], added, *ROWS[7:]) == [*before[:7], "reply 21", *before[7:]]
+    assert model.asked == 21
+
+
+def test_another_order_of_rows_asks_nothing(store):
+    model = CountingModel()
+    before = chat(model, store, *ROWS)
+    assert chat(model, store, *reversed(ROWS)) == before[::-1]
+    assert model.asked == 20
+
+
+def test_another_system_prompt_alone_asks_everything_again(store):
+    model = CountingModel()
+    chat(model, store, *ROWS)
+    changed = [replace(row, messages=(Message("system", "Be very brief."), row.messages[1])) for row in ROWS]
+    assert chat(model, store, *changed) == [f"reply {n}" for n in range(21, 41)]
+    assert model.asked == 40
+
+
+# What a reply took
+
+
+PRICE = Price(tokens_in=2e6, tokens_out=5e6, gpu_hour=3600.0)
+"""2 a token in, 5 a token out, 1 a GPU-second."""
+
+
+def test_a_request_is_counted_with_all_it_took_and_a_replay_with_nothing(store):
+    recorded = RecordedChat(CountingModel(), store, PRICE)
+    with open_meter() as meter:
+        first, second = (asyncio.run(recorded.chat(REQUEST)) for _ in range(2))
+    assert first == second
+    used = meter.usage
+    assert (used.calls, used.cached_calls, used.retries, used.gpu_seconds, used.cost) == (1, 1, 3, 1.5, 31.5)
+
+
+def test_a_request_that_fails_counts_as_no_call(store):
+    class Away(CountingModel):
+        async def chat(self, request):
+            raise Unavailable("no route")
+
+    with open_meter() as meter, pytest.raises(Unavailable):
+        chat(Away(), store, REQUEST)
+    assert meter.usage.calls == 0
+
+
+def test_an_empty_purse_lets_nothing_be_sent_but_recorded_replies(store):
+    purse, model = Purse(tokens=20), CountingModel()
+    recorded = RecordedChat(model, store, purse=purse)
+    assert [asyncio.run(recorded.chat(request)).text for request in (*ROWS[:2], *ROWS[:2])] == [
+        "reply 1",
+        "reply 2",
+    ] * 2
+    with pytest.raises(BudgetSpent, match=r"24 of 20 tokens; run again with a larger --budget to go on"):
+        asyncio.run(recorded.chat(ROWS[2]))
+    assert asyncio.run(recorded.chat(ROWS[0])).text == "reply 1"
+    assert (model.asked, store.count()) == (2, (2, 2))
+
+
+def test_a_run_overshoots_its_budget_by_no_more_than_what_was_in_flight(store):
+    class Slow(CountingModel):
+        async def chat(self, request):
+            self.asked += 1
+            await asyncio.sleep(0.001)
+            return ChatReply("reply", 9, 1)
+
+    model, purse, gate = Slow(), Purse(money=100.0), asyncio.Semaphore(8)
+    recorded = RecordedChat(model, store, Price(tokens_in=1e6, tokens_out=1e6), purse)
+
+    async def ask(number):
+        async with gate:
+            return await recorded.chat(replace(REQUEST, sample=number))
+
+    async def run():
+        return await asyncio.gather(*map(ask, range(60)), return_exceptions=True)
+
+    outcomes = asyncio.run(run())
+    answered = [outcome for outcome in outcomes if isinstance(outcome, ChatReply)]
+    assert 10 <= len(answered) == model.asked < 10 + 8
+    assert sum(isinstance(outcome, BudgetSpent) for outcome in outcomes) == 60 - len(answered)
+    assert store.count() == (len(answered), len(answered))
+    assert purse.spent.cost == 10.0 * len(answered)
+
+
+def test_a_reply_has_the_day_on_which_it_was_first_given(store):
+    today = datetime.now(UTC).date()
+    first = asyncio.run(RecordedChat(CountingModel(), store).chat(REQUEST))
+    assert datetime.fromisoformat(first.day).date() >= today
+    asyncio.run(RecordedChat(CountingModel(day="2026-01-02"), store).chat(ROWS[0]))
+    assert asyncio.run(RecordedChat(CountingModel(day="2027-03-04"), store).chat(ROWS[0])).day == "2026-01-02"
+
+
+def test_a_scripted_reply_is_the_same_on_every_day(store):
+    model = CountingModel(reads_inputs=True, day="2026-01-02")
+    assert asyncio.run(RecordedChat(model, store).chat(REQUEST)).day == ""
+
+
+def test_a_recording_of_the_first_version_is_read(store):
+    model = CountingModel()
+    asyncio.run(store.record({make_chat_key(model, REQUEST): json.dumps(["old", 3, 4, "cut"])}, model.identity))
+    assert asyncio.run(RecordedChat(model, store).chat(REQUEST)) == ChatReply("old", 3, 4, "cut")
+
+
+@pytest.mark.parametrize("text", ["\ud800", "\x00", "a\udfff\n", "\U0001f600"], ids=ascii)
+def test_a_reply_that_is_no_valid_unicode_is_replayed_as_it_came(store, text):
+    class Spoilt(CountingModel):
+        async def chat(self, request):
+            self.asked += 1
+            return ChatReply(text, 1, 1)
+
+    model = Spoilt()
+    quoted = replace(REQUEST, messages=(*REQUEST.messages, Message("assistant", text)))
+    assert chat(model, store, quoted, quoted) == [text, text]
+    assert model.asked == 1
+
+
+# Asking anew
+
+
+def test_a_new_generation_asks_anew_and_the_one_before_is_still_there(store):
+    model = CountingModel()
+    replies = [asyncio.run(RecordedChat(model, store, fresh=fresh).chat(REQUEST)).text for fresh in (0, 1, 2, 1, 0)]
+    assert replies == ["reply 1", "reply 2", "reply 3", "reply 2", "reply 1"]
+    assert [RecordedChat(model, store, fresh=fresh).identity for fresh in (0, 2)] == ["model:1", "model:1#2"]
+
+
+TOOLS = {
+    "text search": (RecordedTextSearch, lambda tool: tool.search_text("q", 3)),
+    "image search": (RecordedImageSearch, lambda tool: tool.search_image(PictureFile("a" * 64, Path("p")), 3)),
+    "pages": (RecordedPages, lambda tool: tool.read_page("u")),
+    "SPARQL": (RecordedSparql, lambda tool: tool.select("SELECT")),
+    "image metadata": (RecordedImageMetadata, lambda tool: tool.describe_images(["A.jpg"])),
+}
+
+
+@pytest.mark.parametrize(("recorder", "call"), TOOLS.values(), ids=TOOLS.keys())
+def test_a_new_generation_of_a_tool_asks_anew(store, recorder, call):
+    services = CountingServices()
+
+    async def run(fresh):
+        return await call(recorder(services, store, fresh=fresh))
+
+    assert asyncio.run(run(0)) == asyncio.run(run(0)) == asyncio.run(run(1)) == asyncio.run(run(1))
+    assert len(services.asked) == 2
+    assert recorder(services, store, fresh=1).identity == "services:1#1"
+
+
+# Tools
 
 
 def test_searches_are_recorded_by_query_count_and_identity(store):
@@ -198,31 +339,3 @@ def test_a_missing_page_is_recorded_as_missing(store):
         with pytest.raises(PageNotFound):
             asyncio.run(recorded.read_page("missing"))
     assert services.asked == ["u", "missing"]
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from pipelines.backends.replies import open_replies
-store = open_replies(Path(sys.argv[1]))
-for number in range(60):
-    store.note_ask(f"{sys.argv[2]}-{number}", "b")
-    store.write(f"{sys.argv[2]}-{number}", "b", "reply")
-    store.write(f"both-{number}", "b", sys.argv[2])
-store.close()
-"""
-
-
-def test_two_processes_write_to_one_store_and_lose_nothing(tmp_path, store):
-    root = Path(__file__).parents[3]
-    command = [sys.executable, "-c", WRITER, str(tmp_path)]
-    writers = [subprocess.Popen([*command, name], cwd=root) for name in ("one", "two")]
-    assert [writer.wait(timeout=30) for writer in writers] == [0, 0]
-    assert store.count() == (120, 180)
-    assert {store.read(f"both-{number}") for number in range(60)} <= {"one", "two"}
-
-
-def test_a_store_that_cannot_be_opened_is_unavailable(tmp_path):
-    (tmp_path / "replies.db").write_bytes(b"not a database, not a database, not a database" * 40)
-    with pytest.raises(Unavailable, match="reply store"):
-        open_replies(tmp_path)

@@ -1,56 +1,238 @@
+import asyncio
+import io
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
+from rich.console import Console
 
-from pipelines.bench.judge import render_judge, run_judge_bench
-from pipelines.errors import ConfigError
+from pipelines.backends.scripted_judge import ScriptedJudge
+from pipelines.bench.answer_trials import TYPES, list_cases
+from pipelines.bench.judge import (
+    CASCADE,
+    COMPARER,
+    PASS_RATES,
+    make_scripted_judges,
+    run_judge_bench,
+)
+from pipelines.bench.judge_faults import FAULTY, count_faults, list_open_trials
+from pipelines.bench.judge_tables import render_judge
+from pipelines.errors import ConfigError, Unavailable
+from pipelines.prompting import Asking, load_prompt
+from pipelines.scoring.compare import compare_answers
+from tests.pipelines.stages.players import FakeModel
+
+PROMPT = load_prompt("judge_answer")
+KINDS = {
+    "date": {"year off by one", "day and month swapped", "coarser", "list with the answer", "hedge"},
+    "number": {"unit slip", "point lost", "off by one", "sign", "conversion off", "hedge"},
+    "name": {"same surname", "homonym", "child", "what bears the name", "superset", "list with the answer", "hedge"},
+    "string": {"compound", "superset", "list with the answer", "negated", "hedge"},
+}
+
+
+def scripted(**changes):
+    return Asking(ScriptedJudge(**{"fpr": 0.0, "fnr": 0.0} | changes), PROMPT)
 
 
 @pytest.fixture(scope="module")
 def report():
-    return run_judge_bench(60, 3)
+    return run_judge_bench(40, 3, make_scripted_judges())
+
+
+def rows(report, who):
+    return {row.type: row for row in report.rows if row.who == who}
 
 
 def test_the_comparer_takes_no_near_miss_and_refuses_no_true_answer(report):
-    assert [(row.type, row.false_positive.count, row.false_negative.count) for row in report.rows] == [
-        ("date", 0, 0),
-        ("number", 0, 0),
-        ("name", 0, 0),
-        ("string", 0, 0),
-    ]
-
-
-def test_every_rewording_is_recognised_without_a_judge(report):
-    assert {(kind.type, kind.unscored) for kind in report.kinds if kind.kind == "reworded"} == {
-        (type_, 0) for type_ in ("date", "number", "name", "string")
+    found = rows(report, COMPARER)
+    assert {type_: (row.false_positive.count, row.false_negative.count) for type_, row in found.items()} == {
+        type_: (0, 0) for type_ in TYPES
     }
 
 
-def test_a_judge_that_agrees_to_everything_is_found_out():
-    rows = run_judge_bench(20, 3, lambda given, reference: "correct").rows
-    assert all(row.false_positive.share == 1.0 and row.false_negative.share == 0.0 for row in rows)
-    assert all(abs(row.kappa) < 1e-9 for row in rows)
+def test_every_rewording_is_recognised_without_a_judge(report):
+    assert {(kind.type, kind.unscored) for kind in report.kinds if (kind.who, kind.kind) == (COMPARER, "reworded")} == {
+        (type_, 0) for type_ in TYPES
+    }
+
+
+def test_no_hedge_list_or_pair_of_candidates_reaches_a_judge(report):
+    kinds = ("hedge", "two candidates", "list with the answer", "superset", "negated", "range")
+    found = [kind for kind in report.kinds if kind.who in (COMPARER, CASCADE) and kind.kind in kinds]
+    assert len({(kind.type, kind.kind) for kind in found}) >= 14
+    assert {(kind.correct, kind.unscored) for kind in found} == {(0, 0)}
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_every_kind_of_near_miss_is_planted(type_):
+    planted = {trial.kind for case in list_cases(type_, 60, 3) for trial in case.trials if trial.truth == "incorrect"}
+    assert planted >= KINDS[type_]
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_300_questions_of_each_type_can_be_planted(type_):
+    cases = list(list_cases(type_, 300, 3))
+    assert len(cases) == 300
+    assert all({trial.truth for trial in case.trials} == {"correct", "incorrect"} for case in cases)
+
+
+def test_a_judge_that_agrees_to_everything_is_found_out_alone_and_kept_from_what_is_decided():
+    found = run_judge_bench(20, 3, [scripted(fpr=1.0)])
+    alone = rows(found, "judge 1: scripted-judge")
+    assert all(row.false_positive.share == 1.0 and row.false_negative.share == 0.0 for row in alone.values())
+    assert all(abs(row.kappa) < 1e-9 for row in alone.values())
+    assert all(0 <= row.false_positive.share < 0.6 for row in rows(found, CASCADE).values())
 
 
 def test_a_judge_that_never_answers_is_unscored_not_wrong():
-    rows = run_judge_bench(20, 3, lambda given, reference: "unscored").rows
-    assert all(row.unscored.share == 1.0 and row.false_negative.count == 0 and row.kappa == 0.0 for row in rows)
+    found = rows(run_judge_bench(20, 3, [scripted(empty=1.0)]), "judge 1: scripted-judge")
+    assert all(row.unscored.share == 1.0 and row.false_negative.count == 0 for row in found.values())
 
 
-def test_the_same_seed_gives_the_same_card(report):
-    assert run_judge_bench(60, 3) == report
+def test_two_judges_take_fewer_near_misses_than_either_alone(report):
+    for type_ in TYPES:
+        alone = [rows(report, f"judge {n}: scripted-judge-{n}")[type_].false_positive.share for n in (1, 2)]
+        assert rows(report, CASCADE)[type_].false_positive.share < min(alone)
 
 
-def test_the_table_has_a_row_for_each_type(report):
-    assert render_judge(report).row_count == 4
+def test_judges_that_err_together_take_more_than_judges_that_err_apart():
+    taken = {}
+    for rho in (0.0, 1.0):
+        judges = [scripted(fpr=0.3, rho=rho, name=name) for name in "ab"]
+        taken[rho] = sum(row.false_positive.count for row in rows(run_judge_bench(20, 3, judges), CASCADE).values())
+    assert taken[1.0] > 2 * taken[0.0] > 0
+
+
+def test_measured_rates_are_those_that_were_set(report):
+    for number, fpr in ((1, 0.06), (2, 0.08)):
+        found = rows(report, f"judge {number}: scripted-judge-{number}").values()
+        share = sum(row.false_positive.count for row in found) / sum(row.false_positive.trials for row in found)
+        assert share == pytest.approx(fpr, abs=0.02)
+
+
+def test_judges_that_differ_are_counted_and_their_agreement_is_measured(report):
+    assert 0.3 < report.kappa < 0.95
+    assert any(row.disagreement.count for row in rows(report, CASCADE).values())
+    assert all(row.disagreement.trials == 0 for row in rows(report, COMPARER).values())
+    assert run_judge_bench(4, 3, [scripted()]).kappa is None
+
+
+def test_the_share_of_right_answers_is_found_again_from_the_verdicts(report):
+    covered = [row.corrected.low <= row.planted <= row.corrected.high for row in report.rows]
+    assert sum(covered) >= len(covered) - 1
+
+
+def test_the_fewer_answers_are_right_the_more_of_the_accepted_are_wrong(report):
+    for row in report.rows:
+        shares = [each.wrong_share for each in report.implied if (each.who, each.type) == (row.who, row.type)]
+        assert shares == sorted(shares, reverse=True)
+        assert len(shares) == len(PASS_RATES)
+
+
+def test_the_implied_share_is_that_of_bayes():
+    found = run_judge_bench(40, 3, [scripted(fpr=1.0)])
+    (row,) = (
+        each for each in found.implied if each.who.startswith("judge") and (each.type, each.pass_rate) == ("date", 0.1)
+    )
+    assert row.wrong_share == pytest.approx(0.9)
+    assert row.high >= row.wrong_share
+
+
+def test_verdicts_of_every_kind_add_up(report):
+    for row in report.rows:
+        kinds = [kind for kind in report.kinds if (kind.who, kind.type) == (row.who, row.type)]
+        planted = sum(kind.correct + kind.incorrect + kind.unscored for kind in kinds)
+        assert planted == row.unscored.trials == row.false_positive.trials + row.false_negative.trials
+
+
+def test_a_judge_is_asked_once_for_each_answer_and_never_told_the_truth_in_words():
+    model = FakeModel(lambda inputs: "Verdict: incorrect", reads_inputs=False)
+    run_judge_bench(6, 3, [Asking(model, PROMPT)])
+    shown = Counter(request.messages for request in model.asked)
+    trials = {
+        (case.question, trial.given) for type_ in TYPES for case in list_cases(type_, 6, 3) for trial in case.trials
+    }
+    assert len(shown) == len(trials)
+    assert len(model.asked) <= len(trials) * 1.05
+
+
+def test_a_judge_that_is_away_stops_the_bench():
+    class Away(FakeModel):
+        async def chat(self, request):
+            raise Unavailable("nobody answers")
+
+    with pytest.raises(Unavailable):
+        run_judge_bench(4, 3, [Asking(Away(lambda inputs: ""), PROMPT)])
+
+
+def test_the_same_seed_gives_the_same_card_however_many_are_in_flight():
+    assert run_judge_bench(6, 3, make_scripted_judges(), concurrency=3) == run_judge_bench(6, 3, make_scripted_judges())
+
+
+def show(report):
+    text = io.StringIO()
+    Console(file=text, width=220).print(render_judge(report))
+    return text.getvalue()
+
+
+def test_the_tables_show_rates_kinds_implied_shares_and_faults(report):
+    text = show(report)
+    for words in ("Judge card: 40 questions of each type", "gets wrong or leaves open", "Wrong among accepted", "D23",
+                  "kappa of the judges with one another"):  # fmt: skip
+        assert words in text
+
+
+def test_a_card_of_the_comparer_alone_has_tables_too():
+    assert "cascade" in show(run_judge_bench(4, 3))
 
 
 def test_the_judge_card_needs_nothing_of_the_pipeline_that_makes_questions():
-    code = "import sys, pipelines.bench.judge; sys.exit('pipelines.assembly' in sys.modules)"
+    code = "import sys, pipelines.bench.judge_tables; sys.exit('pipelines.assembly' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_bench_without_answers_is_refused():
-    with pytest.raises(ConfigError, match="pairs is 0"):
-        run_judge_bench(0, 3)
+@pytest.mark.parametrize(
+    ("pairs", "concurrency", "said"), [(0, 1, "pairs is 0"), (1, 1, "pairs is 1"), (2, 0, "concurrency is 0")]
+)
+def test_a_bench_without_answers_or_places_is_refused(pairs, concurrency, said):
+    with pytest.raises(ConfigError, match=said):
+        run_judge_bench(pairs, 3, concurrency=concurrency)
+
+
+# D23: faults of judges
+
+
+@pytest.fixture(scope="module")
+def faults():
+    return asyncio.run(count_faults(300, 3))
+
+
+def test_no_fault_of_a_judge_is_a_silent_accept_or_a_silent_drop(faults):
+    assert {row.fault for row in faults} == set(FAULTY)
+    assert {(row.silent_accepts, row.silent_drops) for row in faults} == {(0, 0)}
+    assert {row.trials for row in faults} == {300}
+
+
+@pytest.mark.parametrize("fault", ["empty", "yes and no", "malformed", "time-out"])
+def test_a_judge_that_says_nothing_clear_leaves_every_answer_unscored(faults, fault):
+    assert {(row.jury, row.unscored, row.stopped) for row in faults if row.fault == fault} == {
+        ("alone", 300, 0), ("first", 300, 0), ("second", 300, 0),
+    }  # fmt: skip
+
+
+def test_a_judge_that_is_away_stops_and_decides_nothing(faults):
+    assert {(row.unscored, row.stopped) for row in faults if row.fault == "away"} == {(0, 300)}
+
+
+@pytest.mark.parametrize("fault", ["near miss accepted", "right one refused"])
+def test_a_second_judge_keeps_the_errors_of_the_first_from_counting(faults, fault):
+    assert {(row.jury, row.unscored) for row in faults if row.fault == fault} == {("first", 150), ("second", 150)}
+
+
+@pytest.mark.parametrize("count", [1, 7, 300])
+def test_faults_are_planted_on_answers_that_the_comparer_leaves_open(count):
+    found = list_open_trials(count, 3)
+    assert len(found) == count
+    assert {compare_answers(trial.given, case.answer) for case, trial in found} == {"unscored"}

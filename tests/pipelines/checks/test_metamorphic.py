@@ -16,6 +16,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from pipelines.agent.conditions import Searches
+from pipelines.agent.judging import Jury, UnscoredWatch
 from pipelines.backends.knower import ScriptedKnower
 from pipelines.bench import corpus_plants, lone_plants, truth_plants
 from pipelines.bench.overlay import OverlayCorpus, relocate
@@ -30,11 +32,13 @@ from pipelines.graph.query import locate_nodes
 from pipelines.pictures import PictureStore
 from pipelines.prompting import Asking, load_prompt
 from pipelines.scoring.answers import type_answer
-from pipelines.stages.difficulty import MeasuredDifficulty
+from pipelines.scoring.filters import make_plan
+from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
 from schemas.base import Rejection
 from schemas.groundings import Grounding
 from schemas.proofs import Thresholds
 from tests.mutants.pools import share_pool
+from tests.pipelines.agent.trail import FakeImageSearch, FakeTextSearch
 from tests.pipelines.checks.claims import prove
 from tests.pipelines.painters import PAGES, REDIRECTS, add_pages, born, build_painters, paint
 from tests.pipelines.release.builders import make_question
@@ -260,7 +264,8 @@ def list_measured():
     """Return questions that need no picture to be answered by who knows enough, of all popularities."""
     rows = []
     for number in range(12):
-        row = Grounding(**{name: value for name, value in make_question(number, None) if name != "cells"})
+        made = dict(make_question(number, None))
+        row = Grounding(**{name: made[name] for name in Grounding.model_fields})
         nodes = tuple(node.model_copy(update={"in_degree": 1 + number * 3}) for node in row.proof.nodes)
         counts = tuple(count.model_copy(update={"value": 1}) for count in row.proof.counts)
         rows.append(row.model_copy(update={"proof": row.proof.model_copy(update={"nodes": nodes, "counts": counts})}))
@@ -269,8 +274,10 @@ def list_measured():
 
 def keep(folder, attempts, **settings):
     """Return the ids of the questions that a solver does not solve without tools."""
-    asking = Asking(ScriptedKnower(**settings), load_prompt("answer_question"))
-    stage = MeasuredDifficulty(asking, None, PictureStore(folder), attempts, 0)
+    asking = Asking(ScriptedKnower(**settings), load_prompt("answer_question", 2))
+    searches = Searches(FakeTextSearch(), FakeImageSearch(), PictureStore(folder))
+    rules = DifficultyRules(make_plan("opensearch-vl", ("solver",)), attempts)
+    stage = MeasuredDifficulty({"solver": asking}, Jury(), searches, rules, UnscoredWatch(1.0, 1))
     return {row.record_id for row in list_measured() if not isinstance(asyncio.run(stage(row)), Rejection)}
 
 

@@ -6,6 +6,7 @@ from rich.console import Console
 from pipelines.errors import ConfigError
 from pipelines.inspection.explain import explain_record, list_chain, render_explanation, trace_line
 from pipelines.inspection.facets import describe_proof, describe_record, list_near_misses
+from schemas.difficulty import Alternative
 from tests.pipelines.inspection.injected import REFUTED, make_injected, make_rewrite
 from tests.pipelines.release.builders import make_question
 
@@ -55,6 +56,30 @@ def test_the_explanation_shows_evidence_picture_and_difficulty(workspace):
     text = render(explain_record(workspace, QUESTION))
     assert "1 of 8 correct" in text
     assert "Mira Tolland" in text
+
+
+def test_a_measured_question_is_described_with_what_was_attempted_and_what_it_needs():
+    cell = make_question(1, None).cells[0].model_copy(update={"attempts": 2, "day": "2026-11-22"})
+    other = Alternative(text="1999", times=3, outcome="refuted")
+    measured = make_question(
+        1,
+        None,
+        cells=(cell,),
+        search_need="mixed",
+        alternatives=(other,),
+        swapped_with="Orsa Bridge",
+        left_out=("image",),
+    )
+    lines = describe_record(measured)
+    for line in (
+        ("text", "knower: 1 of 2 (8 planned) correct, 0 unscored, 95% 0.02-0.47, 2026-11-22"),
+        ("needs", "mixed"),
+        ("standing", "solved"),
+        ("swapped with", "the picture of Orsa Bridge"),
+        ("left out", "image"),
+        ("also given", "'1999' 3 times, refuted"),
+    ):
+        assert line in lines
 
 
 def test_the_explanation_draws_the_proof_from_anchor_to_answer(workspace):

@@ -5,7 +5,7 @@ import pytest
 from pipelines.errors import ConfigError
 from pipelines.inspection.report import collect_report, render_report, sample_questions, write_report
 from pipelines.workspace import Workspace
-from schemas.difficulty import Difficulty
+from schemas.difficulty import Alternative, Difficulty
 from schemas.rewrites import Rewrite
 from tests.pipelines.inspection.conftest import FakeStage, write_stage
 from tests.pipelines.inspection.injected import make_injected, make_rewrite
@@ -64,6 +64,16 @@ def test_the_report_shows_every_part_of_an_injected_questions_proof(tmp_path):
         "at most 50 near misses a node",
         "round 2: Mira Tolland 2 as",
     ):
+        assert text in page
+
+
+def test_the_report_shows_what_was_attempted_and_what_a_question_needs(tmp_path):
+    other = Alternative(text="<b>1999", times=3, outcome="refuted")
+    question = make_question(1, None, search_need="mixed", alternatives=(other,))
+    write_stage(tmp_path, FakeStage("difficulty", Difficulty), "d" * 16, [question])
+    Workspace(tmp_path).note_latest({"difficulty": "d" * 16})
+    page = render_report(collect_report(tmp_path))
+    for text in ("text, knower: 1 of 8", "solved", "needs: mixed", "also given 3 times: &lt;b&gt;1999"):
         assert text in page
 
 

@@ -118,9 +118,18 @@ def make_question(number: int, picture: Picture | None, split: str = "sft", **ch
         "proof": proof,
         "cells": (
             Cell(
-                condition="text", solver="knower", prompt="p/v1", attempts=8, correct=1, unscored=0, low=0.02, high=0.47
+                condition="text",
+                solver="knower",
+                prompt="p/v1",
+                planned=8,
+                attempts=8,
+                correct=1,
+                unscored=0,
+                low=0.02,
+                high=0.47,
             ),
         ),
+        "standing": "solved",
     }
     return Difficulty(**(values | changes))
 

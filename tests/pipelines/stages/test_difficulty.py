@@ -1,57 +1,103 @@
 import asyncio
+import math
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.backends.protocols import ImageHit
+from pipelines.agent.conditions import Searches
+from pipelines.agent.judging import Jury, UnscoredWatch
+from pipelines.agent.swapping import Swap
+from pipelines.backends.knower import ScriptedKnower
+from pipelines.backends.protocols import ChatReply, ImageHit, TextHit
+from pipelines.checks.verdicts import PASSED, CheckResult
+from pipelines.config import make_config, read_recipe
+from pipelines.errors import GateNotMet, RecordFailed
 from pipelines.pictures import PictureStore
+from pipelines.prompting import Asking, load_prompt
 from pipelines.scoring.agreement import wilson_interval
-from pipelines.scoring.compare import compare_answers
-from pipelines.stages.difficulty import MeasuredDifficulty, make_oracle
+from pipelines.scoring.filters import make_plan
+from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
 from schemas.base import Rejection
-from schemas.difficulty import Difficulty
+from schemas.difficulty import Alternative, Difficulty
 from schemas.groundings import Grounding
-from schemas.proofs import Count
-from schemas.tasks import AnswerReply
+from schemas.tasks import AnswerReply, PictureReply
 from tests.pipelines.release.builders import make_picture, make_question
-from tests.pipelines.stages.players import make_asking
+from tests.pipelines.stages.players import FakeModel, make_asking
 
-RIGHT, WRONG, BROKEN = AnswerReply(answer="1201"), AnswerReply(answer="1999"), "no json here"
+RIGHT, WRONG, UNKNOWN, BROKEN = AnswerReply(answer="1201"), "1999", AnswerReply(answer="unknown"), "no json here"
+NO_LIMIT = UnscoredWatch(1.0, 1)
+CROWD = 280
 
 
 @dataclass
-class FakeImages:
-    """One hit; remembers how often it was asked."""
+class FakeSearch:
+    """One hit by picture and one by words; remembers how often it was asked."""
 
-    identity: str = "images:1"
+    identity: str = "search:1"
     asked: list = field(default_factory=list)
 
     async def search_image(self, picture, count):
         self.asked.append(picture.sha256)
         return (ImageHit("https://toy.example/wiki/Kelm", "Kelm Bridge 1", "a bridge", 0.0),)
 
+    async def search_text(self, query, count):
+        self.asked.append(query)
+        return (TextHit("https://toy.example/wiki/Ostrava", "Ostrava 1", "a town"),)
+
+
+@dataclass
+class FakeSwaps:
+    """Always has the same other picture, or none."""
+
+    swap: Swap | None
+    identity: str = "swaps:1"
+
+    def choose(self, record):
+        return self.swap
+
+
+def strip(question) -> Grounding:
+    return Grounding(**{name: value for name, value in dict(question).items() if name in Grounding.model_fields})
+
 
 @pytest.fixture
 def question(tmp_path) -> Grounding:
-    made = dict(make_question(1, make_picture(tmp_path, 1)))
-    made.pop("cells")
-    return Grounding(**made)
+    return strip(make_question(1, make_picture(tmp_path, 1)))
 
 
-def make_stage(tmp_path, replies, attempts=4, max_correct=0):
-    """Return the stage with a solver whose replies come by condition, one a sample in turn."""
+def answer_with(reply, **changes) -> Asking:
+    return Asking(FakeModel(reply, **changes), load_prompt("answer_question", 2))
+
+
+def make_solver(replies, name="fake", default=UNKNOWN):
+    """Return a solver whose replies come by condition, one an attempt in turn."""
     taken = Counter()
 
     def reply(inputs):
-        said = replies.get(inputs.condition, [WRONG])
+        said = replies.get(inputs.condition, [default])
         taken[inputs.condition] += 1
-        return said[(taken[inputs.condition] - 1) % len(said)]
+        given_next = said[(taken[inputs.condition] - 1) % len(said)]
+        return AnswerReply(answer=given_next) if given_next == WRONG else given_next
 
-    solver = make_asking("answer_question", reply)
-    return MeasuredDifficulty(solver, FakeImages(), PictureStore(tmp_path / "images"), attempts, max_correct)
+    return answer_with(reply, name=name)
+
+
+def make_stage(tmp_path, replies=None, preset="opensearch-vl", attempts=4, **changes):
+    search, early = FakeSearch(), changes.pop("early_stop", True)
+    plan = make_plan(preset, ("solver",), max_correct=changes.pop("max_correct", 0))
+    values = {
+        "solvers": {"solver": make_solver(replies or {})},
+        "jury": Jury(),
+        "searches": Searches(search, search, PictureStore(tmp_path / "images")),
+        "rules": DifficultyRules(plan, attempts, early),
+        "watch": NO_LIMIT,
+    }
+    return MeasuredDifficulty(**(values | changes))
 
 
 def measure(stage, question):
@@ -59,15 +105,24 @@ def measure(stage, question):
     return made if isinstance(made, Rejection) else made[0]
 
 
+def count_requests(stage):
+    return Counter(request.inputs.condition for request in stage.solvers["solver"].model.asked)
+
+
+# cells
+
+
 def test_a_hard_question_has_a_cell_for_each_condition_in_order_of_cost(tmp_path, question):
-    made = measure(make_stage(tmp_path, {}), question)
+    made = measure(make_stage(tmp_path), question)
     assert isinstance(made, Difficulty)
-    assert [(c.condition, c.attempts, c.correct, c.unscored) for c in made.cells] == [
-        ("text", 4, 0, 0),
-        ("image", 4, 0, 0),
-        ("image-search", 4, 0, 0),
+    assert [(c.condition, c.role, c.planned, c.attempts, c.correct, c.unscored) for c in made.cells] == [
+        ("text", "solver", 4, 4, 0, 0),
+        ("image", "solver", 4, 4, 0, 0),
+        ("image+image-search", "solver", 4, 4, 0, 0),
     ]
-    assert (made.record_id, made.text) == (question.record_id, question.text)
+    assert (made.record_id, made.text, made.standing, made.search_need) == (
+        question.record_id, question.text, "proved", "",
+    )  # fmt: skip
 
 
 def test_cells_carry_the_wilson_interval_of_what_was_scored(tmp_path, question):
@@ -75,7 +130,43 @@ def test_cells_carry_the_wilson_interval_of_what_was_scored(tmp_path, question):
     cell = measure(stage, question).cells[0]
     low, high = wilson_interval(1, 4)
     assert (cell.correct, cell.low, cell.high) == (1, round(low, 6), round(high, 6))
-    assert (cell.solver, cell.prompt) == ("fake", "answer_question/v1")
+    assert (cell.solver, cell.prompt, cell.day) == ("fake", "answer_question/v2", "")
+
+
+def test_a_cell_carries_the_latest_day_of_its_replies(tmp_path, question):
+    days = iter(["2026-11-20", "2026-11-22", "2026-11-21", ""])
+
+    class Dated(FakeModel):
+        async def chat(self, request):
+            return replace(await super().chat(request), day=next(days, "2026-12-01"))
+
+    asking = Asking(Dated(lambda inputs: UNKNOWN), load_prompt("answer_question", 2))
+    made = measure(make_stage(tmp_path, solvers={"solver": asking}), question)
+    assert [cell.day for cell in made.cells] == ["2026-11-22", "2026-12-01", "2026-12-01"]
+
+
+def test_attempts_are_samples_of_their_own_one_after_the_other(tmp_path, question):
+    stage = make_stage(tmp_path)
+    measure(stage, question)
+    samples = [request.sample for request in stage.solvers["solver"].model.asked]
+    assert samples == [0, 1, 2, 3] * 3
+
+
+def test_only_conditions_with_a_picture_show_it(tmp_path, question):
+    stage = make_stage(tmp_path)
+    measure(stage, question)
+    for request in stage.solvers["solver"].model.asked:
+        shown = (question.picture.sha256,) if request.inputs.condition != "text" else ()
+        assert request.messages[-1].images == shown
+
+
+def test_one_search_serves_all_attempts(tmp_path, question):
+    stage = make_stage(tmp_path)
+    measure(stage, question)
+    assert stage.searches.images.asked == [question.picture.sha256]
+
+
+# bounds
 
 
 @pytest.mark.parametrize(
@@ -83,119 +174,481 @@ def test_cells_carry_the_wilson_interval_of_what_was_scored(tmp_path, question):
     [
         ("text", "solved-without-tools"),
         ("image", "solved-without-tools"),
-        ("image-search", "solved-by-one-image-search"),
+        ("image+image-search", "solved-by-one-image-search"),
     ],
 )
 def test_one_right_answer_too_many_refuses_the_question(tmp_path, question, condition, reason):
-    refused = measure(make_stage(tmp_path, {condition: [WRONG, RIGHT, WRONG, WRONG]}), question)
+    refused = measure(make_stage(tmp_path, {condition: [UNKNOWN, RIGHT, UNKNOWN, UNKNOWN]}), question)
     assert refused.reason == reason
-    assert f"1 of 4 correct by fake ({condition})" in refused.detail
+    assert refused.detail == f"1 of 2 correct by fake ({condition})"
 
 
 def test_later_conditions_cost_nothing_once_a_question_is_refused(tmp_path, question):
     stage = make_stage(tmp_path, {"text": [RIGHT]})
     measure(stage, question)
-    assert {request.inputs.condition for request in stage.solver.model.asked} == {"text"}
-    assert stage.images.asked == []
+    assert count_requests(stage) == {"text": 1}
+    assert stage.searches.images.asked == []
 
 
-def test_one_search_serves_all_attempts(tmp_path, question):
-    stage = make_stage(tmp_path, {})
-    measure(stage, question)
-    assert stage.images.asked == [question.picture.sha256]
-
-
-@pytest.mark.parametrize("condition", ["text", "image", "image-search"])
+@pytest.mark.parametrize("condition", ["text", "image", "image+image-search"])
 def test_an_unscored_attempt_never_passes_the_question(tmp_path, question, condition):
-    refused = measure(make_stage(tmp_path, {condition: [WRONG, BROKEN, BROKEN, WRONG, WRONG, WRONG]}), question)
-    assert refused.reason == "unscored"
+    refused = measure(make_stage(tmp_path, {condition: [WRONG, BROKEN, BROKEN, WRONG, WRONG]}), question)
+    assert (refused.reason, refused.detail) == ("unscored", f"0 of 4 correct, 1 unscored by fake ({condition})")
 
 
 def test_an_unscored_attempt_counts_neither_as_wrong_nor_as_right(tmp_path, question):
     # Two broken replies in a row are one attempt: the reply and its repair.
-    stage = make_stage(tmp_path, {"text": [BROKEN]}, attempts=2, max_correct=2)
+    stage = make_stage(tmp_path, {"text": [BROKEN]}, attempts=2, max_correct=2, early_stop=False)
     cell = measure(stage, question).cells[0]
     assert (cell.attempts, cell.correct, cell.unscored, cell.low, cell.high) == (2, 0, 2, 0.0, 1.0)
 
 
+def test_a_success_after_an_unscored_attempt_is_the_reason(tmp_path, question):
+    refused = measure(make_stage(tmp_path, {"text": [BROKEN, BROKEN, WRONG, RIGHT]}), question)
+    assert refused.reason == "solved-without-tools"
+
+
 def test_not_knowing_is_wrong_and_not_unscored(tmp_path, question):
-    unknown = [AnswerReply(answer=said) for said in ("unknown", "I don't know", "", "N/A")]
-    made = measure(make_stage(tmp_path, {"text": unknown}), question)
+    unknown = [AnswerReply(answer=said) for said in ("unknown", "I don't know", "", "N/A", "not sure")]
+    made = measure(make_stage(tmp_path, {"text": unknown}, attempts=5), question)
     assert (made.cells[0].correct, made.cells[0].unscored) == (0, 0)
 
 
-def test_only_conditions_with_a_picture_show_it(tmp_path, question):
-    stage = make_stage(tmp_path, {})
-    measure(stage, question)
-    for request in stage.solver.model.asked:
-        shown = (question.picture.sha256,) if request.inputs.condition != "text" else ()
-        assert request.messages[-1].images == shown
-        assert bool(request.inputs.search_results) == (request.inputs.condition == "image-search")
-
-
-def test_attempts_are_samples_of_their_own(tmp_path, question):
-    stage = make_stage(tmp_path, {})
-    measure(stage, question)
-    samples = [request.sample for request in stage.solver.model.asked if request.inputs.condition == "text"]
-    assert sorted(samples) == [0, 1, 2, 3]
-
-
 def test_a_question_without_a_picture_is_measured_by_its_words(tmp_path, question):
-    made = measure(make_stage(tmp_path, {}), question.model_copy(update={"picture": None}))
+    made = measure(make_stage(tmp_path), question.model_copy(update={"picture": None}))
     assert [cell.condition for cell in made.cells] == ["text"]
+    assert made.left_out == ("image", "image+image-search")
 
 
-@given(st.integers(0, 4), st.integers(0, 4))
-def test_a_condition_passes_only_when_even_the_unscored_attempts_could_not_break_the_bound(correct, bound):
-    question = Grounding(**{k: v for k, v in dict(make_question_without_picture()).items() if k != "cells"})
-    stage = MeasuredDifficulty(
-        make_asking("answer_question", make_turns([RIGHT] * correct + [WRONG] * (4 - correct))),
-        FakeImages(),
-        None,
-        4,
-        bound,
+def test_every_solver_is_tried_before_a_dearer_condition_is(tmp_path, question):
+    small, large = make_solver({}, "small"), make_solver({"image": [RIGHT]}, "large")
+    plan = make_plan("opensearch-vl", ("solver", "big"))
+    stage = make_stage(tmp_path, solvers={"solver": small, "big": large}, rules=DifficultyRules(plan, 2))
+    refused = measure(stage, question)
+    assert refused.detail == "1 of 1 correct by large (image)"
+    assert Counter(request.inputs.condition for request in small.model.asked) == {"text": 2, "image": 2}
+
+
+def test_mars_keeps_what_was_solved_once_and_no_more(tmp_path, question):
+    once = make_stage(tmp_path, {"image": [RIGHT, *[UNKNOWN] * 7]}, preset="mars", attempts=8)
+    twice = make_stage(tmp_path, {"image": [RIGHT, *[UNKNOWN] * 3]}, preset="mars", attempts=8)
+    assert (measure(once, question).standing, measure(twice, question).reason) == ("solved", "not-rare")
+
+
+# labels
+
+
+@pytest.mark.parametrize(
+    ("condition", "need", "asked"),
+    [("image", "search-free", 2), ("image+image-search", "image", 6), ("image+text-search", "text", 10),
+     ("image+both", "mixed", 14)],
+)  # fmt: skip
+def test_fvqa_labels_by_the_first_success_and_stops_there(tmp_path, question, condition, need, asked):
+    stage = make_stage(tmp_path, {condition: [WRONG, RIGHT, WRONG, WRONG]}, preset="fvqa")
+    made = measure(stage, question)
+    assert (made.search_need, made.standing) == (need, "solved")
+    assert count_requests(stage).total() == asked
+
+
+def test_fvqa_drops_what_was_never_solved(tmp_path, question):
+    refused = measure(make_stage(tmp_path, preset="fvqa"), question)
+    assert (refused.reason, refused.detail) == ("never-solved", "0 of 4 correct by fake (image+both)")
+
+
+def test_a_label_is_not_known_when_a_cheaper_search_might_have_done(tmp_path, question):
+    replies = {"image": [WRONG, BROKEN, BROKEN, WRONG, WRONG], "image+image-search": [RIGHT]}
+    stage = make_stage(tmp_path, replies, preset="fvqa")
+    assert measure(stage, question).reason == "unscored"
+    assert set(count_requests(stage)) == {"image"}
+
+
+# swapped pictures, and what is left out
+
+
+def test_the_grid_measures_every_condition_and_refuses_nothing(tmp_path, question):
+    swap = Swap("Orsa Bridge", make_picture(tmp_path, 2))
+    made = measure(make_stage(tmp_path, preset="grid", swaps=FakeSwaps(swap), attempts=1), question)
+    assert len(made.cells) == 10
+    assert (made.swapped_with, made.left_out, made.standing) == ("Orsa Bridge", (), "proved")
+
+
+def test_a_solver_is_shown_the_swapped_picture_and_never_told(tmp_path, question):
+    swap = Swap("Orsa Bridge", make_picture(tmp_path, 2))
+    stage = make_stage(tmp_path, preset="grid", swaps=FakeSwaps(swap), attempts=1)
+    measure(stage, question)
+    asked = {request.inputs.condition: request.messages for request in stage.solvers["solver"].model.asked}
+    true, swapped = asked["image"], asked["swapped"]
+    assert [message.images for message in swapped] == [(), (swap.picture.sha256,)]
+    assert [message.text for message in true] == [message.text for message in swapped]
+
+
+@pytest.mark.parametrize("swaps", [None, FakeSwaps(None)])
+def test_a_question_that_no_picture_can_be_swapped_for_says_so(tmp_path, question, swaps):
+    made = measure(make_stage(tmp_path, preset="grid", swaps=swaps, attempts=1), question)
+    assert not [cell for cell in made.cells if cell.condition.startswith("swapped")]
+    assert (made.swapped_with, len(made.left_out)) == ("", 4)
+
+
+# VSearcher's filters 3 and 4
+
+
+def make_judge(said):
+    return make_asking("judge_picture", lambda inputs: said)
+
+
+def test_a_picture_that_is_too_simple_refuses_before_any_attempt(tmp_path, question):
+    stage = make_stage(tmp_path, preset="vsearcher", picture_judge=make_judge(PictureReply(simple=True)))
+    assert measure(stage, question).reason == "picture-too-simple"
+    assert stage.picture_judge.model.asked[0].messages[-1].images == (question.picture.sha256,)
+    assert not count_requests(stage)
+
+
+def test_a_picture_that_is_not_goes_on_and_one_that_nobody_could_judge_does_not(tmp_path, question):
+    fine = make_stage(tmp_path, preset="vsearcher", picture_judge=make_judge(PictureReply(simple=False)))
+    garbled = make_stage(tmp_path, preset="vsearcher", picture_judge=make_judge(BROKEN))
+    assert measure(fine, question).left_out == ()
+    assert measure(garbled, question).reason == "unscored"
+
+
+def test_without_an_image_judge_the_row_says_that_its_picture_was_not_judged(tmp_path, question):
+    assert measure(make_stage(tmp_path, preset="vsearcher"), question).left_out == ("picture-too-simple",)
+
+
+def test_an_image_judge_is_not_asked_by_other_presets(tmp_path, question):
+    judge = make_judge(PictureReply(simple=True))
+    assert isinstance(measure(make_stage(tmp_path, picture_judge=judge), question), Difficulty)
+    assert not judge.model.asked
+
+
+def test_a_question_that_holds_its_answer_is_refused_for_nothing(tmp_path, question):
+    stage = make_stage(tmp_path, preset="vsearcher")
+    told = question.model_copy(update={"text": "Was the town of the bridge in the image founded in 1201?"})
+    assert measure(stage, told).reason == "answer-leak"
+    assert not count_requests(stage)
+
+
+def test_a_question_without_words_is_a_failed_row_and_no_refusal(tmp_path, question):
+    with pytest.raises(RecordFailed, match="no-text"):
+        measure(make_stage(tmp_path, preset="vsearcher"), question.model_copy(update={"text": " "}))
+
+
+# alternatives
+
+
+def contest_with(outcome):
+    asked = []
+
+    def contest(proof, answer, given_text):
+        asked.append(given_text)
+        return PASSED if outcome == "PASS" else CheckResult(outcome, "alternative-answer", "the field has it")
+
+    return contest, asked
+
+
+@pytest.mark.parametrize(("outcome", "found"), [("FAIL", "answers it too"), ("UNKNOWN", "cannot be refuted")])
+def test_a_wrong_answer_given_twice_that_is_not_refuted_refuses_the_question(tmp_path, question, outcome, found):
+    contest, asked = contest_with(outcome)
+    replies = {"image": [AnswerReply(answer="12 May 1900"), AnswerReply(answer="May 12, 1900"), UNKNOWN, UNKNOWN]}
+    refused = measure(make_stage(tmp_path, replies, contest=contest), question)
+    assert refused.reason == "alternative-answer"
+    assert refused.detail == f"'12 May 1900', given 2 times, {found}: the field has it"
+    assert asked == ["12 May 1900"]
+
+
+def test_a_refuted_alternative_travels_with_the_row(tmp_path, question):
+    contest, _ = contest_with("PASS")
+    made = measure(make_stage(tmp_path, {"image": [WRONG]}, contest=contest), question)
+    assert made.alternatives == (Alternative(text=WRONG, times=4, outcome="refuted"),)
+
+
+def test_attempts_under_different_conditions_are_different_attempts(tmp_path, question):
+    contest, asked = contest_with("PASS")
+    once = [WRONG, UNKNOWN, UNKNOWN, UNKNOWN]
+    measure(make_stage(tmp_path, {"image": once, "image+image-search": once}, contest=contest), question)
+    assert asked == [WRONG]
+
+
+@pytest.mark.parametrize("replies", [{"text": [WRONG]}, {"swapped": [WRONG]}, {"image": [UNKNOWN]}])
+def test_no_picture_another_picture_and_no_answer_make_no_alternative(tmp_path, question, replies):
+    contest, asked = contest_with("FAIL")
+    swaps = FakeSwaps(Swap("Orsa Bridge", make_picture(tmp_path, 2)))
+    stage = make_stage(tmp_path, replies, preset="grid", contest=contest, swaps=swaps)
+    assert isinstance(measure(stage, question), Difficulty)
+    assert asked == []
+
+
+def test_alternatives_are_looked_at_only_when_asked_for_and_when_the_filters_keep_the_row(tmp_path, question):
+    assert measure(make_stage(tmp_path, {"image": [WRONG]}), question).alternatives == ()
+    contest, asked = contest_with("FAIL")
+    replies = {"image": [WRONG], "image+image-search": [RIGHT]}
+    assert measure(make_stage(tmp_path, replies, contest=contest), question).reason == "solved-by-one-image-search"
+    assert asked == []
+
+
+# standing
+
+
+def test_what_nobody_solved_and_nothing_proves_is_refused(tmp_path, question):
+    bare = question.model_copy(update={"proof": question.proof.model_copy(update={"corpus": ""})})
+    assert measure(make_stage(tmp_path), bare).reason == "unproved"
+    solved = make_stage(tmp_path, {"image": [RIGHT, UNKNOWN, UNKNOWN, UNKNOWN]}, max_correct=1)
+    assert measure(solved, bare).standing == "solved"
+    assert measure(make_stage(tmp_path, preset="grid"), bare).standing == "unproved"
+
+
+# the run
+
+
+def test_too_many_unscored_attempts_stop_the_run(tmp_path, question):
+    stage = make_stage(tmp_path, {"text": [BROKEN]}, watch=UnscoredWatch(0.5, 4))
+    with pytest.raises(GateNotMet, match="unscored"):
+        measure(stage, question)
+
+
+def test_an_answer_that_the_comparer_leaves_open_is_judged(tmp_path, question):
+    named = question.answer.model_copy(
+        update={"type": "string", "value": "oak", "surface": "oak", "aliases": (), "key": "text:oak"}
     )
-    assert isinstance(measure(stage, question), Difficulty) == (correct <= bound)
+    said = {"text": [AnswerReply(answer="oak wood")]}
+    judge = make_asking("judge_answer", lambda inputs: "Verdict: correct")
+    judged = make_stage(tmp_path, said, jury=Jury((judge,)))
+    refused = measure(judged, question.model_copy(update={"answer": named}))
+    assert refused.reason == "solved-without-tools"
+    assert judge.model.asked[0].inputs.oracle.trial == f"{question.record_id}:text:solver:0"
+    unjudged = measure(make_stage(tmp_path, said), question.model_copy(update={"answer": named}))
+    assert unjudged.reason == "unscored"
 
 
-def make_question_without_picture():
-    return make_question(1, None)
+def test_the_fingerprint_covers_everything_that_decides(tmp_path):
+    stage = make_stage(tmp_path, preset="vsearcher")
+    rules, judge = stage.rules, make_judge(PictureReply(simple=True))
+    search = FakeSearch(identity="search:2")
+    others = [
+        replace(stage, rules=replace(rules, attempts=5)),
+        replace(stage, rules=replace(rules, early_stop=False)),
+        replace(stage, rules=replace(rules, plan=make_plan("vsearcher", ("solver",), max_correct=1))),
+        replace(stage, rules=replace(rules, plan=make_plan("mars", ("solver",)))),
+        replace(stage, rules=replace(rules, plan=make_plan("grid", ("solver",)))),
+        replace(stage, rules=replace(rules, plan=make_plan("grid", ("solver",))), swaps=FakeSwaps(None)),
+        replace(stage, searches=replace(stage.searches, images=search)),
+        replace(stage, searches=replace(stage.searches, hits=5)),
+        replace(stage, solvers={"solver": answer_with(lambda inputs: RIGHT, identity="fake:2")}),
+        replace(stage, jury=Jury((make_asking("judge_answer", lambda inputs: ""),))),
+        replace(stage, picture_judge=judge),
+        replace(stage, contest=contest_with("PASS")[0]),
+    ]
+    assert len({each.fingerprint() for each in [stage, *others]}) == len(others) + 1
 
 
-def make_turns(replies):
-    turns = iter(replies)
-    return lambda inputs: next(turns)
+def test_the_manifest_names_whoever_was_asked_and_nobody_else(tmp_path):
+    judge = make_judge(PictureReply(simple=True))
+    jury = Jury((make_asking("judge_answer", lambda inputs: ""),))
+    stage = make_stage(tmp_path, preset="vsearcher", picture_judge=judge, jury=jury)
+    assert [model.role for model in stage.models()] == ["solver", "judge", "image_judge"]
+    assert sorted(stage.prompts()) == ["answer_question/v2", "judge_answer/v1", "judge_picture/v1"]
+    assert [model.role for model in replace(stage, rules=make_stage(tmp_path).rules).models()] == ["solver", "judge"]
 
 
-def test_the_oracle_holds_the_truth_for_scripted_solvers(question):
-    oracle = make_oracle(question, [ImageHit("u", "Kelm Bridge 1", "", 0.0)])
-    assert oracle.popularity == tuple(node.in_degree for node in question.proof.nodes)
-    assert (oracle.alone_count, oracle.seen_titles) == (6, ("Kelm Bridge 1",))
+# many questions
 
 
-def test_a_guess_of_the_scripted_solver_is_one_of_several_and_mostly_wrong(question):
-    oracle = make_oracle(question, [])
-    assert len(set(oracle.guesses)) == 3
-    assert {compare_answers(guess, question.answer) for guess in oracle.guesses} == {"incorrect"}
+@pytest.fixture(scope="module")
+def crowd():
+    """Questions without pictures: the text condition alone decides."""
+    return [strip(make_question(number, None)) for number in range(CROWD)]
 
 
-def test_a_count_that_stopped_early_does_not_say_that_an_entity_stands_out(question):
-    counts = (Count(name="alone", node=1, value=1, capped=True), Count(name="alone", node=2, value=4, capped=False))
-    capped = question.model_copy(update={"proof": question.proof.model_copy(update={"counts": counts})})
-    assert make_oracle(capped, []).alone_count == 2
+def run_crowd(stage, crowd):
+    """Return each question's fate and how many attempts all of them took."""
+
+    async def run():
+        return [await stage(question) for question in crowd]
+
+    fates = {}
+    for question, made in zip(crowd, asyncio.run(run()), strict=True):
+        fates[question.record_id] = made.reason if isinstance(made, Rejection) else "kept"
+    return fates
+
+
+def play(tmp_path, preset="opensearch-vl", attempts=8, name="knower", **changes):
+    settings_of_stage = {key: changes.pop(key) for key in ("early_stop", "max_correct") if key in changes}
+    counted = CountingModel(ScriptedKnower(name=name, **changes))
+    solvers = {"solver": Asking(counted, load_prompt("answer_question", 2))}
+    return make_stage(tmp_path, preset=preset, attempts=attempts, solvers=solvers, **settings_of_stage), counted
+
+
+class CountingModel:
+    def __init__(self, model):
+        self.model, self.calls = model, 0
+
+    def __getattr__(self, name):
+        return getattr(self.model, name)
+
+    async def chat(self, request) -> ChatReply:
+        self.calls += 1
+        return await self.model.chat(request)
+
+
+def find_binomial_interval(trials, share, outside=0.001):
+    """Return the central counts of successes, beyond which a binomial draw lies no more often than ``outside``."""
+    chances = [math.comb(trials, n) * share**n * (1 - share) ** (trials - n) for n in range(trials + 1)]
+    below = list(accumulate(chances))
+    return bisect_left(below, outside / 2), bisect_left(below, 1 - outside / 2)
+
+
+@pytest.mark.parametrize("ability", [0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95])
+@pytest.mark.parametrize(
+    ("preset", "survival"),
+    [
+        ("opensearch-vl", lambda p: (1 - p) ** 8),
+        ("mars", lambda p: (1 - p) ** 8 + 8 * p * (1 - p) ** 7),
+        ("fvqa", lambda p: 1 - (1 - p) ** 16),
+    ],
+)
+def test_survivors_lie_within_the_binomial_interval(tmp_path, crowd, preset, survival, ability):
+    """Of being right at most so often in eight attempts; of FVQA's, of being right at all in two conditions."""
+    play_at = {"right_without_tools": ability, "right_with_search": ability}
+    stage, _ = play(tmp_path, preset, name=f"knower at {ability}", **play_at)
+    kept = sum(fate == "kept" for fate in run_crowd(stage, crowd).values())
+    low, high = find_binomial_interval(len(crowd), survival(ability))
+    assert low <= kept <= high
+
+
+def test_deterministic_solvers_leave_exactly_the_set_that_nobody_knows(tmp_path, crowd):
+    known = [set(range(0, CROWD, 3)), set(range(0, CROWD, 7))]
+    ids = [question.record_id for question in crowd]
+
+    def make_reply(numbers):
+        names = {ids[number] for number in numbers}
+        return lambda inputs: AnswerReply(
+            answer=inputs.oracle.answer.surface if inputs.oracle.question_id in names else "unknown"
+        )
+
+    solvers = {
+        role: answer_with(make_reply(numbers), name=role)
+        for role, numbers in zip(("small", "large"), known, strict=True)
+    }
+    rules = DifficultyRules(make_plan("opensearch-vl", ("small", "large")), 8)
+    fates = run_crowd(make_stage(tmp_path, solvers=solvers, rules=rules), crowd)
+    assert {number for number in range(CROWD) if fates[ids[number]] == "kept"} == set(range(CROWD)) - known[0] - known[
+        1
+    ]
+
+
+@pytest.mark.parametrize(("preset", "least"), [("opensearch-vl", 0.4), ("mars", 0.4), ("fvqa", 0.4)])
+def test_early_stopping_saves_attempts_and_changes_no_decision_and_no_reason(tmp_path, crowd, preset, least):
+    fates, calls = [], []
+    for early_stop in (True, False):
+        decided, asked = {}, 0
+        for index, ability in enumerate((0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95)):
+            some = crowd[index::7]
+            stage, counted = play(
+                tmp_path, preset, right_without_tools=ability, right_with_search=ability, early_stop=early_stop
+            )
+            decided |= run_crowd(stage, some)
+            asked += counted.calls
+        fates.append(decided)
+        calls.append(asked)
+    assert fates[0] == fates[1]
+    assert 1 - calls[0] / calls[1] >= least
+
+
+SAID = st.sampled_from([RIGHT, AnswerReply(answer=WRONG), AnswerReply(answer="1850"), UNKNOWN, BROKEN])
+
+
+@settings(max_examples=80)
+@given(
+    st.dictionaries(
+        st.sampled_from(["text", "image", "image+image-search", "image+text-search", "image+both"]),
+        st.lists(SAID, min_size=4, max_size=4),
+    ),
+    st.sampled_from(["opensearch-vl", "vsearcher", "mars", "fvqa", "grid"]),
+    st.integers(0, 3),
+    st.sampled_from(["PASS", "FAIL"]),
+)
+def test_whatever_is_said_an_early_stop_leads_to_the_same_end(tmp_path_factory, said, preset, max_correct, outcome):
+    folder = tmp_path_factory.getbasetemp()
+    row, ends = strip(make_question(1, make_picture(folder, 1))), []
+    for early_stop in (True, False):
+        contest, _ = contest_with(outcome)
+        solver = answer_with(make_sampled(said))
+        made = measure(
+            make_stage(folder, None, preset, max_correct=max_correct, early_stop=early_stop, contest=contest,
+                       solvers={"solver": solver}),
+            row,
+        )  # fmt: skip
+        ends.append(made.reason if isinstance(made, Rejection) else (made.search_need, made.alternatives))
+    assert ends[0] == ends[1]
+
+
+def make_sampled(said):
+    """Return replies by condition and number of the attempt; a repair is answered as the reply that it repairs."""
+    turns = Counter()
+
+    def reply(inputs):
+        condition = inputs.condition
+        replies = said.get(condition, [UNKNOWN] * 4)
+        turn = turns[condition]
+        now = replies[turn // 2 % 4]
+        # A broken reply is asked for twice, any other once: both take two turns.
+        turns[condition] += 1 if now == BROKEN else 2
+        return now
+
+    return reply
+
+
+# metamorphic
+
+
+@settings(max_examples=10)
+@given(st.floats(0, 1), st.floats(0, 1), st.sampled_from(["opensearch-vl", "mars"]))
+def test_a_higher_ability_never_keeps_more(tmp_path_factory, crowd, ability, other, preset):
+    folder, few = tmp_path_factory.getbasetemp(), crowd[:60]
+    less, more = (
+        {
+            name
+            for name, fate in run_crowd(play(folder, preset, right_without_tools=p)[0], few).items()
+            if fate == "kept"
+        }
+        for p in sorted((ability, other))
+    )
+    assert more <= less
+
+
+@settings(max_examples=10)
+@given(st.floats(0, 1), st.integers(1, 8), st.integers(0, 8), st.sampled_from(["opensearch-vl", "mars"]))
+def test_further_attempts_after_the_same_ones_never_keep_more(
+    tmp_path_factory, crowd, ability, attempts, extra, preset
+):
+    folder, few = tmp_path_factory.getbasetemp(), crowd[:60]
+    less, more = (
+        {
+            name
+            for name, fate in run_crowd(play(folder, preset, count, right_without_tools=ability)[0], few).items()
+            if fate == "kept"
+        }
+        for count in (attempts, attempts + extra)
+    )
+    assert more <= less
+
+
+# recipes
+
+
+@pytest.mark.parametrize(
+    ("recipe", "preset", "attempts"),
+    [("opensearch-vl", "opensearch-vl", 8), ("vsearcher", "vsearcher", 8), ("exam", "vsearcher", 8),
+     ("mars", "mars", 8), ("fvqa", "fvqa", 8), ("demo", "opensearch-vl", 4)],
+)  # fmt: skip
+def test_each_published_filter_has_a_recipe(recipe, preset, attempts):
+    difficulty = make_config(read_recipe(recipe), ["corpus.dump=dump.xml"]).difficulty
+    assert (difficulty.preset, difficulty.attempts, difficulty.max_correct) == (preset, attempts, 0)
+
+
+def test_fvqas_release_is_balanced_as_published():
+    assert make_config(read_recipe("fvqa"), ["corpus.dump=dump.xml"]).releases.max_search_free == 1600 / 5000
 
 
 def test_the_demo_keeps_no_question_that_was_solved(demo):
     for row in demo.rows("difficulty", Difficulty):
         assert all((cell.correct, cell.unscored) == (0, 0) for cell in row.cells)
-
-
-def test_the_fingerprint_covers_solver_search_and_bounds(tmp_path):
-    stage = make_stage(tmp_path, {})
-    others = [
-        replace(stage, attempts=5),
-        replace(stage, max_correct=1),
-        replace(stage, images=FakeImages(identity="images:2")),
-        replace(stage, solver=make_asking("answer_question", lambda inputs: WRONG, identity="fake:2")),
-    ]
-    assert len({each.fingerprint() for each in [stage, *others]}) == 5

@@ -154,9 +154,64 @@ def test_no_published_dataset_has_more_of_a_wording_than_its_share(rows, share):
         assert most <= max(1, share * len(kept) + 1e-9)
 
 
+def label(needs, split="rl"):
+    return [make_question(number, None, split, search_need=need) for number, need in enumerate(needs)]
+
+
+def test_what_needs_no_search_is_refused_beyond_its_share_by_record_id():
+    questions = label(["search-free", "image", "search-free", "text", "search-free", "mixed"])
+    over = {question.record_id: "search-free-over-share" for question in (questions[2], questions[4])}
+    assert rejections(run_stage(questions[::-1], [], max_search_free=0.25)) == over
+    assert rejections(run_stage(questions, [], max_search_free=0.5)) == {}
+    assert rejections(run_stage(questions, [])) == {}
+
+
+def test_each_split_has_a_share_of_its_own():
+    first = make_question(7, None, "sft", search_need="search-free")
+    questions = [*label(["image", "search-free"]), first]
+    assert rejections(run_stage(questions, [], max_search_free=0.5)) == {first.record_id: "search-free-over-share"}
+
+
+def test_what_was_not_measured_counts_for_neither_side():
+    questions = label(["search-free", "", "", ""])
+    refused = rejections(run_stage(questions, [], max_search_free=0.5))
+    assert refused == {questions[0].record_id: "search-free-over-share"}
+
+
+def test_fvqas_share_leaves_its_published_numbers():
+    questions = label(["search-free"] * 60 + ["image"] * 34)
+    kept = len(questions) - len(rejections(run_stage(questions, [], max_search_free=0.32)))
+    assert kept == 34 + 16
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcd"), st.sampled_from(["", "search-free", "search-free", "image", "mixed"])),
+        max_size=40,
+    ),
+    st.sampled_from([0.0, 0.2, 0.32, 0.5, 1.0]),
+    st.sampled_from([0.2, 0.34, 1.0]),
+)
+def test_both_shares_hold_of_what_is_kept(rows, free, share):
+    questions = [make_question(n, None, "rl", text=f"what {word}?", search_need=need)
+                 for n, (word, need) in enumerate(rows)]  # fmt: skip
+    refused = rejections(run_stage(questions, [], max_search_free=free, max_skeleton_share=share))
+    kept = [row for question, row in zip(questions, rows, strict=True) if question.record_id not in refused]
+    needs = Counter(need for _, need in kept if need)
+    assert needs["search-free"] <= free * needs.total() + 1e-6
+    most = max(Counter(word for word, _ in kept).values(), default=0)
+    assert most <= max(1, share * len(kept) + 1e-9)
+
+
 def test_every_limit_is_part_of_the_key():
-    changed = [Releases(max_per_answer=2), Releases(max_per_anchor=2), Releases(max_skeleton_share=0.2), Releases()]
-    assert len({stage.fingerprint() for stage in changed}) == 4
+    changed = [
+        Releases(max_per_answer=2),
+        Releases(max_per_anchor=2),
+        Releases(max_skeleton_share=0.2),
+        Releases(max_search_free=0.2),
+        Releases(),
+    ]
+    assert len({stage.fingerprint() for stage in changed}) == 5
 
 
 def test_an_answer_key_in_two_splits_stops_the_release(pictures):

@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipelines.agent.judging import Jury
 from pipelines.agent.loop import run_rollout
 from pipelines.agent.spans import ANSWER as ANSWER_SUPPORT
 from pipelines.agent.transcript import Turn, render_turn
 from pipelines.backends.teacher import ScriptedTeacher
-from pipelines.errors import ConservationError
+from pipelines.errors import ConservationError, Unavailable
 from pipelines.stage import DatasetStage, RecordStage
 from pipelines.stages.rollouts import make_oracle
 from pipelines.stages.trajectories import Trajectories, find_faults
@@ -17,6 +18,7 @@ from schemas.base import Rejection
 from schemas.rollouts import Rollout, Step
 from schemas.trajectories import Trajectory
 from tests.pipelines.agent.trail import make_agent, make_picture, make_question, make_tools
+from tests.pipelines.stages.players import make_asking
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +39,8 @@ def answer_with(rollout, answer):
     return change(rollout, answer=answer, steps=(*rollout.steps[:-1], last))
 
 
-def select(rollouts, max_accepted=2):
-    return list(Trajectories(max_accepted=max_accepted)([iter(rollouts)]))
+def select(rollouts, max_accepted=2, judges=()):
+    return list(Trajectories(max_accepted=max_accepted, jury=Jury(tuple(judges)))([iter(rollouts)]))
 
 
 def list_reasons(rollout):
@@ -162,3 +164,73 @@ def test_the_stage_is_a_dataset_stage():
     assert isinstance(Trajectories(), DatasetStage)
     assert not isinstance(Trajectories(), RecordStage)
     assert Trajectories(2).fingerprint() != Trajectories(3).fingerprint()
+
+
+OPEN = "It was on 5 April 1204"
+"""An answer that the comparer leaves open."""
+
+
+def make_judge(verdict, name="judge"):
+    return make_asking("judge_answer", lambda inputs: f"Verdict: {verdict}", name=name)
+
+
+def test_without_a_judge_what_the_comparer_leaves_open_is_unscored(good):
+    (row,) = select([answer_with(good, OPEN)])
+    assert (row.reason, row.codes) == ("unscored", ("unscored",))
+    assert "there is no judge" in row.detail
+
+
+@pytest.mark.parametrize(("judges", "by"), [(["correct"], "judge"), (["correct", "correct"], "judges")])
+def test_judges_accept_what_the_comparer_leaves_open(good, judges, by):
+    (row,) = select([answer_with(good, OPEN)], judges=[make_judge(verdict) for verdict in judges])
+    assert isinstance(row, Trajectory)
+    assert (row.verdict, row.decided_by) == ("correct", by)
+
+
+def test_a_judge_refuses_what_the_comparer_leaves_open(good):
+    (row,) = select([answer_with(good, OPEN)], judges=[make_judge("incorrect")])
+    assert row.codes == ("wrong-answer",)
+
+
+@pytest.mark.parametrize("said", [["correct", "incorrect"], ["correct", "yes and no"], ["who knows"]])
+def test_judges_that_differ_or_say_nothing_clear_leave_a_rollout_unscored(good, said):
+    (row,) = select(
+        [answer_with(good, OPEN)], judges=[make_judge(verdict, name) for verdict, name in zip(said, "ab", strict=False)]
+    )
+    assert row.codes == ("unscored",)
+
+
+def test_no_judge_is_asked_of_what_the_comparer_decides(good):
+    judge = make_judge("incorrect")
+    rows = select([good, change(answer_with(good, "5 April 1205"), record_id="r2")], judges=[judge])
+    assert isinstance(rows[0], Trajectory)
+    assert rows[1].codes == ("wrong-answer",)
+    assert judge.model.asked == []
+
+
+def test_a_judge_sees_the_question_and_the_answer_alone(good):
+    judge = make_judge("correct")
+    select([answer_with(good, OPEN)], judges=[judge])
+    (request,) = judge.model.asked
+    shown = "".join(message.text for message in request.messages)
+    assert good.question in shown
+    assert OPEN in shown
+    assert all(step.thought not in shown for step in good.steps if len(step.thought) > 10)
+    assert (request.inputs.oracle.trial, request.inputs.oracle.truth) == (good.record_id, "unknown")
+
+
+def test_a_judge_that_is_away_stops_the_stage(good):
+    def leave(inputs):
+        raise Unavailable("nobody answers")
+
+    with pytest.raises(Unavailable):
+        select([answer_with(good, OPEN)], judges=[make_asking("judge_answer", leave)])
+
+
+def test_the_judges_are_part_of_the_stage():
+    judge = make_judge("correct")
+    stage = Trajectories(jury=Jury((judge,)))
+    assert stage.fingerprint() != Trajectories().fingerprint()
+    assert [(entry.role, entry.name) for entry in stage.models()] == [("judge", "judge")]
+    assert stage.prompts() == {judge.prompt.label: judge.prompt.digest}
+    assert (Trajectories().models(), Trajectories().prompts()) == ((), {})

@@ -1,0 +1,141 @@
+"""A scripted judge with set error rates and faults: what judging is worth without a model.
+
+It knows from the oracle whether an answer is right, and errs at set rates. Two judges err together as often as their
+correlation says, as judges that were trained on the same pages do.
+"""
+
+import inspect
+import sys
+from collections import Counter
+from dataclasses import dataclass, fields
+from functools import lru_cache
+
+from pipelines.backends.protocols import ChatReply, ChatRequest
+from pipelines.errors import ConfigError, RecordFailed
+from pipelines.ids import canonical_json, digest_value, draw_unit
+from pipelines.names import fold_name
+from schemas.tasks import JudgeAnswerInputs, JudgePictureInputs, PictureReply
+
+ALIKE = 0.8
+"""Share of letters in common from which it holds an answer for right where nobody knows."""
+FAULTS = ("empty", "hedge", "malformed", "timeout")
+_REPLIES = {
+    "empty": "",
+    "hedge": "Yes and no: it depends on what is meant.",
+    "malformed": '{"verdict": "corr',
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedJudge:
+    """A judge of answers and of pictures. All settings are probabilities from 0 to 1.
+
+    Attributes:
+        fpr: how often it takes a wrong answer for right.
+        fnr: how often it takes a right answer for wrong.
+        rho: how often its luck is that of every other judge: of two judges with equal rates, the correlation of
+            their errors.
+        empty: how often its reply is empty.
+        hedge: how often it says yes and no.
+        malformed: how often its reply is a piece of JSON.
+        timeout: how often no reply comes at all. Faults are drawn in this order, anew for each turn.
+        simple: share of the pictures that it finds too simple.
+        name: name in manifests and rows; judges with different names draw different luck.
+
+    Raises:
+        ConfigError: if a setting is not in [0, 1], or the faults add up to more than 1.
+    """
+
+    fpr: float = 0.02
+    fnr: float = 0.05
+    rho: float = 0.0
+    empty: float = 0.0
+    hedge: float = 0.0
+    malformed: float = 0.0
+    timeout: float = 0.0
+    simple: float = 0.0
+    name: str = "scripted-judge"
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name != "name" and not 0.0 <= value <= 1.0:
+                raise ConfigError(f"scripted judge {self.name}: {field.name} is {value}; allowed: 0.0 to 1.0")
+        total = sum(getattr(self, fault) for fault in FAULTS)
+        if total > 1.0:
+            raise ConfigError(f"scripted judge {self.name}: its faults add up to {total:g}; allowed: at most 1.0")
+
+    @property
+    def identity(self) -> str:
+        """Digest of the settings and of this module's source: any change of the rules is another judge."""
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        return f"judge:{digest_value([_digest_source(), settings])[:16]}"
+
+    @property
+    def reads_inputs(self) -> bool:
+        """Always: of the messages only their number counts."""
+        return True
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """Return a line of reasoning with a verdict, or ``{"simple": ...}``. No tokens are counted, for none are paid.
+
+        Raises:
+            RecordFailed: ``no-reply``, when it times out.
+            ConfigError: if the task is neither judge_answer nor judge_picture.
+        """
+        trial, turn = _name_trial(request), len(request.messages)
+        fault = self._draw_fault(trial, turn)
+        if fault == "timeout":
+            raise RecordFailed("no-reply", f"scripted judge {self.name}: no whole reply in time")
+        if fault:
+            return ChatReply(_REPLIES[fault], 0, 0)
+        if isinstance(request.inputs, JudgeAnswerInputs):
+            return ChatReply(f"Held against the reference.\nVerdict: {self._judge(request.inputs)}", 0, 0)
+        if isinstance(request.inputs, JudgePictureInputs):
+            simple = draw_unit(trial, self.name, "simple") < self.simple
+            return ChatReply(canonical_json(PictureReply(simple=simple)), 0, 0)
+        raise ConfigError(
+            f"scripted judge {self.name}: task {request.task} with {type(request.inputs).__name__}; "
+            "it can do judge_answer and judge_picture"
+        )
+
+    def _draw_fault(self, trial: str, turn: int) -> str:
+        """Return the fault of a turn, empty for none."""
+        luck = draw_unit(trial, turn, self.name, "fault")
+        for fault in FAULTS:
+            luck -= getattr(self, fault)
+            if luck < 0:
+                return fault
+        return ""
+
+    def _judge(self, inputs: JudgeAnswerInputs) -> str:
+        oracle = inputs.oracle
+        truth = oracle.truth if oracle.truth != "unknown" else _guess_truth(inputs)
+        shared = draw_unit(oracle.trial, "together") < self.rho
+        luck = draw_unit(oracle.trial, "shared" if shared else self.name, "error")
+        if truth == "correct":
+            return "incorrect" if luck < self.fnr else "correct"
+        return "correct" if luck < self.fpr else "incorrect"
+
+
+def _name_trial(request: ChatRequest) -> str:
+    """Return what luck is drawn from: an answer's trial, else the pictures that are shown."""
+    if isinstance(request.inputs, JudgeAnswerInputs):
+        return request.inputs.oracle.trial
+    return digest_value([image for message in request.messages for image in message.images])
+
+
+def _guess_truth(inputs: JudgeAnswerInputs) -> str:
+    """Return what an answer counts as where nobody knows: correct where it shares its letters with an accepted form."""
+    given = Counter(fold_name(inputs.given).replace(" ", ""))
+    for form in (inputs.reference, *inputs.aliases):
+        letters = Counter(fold_name(form).replace(" ", ""))
+        total = given.total() + letters.total()
+        if total and 2 * (given & letters).total() >= ALIKE * total:
+            return "correct"
+    return "incorrect"
+
+
+@lru_cache(maxsize=1)
+def _digest_source() -> str:
+    return digest_value(inspect.getsource(sys.modules[__name__]))

@@ -1,0 +1,301 @@
+"""vLLM's server for a role: started from the configuration, waited for, and ended with whoever wanted it.
+
+It listens on the loopback interface alone. What it says is in ``logs/serve-<role>.log`` of the workspace.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pipelines.backends.vllm_engine import (
+    check_python,
+    choose_python,
+    list_engine_arguments,
+    make_environment,
+    read_tail,
+)
+from pipelines.config import RunConfig
+from pipelines.errors import ConfigError, Unavailable
+from pipelines.leash import start_leashed
+from pipelines.settings import ModelConfig, ModelsConfig
+
+HOST = "127.0.0.1"
+_GRACE = 10.0
+"""Seconds for a server to end by itself."""
+_BEAT = 0.2
+"""Seconds between two questions whether it is ready."""
+_CHUNK = 1 << 20
+"""Bytes of a log or a reply that are read at a time."""
+_PATIENCE = 5.0
+"""Seconds for the answer to one of them."""
+
+
+def make_serve_command(role: str, model: ModelConfig) -> list[str]:
+    """Return the command that starts a role's server.
+
+    Raises:
+        ConfigError: if the model is a folder that is none, or the role's address leads elsewhere.
+    """
+    serve = model.serve
+    address = f"http://{HOST}:{serve.port}/v1"
+    if serve.own and model.base_url.rstrip("/").replace("//localhost:", f"//{HOST}:") != address:
+        raise ConfigError(f"models.{role}: serve.own starts a server at {address}, but base_url is {model.base_url!r}")
+    loaded = serve.model or model.name
+    _check_folder(role, loaded)
+    return [
+        choose_python(serve.python),
+        *("-m", "vllm.entrypoints.openai.api_server"),
+        *("--host", HOST, "--port", str(serve.port), "--served-model-name", model.name),
+        # A line for each of a million requests tells nothing and takes time.
+        *("--uvicorn-log-level", "warning"),
+        *list_engine_arguments(loaded, serve.tensor_parallel, serve.max_context, serve.arguments),
+    ]
+
+
+def _check_folder(role: str, loaded: str) -> None:
+    """Refuse what can only be a folder and is none; a name on a hub is vLLM's to find."""
+    path = Path(loaded).expanduser()
+    meant = path.is_absolute() or loaded.startswith((".", "~"))
+    if meant and not (path / "config.json").is_file():
+        raise ConfigError(f"models.{role}.serve.model {loaded}: no model there; expected a folder with config.json")
+
+
+@dataclass(slots=True)
+class ModelServer:
+    """One server, from its start to its end. A context manager: ready inside, ended after.
+
+    Attributes:
+        role: who it plays; messages and the log name it.
+        model: what it serves, and how.
+        log: file that it writes to, anew at each start.
+        command: what is run.
+
+    Raises:
+        ConfigError: if what is to be run cannot be.
+    """
+
+    role: str
+    model: ModelConfig
+    log: Path
+    command: tuple[str, ...] = field(init=False)
+    _process: "subprocess.Popen[bytes] | None" = field(default=None, init=False, repr=False)
+    _told: int = field(default=0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.command = tuple(make_serve_command(self.role, self.model))
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+            self.wait()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def address(self) -> str:
+        """Where the API is, as ``base_url`` has it."""
+        return f"http://{HOST}:{self.model.serve.port}/v1"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start it and return at once.
+
+        Raises:
+            ConfigError: if its Python has no vLLM, or its port is taken.
+        """
+        check_python(f"models.{self.role}.serve.python", self.command[0])
+        self._check_port()
+        environment = make_environment(os.environ)
+        if self._read_key():
+            # Not as an argument, where everybody on the machine could read it.
+            environment["VLLM_API_KEY"] = self._read_key()
+        self._process = start_leashed(self.command, environment, self.log, _GRACE)
+
+    def wait(self) -> None:
+        """Wait until it answers for its model.
+
+        Raises:
+            Unavailable: if it ends, or is not ready in time.
+            ConfigError: if it serves another model.
+        """
+        seconds = self.model.serve.start_seconds
+        end = time.monotonic() + seconds
+        while True:
+            served = self._list_models()
+            if not self.is_running:
+                raise Unavailable(f"models.{self.role}: {self._describe()} ended while starting; {self._tell()}")
+            if served is not None:
+                break
+            if time.monotonic() > end:
+                raise Unavailable(
+                    f"models.{self.role}: {self._describe()} is not ready after {seconds:g} s; {self._tell()}"
+                )
+            time.sleep(_BEAT)
+        if self.model.name not in served:
+            raise ConfigError(
+                f"models.{self.role}: {self._describe()} serves {', '.join(served) or 'nothing'}, not "
+                f"{self.model.name}; see serve.arguments"
+            )
+
+    def let_go(self) -> None:
+        """Ask it to end, and do not wait for it."""
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def stop(self) -> None:
+        """End it and wait for its end; nothing is done twice."""
+        self.let_go()
+        if self._process is not None:
+            self._process.wait()
+
+    def read_lines(self) -> list[str]:
+        """Return the whole lines it wrote since this was last called, or since its start."""
+        with self.log.open("rb") as source:
+            source.seek(self._told)
+            written = source.read(_CHUNK)
+        whole = written[: written.rfind(b"\n") + 1] if len(written) < _CHUNK else written
+        self._told += len(whole)
+        return whole.decode("utf-8", "replace").splitlines()
+
+    def explain_end(self) -> Unavailable:
+        """Return what to raise when it ended by itself."""
+        return Unavailable(f"models.{self.role}: {self._describe()} ended; {self._tell()}")
+
+    def _describe(self) -> str:
+        return f"the server of {self.model.name} at {self.address}"
+
+    def _tell(self) -> str:
+        return f"{self.log} ends:\n{read_tail(self.log)}"
+
+    def _read_key(self) -> str:
+        return os.environ.get(self.model.api_key_env, "") if self.model.api_key_env else ""
+
+    def _check_port(self) -> None:
+        port = self.model.serve.port
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+            except OSError as error:
+                raise ConfigError(
+                    f"models.{self.role}.serve.port {port}: {error.strerror}; stop what listens there, choose another "
+                    f"port, or attach to it by serve.own = false"
+                ) from error
+
+    def _list_models(self) -> list[str] | None:
+        """Return the names it serves, None while it does not answer."""
+        root = self.address.removesuffix("/v1")
+        if self._get(f"{root}/health") is None:
+            return None
+        body = self._get(f"{self.address}/models")
+        try:
+            return None if body is None else [str(entry["id"]) for entry in json.loads(body)["data"]]
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def _get(self, url: str) -> bytes | None:
+        headers = {"Authorization": f"Bearer {self._read_key()}"} if self._read_key() else {}
+        # Nothing on the loopback interface goes through a proxy.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(urllib.request.Request(url, headers=headers), timeout=_PATIENCE) as reply:
+                return bytes(reply.read(_CHUNK))
+        except OSError:
+            return None
+
+
+def place_log(logs: Path, role: str) -> Path:
+    """Return a role's log file in a workspace's folder of logs."""
+    return logs / f"serve-{role}.log"
+
+
+@contextmanager
+def owned_servers(models: ModelsConfig, roles: Sequence[str], logs: Path) -> Iterator[dict[str, ModelServer]]:
+    """Start the servers that a run owns, all at once, and end them after it.
+
+    Roles that name the very same server share one.
+
+    Args:
+        models: the run's models.
+        roles: those that the run will ask; without ``serve.own`` none is started.
+        logs: the workspace's folder of logs.
+
+    Yields:
+        The servers by role; empty where the run owns none.
+
+    Raises:
+        ConfigError, Unavailable: as :class:`ModelServer`; then all that were started are ended.
+    """
+    servers: dict[str, ModelServer] = {}
+    started: dict[int, ModelServer] = {}
+    with ExitStack() as stack:
+        for role in roles:
+            model = models.get(role)
+            if model.adapter != "openai" or not model.serve.own:
+                continue
+            server = ModelServer(role, model, place_log(logs, role))
+            first = started.setdefault(model.serve.port, server)
+            if first.command != server.command:
+                raise ConfigError(
+                    f"models.{role}.serve.port {model.serve.port}: models.{first.role} has another server there; "
+                    "choose another port"
+                )
+            servers[role] = first
+        for server in started.values():
+            stack.callback(server.stop)
+        for server in started.values():
+            # Left first: all are asked to end before any is waited for.
+            stack.callback(server.let_go)
+            server.start()
+        for server in started.values():
+            server.wait()
+        yield servers
+
+
+def serve_model(config: RunConfig, role: str, logs: Path, say: Callable[[str], None]) -> None:
+    """Serve a role's model until Ctrl-C or its end, saying what it says.
+
+    Args:
+        config: whose models are served.
+        role: a role, or one of models.solvers.
+        logs: the workspace's folder of logs.
+        say: takes one line.
+
+    Raises:
+        ConfigError, Unavailable: as :class:`ModelServer`, and if nobody plays the role by a server.
+    """
+    roles = config.models.list_roles()
+    if role not in roles:
+        raise ConfigError(f"role {role!r}: nobody plays it; there are: {', '.join(roles)}")
+    model = config.models.get(role)
+    if model.adapter != "openai":
+        raise ConfigError(f"models.{role}.adapter is {model.adapter!r}; a server is of use to openai alone")
+    server = ModelServer(role, model, place_log(logs, role))
+    say(f"starting {model.name} for {role}; log {server.log}")
+    with server:
+        say(f"{model.name} is ready at {server.address}; Ctrl-C ends it")
+        while server.is_running:
+            for line in server.read_lines():
+                say(line)
+            time.sleep(_BEAT)
+        raise server.explain_end()

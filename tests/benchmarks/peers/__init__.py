@@ -1,0 +1,1 @@
+"""Other systems on the same requests, each run by a Python of its own."""

@@ -1,0 +1,149 @@
+import asyncio
+from dataclasses import dataclass, field
+from typing import get_args
+
+import pytest
+
+from pipelines.agent.conditions import NOTHING_FOUND, SNIPPET, Exhibits, Searches, make_answer_inputs, make_oracle
+from pipelines.backends.protocols import ImageHit, TextHit
+from pipelines.pictures import PictureStore
+from pipelines.scoring.compare import compare_answers
+from schemas.proofs import Count
+from schemas.tasks import Condition
+from tests.pipelines.release.builders import make_picture, make_question
+
+HIT = ImageHit("https://toy.example/wiki/Kelm", "Kelm Bridge 1", "a bridge", 0.0)
+PASSAGE = TextHit("https://toy.example/wiki/Ostrava", "Ostrava 1", "a town")
+
+
+@dataclass
+class FakeSearch:
+    """Both searches; remembers what was asked."""
+
+    image_hits: tuple = (HIT,)
+    text_hits: tuple = (PASSAGE,)
+    identity: str = "search:1"
+    asked: list = field(default_factory=list)
+
+    async def search_text(self, query, count):
+        self.asked.append(query)
+        return self.text_hits[:count]
+
+    async def search_image(self, picture, count):
+        assert picture.path.is_file()
+        self.asked.append(picture.sha256)
+        return self.image_hits[:count]
+
+
+@pytest.fixture
+def search():
+    return FakeSearch()
+
+
+@pytest.fixture
+def question(tmp_path):
+    return make_question(1, make_picture(tmp_path, 1))
+
+
+@pytest.fixture
+def other(tmp_path):
+    return make_picture(tmp_path, 2)
+
+
+@pytest.fixture
+def exhibits(tmp_path, question, other, search):
+    return Exhibits(question, Searches(search, search, PictureStore(tmp_path / "images")), other)
+
+
+def show(exhibits, condition):
+    exhibit = asyncio.run(exhibits.show(condition))
+    return exhibit, make_answer_inputs(exhibits.record, exhibit)
+
+
+@pytest.mark.parametrize("condition", get_args(Condition))
+def test_each_condition_shows_what_its_name_says(exhibits, question, other, condition):
+    exhibit, inputs = show(exhibits, condition)
+    seen, _, tools = condition.partition("+")
+    assert exhibit.picture == {"text": None, "image": question.picture, "swapped": other}[seen]
+    assert exhibit.images == ((exhibit.picture.sha256,) if exhibit.picture else ())
+    assert inputs.pictured == (seen != "text")
+    assert bool(inputs.image_results) == (tools in ("image-search", "both"))
+    assert bool(inputs.search_results) == (tools in ("text-search", "both"))
+    assert (inputs.condition, inputs.question) == (condition, question.text)
+
+
+def test_the_query_of_a_text_search_is_the_question(exhibits, question, search):
+    show(exhibits, "image+text-search")
+    assert search.asked == [question.text]
+
+
+def test_the_query_of_an_image_search_is_the_picture_that_is_shown(exhibits, question, other, search):
+    show(exhibits, "image+image-search")
+    show(exhibits, "swapped+image-search")
+    assert search.asked == [question.picture.sha256, other.sha256]
+
+
+def test_of_both_searches_the_best_hit_of_the_picture_leads_the_words(exhibits, question, search):
+    show(exhibits, "image+both")
+    assert search.asked == [question.picture.sha256, f"Kelm Bridge 1 {question.text}"]
+
+
+def test_a_picture_that_nothing_is_like_leaves_the_question_as_the_query(exhibits, question, search):
+    search.image_hits = ()
+    _, inputs = show(exhibits, "image+both")
+    assert search.asked[1] == question.text
+    assert inputs.image_results == NOTHING_FOUND
+
+
+def test_an_attempt_after_a_search_that_found_nothing_is_another_one_than_without_it(exhibits, search):
+    search.image_hits = search.text_hits = ()
+    shown = [show(exhibits, condition)[1] for condition in ("image", "image+image-search", "image+text-search")]
+    assert len({(inputs.image_results, inputs.search_results) for inputs in shown}) == 3
+
+
+def test_a_search_is_made_once_for_all_conditions(exhibits, search):
+    for condition in get_args(Condition):
+        show(exhibits, condition)
+        show(exhibits, condition)
+    assert len(search.asked) == len(set(search.asked)) == 4
+
+
+def test_results_are_numbered_lines_of_bounded_length(exhibits, search):
+    search.text_hits = (TextHit("u", "First", "one\ntwo"), TextHit("u", "Second", "word " * SNIPPET))
+    _, inputs = show(exhibits, "text+text-search")
+    first, second = inputs.search_results.splitlines()
+    assert first == "1. First: one two"
+    assert second.startswith("2. Second: word")
+    assert len(second) <= SNIPPET + 3
+
+
+def test_the_identity_covers_both_searches_and_the_number_of_results(tmp_path):
+    one, two, store = FakeSearch(), FakeSearch(identity="search:2"), PictureStore(tmp_path)
+    made = [
+        Searches(one, one, store),
+        Searches(two, one, store),
+        Searches(one, two, store),
+        Searches(one, one, store, 5),
+    ]
+    assert len({searches.identity for searches in made}) == 4
+
+
+# what scripted solvers know
+
+
+def test_the_oracle_holds_the_truth_for_scripted_solvers(question):
+    oracle = make_oracle(question, [HIT])
+    assert oracle.popularity == tuple(node.in_degree for node in question.proof.nodes)
+    assert (oracle.alone_count, oracle.seen_titles) == (6, ("Kelm Bridge 1",))
+
+
+def test_a_guess_of_the_scripted_solver_is_one_of_several_and_mostly_wrong(question):
+    oracle = make_oracle(question)
+    assert len(set(oracle.guesses)) == 3
+    assert {compare_answers(guess, question.answer) for guess in oracle.guesses} == {"incorrect"}
+
+
+def test_a_count_that_stopped_early_does_not_say_that_an_entity_stands_out(question):
+    counts = (Count(name="alone", node=1, value=1, capped=True), Count(name="alone", node=2, value=4, capped=False))
+    capped = question.model_copy(update={"proof": question.proof.model_copy(update={"counts": counts})})
+    assert make_oracle(capped).alone_count == 2

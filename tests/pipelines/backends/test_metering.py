@@ -1,0 +1,90 @@
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.backends.metering import Meter, Price, Purse, count_usage, open_meter
+from pipelines.errors import BudgetSpent, ServiceError
+from schemas.manifest import Usage
+
+SPENT = Usage(calls=3, tokens_in=700, tokens_out=300, gpu_seconds=1800.0, cost=2.5)
+
+
+def test_usage_goes_to_the_meter_that_is_open():
+    with open_meter() as outer:
+        count_usage(Usage(calls=1))
+        with open_meter() as inner:
+            count_usage(Usage(calls=2))
+        count_usage(Usage(calls=4))
+    count_usage(Usage(calls=8))
+    assert (outer.usage.calls, inner.usage.calls) == (5, 2)
+
+
+def test_tasks_count_into_the_meter_under_which_they_began():
+    async def work(calls):
+        with open_meter() as meter:
+            await asyncio.gather(*(asyncio.to_thread(count_usage, Usage(calls=1)) for _ in range(calls)))
+            return meter.usage.calls
+
+    async def run():
+        return await asyncio.gather(*map(work, range(9)))
+
+    assert asyncio.run(run()) == list(range(9))
+
+
+@pytest.mark.parametrize("add", [Meter(Usage()).add, Purse().add], ids=["meter", "purse"])
+def test_threads_that_add_at_once_lose_nothing(add):
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: add(Usage(calls=1, cost=0.5)), range(4000)))
+    owner = add.__self__
+    counted = owner.usage if isinstance(owner, Meter) else owner.spent
+    assert (counted.calls, counted.cost) == (4000, 2000.0)
+
+
+@pytest.mark.parametrize(
+    ("price", "charged"),
+    [
+        (Price(), 0.0),
+        (Price(tokens_in=3.0), 6.0),
+        (Price(tokens_out=15.0), 15.0),
+        (Price(gpu_hour=2.0), 1.0),
+        (Price(3.0, 15.0, 2.0), 22.0),
+    ],
+)
+def test_prices_are_of_a_million_tokens_and_of_a_gpu_hour(price, charged):
+    assert price.charge(2_000_000, 1_000_000, 1800.0) == charged
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**9), st.floats(0, 1e9))
+def test_an_empty_purse_of_no_limit_never_says_no(tokens_in, tokens_out, gpu_seconds):
+    purse = Purse()
+    purse.add(Usage(tokens_in=tokens_in, tokens_out=tokens_out, gpu_seconds=gpu_seconds, cost=1e9))
+    purse.check()
+
+
+@pytest.mark.parametrize(
+    ("purse", "says"),
+    [
+        (Purse(money=2.5), "2.5 of 2.5 in money"),
+        (Purse(money=2.0), "2.5 of 2 in money"),
+        (Purse(tokens=1000), "1,000 of 1,000 tokens"),
+        (Purse(gpu_hours=0.25), "0.5 of 0.25 GPU-hours"),
+        (Purse(money=1.0, tokens=1, gpu_hours=99.0), "2.5 of 1 in money, 1,000 of 1 tokens"),
+    ],
+)
+def test_a_purse_says_what_was_spent_of_which_limit(purse, says):
+    purse.check()
+    purse.add(SPENT)
+    with pytest.raises(BudgetSpent) as caught:
+        purse.check()
+    assert str(caught.value) == f"the budget is spent: {says}; run again with a larger --budget to go on"
+    assert isinstance(caught.value, ServiceError)
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize("purse", [Purse(money=2.51), Purse(tokens=1001), Purse(gpu_hours=0.51)])
+def test_a_purse_below_its_limit_lets_a_request_be_sent(purse):
+    purse.add(SPENT)
+    purse.check()

@@ -1,0 +1,550 @@
+import asyncio
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.backends.group_commit import GroupWriter, Table
+from pipelines.backends.replies import FILE, connect_replies, open_replies
+from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
+
+ROOT = Path(__file__).parents[3]
+FIRST_TABLES = """
+CREATE TABLE asks (key TEXT NOT NULL, backend TEXT NOT NULL);
+CREATE TABLE replies (key TEXT PRIMARY KEY, backend TEXT NOT NULL, reply TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO asks VALUES ('old', 'b');
+INSERT INTO replies VALUES ('old', 'b', 'kept');
+"""
+"""A store as the first version made it."""
+
+
+@dataclass
+class Backend:
+    """Answers by number, after a sign where one is asked for, and counts."""
+
+    asked: int = 0
+    sign: asyncio.Event | None = None
+    raises: Exception | None = None
+
+    async def ask(self):
+        self.asked += 1
+        number = self.asked
+        if self.sign is not None:
+            await self.sign.wait()
+        if self.raises is not None:
+            raise self.raises
+        return f"reply {number}"
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = open_replies(tmp_path)
+    yield opened
+    opened.close()
+
+
+def recall(store, key, backend):
+    return asyncio.run(store.recall(key, "b", backend.ask))
+
+
+def look(folder, statement):
+    """Look into the file as another process would."""
+    with closing(sqlite3.connect(folder / FILE)) as other:
+        return other.execute(statement).fetchall()
+
+
+def try_read(store, key):
+    """Return a reply or the error in its place."""
+    try:
+        return store.read(key)
+    except CorruptInput as error:
+        return error
+
+
+async def begin(coroutine, backend, asked=1):
+    """Start a task and wait until its backend was asked."""
+    task = asyncio.create_task(coroutine)
+    while backend.asked < asked and not task.done():
+        await asyncio.sleep(0)
+    return task
+
+
+# What is written, and when
+
+
+def test_a_reply_is_in_the_file_before_its_asker_has_it(tmp_path, store):
+    assert recall(store, "k", Backend()) == ("reply 1", False)
+    assert look(tmp_path, "SELECT key, backend, bytes, reply FROM replies") == [("k", "b", 7, "reply 1")]
+    assert recall(store, "k", Backend()) == ("reply 1", True)
+
+
+def test_an_ask_is_in_the_file_before_the_request_is_sent(tmp_path, store):
+    seen = []
+
+    async def ask():
+        seen.extend(look(tmp_path, "SELECT key FROM asks"))
+        return "reply"
+
+    asyncio.run(store.recall("k", "b", ask))
+    assert seen == [("k",)]
+
+
+def test_a_reply_carries_when_it_was_recorded(tmp_path, store):
+    recall(store, "k", Backend())
+    assert look(tmp_path, "SELECT recorded >= strftime('%s', 'now') - 60 FROM replies") == [(1,)]
+
+
+def test_what_permits_a_request_comes_before_anything_is_noted(store):
+    def refuse():
+        raise Unavailable("no more")
+
+    with pytest.raises(Unavailable, match="no more"):
+        asyncio.run(store.recall("k", "b", Backend().ask, refuse))
+    assert store.count() == (0, 0)
+    recall(store, "k", Backend())
+    assert asyncio.run(store.recall("k", "b", Backend().ask, refuse)) == ("reply 1", True)
+
+
+def test_a_request_that_fails_is_noted_as_failed_and_asked_again(tmp_path, store):
+    with pytest.raises(RecordFailed):
+        recall(store, "k", Backend(raises=RecordFailed("too-long")))
+    assert recall(store, "k", Backend()) == ("reply 1", False)
+    store.close()
+    assert look(tmp_path, "SELECT key, backend, error FROM failures") == [("k", "b", "RecordFailed")]
+    assert look(tmp_path, "SELECT count(*) FROM asks") == [(2,)]
+
+
+def test_a_request_that_is_cancelled_passes_for_one_in_flight(tmp_path, store):
+    async def run():
+        backend = Backend(sign=asyncio.Event())
+        task = await begin(store.recall("k", "b", backend.ask), backend)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(run())
+    store.close()
+    assert look(tmp_path, "SELECT (SELECT count(*) FROM asks), (SELECT count(*) FROM failures)") == [(1, 0)]
+
+
+def test_one_request_may_answer_several_keys(store):
+    async def run():
+        await store.note_asks(["a", "b"], "service")
+        await store.record({"a": "1", "b": "2"}, "service")
+
+    asyncio.run(run())
+    assert (store.read("a"), store.read("b"), store.count()) == ("1", "2", (2, 2))
+
+
+def test_the_first_reply_of_a_key_stays(store):
+    async def run():
+        await store.record({"k": "first"}, "b")
+        await store.record({"k": "second", "other": "third"}, "b")
+
+    asyncio.run(run())
+    assert (store.read("k"), store.read("other"), store.read("none")) == ("first", "third", None)
+
+
+def test_whoever_loses_a_race_gets_the_reply_that_will_be_replayed(tmp_path, store):
+    other = open_replies(tmp_path)
+
+    async def ask():
+        await other.record({"k": "the other's"}, "b")
+        return "mine"
+
+    assert asyncio.run(store.recall("k", "b", ask)) == ("the other's", False)
+    other.close()
+
+
+@pytest.mark.parametrize(
+    "reply", ["", "\x00", "a\x00b", "\n" * 9, "é—𝄞", "'); DROP TABLE replies; --", "x" * 3_000_000]
+)
+def test_a_reply_comes_back_as_it_was(store, reply):
+    async def ask():
+        return reply
+
+    assert [asyncio.run(store.recall("k", "b", ask))[0] for _ in range(2)] == [reply, reply]
+
+
+# The same request at the same time
+
+
+def test_the_same_request_at_once_is_asked_once(store):
+    backend = Backend()
+
+    async def run():
+        return await asyncio.gather(*(store.recall("k", "b", backend.ask) for _ in range(50)))
+
+    replies = asyncio.run(run())
+    assert {reply for reply, _ in replies} == {"reply 1"}
+    assert [cached for _, cached in replies].count(False) == 1
+    assert (backend.asked, store.count()) == (1, (1, 1))
+
+
+def test_event_loops_of_several_threads_ask_once_between_them(store):
+    calls, lock, gate = Counter(), threading.Lock(), threading.Barrier(4)
+
+    async def recall_all():
+        async def recall(key):
+            async def ask():
+                with lock:
+                    calls[key] += 1
+                await asyncio.sleep(0.001)
+                return f"reply to {key}"
+
+            return await store.recall(key, "b", ask)
+
+        return [reply for reply, _ in await asyncio.gather(*(recall(f"{number}") for number in range(40)))]
+
+    def work(_):
+        gate.wait()
+        return asyncio.run(recall_all())
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(work, range(4)))
+    assert found == [[f"reply to {number}" for number in range(40)]] * 4
+    assert set(calls.values()) == {1}
+    assert store.count() == (40, 40)
+
+
+def test_an_error_reaches_everyone_who_waits_for_the_request(store):
+    backend = Backend(raises=Unavailable("away"))
+
+    async def run():
+        asking = (store.recall("k", "b", backend.ask) for _ in range(5))
+        return await asyncio.gather(*asking, return_exceptions=True)
+
+    assert [str(error) for error in asyncio.run(run())] == ["away"] * 5
+    assert backend.asked == 1
+
+
+def test_who_waits_for_an_asker_that_gives_up_asks_itself(store):
+    async def run():
+        backend = Backend(sign=asyncio.Event())
+        first = await begin(store.recall("k", "b", backend.ask), backend)
+        second = asyncio.create_task(store.recall("k", "b", backend.ask))
+        await asyncio.sleep(0)
+        first.cancel()
+        backend.sign.set()
+        return await second
+
+    assert asyncio.run(run()) == ("reply 2", False)
+
+
+def test_who_gives_up_waiting_takes_nothing_from_the_asker(store):
+    async def run():
+        backend = Backend(sign=asyncio.Event())
+        first = await begin(store.recall("k", "b", backend.ask), backend)
+        second = asyncio.create_task(store.recall("k", "b", backend.ask))
+        await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.gather(second, return_exceptions=True)
+        backend.sign.set()
+        return await first
+
+    assert asyncio.run(run()) == ("reply 1", False)
+
+
+def test_a_reply_that_came_is_kept_though_its_asker_gives_up_while_it_is_written(tmp_path, store):
+    async def run():
+        backend = Backend(sign=asyncio.Event())
+        first = await begin(store.recall("k", "b", backend.ask), backend)
+        with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            backend.sign.set()
+            second = asyncio.create_task(store.recall("k", "b", backend.ask))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            first.cancel()
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert not first.done()
+        return await asyncio.gather(first, second, return_exceptions=True)
+
+    first, second = asyncio.run(run())
+    assert isinstance(first, asyncio.CancelledError)
+    assert second == ("reply 1", True)
+
+
+def test_a_request_that_was_never_sent_is_no_request_in_flight(tmp_path, store):
+    async def run():
+        backend = Backend()
+        with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            task = asyncio.create_task(store.recall("k", "b", backend.ask))
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.sleep(0)
+        await asyncio.gather(task, return_exceptions=True)
+        return backend.asked
+
+    assert asyncio.run(run()) == 0
+    store.close()
+    assert look(tmp_path, "SELECT key, error FROM failures") == [("k", "unsent")]
+
+
+@dataclass
+class Tally:
+    """What a backend did over a whole interleaving."""
+
+    asked: Counter = field(default_factory=Counter)
+    failed: Counter = field(default_factory=Counter)
+    answered: Counter = field(default_factory=Counter)
+
+    def make_ask(self, key, ending, pauses):
+        async def ask():
+            self.asked[key] += 1
+            for _ in range(pauses):
+                await asyncio.sleep(0)
+            if ending == "error":
+                self.failed[key] += 1
+                raise Unavailable("away")
+            self.answered[key] += 1
+            return f"{key} {self.answered[key]}"
+
+        return ask
+
+
+REQUESTS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.sampled_from(["reply", "reply", "error", "cancel"]), st.integers(0, 6)),
+    min_size=1,
+    max_size=24,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(REQUESTS)
+def test_in_any_interleaving_no_reply_is_lost_or_doubled(requests):
+    with TemporaryDirectory() as folder, closing(open_replies(Path(folder))) as store:
+        tally = Tally()
+
+        async def request(key, ending, pauses):
+            ask = tally.make_ask(key, ending, pauses)
+            task = asyncio.create_task(store.recall(key, "b", ask))
+            if ending == "cancel":
+                for _ in range(pauses):
+                    await asyncio.sleep(0)
+                task.cancel()
+            return await asyncio.gather(task, return_exceptions=True)
+
+        async def run():
+            return await asyncio.gather(*(request(*entry) for entry in requests))
+
+        outcomes = asyncio.run(run())
+        for (key, _, _), (outcome,) in zip(requests, outcomes, strict=True):
+            assert isinstance(outcome, BaseException) or outcome[0] == store.read(key)
+        store.close()
+        replies = dict(look(Path(folder), "SELECT key, reply FROM replies"))
+        asks = Counter(key for (key,) in look(Path(folder), "SELECT key FROM asks"))
+        failures = Counter(key for (key,) in look(Path(folder), "SELECT key FROM failures"))
+    for key in "abc":
+        assert tally.answered[key] == (1 if key in replies else 0)
+        assert tally.failed[key] <= failures[key]
+        # What was noted and not sent ended as a failure, too.
+        assert tally.asked[key] - tally.failed[key] == asks[key] - failures[key]
+
+
+# Group commit, and what can go wrong with it
+
+
+def test_many_who_wait_share_transactions(tmp_path):
+    counted = []
+
+    class Counting(sqlite3.Connection):
+        def execute(self, statement, *values):
+            counted.append(statement.split(" ")[0])
+            return super().execute(statement, *values)
+
+    connect_replies(tmp_path).close()
+    connection = sqlite3.connect(tmp_path / FILE, isolation_level=None, check_same_thread=False, factory=Counting)
+    writer = GroupWriter(connection, "store")
+
+    async def run():
+        await asyncio.gather(*(writer.write(Table.ASKS, [(f"{n}", "b", 1)]) for n in range(1000)))
+
+    asyncio.run(run())
+    writer.close()
+    assert look(tmp_path, "SELECT count(*), count(DISTINCT key) FROM asks") == [(1000, 1000)]
+    assert counted.count("COMMIT") < 100
+
+
+def test_another_process_that_writes_is_waited_for(tmp_path, store):
+    with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        timer = threading.Timer(0.2, lambda: other.execute("COMMIT"))
+        timer.start()
+        assert recall(store, "k", Backend()) == ("reply 1", False)
+        timer.join()
+    assert store.count() == (1, 1)
+
+
+def test_a_file_that_others_hold_for_too_long_is_unavailable_and_nothing_is_sent(tmp_path, store):
+    backend = Backend()
+    store.writer.patience = 0.05
+    store.writer.connection.execute("PRAGMA busy_timeout = 10")
+    with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Unavailable, match="locked"):
+            recall(store, "k", backend)
+        other.execute("ROLLBACK")
+    assert backend.asked == 0
+    assert recall(store, "k", backend) == ("reply 1", False)
+
+
+def test_a_full_disk_is_told_to_everyone_and_costs_nothing_that_was_recorded(tmp_path, store):
+    async def answer():
+        return "x" * 2000
+
+    async def run(first, last):
+        asking = (store.recall(f"{number}", "b", answer) for number in range(first, last))
+        return await asyncio.gather(*asking, return_exceptions=True)
+
+    assert all(isinstance(outcome, tuple) for outcome in asyncio.run(run(0, 50)))
+    (pages,) = store.writer.connection.execute("PRAGMA page_count").fetchone()
+    store.writer.connection.execute(f"PRAGMA max_page_count = {pages + 4}")
+    full = [outcome for outcome in asyncio.run(run(50, 250)) if isinstance(outcome, Unavailable)]
+    assert "full" in str(full[0])
+    assert {number for (number,) in look(tmp_path, "SELECT key FROM replies")} >= {f"{n}" for n in range(50)}
+    store.writer.connection.execute("PRAGMA max_page_count = 1000000")
+    assert all(isinstance(outcome, tuple) for outcome in asyncio.run(run(0, 250)))
+    assert store.count()[1] == 250
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_writer_that_breaks_leaves_nobody_waiting_and_another_takes_over(tmp_path):
+    class Breaking(sqlite3.Connection):
+        broken = True
+
+        def execute(self, statement, *values):
+            if statement == "COMMIT" and self.broken:
+                raise RuntimeError("a defect")
+            return super().execute(statement, *values)
+
+    connect_replies(tmp_path).close()
+    connection = sqlite3.connect(tmp_path / FILE, isolation_level=None, check_same_thread=False, factory=Breaking)
+    writer = GroupWriter(connection, "store")
+
+    async def run():
+        writing = (writer.write(Table.ASKS, [(f"{n}", "b", 1)]) for n in range(20))
+        return await asyncio.gather(*writing, return_exceptions=True)
+
+    assert {str(error) for error in asyncio.run(run())} == {"store: its writer ended early; run again"}
+    connection.broken = False
+    assert asyncio.run(run()) == [True] * 20
+    writer.close()
+    assert look(tmp_path, "SELECT count(*) FROM asks") == [(20,)]
+
+
+def test_closing_writes_what_waits_and_ends_the_thread(tmp_path, store):
+    asyncio.run(store.record({"k": "reply"}, "b"))
+    for number in range(100):
+        store.note_failure([f"{number}"], "b", "Unavailable")
+    store.close()
+    store.close()
+    assert look(tmp_path, "SELECT count(*) FROM failures") == [(100,)]
+    assert not [thread for thread in threading.enumerate() if thread.name == "reply-writer"]
+
+
+def test_a_closed_store_takes_no_requests(store):
+    store.close()
+    with pytest.raises(Unavailable, match="closed"):
+        asyncio.run(store.record({"k": "reply"}, "b"))
+
+
+def test_who_waited_in_a_loop_that_is_gone_does_no_harm(store):
+    async def leave():
+        task = asyncio.create_task(store.record({"left": "reply"}, "b"))
+        await asyncio.sleep(0)
+        task.cancel()
+
+    for _ in range(20):
+        asyncio.run(leave())
+    assert recall(store, "k", Backend()) == ("reply 1", False)
+    assert store.read("left") == "reply"
+
+
+# Opening
+
+
+def test_a_store_of_the_first_version_is_upgraded_where_it_lies(tmp_path):
+    with closing(sqlite3.connect(tmp_path / FILE)) as old:
+        old.executescript(FIRST_TABLES)
+    for cached in (False, True):
+        with closing(open_replies(tmp_path)) as store:
+            assert recall(store, "old", Backend()) == ("kept", True)
+            assert recall(store, "new", Backend()) == ("reply 1", cached)
+            assert store.count() == (2, 2)
+    assert look(tmp_path, "SELECT key, recorded > 0, bytes FROM replies ORDER BY key") == [("new", 1, 7), ("old", 0, 0)]
+
+
+OPENER = """
+import asyncio, sys
+from pathlib import Path
+from pipelines.backends.replies import open_replies
+store = open_replies(Path(sys.argv[1]))
+
+async def ask():
+    return sys.argv[2]
+
+async def run():
+    for number in range(40):
+        await store.recall(f"{sys.argv[2]}-{number}", "b", ask)
+        reply, _ = await store.recall(f"both-{number}", "b", ask)
+        assert reply == store.read(f"both-{number}"), reply
+
+asyncio.run(run())
+store.close()
+"""
+
+
+@pytest.mark.parametrize("tables", ["", FIRST_TABLES], ids=["made anew", "upgraded"])
+def test_processes_that_open_one_store_at_once_lose_nothing(tmp_path, tables):
+    with closing(sqlite3.connect(tmp_path / FILE)) as old:
+        old.executescript(tables)
+    writers = [subprocess.Popen([sys.executable, "-c", OPENER, str(tmp_path), f"p{n}"], cwd=ROOT) for n in range(3)]
+    assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0]
+    with closing(open_replies(tmp_path)) as store:
+        asks, replies = store.count()
+        extra = 1 if tables else 0
+        assert replies == 3 * 40 + 40 + extra
+        assert replies <= asks <= 3 * 40 + 3 * 40 + extra
+        assert {store.read(f"both-{number}") for number in range(40)} <= {"p0", "p1", "p2"}
+
+
+def test_a_file_that_is_no_store_is_unavailable(tmp_path):
+    (tmp_path / FILE).write_bytes(b"not a database, not a database, not a database" * 40)
+    with pytest.raises(Unavailable, match="reply store"):
+        open_replies(tmp_path)
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="not a folder"):
+        open_replies(tmp_path / "file" / "replies")
+
+
+def test_a_damaged_store_is_said_to_be_damaged(tmp_path, store):
+    async def answer():
+        return "x" * 3000
+
+    async def run():
+        for number in range(40):
+            await store.recall(f"{number}", "b", answer)
+
+    asyncio.run(run())
+    store.close()
+    whole = (tmp_path / FILE).read_bytes()
+    (tmp_path / FILE).write_bytes(whole[: 6 * 4096] + b"\xff" * (len(whole) - 6 * 4096))
+    with closing(open_replies(tmp_path)) as again:
+        outcomes = [try_read(again, f"{number}") for number in range(40)]
+    assert any(isinstance(outcome, CorruptInput) and "asked again" in str(outcome) for outcome in outcomes)
+    assert {outcome for outcome in outcomes if isinstance(outcome, str)} <= {"x" * 3000}

@@ -1,0 +1,43 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.scoring.repeats import Repeat, find_repeats
+
+
+def test_one_attempt_is_no_repeat():
+    assert find_repeats(["12 May 1900", "13 May 1900"], "date") == ()
+
+
+def test_dates_are_the_same_however_they_are_written():
+    assert find_repeats(["12 May 1900", "May 12, 1900", "1900-05-12"], "date") == (Repeat("12 May 1900", 3),)
+
+
+def test_numbers_are_the_same_in_other_units():
+    assert find_repeats(["2 km", "3 km", "2000 m"], "number") == (Repeat("2 km", 2),)
+
+
+def test_a_sign_and_a_decimal_point_make_another_number():
+    assert find_repeats(["1.5", "15", "-15"], "number") == ()
+
+
+def test_names_are_the_same_whatever_their_case_and_accents():
+    assert find_repeats(["Ana Kovač", "ANA KOVAC", "Ana Kova"], "name") == (Repeat("Ana Kovač", 2),)
+
+
+def test_what_is_no_date_is_compared_by_its_words():
+    assert find_repeats(["in spring", "In Spring", "1900"], "date") == (Repeat("in spring", 2),)
+
+
+def test_the_most_frequent_repeat_comes_first():
+    assert find_repeats(["b", "a", "b", "a", "a"], "string") == (Repeat("a", 3), Repeat("b", 2))
+
+
+@given(st.lists(st.sampled_from(["1900", "AD 1900", "1901", "x", "X", "y"]), max_size=12))
+def test_every_attempt_counts_for_one_answer_at_most(given_answers):
+    assert sum(repeat.times for repeat in find_repeats(given_answers, "date")) <= len(given_answers)
+
+
+@given(st.lists(st.text(max_size=20), max_size=6))
+def test_whatever_models_say_twice_is_found(texts):
+    said = [text for text in texts if text.strip()]
+    assert len(find_repeats([*said, *said], "name")) >= bool(said)

@@ -1,0 +1,157 @@
+import json
+import socket
+import sys
+
+import pytest
+
+from pipelines.config import make_config, read_recipe
+from pipelines.local_models import look_at_judges, look_at_local_models, name_family
+
+
+def configure(*settings):
+    return make_config(read_recipe("demo"), list(settings))
+
+
+def make_model(role, adapter="openai", **more):
+    settings = {"adapter": adapter, "name": "Qwen/Qwen3-8B", **more}
+    table = ", ".join(f"{key} = {json.dumps(value)}" for key, value in settings.items())
+    return f"models.{role}={{ {table} }}"
+
+
+def own_model(role, port, python, model, **more):
+    url = more.pop("base_url", f"http://127.0.0.1:{port}/v1")
+    serve = f"{{ own = true, port = {port}, python = {json.dumps(str(python))}, model = {json.dumps(str(model))} }}"
+    return [make_model(role, base_url=url, **more), f"models.{role}.serve={serve}"]
+
+
+def make_python(folder, text):
+    """A program that stands for another environment's Python."""
+    path = folder / "python"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def make_weights(folder):
+    (folder / "weights").mkdir()
+    (folder / "weights" / "config.json").write_text("{}")
+    return folder / "weights"
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def states(findings):
+    return {finding.what: finding.state for finding in findings}
+
+
+def test_nothing_is_looked_at_where_nothing_is_started():
+    setting = make_model("solver", base_url="http://127.0.0.1:1/v1")
+    assert look_at_local_models(configure(setting)) == []
+
+
+def test_a_server_of_our_own_with_all_it_needs_is_fine(tmp_path, port):
+    python, weights = make_python(tmp_path, "echo /somewhere/vllm/__init__.py"), make_weights(tmp_path)
+    found = look_at_local_models(configure(*own_model("solver", port, python, weights)))
+    assert states(found) == {"solver: vLLM": "ok", "solver: weights": "ok", "solver: port": "ok"}
+
+
+@pytest.mark.parametrize("text", ["echo", "exit 1"])
+def test_a_python_without_vllm_is_a_problem(tmp_path, port, text):
+    python, weights = make_python(tmp_path, text), make_weights(tmp_path)
+    found = look_at_local_models(configure(*own_model("solver", port, python, weights)))
+    assert (found[0].state, "has no vLLM" in found[0].detail) == ("problem", True)
+
+
+def test_a_python_that_is_not_there_is_a_problem(tmp_path, port):
+    found = look_at_local_models(configure(*own_model("solver", port, tmp_path / "python", make_weights(tmp_path))))
+    assert (found[0].state, "cannot be run" in found[0].detail) == ("problem", True)
+
+
+def test_vllm_in_a_worker_needs_its_python_and_weights_but_no_port(tmp_path):
+    python, weights = make_python(tmp_path, "echo /vllm"), make_weights(tmp_path)
+    serve = f"models.solver.serve={{ python = {json.dumps(str(python))}, model = {json.dumps(str(weights))} }}"
+    found = look_at_local_models(configure(make_model("solver", "vllm"), serve))
+    assert states(found) == {"solver: vLLM": "ok", "solver: weights": "ok"}
+
+
+def test_a_model_folder_must_be_one(tmp_path, port):
+    (tmp_path / "empty").mkdir()
+    for model, state in (
+        (tmp_path / "gone", "problem"), (tmp_path / "empty", "problem"), ("./gone", "problem"), ("org/name", "ok")
+    ):  # fmt: skip
+        found = look_at_local_models(configure(*own_model("solver", port, sys.executable, model)))
+        assert states(found)["solver: weights"] == state, model
+
+
+def test_a_port_that_is_taken_is_a_problem(tmp_path):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        found = look_at_local_models(configure(*own_model("solver", taken, sys.executable, make_weights(tmp_path))))
+    assert states(found)["solver: port"] == "problem"
+
+
+def test_an_address_beside_its_own_server_is_a_problem(tmp_path, port):
+    settings = own_model("solver", port, sys.executable, make_weights(tmp_path), base_url="http://127.0.0.1:9/v1")
+    assert states(look_at_local_models(configure(*settings)))["solver: port"] == "problem"
+
+
+def test_one_port_is_for_one_model(tmp_path, port):
+    weights = make_weights(tmp_path)
+    solver = own_model("solver", port, sys.executable, weights)
+    same = look_at_local_models(configure(*solver, *own_model("teacher", port, sys.executable, weights)))
+    other = look_at_local_models(configure(*solver, *own_model("teacher", port, sys.executable, weights, name="x")))
+    assert not [finding for finding in same if "another model" in finding.detail]
+    assert [finding.what for finding in other if "another model" in finding.detail] == ["teacher: port"]
+
+
+def judge(role, name, revision=""):
+    return make_model(role, name=name, revision=revision, base_url="http://127.0.0.1:1/v1")
+
+
+@pytest.mark.parametrize("role", ["judge", "second_judge"])
+@pytest.mark.parametrize("judged", ["solver", "teacher", "solvers.big"])
+def test_a_judge_that_is_a_model_it_judges_is_a_problem(role, judged):
+    settings = [judge(role, "m", "r1"), judge(judged, "m", "r1"), 'difficulty.solvers=["solver", "big"]']
+    settings += [judge("solvers.big", "x")] if judged != "solvers.big" else []
+    found = look_at_judges(configure(*settings))
+    assert states(found) == {f"{role} and {judged.removeprefix('solvers.')}": "problem"}
+
+
+def test_another_revision_of_the_model_judged_is_warned_of():
+    found = look_at_judges(configure(judge("judge", "m", "r1"), judge("solver", "m", "r2")))
+    assert [finding.state for finding in found] == ["warning"]
+
+
+def test_a_solver_that_nobody_asks_is_not_judged():
+    assert look_at_judges(configure(judge("judge", "m"), judge("solvers.big", "m"))) == []
+
+
+@pytest.mark.parametrize(
+    ("second", "state"),
+    [("Qwen/Qwen3-8B", "problem"), ("org/qwen2.5-72b", "warning"), ("meta-llama/Llama-3.1-8B", "ok")],
+)
+def test_two_judges_are_of_different_families(second, state):
+    found = look_at_judges(configure(judge("judge", "Qwen/Qwen3-8B"), judge("second_judge", second)))
+    assert states(found) == {"judge and second_judge": state}
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("Qwen/Qwen3-VL-8B", "qwen"),
+        ("gpt-4o", "gpt"),
+        ("/models/llava-v1.6/", "llava"),
+        ("4o", "o"),
+        ("7", ""),
+        ("", ""),
+    ],
+)
+def test_a_family_is_the_first_word_of_a_name(name, family):
+    assert name_family(name) == family

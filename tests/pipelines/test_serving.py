@@ -1,0 +1,300 @@
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from pipelines.config import RunConfig, make_config, read_recipe
+from pipelines.errors import ConfigError, Unavailable
+from pipelines.serving import ModelServer, make_serve_command, owned_servers, place_log, serve_model
+from pipelines.settings import ModelConfig, ModelsConfig, ServeConfig
+from tests.fake_vllm import is_alive, write_fake_vllm
+
+ROOT = Path(__file__).parents[2]
+
+
+def find_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory) -> str:
+    return str(write_fake_vllm(tmp_path_factory.mktemp("fake")))
+
+
+@pytest.fixture
+def make_model(python):
+    def make(*arguments: str, name: str = "tiny", port: int = 0, **settings) -> ModelConfig:
+        port = port or find_port()
+        serve = ServeConfig(**({"own": True, "python": python, "port": port, "arguments": arguments} | settings))
+        return ModelConfig(adapter="openai", name=name, base_url=f"http://127.0.0.1:{port}/v1", serve=serve)
+
+    return make
+
+
+@pytest.fixture
+def make_server(make_model, tmp_path):
+    servers = []
+
+    def make(*arguments: str, **settings) -> ModelServer:
+        model = make_model(*arguments, **settings)
+        servers.append(ModelServer("solver", model, place_log(tmp_path / "logs", "solver")))
+        return servers[-1]
+
+    yield make
+    for server in servers:
+        server.stop()
+
+
+def find_worker(log: Path) -> int:
+    """Return the process that the fake server started in turn."""
+    return int(re.search(r"worker (\d+)", log.read_text())[1])
+
+
+def wait_until(holds, seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+# What is run
+
+
+def test_the_command_is_vllms_server_on_the_loopback_interface_alone():
+    serve = ServeConfig(
+        python="/opt/vllm/bin/python",
+        port=8001,
+        model="org/big",
+        tensor_parallel=4,
+        max_context=4096,
+        arguments=("--x",),
+    )
+    model = ModelConfig(adapter="openai", name="big", base_url="http://127.0.0.1:8001/v1", serve=serve)
+    command = make_serve_command("solver", model)
+    assert command[:5] == ["/opt/vllm/bin/python", "-m", "vllm.entrypoints.openai.api_server", "--host", "127.0.0.1"]
+    text = " ".join(command)
+    assert "--port 8001 --served-model-name big" in text
+    assert text.endswith("--model org/big --tensor-parallel-size 4 --max-model-len 4096 --x")
+
+
+def test_what_is_not_said_is_left_to_vllm_and_to_our_own_python():
+    model = ModelConfig(adapter="openai", name="org/big", base_url="http://127.0.0.1:8000/v1")
+    command = make_serve_command("solver", model)
+    assert command[0] == sys.executable
+    assert command[command.index("--model") + 1] == "org/big"
+    assert "--max-model-len" not in command
+
+
+def test_an_address_that_leads_elsewhere_is_refused(make_model):
+    model = make_model().model_copy(update={"base_url": "http://10.0.0.7:8000/v1"})
+    with pytest.raises(
+        ConfigError, match=r"models\.judge: serve\.own starts a server at http://127\.0\.0\.1:\d+/v1, but"
+    ):
+        make_serve_command("judge", model)
+
+
+@pytest.mark.parametrize("name", ["/nowhere/model", "./model", "~/nowhere"])
+def test_a_folder_without_a_model_is_refused(make_model, name):
+    with pytest.raises(ConfigError, match=r"serve\.model .*: no model there; expected a folder with config\.json"):
+        make_serve_command("solver", make_model(model=name))
+
+
+# One server's life
+
+
+def test_a_server_is_ready_inside_and_gone_after_with_its_workers(make_server):
+    with make_server() as server:
+        with urllib.request.urlopen(f"{server.address}/models") as reply:
+            assert b'"tiny"' in reply.read()
+        worker = find_worker(server.log)
+        assert server.is_running
+        assert is_alive(worker)
+    assert not server.is_running
+    wait_until(lambda: not is_alive(worker))
+
+
+def test_the_log_is_of_this_life_alone_and_no_report_is_sent(make_server):
+    server = make_server()
+    for _ in range(2):
+        with server:
+            log = server.log.read_text()
+    assert server.log.name == "serve-solver.log"
+    assert log.count("arguments") == 1
+    assert "usage 1 key none" in log
+
+
+def test_a_key_is_asked_for_and_stands_in_no_argument_and_no_log(make_model, tmp_path, monkeypatch):
+    monkeypatch.setenv("TINY_KEY", "sk-zq-secret")
+    model = make_model().model_copy(update={"api_key_env": "TINY_KEY"})
+    with ModelServer("solver", model, tmp_path / "log") as server:
+        assert "zq-secret" not in server.log.read_text() + " ".join(server.command)
+        assert "key sk-z" in server.log.read_text()
+
+
+def test_a_python_without_vllm_is_refused(make_model, tmp_path):
+    model = make_model(python=sys.executable)
+    with pytest.raises(ConfigError, match=r"models\.solver\.serve\.python .*: has no vLLM; name one that has"):
+        ModelServer("solver", model, tmp_path / "log").start()
+
+
+def test_a_port_that_is_taken_is_refused(make_server):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        server = make_server(port=other.getsockname()[1])
+        with pytest.raises(ConfigError, match=r"models\.solver\.serve\.port \d+: Address already in use; stop what"):
+            server.start()
+    assert not server.is_running
+
+
+def test_a_server_that_ends_at_its_start_says_its_last_words(make_server):
+    with pytest.raises(
+        Unavailable, match=r"(?s)ended while starting; .*serve-solver\.log ends:.*no memory for the model"
+    ):
+        make_server("--fake", "die").__enter__()
+
+
+def test_a_server_that_is_not_ready_in_time_is_ended(make_server):
+    server = make_server("--fake", "hang", start_seconds=1.0)
+    with pytest.raises(Unavailable, match="is not ready after 1 s"):
+        server.__enter__()
+    assert not server.is_running
+
+
+def test_a_server_of_another_model_is_refused(make_server):
+    server = make_server("--fake", "other-name")
+    with pytest.raises(ConfigError, match="serves another, not tiny"):
+        server.__enter__()
+    assert not server.is_running
+
+
+# A run's servers
+
+
+def test_a_run_starts_the_servers_it_owns_and_no_others(make_model, tmp_path):
+    attached = make_model().model_copy(update={"serve": ServeConfig()})
+    models = ModelsConfig(solver=make_model(), judge=make_model(name="umpire"), second_judge=attached)
+    with owned_servers(models, ["writer", "solver", "judge", "second_judge"], tmp_path) as servers:
+        assert sorted(servers) == ["judge", "solver"]
+        assert all(server.is_running for server in servers.values())
+    assert not any(server.is_running for server in servers.values())
+
+
+def test_a_server_that_no_stage_needs_is_not_started(make_model, tmp_path):
+    models = ModelsConfig(solver=make_model("--fake", "die"))
+    with owned_servers(models, ["writer", "teacher"], tmp_path) as servers:
+        assert servers == {}
+
+
+def test_roles_that_name_one_server_share_it(make_model, tmp_path):
+    model = make_model()
+    with owned_servers(ModelsConfig(solver=model, judge=model), ["solver", "judge"], tmp_path) as servers:
+        assert servers["solver"] is servers["judge"]
+    assert [path.name for path in tmp_path.iterdir()] == ["serve-solver.log"]
+
+
+def test_two_servers_at_one_port_are_refused(make_model, tmp_path):
+    model = make_model()
+    other = model.model_copy(update={"name": "other"})
+    with (
+        pytest.raises(ConfigError, match=r"models\.judge\.serve\.port \d+: models\.solver has another server there"),
+        owned_servers(ModelsConfig(solver=model, judge=other), ["solver", "judge"], tmp_path),
+    ):
+        pytest.fail("it was started")
+
+
+def test_when_one_cannot_start_the_others_are_ended(make_model, tmp_path):
+    models = ModelsConfig(solver=make_model(), judge=make_model("--fake", "die"))
+    with pytest.raises(Unavailable, match=r"models\.judge"), owned_servers(models, ["solver", "judge"], tmp_path):
+        pytest.fail("it was started")
+    worker = find_worker(place_log(tmp_path, "solver"))
+    wait_until(lambda: not is_alive(worker))
+
+
+# The command
+
+
+def make_run(model: ModelConfig) -> RunConfig:
+    config = make_config(read_recipe("demo"))
+    return config.model_copy(update={"models": ModelsConfig(solver=model)})
+
+
+def test_serving_a_role_says_where_and_then_what_the_server_says(make_model, tmp_path):
+    said: list[str] = []
+
+    def stop_at_arguments(line: str) -> None:
+        said.append(line)
+        if line.startswith("worker"):
+            raise KeyboardInterrupt
+
+    model = make_model()
+    with pytest.raises(KeyboardInterrupt):
+        serve_model(make_run(model), "solver", tmp_path, stop_at_arguments)
+    assert said[0] == f"starting tiny for solver; log {tmp_path / 'serve-solver.log'}"
+    assert said[1] == f"tiny is ready at {model.base_url}; Ctrl-C ends it"
+    worker = find_worker(place_log(tmp_path, "solver"))
+    wait_until(lambda: not is_alive(worker))
+
+
+def test_a_server_that_leaves_while_served_is_a_service_away(make_model, tmp_path):
+    with pytest.raises(Unavailable, match=r"(?s)ended; .*out of memory"):
+        serve_model(make_run(make_model("--fake", "leave")), "solver", tmp_path, lambda line: None)
+
+
+@pytest.mark.parametrize(
+    ("role", "message"),
+    [
+        ("judge", r"role 'judge': nobody plays it; there are: writer"),
+        ("writer", r"models\.writer\.adapter is 'templates'"),
+    ],
+)
+def test_only_a_role_with_a_server_can_be_served(make_model, tmp_path, role, message):
+    with pytest.raises(ConfigError, match=message):
+        serve_model(make_run(make_model()), role, tmp_path, lambda line: None)
+
+
+OWNER = """
+import sys, time
+from pathlib import Path
+from pipelines.serving import ModelServer
+from pipelines.settings import ModelConfig
+
+with ModelServer("solver", ModelConfig.model_validate_json(sys.argv[1]), Path(sys.argv[2])):
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_no_server_outlives_whoever_started_it(make_model, tmp_path, number):
+    log = tmp_path / "log"
+    command = [sys.executable, "-c", OWNER, make_model().model_dump_json(), str(log)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT, env=environment
+    ) as owner:
+        assert owner.stdout.readline() == b"ready\n"
+        worker = find_worker(log)
+        owner.send_signal(number)
+        owner.wait(20)
+    wait_until(lambda: not is_alive(worker))
+
+
+def test_a_server_does_not_end_with_the_thread_that_started_it(make_server):
+    server = make_server()
+    thread = threading.Thread(target=server.start)
+    thread.start()
+    thread.join()
+    server.wait()
+    time.sleep(0.3)
+    assert server.is_running
