@@ -10,6 +10,7 @@ from pipelines.backends.protocols import ChatModel
 from pipelines.backends.recorded import RecordedSparql
 from pipelines.backends.recorded_commons import RecordedImageMetadata
 from pipelines.backends.replies import ReplyStore
+from pipelines.backends.scripted_judge import ScriptedJudge
 from pipelines.backends.sparql import Manners, SparqlEndpoint, name_agent
 from pipelines.backends.sparql_http import RequestLimits
 from pipelines.backends.teacher import ScriptedTeacher, make_vices
@@ -25,17 +26,17 @@ YEAR = 365
 """Days that must lie between two dumps: what changes yearly shows after one."""
 
 
-def make_image_metadata(config: CommonsConfig, replies: ReplyStore) -> ImageMetadata:
+def make_image_metadata(config: CommonsConfig, replies: ReplyStore, fresh: int = 0) -> ImageMetadata:
     """Return Commons' imageinfo API, recorded."""
     from pipelines.backends.commons_api import CommonsApi  # its client takes longer to import than `synth status`
 
     if not config.contact:
         raise ConfigError("commons.contact is empty; say who asks: --set commons.contact=you@example.org")
     api = CommonsApi(config.api, name_agent(config.contact), pause=config.pause)
-    return RecordedImageMetadata(api, replies)
+    return RecordedImageMetadata(api, replies, fresh)
 
 
-def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore) -> WikidataSource:
+def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, fresh: int = 0) -> WikidataSource:
     """Return the endpoint that seeds are drawn from, recorded.
 
     Raises:
@@ -55,7 +56,7 @@ def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore) ->
     endpoint = SparqlEndpoint(config.endpoint, name_agent(config.contact), manners)
     address = urlsplit(corpus.manifest.base_url)
     site = config.site or f"{address.scheme}://{address.netloc}/"
-    return WikidataSource(RecordedSparql(endpoint, replies), site, config.page_rows)
+    return WikidataSource(RecordedSparql(endpoint, replies, fresh), site, config.page_rows)
 
 
 def open_later(folder: Path, corpus: Corpus) -> Corpus:
@@ -92,6 +93,8 @@ def build_model(role: str, config: ModelConfig, pictures: PictureStore) -> ChatM
     try:
         if config.adapter == "knower":
             return ScriptedKnower(**config.settings, name=config.name)
+        if config.adapter == "judge":
+            return ScriptedJudge(**config.settings, name=config.name)
         if config.adapter == "teacher":
             return ScriptedTeacher(name=config.name, vices=make_vices(config.settings))
     except TypeError as error:

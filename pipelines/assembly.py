@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
-from pipelines.adapters import build_model, make_image_metadata, make_wikidata_source, open_later
+from pipelines.adapters import make_image_metadata, make_wikidata_source, open_later
 from pipelines.agent.conditions import Searches
-from pipelines.agent.judging import Jury, UnscoredWatch
+from pipelines.agent.judging import UnscoredWatch
 from pipelines.agent.loop import Agent, Limits
 from pipelines.agent.rounds import Askings
 from pipelines.agent.swapping import PictureSwaps
@@ -15,14 +15,12 @@ from pipelines.agent.tools import ToolBox
 from pipelines.backends.local_images import LocalImageSearch
 from pipelines.backends.local_pages import LocalPages
 from pipelines.backends.local_search import LocalTextSearch
-from pipelines.backends.protocols import ChatModel, ImageSearch, Sampling
+from pipelines.backends.protocols import ImageSearch, TextSearch
 from pipelines.backends.recorded import (
-    RecordedChat,
     RecordedImageSearch,
     RecordedPages,
     RecordedTextSearch,
 )
-from pipelines.backends.replies import ReplyStore, open_replies
 from pipelines.checks.alternatives import check_alternative
 from pipelines.checks.examination import AnswerRules, PathDemands
 from pipelines.checks.knowledge import digest_checks
@@ -34,8 +32,8 @@ from pipelines.graph.injections import AnchorRules, InjectionRules
 from pipelines.graph.splits import SplitRule
 from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
 from pipelines.ids import digest_value, make_stage_key
-from pipelines.pictures import PictureStore
-from pipelines.prompting import Asking, load_prompt
+from pipelines.prompting import load_prompt
+from pipelines.roles import Roles
 from pipelines.runs import PlannedStage
 from pipelines.scoring.filters import make_plan
 from pipelines.stage import AnyStage
@@ -84,14 +82,9 @@ class Assembly:
         return InputEntry(name="corpus", key=self.corpus.folder.name, digest=self.corpus.digest)
 
     @cached_property
-    def replies(self) -> ReplyStore:
-        """The workspace's recorded replies."""
-        return open_replies(self.workspace.replies)
-
-    @cached_property
-    def pictures(self) -> PictureStore:
-        """The workspace's image store."""
-        return PictureStore(self.workspace.images)
+    def roles(self) -> Roles:
+        """Who plays each role."""
+        return Roles(self.config, self.workspace)
 
     @cached_property
     def splits(self) -> SplitRule:
@@ -144,33 +137,27 @@ class Assembly:
     @cached_property
     def image_search(self) -> ImageSearch:
         """The corpus's image search, recorded."""
-        return RecordedImageSearch(LocalImageSearch(self.corpus), self.replies)
+        return RecordedImageSearch(LocalImageSearch(self.corpus), self.roles.replies, self._renewed("image_search"))
 
-    def ask(self, role: str, prompt: str, version: int = 1) -> Asking:
-        """Return a role's model with a prompt."""
-        return Asking(self.make_model(role), load_prompt(prompt, version), self.make_sampling(role))
-
-    def make_sampling(self, role: str) -> Sampling:
-        """Return a role's sampling settings."""
-        model = self.config.models.get(role)
-        return Sampling(model.temperature, model.top_p, model.max_tokens)
-
-    def make_model(self, role: str) -> ChatModel:
-        """Return the model in a role, recorded."""
-        model = build_model(role, self.config.models.get(role), self.pictures)
-        return RecordedChat(model, self.replies)
+    @cached_property
+    def text_search(self) -> TextSearch:
+        """The corpus's full-text search, recorded."""
+        return RecordedTextSearch(LocalTextSearch(self.corpus), self.roles.replies, self._renewed("text_search"))
 
     def make_agent(self) -> Agent:
         """Return the teacher with its tools, all recorded."""
-        rollouts = self.config.rollouts
+        rollouts, roles = self.config.rollouts, self.roles
         tools = ToolBox(
-            text_search=RecordedTextSearch(LocalTextSearch(self.corpus), self.replies),
+            text_search=self.text_search,
             image_search=self.image_search,
-            pages=RecordedPages(LocalPages(self.corpus), self.replies),
-            store=self.pictures,
+            pages=RecordedPages(LocalPages(self.corpus), roles.replies, self._renewed("pages")),
+            store=roles.pictures,
         )
         limits = Limits(turns=rollouts.max_turns, context=rollouts.max_context)
-        return Agent(self.make_model("teacher"), load_prompt("act"), tools, limits, self.make_sampling("teacher"))
+        return Agent(roles.find_model("teacher"), load_prompt("act"), tools, limits, roles.make_sampling("teacher"))
+
+    def _renewed(self, tool: str) -> int:
+        return self.roles.generations.get(tool, 0)
 
     def build_stage(self, name: str) -> AnyStage:
         """Build one stage."""
@@ -202,9 +189,15 @@ class Assembly:
             require_image=small.require_image if self.small else seeds.require_image,
             min_image_side=seeds.min_image_side,
         )
-        source = make_wikidata_source(self.config, self.corpus, self.replies) if seeds.source == "sparql" else None
+        source = (
+            make_wikidata_source(self.config, self.corpus, self.roles.replies, self._renewed("wikidata"))
+            if seeds.source == "sparql"
+            else None
+        )
         asked = self.config.commons.api and gate.require_image
-        metadata = make_image_metadata(self.config.commons, self.replies) if asked else None
+        metadata = (
+            make_image_metadata(self.config.commons, self.roles.replies, self._renewed("commons")) if asked else None
+        )
         return Seeds(self.corpus, gate, self.splits, seeds.limit, self.config.seed, source, metadata, seeds.splits)
 
     def _build_paths(self) -> Paths:
@@ -216,9 +209,9 @@ class Assembly:
         config, audit = self.config.questions, self.config.checks.audit
         if self.config.method == "injection":
             words = self.config.injections.page_words
-            asking = self.ask("writer", "ask_fact")
+            asking = self.roles.ask("writer", "ask_fact")
             return Initials(self.ground, asking, self.answer_rules, self.splits, words, audit)
-        asking = self.ask("writer", "write_question")
+        asking = self.roles.ask("writer", "write_question")
         return Questions(self.ground, asking, self.answer_rules, config.obfuscated_answers, audit)
 
     def _build_rewrites(self) -> AnyStage:
@@ -235,7 +228,10 @@ class Assembly:
             near_misses=rewrites.near_misses,
             audit=self.config.checks.audit,
         )
-        proposing, rewriting = self.ask("rewriter", "propose_descriptors", 2), self.ask("rewriter", "rewrite_question")
+        proposing, rewriting = (
+            self.roles.ask("rewriter", "propose_descriptors", 2),
+            self.roles.ask("rewriter", "rewrite_question"),
+        )
         return Rewrites(self.ground, proposing, rewriting, rules)
 
     def _build_injections(self) -> Injections:
@@ -258,10 +254,10 @@ class Assembly:
         )
         anchors = AnchorRules(self.splits, self.config.groundings.require_image, self.config.groundings.min_side)
         askings = Askings(
-            selecting=self.ask("rewriter", "select_entity"),
-            extracting=self.ask("rewriter", "extract_fact"),
-            proposing=self.ask("rewriter", "propose_descriptors", 2),
-            rewriting=self.ask("rewriter", "inject_fact"),
+            selecting=self.roles.ask("rewriter", "select_entity"),
+            extracting=self.roles.ask("rewriter", "extract_fact"),
+            proposing=self.roles.ask("rewriter", "propose_descriptors", 2),
+            rewriting=self.roles.ask("rewriter", "inject_fact"),
         )
         return Injections(self.ground, askings, anchors, rules)
 
@@ -274,22 +270,20 @@ class Assembly:
             retrieval_rank=groundings.retrieval_rank,
             audit=self.config.checks.audit,
         )
-        return Groundings(self.ground, self.pictures, self.ask("rewriter", "refer_to_anchor"), rules)
+        return Groundings(self.ground, self.roles.pictures, self.roles.ask("rewriter", "refer_to_anchor"), rules)
 
     def _build_difficulty(self) -> MeasuredDifficulty:
-        difficulty, judging, models = self.config.difficulty, self.config.judging, self.config.models
+        difficulty, judging, roles = self.config.difficulty, self.config.judging, self.roles
         plan = make_plan(difficulty.preset, difficulty.solvers, difficulty.text_solver, difficulty.max_correct)
-        text_search = RecordedTextSearch(LocalTextSearch(self.corpus), self.replies)
-        judges = [role for role in ("judge", "second_judge") if getattr(models, role) is not None]
         return MeasuredDifficulty(
-            solvers={role: self.ask(role, "answer_question", 2) for role in plan.list_roles()},
-            jury=Jury(tuple(self.ask(role, "judge_answer") for role in judges)),
-            searches=Searches(text_search, self.image_search, self.pictures, difficulty.search_hits),
+            solvers={role: self.roles.ask(role, "answer_question", 2) for role in plan.list_roles()},
+            jury=roles.make_jury(),
+            searches=Searches(self.text_search, self.image_search, self.roles.pictures, difficulty.search_hits),
             rules=DifficultyRules(plan, difficulty.attempts, difficulty.early_stop),
             watch=UnscoredWatch(judging.max_unscored, judging.min_attempts),
-            swaps=PictureSwaps(self.ground, self.pictures),
+            swaps=PictureSwaps(self.ground, self.roles.pictures),
             contest=partial(check_alternative, self.ground) if difficulty.alternatives else None,
-            picture_judge=self.ask("image_judge", "judge_picture") if models.image_judge else None,
+            picture_judge=roles.ask("image_judge", "judge_picture") if self.config.models.image_judge else None,
         )
 
     def _build_releases(self) -> Releases:

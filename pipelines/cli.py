@@ -6,7 +6,8 @@ Only typer is imported here; everything else is imported by the command that nee
 import json
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +22,8 @@ app = typer.Typer(
 )
 bench = typer.Typer(help="How good the checks and the judges are, on planted defects.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
+replies = typer.Typer(help="Recorded replies: what there is, and what may go.")
+app.add_typer(replies, name="replies")
 
 WorkspaceOption = Annotated[Path, typer.Option("--workspace", help="Folder for everything a run makes.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
@@ -56,19 +59,21 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     stage: Annotated[list[str] | None, typer.Option("--stage", help="Run only this stage; may be repeated.")] = None,
     until: Annotated[str, typer.Option("--until", help="Stop after this stage.")] = "",
     limit: LimitOption = 0,
+    budget: Annotated[float, typer.Option("--budget", min=0.0, help="Money this run may spend; 0 is no limit.")] = 0.0,
+    fresh: Annotated[
+        list[str] | None,
+        typer.Option("--fresh-replies", help="Ask this role or tool anew; may be repeated. Go on without the option."),
+    ] = None,
     set_: SetOption = None,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
     """Run a recipe, or go on with it: what is done is not done again."""
     from pipelines.commands import load_config, run_recipe
-    from pipelines.errors import Unavailable
 
-    try:
-        document = run_recipe(load_config(recipe, config, set_ or [], limit), workspace, until, stage or [])
-    except KeyboardInterrupt as error:
-        # The command line library would end here without a word.
-        raise Unavailable("interrupted; the same command goes on from here") from error
+    settings = load_config(recipe, config, set_ or [], limit, budget)
+    with interruptible():
+        document = run_recipe(settings, workspace, until, stage or [], fresh or [])
     if as_json:
         emit_json(document.as_dict())
     else:
@@ -102,7 +107,7 @@ def doctor_command(
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Check that configuration, input, disk, models and software are ready for a run."""
+    """Check that configuration, input, disk, models and software are ready; servers are sent a few tokens each."""
     from pipelines.commands import load_config
     from pipelines.doctor import examine_run, render_examination
 
@@ -113,20 +118,71 @@ def doctor_command(
 
 
 @app.command("plan")
-def plan_command(
+def plan_command(  # noqa: PLR0913 - as above
     recipe: RecipeOption = "demo",
     config: ConfigOption = None,
     limit: LimitOption = 0,
+    sample: Annotated[int, typer.Option("--sample", min=0, help="Run so many seeds first and estimate by them.")] = 0,
+    budget: Annotated[float, typer.Option("--budget", min=0.0, help="Say how far this much money goes.")] = 0.0,
     set_: SetOption = None,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what a run would still do and at most ask: stages, shards, requests."""
-    from pipelines.commands import load_config
+    """Say what a run would still do and cost, by what was measured here and else at most."""
+    from pipelines.commands import load_config, plan_by_sample
     from pipelines.estimate import estimate_run, render_estimate
 
-    estimate = estimate_run(load_config(recipe, config, set_ or [], limit), workspace)
+    settings = load_config(recipe, config, set_ or [], limit, budget)
+    with interruptible():
+        estimate = plan_by_sample(settings, workspace, sample) if sample else estimate_run(settings, workspace)
     emit_json(to_json(estimate)) if as_json else emit_table(render_estimate(estimate))
+
+
+@app.command("serve-model")
+def serve_model_command(
+    role: Annotated[str, typer.Argument(help="Role whose model is served, or a name under models.solvers.")],
+    recipe: RecipeOption = "demo",
+    config: ConfigOption = None,
+    set_: SetOption = None,
+    workspace: WorkspaceOption = WORKSPACE,
+) -> None:
+    """Start vLLM's server for a role as the configuration says, and end it with this command."""
+    from pipelines.commands import load_config
+    from pipelines.serving import serve_model
+
+    with interruptible("the server is ended"):
+        serve_model(load_config(recipe, config, set_ or [], 0), role, workspace.resolve() / "logs", emit)
+
+
+@replies.callback(invoke_without_command=True)
+def replies_command(
+    context: typer.Context, workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False
+) -> None:
+    """Say what recorded replies a workspace holds: number, size and days by model, and the hit rate by stage."""
+    from pipelines.inspection.replies import render_replies, summarise_replies
+
+    if context.invoked_subcommand is None:
+        summary = summarise_replies(workspace)
+        emit_json(to_json(summary)) if as_json else emit_table(render_replies(summary))
+
+
+@replies.command("prune")
+def prune_command(
+    backend: Annotated[
+        str, typer.Option("--backend", help="Only of models and tools whose identity has this in it.")
+    ] = "",
+    older_than: Annotated[int, typer.Option("--older-than", min=0, help="Only those so many days old.")] = 0,
+    apply: Annotated[
+        bool, typer.Option("--yes", help="Remove them; without it only what it would free is said.")
+    ] = False,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove recorded replies; what needs them later is asked and paid for again."""
+    from pipelines.inspection.replies import PruneRules, prune_replies, render_pruned
+
+    pruned = prune_replies(workspace, PruneRules(backend, older_than), apply)
+    emit_json(to_json(pruned)) if as_json else emit_table(render_pruned(pruned))
 
 
 @app.command("sql")
@@ -295,17 +351,20 @@ def bench_planted_command(  # noqa: PLR0913 - as above
 
 
 @bench.command("judge")
-def bench_judge_command(
+def bench_judge_command(  # noqa: PLR0913 - as above
     pairs: Annotated[int, typer.Option(help="Planted answers of each kind.")] = 150,
     seed: Annotated[int, typer.Option(help="Seed of the plants.")] = 7,
+    recipe: RecipeOption = "",
+    config: ConfigOption = None,
+    set_: SetOption = None,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Plant near misses and true paraphrases and measure the typed comparer."""
-    from pipelines.bench.judge import run_judge_bench
+    """Plant near misses and true paraphrases; measure the typed comparer, and a recipe's judges where one is named."""
     from pipelines.bench.judge_tables import render_judge
+    from pipelines.commands import measure_judges
 
-    report = run_judge_bench(pairs, seed)
+    report = measure_judges(pairs, seed, recipe, config, set_ or [], workspace)
     emit_json(to_json(report)) if as_json else emit_table(render_judge(report))
 
 
@@ -330,6 +389,17 @@ def main(arguments: list[str] | None = None) -> None:
     0 done; 1 a gate not met; 2 our configuration or input; 3 a service, disk or lock away: run again to go on.
     """
     guarded(lambda: app(args=arguments, prog_name="synth"))
+
+
+@contextmanager
+def interruptible(what_next: str = "the same command goes on from here") -> Iterator[None]:
+    """Say what an interrupt means; the command line library would end without a word."""
+    from pipelines.errors import Unavailable
+
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise Unavailable(f"interrupted; {what_next}") from error
 
 
 def guarded(call: Callable[[], None]) -> None:

@@ -12,10 +12,13 @@ from typing import Any, cast
 from rich.table import Table
 
 from pipelines.assembly import SOURCES, Assembly
+from pipelines.bench.judge import JudgeReport, run_judge_bench
 from pipelines.config import RunConfig, apply_setting, list_recipes, make_config, read_config_file, read_recipe
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, Unavailable
+from pipelines.estimate import RunEstimate, estimate_run, make_sample_config
 from pipelines.files import write_text
+from pipelines.freshness import renew
 from pipelines.ids import digest_value
 from pipelines.inputs import ensure_corpus, find_dump
 from pipelines.inspection.views import write_catalogue
@@ -23,7 +26,9 @@ from pipelines.progress import Reporter, make_reporter, timing
 from pipelines.release.card import digest_prose
 from pipelines.release.context import FunnelRow, PublishedRelease, ReleaseContext
 from pipelines.release.publish import publish_releases
+from pipelines.roles import JUDGES, Roles, check_renewable
 from pipelines.runs import PlannedStage, StageReport, check_stage_names, run_stage, select_stages
+from pipelines.serving import owned_servers
 from pipelines.shards import read_parts
 from pipelines.workspace import Workspace, read_names
 from schemas.difficulty import Difficulty
@@ -59,12 +64,17 @@ class RunDocument:
         """Return the funnel as a table."""
         table = Table(title=f"{self.recipe}: rows in = kept + rejected + failed")
         table.add_column("stage")
-        for name in ("in", "kept", "rejected", "failed", "out", "seconds", "calls", "recorded"):
+        paid = any(report.usage.cost or report.usage.gpu_seconds for report in self.stages)
+        shown = ["in", "kept", "rejected", "failed", "out", "seconds", "calls", "recorded"]
+        for name in [*shown, *(["tokens", "GPU s", "cost"] if paid else [])]:
             table.add_column(name, justify="right")
         for report in self.stages:
             numbers = [report.rows_in, report.kept, sum(report.rejected.values()), report.failed, report.rows_out]
             seconds = f"{report.seconds:.1f}" if report.ran else "-"
-            usage = [f"{report.usage.calls:,}", f"{report.usage.cached_calls:,}"]
+            used = report.usage
+            usage = [f"{used.calls:,}", f"{used.cached_calls:,}"]
+            if paid:
+                usage += [f"{used.tokens_in + used.tokens_out:,}", f"{used.gpu_seconds:,.1f}", f"{used.cost:,.4f}"]
             table.add_row(report.stage, *(f"{number:,}" for number in numbers), seconds, *usage)
         return table
 
@@ -96,29 +106,52 @@ def _describe_report(report: StageReport) -> dict[str, Any]:
         "seconds": report.seconds,
         "calls": report.usage.calls,
         "cached_calls": report.usage.cached_calls,
+        "retries": report.usage.retries,
         "tokens": report.usage.tokens_in + report.usage.tokens_out,
-        "cost": report.usage.cost,
+        "gpu_seconds": round(report.usage.gpu_seconds, 3),
+        "cost": round(report.usage.cost, 6),
+        "cost_per_kept": round(report.usage.cost / report.kept, 6) if report.kept else None,
     }
 
 
-def load_config(recipe: str, path: Path | None, settings: Sequence[str], limit: int) -> RunConfig:
-    """Return the configuration of a recipe or a file with settings applied; ``limit`` stands for ``seeds.limit``."""
+def load_config(
+    recipe: str, path: Path | None, settings: Sequence[str], limit: int = 0, budget: float = 0.0
+) -> RunConfig:
+    """Return the configuration of a recipe or a file with settings applied.
+
+    ``limit`` stands for ``seeds.limit`` and ``budget`` for ``budget.money``.
+    """
     tables = read_config_file(path) if path else read_recipe(recipe)
     if limit:
         apply_setting(tables, f"seeds.limit={limit}")
+    if budget:
+        apply_setting(tables, f"budget.money={budget}")
     return make_config(tables, settings)
 
 
-def run_recipe(config: RunConfig, root: Path, until: str, only: Sequence[str]) -> RunDocument:
+def run_recipe(
+    config: RunConfig, root: Path, until: str, only: Sequence[str], fresh: Sequence[str] = ()
+) -> RunDocument:
     """Run what is missing of a recipe in a workspace, in this process.
+
+    Args:
+        config: what is run.
+        root: the workspace.
+        until: last stage to run, empty for all.
+        only: run just these stages; empty for all.
+        fresh: roles and tools whose recorded replies are not used from now on.
 
     Raises:
         ConfigError: if configuration or input is wrong; nothing was written that a later run would trust.
         Unavailable: if another run holds the workspace, a disk is full, or a service is away.
+        BudgetSpent: if what the run may spend is spent; what it paid for is recorded.
     """
     workspace, reporter = Workspace(root.resolve()), make_reporter()
     check_stage_names([*([until] if until else []), *only])
+    check_renewable(config, fresh)
     with timing() as spent, workspace.claim():
+        if fresh:
+            renew(workspace.replies, fresh)
         reports, (releases, published) = _run_claimed(config, workspace, until, only, reporter)
     return RunDocument(config.recipe, workspace.root, tuple(reports), tuple(releases), published, spent[0])
 
@@ -136,9 +169,33 @@ def _run_claimed(
     planned = [] if until == "corpus" else assembly.plan_stages()
     chosen = select_stages(planned, until, only) if planned else []
     runtime = config.runtime
-    for plan in chosen:
-        reports.append(run_stage(plan, assembly.corpus_entry, runtime.shard_rows, runtime.concurrency, reporter))
+    with owned_servers(config.models, list_asked_roles(config, chosen), workspace.logs):
+        for plan in chosen:
+            reports.append(run_stage(plan, assembly.corpus_entry, runtime.shard_rows, runtime.concurrency, reporter))
     return reports, finish_run(assembly, planned, chosen)
+
+
+def list_asked_roles(config: RunConfig, chosen: Sequence[PlannedStage]) -> tuple[str, ...]:
+    """Return the roles whose models the stages that are still to run may ask."""
+    pending = [plan for plan in chosen if plan.folder.read_manifest() is None]
+    asked = {entry.role for plan in pending for entry in plan.stage.models()}
+    return tuple(role for role in config.models.list_roles() if role in asked)
+
+
+def plan_by_sample(config: RunConfig, root: Path, seeds: int) -> RunEstimate:
+    """Run so many seeds in the workspace, where nothing of it is paid twice, and estimate the whole by them.
+
+    Raises:
+        ConfigError, Unavailable, BudgetSpent: as :func:`run_recipe`.
+    """
+    workspace = Workspace(root.resolve())
+    before = workspace.read_latest()
+    run_recipe(make_sample_config(config, seeds), root, "trajectories", [])
+    if before:
+        # The sample is no run that reports and views should speak of.
+        workspace.note_latest(before)
+        write_catalogue(workspace.root)
+    return estimate_run(config, root)
 
 
 def finish_run(
@@ -247,6 +304,25 @@ def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> Relea
         tools=assembly.make_agent().tools.describe(),
         shard_bytes=assembly.config.releases.shard_bytes,
     )
+
+
+def measure_judges(
+    pairs: int, seed: int, recipe: str, path: Path | None, settings: Sequence[str], root: Path
+) -> JudgeReport:
+    """Measure the typed comparer, and with a recipe or a file its judges; their replies are recorded.
+
+    Raises:
+        ConfigError: if the recipe names no judge.
+        Unavailable: if a judge is away.
+    """
+    if not (recipe or path or settings):
+        return run_judge_bench(pairs, seed)
+    config, workspace = load_config(recipe or "demo", path, settings), Workspace(root.resolve())
+    if config.models.judge is None:
+        raise ConfigError("bench judge: models.judge is not set; name one: --set models.judge.adapter=openai ...")
+    judges = [role for role in JUDGES if role in config.models.list_roles()]
+    with workspace.claim(), owned_servers(config.models, judges, workspace.logs):
+        return run_judge_bench(pairs, seed, Roles(config, workspace).list_judges())
 
 
 def describe_stages() -> tuple[dict[str, Any], Table]:

@@ -11,8 +11,9 @@ _LEFT = ("who", "type", "kind", "truth", "fault", "jury")
 
 
 def render_judge(report: JudgeReport) -> Group:
-    """Return the card as tables: rates by type, the kinds that cost most, implied wrong shares, faults."""
-    tables = (_render_rates(report), _render_kinds(report), _render_implied(report), _render_faults(report))
+    """Return the card as tables: rates by type, kinds that go wrong, corrected and implied shares, faults."""
+    renderers = (_render_rates, _render_kinds, _render_corrected, _render_implied, _render_faults)
+    tables = [render(report) for render in renderers]
     agree = "" if report.kappa is None else f"kappa of the judges with one another: {report.kappa:.3f}"
     return Group(*(table for table in tables if table.row_count), Text(agree))
 
@@ -28,7 +29,6 @@ def _render_rates(report: JudgeReport) -> Table:
     title = f"Judge card: {report.pairs} questions of each type, seed {report.seed}"
     table = _make_table(
         title, "who", "type", "near misses taken", "95%", "true ones refused", "95%", "unscored", "differ", "kappa",
-        "corrected", "95%", "planted",
     )  # fmt: skip
     for row in report.rows:
         table.add_row(
@@ -41,9 +41,16 @@ def _render_rates(report: JudgeReport) -> Table:
             f"{row.unscored.share:.1%}",
             f"{row.disagreement.share:.1%}" if row.who == CASCADE else "",
             f"{row.kappa:.3f}",
-            f"{row.corrected.share:.3f}",
-            f"{row.corrected.low:.3f}-{row.corrected.high:.3f}",
-            f"{row.planted:.3f}",
+        )
+    return table
+
+
+def _render_corrected(report: JudgeReport) -> Table:
+    table = _make_table("Share of right answers, corrected by half of the plants", "who", "type", "found", "95%", "is")
+    for row in report.rows:
+        found = row.corrected
+        table.add_row(
+            row.who, row.type, f"{found.share:.3f}", f"{found.low:.3f}-{found.high:.3f}", f"{row.planted:.3f}"
         )
     return table
 

@@ -22,6 +22,7 @@ from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.ids import digest_value, draw_unit
 from pipelines.progress import SilentReporter
+from pipelines.roles import Roles
 from pipelines.runs import run_stage
 from pipelines.workspace import StageFolder, Workspace
 from tests.chaos.driving import digest_files
@@ -110,15 +111,26 @@ class PlainTemplates:
 
 
 @dataclass
+class ServedRoles(Roles):
+    """Roles with one model for those that write."""
+
+    model: ChatModel = field(kw_only=True)
+
+    def find_model(self, role: str) -> RecordedChat:
+        if role in ("writer", "rewriter"):
+            return RecordedChat(self.model, self.replies)
+        return super().find_model(role)
+
+
+@dataclass
 class ServedAssembly(Assembly):
     """An assembly with one model in the roles that write."""
 
     model: ChatModel
 
-    def make_model(self, role: str) -> ChatModel:
-        if role in ("writer", "rewriter"):
-            return RecordedChat(self.model, self.replies)
-        return super().make_model(role)
+    @cached_property
+    def roles(self) -> Roles:
+        return ServedRoles(self.config, self.workspace, model=self.model)
 
 
 @dataclass(frozen=True)
@@ -152,7 +164,7 @@ def run_stages(
         folders[plan.name] = plan.folder
         if plan.name == stages[-1]:
             break
-    assembly.replies.close()
+    assembly.roles.replies.close()
     return Outcome({name: folders[name] for name in stages})
 
 

@@ -56,11 +56,9 @@ def test_every_condition_is_attempted_by_the_model_that_was_served(measured):
         assert cell.correct + cell.unscored <= cell.attempts
 
 
-def test_replies_by_schema_are_all_of_use(measured):
-    """Random letters are wrong, or open to a judge that says nothing of use either, but they can be read."""
-    workspace, _ = measured
-    cells = [cell for row in read_rows(workspace) for cell in row.cells]
-    assert sum(cell.unscored for cell in cells) < sum(cell.attempts for cell in cells)
+def test_what_the_comparer_leaves_open_the_judge_is_asked(measured, metrics):
+    assert measured[1].stages[-1].usage.calls > 0
+    assert metrics["judge"].answered > 0
 
 
 def test_prompts_share_their_long_prefix(measured, metrics):
@@ -110,7 +108,7 @@ def list_paid(workspace: Path) -> frozenset[str]:
 
 
 def test_in_process_the_same_stage_is_answered_in_batches(settings, attached, tmp_path):
-    chosen = [*settings, *attached, "models.solver.adapter='vllm'", "models.solver.gpus=1", "seeds.limit=12"]
+    chosen = [*settings, *attached, "models.solver.adapter='vllm'", "models.solver.gpus=1", "difficulty.attempts=1"]
     document = run(chosen, tmp_path)
     stage = document.stages[-1]
     assert stage.rows_in == stage.kept + sum(stage.rejected.values()) + stage.failed
@@ -118,5 +116,6 @@ def test_in_process_the_same_stage_is_answered_in_batches(settings, attached, tm
     assert stage.usage.gpu_seconds > 0
     rows = read_rows(tmp_path)
     assert {cell.solver for row in rows for cell in row.cells} == {"tiny-vision"}
-    again = run([*chosen, "difficulty.attempts=1"], tmp_path)
+    again = run([*chosen, "difficulty.early_stop=false"], tmp_path)
+    assert again.stages[-1].ran
     assert again.stages[-1].usage.calls == 0

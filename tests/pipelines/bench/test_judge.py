@@ -179,7 +179,8 @@ def show(report):
 
 def test_the_tables_show_rates_kinds_implied_shares_and_faults(report):
     text = show(report)
-    for words in ("Judge card: 40 questions of each type", "gets wrong or leaves open", "Wrong among accepted", "D23",
+    for words in ("Judge card: 40 questions of each type", "gets wrong or leaves open", "corrected by half",
+                  "Wrong among accepted", "D23",
                   "kappa of the judges with one another"):  # fmt: skip
         assert words in text
 

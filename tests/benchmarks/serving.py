@@ -1,0 +1,101 @@
+"""Requests a second to a real vLLM server on this machine's processor: our client beside ``vllm bench serve``.
+
+Both send the same prompts with the same sampling to the same server, in turns, with as many in flight. The server's own
+client streams replies and ours does not, as each does in use.
+"""
+
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipelines.backends.openai_chat import OpenAIChat
+from pipelines.backends.protocols import ChatRequest, Message, Sampling
+from pipelines.serving import ModelServer
+from pipelines.settings import ModelConfig, ServeConfig
+from schemas.tasks import AnswerReply
+from tests.benchmarks.measured import Measured
+from tests.vllm.conftest import CONTEXT, ENGINE, ENVIRONMENT, PYTHON, find_port
+
+NAME = "tiny-text"
+REQUESTS = 1000
+IN_FLIGHT = 64
+RUNS = 3
+MAX_TOKENS = 64
+TEMPERATURE = 0.7
+RULES = "You answer one question as well as you can, with no tools beyond what is shown here. " * 6
+
+
+def make_prompts() -> list[str]:
+    """Return prompts that share a long prefix, as a role's do."""
+    return [f"{RULES}Question {number}: who built bridge number {number * 7919 % 1009}?" for number in range(REQUESTS)]
+
+
+def measure_ours(server: ModelServer, prompts: Sequence[str]) -> float:
+    """Return requests a second."""
+    chat = OpenAIChat(NAME, (server.address,), concurrency=IN_FLIGHT)
+    nothing, sampling = AnswerReply(answer="nobody"), Sampling(TEMPERATURE, 1.0, MAX_TOKENS)
+    requests = [ChatRequest("bench", "bench/v1", (Message("user", text),), nothing, sampling) for text in prompts]
+
+    async def ask_all() -> float:
+        started = time.perf_counter()
+        await asyncio.gather(*map(chat.chat, requests))
+        return len(requests) / (time.perf_counter() - started)
+
+    return asyncio.run(ask_all())
+
+
+def measure_theirs(server: ModelServer, prompts: Sequence[str], folder: Path) -> float:
+    """Return requests a second that ``vllm bench serve`` says."""
+    lines = (json.dumps({"prompt": prompt, "output_tokens": MAX_TOKENS}) for prompt in prompts)
+    (folder / "prompts.jsonl").write_text("\n".join(lines) + "\n")
+    command = [
+        *(str(PYTHON), "-m", "vllm.entrypoints.cli.main", "bench", "serve", "--backend", "openai-chat"),
+        *("--endpoint", "/v1/chat/completions", "--host", "127.0.0.1", "--port", str(server.model.serve.port)),
+        *("--model", NAME, "--tokenizer", server.model.serve.model),
+        *("--dataset-name", "custom", "--dataset-path", str(folder / "prompts.jsonl")),
+        *("--skip-chat-template", "--disable-shuffle", "--num-prompts", str(len(prompts))),
+        *("--max-concurrency", str(IN_FLIGHT), "--disable-tqdm"),
+        *("--extra-body", json.dumps({"temperature": TEMPERATURE, "top_p": 1.0, "seed": 0})),
+        *("--save-result", "--result-dir", str(folder), "--result-filename", "theirs.json"),
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    told = json.loads((folder / "theirs.json").read_text())
+    if told["completed"] != len(prompts):
+        raise RuntimeError(f"vllm bench serve completed {told['completed']} of {len(prompts)}")
+    return float(told["request_throughput"])
+
+
+def measure(folder: Path) -> list[Measured]:
+    """Measure both in turns, after one round of each that is not counted."""
+    if not PYTHON.exists():
+        return [Measured("requests a second to vLLM", "no vLLM here; see make test-vllm")]
+    os.environ.update(ENVIRONMENT)
+    subprocess.run([PYTHON, Path(__file__).parents[1] / "vllm" / "models.py", folder], check=True, capture_output=True)
+    port = find_port()
+    serve = ServeConfig(
+        model=str(folder / NAME), python=str(PYTHON), port=port, max_context=CONTEXT, arguments=(*ENGINE,)
+    )
+    model = ModelConfig(adapter="openai", name=NAME, base_url=f"http://127.0.0.1:{port}/v1", serve=serve)
+    prompts = make_prompts()
+    with ModelServer("bench", model, folder / "serve.log") as server:
+        ours, theirs = [], []
+        for _ in range(RUNS + 1):
+            ours.append(measure_ours(server, prompts))
+            theirs.append(measure_theirs(server, prompts, folder))
+    return tell(ours[1:], theirs[1:])
+
+
+def tell(ours: Sequence[float], theirs: Sequence[float]) -> list[Measured]:
+    """Return the rows of the table."""
+    place = f"{REQUESTS:,} prompts, {IN_FLIGHT} in flight, vLLM on this processor"
+    ratio = statistics.median(ours) / statistics.median(theirs)
+    return [
+        Measured(f"ours, requests a second ({place})", ", ".join(f"{rate:.1f}" for rate in ours)),
+        Measured("vllm bench serve, requests a second", ", ".join(f"{rate:.1f}" for rate in theirs)),
+        Measured("ours to theirs, medians", f"{ratio:.2f}", ">= 0.95"),
+    ]
