@@ -169,7 +169,7 @@ class Assembly:
             "groundings": self._build_groundings,
             "difficulty": self._build_difficulty,
             "rollouts": lambda: Rollouts(self.make_agent(), self.config.rollouts.attempts),
-            "trajectories": lambda: Trajectories(self.config.trajectories.max_accepted),
+            "trajectories": lambda: Trajectories(self.config.trajectories.max_accepted, self.roles.make_jury()),
             "releases": self._build_releases,
         }
         return builders[name]()

@@ -5,10 +5,8 @@ It listens on the loopback interface alone. What it says is in ``logs/serve-<rol
 
 import json
 import os
-import socket
 import subprocess
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -26,17 +24,15 @@ from pipelines.backends.vllm_engine import (
 from pipelines.config import RunConfig
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.leash import start_leashed
+from pipelines.loopback import HOST, check_port, fetch
 from pipelines.settings import ModelConfig, ModelsConfig
 
-HOST = "127.0.0.1"
 _GRACE = 10.0
 """Seconds for a server to end by itself."""
 _BEAT = 0.2
 """Seconds between two questions whether it is ready."""
 _CHUNK = 1 << 20
-"""Bytes of a log or a reply that are read at a time."""
-_PATIENCE = 5.0
-"""Seconds for the answer to one of them."""
+"""Bytes of a log that are read at a time."""
 
 
 def make_serve_command(role: str, model: ModelConfig) -> list[str]:
@@ -49,8 +45,7 @@ def make_serve_command(role: str, model: ModelConfig) -> list[str]:
     address = f"http://{HOST}:{serve.port}/v1"
     if serve.own and model.base_url.rstrip("/").replace("//localhost:", f"//{HOST}:") != address:
         raise ConfigError(f"models.{role}: serve.own starts a server at {address}, but base_url is {model.base_url!r}")
-    loaded = serve.model or model.name
-    _check_folder(role, loaded)
+    loaded = _find_model(role, serve.model or model.name)
     return [
         choose_python(serve.python),
         *("-m", "vllm.entrypoints.openai.api_server"),
@@ -61,12 +56,14 @@ def make_serve_command(role: str, model: ModelConfig) -> list[str]:
     ]
 
 
-def _check_folder(role: str, loaded: str) -> None:
-    """Refuse what can only be a folder and is none; a name on a hub is vLLM's to find."""
-    path = Path(loaded).expanduser()
-    meant = path.is_absolute() or loaded.startswith((".", "~"))
-    if meant and not (path / "config.json").is_file():
-        raise ConfigError(f"models.{role}.serve.model {loaded}: no model there; expected a folder with config.json")
+def _find_model(role: str, named: str) -> str:
+    """Return what vLLM is to load; what can only be a folder must be one, and a name on a hub is vLLM's to find."""
+    path = Path(named).expanduser()
+    if not path.is_absolute() and not named.startswith("."):
+        return named
+    if not (path / "config.json").is_file():
+        raise ConfigError(f"models.{role}.serve.model {named}: no model there; expected a folder with config.json")
+    return str(path)
 
 
 @dataclass(slots=True)
@@ -124,7 +121,7 @@ class ModelServer:
             ConfigError: if its Python has no vLLM, or its port is taken.
         """
         check_python(f"models.{self.role}.serve.python", self.command[0])
-        self._check_port()
+        check_port(f"models.{self.role}.serve.port", self.model.serve.port)
         environment = make_environment(os.environ)
         if self._read_key():
             # Not as an argument, where everybody on the machine could read it.
@@ -190,37 +187,14 @@ class ModelServer:
     def _read_key(self) -> str:
         return os.environ.get(self.model.api_key_env, "") if self.model.api_key_env else ""
 
-    def _check_port(self) -> None:
-        port = self.model.serve.port
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((HOST, port))
-            except OSError as error:
-                raise ConfigError(
-                    f"models.{self.role}.serve.port {port}: {error.strerror}; stop what listens there, choose another "
-                    f"port, or attach to it by serve.own = false"
-                ) from error
-
     def _list_models(self) -> list[str] | None:
         """Return the names it serves, None while it does not answer."""
-        root = self.address.removesuffix("/v1")
-        if self._get(f"{root}/health") is None:
+        if fetch(f"{self.address.removesuffix('/v1')}/health") is None:
             return None
-        body = self._get(f"{self.address}/models")
+        body = fetch(f"{self.address}/models", self._read_key())
         try:
             return None if body is None else [str(entry["id"]) for entry in json.loads(body)["data"]]
         except (ValueError, KeyError, TypeError):
-            return None
-
-    def _get(self, url: str) -> bytes | None:
-        headers = {"Authorization": f"Bearer {self._read_key()}"} if self._read_key() else {}
-        # Nothing on the loopback interface goes through a proxy.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            with opener.open(urllib.request.Request(url, headers=headers), timeout=_PATIENCE) as reply:
-                return bytes(reply.read(_CHUNK))
-        except OSError:
             return None
 
 

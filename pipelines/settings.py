@@ -222,7 +222,7 @@ class DifficultyConfig(Section):
         "opensearch-vl",
         description="which conditions are measured and decide: opensearch-vl (no tool, then one image search), "
         "vsearcher (with the picture, text alone, picture too simple), mars (rare successes with the picture), fvqa "
-        "(search-need labels), grid (every condition, nothing refused)",
+        "(search-need labels), grid (every condition; only an alternative that is not refuted refuses)",
     )
     attempts: int = Field(8, ge=1, description="attempts a condition and solver")
     max_correct: int = Field(0, ge=0, description="a question with more correct attempts in a condition is refused")

@@ -36,12 +36,10 @@ class Cell(Nested):
 
 
 class Alternative(Nested):
-    """A wrong answer that different attempts gave, held against the corpus."""
+    """A wrong answer that different attempts gave and the corpus refutes; any other refuses the question."""
 
     text: str
     times: int
-    outcome: Literal["refuted", "open"]
-    """A confirmed one refuses the question, so it is on no row."""
 
 
 class Difficulty(Grounding):

@@ -1,5 +1,8 @@
 """Group commit: rows from all event loops and threads, written by one thread, all that wait in one transaction.
 
+Look-ups go the same way: the event loop never gives the interpreter's lock away to read a row, and one statement finds
+what 256 requests ask for.
+
 A writer that is idle commits at once; while it commits, the next rows gather, so that batches form under load alone and
 256 requests in flight cost hardly more than one. Whoever waits is told after COMMIT, and told of every failure: neither
 a full disk nor a defect of the thread leaves a caller waiting.
@@ -38,13 +41,19 @@ class Table(Enum):
     FAILURES = ("failures (key, backend, failed, error)", "")
 
 
+Outcome = bool | str | None
+"""Whether rows were new; or the reply that was looked up, None where there is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """Rows of one caller for one table; ``waiter`` is None where nobody waits for them."""
 
     table: Table
     rows: Sequence[Row]
-    waiter: asyncio.Future[bool] | None
+    waiter: asyncio.Future[Outcome] | None
+    wanted: str = ""
+    """Key of the reply that is looked up; the rows are written only where there is none."""
 
 
 @dataclass(slots=True)
@@ -70,8 +79,21 @@ class GroupWriter:
             Unavailable: if the disk is full, or others hold the file for too long.
             CorruptInput: if the file is damaged.
         """
-        waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._add(Entry(table, rows, waiter))
+        return bool(await self._wait(table, rows, ""))
+
+    async def look_up(self, key: str, asks: Sequence[Row]) -> str | None:
+        """Return the reply of a key, None where there is none: then the asks are durable.
+
+        Raises:
+            Unavailable: if the disk is full, or others hold the file for too long.
+            CorruptInput: if the file is damaged.
+        """
+        found = await self._wait(Table.ASKS, asks, key)
+        return found if isinstance(found, str) else None
+
+    async def _wait(self, table: Table, rows: Sequence[Row], wanted: str) -> Outcome:
+        waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._add(Entry(table, rows, waiter, wanted))
         try:
             return await asyncio.shield(waiter)
         except asyncio.CancelledError:
@@ -131,21 +153,38 @@ class GroupWriter:
             left, self._waiting, self._thread = [*batch, *self._waiting], [], None
         _settle(left, Unavailable(f"{self.name}: its writer ended early; run again"))
 
-    def _commit(self, batch: Sequence[Entry]) -> bool | Exception:
-        """Write a batch in one transaction; return whether all its rows were new, or what stood in the way."""
+    def _commit(self, batch: Sequence[Entry]) -> list[Outcome] | Exception:
+        """Serve a batch, its rows in one transaction; return what each caller is told, or what stood in the way."""
         deadline = time.monotonic() + self.patience
         while True:
             try:
-                self.connection.execute(f"PRAGMA synchronous={_choose_level(batch)}")
-                self.connection.execute("BEGIN IMMEDIATE")
-                new = all([self._insert(table, _gather(batch, table)) for table in Table])
-                self.connection.execute("COMMIT")
-                return new
+                found = self._find([entry.wanted for entry in batch if entry.wanted])
+                new = self._write([entry for entry in batch if entry.wanted not in found])
+                return [found.get(entry.wanted) if entry.wanted else new for entry in batch]
             except sqlite3.Error as error:
                 self._roll_back()
                 trouble = error
             if not is_busy(trouble) or time.monotonic() > deadline:
                 return explain_sqlite_error(trouble, self.name)
+
+    def _find(self, keys: Sequence[str]) -> dict[str, str]:
+        """Return the replies there are; outside a transaction, so that nobody's writing is waited for."""
+        found: dict[str, str] = {}
+        for start in range(0, len(keys), CHUNK):
+            chunk = keys[start : start + CHUNK]
+            marks = ",".join("?" * len(chunk))
+            found.update(self.connection.execute(f"SELECT key, reply FROM replies WHERE key IN ({marks})", chunk))
+        return found
+
+    def _write(self, batch: Sequence[Entry]) -> bool:
+        """Write the rows of a batch in one transaction; return whether all of them were new."""
+        if not any(entry.rows for entry in batch):
+            return True
+        self.connection.execute(f"PRAGMA synchronous={_choose_level(batch)}")
+        self.connection.execute("BEGIN IMMEDIATE")
+        new = all([self._insert(table, _gather(batch, table)) for table in Table])
+        self.connection.execute("COMMIT")
+        return new
 
     def _insert(self, table: Table, rows: list[Row]) -> bool:
         new, (columns, conflict) = True, table.value
@@ -191,25 +230,26 @@ def _gather(batch: Iterable[Entry], table: Table) -> list[Row]:
     return [row for entry in batch if entry.table is table for row in entry.rows]
 
 
-def _settle(batch: Iterable[Entry], outcome: bool | Exception) -> None:
+def _settle(batch: Sequence[Entry], outcomes: Sequence[Outcome] | Exception) -> None:
     """Tell everyone who waits; an event loop is woken once for all its callers."""
-    loops: dict[asyncio.AbstractEventLoop, list[asyncio.Future[bool]]] = {}
-    for entry in batch:
+    told = [outcomes] * len(batch) if isinstance(outcomes, Exception) else outcomes
+    loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Outcome], Outcome | Exception]]] = {}
+    for entry, outcome in zip(batch, told, strict=True):
         if entry.waiter is not None:
-            loops.setdefault(entry.waiter.get_loop(), []).append(entry.waiter)
+            loops.setdefault(entry.waiter.get_loop(), []).append((entry.waiter, outcome))
     for loop, waiters in loops.items():
         try:
-            loop.call_soon_threadsafe(_resolve, waiters, outcome)
+            loop.call_soon_threadsafe(_resolve, waiters)
         except RuntimeError:
             # The loop is closed, and with it whoever waited there.
             continue
 
 
-def _resolve(waiters: Iterable[asyncio.Future[bool]], outcome: bool | Exception) -> None:
-    for waiter in waiters:
+def _resolve(waiters: Iterable[tuple[asyncio.Future[Outcome], Outcome | Exception]]) -> None:
+    for waiter, outcome in waiters:
         if waiter.done():
             continue
-        if isinstance(outcome, bool):
-            waiter.set_result(outcome)
-        else:
+        if isinstance(outcome, Exception):
             waiter.set_exception(outcome)
+        else:
+            waiter.set_result(outcome)

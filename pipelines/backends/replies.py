@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipelines.backends.group_commit import GroupWriter, Row, Table, explain_sqlite_error, is_busy
-from pipelines.errors import ConfigError, Unavailable
+from pipelines.errors import ConfigError, ServiceError, Unavailable
 from pipelines.files import explain_os_error
 from pipelines.filesystems import check_shared_memory
 
@@ -46,7 +46,7 @@ class ReplyStore:
     flights: dict[str, Future[str | None]] = field(default_factory=dict)
     """Requests under way by key: whoever asks the same meanwhile waits for that reply, None if its asker gave up."""
     lock: threading.Lock = field(default_factory=threading.Lock)
-    """Held for a look-up and the flights together, so that a reply is never missed between the two."""
+    """Held while the flights are changed, and while the reading connection is used."""
 
     def read(self, key: str) -> str | None:
         """Return the recorded reply, or None.
@@ -88,7 +88,7 @@ class ReplyStore:
             key: hash of the backend's identity and the exact request.
             backend: identity, kept beside the reply for pruning.
             ask: sends the request; called only on a miss, after the ask is durable.
-            permit: called on a miss before anything is noted; what it raises ends the request.
+            permit: called before anything is noted; the ServiceError that it raises ends the request on a miss.
 
         Returns:
             The reply and whether it came from the recording, or from the same request under way.
@@ -97,15 +97,11 @@ class ReplyStore:
             Unavailable: if the store cannot be read or written now.
             CorruptInput: if its file is damaged.
         """
-        while True:
-            found, flight = self._find(key)
-            if found is not None:
-                return found, True
-            if flight is None:
-                return await self._fly(key, backend, ask, permit), False
+        while (flight := self._join(key)) is not None:
             reply = await asyncio.wrap_future(flight)
             if reply is not None:
                 return reply, True
+        return await self._fly(key, backend, ask, permit)
 
     def close(self) -> None:
         """Write what waits and close the file."""
@@ -113,32 +109,27 @@ class ReplyStore:
         with self.lock:
             self.reader.close()
 
-    def _find(self, key: str) -> tuple[str | None, Future[str | None] | None]:
-        """Return the reply, or the flight to wait for, or neither: then the flight is the caller's."""
+    def _join(self, key: str) -> Future[str | None] | None:
+        """Return the flight of a key to wait for, or None: then the flight is the caller's, from its look-up on."""
         with self.lock:
-            found = self._look_up(key)
-            if found is not None:
-                return found, None
             flight = self.flights.get(key)
             if flight is None:
                 mine = self.flights[key] = Future[str | None]()
                 # From now on nobody who waits for it can cancel it.
                 mine.set_running_or_notify_cancel()
-            return None, flight
+            return flight
 
     async def _fly(
         self, key: str, backend: str, ask: Callable[[], Awaitable[str]], permit: Callable[[], None] | None
-    ) -> str:
+    ) -> tuple[str, bool]:
         try:
-            if permit is not None:
-                permit()
-            reply = await self._send(key, backend, ask)
+            reply, recorded = await self._send(key, backend, ask, permit)
         except BaseException as error:
             # An asker that was cancelled gave up for itself alone: those who wait ask again.
             self._land(key, error if isinstance(error, Exception) else None)
             raise
         self._land(key, reply)
-        return reply
+        return reply, recorded
 
     def _land(self, key: str, outcome: str | Exception | None) -> None:
         with self.lock:
@@ -148,22 +139,33 @@ class ReplyStore:
         else:
             flight.set_result(outcome)
 
-    async def _send(self, key: str, backend: str, ask: Callable[[], Awaitable[str]]) -> str:
-        """Note the ask, send the request and record its reply, each durable before the next."""
+    async def _send(
+        self, key: str, backend: str, ask: Callable[[], Awaitable[str]], permit: Callable[[], None] | None
+    ) -> tuple[str, bool]:
+        """Look up, and else note the ask, send the request and record its reply, each durable before the next."""
+        forbidden = _find_refusal(permit)
+        asks = [] if forbidden else [(key, backend, int(time.time()))]
+        looking = asyncio.ensure_future(self.writer.look_up(key, asks))
         try:
-            await self.note_asks([key], backend)
+            found = await asyncio.shield(looking)
         except asyncio.CancelledError:
-            self.note_failure([key], backend, UNSENT)
+            (outcome,) = await asyncio.gather(looking, return_exceptions=True)
+            if asks and outcome is None:
+                self.note_failure([key], backend, UNSENT)
             raise
+        if found is not None:
+            return found, True
+        if forbidden is not None:
+            raise forbidden
         try:
             reply = await ask()
         except Exception as error:
             self.note_failure([key], backend, type(error).__name__)
             raise
         if await self.writer.write(Table.REPLIES, [_make_row(key, backend, reply)]):
-            return reply
+            return reply, False
         # Another process may have been first: what is returned must be what will be replayed.
-        return self.read(key) or reply
+        return self.read(key) or reply, False
 
     def _look_up(self, key: str) -> str | None:
         row = self._select("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
@@ -174,6 +176,15 @@ class ReplyStore:
             return self.reader.execute(statement, values)
         except sqlite3.Error as error:
             raise explain_sqlite_error(error, self.writer.name) from error
+
+
+def _find_refusal(permit: Callable[[], None] | None) -> ServiceError | None:
+    try:
+        if permit is not None:
+            permit()
+    except ServiceError as error:
+        return error
+    return None
 
 
 def open_replies(folder: Path) -> ReplyStore:

@@ -194,6 +194,8 @@ class Engine:
         """
         late = threading.Event()
         timer = threading.Timer(self._start_seconds, _give_up, [process, late])
+        # One that is not would keep a process that wants to end.
+        timer.daemon = True
         timer.start()
         ready = _read_line(process)
         timer.cancel()

@@ -187,7 +187,7 @@ def _describe_difficulty(difficulty: Difficulty) -> Lines:
     if difficulty.left_out:
         yield "left out", ", ".join(difficulty.left_out)
     for other in difficulty.alternatives:
-        yield "also given", f"{shorten_text(other.text)!r} {other.times} times, {other.outcome}"
+        yield "also given", f"{shorten_text(other.text)!r} {other.times} times, refuted"
 
 
 def describe_cell(cell: Cell) -> str:

@@ -220,7 +220,7 @@ class MeasuredDifficulty:
                 found = "answers it too" if result.outcome == "FAIL" else "cannot be refuted"
                 detail = f"{repeat.text!r}, given {repeat.times} times, {found}: {result.detail}"
                 return _reject(record, "alternative-answer", detail)
-            refuted.append(Alternative(text=repeat.text, times=repeat.times, outcome="refuted"))
+            refuted.append(Alternative(text=repeat.text, times=repeat.times))
         return tuple(refuted)
 
 

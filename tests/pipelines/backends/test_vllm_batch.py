@@ -237,6 +237,26 @@ def test_it_ends_with_whoever_started_it(tmp_path, end, status):
     wait_until(lambda: not is_alive(child))
 
 
+IMPATIENT = """
+import asyncio, sys
+from pathlib import Path
+from pipelines.backends.vllm_batch import VllmBatch
+from tests.pipelines.backends.test_vllm_batch import REQUEST
+
+model = VllmBatch("tiny", log=Path(sys.argv[1]), python=sys.argv[2], arguments=("--fake", "hang"))
+asyncio.run(asyncio.wait_for(model.chat(REQUEST), 1.0))
+"""
+
+
+def test_a_model_that_is_being_loaded_keeps_nobody_from_ending(tmp_path):
+    python, root = write_fake_vllm(tmp_path), Path(__file__).parents[3]
+    command = [sys.executable, "-c", IMPATIENT, str(tmp_path / "tiny.log"), str(python)]
+    ended = subprocess.run(
+        command, capture_output=True, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, timeout=60
+    )
+    assert b"TimeoutError" in ended.stderr
+
+
 def wait_until(holds, seconds: float = 20.0) -> None:
     end = time.monotonic() + seconds
     while not holds():

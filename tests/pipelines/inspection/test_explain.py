@@ -60,7 +60,7 @@ def test_the_explanation_shows_evidence_picture_and_difficulty(workspace):
 
 def test_a_measured_question_is_described_with_what_was_attempted_and_what_it_needs():
     cell = make_question(1, None).cells[0].model_copy(update={"attempts": 2, "day": "2026-11-22"})
-    other = Alternative(text="1999", times=3, outcome="refuted")
+    other = Alternative(text="1999", times=3)
     measured = make_question(
         1,
         None,

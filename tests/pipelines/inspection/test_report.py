@@ -68,7 +68,7 @@ def test_the_report_shows_every_part_of_an_injected_questions_proof(tmp_path):
 
 
 def test_the_report_shows_what_was_attempted_and_what_a_question_needs(tmp_path):
-    other = Alternative(text="<b>1999", times=3, outcome="refuted")
+    other = Alternative(text="<b>1999", times=3)
     question = make_question(1, None, search_need="mixed", alternatives=(other,))
     write_stage(tmp_path, FakeStage("difficulty", Difficulty), "d" * 16, [question])
     Workspace(tmp_path).note_latest({"difficulty": "d" * 16})

@@ -32,7 +32,7 @@ def test_cells_are_summed_by_condition_and_solver():
 
 
 def test_standing_need_alternatives_and_what_was_left_out_are_counted():
-    refuted = Alternative(text="1999", times=2, outcome="refuted")
+    refuted = Alternative(text="1999", times=2)
     rows = [
         make_question(1, None, search_need="image", standing="solved", swapped_with="Orsa Bridge"),
         make_question(2, None, standing="proved", alternatives=(refuted,), left_out=("swapped", "picture-too-simple")),

@@ -358,7 +358,7 @@ def test_a_wrong_answer_given_twice_that_is_not_refuted_refuses_the_question(tmp
 def test_a_refuted_alternative_travels_with_the_row(tmp_path, question):
     contest, _ = contest_with("PASS")
     made = measure(make_stage(tmp_path, {"image": [WRONG]}, contest=contest), question)
-    assert made.alternatives == (Alternative(text=WRONG, times=4, outcome="refuted"),)
+    assert made.alternatives == (Alternative(text=WRONG, times=4),)
 
 
 def test_attempts_under_different_conditions_are_different_attempts(tmp_path, question):
