@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes a virtual environment with vLLM's CPU build, for tests/vllm alone: .ci/vllm.sh FOLDER [PYTHON]
-# Done once: a stamp says which recipe it was made by. Nothing of it is on the path of anything else.
+# Done once: the stamp holds the digest of this script. The environment is used by nothing but those tests.
 set -euo pipefail
 venv=$1
 python=${2:-python3}
@@ -44,5 +44,5 @@ sys.meta_path.insert(0, DeclareOperators())
 HOOK
     echo "import declare_operators" >"$packages/declare_operators.pth"
 fi
-"$venv/bin/python" -c "import torchvision, vllm" 2>/dev/null
+"$venv/bin/python" -c "import torchvision, vllm"
 echo "$recipe" >"$stamp"

@@ -8,12 +8,13 @@ A prompt file is YAML-like front matter (``key: value`` lines between ``---``) a
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib import resources
 
 from jinja2 import StrictUndefined
+from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import SandboxedEnvironment
 from pydantic import BaseModel
 
@@ -70,8 +71,13 @@ def _make_environment() -> SandboxedEnvironment:
 
 
 @lru_cache(maxsize=256)
-def _compile(source: str):  # type: ignore[no-untyped-def]  # noqa: ANN202 - jinja2's Template type is not exported typed
-    return _make_environment().from_string(source)
+def _compile(source: str) -> Callable[[Mapping[str, object]], str]:
+    """Return what renders a template; one that no value enters is rendered once."""
+    template = _make_environment().from_string(source)
+    if find_undeclared_variables(_make_environment().parse(source)):
+        return template.render
+    constant = template.render()
+    return lambda values: constant
 
 
 def render_messages(prompt: Prompt, inputs: BaseModel, images: Sequence[str] = ()) -> tuple[Message, ...]:
@@ -91,8 +97,8 @@ def render_messages(prompt: Prompt, inputs: BaseModel, images: Sequence[str] = (
     values = {name: getattr(inputs, name) for name in prompt.inputs}
     messages = []
     if prompt.system:
-        messages.append(Message("system", _compile(prompt.system).render(values)))
-    messages.append(Message("user", _compile(prompt.user).render(values), tuple(images)))
+        messages.append(Message("system", _compile(prompt.system)(values)))
+    messages.append(Message("user", _compile(prompt.user)(values), tuple(images)))
     return tuple(messages)
 
 

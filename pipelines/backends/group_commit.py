@@ -79,27 +79,24 @@ class GroupWriter:
             Unavailable: if the disk is full, or others hold the file for too long.
             CorruptInput: if the file is damaged.
         """
-        return bool(await self._wait(table, rows, ""))
-
-    async def look_up(self, key: str, asks: Sequence[Row]) -> str | None:
-        """Return the reply of a key, None where there is none: then the asks are durable.
-
-        Raises:
-            Unavailable: if the disk is full, or others hold the file for too long.
-            CorruptInput: if the file is damaged.
-        """
-        found = await self._wait(Table.ASKS, asks, key)
-        return found if isinstance(found, str) else None
-
-    async def _wait(self, table: Table, rows: Sequence[Row], wanted: str) -> Outcome:
         waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._add(Entry(table, rows, waiter, wanted))
+        self._add(Entry(table, rows, waiter))
         try:
-            return await asyncio.shield(waiter)
+            return bool(await asyncio.shield(waiter))
         except asyncio.CancelledError:
             # The rows are on their way: whoever looks next must find them.
             await asyncio.gather(waiter, return_exceptions=True)
             raise
+
+    def look_up(self, key: str, asks: Sequence[Row]) -> asyncio.Future[Outcome]:
+        """Find the reply of a key, None where there is none: then the asks are durable.
+
+        The future fails with Unavailable if the disk is full, or others hold the file for too long, and with
+        CorruptInput if it is damaged.
+        """
+        waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._add(Entry(Table.ASKS, asks, waiter, key))
+        return waiter
 
     def post(self, table: Table, rows: Sequence[Row]) -> None:
         """Write rows soon, with nobody waiting; what cannot be written is let go."""

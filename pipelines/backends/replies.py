@@ -145,7 +145,7 @@ class ReplyStore:
         """Look up, and else note the ask, send the request and record its reply, each durable before the next."""
         forbidden = _find_refusal(permit)
         asks = [] if forbidden else [(key, backend, int(time.time()))]
-        looking = asyncio.ensure_future(self.writer.look_up(key, asks))
+        looking = self.writer.look_up(key, asks)
         try:
             found = await asyncio.shield(looking)
         except asyncio.CancelledError:
@@ -153,7 +153,7 @@ class ReplyStore:
             if asks and outcome is None:
                 self.note_failure([key], backend, UNSENT)
             raise
-        if found is not None:
+        if isinstance(found, str):
             return found, True
         if forbidden is not None:
             raise forbidden

@@ -6,12 +6,13 @@ validates, records and writes Parquet. The others need Pythons of their own, nam
 those that are not named are left out.
 """
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -21,6 +22,7 @@ from pipelines.backends.metering import Price
 from pipelines.backends.openai_chat import OpenAIChat
 from pipelines.backends.recorded import RecordedChat
 from pipelines.backends.replies import open_replies
+from pipelines.ids import digest_value
 from pipelines.prompting import Asking, Prompt, ask_model
 from pipelines.record_running import run_record_shards
 from pipelines.shards import ShardInput, ShardRows, write_shard
@@ -36,7 +38,7 @@ ROWS = 20_000
 PEER_ROWS = 4_000
 """Rows for the other systems, whose rate does not rise with more."""
 IN_FLIGHT = 256
-SHARD_ROWS = 64
+SHARD_ROWS = 256
 LATENCY = 0.05
 ROUNDS = 3
 PEERS = Path(__file__).with_name("peers")
@@ -90,12 +92,17 @@ class Answers:
         return (Answered(record_id=record.record_id, parent_id=record.parent_id, answer=reply.answer),)
 
 
-def write_wanted(folder: Path, rows: int) -> list[tuple[int, Path]]:
+@dataclass(frozen=True)
+class Questions(Answers):
+    """The rows themselves, as a stage before would have written them."""
+
+    output: ClassVar[type[Record]] = Wanted
+
+
+def write_wanted(folder: Path, rows: int) -> None:
     """Write the rows that lead to requests as parts of a stage."""
     upstream, prompts = StageFolder(folder), [user for _, user in make_prompts(rows)]
-    source = Answers(make_asking("http://127.0.0.1:9/v1", None))
-    object.__setattr__(source, "output", Wanted)
-    parts = []
+    source = Questions(make_asking("http://127.0.0.1:9/v1", None))
     for shard, start in enumerate(range(0, rows, SHARD_ROWS)):
         texts = prompts[start : start + SHARD_ROWS]
         kept = [Wanted(record_id=f"row-{start + n:07}", parent_id="", text=text) for n, text in enumerate(texts)]
@@ -103,22 +110,43 @@ def write_wanted(folder: Path, rows: int) -> list[tuple[int, Path]]:
         write_shard(source, upstream, shard, ShardInput(ids, ids), ShardRows(list(kept)))
 
 
-def make_asking(address: str, replies: Path | None) -> Asking:
+def make_asking(address: str, replies: Path | None, system: str = SYSTEM) -> Asking:
     """Return the model as a run has it: pooled, and recorded where a folder is named."""
     model = OpenAIChat(name="mock", urls=(address,), concurrency=IN_FLIGHT)
-    prompt = Prompt("answer/v1", "0" * 64, ("text",), SYSTEM, "{{ text }}")
+    prompt = Prompt("answer/v1", digest_value(system), ("text",), system, "{{ text }}")
     return Asking(RecordedChat(model, open_replies(replies), Price()) if replies else model, prompt)
 
 
-def run_stage(address: str, scratch: Path, rows: int, again: bool) -> dict[str, float]:
-    """Run the stage in this process; return its rows, seconds and peak memory."""
-    parts = [(n, StageFolder(scratch / "wanted").part(n)) for n in range(-(-rows // SHARD_ROWS))]
-    folder = StageFolder(scratch / ("again" if again else "answers"))
-    stage = Answers(make_asking(address, scratch / "replies"))
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a process of its own is told to run."""
+
+    address: str
+    scratch: Path
+    rows: int
+    name: str
+    reverse: bool
+    system: str
+
+
+def run_stage(order: Order) -> dict[str, float]:
+    """Run the stage in this process; return its rows, requests, seconds and peak memory."""
+    wanted = order.scratch / f"wanted-{order.rows}"
+    if not wanted.is_dir():
+        write_wanted(wanted, order.rows)
+    parts = [(n, StageFolder(wanted).part(n)) for n in range(-(-order.rows // SHARD_ROWS))]
+    stage = Answers(make_asking(order.address, order.scratch / "replies", order.system))
+    parts = parts[::-1] if order.reverse else parts
     started = time.monotonic()
-    used = run_record_shards(stage, folder, parts, IN_FLIGHT)
+    used = run_record_shards(stage, StageFolder(order.scratch / order.name), parts, IN_FLIGHT)
     spent = time.monotonic() - started
     return {"rows": used.calls + used.cached_calls, "calls": used.calls, "seconds": spent, "peak": read_peak()}
+
+
+def call_stage(address: str, scratch: Path, rows: int, name: str, *options: str) -> dict[str, float]:
+    """Run the stage in a process of its own."""
+    command = [sys.executable, "-m", "tests.benchmarks.models", address, str(scratch), str(rows), name, *options]
+    return _read_line(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def measure(scratch: Path) -> list[Measured]:
@@ -126,8 +154,8 @@ def measure(scratch: Path) -> list[Measured]:
     with start_mock("--latency", str(LATENCY)) as address:
         clients = dict(_list_clients(address, scratch))
         rates = {name: [client(n) for n in range(ROUNDS)] for name, client in clients.items()}
-        again = _call_stage(address, scratch / "ours-0", ROWS, again=True)
-        memory = {rows: _measure_memory(address, scratch / f"memory-{rows}", rows) for rows in SIZES}
+        again = call_stage(address, scratch / "ours-0", ROWS, "again")
+        memory = {rows: call_stage(address, scratch / f"memory-{rows}", rows, "answers")["peak"] for rows in SIZES}
     typical = {name: median(values) for name, values in rates.items()}
     ours, bare = typical["ours"], typical["bare aiohttp"]
     measured = [Measured(f"{name}, {IN_FLIGHT} in flight", f"{rate:,.0f} rows/s") for name, rate in typical.items()]
@@ -144,11 +172,9 @@ def measure(scratch: Path) -> list[Measured]:
     return measured
 
 
-def _list_clients(address: str, scratch: Path) -> Iterator[tuple[str, "object"]]:
+def _list_clients(address: str, scratch: Path) -> Iterator[tuple[str, Callable[[int], float]]]:
     def ours(turn: int) -> float:
-        folder = scratch / f"ours-{turn}"
-        write_wanted(folder / "wanted", ROWS)
-        done = _call_stage(address, folder, ROWS, again=False)
+        done = call_stage(address, scratch / f"ours-{turn}", ROWS, "answers")
         assert done["calls"] == ROWS
         return done["rows"] / done["seconds"]
 
@@ -159,16 +185,6 @@ def _list_clients(address: str, scratch: Path) -> Iterator[tuple[str, "object"]]
     for name, (variable, script) in named.items():
         if python := os.environ.get(variable):
             yield name, lambda _, python=python, script=script: _call_peer(python, script, address, PEER_ROWS)
-
-
-def _measure_memory(address: str, scratch: Path, rows: int) -> float:
-    write_wanted(scratch / "wanted", rows)
-    return _call_stage(address, scratch, rows, again=False)["peak"]
-
-
-def _call_stage(address: str, scratch: Path, rows: int, again: bool) -> dict[str, float]:
-    command = [sys.executable, "-m", "tests.benchmarks.models", address, str(scratch), str(rows), str(int(again))]
-    return dict(_read_line(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
 
 
 def _call_peer(python: str, script: str, address: str, rows: int) -> float:
@@ -183,7 +199,17 @@ def _read_line(text: str) -> dict[str, float]:
     return found
 
 
+def main() -> None:
+    """Run what the command line says and print what came of it."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("address")
+    parser.add_argument("scratch", type=Path)
+    parser.add_argument("rows", type=int)
+    parser.add_argument("name")
+    parser.add_argument("--reverse", action="store_true")
+    parser.add_argument("--system", default=SYSTEM)
+    sys.stdout.write(json.dumps(run_stage(Order(**vars(parser.parse_args())))) + "\n")
+
+
 if __name__ == "__main__":
-    sys.stdout.write(
-        json.dumps(run_stage(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "1")) + "\n"
-    )
+    main()

