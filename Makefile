@@ -1,10 +1,11 @@
-# Two commands from a fresh clone: `make demo` and `make test`. Both make .venv first.
+# Two commands from a fresh clone: `make demo` and `make test`. Both make .venv first. `make test-vllm` makes a second one.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+VLLM := .venv-vllm
 
-.PHONY: demo test lint install clean
+.PHONY: demo test test-vllm lint install clean
 
 install: $(STAMP)
 
@@ -26,5 +27,10 @@ lint: $(STAMP)
 test: lint
 	$(BIN)/pytest -n 2 --dist loadfile
 
+# A real vLLM on CPU, in an environment of its own: its dependencies and ours exclude one another.
+test-vllm: $(STAMP)
+	bash .ci/vllm.sh $(VLLM) $(PYTHON)
+	SYNTH_VLLM_PYTHON=$(abspath $(VLLM))/bin/python $(BIN)/pytest -m vllm tests/vllm
+
 clean:
-	rm -rf $(VENV) workspace
+	rm -rf $(VENV) $(VLLM) workspace

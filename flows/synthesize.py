@@ -1,5 +1,6 @@
 """The whole pipeline as a flow: the functions and the bytes of ``synth run``, with a task for each shard."""
 
+from contextlib import closing
 from pathlib import Path
 
 from prefect import flow, unmapped
@@ -7,10 +8,11 @@ from prefect.futures import wait
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from flows.tasks import THREADS, open_assembly, plan_run, run_shard, run_whole
-from pipelines.commands import finish_run, load_config
+from pipelines.commands import finish_run, list_asked_roles, load_config
 from pipelines.inputs import ensure_corpus
 from pipelines.progress import SilentReporter
 from pipelines.runs import PlannedStage, count_shards, list_pending_shards, seal_planned, select_stages
+from pipelines.serving import owned_servers
 from pipelines.stage import RecordStage
 from pipelines.workspace import Workspace
 
@@ -27,13 +29,15 @@ def synthesize(
         corpus, _ = ensure_corpus(config.corpus, space, SilentReporter(), config.runtime.workers)
         text, root, name = config.model_dump_json(), str(space.root), corpus.folder.name
         assembly = open_assembly(text, root, name)
-        planned = list(plan_run(text, root, name).values())
-        chosen = select_stages(planned, until, [])
-        for plan in chosen:
-            if plan.folder.read_manifest() is None:
-                shards = submit_stage(plan, text, root, name)
-                seal_planned(plan, shards, assembly.corpus_entry)
-        return [str(release.path) for release in finish_run(assembly, planned, chosen)[0]]
+        with closing(assembly.roles):
+            planned = list(plan_run(text, root, name).values())
+            chosen = select_stages(planned, until, [])
+            with owned_servers(config.models, list_asked_roles(config, chosen), space.logs):
+                for plan in chosen:
+                    if plan.folder.read_manifest() is None:
+                        shards = submit_stage(plan, text, root, name)
+                        seal_planned(plan, shards, assembly.corpus_entry)
+            return [str(release.path) for release in finish_run(assembly, planned, chosen)[0]]
 
 
 def submit_stage(plan: PlannedStage, config: str, workspace: str, corpus: str) -> int:

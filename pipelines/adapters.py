@@ -99,16 +99,21 @@ def build_model(role: str, config: ModelConfig, pictures: PictureStore) -> ChatM
             return ScriptedTeacher(name=config.name, vices=make_vices(config.settings))
     except TypeError as error:
         raise ConfigError(f"models.{role}.settings: {error}") from error
-    if config.settings:
-        raise ConfigError(f"models.{role}.settings: templates takes none, given {sorted(config.settings)}")
+    _refuse_settings(role, config)
     return TemplatesModel()
+
+
+def _refuse_settings(role: str, config: ModelConfig) -> None:
+    if config.settings:
+        place = f"models.{role}.settings"
+        given = f"given {sorted(config.settings)}, perhaps by the recipe's own player"
+        raise ConfigError(f"{place}: {config.adapter} takes none, {given}; empty them: --set '{place}={{}}'")
 
 
 def _build_openai(role: str, config: ModelConfig, pictures: PictureStore) -> ChatModel:
     from pipelines.backends.openai_chat import OpenAIChat  # its client takes longer to import than `synth status`
 
-    if config.settings:
-        raise ConfigError(f"models.{role}.settings: openai takes none, given {sorted(config.settings)}")
+    _refuse_settings(role, config)
     return OpenAIChat(
         name=config.name,
         urls=(config.base_url, *config.more_urls),
@@ -127,8 +132,7 @@ def _build_openai(role: str, config: ModelConfig, pictures: PictureStore) -> Cha
 def _build_vllm(role: str, config: ModelConfig, pictures: PictureStore) -> ChatModel:
     from pipelines.backends.vllm_batch import VllmBatch  # as above
 
-    if config.settings:
-        raise ConfigError(f"models.{role}.settings: vllm takes none, given {sorted(config.settings)}")
+    _refuse_settings(role, config)
     return VllmBatch(
         name=config.name,
         log=pictures.folder.with_name("logs") / f"vllm-{role}.log",

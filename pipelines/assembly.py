@@ -169,7 +169,7 @@ class Assembly:
             "groundings": self._build_groundings,
             "difficulty": self._build_difficulty,
             "rollouts": lambda: Rollouts(self.make_agent(), self.config.rollouts.attempts),
-            "trajectories": lambda: Trajectories(self.config.trajectories.max_accepted, self.roles.make_jury()),
+            "trajectories": self._build_trajectories,
             "releases": self._build_releases,
         }
         return builders[name]()
@@ -285,6 +285,10 @@ class Assembly:
             contest=partial(check_alternative, self.ground) if difficulty.alternatives else None,
             picture_judge=roles.ask("image_judge", "judge_picture") if self.config.models.image_judge else None,
         )
+
+    def _build_trajectories(self) -> Trajectories:
+        most, judging = self.config.trajectories.max_accepted, self.config.judging
+        return Trajectories(most, self.roles.make_jury(), UnscoredWatch(judging.max_unscored, judging.min_attempts))
 
     def _build_releases(self) -> Releases:
         releases = self.config.releases

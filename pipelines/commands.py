@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -165,14 +166,15 @@ def _run_claimed(
     reports = [report_corpus(corpus, built, spent[0])]
     reporter.begin("corpus", 0, "pages")
     reporter.finish(reports[0].summarise())
-    assembly = Assembly(config, workspace, corpus)
-    planned = [] if until == "corpus" else assembly.plan_stages()
-    chosen = select_stages(planned, until, only) if planned else []
-    runtime = config.runtime
-    with owned_servers(config.models, list_asked_roles(config, chosen), workspace.logs):
-        for plan in chosen:
-            reports.append(run_stage(plan, assembly.corpus_entry, runtime.shard_rows, runtime.concurrency, reporter))
-    return reports, finish_run(assembly, planned, chosen)
+    assembly, runtime = Assembly(config, workspace, corpus), config.runtime
+    with closing(assembly.roles):
+        planned = [] if until == "corpus" else assembly.plan_stages()
+        chosen = select_stages(planned, until, only) if planned else []
+        with owned_servers(config.models, list_asked_roles(config, chosen), workspace.logs):
+            for plan in chosen:
+                report = run_stage(plan, assembly.corpus_entry, runtime.shard_rows, runtime.concurrency, reporter)
+                reports.append(report)
+        return reports, finish_run(assembly, planned, chosen)
 
 
 def list_asked_roles(config: RunConfig, chosen: Sequence[PlannedStage]) -> tuple[str, ...]:
@@ -321,8 +323,9 @@ def measure_judges(
     if config.models.judge is None:
         raise ConfigError("bench judge: models.judge is not set; name one: --set models.judge.adapter=openai ...")
     judges = [role for role in JUDGES if role in config.models.list_roles()]
-    with workspace.claim(), owned_servers(config.models, judges, workspace.logs):
-        return run_judge_bench(pairs, seed, Roles(config, workspace).list_judges())
+    servers = owned_servers(config.models, judges, workspace.logs)
+    with workspace.claim(), servers, closing(Roles(config, workspace)) as roles:
+        return run_judge_bench(pairs, seed, roles.list_judges())
 
 
 def describe_stages() -> tuple[dict[str, Any], Table]:

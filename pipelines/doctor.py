@@ -4,7 +4,8 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,6 +135,20 @@ def _look_at_models(config: RunConfig) -> list[Finding]:
     if alike:
         detail = f"{alike[0]} and teacher are the same model: difficulty will flatter it"
         found.append(Finding("roles", "warning", detail))
+    return [*found, *_look_at_attempts(config, {role: roles[role] for role in solvers})]
+
+
+def _look_at_attempts(config: RunConfig, solvers: Mapping[str, ModelConfig]) -> list[Finding]:
+    """Say what makes several attempts one: no temperature, or one model in two roles, whose replies are shared."""
+    tries, found = config.difficulty.attempts, []
+    greedy = [role for role, model in solvers.items() if model.adapter not in SCRIPTED and model.temperature == 0.0]
+    if greedy and tries > 1:
+        detail = f"{greedy[0]} has temperature 0: {tries} attempts are one answer, paid {tries} times; give it one"
+        found.append(Finding("attempts", "warning", detail))
+    played = Counter((model.name, model.revision or model.base_url) for model in solvers.values())
+    same = [name for (name, _), count in played.items() if count > 1]
+    if same:
+        found.append(Finding("solvers", "warning", f"{same[0]} plays two of them; its attempts are counted twice"))
     return found
 
 

@@ -110,11 +110,13 @@ class RecordRunner:
         """
         workers = [asyncio.create_task(self._work()) for _ in range(self.concurrency)]
         try:
-            done, going = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+            done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
             failed = [error for worker in done if (error := worker.exception()) is not None]
             if failed:
                 self._stop(failed[0])
-                await asyncio.wait(going or done)
+                await asyncio.wait(workers)
+                # A full disk fails many: of errors that nobody looks at asyncio would print every traceback.
+                await asyncio.gather(*workers, return_exceptions=True)
         except asyncio.CancelledError as interrupt:
             self._stop(interrupt)
             self.reporter.note("stopping: what is under way is let finish; interrupt again to drop it")

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import RLock
+from typing import Protocol, runtime_checkable
 
 from pipelines.adapters import build_model
 from pipelines.agent.judging import Jury
@@ -17,6 +19,15 @@ from pipelines.pictures import PictureStore
 from pipelines.prompting import Asking, load_prompt
 from pipelines.workspace import Workspace
 
+
+@runtime_checkable
+class Closing(Protocol):
+    """A model that holds something until it is told to let go, such as a process with its GPUs."""
+
+    def close(self) -> None:
+        """Let go; nothing happens a second time."""
+
+
 TOOLS = ("text_search", "image_search", "pages", "wikidata", "commons")
 """What is recorded beside the models of roles."""
 JUDGES = ("judge", "second_judge")
@@ -24,11 +35,12 @@ JUDGES = ("judge", "second_judge")
 
 @dataclass
 class Roles:
-    """The models of one run. Requests of all stages to one role share its connections and its limits."""
+    """The models of one run. Requests of all stages and threads to one role share its connections and its limits."""
 
     config: RunConfig
     workspace: Workspace
     _models: dict[str, RecordedChat] = field(default_factory=dict)
+    _lock: RLock = field(default_factory=RLock, repr=False, compare=False)
 
     @cached_property
     def replies(self) -> ReplyStore:
@@ -51,20 +63,30 @@ class Roles:
         """How often each role and tool was asked for fresh replies."""
         return read_generations(self.workspace.replies)
 
+    def close(self) -> None:
+        """End what was begun for models: the recording's thread and file, and workers of this run."""
+        for model in self._models.values():
+            if isinstance(model.model, Closing):
+                model.model.close()
+        if "replies" in self.__dict__:
+            self.replies.close()
+
     def find_model(self, role: str) -> RecordedChat:
         """Return the model in a role.
 
         Raises:
             ConfigError: if its settings are not its adapter's, or its key is not to be had.
         """
-        if role not in self._models:
-            config = self.config.models.get(role)
-            price = Price(config.price_in, config.price_out, config.gpu_price)
-            model = build_model(role, config, self.pictures)
-            self._models[role] = RecordedChat(
-                model, self.replies, price, self.purse, fresh=self.generations.get(role, 0)
-            )
-        return self._models[role]
+        with self._lock:
+            if role not in self._models:
+                self._models[role] = self._build_model(role)
+            return self._models[role]
+
+    def _build_model(self, role: str) -> RecordedChat:
+        config = self.config.models.get(role)
+        price = Price(config.price_in, config.price_out, config.gpu_price)
+        model = build_model(role, config, self.pictures)
+        return RecordedChat(model, self.replies, price, self.purse, fresh=self.generations.get(role, 0))
 
     def ask(self, role: str, prompt: str, version: int = 1) -> Asking:
         """Return a role's model with a prompt."""

@@ -225,7 +225,12 @@ class DifficultyConfig(Section):
         "(search-need labels), grid (every condition; only an alternative that is not refuted refuses)",
     )
     attempts: int = Field(8, ge=1, description="attempts a condition and solver")
-    max_correct: int = Field(0, ge=0, description="a question with more correct attempts in a condition is refused")
+    max_correct: int = Field(
+        0,
+        ge=0,
+        description="opensearch-vl, vsearcher: a question with more correct attempts in a condition is refused; other "
+        "presets have a rule of their own",
+    )
     solvers: tuple[str, ...] = Field(
         ("solver",), description="who attempts, the cheapest first: solver, or names under models.solvers"
     )
@@ -233,7 +238,7 @@ class DifficultyConfig(Section):
     early_stop: bool = Field(True, description="no further attempt once no further one can change the decision")
     search_hits: int = Field(3, ge=1, description="results of one search that an attempt is shown")
     alternatives: bool = Field(
-        True, description="a wrong answer given twice is held against the corpus; a question that it fits is refused"
+        True, description="a wrong answer given twice is held against the corpus and refuses what it may fit"
     )
 
 

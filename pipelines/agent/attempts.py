@@ -7,7 +7,7 @@ from pipelines.agent.judging import Jury
 from pipelines.errors import RecordFailed
 from pipelines.prompting import Asking, ask_on_day
 from pipelines.scoring.agreement import wilson_interval
-from pipelines.scoring.compare import is_no_answer
+from pipelines.scoring.compare import compare_answers, is_no_answer
 from pipelines.scoring.filters import Filter, Tally
 from schemas.difficulty import Cell
 from schemas.groundings import Grounding
@@ -26,6 +26,8 @@ class Attempt:
     """The answer; empty where there is none."""
     day: str = ""
     """On which the model first replied so; empty for scripted players."""
+    problem: str = ""
+    """Why nobody could score it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +47,14 @@ class Solver:
         inputs = make_answer_inputs(record, exhibit)
         try:
             reply, day = await ask_on_day(self.asking, inputs, AnswerReply, exhibit.images, sample)
-        except RecordFailed:
-            return Attempt("unscored")
-        if is_no_answer(reply.answer):
+        except RecordFailed as error:
+            return Attempt("unscored", problem=str(error))
+        # "Na" is no answer, unless sodium's symbol is asked for.
+        if is_no_answer(reply.answer) and compare_answers(reply.answer, record.answer) != "correct":
             return Attempt("incorrect", day=day)
         trial = f"{record.record_id}:{exhibit.condition}:{self.role}:{sample}"
         judgement = await self.jury.judge(record.text, reply.answer, record.answer, trial)
-        return Attempt(judgement.verdict, reply.answer, day)
+        return Attempt(judgement.verdict, reply.answer, day, judgement.detail)
 
 
 @dataclass

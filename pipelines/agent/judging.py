@@ -12,6 +12,7 @@ from typing import Literal
 from pipelines.backends.protocols import ChatReply, ChatRequest, Message
 from pipelines.errors import GateNotMet, RecordFailed
 from pipelines.ids import digest_value
+from pipelines.names import strip_invisible
 from pipelines.prompting import Asking, render_messages
 from pipelines.scoring.compare import LONGEST_ANSWER, compare_answers
 from pipelines.scoring.verdicts import parse_verdict
@@ -109,14 +110,18 @@ COMPARER_ALONE = Jury()
 def make_judge_inputs(
     question: str, given: str, answer: Answer, trial: str, truth: Truth = "unknown"
 ) -> JudgeAnswerInputs:
-    """Return what a judge is shown of an answer: the page's writing as the reference, all else as other forms."""
+    """Return what a judge is shown of an answer: the page's writing as the reference, all else as other forms.
+
+    The given answer stands on one line and has no characters that a reader does not see: with them text hides what it
+    says, or seems to end where it does not.
+    """
     forms = dict.fromkeys(form for form in (answer.value, *answer.aliases) if form and form != answer.surface)
     return JudgeAnswerInputs(
         question=question,
         reference=answer.surface,
         aliases=tuple(forms)[:MAX_ALIASES],
         answer_type=answer.type,
-        given=given,
+        given=" ".join(strip_invisible(given).split()),
         oracle=JudgeOracle(trial=trial, truth=truth),
     )
 
@@ -163,7 +168,10 @@ def _name_roles(judges: tuple[Asking, ...]) -> tuple[str, ...]:
 class UnscoredWatch:
     """Counts the answers that nobody could score and stops the run when they are too many.
 
-    One is shared by all attempts of a stage; it may be told from any task or thread.
+    One is shared by all attempts of a stage; it may be told from any task or thread. It counts what this run sees as it
+    comes, recorded replies among it: with a share near the limit another order, or a run that goes on with what another
+    one left, may stop where that one did not. The limit decides no row: under a higher one a run goes on, and asks
+    nothing again.
 
     Args:
         limit: largest share of unscored answers.
@@ -175,8 +183,12 @@ class UnscoredWatch:
         self._unscored = self._seen = 0
         self._lock = threading.Lock()
 
-    def add(self, verdict: Verdict) -> None:
+    def add(self, verdict: Verdict, problem: str = "") -> None:
         """Count an answer.
+
+        Args:
+            verdict: what is held of it.
+            problem: why it is unscored, for the message.
 
         Raises:
             GateNotMet: if more than the share are unscored.
@@ -188,5 +200,5 @@ class UnscoredWatch:
         if seen >= self._least and unscored > self._limit * seen:
             raise GateNotMet(
                 f"judging: {unscored:,} of {seen:,} answers are unscored, allowed is a share of {self._limit:g} "
-                "(judging.max_unscored); see models.judge"
+                f"(judging.max_unscored); the last one: {problem or 'nobody says why'}"
             )

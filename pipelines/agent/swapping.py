@@ -1,4 +1,4 @@
-"""Pictures to be shown in place of the true one: of another entity of the anchor's type, for which the answer is wrong.
+"""Pictures to be shown in place of the true one: of another entity of its type, that leads to another answer or none.
 
 Who answers right all the same did not need the picture (research/quality.md, section 3, advance 6).
 """
@@ -20,8 +20,10 @@ from pipelines.ids import draw_unit
 from pipelines.pictures import PictureSource, PictureStore
 from schemas.groundings import Grounding, Picture
 
-VERSION = 1
+VERSION = 2
 """Of the choice, which decides what a swapped picture shows."""
+ALIKE = 10
+"""Bits of 64 by which the hashes of one picture may differ, as in a search by picture: that would name the anchor."""
 TRIES = 32
 """Entities that are looked at for one question."""
 _COLUMNS = ["node", "type", "image"]
@@ -77,7 +79,7 @@ class PictureSwaps:
     def _take(self, file: str, shown: Picture) -> Picture | None:
         """Return an entity's picture as the workspace keeps it; None for one that cannot be shown or is the same."""
         image = self.ground.corpus.image(file)
-        if image is None or shown.sha256 == image.sha256 or shown.phash == image.phash:
+        if image is None or shown.sha256 == image.sha256 or _look_alike(shown.phash, image.phash):
             return None
         source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
         try:
@@ -103,3 +105,8 @@ class PictureSwaps:
                 for node, kind, _ in zip(*(column.to_pylist() for column in kept.columns), strict=True):
                     nodes[kind].append(node)
         return {kind: np.array(sorted(found), dtype=np.uint32) for kind, found in nodes.items() if kind}
+
+
+def _look_alike(one: str, other: str) -> bool:
+    """Say whether two perceptual hashes (16 hex digits) are of one picture, cropped, scaled or saved again."""
+    return bool(one and other) and (int(one, 16) ^ int(other, 16)).bit_count() <= ALIKE

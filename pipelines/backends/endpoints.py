@@ -16,9 +16,15 @@ LONGEST_WAIT = 600.0
 """Seconds that an address is left alone at most, whatever it asks for."""
 LONGEST_PAUSE = 30.0
 """Seconds between two probes of an address that is away, at most."""
+SPARED = 8
+"""Requests in flight at the least loaded address from which on one is spared to see if another is back."""
+FORGOTTEN = 30.0
+"""Seconds after which what an address took for its replies counts for a third: a slow one is tried again."""
 
 _MEMORY = 0.1
-"""Weight of the newest outcome in how well an address is."""
+"""Weight of the newest outcome in how well and how fast an address is."""
+_LEAST_SECONDS = 1e-3
+"""Of a reply, where none is known."""
 
 OutcomeKind = Literal["answered", "busy", "failed", "silent", "gone", "unknown"]
 
@@ -81,6 +87,9 @@ class Endpoint:
     probe_at: float = -math.inf
     _well: float = 1.0
     """Share of its last requests that it answered."""
+    _seconds: float = 0.0
+    """What it took for a reply when it last answered, 0 where that is not known."""
+    _answered_at: float = 0.0
     _probing: bool = False
     _starting: bool = True
     _streak: int = 0
@@ -98,10 +107,14 @@ class Endpoint:
             return not self._probing and now >= self.probe_at
         return self.in_flight < int(self.limit)
 
-    @property
-    def load(self) -> float:
-        """What it would have in flight with one more, for what it bears: one that fails bears less."""
-        return (self.in_flight + 1) / (self.limit * self._well * self._well)
+    def weigh(self, now: float) -> float:
+        """Return its load: seconds that its requests in flight and one more would take one after the other.
+
+        One that fails bears less. Its limit says only when it is full: were the load a share of the limit, one with a
+        low limit would never be full, and its limit would stay low.
+        """
+        seconds = max(_LEAST_SECONDS, self._seconds * math.exp((self._answered_at - now) / FORGOTTEN))
+        return (self.in_flight + 1) * seconds / self._well**3
 
     def find_next(self, now: float) -> float:
         """Return when time alone may make room, infinity if it cannot."""
@@ -126,7 +139,7 @@ class Endpoint:
         self._advance(now)
         match outcome.kind:
             case "answered":
-                self._note_answer()
+                self._note_answer(now - ticket.taken, now)
             case "busy":
                 self._note_busy(ticket, outcome, now)
             case "failed" | "silent" | "gone":
@@ -141,8 +154,11 @@ class Endpoint:
             self._meter += self.gpus * (now - self._metered_at) / self.in_flight
         self._metered_at = now
 
-    def _note_answer(self) -> None:
+    def _note_answer(self, seconds: float, now: float) -> None:
         self.answered += 1
+        known = self._seconds * math.exp((self._answered_at - now) / FORGOTTEN)
+        self._seconds = known + _MEMORY * (seconds - known) if self._seconds and not self.dead else seconds
+        self._answered_at = now
         self._well += _MEMORY * (1.0 - self._well)
         self._streak = self._rounds = 0
         self.troubled_since = math.inf
@@ -150,6 +166,8 @@ class Endpoint:
             self.dead = False
             self.limit = min(self.limit, FIRST_LIMIT)
             self._starting = True
+            # What it did before it went away is no guide, and a low limit is caution enough.
+            self._well = 1.0
         elif self.in_flight >= int(self.limit):
             self.limit = min(self.most, self.limit + (1.0 if self._starting else 1.0 / self.limit))
 
@@ -196,19 +214,23 @@ class Endpoint:
 
 
 def choose_endpoint(endpoints: tuple[Endpoint, ...], avoided: Endpoint | None, now: float) -> Endpoint | None:
-    """Return the one with the least load for its limit among those with room, None if there is none.
+    """Return the one with the least load among those with room, None if there is none.
 
     Args:
         endpoints: all of them.
         avoided: where the request has just failed: taken only if nothing else has room. None for a first try.
         now: seconds.
     """
-    best, least = None, (True, math.inf, 0)
+    best, least, probe = None, (True, math.inf, 0), None
     for endpoint in endpoints:
-        if endpoint.has_room(now):
-            # A request that has failed once is no good probe.
-            last = endpoint is avoided or (avoided is not None and endpoint.dead)
-            rank = (last, endpoint.load, endpoint.sent)
-            if best is None or rank < least:
-                best, least = endpoint, rank
-    return best
+        if not endpoint.has_room(now):
+            continue
+        if endpoint.dead:
+            probe = endpoint if probe is None or endpoint.sent < probe.sent else probe
+            continue
+        rank = (endpoint is avoided, endpoint.weigh(now), endpoint.sent)
+        if best is None or rank < least:
+            best, least = endpoint, rank
+    # A request that has failed once is no good probe.
+    spared = best is None or (avoided is None and best.in_flight >= SPARED)
+    return probe if probe is not None and spared else best

@@ -1,7 +1,7 @@
 """Group commit: rows from all event loops and threads, written by one thread, all that wait in one transaction.
 
-Look-ups go the same way: the event loop never gives the interpreter's lock away to read a row, and one statement finds
-what 256 requests ask for.
+Look-ups go the same way: the event loop never gives the interpreter's lock away to read a row, and a few statements
+find what 256 requests ask for.
 
 A writer that is idle commits at once; while it commits, the next rows gather, so that batches form under load alone and
 256 requests in flight cost hardly more than one. Whoever waits is told after COMMIT, and told of every failure: neither
@@ -128,6 +128,8 @@ class GroupWriter:
         try:
             while batch := self._take():
                 _settle(batch, self._commit(batch))
+                # Callers hold errors, and those what they were raised in: a thread that waits keeps nothing alive.
+                batch = []
         finally:
             # Only a defect comes here with rows in hand; nobody may wait for a thread that is gone.
             self._leave(batch)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from pipelines.backends.openai_errors import NobodyThere, NoReply
+from pipelines.errors import ConfigError
 
 MAX_REPLY = 16 << 20
 _WINDOWS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
@@ -98,6 +99,7 @@ async def post_bounded(session: aiohttp.ClientSession, url: str, body: bytes) ->
     Raises:
         NobodyThere: if nobody listens at the address.
         NoReply: if the reply breaks off, is larger than allowed, packed or not, or is no HTTP.
+        ConfigError: if its certificate is not trusted: waiting would not help.
     """
     data = io.BytesIO(body) if len(body) > _LARGE else body
     try:
@@ -105,6 +107,11 @@ async def post_bounded(session: aiohttp.ClientSession, url: str, body: bytes) ->
             raw = await _read_bounded(response)
             packing = response.headers.get("Content-Encoding", "identity").lower()
             return HttpReply(response.status, response.headers, raw if packing == "identity" else _unpack(raw, packing))
+    except aiohttp.ClientConnectorCertificateError as error:
+        reason = getattr(error.certificate_error, "verify_message", "") or str(error.certificate_error)
+        raise ConfigError(
+            f"{url}: its certificate is not trusted ({reason}); name the file of its authority in SSL_CERT_FILE"
+        ) from None
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
         raise NobodyThere(f"no connection ({_name(error)})") from None
     except (aiohttp.ClientError, OSError) as error:

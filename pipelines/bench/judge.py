@@ -5,6 +5,7 @@ cards of models and of scripted judges can be laid side by side.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -238,8 +239,12 @@ def _measure(who: str, type_: AnswerType, judged: Sequence[_Judged]) -> JudgeRow
 
 
 def _check_correction(judged: Sequence[_Judged]) -> Corrected:
-    """Calibrate on every second answer, and correct the accepted share of the others."""
-    known, new = judged[::2], judged[1::2]
+    """Calibrate on every second answer of each kind, and correct the accepted share of the others."""
+    seen: Counter[str] = Counter()
+    known, new = list[_Judged](), list[_Judged]()
+    for each in judged:
+        (new if seen[each.trial.kind] % 2 else known).append(each)
+        seen[each.trial.kind] += 1
     wrong = [each.verdict for each in known if each.trial.truth == "incorrect"]
     right = [each.verdict for each in known if each.trial.truth == "correct"]
     return correct_share(

@@ -159,11 +159,12 @@ def _differ(ground: Ground, asked: _Asked) -> bool:
     """Say whether two names or words are beyond doubt two values.
 
     The comparer leaves most words open. Two that articles show for the relation are two, unless one holds the other:
-    "Gothic" for "Gothic Revival" may be meant.
+    "Gothic" for "Gothic Revival" may be meant. A name that no article bears may be another one of the same: "Wien" for
+    "Vienna".
     """
-    if compare_answers(asked.given, asked.answer) == "incorrect":
-        return True
     given, known = fold_name(asked.given), ground.shares.values(asked.relation)
+    if compare_answers(asked.given, asked.answer) == "incorrect":
+        return asked.value.type != "name" or given in known or ground.corpus.find(asked.given) is not None
     words = set(given.split())
     apart = all(words.isdisjoint(form.split()) for form in fold_forms(asked.answer))
     return asked.answer.type == "string" and given in known and apart

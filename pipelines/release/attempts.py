@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from pipelines.release.statistics import Number, find_interval, share
+from pipelines.release.statistics import DIGITS, Number, share
+from pipelines.scoring.intervals import bound_mean
 from schemas.difficulty import Cell, Difficulty
 
 
 def measure_difficulty(questions: Sequence[Difficulty]) -> dict[str, dict[str, str | Number]]:
-    """Return the attempts by condition and solver, by name."""
+    """Return the attempts by condition and solver, by name; an interval takes each question's attempts as one."""
     cells: dict[str, list[Cell]] = {}
     for question in questions:
         for cell in question.cells:
@@ -19,7 +20,9 @@ def measure_difficulty(questions: Sequence[Difficulty]) -> dict[str, dict[str, s
 def _sum_cells(cells: Sequence[Cell]) -> dict[str, str | Number]:
     correct, attempts = sum(cell.correct for cell in cells), sum(cell.attempts for cell in cells)
     scored = attempts - sum(cell.unscored for cell in cells)
-    low, high = find_interval(correct, scored)
+    asked = sum(cell.attempts > cell.unscored for cell in cells)
+    # Attempts at one question are alike: at worst all of them say what one says.
+    interval = bound_mean(asked * correct / scored if scored else 0.0, asked, 1.0)
     return {
         "questions": len(cells),
         "planned": sum(cell.planned for cell in cells),
@@ -27,8 +30,8 @@ def _sum_cells(cells: Sequence[Cell]) -> dict[str, str | Number]:
         "unscored": attempts - scored,
         "correct": correct,
         "rate": share(correct, scored),
-        "low": low,
-        "high": high,
+        "low": round(interval.low, DIGITS),
+        "high": round(interval.high, DIGITS),
         "never solved": sum(cell.correct == 0 for cell in cells),
         "latest reply": max(cell.day for cell in cells),
     }

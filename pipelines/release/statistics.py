@@ -4,8 +4,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 
-from pipelines.scoring.agreement import wilson_interval
-
 DIGITS = 4
 Number = int | float
 Table = dict[str, dict[str, Number]]
@@ -43,12 +41,6 @@ def describe_numbers(values: Sequence[Number]) -> dict[str, Number]:
         "p95": ordered[math.ceil(len(ordered) * 0.95) - 1],
         "max": ordered[-1],
     }
-
-
-def find_interval(successes: int, trials: int) -> tuple[float, float]:
-    """Return the 95% Wilson score interval; (0, 1) of no trials."""
-    low, high = wilson_interval(successes, trials)
-    return round(low, DIGITS), round(high, DIGITS)
 
 
 def count_effective(values: Iterable[str]) -> float:

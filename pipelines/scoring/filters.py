@@ -208,7 +208,8 @@ def is_settled(tally: Tally, planned: int, max_correct: int) -> bool:
 def is_enough(step: Filter, tally: Tally, planned: int, watched: bool) -> bool:
     """Say whether no further attempt of a step can change what becomes of its question.
 
-    A label has what it wants with its first success, and a measurement only at its end.
+    A label has what it wants with its first success, and a measurement only at its end. A bound that is kept to for
+    certain goes on to a first success: whether there was any says why the question counts as one that can be solved.
 
     Args:
         step: whose attempts these are.
@@ -223,4 +224,4 @@ def is_enough(step: Filter, tally: Tally, planned: int, watched: bool) -> bool:
         return tally.correct > 0
     if step.max_correct is None or not is_settled(tally, planned, step.max_correct):
         return False
-    return not watched or refuse_cell(step, tally) is not None
+    return refuse_cell(step, tally) is not None or (not watched and tally.correct > 0)

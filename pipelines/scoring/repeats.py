@@ -1,6 +1,7 @@
 """Wrong answers that different attempts gave alike: what two readers find is more than one reader's error."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pipelines.names import fold_name
@@ -9,6 +10,12 @@ from pipelines.scoring.compare import compare_answers
 from pipelines.scoring.dates import parse_date
 from pipelines.scoring.numbers import parse_number
 from schemas.proofs import Answer, AnswerType
+
+COMPARED = 32
+"""Different dates or numbers that one more is compared with by value; further ones are the same only by their words."""
+_READERS = {"date": parse_date, "number": parse_number}
+_NUMERALS = re.compile(r"-?\d+(?:[.,:/]\d+)*")
+_DASHES = str.maketrans("\u2212\u2013", "--")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,38 +29,47 @@ class Repeat:
 def find_repeats(given: Iterable[str], answer_type: AnswerType) -> tuple[Repeat, ...]:
     """Return the answers that were given more than once, the most frequent first, then in the order given.
 
-    Two are the same when they fold alike, or the comparer takes each for the other: ``12 May 1900`` is ``May 12, 1900``
-    where a date is asked for, and ``2 km`` is ``2000 m``.
+    Two are the same when they fold alike with the same numerals. Where a date or a number is asked for, they are also
+    when the comparer takes one for the other: ``12 May 1900`` is ``May 12, 1900``, and ``2 km`` is ``2000 m``.
 
     Args:
-        given: one answer an attempt; each is compared with every different one before it.
+        given: one answer an attempt.
         answer_type: of what is asked for.
     """
     counts: dict[str, int] = {}
-    written: dict[str, str] = {}
+    same: dict[str, str] = {}
+    shown: dict[str, str] = {}
     known: dict[str, Answer] = {}
     for text in given:
-        folded = fold_name(text) or text.strip()
-        # Folding drops signs and decimal points, so numerals count as they are written.
-        folded = f"{folded} {text.strip()}" if any(map(str.isdigit, text)) else folded
-        if folded not in written:
-            reading = _read(text, answer_type)
-            written[folded] = next((key for key, other in known.items() if _are_same(text, reading, other)), folded)
-            if written[folded] == folded:
-                known[folded] = reading
-        counts[written[folded]] = counts.get(written[folded], 0) + 1
-    repeats = [Repeat(known[key].surface, times) for key, times in counts.items() if times > 1]
+        words = _fold_words(text)
+        if words not in same:
+            reading = _read(text, answer_type) if answer_type in _READERS else None
+            same[words] = _find_same(text, reading, known) or words
+            shown.setdefault(same[words], text)
+            if reading is not None and same[words] == words and len(known) < COMPARED:
+                known[words] = reading
+        counts[same[words]] = counts.get(same[words], 0) + 1
+    repeats = [Repeat(shown[words], times) for words, times in counts.items() if times > 1]
     return tuple(sorted(repeats, key=lambda repeat: -repeat.times))
 
 
-def _are_same(text: str, reading: Answer, other: Answer) -> bool:
-    return "correct" in (compare_answers(text, other), compare_answers(other.surface, reading))
+def _fold_words(text: str) -> str:
+    """Fold a text; numerals stay as they are written, as folding drops signs and decimal points."""
+    numerals = " ".join(_NUMERALS.findall(text.translate(_DASHES)))
+    return f"{fold_name(text).removeprefix('the ') or text.strip()}\n{numerals}"
 
 
-def _read(text: str, answer_type: AnswerType) -> Answer:
-    """Return a given answer as a reference: typed where it can be read so, else the words as they are."""
-    value = {"date": parse_date, "number": parse_number}.get(answer_type, lambda _: None)(text)
-    if value is not None:
-        return make_answer(text, value)
-    words: AnswerType = answer_type if answer_type in ("name", "string") else "name"
-    return Answer(type=words, value=text, precision="", unit="", surface=text, aliases=(), key="")
+def _find_same(text: str, reading: Answer | None, known: Mapping[str, Answer]) -> str | None:
+    return next((words for words, other in known.items() if _are_same(text, reading, other)), None)
+
+
+def _are_same(text: str, reading: Answer | None, other: Answer) -> bool:
+    if compare_answers(text, other) == "correct":
+        return True
+    return reading is not None and compare_answers(other.surface, reading) == "correct"
+
+
+def _read(text: str, answer_type: AnswerType) -> Answer | None:
+    """Return a given answer as a reference, None where it cannot be read so."""
+    value = _READERS[answer_type](text)
+    return None if value is None else make_answer(text, value)

@@ -196,7 +196,7 @@ class MeasuredDifficulty:
         watched = self.contest is not None and not course.need and _shows_truth(course.record, exhibit)
         for sample in range(self.rules.attempts):
             attempt = await solver.attempt(course.record, exhibit, sample)
-            self.watch.add(attempt.verdict)
+            self.watch.add(attempt.verdict, attempt.problem)
             series.add(attempt, watched and not (step.need and series.tally.correct))
             if self.rules.early_stop and is_enough(step, series.tally, self.rules.attempts, watched):
                 break
@@ -225,8 +225,12 @@ class MeasuredDifficulty:
 
 
 def find_standing(course: Course) -> Standing:
-    """Return why a question counts as one that can be solved. One from outside names no corpus: nothing proves it."""
-    if any(series.tally.correct for series in course.measured):
+    """Return why a question counts as one that can be solved. One from outside names no corpus: nothing proves it.
+
+    Who is right with another picture has guessed, or did not look: that shows nothing.
+    """
+    shown = [series for series in course.measured if not series.step.condition.startswith("swapped")]
+    if any(series.tally.correct for series in shown):
         return "solved"
     return "proved" if course.record.proof.corpus and course.record.proof.nodes else "unproved"
 

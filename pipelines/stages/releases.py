@@ -26,6 +26,8 @@ from schemas.seeds import Split
 from schemas.trajectories import Trajectory
 
 SPLIT_OF_BRIDGEVQA: dict[Split, str] = {"sft": "train", "rl": "train", "eval": "test"}
+PASSES = 16
+"""In which the two shares are met together."""
 Limit = Callable[[Sequence[Signature]], dict[str, Rejection]]
 """Returns what it refuses of the questions kept so far."""
 
@@ -84,23 +86,32 @@ class Releases:
     def _refuse(self, signatures: Sequence[Signature], solved: Collection[str]) -> dict[str, Rejection]:
         """Return what duplicates, then each limit in turn, refuse; a limit counts only what is kept up to it."""
         kept, refused = refuse_duplicates(signatures)
-        caps: tuple[Limit, ...] = (
+        limits: list[Limit] = [
             partial(refuse_anchors, cap=self.max_per_anchor),
             partial(refuse_answers, cap=self.max_per_answer),
-        )
+        ]
         # Shares are of what is kept: what one of them refuses may leave too much under the other.
-        shares: tuple[Limit, ...] = (
-            partial(refuse_search_free, share=self.max_search_free),
-            partial(refuse_skeletons, solved=solved, share=self.max_skeleton_share),
-        )
-        limits = [*caps, *shares]
-        while limits:
+        for number in range(PASSES + 1):
             count = len(refused)
+            limits.append(partial(self._refuse_search_free, number=number))
+            limits.append(partial(refuse_skeletons, solved=solved, share=self.max_skeleton_share))
             for refuse in limits:
                 refused |= refuse(kept)
                 kept = [signature for signature in kept if signature.record_id not in refused]
-            limits = list(shares) if len(refused) > count and self.max_search_free < 1.0 else []
+            limits.clear()
+            if len(refused) == count:
+                break
         return refused
+
+    def _refuse_search_free(self, signatures: Sequence[Signature], number: int) -> dict[str, Rejection]:
+        """Refuse what needs no search beyond its share, in pass ``number``.
+
+        Where the share is found broken again it is undercut, each time by twice as much, and in the last pass by all of
+        it: shares that pull at each other would else be met a row at a time.
+        """
+        over = refuse_search_free(signatures, self.max_search_free)
+        spared = 2.0 ** (number - PASSES) if over and number else 0.0
+        return refuse_search_free(signatures, self.max_search_free * (1.0 - spared)) if spared else over
 
 
 def collect_trajectories(rows: Iterable[Record], questions: set[str]) -> dict[str, list[str]]:

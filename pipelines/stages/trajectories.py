@@ -1,12 +1,12 @@
 """Trajectories: the rollouts that survive the rejection cascade, with pointers to where each name was seen."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from typing import ClassVar
 
-from pipelines.agent.judging import COMPARER_ALONE, Judgement, Jury
+from pipelines.agent.judging import COMPARER_ALONE, Judgement, Jury, UnscoredWatch
 from pipelines.agent.spans import ANSWER, find_supports
 from pipelines.agent.transcript import BadTurn, parse_turn
 from pipelines.errors import ConservationError
@@ -21,6 +21,8 @@ from schemas.trajectories import Trajectory
 BAD_CALLS = ("unknown-tool", "bad-arguments")
 """Calls that do not fit the tools' schemas are malformed steps (VSearcher's rule)."""
 NO_ANSWERS = ("", "unknown")
+QUESTIONS_AT_ONCE = 32
+"""Questions whose rollouts are judged at the same time, and held in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class Trajectories:
     """2 in VSearcher and in OpenSearch-VL."""
     jury: Jury = COMPARER_ALONE
     """Asked of answers that the comparer leaves open."""
+    watch: UnscoredWatch | None = None
+    """Stops the run when too many answers are unscored; without it none is counted."""
     name: str = "trajectories"
     version: int = 2
     inputs: ClassVar[tuple[type[Record], ...]] = (Rollout,)
@@ -59,28 +63,29 @@ class Trajectories:
     def __call__(self, inputs: Sequence[Iterable[Rollout]]) -> Iterator[Trajectory | Rejection | Failure]:
         """Yield one row for every rollout, in input order.
 
-        Only one question's rollouts are held at a time: the rollouts stage writes them one after the other.
-
         Raises:
             ConservationError: if a question's rollouts do not come one after the other, as then the cap cannot hold.
+            GateNotMet: if too many answers are unscored.
             ServiceError: if a judge is away.
         """
-        seen: set[str] = set()
+        questions = _group_rollouts(inputs[0])
         with asyncio.Runner() as runner:
-            for question, group in groupby(inputs[0], key=lambda rollout: rollout.parent_id):
-                if question in seen:
-                    raise ConservationError(f"trajectories: the rollouts of {question} do not come one after the other")
-                seen.add(question)
-                rollouts = list(group)
-                yield from self._select(rollouts, runner.run(self._judge(rollouts)))
+            while some := list(islice(questions, QUESTIONS_AT_ONCE)):
+                judged = runner.run(self._judge([rollout for rollouts in some for rollout in rollouts]))
+                for rollouts in some:
+                    yield from self._select(rollouts, judged)
 
-    async def _judge(self, rollouts: Sequence[Rollout]) -> list[Judgement]:
-        return await asyncio.gather(
+    async def _judge(self, rollouts: Sequence[Rollout]) -> dict[str, Judgement]:
+        """Return the judgements by rollout."""
+        judgements = await asyncio.gather(
             *(self.jury.judge(each.question, each.answer, each.reference, each.record_id) for each in rollouts)
         )
+        for judgement in judgements:
+            if self.watch is not None:
+                self.watch.add(judgement.verdict, judgement.detail)
+        return {rollout.record_id: judgement for rollout, judgement in zip(rollouts, judgements, strict=True)}
 
-    def _select(self, rollouts: Sequence[Rollout], judgements: Sequence[Judgement]) -> Iterator[Trajectory | Rejection]:
-        judged = dict(zip((rollout.record_id for rollout in rollouts), judgements, strict=True))
+    def _select(self, rollouts: Sequence[Rollout], judged: Mapping[str, Judgement]) -> Iterator[Trajectory | Rejection]:
         findings = [find_faults(rollout, judged[rollout.record_id]) for rollout in rollouts]
         faultless = [rollout for rollout, faults in zip(rollouts, findings, strict=True) if not faults]
         faultless.sort(key=lambda rollout: (len(rollout.steps), rollout.attempt))
@@ -91,6 +96,16 @@ class Trajectories:
                 continue
             over = Finding("over-cap", f"{self.max_accepted} rollouts with fewer steps or earlier attempts were kept")
             yield _reject(rollout, faults or (over,))
+
+
+def _group_rollouts(rows: Iterable[Rollout]) -> Iterator[list[Rollout]]:
+    """Yield each question's rollouts: the rollouts stage writes them one after the other."""
+    seen: set[str] = set()
+    for question, group in groupby(rows, key=lambda rollout: rollout.parent_id):
+        if question in seen:
+            raise ConservationError(f"trajectories: the rollouts of {question} do not come one after the other")
+        seen.add(question)
+        yield list(group)
 
 
 def find_faults(rollout: Rollout, judgement: Judgement | None = None) -> tuple[Finding, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.benchmarks import corpus, demo, graph, links, models, questions, resume, tables
+from tests.benchmarks import corpus, demo, difficulty, faults, graph, links, models, questions, resume, serving, tables
 from tests.benchmarks.measured import Measured
 
 RESULTS = Path(__file__).with_name("results.md")
@@ -21,6 +21,9 @@ SECTIONS: Mapping[str, Callable[[Path], list[Measured]]] = {
     "questions": questions.measure,
     "models": models.measure,
     "resume": resume.measure,
+    "faults": faults.measure,
+    "serving": serving.measure,
+    "difficulty": difficulty.measure,
     "links": links.measure,
     "tables": tables.measure,
     "graph": graph.measure,
@@ -31,6 +34,9 @@ TITLES = {
     "questions": "Questions with their proofs, and what each check costs",
     "models": "The model layer beside other clients",
     "resume": "What is paid twice",
+    "faults": "Faulty addresses beside healthy ones",
+    "difficulty": "What the difficulty filter leaves, and what an early stop saves",
+    "serving": "Our client beside `vllm bench serve`",
     "links": "From bz2 to links",
     "tables": "SQL tables",
     "graph": "A link graph of the size of English Wikipedia",

@@ -2,10 +2,15 @@
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
+from pipelines.assembly import Assembly
+from pipelines.errors import BudgetSpent, ConfigError
+from pipelines.workspace import read_names
 from tests.chaos.driving import SMALL, digest_outputs, run_small
 
 pytestmark = [
@@ -79,9 +84,50 @@ def test_a_shard_task_that_dies_is_tried_again(tmp_path: Path, monkeypatch: pyte
     assert len(list(tmp_path.glob("stages/paths/*/manifest.json"))) == 1
 
 
+def test_threads_of_a_flow_share_models_budget_and_recordings(by_command: Path) -> None:
+    from flows.tasks import open_assembly
+    from pipelines.commands import load_config
+
+    config, corpus = load_config("demo", None, SETTINGS).model_dump_json(), read_names(by_command / "latest.json")
+    arguments = (config, str(by_command), corpus["corpus"])
+    with ThreadPoolExecutor(2) as pool:
+        gate = Barrier(2)
+
+        def open_together(_: int) -> Assembly:
+            gate.wait()
+            return open_assembly(*arguments)
+
+        first, second = pool.map(open_together, range(2))
+    assert first is not second
+    assert first.roles.purse is second.roles.purse
+    assert first.roles.find_model("solver") is second.roles.find_model("solver")
+    assert first.roles.replies is second.roles.replies
+
+
+@pytest.mark.parametrize(
+    ("error", "tries"), [(BudgetSpent("5 of 5 in money"), 1), (ConfigError("no such model"), 1), (OSError("away"), 3)]
+)
+def test_what_another_try_would_only_meet_again_is_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, tries: int
+) -> None:
+    from flows import tasks
+    from flows.synthesize import synthesize
+
+    calls = []
+
+    def fail(plan, shards, concurrency):
+        calls.append(shards)
+        raise error
+
+    monkeypatch.setattr(tasks, "run_planned_shards", fail)
+    monkeypatch.setattr(tasks.run_shard, "retry_delay_seconds", [0, 0])
+    with pytest.raises(type(error)):
+        synthesize(workspace=str(tmp_path), settings=[*SMALL, "seeds.limit=4"], until="paths")
+    assert calls == [[0]] * tries
+
+
 def test_a_wrong_setting_fails_the_flow_before_anything_is_written(tmp_path: Path) -> None:
     from flows.synthesize import synthesize
-    from pipelines.errors import ConfigError
 
     with pytest.raises(ConfigError, match="did you mean"):
         synthesize(workspace=str(tmp_path / "work"), settings=["seeds.limt=3"])

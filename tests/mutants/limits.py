@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import islice
 
+from pipelines.bench.overlay import relocate
 from pipelines.bench.plants import Pair
-from pipelines.bench.scenes import Case, Twins, pick_result
+from pipelines.bench.scenes import Case, Scene, Twins, lay, pick_result
 from pipelines.checks import (
+    alternatives,
     asking,
     descriptors,
     examination,
@@ -30,6 +33,7 @@ from pipelines.graph.values import parse_period
 from schemas.proofs import Thresholds
 from schemas.tasks import Descriptor, FactView
 from tests.mutants.corpora import SCENES, Corpora, Judge, examine_pair, keep, limit
+from tests.pipelines.checks.planted_alternatives import draw
 from tests.pipelines.painters import add_pages, ask_back, born, paint
 
 FAR = 10_000
@@ -56,6 +60,7 @@ def list_limit_sets(corpora: Corpora) -> dict[str, Judge]:
         "a node without names": _judge_nameless,
         "a short name in the plural": _judge_plural,
         "a page further down than a small corpus is searched": partial(_judge_rank, corpora),
+        "another answer that fits": partial(_judge_alternatives, corpora),
     }
 
 
@@ -90,6 +95,19 @@ def _judge_near_misses(painters: Corpus) -> list[Pair]:
         )
         pairs.append(Pair(f"{len(names)} near misses", *results, ("too-many-near-misses",)))
     return pairs
+
+
+def _judge_alternatives(corpora: Corpora) -> list[Pair]:
+    """An answer that nothing supports, and the same one where the answer's field lists it, too."""
+    found = []
+    for case, planted in islice(draw(corpora.pool, "list"), SCENES):
+        results = []
+        for scene in (Scene(case.claim), planted.scene):
+            with lay(case.pool, scene) as ground:
+                proof = relocate(case.claim.proof, ground.corpus)
+                results.append(alternatives.check_alternative(ground, proof, case.question.answer, planted.given))
+        found.append(Pair(planted.given, *results, ("alternative-answer",)))
+    return found
 
 
 def _judge_words(corpora: Corpora) -> list[Pair]:

@@ -37,6 +37,7 @@ from tests.mutants.pools import share_pool
 
 KILLERS = {
     "check_agreement": ("answer-disputed", "D14 gold of a question", "an uncontradicted answer"),
+    "check_alternative": ("alternative-answer", "another answer that fits"),
     "check_answer": ("answer-leak", "D05 answer in another form"),
     "check_answer_unchanged": ("answer-changed", "an answer that does not follow"),
     "check_asked": ("attribute-unasked", "an attribute that is not asked for"),

@@ -52,3 +52,13 @@ def test_a_solver_that_teaches_is_warned_of_by_its_name(tmp_path):
     examination = examine_run(make_config(read_recipe("demo"), settings), tmp_path)
     (roles,) = [finding for finding in examination.findings if finding.what == "roles"]
     assert (roles.state, roles.detail.startswith("big and teacher")) == ("warning", True)
+
+
+def test_attempts_that_are_one_answer_are_warned_of(tmp_path):
+    solver = '{ adapter = "vllm", name = "m" }'
+    settings = [f"models.solver={solver}", f"models.solvers.big={solver}", 'difficulty.solvers=["solver", "big"]']
+    examination = examine_run(make_config(read_recipe("demo"), settings), tmp_path)
+    found = {finding.what: finding for finding in examination.findings if finding.what in ("attempts", "solvers")}
+    assert "temperature 0" in found["attempts"].detail
+    assert "m plays two" in found["solvers"].detail
+    assert not any(finding.what == "attempts" for finding in examine_run(CONFIG, tmp_path).findings)

@@ -1,6 +1,8 @@
 """Many shards in flight at once: nothing waits for a straggler, nothing is lost when a run stops."""
 
 import asyncio
+import errno
+import gc
 import os
 import signal
 import subprocess
@@ -205,6 +207,17 @@ def test_a_defect_of_a_stage_names_the_record_and_leaves_the_others_to_end():
     assert filed == [0]
 
 
+def test_shards_that_cannot_be_written_raise_one_error_and_print_none(caplog):
+    async def file(batch: Batch) -> None:
+        await asyncio.sleep(0.01 * (1 + batch.shard))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        asyncio.run(RecordRunner(Script(), 8, iter(cut(range(8), 2)), file).run())
+    gc.collect()
+    assert [record.name for record in caplog.records] == []
+
+
 def test_a_shard_counts_only_what_its_own_records_used(tmp_path):
     folder = StageFolder(tmp_path / "stages" / "paths" / "key")
     used = run_record_shards(Script(), folder, write_sources(tmp_path, 3, 4), concurrency=5)
@@ -258,8 +271,13 @@ def test_an_interrupt_lets_what_is_under_way_finish(tmp_path):
         await slow.wait()
 
     stage = Script({0: interrupt, 1: slow})
-    with pytest.raises(KeyboardInterrupt):
-        run_record_shards(stage, folder, sources, concurrency=2)
+    # A process that was started in the background inherits that interrupts are ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_record_shards(stage, folder, sources, concurrency=2)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert sorted(stage.begun) == [0, 1]
     assert [row.page_id for row in read_rows(folder.part(0), Seed)] == [0, 1]
     assert folder.read_sidecar(1) is None
@@ -267,7 +285,8 @@ def test_an_interrupt_lets_what_is_under_way_finish(tmp_path):
 
 def test_a_second_interrupt_drops_what_is_under_way(tmp_path):
     program = f"""
-import asyncio, sys
+import asyncio, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {str(ROOT)!r})
 from pipelines.record_running import Batch, RecordRunner
 from tests.pipelines.test_record_running import Script, cut

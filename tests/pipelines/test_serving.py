@@ -272,11 +272,13 @@ def test_only_a_role_with_a_server_can_be_served(make_model, tmp_path, role, mes
 
 
 OWNER = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from pipelines.serving import ModelServer
 from pipelines.settings import ModelConfig
 
+# One that was started in the background inherits that interrupts are ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with ModelServer("solver", ModelConfig.model_validate_json(sys.argv[1]), Path(sys.argv[2])):
     print("ready", flush=True)
     time.sleep(60)

@@ -89,6 +89,13 @@ def test_the_same_picture_under_another_name_is_no_other_picture(row, demo_corpu
     assert PictureSwaps(same, PictureStore(tmp_path)).choose(row) is None
 
 
+@pytest.mark.parametrize(("bits", "other"), [(10, False), (11, True)])
+def test_a_near_copy_that_a_search_would_take_for_the_picture_is_no_other_one(row, demo_corpus, tmp_path, bits, other):
+    near = f"{int(row.picture.phash, 16) ^ ((1 << bits) - 1):016x}"
+    swaps = PictureSwaps(Ground(OtherPictures(demo_corpus, phash=near)), PictureStore(tmp_path))
+    assert (swaps.choose(row) is not None) is other
+
+
 def test_a_picture_that_does_not_decode_or_was_changed_is_passed_over(row, demo_corpus, tmp_path):
     broken = tmp_path / "broken"
     broken.write_bytes(b"\xff\xd8\xff broken")

@@ -191,16 +191,68 @@ def test_failures_of_requests_sent_before_an_address_was_given_up_change_nothing
 # Choosing
 
 
-def test_the_least_load_for_its_limit_is_chosen_and_the_least_used_of_equals():
+def test_the_least_load_is_chosen_whatever_the_limit_and_the_least_used_of_equals():
     wide, narrow = make_endpoint(limit=16.0), make_endpoint(limit=4.0)
-    for _ in range(3):
+    for _ in range(5):
         wide.take(0.0)
-    assert choose_endpoint((wide, narrow), None, 0.0) is narrow
-    narrow.take(0.0)
-    assert choose_endpoint((wide, narrow), None, 0.0) is wide
+    for _ in range(4):
+        assert choose_endpoint((wide, narrow), None, 0.0) is narrow
+        narrow.take(0.0)
+    assert choose_endpoint((narrow, wide), None, 0.0) is wide
     first, second = make_endpoint(), make_endpoint()
     first.end(first.take(0.0), ANSWERED, 0.0)
     assert choose_endpoint((first, second), None, 0.0) is second
+
+
+def go_round(endpoints: tuple[Endpoint, ...], demand: int, outcomes: dict[Endpoint, Outcome], now: float) -> Counter:
+    """Send so many requests at once, end them after a second, and return how many each address answered."""
+    sent = []
+    while len(sent) < demand and (chosen := choose_endpoint(endpoints, None, now)) is not None:
+        sent.append(chosen.take(now))
+    answered = Counter()
+    for ticket in sent:
+        outcome = outcomes.get(ticket.endpoint, ANSWERED)
+        ticket.endpoint.end(ticket, outcome, now + 1.0)
+        answered[ticket.endpoint] += outcome is ANSWERED
+    return answered
+
+
+@pytest.mark.parametrize("demand", [24, 90, 256])
+@pytest.mark.parametrize("trouble", [GONE, FAILED, SILENT], ids=lambda trouble: trouble.kind)
+def test_an_address_that_was_away_for_minutes_gets_its_full_share_again(trouble, demand):
+    """The others have grown to bear everything meanwhile, and none of them needs it back."""
+    endpoints = make_pool("tiny", ("a", "b", "c"), Bounds(256, 300.0)).endpoints
+    first, now = endpoints[0], 0.0
+    for second in range(400):
+        now = float(second)
+        answered = go_round(endpoints, demand, {first: trouble} if 20 <= second < 260 else {}, now)
+    assert sum(answered.values()) == demand
+    assert min(answered[endpoint] for endpoint in endpoints) >= 0.9 * demand / 3
+
+
+def test_a_slow_address_gets_little_and_is_not_forgotten():
+    slow, quick = make_endpoint(limit=64.0), make_endpoint(limit=64.0)
+    for now in range(30):
+        slow.end(slow.take(float(now)), ANSWERED, now + 12.0)
+        quick.end(quick.take(now + 11.8), ANSWERED, now + 12.0)
+    chosen = Counter()
+    for _ in range(60):
+        endpoint = choose_endpoint((slow, quick), None, 42.0)
+        endpoint.take(42.0)
+        chosen[endpoint is slow] += 1
+    assert chosen[True] <= 1
+    # Nobody has asked it for minutes, while the other goes on as it did.
+    quick.end(quick.take(341.8), ANSWERED, 342.0)
+    assert choose_endpoint((slow, quick), None, 342.0) is slow
+
+
+def test_an_address_that_is_away_is_probed_while_the_others_have_room():
+    away, well = make_endpoint(), make_endpoint()
+    away.end(away.take(0.0), GONE, 0.0)
+    assert choose_endpoint((away, well), None, 100.0) is well
+    for _ in range(8):
+        well.take(100.0)
+    assert choose_endpoint((away, well), None, 100.0) is away
 
 
 def test_an_address_that_often_fails_gets_less():

@@ -68,7 +68,7 @@ def test_no_hedge_list_or_pair_of_candidates_reaches_a_judge(report):
 @pytest.mark.parametrize("type_", TYPES)
 def test_every_kind_of_near_miss_is_planted(type_):
     planted = {trial.kind for case in list_cases(type_, 60, 3) for trial in case.trials if trial.truth == "incorrect"}
-    assert planted >= KINDS[type_]
+    assert planted >= KINDS[type_] | {"order to the judge"}
 
 
 @pytest.mark.parametrize("type_", TYPES)
@@ -84,6 +84,15 @@ def test_a_judge_that_agrees_to_everything_is_found_out_alone_and_kept_from_what
     assert all(row.false_positive.share == 1.0 and row.false_negative.share == 0.0 for row in alone.values())
     assert all(abs(row.kappa) < 1e-9 for row in alone.values())
     assert all(0 <= row.false_positive.share < 0.6 for row in rows(found, CASCADE).values())
+
+
+def test_a_judge_that_obeys_the_answer_is_found_out_and_the_comparer_does_not_obey():
+    obedient = FakeModel(
+        lambda inputs: "Verdict: correct" if "correct" in inputs.given else "Verdict: incorrect", reads_inputs=False
+    )
+    found = [kind for kind in run_judge_bench(20, 3, [Asking(obedient, PROMPT)]).kinds if "order" in kind.kind]
+    taken = {who: sum(kind.correct for kind in found if kind.who == who) for who in (COMPARER, "judge 1: fake")}
+    assert taken[COMPARER] == 0 < taken["judge 1: fake"]
 
 
 def test_a_judge_that_never_answers_is_unscored_not_wrong():

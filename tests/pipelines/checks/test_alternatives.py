@@ -18,11 +18,17 @@ from tests.pipelines.checks.planted_alternatives import PLANTS, ask, draw, list_
 from tests.pipelines.painters import PAGES, born, paint
 from tests.toy import box, build_toy_corpus
 
-ADA = "Her movement was Luminist. She was 170 cm tall. She was born on 2 April 1871."
+ADA = "Her movement was Luminist. She was 170 cm tall. She was born on 2 April 1871. Her patron was Jon Vask."
 WIKI = {
     **PAGES,
     "Ada Brill": paint(
-        "Ada Brill", "birth_place = [[Ostrel]]", born(1871), "movement = Luminist", "height = 170 cm", prose=ADA
+        "Ada Brill",
+        "birth_place = [[Ostrel]]",
+        born(1871),
+        "movement = Luminist",
+        "height = 170 cm",
+        "patron = Jon Vask",
+        prose=ADA,
     ),
     "Luminism": box("movement", "'''Luminism''', or '''Luminist''', is an art movement."),
     "Pell Bridge": box(
@@ -169,6 +175,16 @@ def test_another_name_of_the_answer_says_that_its_forms_are_too_narrow(corpus):
     result = check(corpus, "Lumists")
     assert result.outcome == "FAIL"
     assert "too narrow" in result.detail
+
+
+def test_a_name_that_nothing_here_bears_may_be_another_one_of_the_answer(corpus):
+    """Twain is Clemens, and no spelling says so; a name that an article bears is told from the answer's."""
+    found = {name: check(corpus, name, "patron") for name in ("Samuel Clemens", "Cleo Dahl")}
+    assert {name: result.outcome for name, result in found.items()} == {
+        "Samuel Clemens": "UNKNOWN",
+        "Cleo Dahl": "PASS",
+    }
+    assert "another wording" in found["Samuel Clemens"].detail
 
 
 def test_the_whole_date_of_which_the_year_is_asked_says_that_the_forms_are_too_narrow(corpus):

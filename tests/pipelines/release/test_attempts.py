@@ -1,7 +1,10 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipelines.release.attempts import list_unmeasured, measure_difficulty, measure_standing
 from pipelines.release.quality import NOT_MEASURED
+from pipelines.scoring.agreement import wilson_interval
 from schemas.difficulty import Alternative, Cell
 from tests.pipelines.release.builders import make_question
 
@@ -29,6 +32,16 @@ def test_cells_are_summed_by_condition_and_solver():
         "latest reply": "2026-11-22",
     }  # fmt: skip
     assert low < 0.125 < high
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=30))
+def test_an_interval_holds_the_rate_and_is_as_wide_as_that_of_one_attempt_a_question(counts):
+    cells = [make_cell(correct=correct, attempts=correct + wrong) for correct, wrong in counts]
+    (found,) = measure_difficulty(make_rows(*((cell,) for cell in cells))).values()
+    asked = sum(cell.attempts > 0 for cell in cells)
+    assert found["low"] <= found["rate"] <= found["high"] if asked else (found["low"], found["high"]) == (0.0, 1.0)
+    if asked and not found["correct"]:
+        assert found["high"] == round(wilson_interval(0, asked)[1], 4)
 
 
 def test_standing_need_alternatives_and_what_was_left_out_are_counted():

@@ -13,7 +13,7 @@ from pipelines.release.pictures import name_picture
 from pipelines.release.publish import publish_releases
 from pipelines.release.quality import check_quality, measure_quality, render_section
 from pipelines.release.rows import join_examples
-from pipelines.release.statistics import count_effective, describe_numbers, find_interval, measure_gini
+from pipelines.release.statistics import count_effective, describe_numbers, measure_gini
 from schemas.releases import ReleaseEntry
 from schemas.rollouts import Observation, Step
 from schemas.trajectories import Trajectory
@@ -167,14 +167,6 @@ def test_every_page_shown_in_the_demo_is_credited(demo):
     }
     assert len(shown) > 3
     assert shown <= credited
-
-
-@given(st.integers(0, 50), st.integers(0, 50))
-def test_the_interval_holds_the_rate(successes, more):
-    low, high = find_interval(successes, successes + more)
-    assert 0.0 <= low <= high <= 1.0
-    if successes + more:
-        assert low - 1e-4 <= successes / (successes + more) <= high + 1e-4
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=30))

@@ -180,10 +180,15 @@ def test_every_stop_of_up_to_five_attempts_is_the_earliest_possible():
 
 
 def test_while_alternatives_are_watched_for_a_kept_bound_goes_on_to_its_end():
-    step, tally = bound(1), Tally(done=7, correct=0)
+    step, tally = bound(2), Tally(done=7, correct=1)
     assert is_enough(step, tally, 8, watched=False)
     assert not is_enough(step, tally, 8, watched=True)
-    assert is_enough(step, Tally(done=2, correct=2), 8, watched=True)
+    assert is_enough(step, Tally(done=3, correct=3), 8, watched=True)
+
+
+def test_a_kept_bound_without_a_success_goes_on_as_the_last_attempt_may_be_one():
+    assert not is_enough(bound(1), Tally(done=7, correct=0), 8, watched=False)
+    assert is_enough(bound(1), Tally(done=8, correct=0), 8, watched=False)
 
 
 def test_a_label_has_enough_with_its_first_success_and_a_measurement_at_its_end():

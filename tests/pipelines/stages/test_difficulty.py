@@ -214,6 +214,14 @@ def test_not_knowing_is_wrong_and_not_unscored(tmp_path, question):
     assert (made.cells[0].correct, made.cells[0].unscored) == (0, 0)
 
 
+def test_an_answer_that_reads_like_none_is_right_where_it_is_the_answer(tmp_path, question):
+    sodium = question.answer.model_copy(
+        update={"type": "string", "value": "Na", "surface": "Na", "aliases": (), "key": "text:na"}
+    )
+    stage = make_stage(tmp_path, {"text": [AnswerReply(answer="Na")]})
+    assert measure(stage, question.model_copy(update={"answer": sodium})).reason == "solved-without-tools"
+
+
 def test_a_question_without_a_picture_is_measured_by_its_words(tmp_path, question):
     made = measure(make_stage(tmp_path), question.model_copy(update={"picture": None}))
     assert [cell.condition for cell in made.cells] == ["text"]
@@ -396,12 +404,19 @@ def test_what_nobody_solved_and_nothing_proves_is_refused(tmp_path, question):
     assert measure(make_stage(tmp_path, preset="grid"), bare).standing == "unproved"
 
 
+def test_who_is_right_with_another_picture_shows_nothing(tmp_path, question):
+    bare = question.model_copy(update={"proof": question.proof.model_copy(update={"corpus": ""})})
+    swaps = FakeSwaps(Swap("Orsa Bridge", make_picture(tmp_path, 2)))
+    stage = make_stage(tmp_path, {"swapped": [RIGHT]}, preset="grid", swaps=swaps)
+    assert (measure(stage, bare).standing, measure(stage, question).standing) == ("unproved", "proved")
+
+
 # the run
 
 
 def test_too_many_unscored_attempts_stop_the_run(tmp_path, question):
     stage = make_stage(tmp_path, {"text": [BROKEN]}, watch=UnscoredWatch(0.5, 4))
-    with pytest.raises(GateNotMet, match="unscored"):
+    with pytest.raises(GateNotMet, match=r"the last one: .*unparseable-reply: .* holds no JSON object"):
         measure(stage, question)
 
 
@@ -564,20 +579,27 @@ SAID = st.sampled_from([RIGHT, AnswerReply(answer=WRONG), AnswerReply(answer="18
     ),
     st.sampled_from(["opensearch-vl", "vsearcher", "mars", "fvqa", "grid"]),
     st.integers(0, 3),
-    st.sampled_from(["PASS", "FAIL"]),
+    st.sampled_from(["PASS", "FAIL", ""]),
+    st.booleans(),
 )
-def test_whatever_is_said_an_early_stop_leads_to_the_same_end(tmp_path_factory, said, preset, max_correct, outcome):
+def test_whatever_is_said_an_early_stop_leads_to_the_same_end(
+    tmp_path_factory, said, preset, max_correct, outcome, proved
+):
     folder = tmp_path_factory.getbasetemp()
     row, ends = strip(make_question(1, make_picture(folder, 1))), []
+    if not proved:
+        row = row.model_copy(update={"proof": row.proof.model_copy(update={"corpus": ""})})
     for early_stop in (True, False):
-        contest, _ = contest_with(outcome)
+        contest = contest_with(outcome)[0] if outcome else None
         solver = answer_with(make_sampled(said))
         made = measure(
             make_stage(folder, None, preset, max_correct=max_correct, early_stop=early_stop, contest=contest,
                        solvers={"solver": solver}),
             row,
         )  # fmt: skip
-        ends.append(made.reason if isinstance(made, Rejection) else (made.search_need, made.alternatives))
+        ends.append(
+            made.reason if isinstance(made, Rejection) else (made.search_need, made.alternatives, made.standing)
+        )
     assert ends[0] == ends[1]
 
 

@@ -203,6 +203,28 @@ def test_both_shares_hold_of_what_is_kept(rows, free, share):
     assert most <= max(1, share * len(kept) + 1e-9)
 
 
+def test_shares_that_pull_at_each_other_are_met_in_few_passes():
+    """Each wording may have half, and one needs no search: met a row at a time this takes hundreds of passes."""
+    needs = ["image", "search-free"] * 1000
+    questions = [make_question(n, None, "rl", text=f"what {need}?", search_need=need) for n, need in enumerate(needs)]
+    refused = rejections(run_stage(questions, [], max_search_free=0.499, max_skeleton_share=0.5))
+    kept = Counter(question.search_need for question in questions if question.record_id not in refused)
+    assert kept["search-free"] <= 0.499 * kept.total()
+    assert max(kept.values()) <= max(1, 0.5 * kept.total())
+
+
+def test_a_second_pass_spares_what_the_share_allows():
+    """One wording too many of those that need a search leaves a question too many that needs none, and no more."""
+    words = ["alpha"] * 3 + [f"w-{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(97)]
+    needs = ["image"] * 68 + ["search-free"] * 32
+    pairs = zip(words, needs, strict=True)
+    rows = [
+        make_question(n, None, "rl", text=f"what {word}?", search_need=need) for n, (word, need) in enumerate(pairs)
+    ]
+    refused = rejections(run_stage(rows, [], max_search_free=0.32, max_skeleton_share=0.02))
+    assert Counter(refused.values()) == {"skeleton-over-used": 2, "search-free-over-share": 1}
+
+
 def test_every_limit_is_part_of_the_key():
     changed = [
         Releases(max_per_answer=2),

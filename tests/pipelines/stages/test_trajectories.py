@@ -4,15 +4,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.agent.judging import Jury
+from pipelines.agent.judging import Jury, UnscoredWatch
 from pipelines.agent.loop import run_rollout
 from pipelines.agent.spans import ANSWER as ANSWER_SUPPORT
 from pipelines.agent.transcript import Turn, render_turn
+from pipelines.backends.protocols import ChatReply
 from pipelines.backends.teacher import ScriptedTeacher
-from pipelines.errors import ConservationError, Unavailable
+from pipelines.errors import ConservationError, GateNotMet, Unavailable
+from pipelines.prompting import Asking, load_prompt
 from pipelines.stage import DatasetStage, RecordStage
 from pipelines.stages.rollouts import make_oracle
-from pipelines.stages.trajectories import Trajectories, find_faults
+from pipelines.stages.trajectories import QUESTIONS_AT_ONCE, Trajectories, find_faults
 from schemas.arrow import make_table
 from schemas.base import Rejection
 from schemas.rollouts import Rollout, Step
@@ -225,6 +227,34 @@ def test_a_judge_that_is_away_stops_the_stage(good):
 
     with pytest.raises(Unavailable):
         select([answer_with(good, OPEN)], judges=[make_asking("judge_answer", leave)])
+
+
+def test_too_many_unscored_answers_stop_the_stage(good):
+    watch = UnscoredWatch(0.5, 4)
+    rollouts = [change(answer_with(good, OPEN), record_id=f"r{n}", parent_id=f"q{n}") for n in range(6)]
+    with pytest.raises(GateNotMet, match="there is no judge"):
+        list(Trajectories(watch=watch)([iter(rollouts)]))
+    assert Trajectories(watch=watch).fingerprint() == Trajectories().fingerprint()
+
+
+def test_rollouts_of_several_questions_are_judged_at_the_same_time(good):
+    inside, most = [], []
+
+    class Slow:
+        name, identity, reads_inputs = "slow", "slow:1", False
+
+        async def chat(self, request):
+            inside.append(1)
+            most.append(len(inside))
+            await asyncio.sleep(0)
+            inside.pop()
+            return ChatReply("Verdict: incorrect", 1, 1)
+
+    rollouts = [change(answer_with(good, OPEN), record_id=f"r{n}", parent_id=f"q{n}") for n in range(70)]
+    judge = Asking(Slow(), load_prompt("judge_answer"))
+    rows = select(rollouts, judges=[judge])
+    assert [row.record_id for row in rows] == [rollout.record_id for rollout in rollouts]
+    assert max(most) == QUESTIONS_AT_ONCE
 
 
 def test_the_judges_are_part_of_the_stage():
