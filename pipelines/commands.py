@@ -16,7 +16,7 @@ from pipelines.assembly import SOURCES, Assembly
 from pipelines.bench.judge import JudgeReport, run_judge_bench
 from pipelines.config import RunConfig, apply_setting, list_recipes, make_config, read_config_file, read_recipe
 from pipelines.corpus.store import Corpus
-from pipelines.errors import ConfigError, Unavailable
+from pipelines.errors import ConfigError, GateNotMet, Unavailable
 from pipelines.estimate import RunEstimate, estimate_run, make_sample_config
 from pipelines.files import write_text
 from pipelines.freshness import renew
@@ -82,6 +82,7 @@ class RunDocument:
     def summarise(self) -> str:
         """Return the closing lines: why rows were refused, the releases, and what was done."""
         lines = [f"{report.stage} rejected: {report.describe_reasons()}" for report in self.stages if report.rejected]
+        lines += [f'{r.stage} failed: {r.failed:,}; see `synth sql "from failures"`' for r in self.stages if r.failed]
         lines += [f"{r.dataset} {r.version}: {r.rows:,} rows in {r.path}" for r in self.releases]
         last = self.stages[-1]
         if last.stage == "releases" and not self.releases:
@@ -174,6 +175,11 @@ def _run_claimed(
             for plan in chosen:
                 report = run_stage(plan, assembly.corpus_entry, runtime.shard_rows, runtime.concurrency, reporter)
                 reports.append(report)
+                if 0 < report.rows_in == report.failed:
+                    finish_run(assembly, planned, [])
+                    raise GateNotMet(
+                        f'{report.stage}: all {report.failed:,} rows failed; `synth sql "from failures"` says why'
+                    )
         return reports, finish_run(assembly, planned, chosen)
 
 

@@ -148,6 +148,7 @@ def make_config(tables: dict[str, Any], settings: Sequence[str] = ()) -> RunConf
     for setting in settings:
         apply_setting(tables, setting)
     _keep_one_source(tables, settings)
+    _drop_abilities(tables, settings)
     try:
         config = RunConfig.model_validate(tables)
     except ValidationError as error:
@@ -164,6 +165,22 @@ def _keep_one_source(tables: dict[str, Any], settings: Sequence[str]) -> None:
         for key in ("dump", "world", "generate"):
             if not any(name == f"corpus.{key}" or name.startswith(f"corpus.{key}.") for name in named):
                 corpus.pop(key, None)
+
+
+def _drop_abilities(tables: dict[str, Any], settings: Sequence[str]) -> None:
+    """Let ``--set models.solver.adapter=openai`` take the place of a scripted player with all its abilities."""
+    named = {setting.split("=", 1)[0].strip() for setting in settings}
+    models = tables.get("models")
+    for name in named:
+        place = name.split(".")
+        if place[0] != "models" or place[-1] != "adapter" or not isinstance(models, dict):
+            continue
+        prefix = name.removesuffix("adapter")
+        table: Any = models
+        for part in place[1:-1]:
+            table = table.get(part) if isinstance(table, dict) else None
+        if isinstance(table, dict) and not any(other.startswith(f"{prefix}settings") for other in named):
+            table.pop("settings", None)
 
 
 def _check_whole(config: RunConfig) -> None:
@@ -203,11 +220,16 @@ def _check_models(config: RunConfig) -> None:
                 f"configuration: {place}.base_url is empty; name the server: "
                 f"--set {place}.base_url=http://127.0.0.1:8000/v1"
             )
+        if model.settings and model.adapter in ("templates", "openai", "vllm"):
+            raise ConfigError(
+                f"configuration: {place}.settings: {model.adapter} takes none, given {sorted(model.settings)}"
+            )
         if model.more_urls and not model.revision:
             raise ConfigError(
                 f"configuration: {place}.more_urls without a revision; say that all of them serve one model: "
                 f"--set {place}.revision=NAME"
             )
+    _check_judges(models)
     clash = sorted(set(models.solvers) & set(type(models).model_fields))
     if clash:
         raise ConfigError(f"configuration: models.solvers.{clash[0]}: {clash[0]} is a role; choose another name")
@@ -219,6 +241,21 @@ def _check_models(config: RunConfig) -> None:
             f"configuration: difficulty.solvers {list(config.difficulty.solvers)}, text_solver "
             f"{config.difficulty.text_solver!r}; there are: {', '.join(sorted(known))}"
         )
+
+
+def _check_judges(models: ModelsConfig) -> None:
+    """Refuse a judge that is the very model it judges, or that agrees with itself."""
+    judged = [role for role in models.list_roles() if role in ("solver", "teacher", *models.solvers)]
+    pairs = [(judge, role) for judge in ("judge", "second_judge") for role in judged]
+    for first, second in [*pairs, ("judge", "second_judge")]:
+        one, other = getattr(models, first), models.get(second) if second in models.list_roles() else None
+        if one is None or other is None or one.adapter == "judge":
+            continue
+        if (one.name, one.revision, one.adapter) == (other.name, other.revision, other.adapter):
+            raise ConfigError(
+                f"configuration: models.{first} and {second} are both {one.name}; a judge is never the model it judges, "
+                "nor its own second. Where they are two models of one name, give each its revision"
+            )
 
 
 def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails

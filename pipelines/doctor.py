@@ -141,6 +141,12 @@ def _look_at_models(config: RunConfig) -> list[Finding]:
 def _look_at_attempts(config: RunConfig, solvers: Mapping[str, ModelConfig]) -> list[Finding]:
     """Say what makes several attempts one: no temperature, or one model in two roles, whose replies are shared."""
     tries, found = config.difficulty.attempts, []
+    real = [role for role, model in solvers.items() if model.adapter not in SCRIPTED]
+    if real and config.models.judge is None:
+        detail = (
+            f"{real[0]} is a model and nobody judges: names and phrases in other words stay unscored; set models.judge"
+        )
+        found.append(Finding("judge", "warning", detail))
     greedy = [role for role, model in solvers.items() if model.adapter not in SCRIPTED and model.temperature == 0.0]
     if greedy and tries > 1:
         detail = f"{greedy[0]} has temperature 0: {tries} attempts are one answer, paid {tries} times; give it one"

@@ -79,7 +79,7 @@ class BudgetSpent(ServiceError):
     """
 
     def __init__(self, spent: str) -> None:
-        super().__init__(f"the budget is spent: {spent}; run again with a larger --budget to go on")
+        super().__init__(f"the budget of this run is spent: {spent}; the same command goes on, for up to as much again")
         self.spent = spent
 
 

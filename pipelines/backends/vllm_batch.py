@@ -56,7 +56,7 @@ class VllmBatch:
 
     def __post_init__(self) -> None:
         python = choose_python(self.python)
-        check_python(f"the python of model {self.name}", python)
+        check_python("models.ROLE.serve.python", python)
         loaded = self.model or self.name
         command = (python, str(_CHILD), *self._list_arguments(loaded))
         object.__setattr__(self, "_pictures", PictureParts(self.read_picture))

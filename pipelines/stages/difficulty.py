@@ -183,7 +183,7 @@ class MeasuredDifficulty:
                 elif found is not None:
                     course.need = found
             if reason is not None:
-                return _reject(course.record, reason, self._describe(series))
+                return _reject(course.record, reason, "; ".join(map(self._describe, reversed(course.measured))))
             if course.need and self.rules.early_stop:
                 break
         return None
