@@ -112,7 +112,7 @@ def _describe_report(report: StageReport) -> dict[str, Any]:
         "tokens": report.usage.tokens_in + report.usage.tokens_out,
         "gpu_seconds": round(report.usage.gpu_seconds, 3),
         "cost": round(report.usage.cost, 6),
-        "cost_per_kept": round(report.usage.cost / report.kept, 6) if report.kept else None,
+        "cost_per_kept": round(report.paid / report.kept, 6) if report.kept else None,
     }
 
 

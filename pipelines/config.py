@@ -253,8 +253,8 @@ def _check_judges(models: ModelsConfig) -> None:
             continue
         if (one.name, one.revision, one.adapter) == (other.name, other.revision, other.adapter):
             raise ConfigError(
-                f"configuration: models.{first} and {second} are both {one.name}; a judge is never the model it judges, "
-                "nor its own second. Where they are two models of one name, give each its revision"
+                f"configuration: models.{first} and {second} are both {one.name}; a judge is never the model that it "
+                "judges, nor its own second. Two models of one name need a revision each"
             )
 
 

@@ -244,6 +244,12 @@ def run_record_shards(
         ServiceError, ConfigError, GateNotMet: whatever stopped the run; shards that were whole by then are written.
     """
     used: list[Usage] = []
+    begun: dict[int, Batch] = {}
+
+    def begin() -> Iterator[Batch]:
+        for batch in _read_batches(stage, sources):
+            begun[batch.shard] = batch
+            yield batch
 
     async def write(batch: Batch) -> None:
         rows, kept = batch.collect(stage.name)
@@ -251,10 +257,13 @@ def run_record_shards(
         came = ShardInput(ids, kept, batch.source, batch.usage, batch.seconds)
         # Beside the loop: flushing to disk would hold up every request under way.
         await asyncio.to_thread(write_shard, stage, folder, batch.shard, came, rows)
-        used.append(batch.usage)
+        used.append(begun.pop(batch.shard).usage)
 
-    batches = _read_batches(stage, sources)
-    asyncio.run(RecordRunner(stage, concurrency, batches, write, reporter or SilentReporter()).run())
+    try:
+        asyncio.run(RecordRunner(stage, concurrency, begin(), write, reporter or SilentReporter()).run())
+    finally:
+        # Replies of unfinished shards are recorded and will cost nothing when they are used: they were paid here.
+        folder.note_stopped(sum((batch.usage for batch in begun.values()), Usage()))
     return sum(used, Usage())
 
 

@@ -63,6 +63,8 @@ class StageReport:
     rows_out: int
     seconds: float
     usage: Usage
+    paid: float = 0.0
+    """What the stage cost in all runs, those included that were stopped before it was complete."""
 
     @classmethod
     def from_manifest(cls, manifest: Manifest, ran: bool, seconds: float, usage: Usage) -> "StageReport":
@@ -78,6 +80,7 @@ class StageReport:
             rows_out=manifest.rows_out,
             seconds=round(seconds, 3),
             usage=usage,
+            paid=manifest.usage.cost + manifest.stopped.cost,
         )
 
     def summarise(self) -> str:

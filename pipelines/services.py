@@ -8,7 +8,7 @@ import asyncio
 import base64
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -77,7 +77,7 @@ def look_at_services(config: RunConfig, patience: float = PATIENCE) -> list[Find
 
     Args:
         config: of the run.
-        patience: seconds for one reply; each server is asked twice in a row.
+        patience: seconds for one reply; each server is asked up to three times in a row.
     """
     services = list_services(config)
     keys = [_look_at_key(service) for service in services]
@@ -144,17 +144,20 @@ def _compare_lengths(roles: tuple[str, ...], name: str, lengths: set[int]) -> Fi
 
 
 async def _ask(service: Service, line: Line) -> tuple[list[Finding], _Model | None]:
-    """Ask one service: what it serves first, and the rest together."""
+    """Ask one service: what it serves first, then for a few words, and the rest together if it has any."""
     served, entry = await _look_at_list(service, line)
     if served.state == "problem":
         return [served], None
-    looks = [_look_at_chat(service, line)]
+    looks: dict[str, Callable[[Service, Line], Awaitable[Finding]]] = {}
     if service.seen:
-        looks.append(_look_at_pictures(service, line))
+        looks["pictures"] = _look_at_pictures
     if service.model.replies != "text":
-        looks.append(_look_at_replies(service, line))
-    context = _look_at_context(service, entry) if entry else []
-    return [served, *context, *await asyncio.gather(*looks)], entry
+        looks["replies"] = _look_at_replies
+    found = [served, *(_look_at_context(service, entry) if entry else []), await _look_at_chat(service, line)]
+    if found[-1].state == "ok":
+        return [*found, *await asyncio.gather(*(look(service, line) for look in looks.values()))], entry
+    untried = "not tried: the chat failed"
+    return [*found, *(Finding(f"{service.place}: {name}", "warning", untried) for name in looks)], entry
 
 
 async def _look_at_list(service: Service, line: Line) -> tuple[Finding, _Model | None]:
@@ -164,15 +167,29 @@ async def _look_at_list(service: Service, line: Line) -> tuple[Finding, _Model |
         variable = service.model.api_key_env or "no variable; name one as api_key_env"
         return Finding(what, "problem", f"does not take the key of {variable} ({answer.quote()})"), None
     if not answer.status or answer.status >= 500:
-        return Finding(what, "problem", f"{answer.quote()}; start it, or see base_url"), None
+        advice = answer.advice or "start it, or see base_url"
+        return Finding(what, "problem", f"{answer.quote()}; {advice}"), None
+    if answer.is_busy:
+        return _make_busy(what, answer), None
     try:
         listed = _Models.model_validate_json(answer.text).data
     except ValidationError:
         return Finding(what, "warning", f"does not say which models it serves ({answer.quote()}); see base_url"), None
     entry = next((model for model in listed if model.id == service.model.name), None)
     if entry is None:
-        return Finding(what, "problem", f"serves {_name_some(listed)}; not {service.model.name}"), None
+        settings = " and ".join(f"models.{_name_table(role)}.name" for role in service.roles)
+        detail = f"serves {_name_some(listed)}; not {service.model.name}: say what it serves in {settings}"
+        return Finding(what, "problem", detail), None
     return Finding(what, "ok", f"serves {entry.id}"), entry
+
+
+def _make_busy(what: str, answer: Answer) -> Finding:
+    return Finding(what, "warning", f"busy ({answer.quote()}); look again later")
+
+
+def _name_table(role: str) -> str:
+    """Return where a role is set; a further solver has a table among the solvers."""
+    return role if role in ModelsConfig.model_fields else f"solvers.{role}"
 
 
 def _name_some(listed: Sequence[_Model]) -> str:
@@ -195,7 +212,9 @@ def _look_at_context(service: Service, entry: _Model) -> list[Finding]:
 
 async def _look_at_chat(service: Service, line: Line) -> Finding:
     what, answer = f"{service.place}: chat", await _chat(service, line, "Say hello.", 8)
-    if _read_text(answer) is None:
+    if answer.is_busy:
+        return _make_busy(what, answer)
+    if answer.read_completion() is None:
         return Finding(what, "problem", f"no completion ({answer.quote()})")
     return Finding(what, "ok", f"answers in {answer.milliseconds:,.0f} ms")
 
@@ -208,8 +227,8 @@ async def _look_at_pictures(service: Service, line: Line) -> Finding:
         {"type": "text", "text": "What is it?"},
     ]
     answer = await _chat(service, line, content, 8)
-    if _read_text(answer) is None:
-        return Finding(what, "problem", f"takes none ({answer.quote()}); the role is shown pictures")
+    if answer.read_completion() is None:
+        return _explain_failure(what, answer, "takes none", "the role is shown pictures")
     return Finding(what, "ok", "takes them")
 
 
@@ -221,19 +240,28 @@ async def _look_at_replies(service: Service, line: Line) -> Finding:
     if forced == "schema":
         shape = {"type": "json_schema", "json_schema": {"name": "sky", "schema": _SCHEMA, "strict": True}}
     answer = await _chat(service, line, prompt, _REPLY_TOKENS, shape)
-    text = _read_text(answer)
+    text = answer.read_completion()
     if text is None:
         advice = 'say replies = "json" or "text"' if forced == "schema" else 'say replies = "text"'
-        return Finding(what, "problem", f"takes no request for replies = {forced!r} ({answer.quote()}); {advice}")
+        return _explain_failure(what, answer, f"takes no request for replies = {forced!r}", advice)
     if _obeys(text, forced):
         return Finding(what, "ok", f"{forced} is obeyed")
     glimpse = redact(text.encode(), line.key)[:60]
-    if _is_cut(answer):
+    if answer.is_cut:
         # A model that likes white space may fill a forced reply with it for ever.
         detail = f"a forced reply did not end in {_REPLY_TOKENS} tokens ({glimpse!r}), so that nobody can tell"
         return Finding(what, "warning", f"{detail}; rows may fail as cut-reply")
     advice = 'those that fit none are repaired by asking again; replies = "text" says so beforehand'
     return Finding(what, "warning", f"{forced} is not obeyed ({glimpse!r}); {advice}")
+
+
+def _explain_failure(what: str, answer: Answer, refuses: str, advice: str) -> Finding:
+    """Say what a request came to that differs from the chat; only a refusal says what a server does not take."""
+    if answer.is_busy:
+        return _make_busy(what, answer)
+    if answer.is_refusal:
+        return Finding(what, "problem", f"{refuses} ({answer.quote()}); {advice}")
+    return Finding(what, "problem", f"no completion ({answer.quote()}), though the chat had one")
 
 
 def _obeys(text: str, forced: str) -> bool:
@@ -260,19 +288,3 @@ async def _chat(
     if shape is not None:
         body["response_format"] = shape
     return await line.send(f"{service.url}/chat/completions", body)
-
-
-def _read_text(answer: Answer) -> str | None:
-    """Return the text of a completion, or None where it is none."""
-    if answer.status != 200:
-        return None
-    try:
-        message = json.loads(answer.text)["choices"][0]["message"]
-        return str(message.get("content") or "")
-    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
-        return None
-
-
-def _is_cut(answer: Answer) -> bool:
-    """Say whether a completion ended at the limit of its tokens."""
-    return bool(json.loads(answer.text)["choices"][0].get("finish_reason") == "length")

@@ -202,6 +202,7 @@ def _make_manifest(stage: Stage, folder: StageFolder, sidecars: Sequence[ShardSi
         failed=sum(sidecar.failed for sidecar in sidecars),
         rows_out=sum(sidecar.rows_out for sidecar in sidecars),
         usage=sum((sidecar.usage for sidecar in sidecars), Usage()),
+        stopped=folder.read_stopped(),
         seconds=round(sum(sidecar.seconds for sidecar in sidecars), 3),
         shards=tuple(sidecars),
         digest=digest_value([[entry.name, entry.rows, entry.sha256] for s in sidecars for entry in s.files]),

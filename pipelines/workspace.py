@@ -19,12 +19,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
 
 from pipelines.errors import ConfigError, CorruptInput, Unavailable
 from pipelines.files import FULL, clear_temps, explain_os_error, replacing, write_text
-from schemas.manifest import Manifest, ShardSidecar
+from schemas.manifest import Manifest, ShardSidecar, Usage
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -85,6 +86,16 @@ class StageFolder:
     def read_manifest(self) -> Manifest | None:
         """Return the manifest, or None while the stage is not sealed."""
         return read_model(self.manifest, Manifest) if self.manifest.is_file() else None
+
+    def note_stopped(self, usage: Usage) -> None:
+        """Note what a run used for shards that it did not finish; each note is a file of its own."""
+        if usage != Usage():
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_text(self.path / f"stopped-{uuid4().hex}.json", usage.model_dump_json() + "\n")
+
+    def read_stopped(self) -> Usage:
+        """Return what runs used for shards that they did not finish."""
+        return sum((read_model(path, Usage) for path in sorted(self.path.glob("stopped-*.json"))), Usage())
 
     def read_sidecar(self, shard: int) -> ShardSidecar | None:
         """Return a finished shard's sidecar, or None."""

@@ -102,6 +102,9 @@ class Manifest(ManifestPart):
     failed: int
     rows_out: int
     usage: Usage
+    stopped: Usage = Usage()
+    """What runs that were stopped used for shards they did not finish: paid and recorded, and so ``cached_calls`` in
+    ``usage``. What a killed run used is in neither."""
     seconds: float
     shards: tuple[ShardSidecar, ...]
     digest: str

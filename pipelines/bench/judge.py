@@ -44,7 +44,11 @@ class JudgeRow:
     false_negative: Share
     """True answers called incorrect."""
     true_positive: Share
-    """True answers called correct."""
+    """True answers called correct. As with the two above, those left unscored count among the trials."""
+    decided_false_positive: Share
+    """Near misses called correct, of those that were decided."""
+    decided_false_negative: Share
+    """True answers called incorrect, of those that were decided."""
     unscored: Share
     """Answers left undecided, of all."""
     disagreement: Share
@@ -93,7 +97,7 @@ class JudgeReport:
     implied: tuple[ImpliedRow, ...]
     faults: tuple[FaultRow, ...]
     kappa: float | None
-    """Of the first two judges with one another, over what both decided; None with fewer judges."""
+    """Of the first two judges with one another, over what both decided; None with fewer judges or over nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,13 +227,15 @@ def _measure(who: str, type_: AnswerType, judged: Sequence[_Judged]) -> JudgeRow
     hits = [each.verdict for each in judged if each.trial.truth == "correct"]
     decided = [each for each in judged if each.verdict != "unscored"]
     asked = [each for each in judged if who == CASCADE and each.by != "comparer"]
-    accepted, taken = hits.count("correct"), misses.count("correct")
+    accepted, refused, taken = hits.count("correct"), hits.count("incorrect"), misses.count("correct")
     return JudgeRow(
         who,
         type_,
         false_positive=make_share(taken, len(misses)),
-        false_negative=make_share(hits.count("incorrect"), len(hits)),
+        false_negative=make_share(refused, len(hits)),
         true_positive=make_share(accepted, len(hits)),
+        decided_false_positive=make_share(taken, taken + misses.count("incorrect")),
+        decided_false_negative=make_share(refused, refused + accepted),
         unscored=make_share(len(judged) - len(decided), len(judged)),
         disagreement=make_share(sum(each.by == "disagreement" for each in asked), len(asked)),
         kappa=_kappa((each.trial.truth, each.verdict) for each in decided),
@@ -279,7 +285,8 @@ def _kappa(pairs: Iterable[tuple[str, str]]) -> float:
 def _compare_judges(spoken: Sequence[tuple[Verdict, ...]]) -> float | None:
     if not spoken or len(spoken[0]) < 2:
         return None
-    return _kappa((said[0], said[1]) for said in spoken if "unscored" not in said[:2])
+    decided = [(said[0], said[1]) for said in spoken if "unscored" not in said[:2]]
+    return _kappa(decided) if decided else None
 
 
 def _count_kinds(who: str, type_: AnswerType, judged: Sequence[_Judged]) -> list[KindRow]:

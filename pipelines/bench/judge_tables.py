@@ -4,9 +4,14 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from pipelines.bench.judge import CASCADE, COMPARER, PASS_RATES, ImpliedRow, JudgeReport, KindRow
-from pipelines.bench.shares import show_interval
+from pipelines.bench.judge import CASCADE, COMPARER, PASS_RATES, ImpliedRow, JudgeReport, JudgeRow, KindRow
+from pipelines.bench.shares import Share, show_interval
 
+_CORRECTION = (
+    "One half of the planted answers shows how often each one errs; by that, the share of right answers among the "
+    "other half is worked out from its verdicts. Where the 95% interval holds what was planted, a pass rate that is "
+    "corrected in this way can be trusted."
+)
 _LEFT = ("who", "type", "kind", "truth", "fault", "jury")
 
 
@@ -14,44 +19,66 @@ def render_judge(report: JudgeReport) -> Group:
     """Return the card as tables: rates by type, kinds that go wrong, corrected and implied shares, faults."""
     renderers = (_render_rates, _render_kinds, _render_corrected, _render_implied, _render_faults)
     tables = [render(report) for render in renderers]
-    agree = "" if report.kappa is None else f"kappa of the judges with one another: {report.kappa:.3f}"
-    return Group(*(table for table in tables if table.row_count), Text(agree))
+    lines = [f"{who} gave no verdict that can be read" for who in _list_silent(report)]
+    if report.kappa is not None:
+        lines.append(f"kappa of the judges with one another, over what both decided: {report.kappa:.3f}")
+    return Group(*(table for table in tables if table.row_count), *map(Text, lines))
 
 
-def _make_table(title: str, *headings: str) -> Table:
-    table = Table(title=title)
+def _list_silent(report: JudgeReport) -> list[str]:
+    """Return who decided nothing at all."""
+    spoke: dict[str, bool] = {}
+    for row in report.rows:
+        spoke[row.who] = spoke.get(row.who, False) or _has_decided(row)
+    return [who for who, has_spoken in spoke.items() if not has_spoken]
+
+
+def _has_decided(row: JudgeRow) -> bool:
+    return row.unscored.count < row.unscored.trials
+
+
+def _make_table(title: str, *headings: str, caption: str | None = None) -> Table:
+    table = Table(title=title, caption=caption, caption_justify="left")
     for heading in headings:
-        table.add_column(heading, justify="left" if heading in _LEFT else "right")
+        table.add_column(heading, justify="left" if heading in _LEFT else "right", overflow="fold")
     return table
 
 
 def _render_rates(report: JudgeReport) -> Table:
     title = f"Judge card: {report.pairs} questions of each type, seed {report.seed}"
     table = _make_table(
-        title, "who", "type", "near misses taken", "95%", "true ones refused", "95%", "unscored", "differ", "kappa",
+        title, "who", "type", "near misses taken", "of decided", "95%", "true ones refused", "of decided", "95%",
+        "unscored", "differ", "kappa of decided",
     )  # fmt: skip
     for row in report.rows:
         table.add_row(
             row.who,
             row.type,
-            f"{row.false_positive.count}/{row.false_positive.trials}",
-            show_interval(row.false_positive),
-            f"{row.false_negative.count}/{row.false_negative.trials}",
-            show_interval(row.false_negative),
+            *_show_rate(row.false_positive, row.decided_false_positive),
+            *_show_rate(row.false_negative, row.decided_false_negative),
             f"{row.unscored.share:.1%}",
             f"{row.disagreement.share:.1%}" if row.who == CASCADE else "",
-            f"{row.kappa:.3f}",
+            f"{row.kappa:.3f}" if _has_decided(row) else "-",
         )
     return table
 
 
+def _show_rate(share: Share, decided: Share) -> tuple[str, str, str]:
+    """Return a rate's count of all and its share of the decided ones; who decides nothing has no rate."""
+    if not decided.trials:
+        return "-", "-", "-"
+    return f"{share.count}/{share.trials}", f"{decided.share:.1%}", show_interval(decided)
+
+
 def _render_corrected(report: JudgeReport) -> Table:
-    table = _make_table("Share of right answers, corrected by half of the plants", "who", "type", "found", "95%", "is")
+    table = _make_table(
+        "Share of right answers, worked out from the verdicts", "who", "type", "worked out", "95%", "planted",
+        caption=_CORRECTION,
+    )  # fmt: skip
     for row in report.rows:
         found = row.corrected
-        table.add_row(
-            row.who, row.type, f"{found.share:.3f}", f"{found.low:.3f}-{found.high:.3f}", f"{row.planted:.3f}"
-        )
+        cells = (f"{found.share:.3f}", f"{found.low:.3f}-{found.high:.3f}") if _has_decided(row) else ("-", "-")
+        table.add_row(row.who, row.type, *cells, f"{row.planted:.3f}")
     return table
 
 
@@ -76,7 +103,8 @@ def _render_implied(report: JudgeReport) -> Table:
     for row in report.rows:
         if row.who != COMPARER:
             cells = [each for each in report.implied if (each.who, each.type) == (row.who, row.type)]
-            table.add_row(row.who, row.type, *map(_show_implied, cells))
+            accepts = row.false_positive.count + row.true_positive.count
+            table.add_row(row.who, row.type, *(_show_implied(cell) if accepts else "-" for cell in cells))
     return table
 
 
@@ -86,8 +114,8 @@ def _show_implied(row: ImpliedRow) -> str:
 
 def _render_faults(report: JudgeReport) -> Table:
     table = _make_table(
-        "D23: faults of judges", "fault", "jury", "answers", "accepted in silence", "lost in silence", "unscored",
-        "stopped",
+        "Judges with planted faults: no wrong answer may be accepted, and no right one lost, in silence",
+        "fault", "jury", "answers", "accepted in silence", "lost in silence", "unscored", "stopped",
     )  # fmt: skip
     for row in report.faults:
         counts = (row.trials, row.silent_accepts, row.silent_drops, row.unscored, row.stopped)

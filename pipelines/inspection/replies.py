@@ -4,7 +4,7 @@ import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -129,7 +129,7 @@ def prune_replies(root: Path, rules: PruneRules, apply: bool = False) -> Pruned:
         Unavailable: if a run holds the workspace, or the disk has no room to rewrite the file.
     """
     if not rules.given:
-        raise ConfigError("prune: no rule is given; say of which backend, how old, or that it is not in use")
+        raise ConfigError("prune: no rule is given; say of which backend (--backend) or how old (--older-than)")
     if rules.older_than_days < 0:
         raise ConfigError(f"prune: replies cannot be older than {rules.older_than_days:g} days; give a number above 0")
     if _find_store(root) is None:
@@ -230,7 +230,13 @@ def _opening(root: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _measure_store(root: Path) -> int:
-    return sum(path.stat().st_size for path in Workspace(root).replies.glob(f"{FILE}*"))
+    """Return the bytes of the store's file, of what is not yet written into it, and of the log's index."""
+    folder, size = Workspace(root).replies, 0
+    for ending in ("", "-wal", "-shm"):
+        # The log goes when the last of a store's users closes it.
+        with suppress(FileNotFoundError):
+            size += (folder / f"{FILE}{ending}").stat().st_size
+    return size
 
 
 def _name_day(seconds: int | None) -> str:
@@ -250,6 +256,8 @@ def render_pruned(pruned: Pruned) -> Group:
     """Return what was removed, or would be, as a table with a closing line."""
     size = sum(backend.bytes for backend in pruned.backends)
     count = sum(backend.replies for backend in pruned.backends)
+    if not pruned.backends:
+        return Group(Text("nothing to remove"))
     if pruned.applied:
         freed = format_bytes(max(0, pruned.bytes_before - pruned.bytes_after))
         line = f"{count} replies removed; the file is {freed} smaller"

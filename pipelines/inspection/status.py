@@ -101,6 +101,7 @@ def _summarise_stage(path: Path, latest: dict[str, str]) -> StageStatus:
     folder = StageFolder(path)
     sidecars = list(_read_sidecars(path))
     usage = sum((sidecar.usage for sidecar in sidecars), Usage())
+    paid = usage + folder.read_stopped()
     kept, requests = sum(sidecar.kept for sidecar in sidecars), usage.calls + usage.cached_calls
     return StageStatus(
         stage=path.parent.name,
@@ -116,11 +117,11 @@ def _summarise_stage(path: Path, latest: dict[str, str]) -> StageStatus:
         bytes=measure_folder(path),
         requests=requests,
         recorded=usage.cached_calls,
-        tokens=usage.tokens_in + usage.tokens_out,
-        gpu_hours=usage.gpu_seconds / HOUR,
-        cost=usage.cost,
+        tokens=paid.tokens_in + paid.tokens_out,
+        gpu_hours=paid.gpu_seconds / HOUR,
+        cost=paid.cost,
         hit_rate=usage.cached_calls / requests if requests else None,
-        cost_per_kept_row=usage.cost / kept if kept else None,
+        cost_per_kept_row=paid.cost / kept if kept else None,
     )
 
 

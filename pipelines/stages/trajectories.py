@@ -77,13 +77,16 @@ class Trajectories:
 
     async def _judge(self, rollouts: Sequence[Rollout]) -> dict[str, Judgement]:
         """Return the judgements by rollout."""
-        judgements = await asyncio.gather(
-            *(self.jury.judge(each.question, each.answer, each.reference, each.record_id) for each in rollouts)
-        )
-        for judgement in judgements:
+        asked = (self.jury.judge(each.question, each.answer, each.reference, each.record_id) for each in rollouts)
+        judged: dict[str, Judgement] = {}
+        # All are let finish before the first error is raised: what was sent is paid for, and recorded when it comes.
+        for rollout, judgement in zip(rollouts, await asyncio.gather(*asked, return_exceptions=True), strict=True):
+            if isinstance(judgement, BaseException):
+                raise judgement
             if self.watch is not None:
                 self.watch.add(judgement.verdict, judgement.detail)
-        return {rollout.record_id: judgement for rollout, judgement in zip(rollouts, judgements, strict=True)}
+            judged[rollout.record_id] = judgement
+        return judged
 
     def _select(self, rollouts: Sequence[Rollout], judged: Mapping[str, Judgement]) -> Iterator[Trajectory | Rejection]:
         findings = [find_faults(rollout, judged[rollout.record_id]) for rollout in rollouts]

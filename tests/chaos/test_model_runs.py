@@ -84,13 +84,15 @@ def count_replies(workspace: Path) -> int:
     return len(read_ledger(workspace).replies)
 
 
-def test_a_served_solver_in_a_recipe_of_scripted_players_says_how_to_drop_their_abilities(
-    workspace: Path, server: str
+def test_a_served_solver_takes_the_place_of_a_scripted_one_with_its_abilities(
+    workspace: Path, server: str, tmp_path: Path
 ) -> None:
     solver = [f"models.solver.{setting}" for setting in (*ROLE, f"base_url={server}") if "settings" not in setting]
-    line = check_one_line(call(make_run(workspace, "--until", "difficulty", settings=(*TINY, *solver))), 2)
-    assert "openai takes none" in line
-    assert "--set 'models.solver.settings={}'" in line
+    settings = (*TINY, *solver, "judging.max_unscored=1.0")
+    folder = copy_workspace(workspace, tmp_path / "own")
+    outcome = call(make_run(folder, "--until", "difficulty", settings=settings))
+    assert outcome.code == 0, outcome.err
+    assert outcome.document["stages"][-1]["calls"] > 0
 
 
 # Budgets
@@ -101,8 +103,8 @@ def test_a_budget_that_is_spent_ends_the_run_in_order_and_a_larger_one_goes_on_f
 ) -> None:
     before, recorded = read_counts(server), count_replies(workspace)
     line = check_one_line(run_solved(workspace, server, "--budget", 0.05), 3)
-    assert "the budget is spent" in line
-    assert "run again with a larger --budget" in line
+    assert "the budget of this run is spent" in line
+    assert "the same command goes on" in line
     spent = read_counts(server) - before
     # 0.05 buys 8 replies; what is in flight when the eighth comes is let finish.
     assert 8 <= spent["paid"] <= 8 + IN_FLIGHT

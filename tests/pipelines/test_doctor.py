@@ -39,8 +39,9 @@ def test_a_server_away_is_no_ready_run_and_scripted_players_need_none(tmp_path):
 
 
 def test_a_judge_that_judges_itself_is_no_ready_run(tmp_path):
-    settings = [f'models.{role}={{ adapter = "vllm", name = "m" }}' for role in ("judge", "solver")]
-    examination = examine_run(make_config(read_recipe("demo"), settings), tmp_path)
+    roles = {"judge": ("openai", NOBODY), "solver": ("vllm", "")}
+    settings = [f'models.{r}={{ adapter = "{a}", name = "m", base_url = "{u}" }}' for r, (a, u) in roles.items()]
+    examination = examine_run(make_config(read_recipe("demo"), settings), tmp_path, patience=1.0)
     assert "judge and solver" in [finding.what for finding in examination.findings if finding.state == "problem"]
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from pipelines.backends.metering import count_usage
 from pipelines.errors import GateNotMet, RateLimited, RecordFailed, Unavailable
 from pipelines.record_running import Batch, RecordRunner, process_records, run_record_shards
-from pipelines.shards import ShardInput, ShardRows, read_rows, write_shard
+from pipelines.shards import Origin, ShardInput, ShardRows, read_rows, seal_stage, write_shard
 from pipelines.workspace import StageFolder
 from schemas.base import Record, Rejection
 from schemas.manifest import ModelEntry, Usage
@@ -224,6 +224,17 @@ def test_a_shard_counts_only_what_its_own_records_used(tmp_path):
     sidecars = [folder.read_sidecar(shard) for shard in range(3)]
     assert [sidecar.usage.tokens_out for sidecar in sidecars] == [6, 22, 38]
     assert (used.calls, used.tokens_out) == (12, 66)
+
+
+def test_what_a_stopped_run_paid_for_unfinished_shards_is_kept_for_the_manifest(tmp_path):
+    folder, sources = StageFolder(tmp_path / "stages" / "paths" / "key"), write_sources(tmp_path, 2, 3)
+    with pytest.raises(Unavailable):
+        run_record_shards(Script({5: Unavailable("the model is away")}), folder, sources, concurrency=1)
+    assert folder.read_sidecar(0).usage.tokens_out == 0 + 1 + 2
+    assert folder.read_stopped().tokens_out == 3 + 4
+    run_record_shards(Script(), folder, sources[1:], concurrency=1)
+    manifest = seal_stage(Script(), folder, 2, Origin((), "", ""))
+    assert (manifest.stopped.tokens_out, manifest.usage.tokens_out) == (7, 15)
 
 
 def test_the_seconds_of_shards_that_overlap_add_up_to_those_of_the_run(tmp_path):

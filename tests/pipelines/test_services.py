@@ -13,6 +13,7 @@ from pipelines.services import look_at_services
 
 KEY = "sk-hush-0123456789"
 FAST = 1.0
+START = "start it, or see base_url"
 
 
 @dataclass
@@ -29,6 +30,10 @@ class FakeServer:
     raw: bytes = b""
     """Sent for the list of models in place of one."""
     status: int = 200
+    chat: tuple[int, bytes] | None = None
+    """Sent for every completion in place of one."""
+    extra: tuple[int, bytes] | None = None
+    """Sent for completions with a picture or a shape in place of one."""
     url: str = ""
     asked: list = field(default_factory=list)
     going: threading.Event = field(default_factory=threading.Event)
@@ -49,6 +54,8 @@ class FakeServer:
         if isinstance(content, list) and not self.sees:
             return 400, f"no pictures for {self.key}".encode()
         shape, said = body.get("response_format"), "hello"
+        if self.chat or (self.extra and (shape or isinstance(content, list))):
+            return self.chat or self.extra
         if shape and not self.takes_shapes:
             return 400, b"response_format is not supported"
         if shape:
@@ -156,6 +163,7 @@ def test_another_name_is_a_problem_that_says_which_there_are():
         found = look(make_settings("solver", server.url))
     assert [finding.state for finding in found] == ["problem"]
     assert "small, large" in found[0].detail
+    assert "models.solver.name" in found[0].detail
     assert len(server.asked) == 1
 
 
@@ -169,7 +177,79 @@ def test_no_server_is_a_problem():
     with serve() as server:
         url = server.url
     found = look(make_settings("solver", url))
-    assert (len(found), found[0].state, "no answer" in found[0].detail) == (1, "problem", True)
+    assert (len(found), found[0].state, found[0].detail) == (1, "problem", f"nothing listens at {url[7:-3]}; {START}")
+
+
+def test_a_server_without_tls_is_to_be_asked_without():
+    with serve() as server:
+        found = look(make_settings("solver", server.url.replace("http:", "https:")))
+    assert [finding.state for finding in found] == ["problem"]
+    assert found[0].detail.endswith("speaks no TLS; say http:// in base_url")
+
+
+def test_a_further_solver_under_another_name_is_pointed_to_its_table():
+    with serve(models=(("mock", 4096),)) as server:
+        shared = (
+            make_settings("solver", server.url, name="knower"),
+            make_settings("solvers.big", server.url, name="knower"),
+        )
+        found = look(*shared, 'difficulty.solvers=["solver", "big"]')
+    assert "models.solver.name and models.solvers.big.name" in found[0].detail
+
+
+FAILED_CHATS = {
+    "busy": ((429, b"slow down"), "warning", "busy (HTTP 429: slow down)"),
+    "nothing on the account": ((429, b'{"code": "insufficient_quota"}'), "problem", "HTTP 429"),
+    "broken": ((500, b""), "problem", "no completion (HTTP 500)"),
+    "no JSON": ((200, b"hello"), "problem", "no completion (HTTP 200: hello)"),
+    "refused": ((400, b"no"), "problem", "no completion (HTTP 400: no)"),
+}
+
+
+@pytest.mark.parametrize(("chat", "state", "says"), FAILED_CHATS.values(), ids=FAILED_CHATS.keys())
+def test_of_a_failed_chat_nothing_is_concluded_about_pictures_and_replies(chat, state, says):
+    with serve(chat=chat) as server:
+        found = look(make_settings("solver", server.url))
+    assert (find(found, "chat").state, says in find(found, "chat").detail) == (state, True)
+    for aspect in ("pictures", "replies"):
+        assert (find(found, aspect).state, find(found, aspect).detail) == ("warning", "not tried: the chat failed")
+    assert len(server.asked) == 2
+
+
+def test_what_is_not_wanted_is_not_said_to_be_untried():
+    with serve(chat=(500, b"")) as server:
+        found = look(make_settings("rewriter", server.url, replies="text"))
+    assert [finding.what.rpartition(": ")[2] for finding in found[1:]] == ["context", "chat"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "state", "says"),
+    [((429, b"slow"), "warning", "busy (HTTP 429: slow)"), ((502, b"oh"), "problem", "no completion (HTTP 502: oh)")],
+)
+def test_only_a_refusal_says_what_a_server_does_not_take(extra, state, says):
+    with serve(extra=extra) as server:
+        found = look(make_settings("solver", server.url))
+    assert find(found, "chat").state == "ok"
+    for aspect in ("pictures", "replies"):
+        assert (find(found, aspect).state, says in find(found, aspect).detail) == (state, True)
+
+
+def test_a_server_too_busy_to_list_its_models_is_asked_on():
+    with serve(raw=b"slow down", status=429) as server:
+        found = look(make_settings("rewriter", server.url))
+    assert (find(found).state, find(found).detail) == ("warning", "busy (HTTP 429: slow down); look again later")
+    assert find(found, "chat").state == "ok"
+
+
+def test_a_page_of_html_is_cut_to_one_line_of_its_words():
+    style = "<style>body { color: red }</style>"
+    page = f"<!DOCTYPE html><html><head>{style}<title>404 Not Found</title></head>\n<body><p>{'Nothing here. ' * 500}"
+    with serve(raw=page.encode(), status=404) as server:
+        found = look(make_settings("rewriter", server.url))
+    detail = find(found).detail
+    assert "(HTTP 404: 404 Not Found Nothing here." in detail
+    assert len(detail) < 300
+    assert not set("<>{}\n") & set(detail)
 
 
 def test_servers_that_hang_are_waited_for_together_and_not_for_long():

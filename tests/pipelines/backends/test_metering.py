@@ -79,7 +79,10 @@ def test_a_purse_says_what_was_spent_of_which_limit(purse, says):
     purse.add(SPENT)
     with pytest.raises(BudgetSpent) as caught:
         purse.check()
-    assert str(caught.value) == f"the budget is spent: {says}; run again with a larger --budget to go on"
+    assert (
+        str(caught.value)
+        == f"the budget of this run is spent: {says}; the same command goes on, for up to as much again"
+    )
     assert isinstance(caught.value, ServiceError)
     assert caught.value.exit_code == 3
 

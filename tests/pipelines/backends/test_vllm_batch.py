@@ -268,7 +268,7 @@ def wait_until(holds, seconds: float = 20.0) -> None:
 
 
 def test_a_python_without_vllm_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"the python of model tiny .*: has no vLLM; name one that has"):
+    with pytest.raises(ConfigError, match=r"models\.ROLE\.serve\.python .*: has no vLLM; name one that has"):
         VllmBatch("tiny", log=tmp_path / "log", python=sys.executable)
     with pytest.raises(ConfigError, match="cannot be run"):
         VllmBatch("tiny", log=tmp_path / "log", python=str(tmp_path / "nobody"))

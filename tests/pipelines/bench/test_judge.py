@@ -100,6 +100,37 @@ def test_a_judge_that_never_answers_is_unscored_not_wrong():
     assert all(row.unscored.share == 1.0 and row.false_negative.count == 0 for row in found.values())
 
 
+def test_a_judge_that_never_gave_a_verdict_has_no_rates_and_is_named():
+    found = run_judge_bench(4, 3, [scripted(empty=1.0), scripted()])
+    text = show(found)
+    lines = [line for line in text.splitlines() if "judge 1: scripted-judge" in line]
+    assert lines.count("judge 1: scripted-judge gave no verdict that can be read") == 1
+    assert text.count("gave no verdict") == 1
+    cells = [[cell.strip() for cell in line.split("│")[3:-1]] for line in lines if "│" in line]
+    rates = [row for row in cells if len(row) == 9]
+    assert rates == [["-"] * 6 + ["100.0%", "", "-"]] * len(TYPES)
+    # Corrected shares and implied ones; the share that was planted is known all the same.
+    assert all(row[:2] == ["-", "-"] for row in cells)
+    assert found.kappa is None
+
+
+def test_rates_are_of_all_answers_and_of_the_decided_ones():
+    (row,) = (
+        each
+        for each in run_judge_bench(40, 3, [scripted(fpr=0.3, fnr=0.2, empty=0.8)]).rows
+        if (each.who, each.type) == ("judge 1: scripted-judge", "date")
+    )
+    assert row.decided_false_positive.count == row.false_positive.count
+    assert row.decided_false_negative.count == row.false_negative.count
+    assert row.decided_false_positive.share == pytest.approx(0.3, abs=0.12)
+    assert row.decided_false_positive.share > 1.5 * row.false_positive.share
+    decided = row.decided_false_positive.trials + row.decided_false_negative.trials
+    assert decided == row.unscored.trials - row.unscored.count
+    # Unscored is no pass: what a careful reader needs is in the report.
+    accepted = row.decided_false_negative.trials - row.decided_false_negative.count
+    assert (row.true_positive.count, row.true_positive.trials) == (accepted, row.false_negative.trials)
+
+
 def test_two_judges_take_fewer_near_misses_than_either_alone(report):
     for type_ in TYPES:
         alone = [rows(report, f"judge {n}: scripted-judge-{n}")[type_].false_positive.share for n in (1, 2)]
@@ -188,10 +219,12 @@ def show(report):
 
 def test_the_tables_show_rates_kinds_implied_shares_and_faults(report):
     text = show(report)
-    for words in ("Judge card: 40 questions of each type", "gets wrong or leaves open", "corrected by half",
-                  "Wrong among accepted", "D23",
-                  "kappa of the judges with one another"):  # fmt: skip
+    for words in ("Judge card: 40 questions of each type", "gets wrong or leaves open", "can be trusted",
+                  "Wrong among accepted", "Judges with planted faults", "kappa of decided", "of decided",
+                  "kappa of the judges with one another, over what both decided"):  # fmt: skip
         assert words in text
+    assert "D23" not in text
+    assert "gave no verdict" not in text
 
 
 def test_a_card_of_the_comparer_alone_has_tables_too():

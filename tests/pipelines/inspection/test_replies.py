@@ -93,6 +93,17 @@ def test_a_reply_of_unknown_size_is_measured_and_one_of_unknown_day_has_none(roo
     assert (small.bytes, small.first_day, small.last_day) == (3000, "", "")
 
 
+def test_the_size_on_disk_has_the_log_of_a_run_under_way_in_it(tmp_path):
+    folder = Workspace(tmp_path).replies
+    with closing(open_replies(folder)) as store:
+        asyncio.run(fill(store))
+        size = summarise_replies(tmp_path).file_bytes
+        file, log = (folder / f"{FILE}{ending}" for ending in ("", "-wal"))
+        assert log.stat().st_size > 100_000 > file.stat().st_size
+        assert size >= log.stat().st_size + file.stat().st_size
+    assert summarise_replies(tmp_path).file_bytes == file.stat().st_size
+
+
 def write_usage(root, key, usages, seal):
     stage, folder = FakeStage("difficulty", Difficulty), Workspace(root).stage("difficulty", key * 16)
     folder.path.mkdir(parents=True)
@@ -182,6 +193,12 @@ def test_what_was_removed_is_said(root):
     assert "3 replies removed" in shown
 
 
+@pytest.mark.parametrize("apply", [False, True])
+def test_a_pruning_without_a_hit_says_so(root, apply):
+    shown = show(render_pruned(prune_replies(root, PruneRules(backend_contains="model c"), apply=apply)))
+    assert shown.split() == ["nothing", "to", "remove"]
+
+
 def test_a_pruned_store_goes_on(root):
     prune_replies(root, PruneRules(backend_contains="[a]"), apply=True)
     with closing(open_replies(Workspace(root).replies)) as store:
@@ -212,7 +229,9 @@ def test_pruning_waits_for_no_run_that_holds_the_workspace(root):
     assert len(list_keys(root)["replies"]) == 303
 
 
-@pytest.mark.parametrize(("rules", "says"), [(PruneRules(), "no rule"), (PruneRules("a", -1.0), "-1 days")])
+@pytest.mark.parametrize(
+    ("rules", "says"), [(PruneRules(), "--backend.*--older-than"), (PruneRules("a", -1.0), "-1 days")]
+)
 def test_pruning_without_a_sound_rule_is_refused(root, rules, says):
     with pytest.raises(ConfigError, match=says):
         prune_replies(root, rules, apply=True)

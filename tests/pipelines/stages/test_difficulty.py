@@ -180,7 +180,7 @@ def test_one_search_serves_all_attempts(tmp_path, question):
 def test_one_right_answer_too_many_refuses_the_question(tmp_path, question, condition, reason):
     refused = measure(make_stage(tmp_path, {condition: [UNKNOWN, RIGHT, UNKNOWN, UNKNOWN]}), question)
     assert refused.reason == reason
-    assert refused.detail == f"1 of 2 correct by fake ({condition})"
+    assert refused.detail.split("; ")[0] == f"1 of 2 correct by fake ({condition})"
 
 
 def test_later_conditions_cost_nothing_once_a_question_is_refused(tmp_path, question):
@@ -193,7 +193,8 @@ def test_later_conditions_cost_nothing_once_a_question_is_refused(tmp_path, ques
 @pytest.mark.parametrize("condition", ["text", "image", "image+image-search"])
 def test_an_unscored_attempt_never_passes_the_question(tmp_path, question, condition):
     refused = measure(make_stage(tmp_path, {condition: [WRONG, BROKEN, BROKEN, WRONG, WRONG]}), question)
-    assert (refused.reason, refused.detail) == ("unscored", f"0 of 4 correct, 1 unscored by fake ({condition})")
+    assert refused.reason == "unscored"
+    assert refused.detail.split("; ")[0] == f"0 of 4 correct, 1 unscored by fake ({condition})"
 
 
 def test_an_unscored_attempt_counts_neither_as_wrong_nor_as_right(tmp_path, question):
@@ -233,7 +234,8 @@ def test_every_solver_is_tried_before_a_dearer_condition_is(tmp_path, question):
     plan = make_plan("opensearch-vl", ("solver", "big"))
     stage = make_stage(tmp_path, solvers={"solver": small, "big": large}, rules=DifficultyRules(plan, 2))
     refused = measure(stage, question)
-    assert refused.detail == "1 of 1 correct by large (image)"
+    told = ["1 of 1 correct by large (image)", "0 of 2 correct by small (image)", "0 of 2 correct by large (text)"]
+    assert refused.detail.split("; ")[:3] == told
     assert Counter(request.inputs.condition for request in small.model.asked) == {"text": 2, "image": 2}
 
 
@@ -260,7 +262,7 @@ def test_fvqa_labels_by_the_first_success_and_stops_there(tmp_path, question, co
 
 def test_fvqa_drops_what_was_never_solved(tmp_path, question):
     refused = measure(make_stage(tmp_path, preset="fvqa"), question)
-    assert (refused.reason, refused.detail) == ("never-solved", "0 of 4 correct by fake (image+both)")
+    assert (refused.reason, refused.detail.count("0 of 4 correct by fake")) == ("never-solved", 4)
 
 
 def test_a_label_is_not_known_when_a_cheaper_search_might_have_done(tmp_path, question):
