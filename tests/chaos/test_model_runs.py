@@ -58,8 +58,7 @@ def server() -> Iterator[str]:
 def make_solved(workspace: Path, url: str, *more: object) -> list[str]:
     """Return the command line of a run until difficulty whose solver is served at an address."""
     solver = [f"models.solver.{setting}" for setting in (*ROLE, f"base_url={url}")]
-    # Its requests are its own: the server counts bodies that come twice.
-    settings = (*TINY, *solver, "judging.max_unscored=1.0", "models.solver.max_tokens=77")
+    settings = (*TINY, *solver, "judging.max_unscored=1.0")
     return make_run(workspace, "--until", "difficulty", *more, settings=settings)
 
 
