@@ -5,8 +5,11 @@ a small shard nor one slow record leaves a service idle. A bound on the rows of 
 """
 
 import asyncio
+import gc
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,6 +38,9 @@ GRACE = 30.0
 """Seconds that requests under way get to finish after an interrupt, so that what is paid is kept."""
 OPEN_ROWS = 8
 """Rows of unfinished shards at most, as a multiple of the records in flight; one shard is always taken."""
+
+COLLECTOR = (50_000, 20, 50)
+"""Thresholds of Python's collector while records are in flight; its own are (700, 10, 10)."""
 
 Outcome = Sequence[Record] | Rejection | Failure
 _STOPPING = (ServiceError, ConfigError, GateNotMet)
@@ -260,11 +266,31 @@ def run_record_shards(
         used.append(begun.pop(batch.shard).usage)
 
     try:
-        asyncio.run(RecordRunner(stage, concurrency, begin(), write, reporter or SilentReporter()).run())
+        with resting_collector():
+            asyncio.run(RecordRunner(stage, concurrency, begin(), write, reporter or SilentReporter()).run())
     finally:
         # Replies of unfinished shards are recorded and will cost nothing when they are used: they were paid here.
         folder.note_stopped(sum((batch.usage for batch in begun.values()), Usage()))
     return sum(used, Usage())
+
+
+@contextmanager
+def resting_collector() -> Iterator[None]:
+    """Let Python look for cycles rarely, and not among what there was before: a third of a request's time here.
+
+    What records leave behind goes by its counts. Only the main thread changes it: the setting is the process's.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(*COLLECTOR)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def _read_batches(stage: RecordStage, sources: Sequence[tuple[int, Path]]) -> Iterator[Batch]:
