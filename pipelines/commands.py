@@ -23,6 +23,7 @@ from pipelines.freshness import renew
 from pipelines.ids import digest_value
 from pipelines.inputs import ensure_corpus, find_dump
 from pipelines.inspection.views import write_catalogue
+from pipelines.local_models import look_at_judges
 from pipelines.progress import Reporter, make_reporter, timing
 from pipelines.release.card import digest_prose
 from pipelines.release.context import FunnelRow, PublishedRelease, ReleaseContext
@@ -151,6 +152,7 @@ def run_recipe(
     workspace, reporter = Workspace(root.resolve()), make_reporter()
     check_stage_names([*([until] if until else []), *only])
     check_renewable(config, fresh)
+    check_judges(config)
     with timing() as spent, workspace.claim():
         if fresh:
             renew(workspace.replies, fresh)
@@ -181,6 +183,17 @@ def _run_claimed(
                         f'{report.stage}: all {report.failed:,} rows failed; `synth sql "from failures"` says why'
                     )
         return reports, finish_run(assembly, planned, chosen)
+
+
+def check_judges(config: RunConfig) -> None:
+    """Refuse a judge that is the very model it judges, or its own second.
+
+    Raises:
+        ConfigError: naming the roles.
+    """
+    wrong = [finding for finding in look_at_judges(config) if finding.state == "problem"]
+    if wrong:
+        raise ConfigError(f"models: {wrong[0].what}: {wrong[0].detail}; two models of one name need a revision each")
 
 
 def list_asked_roles(config: RunConfig, chosen: Sequence[PlannedStage]) -> tuple[str, ...]:

@@ -229,7 +229,6 @@ def _check_models(config: RunConfig) -> None:
                 f"configuration: {place}.more_urls without a revision; say that all of them serve one model: "
                 f"--set {place}.revision=NAME"
             )
-    _check_judges(models)
     clash = sorted(set(models.solvers) & set(type(models).model_fields))
     if clash:
         raise ConfigError(f"configuration: models.solvers.{clash[0]}: {clash[0]} is a role; choose another name")
@@ -241,21 +240,6 @@ def _check_models(config: RunConfig) -> None:
             f"configuration: difficulty.solvers {list(config.difficulty.solvers)}, text_solver "
             f"{config.difficulty.text_solver!r}; there are: {', '.join(sorted(known))}"
         )
-
-
-def _check_judges(models: ModelsConfig) -> None:
-    """Refuse a judge that is the very model it judges, or that agrees with itself."""
-    judged = [role for role in models.list_roles() if role in ("solver", "teacher", *models.solvers)]
-    pairs = [(judge, role) for judge in ("judge", "second_judge") for role in judged]
-    for first, second in [*pairs, ("judge", "second_judge")]:
-        one, other = getattr(models, first), models.get(second) if second in models.list_roles() else None
-        if one is None or other is None or one.adapter == "judge":
-            continue
-        if (one.name, one.revision, one.adapter) == (other.name, other.revision, other.adapter):
-            raise ConfigError(
-                f"configuration: models.{first} and {second} are both {one.name}; a judge is never the model that it "
-                "judges, nor its own second. Two models of one name need a revision each"
-            )
 
 
 def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails

@@ -109,7 +109,7 @@ def _measure_mixture(scratch: Path) -> Iterator[Measured]:
     parts = [(n, StageFolder(scratch / "wanted").part(n)) for n in range(-(-ROWS // SHARD_ROWS))]
     folder = StageFolder(scratch / "answers")
     with ExitStack() as stack:
-        schedules = [replace(Schedule(shares=MIXED), seed=seed) for seed in range(3)]
+        schedules = [replace(Schedule(shares=MIXED, retry_after="0.1"), seed=seed) for seed in range(3)]
         urls = [
             stack.enter_context(start_mock("--latency", "0.01", schedule=schedule, folder=scratch))
             for schedule in schedules

@@ -171,11 +171,3 @@ def test_another_player_of_a_role_leaves_the_abilities_of_the_scripted_one_behin
     assert make_config(read_recipe("demo"), served).models.solver.settings == {}
     with pytest.raises(ConfigError, match=r"models\.solver\.settings: openai takes none"):
         make_config(read_recipe("demo"), [*served, "models.solver.settings={ slip_rate = 0.1 }"])
-
-
-def test_a_model_that_would_judge_itself_is_refused() -> None:
-    table = '{ adapter = "openai", name = "m", base_url = "http://127.0.0.1:8000/v1" }'
-    with pytest.raises(ConfigError, match="a judge is never the model that it judges"):
-        make_config(read_recipe("demo"), [f"models.solver={table}", f"models.judge={table}"])
-    other = table.replace('name = "m"', 'name = "m", revision = "r2"')
-    assert make_config(read_recipe("demo"), [f"models.solver={table}", f"models.judge={other}"]).models.judge

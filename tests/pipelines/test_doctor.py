@@ -1,7 +1,9 @@
 import pytest
 
+from pipelines.commands import run_recipe
 from pipelines.config import make_config, read_recipe
 from pipelines.doctor import examine_run
+from pipelines.errors import ConfigError
 
 CONFIG = make_config(read_recipe("demo"), [])
 NOBODY = "http://127.0.0.1:9/v1"
@@ -43,6 +45,14 @@ def test_a_judge_that_judges_itself_is_no_ready_run(tmp_path):
     settings = [f'models.{r}={{ adapter = "{a}", name = "m", base_url = "{u}" }}' for r, (a, u) in roles.items()]
     examination = examine_run(make_config(read_recipe("demo"), settings), tmp_path, patience=1.0)
     assert "judge and solver" in [finding.what for finding in examination.findings if finding.state == "problem"]
+
+
+def test_a_judge_that_judges_itself_is_no_run(tmp_path):
+    table = f'{{ adapter = "openai", name = "m", base_url = "{NOBODY}" }}'
+    config = make_config(read_recipe("demo"), [f"models.solver={table}", f"models.judge={table}"])
+    with pytest.raises(ConfigError, match="a judge is never the model it judges"):
+        run_recipe(config, tmp_path / "work", "", [])
+    assert not (tmp_path / "work").exists()
 
 
 def test_a_solver_that_teaches_is_warned_of_by_its_name(tmp_path):
