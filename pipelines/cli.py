@@ -149,9 +149,10 @@ def serve_model_command(
     """Start vLLM's server for a role as the configuration says, and end it with this command."""
     from pipelines.commands import load_config
     from pipelines.serving import serve_model
+    from pipelines.workspace import Workspace
 
     with interruptible("the server is ended"):
-        serve_model(load_config(recipe, config, set_ or [], 0), role, workspace.resolve() / "logs", emit)
+        serve_model(load_config(recipe, config, set_ or []), role, Workspace(workspace.resolve()).logs, emit)
 
 
 @replies.callback(invoke_without_command=True)

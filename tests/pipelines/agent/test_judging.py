@@ -267,9 +267,10 @@ def test_the_watch_waits_for_enough_answers():
 
 
 def test_a_watch_whose_limit_is_all_never_stops():
-    watch = UnscoredWatch(1.0, 1)
-    for _ in range(50):
-        watch.add("unscored")
+    watch, below = UnscoredWatch(1.0, 1), UnscoredWatch(0.99, 1)
+    assert [watch.add("unscored") for _ in range(50)] == [None] * 50
+    with pytest.raises(GateNotMet):
+        below.add("unscored")
 
 
 def test_the_watch_loses_no_answer_told_from_several_threads():
