@@ -21,10 +21,14 @@ from pipelines.settings import (
     CommonsConfig,
     CorpusConfig,
     DifficultyConfig,
+    EncoderConfig,
+    EnhancementsConfig,
     GroundingsConfig,
+    ImageSearchConfig,
     InjectionsConfig,
     JudgingConfig,
     ModelsConfig,
+    OcrConfig,
     PathsConfig,
     QuestionsConfig,
     ReleasesConfig,
@@ -35,6 +39,7 @@ from pipelines.settings import (
     SeedsConfig,
     SparqlConfig,
     SplitsConfig,
+    ToolsConfig,
     TrajectoriesConfig,
 )
 
@@ -76,8 +81,13 @@ class RunConfig(Section):
     injections: InjectionsConfig = InjectionsConfig()
     checks: ChecksConfig = ChecksConfig()
     groundings: GroundingsConfig = GroundingsConfig()
+    encoder: EncoderConfig = EncoderConfig()
+    image_search: ImageSearchConfig = ImageSearchConfig()
+    ocr: OcrConfig = OcrConfig()
+    tools: ToolsConfig = ToolsConfig()
     difficulty: DifficultyConfig = DifficultyConfig()
     judging: JudgingConfig = JudgingConfig()
+    enhancements: EnhancementsConfig = EnhancementsConfig()
     rollouts: RolloutsConfig = RolloutsConfig()
     trajectories: TrajectoriesConfig = TrajectoriesConfig()
     releases: ReleasesConfig = ReleasesConfig()

@@ -1,5 +1,7 @@
 """Groundings: the anchor's picture and the final question."""
 
+from typing import Literal
+
 from schemas.base import Nested, Record
 from schemas.proofs import Answer, Proof
 from schemas.seeds import Split
@@ -22,6 +24,46 @@ class Picture(Nested):
     source_url: str
 
 
+CandidateSource = Literal["infobox", "page", "search"]
+"""Where a candidate picture comes from: the article's infobox, another place of the article, a search on Commons."""
+Ease = Literal["", "easy", "medium", "hard"]
+"""How easily a search by picture finds the anchor. ``easy``: its page comes first with the very picture; ``medium``: it
+is among the results; ``hard``: it is not. Empty where nobody searched."""
+
+
+class Depiction(Nested):
+    """Why this picture stands for the anchor, and what is known of how it can be seen through.
+
+    What was not looked at is None or empty, never a number that passes.
+    """
+
+    source: CandidateSource
+    ranker: str
+    """What ordered the candidates: ``metadata`` or the encoder's name."""
+    candidates: int
+    """How many were compared (K at most)."""
+    score: float
+    """Cosine similarity to the anchor's description, or the metadata ranker's points (0..1)."""
+    margin: float | None
+    """Score less the best of all distractors; None with the metadata ranker."""
+    distractors: int
+    """Pictures and descriptions of other entities that it was held against."""
+    over_threshold: bool | None
+    """Whether the published absolute threshold alone would let it pass; None with the metadata ranker."""
+    articles: int
+    """Articles that lead with this file, the anchor's included."""
+    depicts: bool | None
+    """Whether Commons says that the file depicts the anchor (P180); None where it says nothing."""
+    engines: tuple[str, ...]
+    """OCR engines that read it."""
+    text: tuple[str, ...]
+    """What they read, each line once."""
+    text_at_training: tuple[str, ...]
+    """What they read at the resolution that a student is trained at."""
+    ease: Ease
+    ease_at_training: Ease
+
+
 class Grounding(Record):
     """A picture and a question about it. ``record_id`` is the question's id from here on."""
 
@@ -35,3 +77,5 @@ class Grounding(Record):
     """None only in the text-only form (``groundings.require_image = false``)."""
     answer: Answer
     proof: Proof
+    depiction: Depiction | None = None
+    """None without a picture, and for questions from outside."""

@@ -61,6 +61,13 @@ GroundingReason = Literal[
     "picture-too-small",
     "picture-unusable",
     "picture-not-free",
+    "picture-of-another",
+    "picture-ambiguous",
+    "picture-duplicate",
+    "picture-too-simple",
+    "picture-readable",
+    "reference-missing",
+    "reference-narrower",
     "alias-leak",
     "demonym-leak",
     "file-leak",
@@ -86,6 +93,7 @@ DifficultyReason = Literal[
     "unproved",
     "unscored",
 ]
+EnhancementReason = Literal["test-fails", "unharmed", "unrepaired", "repair-unavailable"]
 RolloutReason = Literal["no-teacher-turn"]
 TrajectoryReason = Literal["format", "wrong-answer", "unscored", "no-answer", "unsupported", "over-cap"]
 ReleaseReason = Literal[
@@ -106,6 +114,7 @@ Reason = Literal[
     RewriteReason,
     GroundingReason,
     DifficultyReason,
+    EnhancementReason,
     RolloutReason,
     TrajectoryReason,
     ReleaseReason,
@@ -119,6 +128,7 @@ STAGE_REASONS: Final[dict[str, tuple[str, ...]]] = {
     "rewrites": get_args(RewriteReason),
     "groundings": get_args(GroundingReason),
     "difficulty": get_args(DifficultyReason),
+    "enhancements": get_args(EnhancementReason),
     "rollouts": get_args(RolloutReason),
     "trajectories": get_args(TrajectoryReason),
     "releases": get_args(ReleaseReason),

@@ -19,6 +19,8 @@ class Observation(Nested):
     text: str
     images: tuple[str, ...]
     """Ids (``img_2``) of the pictures this call produced."""
+    warning: str = ""
+    """Class of what the tool could not do although it answered, such as ``no-weights``; empty otherwise."""
 
 
 class Step(Nested):

@@ -275,6 +275,8 @@ class TeacherOracle(Nested):
     answer_relation: str
     answer: Answer
     wrong_answer: str
+    repair: str = ""
+    """Tool that repairs the picture, where it was degraded."""
 
 
 class ActInputs(Nested):

@@ -5,11 +5,13 @@ index digest). A recorded reply is found by identity and request, so two backend
 have different identities.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from pipelines.errors import ServiceError
@@ -110,6 +112,19 @@ class PictureFile:
     path: Path
 
 
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """A piece of text that was read in a picture."""
+
+    text: str
+    label: str
+    """What it is on the page: ``text``, ``title`` and so on; ``text`` where the engine does not tell."""
+    box: tuple[float, float, float, float]
+    """Left, top, right, bottom in pixels of the picture as displayed, at its own size."""
+    confidence: float
+    """0..1."""
+
+
 class PageNotFound(LookupError):
     """The reader has no such page. An answer about the world, not a failure of the service."""
 
@@ -162,6 +177,52 @@ class ImageSearch(Protocol):
 
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
         """Return at most ``count`` pages that show a like picture, nearest first; empty when nothing is near."""
+
+
+class Ocr(Protocol):
+    """Reading the text in a picture."""
+
+    @property
+    def name(self) -> str:
+        """Short name, as rows and cards show it."""
+
+    @property
+    def identity(self) -> str:
+        """Engine, version, models and settings."""
+
+    async def read_text(self, data: bytes, scale: float = 1.0) -> tuple[TextBlock, ...]:
+        """Return what can be read, in reading order; empty when there is nothing.
+
+        Args:
+            data: a picture file's bytes.
+            scale: factor by which the picture is enlarged before it is read; boxes stay those of the picture itself.
+
+        Raises:
+            RecordFailed: if the picture cannot be decoded.
+            ServiceError: if the engine is away.
+        """
+
+
+class ImageEncoder(Protocol):
+    """Pictures and texts as points of one space, where a picture lies near a text that fits it."""
+
+    @property
+    def name(self) -> str:
+        """Model name as rows and cards show it."""
+
+    @property
+    def identity(self) -> str:
+        """Architecture, weights and precision: all that decides an embedding."""
+
+    async def encode_pictures(self, pictures: Sequence[PictureFile]) -> NDArray[np.float32]:
+        """Return one row of unit length a picture, of shape (n, d), in the order given.
+
+        Raises:
+            RecordFailed: if one cannot be decoded; the message names it.
+        """
+
+    async def encode_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one row of unit length a text, of shape (n, d), in the order given."""
 
 
 class PageReader(Protocol):
