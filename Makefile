@@ -1,11 +1,12 @@
-# Two commands from a fresh clone: `make demo` and `make test`. Both make .venv first. `make test-vllm` makes a second one.
+# Two commands from a fresh clone: `make demo` and `make test`. Both make .venv first. `make test-vllm` and `make test-clip` make one each.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 VLLM := .venv-vllm
+CLIP := .venv-clip
 
-.PHONY: demo test test-vllm lint install clean
+.PHONY: demo test test-vllm test-clip lint install clean
 
 install: $(STAMP)
 
@@ -32,5 +33,10 @@ test-vllm: $(STAMP)
 	bash .ci/vllm.sh $(VLLM) $(PYTHON)
 	SYNTH_VLLM_PYTHON=$(abspath $(VLLM))/bin/python $(BIN)/pytest -m vllm tests/vllm
 
+# A real open_clip, in an environment that has torch.
+test-clip: $(STAMP)
+	bash .ci/clip.sh $(CLIP) $(PYTHON)
+	$(CLIP)/bin/python -m pytest -m clip tests/clip
+
 clean:
-	rm -rf $(VENV) $(VLLM) workspace
+	rm -rf $(VENV) $(VLLM) $(CLIP) workspace

@@ -29,7 +29,7 @@ def synthesize(
         corpus, _ = ensure_corpus(config.corpus, space, SilentReporter(), config.runtime.workers)
         text, root, name = config.model_dump_json(), str(space.root), corpus.folder.name
         assembly = open_assembly(text, root, name)
-        with closing(assembly.roles):
+        with closing(assembly):
             planned = list(plan_run(text, root, name).values())
             chosen = select_stages(planned, until, [])
             with owned_servers(config.models, list_asked_roles(config, chosen), space.logs):

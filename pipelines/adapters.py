@@ -4,7 +4,7 @@ from datetime import date
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pipelines.backends.image_metadata import ImageMetadata
+from pipelines.backends.image_metadata import FileFetch, FileSearch, ImageMetadata
 from pipelines.backends.knower import ScriptedKnower
 from pipelines.backends.protocols import ChatModel
 from pipelines.backends.recorded import RecordedSparql
@@ -34,6 +34,26 @@ def make_image_metadata(config: CommonsConfig, replies: ReplyStore, fresh: int =
         raise ConfigError("commons.contact is empty; say who asks: --set commons.contact=you@example.org")
     api = CommonsApi(config.api, name_agent(config.contact), pause=config.pause)
     return RecordedImageMetadata(api, replies, fresh)
+
+
+def make_file_search(config: CommonsConfig, replies: ReplyStore, fresh: int = 0) -> FileSearch:
+    """Return Commons' search for files, recorded."""
+    from pipelines.backends.commons_api import CommonsApi
+    from pipelines.backends.commons_search import CommonsSearch
+    from pipelines.backends.recorded_commons_files import RecordedFileSearch
+
+    api = CommonsApi(config.api, name_agent(config.contact), pause=config.pause)
+    return RecordedFileSearch(CommonsSearch(api), replies, fresh)
+
+
+def make_file_fetch(config: CommonsConfig, replies: ReplyStore, pictures: PictureStore, fresh: int = 0) -> FileFetch:
+    """Return what fetches Commons' pictures, each once."""
+    from pipelines.backends.commons_files import WIKIMEDIA, CommonsFiles, list_hosts
+    from pipelines.backends.recorded_commons_files import RecordedFileFetch
+
+    hosts = list_hosts(config.api) if config.api else (WIKIMEDIA,)
+    files = CommonsFiles(name_agent(config.contact), config.width, hosts, pause=config.pause)
+    return RecordedFileFetch(files, replies, pictures, fresh)
 
 
 def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, fresh: int = 0) -> WikidataSource:

@@ -7,20 +7,16 @@ from pathlib import Path
 
 from pipelines.adapters import make_image_metadata, make_wikidata_source, open_later
 from pipelines.agent.conditions import Searches
+from pipelines.agent.enhancing import has_opencv
 from pipelines.agent.judging import UnscoredWatch
 from pipelines.agent.loop import Agent, Limits
 from pipelines.agent.rounds import Askings
 from pipelines.agent.swapping import PictureSwaps
 from pipelines.agent.tools import ToolBox
-from pipelines.backends.local_images import LocalImageSearch
 from pipelines.backends.local_pages import LocalPages
 from pipelines.backends.local_search import LocalTextSearch
-from pipelines.backends.protocols import ImageSearch, TextSearch
-from pipelines.backends.recorded import (
-    RecordedImageSearch,
-    RecordedPages,
-    RecordedTextSearch,
-)
+from pipelines.backends.protocols import TextSearch
+from pipelines.backends.recorded import RecordedPages, RecordedTextSearch
 from pipelines.checks.alternatives import check_alternative
 from pipelines.checks.examination import AnswerRules, PathDemands
 from pipelines.checks.knowledge import digest_checks
@@ -36,6 +32,7 @@ from pipelines.prompting import load_prompt
 from pipelines.roles import Roles
 from pipelines.runs import PlannedStage
 from pipelines.scoring.filters import make_plan
+from pipelines.seeing import Seeing
 from pipelines.stage import AnyStage
 from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
 from pipelines.stages.groundings import GroundingRules, Groundings
@@ -55,9 +52,10 @@ _REST: Mapping[str, tuple[str, ...]] = {
     "rewrites": ("questions",),
     "groundings": ("rewrites",),
     "difficulty": ("groundings",),
-    "rollouts": ("difficulty",),
+    "enhancements": ("difficulty",),
+    "rollouts": ("enhancements",),
     "trajectories": ("rollouts",),
-    "releases": ("difficulty", "trajectories"),
+    "releases": ("enhancements", "trajectories"),
 }
 SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "paths": {"seeds": (), "paths": ("seeds",), "questions": ("paths",), **_REST},
@@ -135,26 +133,35 @@ class Assembly:
         return WalkGraph(self.corpus, rules, self.ground.relations, self.workspace.derived)
 
     @cached_property
-    def image_search(self) -> ImageSearch:
-        """The corpus's image search, recorded."""
-        return RecordedImageSearch(LocalImageSearch(self.corpus), self.roles.replies, self._renewed("image_search"))
+    def seeing(self) -> Seeing:
+        """What pictures are seen with."""
+        return Seeing(self.config, self.workspace, self.corpus, self.roles)
 
     @cached_property
     def text_search(self) -> TextSearch:
         """The corpus's full-text search, recorded."""
         return RecordedTextSearch(LocalTextSearch(self.corpus), self.roles.replies, self._renewed("text_search"))
 
+    def close(self) -> None:
+        """End what was begun for models and pictures; nothing happens a second time."""
+        if "seeing" in self.__dict__:
+            self.seeing.close()
+        self.roles.close()
+
     def make_agent(self) -> Agent:
         """Return the teacher with its tools, all recorded."""
         rollouts, roles = self.config.rollouts, self.roles
         tools = ToolBox(
             text_search=self.text_search,
-            image_search=self.image_search,
+            image_search=self.seeing.image_search,
             pages=RecordedPages(LocalPages(self.corpus), roles.replies, self._renewed("pages")),
             store=roles.pictures,
+            ocr=self.seeing.layout,
+            upscaler=self.seeing.upscaler,
+            opencv=has_opencv(),
         )
         limits = Limits(turns=rollouts.max_turns, context=rollouts.max_context)
-        return Agent(roles.find_model("teacher"), load_prompt("act"), tools, limits, roles.make_sampling("teacher"))
+        return Agent(roles.find_model("teacher"), load_prompt("act", 2), tools, limits, roles.make_sampling("teacher"))
 
     def _renewed(self, tool: str) -> int:
         return self.roles.generations.get(tool, 0)
@@ -168,6 +175,7 @@ class Assembly:
             "rewrites": self._build_rewrites,
             "groundings": self._build_groundings,
             "difficulty": self._build_difficulty,
+            "enhancements": self.seeing.make_enhancements,
             "rollouts": lambda: Rollouts(self.make_agent(), self.config.rollouts.attempts),
             "trajectories": self._build_trajectories,
             "releases": self._build_releases,
@@ -265,12 +273,11 @@ class Assembly:
         groundings = self.config.groundings
         rules = GroundingRules(
             require_image=groundings.require_image,
-            min_side=groundings.min_side,
             min_answers=groundings.min_answers,
             retrieval_rank=groundings.retrieval_rank,
             audit=self.config.checks.audit,
         )
-        return Groundings(self.ground, self.roles.pictures, self.roles.ask("rewriter", "refer_to_anchor"), rules)
+        return Groundings(self.ground, self.seeing.make_chooser(), self.roles.ask("rewriter", "refer_to_anchor"), rules)
 
     def _build_difficulty(self) -> MeasuredDifficulty:
         difficulty, judging, roles = self.config.difficulty, self.config.judging, self.roles
@@ -278,7 +285,7 @@ class Assembly:
         return MeasuredDifficulty(
             solvers={role: self.roles.ask(role, "answer_question", 2) for role in plan.list_roles()},
             jury=roles.make_jury(),
-            searches=Searches(self.text_search, self.image_search, self.roles.pictures, difficulty.search_hits),
+            searches=Searches(self.text_search, self.seeing.image_search, self.roles.pictures, difficulty.search_hits),
             rules=DifficultyRules(plan, difficulty.attempts, difficulty.early_stop),
             watch=UnscoredWatch(judging.max_unscored, judging.min_attempts),
             swaps=PictureSwaps(self.ground, self.roles.pictures),

@@ -33,7 +33,7 @@ from pipelines.runs import PlannedStage, StageReport, check_stage_names, run_sta
 from pipelines.serving import owned_servers
 from pipelines.shards import read_parts
 from pipelines.workspace import Workspace, read_names
-from schemas.difficulty import Difficulty
+from schemas.enhancements import Enhancement
 from schemas.manifest import InputEntry, Manifest, Usage
 from schemas.reasons import STAGE_REASONS
 from schemas.releases import Dataset, ReleaseEntry
@@ -170,7 +170,7 @@ def _run_claimed(
     reporter.begin("corpus", 0, "pages")
     reporter.finish(reports[0].summarise())
     assembly, runtime = Assembly(config, workspace, corpus), config.runtime
-    with closing(assembly.roles):
+    with closing(assembly):
         planned = [] if until == "corpus" else assembly.plan_stages()
         chosen = select_stages(planned, until, only) if planned else []
         with owned_servers(config.models, list_asked_roles(config, chosen), workspace.logs):
@@ -270,7 +270,7 @@ def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> tuple[li
         return published, False
     releases = publish_releases(
         assembly.workspace.root,
-        list(read_parts(by_name["difficulty"].folder, Difficulty)),
+        list(read_parts(by_name["enhancements"].folder, Enhancement)),
         list(read_parts(by_name["trajectories"].folder, Trajectory)),
         list(read_parts(by_name["releases"].folder, ReleaseEntry)),
         context,

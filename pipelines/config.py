@@ -213,6 +213,7 @@ def _check_whole(config: RunConfig) -> None:
     if min(mix) < 0 or not 0 < sum(mix) < float("inf"):
         raise ConfigError(f"configuration: injections.weights {list(mix)}: give weights of 0 or more, not all 0")
     _check_models(config)
+    _check_sight(config)
     shares = config.splits.sft + config.splits.rl + config.splits.eval
     if abs(shares - 1.0) > 1e-9:
         raise ConfigError(f"configuration: the shares of splits add up to {shares:g}, not 1")
@@ -249,6 +250,32 @@ def _check_models(config: RunConfig) -> None:
         raise ConfigError(
             f"configuration: difficulty.solvers {list(config.difficulty.solvers)}, text_solver "
             f"{config.difficulty.text_solver!r}; there are: {', '.join(sorted(known))}"
+        )
+
+
+def _check_sight(config: RunConfig) -> None:
+    groundings, commons, encoder = config.groundings, config.commons, config.encoder
+    engines = {*groundings.ocr, config.tools.layout}
+    if "layer" in engines and config.corpus.dump:
+        raise ConfigError(
+            "configuration: the OCR engine layer reads the pictures of generated worlds alone; name another: "
+            """--set 'groundings.ocr=["rapidocr"]' --set tools.layout=rapidocr"""
+        )
+    if "paddlex" in engines and not config.ocr.url:
+        raise ConfigError("configuration: ocr.url is empty; name the service: --set ocr.url=http://127.0.0.1:8080")
+    if (groundings.ranker == "clip" or config.image_search.method == "clip") and not encoder.pretrained:
+        raise ConfigError(
+            "configuration: encoder.pretrained is empty, so there is no encoder; name weights: "
+            "--set encoder.pretrained=openai, or a checkpoint's file"
+        )
+    if (commons.fetch or commons.search) and not commons.contact:
+        raise ConfigError(
+            "configuration: commons.contact is empty; say who asks: --set commons.contact=you@example.org"
+        )
+    if commons.search and not (commons.api and commons.fetch):
+        raise ConfigError(
+            "configuration: commons.search needs commons.api and commons.fetch: "
+            "--set commons.api=https://commons.wikimedia.org/w/api.php --set commons.fetch=true"
         )
 
 

@@ -28,6 +28,7 @@ from pipelines.errors import ConfigError
 from pipelines.inputs import count_cores, find_dump, name_corpus
 from pipelines.measured import Measurements
 from pipelines.progress import SilentReporter, timing
+from pipelines.runs import STAGE_ORDER
 from pipelines.scoring.intervals import Interval, make_exact
 from pipelines.settings import CorpusConfig, GeneratedWorld
 from pipelines.stage_estimates import (
@@ -108,7 +109,7 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
     workspace = Workspace(root.resolve())
     folder = _find_corpus(config.corpus, workspace)
     if folder is None:
-        names = ("corpus", "seeds", "paths", "questions", "rewrites", "groundings", "difficulty", "rollouts")
+        names = STAGE_ORDER[: STAGE_ORDER.index("trajectories")]
         stages = tuple(StageEstimate(name, "to do") for name in names)
         return RunEstimate(
             "to build", stages, None if config.corpus.generate else _judge_dump(config.corpus, workspace)

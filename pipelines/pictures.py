@@ -1,59 +1,27 @@
 """The image store: pictures under their content's name, checked before they are believed.
 
 A picture is at ``<folder>/<ab>/<sha256>.<ext>``; its extension comes from its magic bytes. Nothing is decoded before
-its format and its pixel count are known, and nothing is stored that does not decode to the end.
+its format and its size are known, and nothing is stored that does not decode to the end.
 """
 
 import hashlib
-import io
-import struct
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import imagehash
-from PIL import GifImagePlugin, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
-from PIL.Image import DecompressionBombError, Image, Transpose
-from PIL.ImageFile import ImageFile
 
 from pipelines.errors import CorruptInput, RecordFailed
 from pipelines.files import explain_os_error, write_bytes
+from pipelines.picturefiles.limits import MAX_BYTES
+from pipelines.picturefiles.stripping import strip_picture
+from pipelines.pixels import decode_bare
 from schemas.groundings import Picture
 
-MAX_PIXELS = 100_000_000
-MAX_BYTES = 128 * 1024 * 1024
 _HASH_SIDE = 128
 """Side to decode to before hashing: the hash looks at 32 by 32 pixels, and JPEG decodes to an eighth at a fraction of
 the cost."""
-_ORIENTATION = 0x0112
-_TURNS = {
-    2: Transpose.FLIP_LEFT_RIGHT,
-    3: Transpose.ROTATE_180,
-    4: Transpose.FLIP_TOP_BOTTOM,
-    5: Transpose.TRANSPOSE,
-    6: Transpose.ROTATE_270,
-    7: Transpose.TRANSVERSE,
-    8: Transpose.ROTATE_90,
-}
-"""EXIF orientation to the turn that shows the picture upright; from 5 on, width and height change places."""
-_PNG_END = b"IEND\xaeB`\x82"
-
-_MAGIC: tuple[tuple[str, Callable[[bytes], bool]], ...] = (
-    ("jpg", lambda data: data.startswith(b"\xff\xd8\xff")),
-    ("png", lambda data: data.startswith(b"\x89PNG\r\n\x1a\n")),
-    ("gif", lambda data: data.startswith((b"GIF87a", b"GIF89a"))),
-    ("webp", lambda data: data[:4] == b"RIFF" and data[8:12] == b"WEBP"),
-)
-# The plugins are called directly: Image.open would try others, and warns at a pixel count of its own.
-_READERS: dict[str, Callable[[io.BytesIO], ImageFile]] = {
-    "jpg": JpegImagePlugin.JpegImageFile,
-    "png": PngImagePlugin.PngImageFile,
-    "gif": GifImagePlugin.GifImageFile,
-    "webp": WebPImagePlugin.WebPImageFile,
-}
-_UNREADABLE = (OSError, SyntaxError, ValueError, EOFError, IndexError, KeyError, TypeError, struct.error, OverflowError)
-"""What Pillow raises on broken files."""
+_FIRST_LYING = 5
+"""From this orientation on, width and height change places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,41 +131,18 @@ class PictureStore:
         return data, f"image/{_MEDIA.get(path.suffix, path.suffix[1:])}"
 
 
-def find_extension(data: bytes) -> str:
-    """Return ``jpg``, ``png``, ``gif`` or ``webp`` by magic bytes, empty for anything else (SVG, TIFF, HTML)."""
-    return next((extension for extension, matches in _MAGIC if matches(data[:16])), "")
-
-
 def probe_picture(data: bytes) -> Probe:
     """Say what a picture is, decoding it to the end once (JPEG at reduced scale, first frame of animations).
 
     Raises:
-        RecordFailed: ``picture-format`` for a format outside the allow-list, ``picture-too-large`` over 100 megapixels
-            or 128 MiB, ``picture-undecodable`` for a broken or truncated file.
+        RecordFailed: as :func:`pipelines.pixels.open_pixels`.
     """
-    # Pillow warns of broken metadata on standard error; only the orientation is read here.
-    with warnings.catch_warnings(action="ignore"):
-        return inspect_picture(data)
-
-
-def inspect_picture(data: bytes) -> Probe:
-    """As :func:`probe_picture`, for threads: warnings are the caller's to silence, since their filters are shared."""
-    extension = _check_head(data)
-    try:
-        with _READERS[extension](io.BytesIO(data)) as opened:
-            width, height = opened.size
-            _check_pixels(width, height)
-            opened.draft("RGB", (_HASH_SIDE, _HASH_SIDE))
-            opened.load()
-            orientation = opened.getexif().get(_ORIENTATION, 1)
-            phash = _hash_image(opened, orientation)
-    except DecompressionBombError as error:
-        raise RecordFailed("picture-too-large", str(error)) from error
-    except _UNREADABLE as error:
-        raise RecordFailed("picture-undecodable", f"{extension} of {len(data)} bytes: {error}") from error
-    if orientation in _TURNS and orientation >= 5:
+    bare = strip_picture(data)
+    phash = str(imagehash.phash(decode_bare(bare, _HASH_SIDE)))
+    width, height = bare.width, bare.height
+    if bare.orientation >= _FIRST_LYING:
         width, height = height, width
-    return Probe(extension, width, height, phash)
+    return Probe(bare.extension, width, height, phash)
 
 
 def compute_phash(picture: bytes | Path) -> str:
@@ -212,39 +157,6 @@ def compute_phash(picture: bytes | Path) -> str:
 def measure_distance(first: str, second: str) -> int:
     """Return how many of the 64 bits of two perceptual hashes differ: 0 for equal, about 32 for unrelated pictures."""
     return (int(first, 16) ^ int(second, 16)).bit_count()
-
-
-def _hash_image(opened: Image, orientation: int) -> str:
-    """Hash what is seen: orientation applied, transparent parts on white, as a page shows them."""
-    shown = opened.copy()
-    shown.thumbnail((_HASH_SIDE, _HASH_SIDE), reducing_gap=2.0)
-    if orientation in _TURNS:
-        shown = shown.transpose(_TURNS[orientation])
-    if shown.has_transparency_data:
-        shown = shown.convert("RGBA")
-        ground = shown.copy()
-        ground.paste((255, 255, 255, 255), (0, 0, *shown.size))
-        ground.alpha_composite(shown)
-        shown = ground
-    return str(imagehash.phash(shown.convert("RGB")))
-
-
-def _check_head(data: bytes) -> str:
-    if len(data) > MAX_BYTES:
-        raise RecordFailed("picture-too-large", f"{len(data)} bytes, allowed are {MAX_BYTES}")
-    extension = find_extension(data)
-    if not extension:
-        raise RecordFailed("picture-format", f"starts with {data[:8]!r}; allowed are JPEG, PNG, GIF and WebP")
-    if extension == "png" and _PNG_END not in data:
-        raise RecordFailed("picture-undecodable", f"png of {len(data)} bytes has no end chunk")
-    return extension
-
-
-def _check_pixels(width: int, height: int) -> None:
-    if width < 1 or height < 1:
-        raise ValueError(f"size {width}x{height}")
-    if width * height > MAX_PIXELS:
-        raise RecordFailed("picture-too-large", f"{width}x{height} pixels, allowed are {MAX_PIXELS} in all")
 
 
 def _read_source(path: Path) -> bytes:

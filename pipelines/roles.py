@@ -28,7 +28,7 @@ class Closing(Protocol):
         """Let go; nothing happens a second time."""
 
 
-TOOLS = ("text_search", "image_search", "pages", "wikidata", "commons")
+TOOLS = ("text_search", "image_search", "pages", "wikidata", "commons", "ocr")
 """What is recorded beside the models of roles."""
 JUDGES = ("judge", "second_judge")
 

@@ -26,6 +26,7 @@ STAGE_ORDER = (
     "rewrites",
     "groundings",
     "difficulty",
+    "enhancements",
     "rollouts",
     "trajectories",
     "releases",

@@ -294,7 +294,9 @@ class EnhancementsConfig(Section):
         ("blur", "downsample", "perspective"), description="which, in equal shares"
     )
     strengths: tuple[Annotated[float, Field(gt=0.0, le=1.0)], ...] = Field(
-        (0.25, 0.5, 0.75, 1.0), description="tried from the one drawn upwards, until the picture is of no use any more"
+        (0.25, 0.5, 0.75, 1.0),
+        description="tried from the one drawn upwards, until the picture is of no use any more; what is then beyond "
+        "repair is tried again at strengths between",
     )
 
 

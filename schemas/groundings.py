@@ -47,7 +47,7 @@ class Depiction(Nested):
     margin: float | None
     """Score less the best of all distractors; None with the metadata ranker."""
     distractors: int
-    """Pictures and descriptions of other entities that it was held against."""
+    """Entities of the anchor's kind that it was held against."""
     over_threshold: bool | None
     """Whether the published absolute threshold alone would let it pass; None with the metadata ranker."""
     articles: int

@@ -1,8 +1,10 @@
-"""How search hits and pages are laid out in an observation, and how to read them back."""
+"""How search hits, pages and text in pictures are laid out in an observation, and how to read the former back."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from pipelines.backends.protocols import TextBlock
 
 HIT = re.compile(r"^\[\d+\] (?P<title>.*)\nURL: (?P<url>\S+)\n(?P<snippet>.*)$", re.MULTILINE)
 PAGE = re.compile(r"\ATitle: (?P<title>[^\n]*)\nURL: (?P<url>\S+)\n\n(?P<text>.*)\Z", re.DOTALL)
@@ -45,6 +47,22 @@ def read_page(text: str) -> Shown | None:
     """Return the page that an observation shows, or None when it shows something else."""
     found = PAGE.match(text)
     return None if found is None else Shown(found["url"], found["title"], found["text"])
+
+
+def render_blocks(blocks: Sequence[TextBlock], size: tuple[int, int], limit: int) -> str:
+    """Return the text read in a picture, a line a block, at most ``limit`` characters of it; empty without a block.
+
+    Args:
+        blocks: in reading order.
+        size: width and height of the picture in pixels; boxes are shown in thousandths of it, as crop takes them.
+        limit: characters.
+    """
+    lines = []
+    for block in blocks:
+        sides = (size[0], size[1], size[0], size[1])
+        box = [min(1000, max(0, round(1000 * edge / side))) for edge, side in zip(block.box, sides, strict=True)]
+        lines.append(f"{_flatten(block.label)} {box} ({block.confidence:.2f}): {_flatten(block.text)}")
+    return cut_text("\n".join(lines), limit)
 
 
 def cut_text(text: str, limit: int) -> str:

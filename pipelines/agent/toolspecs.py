@@ -3,14 +3,15 @@
 import json
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 FULL_BOX = 1000
-"""Boxes are normalised: 0 is the left or upper edge of the picture, 1000 the right or lower one."""
+"""Of a normalised box: 0 is the left or upper edge of the picture, 1000 the right or lower one."""
 
-Edge = Annotated[float, Field(ge=0, le=FULL_BOX)]
+Edge = Annotated[float, Field(ge=0, le=100_000)]
+BoxUnit = Literal["normalised", "pixels"]
 
 
 class Arguments(BaseModel):
@@ -26,10 +27,14 @@ class TextSearchArguments(Arguments):
     top_k: int = Field(5, ge=1, le=10, description="most pages to return")
 
 
-class ImageSearchArguments(Arguments):
-    """A picture to look up."""
+class PictureArguments(Arguments):
+    """One of the rollout's pictures."""
 
     image: str = Field("img_1", description="name of the picture, such as img_1")
+
+
+class ImageSearchArguments(PictureArguments):
+    """A picture to look up."""
 
 
 class VisitArguments(Arguments):
@@ -39,23 +44,44 @@ class VisitArguments(Arguments):
     goal: str = Field("", max_length=400, description="what to find on the page")
 
 
-class CropArguments(Arguments):
+class CropArguments(PictureArguments):
     """A part of a picture."""
 
-    image: str = Field("img_1", description="name of the picture, such as img_1")
-    box: list[Edge] = Field(
-        min_length=4,
-        max_length=4,
-        description="left, top, right, bottom, each from 0 to 1000 whatever the picture's size",
+    box: list[Edge] = Field(min_length=4, max_length=4, description="left, top, right, bottom")
+    unit: BoxUnit = Field(
+        "normalised",
+        description="what the box counts in. normalised: each edge from 0 to 1000, whatever the picture's size",
     )
 
     @model_validator(mode="after")
     def check_order(self) -> "CropArguments":
-        """Refuse a box whose right or lower edge does not lie beyond the other."""
+        """Refuse a box whose right or lower edge does not lie beyond the other, or beyond 1000 where that is all."""
         left, top, right, bottom = self.box
         if not (left < right and top < bottom):
             raise ValueError("the box must have left < right and top < bottom")
+        if self.unit == "normalised" and max(right, bottom) > FULL_BOX:
+            raise ValueError(f"a normalised box goes from 0 to {FULL_BOX}; there is unit pixels, too")
         return self
+
+
+class SharpenArguments(PictureArguments):
+    """A blurred picture."""
+
+    amount: float = Field(1.5, ge=0.1, le=5.0, description="how much")
+
+
+class SuperResolutionArguments(PictureArguments):
+    """A small picture."""
+
+    scale: Literal[2, 3, 4] = Field(4, description="factor of width and height")
+
+
+class PerspectiveArguments(PictureArguments):
+    """A picture seen from the side."""
+
+
+class LayoutArguments(PictureArguments):
+    """A picture with text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +108,7 @@ def _drop_titles(schema: dict[str, object]) -> dict[str, object]:
     return kept
 
 
-TOOL_SPECS: tuple[ToolSpec, ...] = (
+_SEARCHES = (
     ToolSpec(
         "image_search",
         "Find pages that show the same or a like picture. The first thing to try when the question hangs on what a "
@@ -101,17 +127,56 @@ TOOL_SPECS: tuple[ToolSpec, ...] = (
         "only hints at.",
         VisitArguments,
     ),
-    ToolSpec(
-        "crop",
-        "Cut a part out of a picture and get it as a new picture. Use it when the subject fills little of the frame "
-        "or several things are in view.",
-        CropArguments,
-    ),
+)
+_CROP = ToolSpec(
+    "crop",
+    "Cut a part out of a picture and get it as a new picture. Use it when the subject fills little of the frame "
+    "or several things are in view.",
+    CropArguments,
+)
+_SHARPEN = ToolSpec(
+    "sharpen",
+    "Sharpen a picture (unsharp mask) and get it as a new picture. Use it when edges or letters are blurred.",
+    SharpenArguments,
+)
+_SUPER_RESOLUTION = ToolSpec(
+    "super_resolution",
+    "Enlarge a picture with a network that restores detail (EDSR) and get it as a new picture. Use it when a picture "
+    "or a crop is small; gives no new picture, and a warning, where the network is not at hand.",
+    SuperResolutionArguments,
+)
+_PERSPECTIVE = ToolSpec(
+    "perspective_correct",
+    "Straighten the largest four-sided area of a picture and get it as a new picture. Use it when a sign, a page or "
+    "a whole photograph is seen at an angle; gives no new picture, and a warning, where no such area is found.",
+    PerspectiveArguments,
+)
+_LAYOUT = ToolSpec(
+    "layout_parsing",
+    "Read the text in a picture: blocks in reading order, each with its kind, its box (0 to 1000, as crop takes it) "
+    "and the reader's confidence. Use it on signs, captions and documents.",
+    LayoutArguments,
 )
 
 
+def list_specs(opencv: bool = False, layout: bool = False) -> tuple[ToolSpec, ...]:
+    """Return the tools that can be offered.
+
+    Args:
+        opencv: whether OpenCV is installed, which straightens and enlarges.
+        layout: whether there is an engine that reads text.
+    """
+    return (
+        *_SEARCHES,
+        _CROP,
+        _SHARPEN,
+        *((_SUPER_RESOLUTION, _PERSPECTIVE) if opencv else ()),
+        *((_LAYOUT,) if layout else ()),
+    )
+
+
 @lru_cache(maxsize=16)
-def render_tools(specs: tuple[ToolSpec, ...] = TOOL_SPECS) -> str:
+def render_tools(specs: tuple[ToolSpec, ...]) -> str:
     """Return the tools as a JSON array of function schemas, as chat templates and trainers take them."""
     functions = [
         {

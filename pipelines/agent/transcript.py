@@ -152,8 +152,12 @@ def neutralise_markup(text: str) -> str:
 
 
 def render_observation(observation: Observation) -> str:
-    """Return an observation as the text of a user message; an error's class stands on its first line."""
-    body = observation.text if observation.ok else f"error: {observation.error}\n{observation.text}"
+    """Return an observation as the text of a user message; the class of an error or warning is its first line."""
+    body = observation.text
+    if observation.warning:
+        body = f"warning: {observation.warning}\n{body}"
+    if not observation.ok:
+        body = f"error: {observation.error}\n{body}"
     return f"<tool_response>\n{body}\n</tool_response>"
 
 

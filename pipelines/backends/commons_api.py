@@ -5,7 +5,6 @@ What the service asks of its clients is kept: one request at a time with a pause
 """
 
 import asyncio
-import time
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 import orjson
 
+from pipelines.backends.commons_http import LOOPBACK, Broken, Pace, check_agent, check_refusal
 from pipelines.backends.image_metadata import MOST_FILES, ImageFacts, read_wait, strip_html
 from pipelines.corpus.images import normalise_file
 from pipelines.errors import ConfigError, RateLimited, Unavailable
@@ -22,28 +22,21 @@ from pipelines.errors import ConfigError, RateLimited, Unavailable
 VERSION = 2
 THUMBNAIL_WIDTHS = (20, 40, 60, 120, 250, 330, 500, 960, 1280, 1920, 3840)
 """The widths that upload.wikimedia.org serves; any other is refused there."""
+IMAGEINFO = {
+    "action": "query",
+    "format": "json",
+    "formatversion": "2",
+    "maxlag": "5",
+    "prop": "imageinfo",
+    "iiprop": "url|size|mime|sha1|extmetadata",
+}
+"""What is asked of each file, however the files are named."""
 _MAX_REPLY = 32 << 20
-_ERROR_BYTES = 1 << 14
 _MAX_TITLE_BYTES = 240
 _NO_TITLE = frozenset("#<>[]{}|\x7f")
 _MAX_RENAMES = 5
 _SLOW_DOWN = ("maxlag", "ratelimited")
 _THEIR_FAULT = ("readonly", "internal_api_error")
-_UNWANTED = (b"user-agent", b"user agent", b"robot policy", b"banned")
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
-
-class _Broken(Exception):
-    """No whole reply; asking again may help."""
-
-
-@dataclass(slots=True)
-class Pace:
-    """One request at a time, a pause after each."""
-
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    next_at: float = 0.0
-    """On the monotonic clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +82,9 @@ class CommonsApi:
         if "@" in address.netloc or address.query or address.fragment:
             place = f"{address.scheme}://{address.hostname}{address.path}"
             raise ConfigError(f"{place}: an address with user, password or parameters; expected {place} alone")
-        if address.scheme != "https" and not (address.scheme == "http" and address.hostname in _LOOPBACK):
+        if address.scheme != "https" and not (address.scheme == "http" and address.hostname in LOOPBACK):
             raise ConfigError(f"{self.url!r} is no address of an API; expected https://.../api.php")
-        if not ("@" in self.agent or "://" in self.agent) or not (self.agent.isascii() and self.agent.isprintable()):
-            raise ConfigError(f"User-Agent {self.agent!r} names nobody; expected synth/... (mail or page's address)")
+        check_agent(self.agent)
 
     @property
     def identity(self) -> str:
@@ -104,24 +96,18 @@ class CommonsApi:
         titles = {file: make_title(file) for file in files}
         wanted = list(dict.fromkeys(title for title in titles.values() if title))
         facts: dict[str, ImageFacts | None] = {}
-        headers = {"User-Agent": self.agent, "Accept": "application/json"}
-        # Redirects are not followed: another host never gets the request.
-        async with httpx.AsyncClient(headers=headers, timeout=self.seconds, follow_redirects=False) as client:
+        async with self.open_client() as client:
             for start in range(0, len(wanted), MOST_FILES):
                 facts |= await self._describe_batch(client, wanted[start : start + MOST_FILES])
         return {file: facts[title] if title else None for file, title in titles.items()}
 
+    def open_client(self) -> httpx.AsyncClient:
+        """Return a client that says who asks and follows no redirect: another host never gets the request."""
+        headers = {"User-Agent": self.agent, "Accept": "application/json"}
+        return httpx.AsyncClient(headers=headers, timeout=self.seconds, follow_redirects=False)
+
     async def _describe_batch(self, client: httpx.AsyncClient, titles: list[str]) -> dict[str, ImageFacts | None]:
-        form = {
-            "action": "query",
-            "format": "json",
-            "formatversion": "2",
-            "maxlag": "5",
-            "redirects": "1",
-            "prop": "imageinfo",
-            "iiprop": "url|size|mime|sha1|extmetadata",
-            "titles": "|".join(titles),
-        }
+        form = IMAGEINFO | {"redirects": "1", "titles": "|".join(titles)}
         if self.width:
             form["iiurlwidth"] = str(self.width)
         pages: dict[str, Mapping[str, Any]] = {}
@@ -129,21 +115,21 @@ class CommonsApi:
         further: dict[str, str] = {}
         # Each continuation brings at least one file, so there are never more of them than files.
         for _ in range(len(titles) + 1):
-            reply = await self._ask(client, form | further)
+            reply = await self.ask(client, form | further)
             try:
-                further = _merge_reply(reply, pages, renamed)
+                further = merge_reply(reply, pages, renamed)
                 found = {title: pages.get(_follow(title, renamed)) for title in titles}
-                left_out = [title for title, page in found.items() if not _is_answered(page, not further)]
+                left_out = [title for title, page in found.items() if not is_answered(page, not further)]
                 if not left_out:
-                    return {title: _read_page(page) for title, page in found.items()}
+                    return {title: read_page(page) for title, page in found.items()}
             except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
                 raise Unavailable(f"{self.url}: a reply of another form ({error!r}); expected imageinfo") from error
             if not further:
                 break
         raise Unavailable(f"{self.url} left {len(left_out)} of {len(titles)} files out, first {left_out[0]!r}")
 
-    async def _ask(self, client: httpx.AsyncClient, form: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return a whole reply.
+    async def ask(self, client: httpx.AsyncClient, form: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return a whole reply; of a search that finds nothing, without a ``query``.
 
         Raises:
             Unavailable: there was none after all tries, or we are refused.
@@ -155,28 +141,25 @@ class CommonsApi:
             if attempt:
                 await asyncio.sleep(self.patience * 2 ** (attempt - 1))
             try:
-                return _read_reply(self.url, await self._post(client, form))
-            except _Broken as error:
+                return _read_reply(self.url, await self._post(client, form), "generator" in form)
+            except Broken as error:
                 said = str(error)
         raise Unavailable(f"{self.url}: {said}, {self.tries} times; run again later")
 
     async def _post(self, client: httpx.AsyncClient, form: Mapping[str, str]) -> _Reply:
-        async with self.pace.lock:
-            await asyncio.sleep(max(0.0, self.pace.next_at - time.monotonic()))
+        async with self.pace.take_turn(self.pause):
             try:
                 async with asyncio.timeout(self.seconds), client.stream("POST", self.url, data=form) as response:
                     body = bytearray()
                     async for chunk in response.aiter_bytes():
                         body += chunk
                         if len(body) > _MAX_REPLY:
-                            raise _Broken(f"a reply of over {_MAX_REPLY} bytes")
+                            raise Broken(f"a reply of over {_MAX_REPLY} bytes")
                     return _Reply(response.status_code, response.headers, bytes(body))
             except TimeoutError as error:
-                raise _Broken(f"no whole reply in {self.seconds} s") from error
+                raise Broken(f"no whole reply in {self.seconds} s") from error
             except httpx.HTTPError as error:
-                raise _Broken(f"no whole reply ({type(error).__name__}: {error})") from error
-            finally:
-                self.pace.next_at = time.monotonic() + self.pause
+                raise Broken(f"no whole reply ({type(error).__name__}: {error})") from error
 
 
 def make_title(file: str) -> str | None:
@@ -187,41 +170,35 @@ def make_title(file: str) -> str | None:
     return None if any(char in _NO_TITLE or not char.isprintable() for char in name) else f"File:{name}"
 
 
-def _read_reply(url: str, reply: _Reply) -> Mapping[str, Any]:
+def _read_reply(url: str, reply: _Reply, may_be_empty: bool) -> Mapping[str, Any]:
     _check_status(url, reply)
     try:
         read = orjson.loads(reply.body)
     except orjson.JSONDecodeError as error:
-        raise _Broken(f"no JSON but {reply.body[:60]!r}") from error
-    if not isinstance(read, dict) or not isinstance(read.get("error", read.get("query")), dict):
-        raise _Broken(f"no result but {reply.body[:60]!r}")
+        raise Broken(f"no JSON but {reply.body[:60]!r}") from error
+    nothing: object = {} if may_be_empty and isinstance(read, dict) and read.get("batchcomplete") is True else None
+    if not isinstance(read, dict) or not isinstance(read.get("error", read.get("query", nothing)), dict):
+        raise Broken(f"no result but {reply.body[:60]!r}")
     if "error" not in read:
         return read
     code = str(read["error"].get("code"))
     if code in _SLOW_DOWN:
         raise RateLimited(f"{url}: {code}", read_wait(reply.headers))
     if code.startswith(_THEIR_FAULT):
-        raise _Broken(f"error {code}")
+        raise Broken(f"error {code}")
     raise ConfigError(f"{url} does not take the request: {str(read['error'])[:200]}; expected the API of a MediaWiki")
 
 
 def _check_status(url: str, reply: _Reply) -> None:
-    status, wait = reply.status, read_wait(reply.headers)
-    if status == 403 or (status == 429 and any(word in reply.body[:_ERROR_BYTES].lower() for word in _UNWANTED)):
-        raise Unavailable(
-            f"{url} refuses us (HTTP {status}): {reply.body[:200]!r}; see its policy before running again"
-        )
-    if status == 429 or (status == 503 and wait):
-        raise RateLimited(f"{url}: HTTP {status}", wait)
-    if status >= 500:
-        raise _Broken(f"HTTP {status}")
+    status = reply.status
+    check_refusal(url, status, reply.headers, reply.body)
     if 300 <= status < 400:
         raise ConfigError(f"{url} has moved to {reply.headers.get('location', '?')[:200]!r}; set that address")
     if status != 200:
         raise ConfigError(f"{url}: HTTP {status}; expected the API of a MediaWiki, such as https://.../w/api.php")
 
 
-def _merge_reply(
+def merge_reply(
     reply: Mapping[str, Any], pages: dict[str, Mapping[str, Any]], renamed: dict[str, str]
 ) -> dict[str, str]:
     """Add a reply's pages and renamings to what came before and return what to continue with, if anything."""
@@ -244,7 +221,7 @@ def _follow(title: str, renamed: Mapping[str, str]) -> str:
     return title
 
 
-def _is_answered(page: Mapping[str, Any] | None, is_last: bool) -> bool:
+def is_answered(page: Mapping[str, Any] | None, is_last: bool) -> bool:
     """Say whether it is known what a page shows; until the last reply, images may still come."""
     if page is None:
         return False
@@ -253,7 +230,7 @@ def _is_answered(page: Mapping[str, Any] | None, is_last: bool) -> bool:
     return is_last and not page.get("imagerepository")
 
 
-def _read_page(page: Mapping[str, Any] | None) -> ImageFacts | None:
+def read_page(page: Mapping[str, Any] | None) -> ImageFacts | None:
     """Return a page's facts, None when it has no file."""
     images = page.get("imageinfo") if page else None
     # The first is the current version: with a single title, a continuation would go on to older ones.

@@ -1,4 +1,4 @@
-"""What a service says of pictures that are not at hand: the protocol, its answer, and the corpus's row for it."""
+"""Pictures that are not at hand: what a service says of them, how they are found and fetched, and the corpus's row."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -69,6 +69,59 @@ class ImageMetadata(Protocol):
         """
 
 
+class FileSearch(Protocol):
+    """A service that finds pictures by words."""
+
+    @property
+    def identity(self) -> str:
+        """Endpoint and settings that decide the answers."""
+
+    async def search_files(self, query: str, count: int) -> tuple[tuple[str, ImageFacts], ...]:
+        """Return file names with spaces and what is known of each, best first, at most ``count``; empty for none.
+
+        Args:
+            query: plain words; nothing in them is an operator.
+            count: files wanted, at most ``MOST_FILES`` are given.
+
+        Raises:
+            RateLimited: if the service asks to slow down.
+            Unavailable: if the service cannot be reached, refuses us, or leaves files out of its answer.
+            ConfigError: if the address is no such service.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A picture to be fetched."""
+
+    file: str
+    """File name with spaces."""
+    url: str
+    """Address of the original."""
+    width: int
+    """Of the original, in pixels as displayed."""
+    sha1: str = ""
+    """Of the original, 40 hex digits; empty when not known."""
+
+
+class FileFetch(Protocol):
+    """A service that hands out pictures."""
+
+    @property
+    def identity(self) -> str:
+        """Service, and the width that is fetched."""
+
+    async def fetch_file(self, file: RemoteFile) -> bytes:
+        """Return a picture's bytes, whole, in a format by its magic that :mod:`pipelines.pictures` reads.
+
+        Raises:
+            RecordFailed: ``picture-missing``, ``picture-too-large``, ``picture-format``, ``picture-undecodable``,
+                ``picture-changed`` (not the bytes that were described), ``picture-address`` (not the service's).
+            RateLimited: if the service asks to slow down.
+            Unavailable: if the service cannot be reached or refuses us.
+        """
+
+
 def look_up_images(
     metadata: ImageMetadata,
     files: Sequence[str],
@@ -92,10 +145,11 @@ def look_up_images(
         ConfigError: the address is no such service.
     """
     facts = asyncio.run(_describe(metadata, list(dict.fromkeys(files)), sleep))
-    return {file: _make_row(file, fact) for file, fact in facts.items() if fact is not None}
+    return {file: make_row(file, fact) for file, fact in facts.items() if fact is not None}
 
 
-def _make_row(file: str, facts: ImageFacts) -> CorpusImage:
+def make_row(file: str, facts: ImageFacts) -> CorpusImage:
+    """Return the corpus's row for a picture that is not at hand: no path, sha256 or hash."""
     return CorpusImage(
         file=file,
         title=(),

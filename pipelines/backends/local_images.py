@@ -1,4 +1,9 @@
-"""Search by picture over the corpus: nearest perceptual hashes."""
+"""Search by picture over the corpus: nearest perceptual hashes.
+
+A hash stands for a whole picture, so that crops are not found, but for those that leave nearly all of it. Windows of
+every picture would have to be hashed as well, and a crop of any size and place fits none of them closely enough; crops
+are found by an encoder (:mod:`pipelines.backends.clip_images`).
+"""
 
 import asyncio
 from dataclasses import dataclass
@@ -11,6 +16,7 @@ from numpy.typing import NDArray
 
 from pipelines.backends.local_pages import make_page_url
 from pipelines.backends.protocols import ImageHit, PictureFile
+from pipelines.checks.likeness import Copy
 from pipelines.corpus.plaintext import lead_paragraph
 from pipelines.corpus.store import Corpus
 from pipelines.pictures import compute_phash
@@ -50,7 +56,7 @@ def read_index(path: Path, digest: str) -> PictureIndex:
 
 @dataclass(frozen=True, slots=True)
 class LocalImageSearch:
-    """Finds the pages whose pictures look like the query picture.
+    """Finds the pages whose pictures look like the query picture, and the files that are copies of one.
 
     Attributes:
         corpus: the open corpus.
@@ -80,6 +86,26 @@ class LocalImageSearch:
             for title in index.titles[place]:
                 nearest.setdefault(title, int(distances[place]))
         return tuple(self._make_hit(title, distance) for title, distance in list(nearest.items())[:count])
+
+    def has_pictures(self) -> bool:
+        """Say whether anything can be found at all: whether a picture of the corpus has a hash."""
+        return bool(read_index(self.corpus.folder / "images.parquet", self.corpus.digest).files)
+
+    def find_copies(self, phash: str, count: int = 5) -> tuple[Copy, ...]:
+        """Return at most ``count`` files whose hash is near one (16 hex digits), nearest first, then by file name.
+
+        Raises:
+            LookupError: if no picture of the corpus has a hash.
+        """
+        index = read_index(self.corpus.folder / "images.parquet", self.corpus.digest)
+        if not index.files:
+            raise LookupError(
+                f"corpus {self.corpus.folder.name}: no picture has a perceptual hash; none can be compared"
+            )
+        distances = np.bitwise_count(index.hashes ^ np.uint64(int(phash, 16)))
+        near = np.flatnonzero(distances <= self.max_distance)
+        order = near[np.argsort(distances[near], kind="stable")][:count]
+        return tuple(Copy(index.files[place], index.titles[place], int(distances[place])) for place in order)
 
     def _make_hit(self, title: str, distance: int) -> ImageHit:
         node = self.corpus.find(title)

@@ -13,9 +13,9 @@ from functools import lru_cache
 
 from pipelines.agent import layout, spans, transcript
 from pipelines.agent.transcript import Turn, render_turn
-from pipelines.backends import teacher_plan, teacher_thoughts
+from pipelines.backends import teacher_looks, teacher_plan, teacher_thoughts
 from pipelines.backends.protocols import ChatReply, ChatRequest
-from pipelines.backends.teacher_plan import Exchange, Move, give_up, plan_move, read_history
+from pipelines.backends.teacher_plan import Exchange, Move, find_subject, give_up, name_picture, plan_move, read_history
 from pipelines.backends.teacher_thoughts import choose_thought
 from pipelines.errors import ConfigError
 from pipelines.ids import canonical_json, digest_value, draw_unit
@@ -23,7 +23,7 @@ from schemas.tasks import ActInputs, TeacherOracle
 
 SKIM_SHARE = 0.35
 """Share of attempts that go on from a snippet when it already holds the next name."""
-_SOURCES = (teacher_plan, teacher_thoughts, layout, spans, transcript)
+_SOURCES = (teacher_plan, teacher_thoughts, teacher_looks, layout, spans, transcript)
 """What decides its replies beside this module."""
 BOXES = ([100, 80, 900, 920], [150, 100, 850, 900], [200, 150, 800, 850], [120, 60, 880, 860])
 
@@ -106,7 +106,11 @@ class ScriptedTeacher:
         wrong = self._has(oracle, "wrong")
         if self._has(oracle, "from_memory"):
             return Move("memory", answer=oracle.wrong_answer if wrong else oracle.answer.surface)
-        move = self._crop_first(oracle, history) or plan_move(inputs, history, self._skims(oracle))
+        move = (
+            _repair_first(oracle, history)
+            or self._crop_first(oracle, history)
+            or plan_move(inputs, history, self._skims(oracle))
+        )
         if move.tool and inputs.turns_left <= 1:
             return give_up()
         if self._has(oracle, "repeat") and number == 1 + self._pick(oracle, "repeat", 3) and inputs.turns_left > 2:
@@ -119,15 +123,16 @@ class ScriptedTeacher:
     def _crop_first(self, oracle: TeacherOracle, history: Sequence[Exchange]) -> Move | None:
         if not self._has(oracle, "crop_first"):
             return None
-        crops = [exchange for exchange in history if exchange.turn.tool == "crop"]
+        subject = find_subject(oracle, history)
+        crops = [place for place, exchange in enumerate(history) if exchange.turn.tool == "crop"]
         if not crops:
             box = BOXES[self._pick(oracle, "box", len(BOXES))]
-            return Move("crop", "crop", {"image": "img_1", "box": box})
+            return Move("crop", "crop", {"image": subject, "box": box})
         looks = [exchange.arguments.get("image") for exchange in history if exchange.turn.tool == "image_search"]
-        if crops[0].made_picture and not looks:
-            return Move("look_crop", "image_search", {"image": "img_2"})
-        if "img_1" not in looks:
-            return Move("look_whole", "image_search", {"image": "img_1"})
+        if history[crops[0]].made_picture and not looks:
+            return Move("look_crop", "image_search", {"image": name_picture(history, crops[0])})
+        if subject not in looks:
+            return Move("look_whole", "image_search", {"image": subject})
         return None
 
     def _has(self, oracle: TeacherOracle, vice: str) -> bool:
@@ -139,6 +144,13 @@ class ScriptedTeacher:
 
     def _skims(self, oracle: TeacherOracle) -> bool:
         return draw_unit(oracle.question_id, oracle.attempt, self.name, "skims") < SKIM_SHARE
+
+
+def _repair_first(oracle: TeacherOracle, history: Sequence[Exchange]) -> Move | None:
+    """Call the tool that repairs a degraded picture, once; what it makes of it, or does not, is seen later."""
+    if not oracle.repair or any(exchange.turn.tool == oracle.repair for exchange in history):
+        return None
+    return Move(oracle.repair, oracle.repair, {"image": "img_1"})
 
 
 @lru_cache(maxsize=1)

@@ -101,7 +101,8 @@ def plan_move(inputs: ActInputs, history: Sequence[Exchange], skims: bool) -> Mo
     """
     oracle, seen = inputs.oracle, _gather(history)
     if not any(exchange.turn.tool == "image_search" for exchange in history):
-        return Move("look", "image_search", {"image": "img_1"})
+        subject = find_subject(oracle, history)
+        return Move("look" if subject == "img_1" else "look_repaired", "image_search", {"image": subject})
     if seen.find_url(oracle.anchor_title) is None:
         query = inputs.question[:400]
         return give_up() if query in seen.queries else Move("lost_picture", "text_search", {"query": query})
@@ -115,6 +116,19 @@ def plan_move(inputs: ActInputs, history: Sequence[Exchange], skims: bool) -> Mo
             return Move("answer", answer=found["next"], slots=slots)
         name, before = found["next"], slots
     raise AssertionError("the last link is the answer")
+
+
+def find_subject(oracle: TeacherOracle, history: Sequence[Exchange]) -> str:
+    """Return the name of the picture to look at: the repaired one where a tool made it, else ``img_1``."""
+    for place, exchange in enumerate(history):
+        if exchange.turn.tool == oracle.repair and exchange.made_picture:
+            return name_picture(history, place)
+    return "img_1"
+
+
+def name_picture(history: Sequence[Exchange], place: int) -> str:
+    """Return the name of the picture that the exchange at ``place`` made; each made one takes the next number."""
+    return f"img_{2 + sum(exchange.made_picture for exchange in history[:place])}"
 
 
 def give_up() -> Move:

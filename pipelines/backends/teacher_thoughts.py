@@ -5,95 +5,14 @@ Slots are filled only with what the transcript has shown: ``name`` (the entity a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from pipelines.backends.teacher_looks import LOOKS, Wordings
 from pipelines.ids import draw_unit
-
-
-@dataclass(frozen=True, slots=True)
-class Wordings:
-    """First and second sentences; any first goes with any second."""
-
-    firsts: tuple[str, ...]
-    seconds: tuple[str, ...]
-
 
 THOUGHTS: Mapping[str, Wordings] = MappingProxyType(
     {
-        "look": Wordings(
-            (
-                "The question turns on what the picture shows, and nothing in its wording says what that is.",
-                "Before anything else I have to know what I am looking at.",
-                "No starting point is named in the question, so the picture is the only way in.",
-                "Everything asked here hangs on the thing in img_1.",
-                "I could guess what this is, but a wrong guess would spoil every later step.",
-                "The wording only points at the picture; the rest follows from whatever that is.",
-            ),
-            (
-                "I will look the picture up.",
-                "A search by picture should give me a title to start from.",
-                "Let me see which pages use this picture.",
-                "An image search on img_1 is the natural first move.",
-                "So: find pages that show the same thing.",
-            ),
-        ),
-        "crop": Wordings(
-            (
-                "There is a good deal of background in this picture.",
-                "The subject does not fill the frame.",
-                "The edges of img_1 look like surroundings rather than the thing itself.",
-                "A tighter view may be easier to match than the whole scene.",
-            ),
-            (
-                "I will cut out the middle first and look at that.",
-                "Let me crop to the main subject before searching.",
-                "Cropping costs one turn and may make the match cleaner.",
-                "First a crop around the centre, then the search.",
-            ),
-        ),
-        "look_crop": Wordings(
-            (
-                "The crop holds the main subject.",
-                "That is a closer view of what matters.",
-                "Now I have the subject without most of its surroundings.",
-                "The cut-out looks usable.",
-            ),
-            (
-                "Let me search with it.",
-                "I will look up the cropped picture.",
-                "Time to see whether any page shows this.",
-                "An image search on the crop comes next.",
-            ),
-        ),
-        "look_whole": Wordings(
-            (
-                "I do not want to rest on the crop alone.",
-                "A part of a picture can match the wrong page.",
-                "The cropped view is only half the evidence.",
-                "To be sure about the identification I need the full frame as well.",
-            ),
-            (
-                "Now the same search with the whole of img_1.",
-                "Let me search the uncropped picture and compare.",
-                "The original picture gets its own search.",
-                "I will look up img_1 itself.",
-            ),
-        ),
-        "lost_picture": Wordings(
-            (
-                "The image search did not settle what the picture shows.",
-                "None of these pages is convincing as the subject of the picture.",
-                "That did not identify the picture.",
-                "The picture alone does not lead anywhere I can trust.",
-            ),
-            (
-                "I will try the question's own words in a text search.",
-                "Perhaps the details in the question find the page.",
-                "Let me search for what the question describes.",
-                "A text search with the question may still turn up the subject.",
-            ),
-        ),
+        **LOOKS,
         "open_anchor": Wordings(
             (
                 "The search identifies the picture as {name}.",

@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 from pipelines.bench.accepted import AcceptedRate, AcceptedRow, evaluate, measure_rate
-from pipelines.bench.catalogue import DEMANDS, NOT_PLANTED, NotPlanted, PlantedDefect, list_defects
+from pipelines.bench.catalogue import DEMANDS, NOT_PLANTED, READ, NotPlanted, PlantedDefect, list_defects
 from pipelines.bench.compounds import CompoundRow, plant_compounds
 from pipelines.bench.measuring import (
     Confusion,
@@ -27,6 +27,7 @@ from pipelines.bench.measuring import (
 )
 from pipelines.bench.plants import Pair
 from pipelines.bench.pools import LARGE, SMALL, Pool, open_pools
+from pipelines.bench.sign_plants import open_engine
 from pipelines.bench.vocabulary import HALVES, Half, Vocabulary, load_half, load_vocabulary
 from pipelines.errors import ConfigError
 from pipelines.progress import Reporter, SilentReporter
@@ -54,6 +55,9 @@ class PlantedReport:
     """Share of the accepted questions that are wrong by the whole truth, by missing rate."""
     defects: tuple[DefectRow, ...]
     not_planted: tuple[NotPlanted, ...]
+    ocr: str
+    """Engine that read the signs: ``rapidocr``, or ``layer`` (what the drawer says is written there) where that is not
+    installed; empty where no sign was planted."""
     confusion: tuple[Confusion, ...]
     compounds: tuple[CompoundRow, ...]
     accepted: tuple[AcceptedRow, ...]
@@ -148,6 +152,7 @@ def _report(
         accepted_defect_rate={f"{rate.missing:g}": rate.rate for rate in rates},
         defects=rows,
         not_planted=NOT_PLANTED,
+        ocr=open_engine().name if any(row.code in READ for row in rows) else "",
         confusion=count_confusion(planted),
         compounds=compounds,
         accepted=accepted,

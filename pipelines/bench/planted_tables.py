@@ -31,7 +31,7 @@ def _render_defects(report: PlantedReport) -> Table:
         "false alarms", "95%", "allowed", "flips", "met",
         caption="From: different questions that the pairs share. Undecided: refused as UNKNOWN. False alarms are "
         "measured on rows that the checks had accepted, harmlessly edited. Proven: the one-sided 95% bound of the "
-        "recall is as demanded. Not planted: " + ", ".join(f"{each.code} ({each.why})" for each in report.not_planted),
+        f"recall is as demanded.{_note(report)}",
     )  # fmt: skip
     for row in report.defects:
         demanded = bool(row.demanded_recall)
@@ -53,6 +53,14 @@ def _render_defects(report: PlantedReport) -> Table:
             met if row.met else "no",
         )
     return table
+
+
+def _note(report: PlantedReport) -> str:
+    """Return what else is to be known: who read the signs, and what is not planted."""
+    left_out = ", ".join(f"{each.code} ({each.why})" for each in report.not_planted)
+    return (f" Signs were read by {report.ocr}." if report.ocr else "") + (
+        f" Not planted: {left_out}." if left_out else ""
+    )
 
 
 def _render_kinds(report: PlantedReport) -> Table:

@@ -40,6 +40,7 @@ MEDIA = pa.schema(
         ("copyright_status", pa.string()),
         ("author", pa.string()),
         ("source_url", pa.string()),
+        ("depicts", pa.list_(pa.string())),
     ]
 )
 CHUNK = 4 << 20

@@ -7,11 +7,12 @@ import csv
 import glob
 import hashlib
 import heapq
+import re
 import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
@@ -26,7 +27,8 @@ from pipelines.corpus.spill import MEMORY_MEGABYTES, open_spill, stream_tables
 from pipelines.corpus.tables import IMAGES
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import TEMP_PREFIX
-from pipelines.pictures import inspect_picture
+from pipelines.picturefiles.limits import MAX_BYTES
+from pipelines.pictures import probe_picture
 
 FORMATS = {"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp"}
 """Formats that :mod:`pipelines.pictures` reads, by MIME type."""
@@ -36,7 +38,8 @@ _THREADS = 2
 _COLUMNS = ("file", "author", "licence", "licence_url", "source_url")
 _MISSING = "missing"
 _MERGE_ROWS = 8_192
-_KEPT = ("file", "width", "height", *_COLUMNS[1:], "url", "bytes")
+_KEPT = ("file", "width", "height", *_COLUMNS[1:], "url", "bytes", "depicts")
+QID = re.compile("Q[1-9][0-9]{0,17}")
 
 _Row = dict[str, Any]
 
@@ -67,14 +70,15 @@ def read_images(table: Path, titles: Mapping[str, Sequence[str]]) -> list[Corpus
 
     Args:
         table: a TSV with at least file, author, licence, licence_url, source_url; ``path`` where the file's place in
-            the folder differs from its name, ``sha256`` to be checked.
+            the folder differs from its name, ``sha256`` to be checked, ``depicts`` with the Qids of what is to be seen,
+            parted by spaces.
         titles: article titles by normalised file name; :func:`merge_images` finds them by itself.
 
     Returns:
         One row a file, sorted by name.
 
     Raises:
-        CorruptInput: the table is not UTF-8.
+        CorruptInput: the table is not UTF-8, or what a file depicts is no list of Qids.
         ConfigError: a column is missing.
     """
     try:
@@ -86,15 +90,24 @@ def read_images(table: Path, titles: Mapping[str, Sequence[str]]) -> list[Corpus
     if missing:
         raise ConfigError(f"{table} has no column {', '.join(missing)}; it has {', '.join(rows.fieldnames or [])}")
     by_file = {normalise_file(row["file"]): row for row in rows if row["file"]}
+    depicts = {file: _read_depicts(table, row) for file, row in by_file.items()}
     paths = [row.get("path") or row["file"] for row in by_file.values()]
     with ThreadPoolExecutor(_THREADS) as pool, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         looks = pool.map(partial(look_at, table.parent), paths)
         images = [
-            _join_row(file, row, look, titles.get(file, []))
+            replace(_join_row(file, row, look, titles.get(file, [])), depicts=depicts[file])
             for (file, row), look in zip(by_file.items(), looks, strict=True)
         ]
     return sorted(images, key=lambda image: image.file)
+
+
+def _read_depicts(table: Path, row: Mapping[str, str | None]) -> tuple[str, ...]:
+    qids = (row.get("depicts") or "").split()
+    strange = next((qid for qid in qids if not QID.fullmatch(qid)), None)
+    if strange is not None:
+        raise CorruptInput(f"{table}: {row['file']} depicts {strange[:40]!r}; expected Qids parted by spaces, as Q42")
+    return tuple(dict.fromkeys(qids))
 
 
 def _join_row(file: str, row: dict[str, str], look: Look, titles: Sequence[str]) -> CorpusImage:
@@ -123,7 +136,8 @@ def merge_images(
     """Yield the rows of ``images.parquet``, sorted by file: the pictures at hand, then those that Commons describes.
 
     A picture that an article leads with and that is not at hand gets a row with its size, licence and author but no
-    path, sha256 or hash: enough to judge it, not to show it. Both tables are sorted out of core and read side by side:
+    path, sha256 or hash: enough to judge it, not to show it. Of one at hand Commons says what it depicts, where its own
+    row does not. Both tables are sorted out of core and read side by side:
     to join millions of rows as wide as these takes far more memory. Memory holds the titles of a few pictures at a
     time.
 
@@ -179,7 +193,8 @@ def _make_rows(
         found = media if titles and media is not None and media["file"] == file else None
         image = at_hand.get(file)
         if image is not None and (image.error != _MISSING or found is None):
-            yield asdict(image) | {"title": titles}
+            said = image.depicts or (found or {}).get("depicts") or ()
+            yield asdict(image) | {"title": titles, "depicts": said}
         elif found is not None:
             yield _describe(found) | {"title": titles}
 
@@ -187,7 +202,8 @@ def _make_rows(
 def _describe(media: _Row) -> _Row:
     """Return the row of a file that Commons describes, without its titles."""
     name = FORMATS.get(media["mime"], "")
-    row = {column: media[column] for column in _KEPT} | {"url": media["url"] or "", "bytes": media["bytes"] or 0}
+    kept = {"url": media["url"] or "", "bytes": media["bytes"] or 0, "depicts": media["depicts"] or []}
+    row = {column: media[column] for column in _KEPT} | kept
     return row | {"path": "", "sha256": "", "phash": "", "format": name, "error": "" if name else WRONG_FORMAT}
 
 
@@ -210,10 +226,12 @@ def look_at(folder: Path, relative: str) -> Look:
         return Look(error="path-outside")
     if not path.is_file():
         return Look(error=_MISSING)
+    if path.stat().st_size > MAX_BYTES:
+        return Look(error="too-large")
     data = path.read_bytes()
     sha256 = hashlib.sha256(data).hexdigest()
     try:
-        seen = inspect_picture(data)
+        seen = probe_picture(data)
     except RecordFailed as error:
         return Look(sha256, error=error.error.removeprefix("picture-"))
     return Look(sha256, seen.width, seen.height, seen.extension, seen.phash)

@@ -7,8 +7,8 @@ from pathlib import Path
 from pipelines.errors import ConfigError
 from pipelines.ids import digest_value
 
-SCHEMA_VERSION = 2
-BUILDER_VERSION = 6
+SCHEMA_VERSION = 3
+BUILDER_VERSION = 7
 """Raised whenever the same input would give other tables."""
 
 

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote, urlsplit
 import orjson
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
 
-from pipelines.corpus.images import normalise_file
+from pipelines.corpus.images import QID, normalise_file
 from pipelines.corpus.licences import choose_licence, find_licence_url
 
 _UPLOADS = "https://upload.wikimedia.org/wikipedia/commons"
@@ -24,7 +24,7 @@ _PROPERTIES = ("http://www.wikidata.org/prop/", "https://commons.wikimedia.org/p
 _ITEMS = "http://www.wikidata.org/entity/"
 _MEDIA = "https://commons.wikimedia.org/entity/M"
 _PIXEL, _BYTE = "Q355198", "Q8799"
-_LICENCE, _STATUS, _CREATOR = "P275", "P6216", "P170"
+_LICENCE, _STATUS, _CREATOR, _DEPICTS = "P275", "P6216", "P170", "P180"
 _NAME, _USER, _PART = "P2093", "P4174", "P518"
 _UNQUOTED = "/:;@$!*(),~"
 """What MediaWiki leaves as it is in the addresses of pages (wfUrlencode)."""
@@ -59,6 +59,8 @@ class Media:
     """Names as the file's creators are to be credited, else user names or Qids; empty when not known."""
     source_url: str
     """The file's page on Wikimedia Commons."""
+    depicts: tuple[str, ...]
+    """Qids of the best statements of what it shows (P180): where some are marked as prominent, those alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +78,13 @@ class _Creator:
 
 @dataclass(frozen=True, slots=True)
 class _Statements:
-    """What a file's statements say of rights and authors."""
+    """What a file's statements say of rights, authors and what is to be seen."""
 
     licences: Sequence[str]
     statuses: Sequence[str]
     in_parts: bool
     creators: Sequence[_Creator]
+    depicts: Sequence[str]
 
 
 def read_rdf(source: bytes) -> Media:
@@ -116,6 +119,7 @@ def read_rdf(source: bytes) -> Media:
             _list_items(said[f"direct/{_STATUS}"]),
             any(qualifiers[node.value][f"qualifier/{_PART}"] for node in (*said[_LICENCE], *said[_STATUS])),
             tuple(_read_creators(said, qualifiers)),
+            _list_items(said[f"direct/{_DEPICTS}"]),
         ),
     )
 
@@ -153,6 +157,7 @@ def read_json(line: bytes) -> Media:
                 _PART in claim.get("qualifiers", {}) for key in (_LICENCE, _STATUS) for claim in _best(statements, key)
             ),
             [_read_creator(claim) for claim in _best(statements, _CREATOR)],
+            _list_qids(statements, _DEPICTS),
         )
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise Malformed("statement") from error
@@ -188,6 +193,7 @@ def _make_media(file: str, url: str, sizes: Mapping[str, str], said: _Statements
         copyright_status=" ".join(dict.fromkeys(said.statuses)),
         author="; ".join(names)[:_MAX_AUTHOR],
         source_url=make_source_url(file),
+        depicts=tuple(qid for qid in dict.fromkeys(said.depicts) if QID.fullmatch(qid)),
     )
 
 

@@ -93,3 +93,5 @@ class CorpusImage:
     """Address of the original, empty when not known."""
     bytes: int = 0
     """Size of the file; 0 when not known."""
+    depicts: tuple[str, ...] = ()
+    """Qids of what the file is said to show (P180); empty when nobody says."""

@@ -19,7 +19,7 @@ from pipelines.corpus.numbering import TitleIndex, open_titles
 from pipelines.corpus.pagestore import PageStore
 from pipelines.corpus.passages import Passage, find_phrases, open_passages, search_passages
 from pipelines.corpus.records import CorpusImage, Fact, Page
-from pipelines.corpus.tables import PAGES, GroupedTable, MappedTable
+from pipelines.corpus.tables import IMAGES, PAGES, GroupedTable, MappedTable
 from pipelines.corpus.titles import hash_title, normalise_spaces
 from pipelines.corpus.wikitext import WikiLink, find_links
 from pipelines.errors import ConfigError, CorruptInput
@@ -27,6 +27,7 @@ from pipelines.errors import ConfigError, CorruptInput
 __all__ = ["Corpus", "CorpusImage", "Fact", "Page", "Passage"]
 
 _CLASSES = PAGES.get_field_index("classes")
+_IMAGE_LISTS = [IMAGES.get_field_index(name) for name in ("title", "depicts")]
 KEPT_ROWS = 1 << 16
 """Articles whose rows are kept decoded, about 100 MB at most."""
 FACT_ROWS = 1 << 17
@@ -133,6 +134,11 @@ class Corpus:
         """Return the nodes whose page has this type, ascending."""
         return self._nodes_by_type.get(type, np.empty(0, dtype=np.uint32))
 
+    @property
+    def types(self) -> frozenset[str]:
+        """The types that articles have."""
+        return frozenset(self._nodes_by_type)
+
     def image(self, file: str) -> CorpusImage | None:
         """Return a picture by its file name with spaces, or None when nothing is known of it.
 
@@ -142,8 +148,10 @@ class Corpus:
         row = bisect_left(range(len(images)), file, key=lambda number: images.value(number, "file"))
         if row == len(images) or images.value(row, "file") != file:
             return None
-        name, titles, *rest = images.row(row)
-        return CorpusImage(name, tuple(titles), *rest)
+        values = images.row(row)
+        for place in _IMAGE_LISTS:
+            values[place] = tuple(values[place])
+        return CorpusImage(*values)
 
     def image_path(self, file: str) -> Path:
         """Return where a picture lies.

@@ -81,6 +81,7 @@ IMAGES = pa.schema(
         ("error", pa.string()),
         ("url", pa.string()),
         ("bytes", pa.int64()),
+        ("depicts", pa.list_(pa.string())),
     ]
 )
 REJECTED = pa.schema([("record_id", pa.string()), ("reason", pa.string()), ("detail", pa.string())])

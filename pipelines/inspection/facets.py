@@ -5,7 +5,8 @@ from typing import get_args
 
 from schemas.base import Record
 from schemas.difficulty import Cell, Difficulty
-from schemas.groundings import Grounding, Picture
+from schemas.enhancements import Enhancement, Trial
+from schemas.groundings import Depiction, Grounding, Picture
 from schemas.paths import Path
 from schemas.proofs import UNCOUNTED, Evidence, Hop, PathNode, Proof, Resolution, Thresholds
 from schemas.questions import Question
@@ -170,6 +171,8 @@ def _describe_grounding(grounding: Grounding) -> Lines:
     yield "answer", f"{grounding.answer.surface} ({grounding.answer.type}){also}"
     yield "split", grounding.split
     yield "picture", describe_picture(grounding.picture)
+    if grounding.depiction is not None:
+        yield "chosen", describe_depiction(grounding.depiction)
     yield from describe_proof(grounding.proof)
 
 
@@ -188,6 +191,35 @@ def _describe_difficulty(difficulty: Difficulty) -> Lines:
         yield "left out", ", ".join(difficulty.left_out)
     for other in difficulty.alternatives:
         yield "also given", f"{shorten_text(other.text)!r} {other.times} times, refuted"
+
+
+def _describe_enhancement(enhancement: Enhancement) -> Lines:
+    yield from _describe_difficulty(enhancement)
+    if enhancement.trial is not None:
+        yield "degraded", describe_trial(enhancement.trial)
+        yield "before", describe_picture(enhancement.original)
+
+
+def describe_depiction(depiction: Depiction) -> str:
+    """Return why a picture stands for its anchor, and how easily it is seen through."""
+    parts = [f"best of {depiction.candidates} ({depiction.source}) by {depiction.ranker}, score {depiction.score:.2f}"]
+    if depiction.margin is not None:
+        parts.append(f"{depiction.margin:+.3f} over {depiction.distractors} distractors")
+    if depiction.depicts is not None:
+        parts.append(f"Commons says it {'depicts it' if depiction.depicts else 'depicts something else'}")
+    if depiction.ease:
+        at_training = "" if depiction.ease == depiction.ease_at_training else f", {depiction.ease_at_training} small"
+        parts.append(f"{depiction.ease} to look up{at_training}")
+    if depiction.text:
+        parts.append(f"reads {shorten_text(' / '.join(depiction.text), 80)!r}")
+    return "; ".join(parts)
+
+
+def describe_trial(trial: Trial) -> str:
+    """Return how a picture was degraded, what repairs it and what showed that."""
+    numbers = ", ".join(f"{parameter.name} {parameter.value:g}" for parameter in trial.parameters)
+    strength = f"{trial.degradation} of strength {trial.strength:g} ({numbers})"
+    return f"{strength}, repaired by {trial.repair}, as {trial.test} shows"
 
 
 def describe_cell(cell: Cell) -> str:
@@ -222,6 +254,7 @@ def _describe_entry(entry: ReleaseEntry) -> Lines:
 
 
 DESCRIBERS: tuple[tuple[type[Record], Callable[..., Lines]], ...] = (
+    (Enhancement, _describe_enhancement),
     (Difficulty, _describe_difficulty),
     (Grounding, _describe_grounding),
     (Trajectory, _describe_trajectory),
@@ -232,4 +265,4 @@ DESCRIBERS: tuple[tuple[type[Record], Callable[..., Lines]], ...] = (
     (Seed, _describe_seed),
     (ReleaseEntry, _describe_entry),
 )
-"""Narrower kinds first: a Difficulty is a Grounding too, a Trajectory a Rollout."""
+"""Narrower kinds first: an Enhancement is a Difficulty, a Difficulty a Grounding, a Trajectory a Rollout."""

@@ -18,6 +18,7 @@ from pipelines.files import write_text
 from pipelines.ids import draw_unit
 from pipelines.inspection.cards import QuestionCard, make_card
 from pipelines.inspection.catalogue import find_corpus, list_latest
+from pipelines.inspection.enhancements import EnhancementReport, report_enhancements
 from pipelines.inspection.rows import read_stage
 from pipelines.release.statistics import Number, count_values
 from schemas.groundings import Grounding
@@ -65,6 +66,7 @@ class Report:
     distributions: tuple[Distribution, ...]
     questions: tuple[QuestionCard, ...]
     total: int
+    enhancements: EnhancementReport
 
 
 def write_report(workspace_root: Path, out: Path) -> Path:
@@ -101,6 +103,7 @@ def collect_report(root: Path) -> Report:
             for question in chosen
         ),
         total=len(questions),
+        enhancements=report_enhancements(root),
     )
 
 
@@ -151,7 +154,7 @@ def make_funnel(manifests: Sequence[Mapping[str, Any]]) -> tuple[FunnelBar, ...]
 
 def _read_questions(root: Path) -> list[Grounding]:
     """Return the questions with the most known about them: measured ones, else grounded ones."""
-    for stage in ("difficulty", "groundings"):
+    for stage in ("enhancements", "difficulty", "groundings"):
         found = [row for row in read_stage(root, stage) if isinstance(row, Grounding)]
         if found:
             return found

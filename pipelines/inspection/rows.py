@@ -10,6 +10,7 @@ from pipelines.inspection.catalogue import LatestStage, list_latest
 from pipelines.shards import read_parts
 from schemas.base import Record
 from schemas.difficulty import Difficulty
+from schemas.enhancements import Enhancement
 from schemas.groundings import Grounding
 from schemas.paths import Path as WalkedPath
 from schemas.questions import Question
@@ -26,6 +27,7 @@ STAGE_MODELS: Mapping[str, type[Record]] = {
     "rewrites": Rewrite,
     "groundings": Grounding,
     "difficulty": Difficulty,
+    "enhancements": Enhancement,
     "rollouts": Rollout,
     "trajectories": Trajectory,
     "releases": ReleaseEntry,

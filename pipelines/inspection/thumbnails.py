@@ -4,10 +4,8 @@ import base64
 import io
 from pathlib import Path
 
-from PIL import Image, ImageOps
-
 from pipelines.errors import CorruptInput, RecordFailed
-from pipelines.pictures import probe_picture
+from pipelines.pixels import open_pixels
 from pipelines.release.pictures import read_picture
 from schemas.groundings import Picture
 
@@ -21,15 +19,20 @@ def make_thumbnail(root: Path, picture: Picture) -> str:
     Raises:
         CorruptInput: if the picture is missing, changed, broken, or too large to open safely.
     """
-    content = read_picture(root, picture)
     try:
-        probe_picture(content)
+        return shrink_to_address(read_picture(root, picture))
     except RecordFailed as error:
         raise CorruptInput(f"picture {picture.file!r}: cannot be shown: {error}") from error
+
+
+def shrink_to_address(content: bytes) -> str:
+    """Return the same of a picture file's bytes.
+
+    Raises:
+        RecordFailed: if it is broken or too large to open safely.
+    """
+    shown = open_pixels(content, max_side=2 * SIDE)
+    shown.thumbnail((SIDE, SIDE))
     buffer = io.BytesIO()
-    with Image.open(io.BytesIO(content)) as image:
-        image.draft("RGB", (2 * SIDE, 2 * SIDE))
-        shown = ImageOps.exif_transpose(image.convert("RGB"))
-        shown.thumbnail((SIDE, SIDE))
-        shown.save(buffer, "WEBP", quality=QUALITY)
+    shown.save(buffer, "WEBP", quality=QUALITY)
     return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -156,6 +156,8 @@ def _make_tables(facts: CardFacts) -> dict[str, str]:
         "proof counts",
         "difficulty",
         "standing",
+        "grounding",
+        "enhancements",
     )
     tables = {name.replace(" ", "_"): render_section(quality[name]) for name in names}
     models: Section = {

@@ -12,19 +12,16 @@ from functools import partial
 
 from pipelines.agent.transcript import BadTurn, Turn, parse_turn
 from pipelines.checks.descriptors import check_spoken
-from pipelines.checks.examination import check_picture_names
-from pipelines.checks.images import check_licence
 from pipelines.checks.injections import list_hidden_checks
-from pipelines.checks.leakage import list_type_words
 from pipelines.checks.proofs import Claim, find_problems
 from pipelines.checks.verdicts import Check, run_checks
 from pipelines.checks.wording import check_named
-from pipelines.corpus.store import CorpusImage
 from pipelines.errors import GateNotMet, RecordFailed
 from pipelines.graph.ground import Ground
-from pipelines.graph.proofs import list_names, make_question_id
+from pipelines.graph.proofs import make_question_id
 from pipelines.graph.query import locate_nodes
 from pipelines.pictures import probe_picture
+from pipelines.release.picture_claims import find_picture_problems
 from pipelines.release.rows import (
     BridgeRow,
     EmbeddedImage,
@@ -56,41 +53,13 @@ def find_question_problems(ground: Ground, proof: ProofRow) -> list[str]:
     page = corpus.page(anchor)
     if proof.domain != page.domain:
         problems.append(f"domain: {page.title} is of {page.domain}, the proof says {proof.domain}")
-    image = corpus.image(page.image) if page.image and page.image_free else None
-    image = image if image is not None and image.path else None
-    problems += _find_picture_problems(proof.picture, image)
-    problems += _find_name_problems(ground, proof)
+    problems += find_picture_problems(ground, anchor, proof)
     problems += _find_wording_problems(ground, proof)
     sha256 = proof.picture.sha256 if proof.picture else ""
     wanted = make_question_id(proof.text, sha256, proof.answer, proof.proof)
     if proof.record_id != wanted:
         problems.append(f"id: the question's id is {wanted}, the proof says {proof.record_id}")
     return problems
-
-
-def _find_picture_problems(picture: Picture | None, image: CorpusImage | None) -> Iterator[str]:
-    """Compare a picture with the one that the corpus has for the anchor."""
-    if picture is None or image is None:
-        if picture is not None or image is not None:
-            yield f"picture: the proof has {'none' if picture is None else 'one'}, the anchor's page otherwise"
-        return
-    for name in ("sha256", "file", "width", "height", "phash", "author", "licence", "licence_url", "source_url"):
-        given, right = getattr(picture, name), getattr(image, name)
-        if given != right:
-            yield f"picture: {name} of the anchor's picture is {right!r}, the proof says {given!r}"
-    licence = check_licence(picture.licence)
-    if licence.outcome != "PASS":
-        yield f"picture: {licence.code}: {licence.detail}"
-
-
-def _find_name_problems(ground: Ground, proof: ProofRow) -> Iterator[str]:
-    """Say whether what travels with a picture tells more than the anchor."""
-    if proof.picture is None:
-        return
-    nodes, told = proof.proof.nodes, (proof.picture.file, proof.picture.source_url)
-    result = check_picture_names(told, list_names(ground.corpus, nodes), proof.answer, list_type_words(nodes))
-    if not result.passed:
-        yield f"picture: {result.code}: {result.detail}"
 
 
 def _find_wording_problems(ground: Ground, row: ProofRow) -> Iterator[str]:

@@ -9,7 +9,8 @@ from pipelines.checks.sets import Wording, delexicalise, find_over_used
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.ids import digest_value
 from schemas.base import Record, Rejection
-from schemas.difficulty import Difficulty, SearchNeed
+from schemas.difficulty import SearchNeed
+from schemas.enhancements import Enhancement
 from schemas.reasons import ReleaseReason
 from schemas.seeds import Split
 
@@ -34,7 +35,7 @@ class Signature:
     edges: str
     """Digest of the set of (subject, relation, object) of the path."""
     sha256: str
-    """Content of the picture; empty for a question without one."""
+    """Content of the picture before it was degraded; empty for a question without one."""
     phash: str
     skeleton: str
     """Digest of the wording without names, types and values."""
@@ -46,10 +47,12 @@ def make_signature(row: Record) -> Signature:
     """Return a question's signature.
 
     Raises:
-        ConfigError: if the row is no Difficulty.
+        ConfigError: if the row is no Enhancement.
     """
-    if not isinstance(row, Difficulty):
-        raise ConfigError(f"releases: the first input holds {type(row).__name__} rows; it takes Difficulty rows")
+    if not isinstance(row, Enhancement):
+        raise ConfigError(f"releases: the first input holds {type(row).__name__} rows; it takes Enhancement rows")
+    # Degraded in two ways a picture is still one picture.
+    picture = row.original or row.picture
     edges = sorted({(hop.subject_id, hop.relation, hop.object_id) for hop in row.proof.hops})
     return Signature(
         record_id=row.record_id,
@@ -58,8 +61,8 @@ def make_signature(row: Record) -> Signature:
         answer_node=row.proof.nodes[-1].page_id,
         answer_key=row.answer.key,
         edges=digest_value(edges),
-        sha256=row.picture.sha256 if row.picture else "",
-        phash=row.picture.phash if row.picture else "",
+        sha256=picture.sha256 if picture else "",
+        phash=picture.phash if picture else "",
         skeleton=digest_value(delexicalise(row)),
         search_need=row.search_need,
     )

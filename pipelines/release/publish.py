@@ -29,7 +29,7 @@ from pipelines.release.quality import check_quality, measure_quality, render_qua
 from pipelines.release.rows import ROW_TYPES, Example, RowMaker, join_examples
 from pipelines.release.tables import Shard, describe_file, list_files, plan_shards, write_shard_file
 from schemas.arrow import derive_schema
-from schemas.difficulty import Difficulty
+from schemas.enhancements import Enhancement
 from schemas.manifest import FileEntry
 from schemas.releases import Dataset, ReleaseEntry
 from schemas.trajectories import Trajectory
@@ -46,7 +46,7 @@ class Draft:
     """The workspace."""
     dataset: Dataset
     examples: tuple[Example, ...]
-    questions: tuple[Difficulty, ...]
+    questions: tuple[Enhancement, ...]
     """Every released question, those of other datasets included."""
     context: ReleaseContext
     prose: Prose
@@ -62,7 +62,7 @@ class Draft:
 
 def publish_releases(
     workspace_root: Path,
-    questions: Sequence[Difficulty],
+    questions: Sequence[Enhancement],
     trajectories: Sequence[Trajectory],
     entries: Sequence[ReleaseEntry],
     context: ReleaseContext,

@@ -15,6 +15,7 @@ from pipelines.release.counts import (
 )
 from pipelines.release.duplicates import list_shared_values, make_signature
 from pipelines.release.rows import Example
+from pipelines.release.sight import measure_enhancements, measure_grounding
 from pipelines.release.statistics import Number, count_values, describe_numbers, share
 from pipelines.release.variety import (
     count_bigrams,
@@ -24,7 +25,7 @@ from pipelines.release.variety import (
     measure_reuse,
     measure_wording,
 )
-from schemas.difficulty import Difficulty
+from schemas.enhancements import Enhancement
 from schemas.trajectories import Trajectory
 
 Scalar = str | Number
@@ -41,7 +42,7 @@ NOT_MEASURED = {
 }
 
 
-def measure_quality(examples: Sequence[Example], questions: Sequence[Difficulty], context: ReleaseContext) -> Quality:
+def measure_quality(examples: Sequence[Example], questions: Sequence[Enhancement], context: ReleaseContext) -> Quality:
     """Return the report's sections.
 
     Args:
@@ -75,6 +76,8 @@ def measure_quality(examples: Sequence[Example], questions: Sequence[Difficulty]
         "difficulty": measure_difficulty(own),
         "standing": measure_standing(own),
         "pictures": _measure_pictures(examples),
+        "grounding": measure_grounding(own),
+        "enhancements": measure_enhancements(own),
         "picture licences": _count_licences(examples),
     }
     if trajectories:
@@ -169,7 +172,7 @@ def _describe_splits(examples: Sequence[Example]) -> dict[str, dict[str, Scalar]
     return splits
 
 
-def _measure_overlap(questions: Sequence[Difficulty]) -> dict[str, Scalar]:
+def _measure_overlap(questions: Sequence[Enhancement]) -> dict[str, Scalar]:
     return {name: len(values) for name, values in list_shared_values(map(make_signature, questions)).items()}
 
 

@@ -8,8 +8,9 @@ from pipelines.errors import ConservationError
 from pipelines.release.pictures import name_picture, read_picture
 from pipelines.release.transcript import Message, make_messages, show_pictures, strip_page_text
 from schemas.base import Nested
-from schemas.difficulty import Cell, Difficulty, SearchNeed, Standing
-from schemas.groundings import Picture
+from schemas.difficulty import Cell, SearchNeed, Standing
+from schemas.enhancements import Enhancement, Trial
+from schemas.groundings import Depiction, Ease, Picture
 from schemas.proofs import Answer, Proof
 from schemas.releases import Dataset, ReleaseEntry
 from schemas.trajectories import Trajectory
@@ -105,6 +106,12 @@ class BridgeRow(Nested):
     difficulty: tuple[Cell, ...]
     search_need: SearchNeed = ""
     standing: Standing = "proved"
+    ease: Ease = ""
+    """How easily a search by picture finds the anchor."""
+    degradation: str = ""
+    """How the picture was degraded; empty where it was not."""
+    repair: str = ""
+    """The tool that repairs it."""
 
 
 class ProofRow(Nested):
@@ -124,6 +131,12 @@ class ProofRow(Nested):
     difficulty: tuple[Cell, ...]
     search_need: SearchNeed = ""
     standing: Standing = "proved"
+    depiction: Depiction | None = None
+    """Why the picture stands for the anchor."""
+    original: Picture | None = None
+    """The picture before it was degraded, where it was."""
+    trial: Trial | None = None
+    """How it was degraded, and what showed that the repair restores it."""
 
 
 ReleaseRow = SftRow | RlRow | BridgeRow
@@ -135,7 +148,7 @@ class Example:
     """A release entry with the question and the trajectory it points at."""
 
     entry: ReleaseEntry
-    question: Difficulty
+    question: Enhancement
     trajectory: Trajectory | None
 
     @property
@@ -151,7 +164,7 @@ class Example:
 
 
 def join_examples(
-    questions: Sequence[Difficulty], trajectories: Sequence[Trajectory], entries: Sequence[ReleaseEntry]
+    questions: Sequence[Enhancement], trajectories: Sequence[Trajectory], entries: Sequence[ReleaseEntry]
 ) -> list[Example]:
     """Return each entry with its rows, sorted by the first picture's sha256, then id.
 
@@ -240,6 +253,9 @@ def make_proof_row(example: Example) -> ProofRow:
         difficulty=question.cells,
         search_need=question.search_need,
         standing=question.standing,
+        depiction=question.depiction,
+        original=question.original,
+        trial=question.trial,
     )
 
 
@@ -302,6 +318,9 @@ def make_bridge_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> Bridg
         difficulty=proof.difficulty,
         search_need=proof.search_need,
         standing=proof.standing,
+        ease=proof.depiction.ease if proof.depiction else "",
+        degradation=proof.trial.degradation if proof.trial else "",
+        repair=proof.trial.repair if proof.trial else "",
     )
 
 
@@ -310,7 +329,7 @@ def list_counts(proof: Proof, name: str) -> tuple[int, ...]:
     return tuple(count.value for count in sorted(proof.counts, key=lambda count: count.node) if count.name == name)
 
 
-def make_chain(question: Difficulty | ProofRow) -> tuple[ChainLink, ...]:
+def make_chain(question: Enhancement | ProofRow) -> tuple[ChainLink, ...]:
     """Return the path's hops by title, and the attribute that is asked for as the last link."""
     titles = {node.page_id: node.title for node in question.proof.nodes}
     links = [

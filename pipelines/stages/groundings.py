@@ -1,21 +1,20 @@
 """Groundings: the anchor's picture and the final question (OpenSearch-VL, section 3.1, anchor-aware grounding)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, get_args
 
+from pipelines.agent.candidates import CandidateList
+from pipelines.agent.choosing import Anchor, Choice, PictureChooser
 from pipelines.checks.examination import check_picture_names, list_text_checks
-from pipelines.checks.images import check_picture
 from pipelines.checks.leakage import list_type_words
+from pipelines.checks.references import check_reference
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
-from pipelines.corpus.store import CorpusImage
-from pipelines.errors import RecordFailed, Unavailable
 from pipelines.graph.ground import Ground
 from pipelines.graph.proofs import list_names, make_query, make_question_id, view_proof
 from pipelines.graph.query import count_anchor_answers, locate_nodes
 from pipelines.ids import digest_value
-from pipelines.pictures import PictureSource, PictureStore
 from pipelines.prompting import Asking, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.groundings import Grounding, Picture
@@ -31,7 +30,6 @@ class GroundingRules:
     """What a picture and its question must have."""
 
     require_image: bool
-    min_side: int
     min_answers: int
     """Distinct answers over all anchors of the type (N_img); 0 switches the count off."""
     retrieval_rank: int = 0
@@ -47,17 +45,18 @@ class Groundings:
     """Replaces the anchor's name by a reference to its picture."""
 
     ground: Ground
-    pictures: PictureStore
+    chooser: PictureChooser
     asking: Asking
     rules: GroundingRules
     name: str = "groundings"
-    version: int = 4
+    version: int = 5
     input: ClassVar[type[Record]] = Rewrite
     output: ClassVar[type[Record]] = Grounding
 
     def fingerprint(self) -> str:
-        """Digest of the rules, the prompt and the rewriter."""
-        return digest_value([repr(self.rules), self.asking.identity, make_schema(QuestionReply)])
+        """Digest of the rules, of all that decides a picture, the prompt and the rewriter."""
+        rules = [repr(self.rules), self.chooser.identity]
+        return digest_value([*rules, self.asking.identity, make_schema(QuestionReply)])
 
     def prompts(self) -> dict[str, str]:
         """The referring prompt."""
@@ -69,22 +68,24 @@ class Groundings:
 
     async def __call__(self, record: Rewrite) -> Sequence[Grounding] | Rejection:
         """Ground one question: picture, need for the picture, final text, leak check over every node."""
-        # Counting comes between finding a picture and decoding it: it costs less and refuses more.
-        image, found = self._find_image(record)
-        counts, needed = self._count_need(record) if found.passed or self.rules.audit else ((), PASSED)
-        refused = [result for result in (found, needed) if not result.passed]
-        picture = None
-        if image is not None and (self.rules.audit or not refused):
-            picture, taken = self._take_picture(record, image)
-            refused += [] if taken.passed else [taken]
+        # Counting comes between finding pictures and opening them: it costs less and refuses more.
+        anchor = self._describe_anchor(record)
+        listed = await self.chooser.find_candidates(anchor.node, anchor.lead)
+        missing = self._refuse_missing(listed, record)
+        counts, needed = self._count_need(record) if missing.passed or self.rules.audit else ((), PASSED)
+        refused = [result for result in (missing, needed) if not result.passed]
+        choice = Choice()
+        if listed.found and (self.rules.audit or not refused):
+            choice = await self.chooser.choose(anchor, listed.found, self.rules.audit)
+            refused += choice.refused
         if refused and not self.rules.audit:
             return refuse(record.record_id, refused, REASONS)
         text = await self._refer(record)
         proof = self._complete_proof(record, counts)
-        refused += run_checks(self._list_checks(record, text, proof, picture), self.rules.audit)
+        refused += run_checks(self._list_checks(record, text, proof, choice.picture), self.rules.audit)
         if refused:
             return refuse(record.record_id, refused, REASONS)
-        sha256 = picture.sha256 if picture else ""
+        sha256 = choice.picture.sha256 if choice.picture else ""
         return (
             Grounding(
                 record_id=make_question_id(text, sha256, record.answer, proof),
@@ -94,9 +95,10 @@ class Groundings:
                 text=text,
                 fuzzy=record.text,
                 canonical=record.canonical,
-                picture=picture,
+                picture=choice.picture,
                 answer=record.answer,
                 proof=proof,
+                depiction=choice.depiction,
             ),
         )
 
@@ -108,40 +110,35 @@ class Groundings:
     def _list_checks(self, record: Rewrite, text: str, proof: Proof, picture: Picture | None) -> Iterator[Check]:
         corpus = self.ground.corpus
         yield from list_text_checks(self.ground, locate_nodes(corpus, proof.nodes), text, record.answer, proof)
+        yield partial(check_reference, text, proof.nodes[0].type, corpus.types)
         if picture is not None:
             told = (picture.file, picture.source_url)
             words = list_type_words(proof.nodes)
             yield partial(check_picture_names, told, list_names(corpus, proof.nodes), record.answer, words)
 
-    def _find_image(self, record: Rewrite) -> tuple[CorpusImage | None, CheckResult]:
-        """Return the anchor's picture, if it is at hand, and whether the question may go on."""
-        image = self.ground.corpus.image(record.image) if record.image else None
-        if image is not None and not image.path:
-            image = None  # known from its metadata alone
-        if image is not None and not image.error:
-            return image, PASSED
-        if not self.rules.require_image:
-            return None, PASSED
-        if image is not None:
-            return None, CheckResult("FAIL", "picture-unusable", f"{image.file}: {image.error}")
-        detail = f"{record.image} is not at hand" if record.image else "the article has no free picture"
-        return None, CheckResult("FAIL", "no-picture", detail)
+    def _describe_anchor(self, record: Rewrite) -> Anchor:
+        corpus, proof = self.ground.corpus, record.proof
+        node, *path = locate_nodes(corpus, proof.nodes)
+        return Anchor(
+            node=node,
+            path=tuple(path),
+            title=proof.nodes[0].title,
+            qid=corpus.page(node).qid,
+            lead=record.image,
+            names=list_names(corpus, proof.nodes),
+            answer=record.answer,
+            words=list_type_words(proof.nodes),
+        )
 
-    def _take_picture(self, record: Rewrite, image: CorpusImage) -> tuple[Picture | None, CheckResult]:
-        """Return the picture as the workspace keeps it, and whether it will do."""
-        source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
-        try:
-            picture = self.pictures.add_file(self.ground.corpus.image_path(image.file), source)
-        except RecordFailed as error:
-            if error.error == "picture-missing":
-                # The corpus had it: a folder that was moved or is not mounted is no property of the row.
-                raise Unavailable(f"picture {image.file}: {error.detail}; bring it back and run again") from error
-            return None, CheckResult("FAIL", "picture-unusable", str(error))
-        if picture.sha256 != image.sha256:
-            detail = f"{image.file}: other bytes than when the corpus was built"
-            return None, CheckResult("FAIL", "picture-unusable", detail)
-        result = check_picture(picture.width, picture.height, picture.licence, self.rules.min_side)
-        return picture, result if result.passed else replace(result, detail=f"{image.file}: {result.detail}")
+    def _refuse_missing(self, listed: CandidateList, record: Rewrite) -> CheckResult:
+        """Say whether the question may go on with the candidates that were found: without any only if none is asked."""
+        if listed.found or not self.rules.require_image:
+            return PASSED
+        if not listed.dropped:
+            detail = f"{record.image} is not at hand" if record.image else "the article has no free picture"
+            return CheckResult("FAIL", "no-picture", detail)
+        told = "; ".join(f"{each.file}: {each.detail or each.reason}" for each in listed.dropped)
+        return CheckResult("FAIL", listed.dropped[0].reason, told)
 
     def _count_need(self, record: Rewrite) -> tuple[tuple[Count, ...], CheckResult]:
         """Free the anchor to its type and count answers; fewer than the threshold means the picture decorates."""

@@ -19,7 +19,7 @@ from pipelines.release.duplicates import (
     refuse_skeletons,
 )
 from schemas.base import Failure, Record, Rejection
-from schemas.difficulty import Difficulty
+from schemas.enhancements import Enhancement
 from schemas.manifest import ModelEntry
 from schemas.releases import Dataset, ReleaseEntry
 from schemas.seeds import Split
@@ -49,8 +49,8 @@ class Releases:
     max_search_free: float = 1.0
     """Share of a split that questions may have that need no search, where that was measured."""
     name: str = "releases"
-    version: int = 4
-    inputs: ClassVar[tuple[type[Record], ...]] = (Difficulty, Trajectory)
+    version: int = 5
+    inputs: ClassVar[tuple[type[Record], ...]] = (Enhancement, Trajectory)
     output: ClassVar[type[Record]] = ReleaseEntry
 
     def fingerprint(self) -> str:

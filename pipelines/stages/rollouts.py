@@ -8,7 +8,7 @@ from pipelines.agent.loop import Agent, run_rollout
 from pipelines.ids import digest_value
 from pipelines.scoring.decoys import make_decoys
 from schemas.base import Record, Rejection
-from schemas.difficulty import Difficulty
+from schemas.enhancements import Enhancement
 from schemas.manifest import ModelEntry
 from schemas.rollouts import Rollout
 from schemas.tasks import TeacherHop, TeacherOracle
@@ -22,8 +22,8 @@ class Rollouts:
     attempts: int = 5
     """K; 5 in OpenSearch-VL."""
     name: str = "rollouts"
-    version: int = 2
-    input: ClassVar[type[Record]] = Difficulty
+    version: int = 3
+    input: ClassVar[type[Record]] = Enhancement
     output: ClassVar[type[Record]] = Rollout
 
     def fingerprint(self) -> str:
@@ -41,7 +41,7 @@ class Rollouts:
         model = self.agent.model
         return (ModelEntry(role="teacher", name=model.name, revision=model.identity, sampling=settings),)
 
-    async def __call__(self, record: Difficulty) -> Sequence[Rollout] | Rejection:
+    async def __call__(self, record: Enhancement) -> Sequence[Rollout] | Rejection:
         """Run every attempt, one after the other.
 
         Raises:
@@ -54,7 +54,7 @@ class Rollouts:
         return [await run_rollout(self.agent, record, make_oracle(record, attempt)) for attempt in range(self.attempts)]
 
 
-def make_oracle(question: Difficulty, attempt: int) -> TeacherOracle:
+def make_oracle(question: Enhancement, attempt: int) -> TeacherOracle:
     """Return the proof as a plan for scripted teachers; the answer node is the last hop's object."""
     (wrong,) = make_decoys(question.answer, 1)
     proof = question.proof
@@ -70,4 +70,5 @@ def make_oracle(question: Difficulty, attempt: int) -> TeacherOracle:
         answer_relation=proof.answer_relation,
         answer=question.answer,
         wrong_answer=wrong,
+        repair=question.trial.repair if question.trial else "",
     )

@@ -9,8 +9,9 @@ from random import Random
 from pipelines.world import vocabulary as words
 from pipelines.world.knowledge import Entity, Fact
 from pipelines.world.names import surname_of
+from pipelines.world.pictures import Picture
 from pipelines.world.prose import add_article, write_article
-from pipelines.world.wikitext import render_page
+from pipelines.world.wikitext import illustrate_page, render_page
 from pipelines.world.world import Redirect, World
 
 MAIN, TEMPLATE, CATEGORY, PORTAL = 0, 10, 14, 100
@@ -58,12 +59,13 @@ class Wiki:
     sentences: Mapping[tuple[int, str, int | None], str]
 
 
-def compose_wiki(world: World, pictures: Mapping[int, str]) -> Wiki:
+def compose_wiki(world: World, pictures: Mapping[int, str], seconds: Mapping[int, Picture] | None = None) -> Wiki:
     """Write every page.
 
     Args:
         world: what is true.
-        pictures: file name (with spaces) by entity number.
+        pictures: file name (with spaces) of the lead picture by entity number.
+        seconds: pictures in the body of an article, by entity number; None for none.
     """
     sentences: dict[tuple[int, str, int | None], str] = {}
     pages: list[Page] = []
@@ -72,6 +74,9 @@ def compose_wiki(world: World, pictures: Mapping[int, str]) -> Wiki:
         article = write_article(world, entity, rng)
         sentences.update((key_of(fact), sentence) for fact, sentence in article.sentences)
         text = render_page(world, entity, pictures.get(entity.number, ""), article, rng)
+        second = (seconds or {}).get(entity.number)
+        if second is not None:
+            text = illustrate_page(text, second.file, second.caption)
         pages.append(Page(entity.title, text, entity=entity.number))
     pages += _compose_disambiguations(world)
     taken = {page.title.casefold() for page in pages}

@@ -37,6 +37,18 @@ def write_truth(world: World, wiki: Wiki, pictures: Mapping[int, Picture], folde
         ))  # fmt: skip
 
 
+def write_picture_truth(world: World, pictures: Iterable[Picture], folder: Path) -> None:
+    """Write ``pictures.jsonl``: of each picture what it shows, what can be read in it and what it is said to depict."""
+    _write_lines(folder / "pictures.jsonl", (
+        {
+            "file": picture.stored_name, "qid": world.entities[picture.entity].qid,
+            "title": world.entities[picture.entity].title, "view": picture.view, "sign": picture.sign or None,
+            "simple": picture.simple, "depicts": list(picture.depicts), "free": picture.free,
+        }
+        for picture in sorted(pictures, key=lambda each: each.stored_name)
+    ))  # fmt: skip
+
+
 def _list_aliases(world: World) -> Iterator[dict[str, Any]]:
     for entity in world.entities:
         for alias, kind in entity.aliases:

@@ -1,5 +1,6 @@
 """Infoboxes and whole article pages in wikitext, the occasional mess included."""
 
+import re
 from collections.abc import Sequence
 from random import Random
 
@@ -11,6 +12,7 @@ from pipelines.world.values import show_boxed
 from pipelines.world.world import World
 
 MESSY_SHARE = 0.04
+_HEADING = re.compile(r"^== (?!References)[^=\n]+ ==\n", re.MULTILINE)
 _ATTRIBUTE_OF = {(attribute.name, subtype): attribute for attribute in ATTRIBUTES for subtype in attribute.subjects}
 _COMMENTS = ("<!-- please do not change without a source -->", "<!-- see [[Talk:Example]] and {{tl|Infobox}} -->",
              "<!-- | former_name = unknown -->")  # fmt: skip
@@ -63,6 +65,16 @@ def render_page(world: World, entity: Entity, picture: str, article: Article, rn
         text += "\n{{citation needed|date=May 2019" if entity.number % 2 else "\n}}"
     stamp = "{{Authority control}}\n" if entity.subtype.kind == "person" else ""
     return f"{text}\n\n{stamp}[[Category:{entity.subtype.plural.capitalize()}{where}]]"
+
+
+def illustrate_page(text: str, file: str, caption: str) -> str:
+    """The page with a picture under its first heading, or at the end of its lead where it has none."""
+    picture = f"[[File:{file}|thumb|{caption}]]"
+    heading = _HEADING.search(text)
+    if heading is not None:
+        return f"{text[: heading.end()]}{picture}\n{text[heading.end() :]}"
+    head, gap, tail = text.rpartition("\n\n")
+    return f"{head}\n\n{picture}{gap}{tail}"
 
 
 def _caption(entity: Entity, rng: Random) -> str:

@@ -12,7 +12,24 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.benchmarks import corpus, demo, difficulty, faults, graph, links, models, questions, resume, serving, tables
+from tests.benchmarks import (
+    corpus,
+    demo,
+    difficulty,
+    encoding,
+    enhancements,
+    faults,
+    graph,
+    grounding,
+    links,
+    models,
+    pictures,
+    questions,
+    reading,
+    resume,
+    serving,
+    tables,
+)
 from tests.benchmarks.measured import Measured
 
 RESULTS = Path(__file__).with_name("results.md")
@@ -24,6 +41,11 @@ SECTIONS: Mapping[str, Callable[[Path], list[Measured]]] = {
     "faults": faults.measure,
     "serving": serving.measure,
     "difficulty": difficulty.measure,
+    "encoding": encoding.measure,
+    "grounding": grounding.measure,
+    "reading": reading.measure,
+    "enhancements": enhancements.measure,
+    "pictures": pictures.measure,
     "links": links.measure,
     "tables": tables.measure,
     "graph": graph.measure,
@@ -36,7 +58,12 @@ TITLES = {
     "resume": "What is paid twice",
     "faults": "Faulty addresses beside healthy ones",
     "difficulty": "What the difficulty filter leaves, and what an early stop saves",
+    "encoding": "The encoder of pictures beside the bare model",
+    "grounding": "Which picture is taken for an anchor",
+    "reading": "Names on signs, as OCR reads them",
+    "enhancements": "Whether a repair restores what a degradation broke",
     "serving": "Our client beside `vllm bench serve`",
+    "pictures": "Pictures that were made to hurt",
     "links": "From bz2 to links",
     "tables": "SQL tables",
     "graph": "A link graph of the size of English Wikipedia",

@@ -6,9 +6,16 @@ A set is judged anew under each mutant. Clean and defective twins are the same e
 from tests.mutants.corpora import Corpora, Judge
 from tests.mutants.doors import list_stage_sets
 from tests.mutants.limits import list_limit_sets
+from tests.mutants.picturing import list_picture_sets
 from tests.mutants.planted import list_scene_sets, list_text_sets
 
 
 def make_sets(corpora: Corpora) -> dict[str, Judge]:
     """Return every set of pairs by name; making a set's twins is put off until it is first judged."""
-    return {**list_text_sets(), **list_scene_sets(corpora), **list_limit_sets(corpora), **list_stage_sets(corpora)}
+    return {
+        **list_text_sets(),
+        **list_picture_sets(),
+        **list_scene_sets(corpora),
+        **list_limit_sets(corpora),
+        **list_stage_sets(corpora),
+    }

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from pipelines.agent.tools import ToolBox
-from pipelines.agent.toolspecs import render_tools
+from pipelines.agent.toolspecs import list_specs, render_tools
 from pipelines.errors import Unavailable
 from pipelines.pictures import PictureStore
 from schemas.rollouts import RolloutImage
@@ -120,7 +120,20 @@ def test_identity_follows_backends_and_limits(tools):
 
 
 def test_schemas_name_every_tool_and_close_their_arguments():
-    functions = [entry["function"] for entry in json.loads(render_tools())]
-    assert [function["name"] for function in functions] == ["image_search", "text_search", "visit", "crop"]
+    functions = [entry["function"] for entry in json.loads(render_tools(list_specs(opencv=True, layout=True)))]
+    assert [function["name"] for function in functions] == [
+        "image_search",
+        "text_search",
+        "visit",
+        "crop",
+        "sharpen",
+        "super_resolution",
+        "perspective_correct",
+        "layout_parsing",
+    ]
     assert all(function["parameters"]["additionalProperties"] is False for function in functions)
     assert all("title" not in function["parameters"] for function in functions)
+
+
+def test_the_core_offers_what_needs_neither_opencv_nor_an_engine(tools):
+    assert [spec.name for spec in tools.specs] == ["image_search", "text_search", "visit", "crop", "sharpen"]

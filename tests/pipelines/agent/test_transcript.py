@@ -112,6 +112,12 @@ def test_an_error_shows_its_class_on_the_first_line_and_reads_back():
     assert read_observation(rendered).splitlines()[0] == "error: unknown-page"
 
 
+def test_a_warning_shows_its_class_on_the_first_line_and_reads_back():
+    rendered = render_observation(Observation(ok=True, error="", text="As it was.", images=(), warning="no-weights"))
+    assert rendered == "<tool_response>\nwarning: no-weights\nAs it was.\n</tool_response>"
+    assert read_observation(rendered).splitlines()[0] == "warning: no-weights"
+
+
 def test_a_rendered_call_is_json_with_name_and_arguments():
     call = render_turn(Turn("x", "crop", '{"box":[1,2,3,4]}')).split("<tool_call>")[1].split("</tool_call>")[0]
     assert json.loads(call) == {"name": "crop", "arguments": {"box": [1, 2, 3, 4]}}

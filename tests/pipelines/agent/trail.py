@@ -22,7 +22,7 @@ from pipelines.backends.protocols import (
 )
 from pipelines.pictures import PictureSource, PictureStore
 from pipelines.prompting import load_prompt
-from schemas.difficulty import Difficulty
+from schemas.enhancements import Enhancement
 from schemas.groundings import Picture
 from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof
 from schemas.rollouts import Rollout
@@ -92,9 +92,9 @@ def make_proof(titles: Sequence[str] = TITLES) -> Proof:
     )
 
 
-def make_question(picture: Picture | None, number: int = 1) -> Difficulty:
+def make_question(picture: Picture | None, number: int = 1) -> Enhancement:
     text = "When was the birthplace of the designer of the bridge in the image founded?"
-    return Difficulty(
+    return Enhancement(
         record_id=f"question-{number:04d}",
         parent_id="rewrite-1",
         split="sft",
@@ -165,4 +165,4 @@ def make_tools(folder: Path, **changes) -> ToolBox:
 
 
 def make_agent(model, tools: ToolBox, **limits) -> Agent:
-    return Agent(model, load_prompt("act"), tools, Limits(**limits))
+    return Agent(model, load_prompt("act", 2), tools, Limits(**limits))

@@ -1,4 +1,4 @@
-"""A MediaWiki that answers ``prop=imageinfo`` on loopback and misbehaves when told to."""
+"""A MediaWiki that answers ``prop=imageinfo`` and hands out files on loopback, and misbehaves when told to."""
 
 import json
 import sys
@@ -33,6 +33,8 @@ class Fault:
     """Bytes promised and not sent."""
     drip: float = 0.0
     """Seconds between bytes."""
+    is_endless: bool = False
+    """Sent without a length."""
 
 
 @dataclass
@@ -44,19 +46,25 @@ class CommonsServer:
     moved: dict = field(default_factory=dict)
     faults: list = field(default_factory=list)
     """Sent first, one a request."""
+    files: dict = field(default_factory=dict)
+    """What a GET of a path brings: bytes, or a fault."""
+    found: dict = field(default_factory=dict)
+    """Search to the titles it finds, best first."""
     answer: Callable[["CommonsServer", dict], dict] | None = None
     """Makes the reply in place of :meth:`reply`."""
     at_once: int = 50
     """Files whose images fit one reply."""
     url: str = ""
     requests: list = field(default_factory=list)
-    """Forms, each with its headers and times."""
+    """Forms, or the paths of a GET, each with headers and times."""
     busy: int = 0
     most_busy: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def reply(self, form: dict) -> dict:
         """Answer as MediaWiki does, ``formatversion=2``."""
+        if "generator" in form:
+            return self.search(form)
         asked = form["titles"].split("|")
         normal = {title: title.replace("_", " ") for title in asked}
         start = int(form.get("iistart", "0"))
@@ -81,23 +89,43 @@ class CommonsServer:
         more = {"continue": {"iistart": str(start + self.at_once), "continue": "||"}}
         return {"query": query} | (more if start + self.at_once < len(pages) else {"batchcomplete": True})
 
+    def search(self, form: dict) -> dict:
+        """Answer ``generator=search``: pages in the order of their ids, each with its rank; no query for no hits."""
+        titles = self.found.get(form["gsrsearch"], [])[: int(form["gsrlimit"])]
+        start = int(form.get("iistart", "0"))
+        pages = []
+        for place, title in enumerate(titles):
+            page = {"pageid": 100 - place, "ns": 6, "title": title, "index": place + 1, "imagerepository": "local"}
+            if start <= place < start + self.at_once:
+                page["imageinfo"] = self.images[title]
+            pages.insert(0, page)
+        more = {"continue": {"iistart": str(start + self.at_once), "continue": "||"}}
+        done = {"batchcomplete": True, "continue": {"gsroffset": len(titles), "continue": "gsroffset||"}}
+        if not titles:
+            return {"batchcomplete": True}
+        return {"query": {"pages": pages}} | (more if start + self.at_once < len(pages) else done)
+
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
-        server = self.server.commons
         form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode(), keep_blank_values=True)
-        form = {name: values[0] for name, values in form.items()}
+        self._answer(form={name: values[0] for name, values in form.items()})
+
+    def do_GET(self):
+        self._answer(path=self.path)
+
+    def _answer(self, **asked):
+        server = self.server.commons
         with server.lock:
             server.busy += 1
             server.most_busy = max(server.most_busy, server.busy)
-            server.requests.append({"form": form, "headers": dict(self.headers), "at": time.monotonic()})
+            server.requests.append(asked | {"headers": dict(self.headers), "at": time.monotonic()})
             fault = server.faults.pop(0) if server.faults else None
         try:
             if fault is None:
-                reply = server.answer(server, form) if server.answer else server.reply(form)
-                fault = Fault(body=json.dumps(reply).encode(), headers={"Content-Type": "application/json"})
+                fault = self._make_reply(server, **asked)
             self._send(fault)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
@@ -105,11 +133,19 @@ class _Handler(BaseHTTPRequestHandler):
             with server.lock:
                 server.busy -= 1
 
+    def _make_reply(self, server, form=None, path=""):
+        if form is None:
+            found = server.files.get(path, Fault(404, b"not found"))
+            return found if isinstance(found, Fault) else Fault(body=found)
+        reply = server.answer(server, form) if server.answer else server.reply(form)
+        return Fault(body=json.dumps(reply).encode(), headers={"Content-Type": "application/json"})
+
     def _send(self, fault):
         self.send_response(fault.status)
         for name, value in fault.headers.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(fault.body) + fault.cut))
+        if not fault.is_endless:
+            self.send_header("Content-Length", str(len(fault.body) + fault.cut))
         self.end_headers()
         if fault.drip:
             for byte in fault.body:
@@ -118,7 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
                 time.sleep(fault.drip)
         else:
             self.wfile.write(fault.body)
-        self.close_connection = bool(fault.cut)
+        self.close_connection = bool(fault.cut) or fault.is_endless
 
     def log_message(self, *parts):
         """Say nothing."""

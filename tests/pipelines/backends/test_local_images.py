@@ -95,3 +95,31 @@ def test_identity_covers_distance_and_corpus(tmp_path):
     corpus = FakeCorpus(tmp_path, "digest", SimpleNamespace(base_url=BASE))
     assert LocalImageSearch(corpus, 10).identity == "local-image-search@1:10:digest"
     assert LocalImageSearch(corpus, 9).identity != LocalImageSearch(corpus, 10).identity
+
+
+@pytest.fixture
+def finder(tmp_path):
+    """Builds a search over (file, titles, phash)."""
+
+    def make(rows, max_distance=10):
+        columns = {"file": [r[0] for r in rows], "title": [r[1] for r in rows], "phash": [r[2] for r in rows]}
+        schema = pa.schema([("file", pa.string()), ("title", pa.list_(pa.string())), ("phash", pa.string())])
+        pq.write_table(pa.table(columns, schema=schema), tmp_path / "images.parquet")
+        return LocalImageSearch(FakeCorpus(tmp_path, f"copies-of-{rows}", SimpleNamespace(base_url=BASE)), max_distance)
+
+    return make
+
+
+def test_copies_come_by_file_nearest_first_up_to_the_limit(finder):
+    phash = "00ff00ff00ff00ff"
+    rows = [("c", ["C"], flip_bits(phash, 11)), ("b", ["B", "A"], flip_bits(phash, 10)), ("a", ["A"], phash)]
+    search = finder([*rows, ("d", ["D"], flip_bits(phash, 10))])
+    found = [(copy.file, copy.titles, copy.distance) for copy in search.find_copies(phash)]
+    assert found == [("a", ("A",), 0), ("b", ("A", "B"), 10), ("d", ("D",), 10)]
+    assert [copy.file for copy in search.find_copies(phash, count=2)] == ["a", "b"]
+
+
+def test_an_index_without_hashes_says_so_instead_of_finding_no_copy(finder):
+    for rows in ([], [("a", ["A"], "")]):
+        with pytest.raises(LookupError, match="no picture has a perceptual hash"):
+            finder(rows).find_copies("0" * 16)

@@ -1,7 +1,9 @@
 import asyncio
 import inspect
+import json
 import string
 from collections import Counter
+from typing import get_args
 
 import pytest
 
@@ -9,13 +11,14 @@ from pipelines.agent.layout import read_hits
 from pipelines.agent.loop import run_rollout
 from pipelines.agent.spans import find_name, list_forms
 from pipelines.agent.transcript import read_observation
-from pipelines.backends import teacher, teacher_plan, teacher_thoughts
+from pipelines.backends import teacher, teacher_looks, teacher_plan, teacher_thoughts
 from pipelines.backends.protocols import ChatRequest
 from pipelines.backends.teacher import ScriptedTeacher, Vices, make_vices
 from pipelines.backends.teacher_thoughts import THOUGHTS
 from pipelines.errors import ConfigError
 from pipelines.stages.rollouts import make_oracle
 from pipelines.stages.trajectories import find_faults
+from schemas.enhancements import Repair
 from schemas.tasks import AnswerReply
 from tests.pipelines.agent.trail import (
     TEXTS,
@@ -37,12 +40,13 @@ SLOTS = {"name", "next", "clue", "asked", "asked_capital"}
 def play(tmp_path):
     picture = make_picture(tmp_path)
 
-    def play_attempt(vices=None, attempt=0, number=1, turns=30, **tools):
+    def play_attempt(vices=None, attempt=0, number=1, turns=30, repair="", **tools):
         agent = make_agent(
             ScriptedTeacher("teacher", Vices(**(vices or {}))), make_tools(tmp_path, **tools), turns=turns
         )
         question = make_question(picture, number)
-        return asyncio.run(run_rollout(agent, question, make_oracle(question, attempt)))
+        oracle = make_oracle(question, attempt).model_copy(update={"repair": repair})
+        return asyncio.run(run_rollout(agent, question, oracle))
 
     return play_attempt
 
@@ -148,6 +152,48 @@ def test_cropping_first_searches_the_crop_and_then_the_whole(play):
     assert [step.arguments for step in rollout.steps[1:3]] == ['{"image":"img_2"}', '{"image":"img_1"}']
 
 
+def list_calls(rollout, count):
+    return [(step.tool, json.loads(step.arguments).get("image")) for step in rollout.steps[:count]]
+
+
+def test_a_degraded_picture_is_repaired_first_and_what_came_of_it_is_looked_up(play):
+    for attempt in range(6):
+        rollout = play(attempt=attempt, repair="sharpen")
+        assert list_calls(rollout, 2) == [("sharpen", "img_1"), ("image_search", "img_2")]
+        assert rollout.answer == "5 April 1204"
+        assert not find_faults(rollout)
+
+
+def test_a_repaired_picture_is_what_is_cropped_and_looked_up_whole(play):
+    rollout = play({"crop_first": 1.0}, repair="sharpen")
+    assert list_calls(rollout, 4) == [
+        ("sharpen", "img_1"),
+        ("crop", "img_2"),
+        ("image_search", "img_3"),
+        ("image_search", "img_2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("repair", "opencv", "warning", "error"),
+    [
+        ("super_resolution", True, "no-weights", ""),
+        ("perspective_correct", True, "no-quadrilateral", ""),
+        ("perspective_correct", False, "", "unknown-tool"),
+    ],
+)
+def test_a_repair_that_makes_nothing_is_tried_once_and_the_original_is_looked_up(play, repair, opencv, warning, error):
+    rollout = play(repair=repair, opencv=opencv)
+    assert list_calls(rollout, 2) == [(repair, "img_1"), ("image_search", "img_1")]
+    observation = rollout.steps[0].observation
+    assert (observation.warning, observation.error) == (warning, error)
+    assert rollout.answer == "5 April 1204"
+
+
+def test_there_are_thoughts_for_every_repair():
+    assert set(get_args(Repair)) <= set(THOUGHTS)
+
+
 def test_a_vice_comes_about_as_often_as_it_is_set(play):
     answers = [play({"from_memory": 0.3}, number=number, turns=1).answer for number in range(200)]
     assert 40 <= answers.count("5 April 1204") <= 80
@@ -162,7 +208,7 @@ def test_identity_covers_name_and_vices():
     assert len(identities) == 3
 
 
-@pytest.mark.parametrize("module", [teacher, teacher_plan, teacher_thoughts])
+@pytest.mark.parametrize("module", [teacher, teacher_plan, teacher_thoughts, teacher_looks])
 def test_identity_covers_the_source_of_plan_and_wordings(monkeypatch, module):
     before, read = ScriptedTeacher().identity, inspect.getsource
     monkeypatch.setattr(inspect, "getsource", lambda given: read(given) + ("# new" if given is module else ""))

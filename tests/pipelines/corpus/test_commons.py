@@ -28,7 +28,7 @@ PREFIXES = """@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
 wikibase:Dump a schema:Dataset .
 
 """
-CC_BY_SA = "wdt:P275 wd:Q18199165 ;\n\twdt:P6216 wd:Q50423863"
+CC_BY_SA = "wdt:P275 wd:Q18199165 ;\n\twdt:P6216 wd:Q50423863 ;\n\twdt:P180 wd:Q12280, wd:Q537127"
 CREATOR = """
 sdc:M{0} p:P170 sdcs:M{0}-C .
 
@@ -100,6 +100,7 @@ KELM = {
     "copyright_status": "Q50423863",
     "author": "A. Uthor",
     "source_url": "https://commons.wikimedia.org/wiki/File:Kelm_Bridge.jpg",
+    "depicts": ["Q12280", "Q537127"],
 }
 
 
@@ -227,6 +228,7 @@ JSON_STATEMENTS = {
     ],
     "P3575": [write_claim({"amount": "+1234", "unit": "http://www.wikidata.org/entity/Q8799"})],
     "P1163": [write_claim("image/jpeg")],
+    "P180": [write_claim({"id": "Q12280"}), write_claim({"id": "Q537127"}), write_claim({"id": "Q12280"})],
 }
 
 
@@ -277,6 +279,25 @@ def test_ranks_decide_which_statements_count():
     assert read_json(write_line(P275=licences)).licence == "CC BY-SA 4.0"
     assert read_json(write_line(P275=licences[:2])).licence == "CC BY 4.0"
     assert read_json(write_line(P275=licences[:1])).licence == ""
+
+
+def test_what_is_depicted_is_what_the_best_statements_name():
+    claims = [
+        write_claim({"id": "Q1"}, "deprecated"),
+        write_claim({"id": "Q2"}),
+        write_claim(None),
+        write_claim({"id": "L7"}),
+        write_claim({"id": "Q3"}, "preferred"),
+    ]
+    assert read_json(write_line(P180=claims)).depicts == ("Q3",)
+    assert read_json(write_line(P180=claims[:4])).depicts == ("Q2",)
+    assert read_json(write_line(P180=claims[:1])).depicts == ()
+
+
+def test_rdf_that_depicts_something_without_a_qid_depicts_nothing():
+    said = "wdt:P180 _:b0, <http://elsewhere/Q5>, wd:L7, wd:Q8"
+    assert read_rdf((PREFIXES + write_entity(1, said=said)).encode()).depicts == ("Q8",)
+    assert read_rdf((PREFIXES + write_entity(1, said="wdt:P275 wd:Q18199165")).encode()).depicts == ()
 
 
 def test_a_licence_of_a_part_is_not_the_files():

@@ -15,7 +15,7 @@ from pipelines.corpus.images import merge_images, normalise_file, read_images
 from pipelines.corpus.records import CorpusImage
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import IMAGES
-from pipelines.errors import ConfigError
+from pipelines.errors import ConfigError, CorruptInput
 
 HEADER = "file\tsha256\tauthor\tlicence\tlicence_url\tsource_url\n"
 
@@ -87,6 +87,23 @@ def test_a_corpus_gives_no_path_outside_the_folder_of_pictures(write_images, wri
         Corpus.open(tmp_path / "out").image_path("B.jpg")
 
 
+def test_what_a_picture_depicts_is_kept_in_the_corpus(write_images, write_dump, tmp_path):
+    table = write_images(a=(60, 60), b=(60, 60))
+    lines = ["a.jpg\tQ42 Q7  Q42\tA\tL\tU\tS", "b.jpg\t\tA\tL\tU\tS"]
+    table.write_text(HEADER.replace("sha256", "depicts") + "\n".join(lines))
+    build_corpus(write_dump(("Kelm", "A bridge.")), tmp_path / "out")
+    corpus = Corpus.open(tmp_path / "out")
+    assert [corpus.image(file).depicts for file in ("A.jpg", "B.jpg")] == [("Q42", "Q7"), ()]
+
+
+@pytest.mark.parametrize("said", ["Kelm", "Q0", "Q1,Q2", "q1", "P180", "Q" + "9" * 30])
+def test_what_is_no_list_of_qids_is_refused(write_images, said):
+    table = write_images(a=(60, 60))
+    table.write_text(HEADER.replace("sha256", "depicts") + f"a.jpg\tQ1 {said}\tA\tL\tU\tS\n")
+    with pytest.raises(CorruptInput, match=r"A\.jpg depicts|a\.jpg depicts"):
+        read_images(table, {})
+
+
 def test_missing_columns_are_named(tmp_path):
     (tmp_path / "images.tsv").write_text("file\tauthor\n")
     with pytest.raises(ConfigError, match="licence, licence_url, source_url"):
@@ -120,6 +137,7 @@ MEDIA_ROW = {
     "copyright_status": "Q50423863",
     "author": "B. Uilder",
     "source_url": "https://commons.wikimedia.org/wiki/File:Dam.jpg",
+    "depicts": ["Q12323"],
 }
 AT_HAND = CorpusImage("Kelm.jpg", (), "kelm.jpg", "f" * 64, 640, 480, "jpg", "A", "CC0", "L", "S", "0" * 16, "")
 
@@ -141,7 +159,7 @@ def merge(tmp_path):
         assert all(table.select(IMAGES.names).cast(IMAGES).num_rows for table in tables)
         assert [entry.name for entry in folder.iterdir() if entry.is_dir()] == []
         rows = [row for table in tables for row in table.to_pylist()]
-        return [CorpusImage(**row | {"title": tuple(row["title"])}) for row in rows]
+        return [CorpusImage(**row | {name: tuple(row[name]) for name in ("title", "depicts")}) for row in rows]
 
     return run
 
@@ -153,14 +171,23 @@ def test_a_picture_not_at_hand_gets_a_row_of_what_commons_says(merge):
     assert (image.width, image.height, image.format) == (900, 700, "jpg")
     assert (image.author, image.licence) == ("B. Uilder", "CC BY-SA 4.0")
     assert (image.licence_url, image.source_url) == (MEDIA_ROW["licence_url"], MEDIA_ROW["source_url"])
+    assert image.depicts == ("Q12323",)
     assert check_picture(image.width, image.height, image.licence, 512).passed
 
 
 def test_a_picture_at_hand_stands_before_what_commons_says(merge):
     media = [MEDIA_ROW, MEDIA_ROW | {"file": "Kelm.jpg"}]
     images = merge([AT_HAND], media, [("Kelm", "Kelm.jpg"), ("Dam", "Dam.jpg")])
-    assert images[1] == replace(AT_HAND, title=("Kelm",))
+    assert images[1] == replace(AT_HAND, title=("Kelm",), depicts=("Q12323",))
     assert [image.file for image in images] == ["Dam.jpg", "Kelm.jpg"]
+
+
+def test_what_the_own_table_says_is_depicted_stands_before_commons(merge):
+    media = [MEDIA_ROW | {"file": "Kelm.jpg"}]
+    (image,) = merge([replace(AT_HAND, depicts=("Q2", "Q3"))], media, [("Kelm", "Kelm.jpg")])
+    assert image.depicts == ("Q2", "Q3")
+    (image,) = merge([AT_HAND], [media[0] | {"depicts": None}], [("Kelm", "Kelm.jpg")])
+    assert image.depicts == ()
 
 
 def test_a_picture_listed_but_missing_is_not_at_hand(merge):

@@ -8,7 +8,8 @@ from PIL import Image
 
 from pipelines.release.context import FunnelRow, ReleaseContext
 from pipelines.stages.releases import Releases
-from schemas.difficulty import Cell, Difficulty
+from schemas.difficulty import Cell
+from schemas.enhancements import Enhancement
 from schemas.groundings import Picture
 from schemas.manifest import InputEntry, ModelEntry
 from schemas.proofs import Answer, Constraint, Count, Evidence, Hop, PathNode, Proof
@@ -60,7 +61,7 @@ def make_evidence(page: int, title: str) -> Evidence:
     )
 
 
-def make_question(number: int, picture: Picture | None, split: str = "sft", **changes) -> Difficulty:
+def make_question(number: int, picture: Picture | None, split: str = "sft", **changes) -> Enhancement:
     """Return a two-hop question; every entity and the answer key are the number's own."""
     anchor, bridge, last = number * 10 + 1, number * 10 + 2, number * 10 + 3
     nodes = (
@@ -131,10 +132,10 @@ def make_question(number: int, picture: Picture | None, split: str = "sft", **ch
         ),
         "standing": "solved",
     }
-    return Difficulty(**(values | changes))
+    return Enhancement(**(values | changes))
 
 
-def make_trajectory(number: int, question: Difficulty, extra: Picture | None = None, **changes) -> Trajectory:
+def make_trajectory(number: int, question: Enhancement, extra: Picture | None = None, **changes) -> Trajectory:
     """Return an accepted trajectory of three turns; ``extra`` is a picture the second turn produced."""
     images = [RolloutImage(id="img_1", picture=question.picture)] if question.picture else []
     images += [RolloutImage(id="img_2", picture=extra)] if extra else []
@@ -206,7 +207,7 @@ def run_stage(questions, trajectories, **limits) -> list:
     return list(Releases(**({"max_skeleton_share": 1.0} | limits))([questions, trajectories]))
 
 
-def make_material(root: Path) -> tuple[list[Difficulty], list[Trajectory], list[ReleaseEntry]]:
+def make_material(root: Path) -> tuple[list[Enhancement], list[Trajectory], list[ReleaseEntry]]:
     """Return four sft, two rl and one eval question, one trajectory each for sft, and the stage's entries."""
     splits = ["sft", "sft", "sft", "sft", "rl", "rl", "eval"]
     questions = [make_question(n, make_picture(root, n), split) for n, split in enumerate(splits, 1)]

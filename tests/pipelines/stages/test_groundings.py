@@ -4,6 +4,11 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
+from pipelines.agent.candidates import CandidateList, CandidateLister
+from pipelines.agent.choosing import PictureChooser, PictureRules
+from pipelines.agent.depicting import MetadataRanker
+from pipelines.backends.local_images import LocalImageSearch
+from pipelines.checks.depiction import DepictionRules
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.graph.ground import Ground
 from pipelines.graph.proofs import make_question_id
@@ -17,7 +22,8 @@ from schemas.rewrites import Rewrite
 from schemas.tasks import QuestionReply
 from tests.pipelines.stages.players import make_asking
 
-RULES = GroundingRules(require_image=True, min_side=512, min_answers=2)
+RULES = GroundingRules(require_image=True, min_answers=2)
+PICTURE_RULES = PictureRules(min_side=512, depiction=DepictionRules("margin", 0.28, 0.0, 20))
 
 
 class OtherPictures:
@@ -36,13 +42,36 @@ class OtherPictures:
         return self.place or self.corpus.image_path(file)
 
 
+class NoPictures:
+    """Finds nothing."""
+
+    identity = "none"
+
+    async def list_candidates(self, node, lead):
+        return CandidateList((), ())
+
+
 def refer(inputs):
     return QuestionReply(question=inputs.question.replace(inputs.name, f"the {inputs.anchor_type} in the image"))
 
 
+def make_chooser(corpus, folder, base=None) -> PictureChooser:
+    """Choose among a corpus's pictures; copies are looked for in ``base``, the corpus as it is on disk."""
+    pictures, search = PictureStore(folder), LocalImageSearch(base or corpus)
+    lister = CandidateLister(corpus, pictures)
+    return PictureChooser(pictures, lister, MetadataRanker(corpus), search, search, None, PICTURE_RULES)
+
+
 @pytest.fixture
 def stage(demo_corpus, tmp_path) -> Groundings:
-    return Groundings(Ground(demo_corpus), PictureStore(tmp_path), make_asking("refer_to_anchor", refer), RULES)
+    chooser = make_chooser(demo_corpus, tmp_path)
+    return Groundings(Ground(demo_corpus), chooser, make_asking("refer_to_anchor", refer), RULES)
+
+
+def show_other(stage, demo_corpus, tmp_path, *place, **changes):
+    """Return the stage over a corpus whose pictures are changed, or lie elsewhere."""
+    other = OtherPictures(demo_corpus, *place, **changes)
+    return replace(stage, ground=Ground(other), chooser=make_chooser(other, tmp_path, demo_corpus))
 
 
 @pytest.fixture(scope="module")
@@ -77,57 +106,49 @@ def test_the_need_for_the_picture_is_counted_into_the_proof(stage, row):
 
 
 def test_an_article_without_a_picture_is_refused_unless_none_is_required(stage, row):
-    bare = row.model_copy(update={"image": ""})
-    assert ground(stage, bare).reason == "no-picture"
-    assert ground(stage, row.model_copy(update={"image": "Missing.jpg"})).reason == "no-picture"
-    made = ground(replace(stage, rules=replace(RULES, require_image=False)), bare)
-    assert made.picture is None
+    bare = replace(stage, chooser=replace(stage.chooser, lister=NoPictures()))
+    assert ground(bare, row.model_copy(update={"image": ""})).detail == "the article has no free picture"
+    assert ground(bare, row).reason == "no-picture"
+    made = ground(replace(bare, rules=replace(RULES, require_image=False)), row)
+    assert (made.picture, made.depiction) == (None, None)
 
 
-@pytest.mark.parametrize(
-    ("rules", "reason"),
-    [
-        (replace(RULES, min_side=100_000), "picture-too-small"),
-        (replace(RULES, min_answers=100_000), "picture-not-needed"),
-    ],
-)
-def test_rules_that_are_not_met_name_their_reason(stage, row, rules, reason):
-    assert ground(replace(stage, rules=rules), row).reason == reason
+def test_rules_that_are_not_met_name_their_reason(stage, row):
+    assert ground(replace(stage, rules=replace(RULES, min_answers=100_000)), row).reason == "picture-not-needed"
+    large = replace(stage.chooser, rules=replace(PICTURE_RULES, min_side=100_000))
+    assert ground(replace(stage, chooser=large), row).reason == "picture-too-small"
 
 
 @pytest.mark.parametrize("licence", ["All rights reserved", "CC BY-NC 4.0", "Own licence", ""])
-def test_a_picture_that_may_not_be_given_away_is_refused(stage, row, demo_corpus, licence):
-    closed = OtherPictures(demo_corpus, licence=licence)
-    assert ground(replace(stage, ground=Ground(closed)), row).reason == "picture-not-free"
+def test_a_picture_that_may_not_be_given_away_is_refused(stage, row, demo_corpus, tmp_path, licence):
+    assert ground(show_other(stage, demo_corpus, tmp_path, licence=licence), row).reason == "picture-not-free"
 
 
-def test_a_picture_of_which_only_the_metadata_is_known_is_no_picture(stage, row, demo_corpus):
-    described = OtherPictures(demo_corpus, path="", sha256="")
-    assert ground(replace(stage, ground=Ground(described)), row).reason == "no-picture"
+def test_a_picture_of_which_only_the_metadata_is_known_is_no_picture(stage, row, demo_corpus, tmp_path):
+    assert ground(show_other(stage, demo_corpus, tmp_path, path="", sha256=""), row).reason == "no-picture"
 
 
 @pytest.mark.parametrize("content", [b"", b"<svg/>", b"\xff\xd8\xff broken"])
 def test_a_picture_that_does_not_decode_is_refused(stage, row, demo_corpus, tmp_path, content):
     path = tmp_path / "broken.jpg"
     path.write_bytes(content)
-    assert ground(replace(stage, ground=Ground(OtherPictures(demo_corpus, path))), row).reason == "picture-unusable"
+    assert ground(show_other(stage, demo_corpus, tmp_path, path), row).reason == "picture-unusable"
 
 
 def test_a_picture_that_is_gone_stops_the_run_and_refuses_no_row(stage, row, demo_corpus, tmp_path):
-    gone = OtherPictures(demo_corpus, tmp_path / "gone.jpg")
     with pytest.raises(Unavailable, match="bring it back"):
-        ground(replace(stage, ground=Ground(gone)), row)
+        ground(show_other(stage, demo_corpus, tmp_path, tmp_path / "gone.jpg"), row)
 
 
 def test_a_picture_with_other_bytes_than_the_corpus_saw_is_refused(stage, row, demo_corpus, tmp_path):
     other = tmp_path / "other.jpg"
     Image.new("RGB", (700, 700), "navy").save(other)
-    assert ground(replace(stage, ground=Ground(OtherPictures(demo_corpus, other))), row).reason == "picture-unusable"
+    assert ground(show_other(stage, demo_corpus, tmp_path, other), row).reason == "picture-unusable"
 
 
 def test_a_picture_that_only_decorates_is_not_decoded(stage, row, demo_corpus, tmp_path):
-    gone = OtherPictures(demo_corpus, tmp_path / "gone.jpg")
-    strict = replace(stage, ground=Ground(gone), rules=replace(RULES, min_answers=100_000))
+    gone = show_other(stage, demo_corpus, tmp_path, tmp_path / "gone.jpg")
+    strict = replace(gone, rules=replace(RULES, min_answers=100_000))
     assert ground(strict, row).reason == "picture-not-needed"
 
 
@@ -164,8 +185,7 @@ def test_in_audit_mode_picture_need_and_text_give_their_codes(stage, row, demo_c
     path.write_bytes(b"")
     said = QuestionReply(question=f"Is it {row.answer.surface}?")
     worse = replace(
-        stage,
-        ground=Ground(OtherPictures(demo_corpus, path)),
+        show_other(stage, demo_corpus, tmp_path, path),
         asking=make_asking("refer_to_anchor", lambda inputs: said),
         rules=replace(RULES, min_answers=100_000),
     )
@@ -176,12 +196,10 @@ def test_in_audit_mode_picture_need_and_text_give_their_codes(stage, row, demo_c
     assert {"picture-not-needed", "picture-unusable", "answer-leak", "descriptor-lost"} <= set(refused.codes)
 
 
-def test_in_audit_mode_a_missing_picture_hides_no_fault_of_the_text(stage, row, demo_corpus):
+def test_in_audit_mode_a_missing_picture_hides_no_fault_of_the_text(stage, row, demo_corpus, tmp_path):
     said = QuestionReply(question=f"What of {row.proof.nodes[0].title}?")
-    described = OtherPictures(demo_corpus, path="", sha256="")
     worse = replace(
-        stage,
-        ground=Ground(described),
+        show_other(stage, demo_corpus, tmp_path, path="", sha256=""),
         asking=make_asking("refer_to_anchor", lambda inputs: said),
         rules=replace(RULES, audit=True),
     )
@@ -222,7 +240,8 @@ def test_no_question_of_the_demo_names_a_node(demo):
 
 def test_the_fingerprint_covers_rules_prompt_and_model(stage):
     others = [
-        replace(stage, rules=replace(RULES, min_side=1)),
+        replace(stage, rules=replace(RULES, min_answers=1)),
+        replace(stage, chooser=replace(stage.chooser, rules=replace(PICTURE_RULES, min_side=1))),
         replace(stage, asking=make_asking("refer_to_anchor", refer, identity="fake:2")),
     ]
-    assert len({each.fingerprint() for each in [stage, *others]}) == 3
+    assert len({each.fingerprint() for each in [stage, *others]}) == 4

@@ -11,6 +11,7 @@ from pipelines.stage import DatasetStage, RecordStage
 from pipelines.stages.rollouts import Rollouts, make_oracle
 from schemas.arrow import make_table
 from schemas.base import Rejection
+from schemas.enhancements import Parameter, Trial
 from schemas.rollouts import Rollout
 from tests.pipelines.agent.trail import (
     FakePages,
@@ -62,7 +63,7 @@ def test_the_fingerprint_changes_with_everything_that_decides_a_rollout(stage, t
 
 
 def test_the_manifest_names_prompt_and_teacher(stage):
-    assert list(stage.prompts()) == ["act/v1"]
+    assert list(stage.prompts()) == ["act/v2"]
     (model,) = stage.models()
     assert (model.role, model.name) == ("teacher", "teacher")
 
@@ -74,6 +75,22 @@ def test_the_oracle_is_the_proof_as_a_plan(tmp_path):
         ("designer", "Ana Kovač"),
         ("birth_place", "Marlow (town)"),
     ]
+
+
+def test_the_oracle_names_the_tool_that_repairs_a_degraded_picture(tmp_path):
+    question = make_question(make_picture(tmp_path))
+    trial = Trial(
+        degradation="blur",
+        repair="sharpen",
+        strength=0.5,
+        parameters=(Parameter(name="sigma", value=3.0),),
+        test="text",
+        before=True,
+        degraded=False,
+        repaired=True,
+    )
+    assert make_oracle(question, 0).repair == ""
+    assert make_oracle(question.model_copy(update={"trial": trial}), 0).repair == "sharpen"
 
 
 def test_the_wrong_answer_of_the_plan_is_wrong(tmp_path):

@@ -1,12 +1,26 @@
 import hashlib
+import io
 import itertools
+from collections import Counter
+from random import Random
 from urllib.parse import urlparse
 
 import imagehash
+import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.world.pictures import LICENCES
+from pipelines.textlayer import read_layer
+from pipelines.world.config import WorldConfig
+from pipelines.world.drawing import draw_picture, paint_scene
+from pipelines.world.emblems import SIMPLE, draw_simple
+from pipelines.world.names import fold_accents
+from pipelines.world.pictures import LICENCES, plan_pictures, plan_second_pictures
+from pipelines.world.signs import put_sign
+from pipelines.world.world import build_world
+
+ODD = WorldConfig(entities=150, seed=11, signs=0.3, simple=0.3)
+PLAIN = WorldConfig(entities=150, seed=11, signs=0.0, simple=0.0)
 
 
 @pytest.fixture(scope="module")
@@ -16,6 +30,25 @@ def opened(world_200):
         with Image.open(world_200.root / "images" / row["file"]) as picture:
             images[row["file"]] = (picture.size, picture.mode, imagehash.phash(picture))
     return images
+
+
+@pytest.fixture(scope="module")
+def odd():
+    """Entities, and lead pictures of which many are odd."""
+    entities = build_world(ODD).entities
+    return entities, plan_pictures(entities, ODD)
+
+
+@pytest.fixture(scope="module")
+def views(world_200):
+    """Rows of the truth by view."""
+    rows = world_200.truth("pictures")
+    return {view: [row for row in rows if row["view"] == view] for view in ("lead", "second")}
+
+
+def decode(data):
+    with Image.open(io.BytesIO(data)) as picture:
+        return np.array(picture.convert("RGB"), dtype=int)
 
 
 def test_rows_describe_the_files(world_200, opened):
@@ -36,8 +69,9 @@ def test_every_picture_has_author_licence_and_source(world_200):
         assert urlparse(row["licence_url"]).scheme == urlparse(row["source_url"]).scheme == "https"
 
 
-def test_most_entities_have_a_good_picture_and_a_few_have_a_bad_one(world_200):
-    rows = world_200.image_rows()
+def test_most_entities_have_a_good_picture_and_a_few_have_a_bad_one(world_200, views):
+    leads = {row["file"] for row in views["lead"]}
+    rows = [row for row in world_200.image_rows() if row["file"] in leads]
     small = [row for row in rows if min(int(row["width"]), int(row["height"])) < 512]
     unfree = [row for row in rows if row["licence"] not in LICENCES]
     assert 0.8 * 200 < len(rows) < 0.97 * 200
@@ -49,13 +83,126 @@ def test_some_pictures_are_palette_pngs(opened):
     assert {mode for _, mode, _ in opened.values()} == {"RGB", "P"}
 
 
-def test_pictures_of_different_entities_differ(opened):
-    hashes = [phash for _, _, phash in opened.values()]
-    close = [1 for one, other in itertools.combinations(hashes, 2) if one - other < 6]
-    assert len(close) == 0
+def test_pictures_of_different_entities_differ(world_200, opened):
+    scenes = [row["file"] for row in world_200.truth("pictures") if row["simple"] is None]
+    close = [pair for pair in itertools.combinations(scenes, 2) if opened[pair[0]][2] - opened[pair[1]][2] < 6]
+    assert close == []
 
 
-def test_the_infobox_names_the_picture(world_200):
+def test_the_infobox_names_the_lead_picture_and_the_body_the_second_one(world_200, views):
     texts = world_200.texts()
-    for row in world_200.image_rows():
-        assert row["file"].replace("_", " ") in texts[row["depicts_title"]]
+    for row in views["lead"]:
+        assert row["file"].replace("_", " ") in texts[row["title"]].partition("\n}}\n")[0]
+    for row in views["second"]:
+        assert f"\n[[File:{row['file'].replace('_', ' ')}|thumb|" in texts[row["title"]].partition("\n}}\n")[2]
+
+
+def test_three_in_ten_entities_with_a_picture_have_a_second_one(views):
+    assert 0.2 < len(views["second"]) / len(views["lead"]) < 0.4
+    assert {row["qid"] for row in views["second"]} < {row["qid"] for row in views["lead"]}
+    assert all(row["sign"] is row["simple"] is None and row["free"] for row in views["second"])
+
+
+def test_a_second_picture_shows_the_same_thing_and_is_no_copy(views, opened):
+    leads = {row["qid"]: row["file"] for row in views["lead"]}
+    distances = [opened[row["file"]][2] - opened[leads[row["qid"]]][2] for row in views["second"]]
+    assert min(distances) > 10
+
+
+def test_another_view_draws_the_subject_with_the_same_colours():
+    painting = next(each for each in build_world(PLAIN).entities if each.subtype.name == "painting")
+    lead, second, third = (paint_scene(painting, (640, 512), 11, view) for view in ("lead", "second", "third"))
+    shown = [
+        {colour for count, colour in scene.getcolors(640 * 512) if count > 1500} for scene in (lead, second, third)
+    ]
+    assert len(shown[0] & shown[1] & shown[2]) >= 4
+    assert second.tobytes() != third.tobytes()
+
+
+def test_every_picture_carries_a_text_layer_that_says_what_is_written_on_it(world_200):
+    for row in world_200.truth("pictures"):
+        written = read_layer((world_200.root / "images" / row["file"]).read_bytes())
+        assert written is not None
+        assert " ".join(each.text for each in written) == (row["sign"] or "") or row["simple"] == "card"
+
+
+def test_few_lead_pictures_are_odd(world_200, views):
+    kinds = Counter("simple" if row["simple"] else "sign" if row["sign"] else "" for row in views["lead"])
+    assert 0 < kinds["sign"] < 0.08 * len(views["lead"])
+    assert 0 < kinds["simple"] < 0.06 * len(views["lead"])
+
+
+def test_odd_pictures_leave_everything_else_as_it_is(odd):
+    entities, pictures = odd
+    plain = plan_pictures(build_world(PLAIN).entities, PLAIN)
+    assert plain.keys() == pictures.keys()
+    for number, picture in pictures.items():
+        before = plain[number]
+        assert (picture.size, picture.author, picture.licence) == (before.size, before.author, before.licence)
+        if picture.simple is None:
+            assert picture.file == before.file
+        if picture.simple is None and not picture.sign:
+            assert draw_picture(entities[number], picture, 11) == draw_picture(entities[number], before, 11)
+    assert not any(picture.sign or picture.simple for picture in plain.values())
+    assert plan_second_pictures(entities, pictures, ODD).keys() == plan_second_pictures(entities, plain, PLAIN).keys()
+
+
+def test_a_sign_shows_the_name_where_the_layer_says_it_stands(odd):
+    entities, pictures = odd
+    signed = [picture for picture in pictures.values() if picture.sign]
+    assert len(signed) > 20
+    for picture in signed[:20]:
+        entity = entities[picture.entity]
+        assert picture.sign == fold_accents(entity.name)
+        written = read_layer(draw_picture(entity, picture, 11).data)
+        bare = np.array(paint_scene(entity, picture.size, 11), dtype=int)
+        changed = abs(decode(draw_picture(entity, picture, 11).data) - bare).sum(axis=2) > 60
+        for left, top, right, bottom in (each.box for each in written):
+            assert 0 <= left < right <= picture.size[0]
+            assert 0 <= top < bottom <= picture.size[1]
+            assert changed[int(top) : int(bottom), int(left) : int(right)].mean() > 0.5
+
+
+@pytest.mark.parametrize("text", ["Ib", "Isle of Longest Possible Marrowmere and Ostranian Lighthouse Preservation"])
+@pytest.mark.parametrize("size", [(400, 320), (320, 400), (680, 512), (1600, 1200)])
+def test_a_sign_of_any_length_lies_within_any_picture(text, size):
+    for seed in range(20):
+        written = put_sign(Image.new("RGB", size), text, Random(seed))
+        assert " ".join(each.text for each in written) == text
+        for left, top, right, bottom in (each.box for each in written):
+            assert left >= 0
+            assert top >= 0
+            assert right <= size[0]
+            assert bottom <= size[1]
+
+
+def test_simple_pictures_are_of_each_kind_and_half_of_their_names_say_so(odd):
+    _, pictures = odd
+    simple = [picture for picture in pictures.values() if picture.simple]
+    assert {picture.simple for picture in simple} == set(SIMPLE)
+    told = [picture for picture in simple if picture.file.startswith("Flag of ")
+            or picture.file.endswith((" logo.png", " location map.png", " text.png"))]  # fmt: skip
+    assert 0.3 < len(told) / len(simple) < 0.7
+
+
+@pytest.mark.parametrize("kind", SIMPLE)
+def test_a_simple_picture_has_few_colours_and_only_a_card_has_text(kind):
+    for seed in range(10):
+        picture, written = draw_simple(kind, (640, 512), Random(seed))
+        shades = [count for count, _ in picture.getcolors(640 * 512)]
+        assert sum(sorted(shades)[-8:]) > 0.9 * 640 * 512
+        assert bool(written) == (kind == "card")
+        area = sum((right - left) * (bottom - top) for left, top, right, bottom in (each.box for each in written))
+        assert area / (640 * 512) > 0.3 or kind != "card"
+
+
+def test_most_pictures_are_said_to_depict_their_entity_some_nothing_and_few_another(world_200):
+    stated = Counter(
+        "nothing" if not row["depicts"] else "own" if row["depicts"] == [row["qid"]] else "another"
+        for row in world_200.truth("pictures")
+    )
+    count = sum(stated.values())
+    assert 0.75 * count < stated["own"] < 0.95 * count
+    assert 0 < stated["another"] < 0.05 * count
+    told = {row["file"]: row["depicts"].split() for row in world_200.image_rows()}
+    assert told == {row["file"]: row["depicts"] for row in world_200.truth("pictures")}

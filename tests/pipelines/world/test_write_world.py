@@ -22,9 +22,12 @@ def test_the_same_config_gives_the_same_bytes(world_full, tmp_path):
 
 def test_world_json_repeats_config_and_counts(world_full):
     document = json.loads((world_full.root / "world.json").read_text())
-    assert document["config"] == {"entities": 60, "seed": 3, "missing": 0.0, "snapshot": "20260101"}
+    given = {"entities": 60, "seed": 3, "missing": 0.0, "snapshot": "20260101"}
+    assert document["config"] == given | {"signs": 0.03, "simple": 0.02}
     assert document["counts"]["hidden_facts"] == 0
     assert document["counts"]["pages"] == len(world_full.pages())
+    assert document["counts"]["pictures"] == len(world_full.image_rows())
+    assert document["counts"]["lead_pictures"] == sum(each["view"] == "lead" for each in world_full.truth("pictures"))
 
 
 def test_a_non_empty_folder_is_refused_and_left_alone(tmp_path):
@@ -34,7 +37,9 @@ def test_a_non_empty_folder_is_refused_and_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-@pytest.mark.parametrize("change", [{"entities": 3}, {"missing": 1.5}, {"snapshot": "2026"}])
+@pytest.mark.parametrize(
+    "change", [{"entities": 3}, {"missing": 1.5}, {"snapshot": "2026"}, {"signs": -0.1}, {"simple": 0.6}]
+)
 def test_a_config_out_of_range_is_refused_before_anything_is_written(tmp_path, change):
     with pytest.raises(ConfigError, match=next(iter(change))):
         write_world(tmp_path / "w", WorldConfig(**change))

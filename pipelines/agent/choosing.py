@@ -1,0 +1,248 @@
+"""Choosing the anchor's picture: candidates ranked, then the first that every check lets through.
+
+OpenSearch-VL, section 3.1 (anchor-aware grounding), with the checks I3 to I8 of research/quality.md.
+"""
+
+import asyncio
+import hashlib
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from pipelines.agent.candidates import Candidate, CandidateList, CandidateLister
+from pipelines.agent.depicting import Ranked, Ranker
+from pipelines.agent.reading import Reader, Reading
+from pipelines.backends.protocols import ImageSearch, PictureFile
+from pipelines.checks.depiction import DepictionRules, check_depiction
+from pipelines.checks.images import check_picture
+from pipelines.checks.legibility import check_readable
+from pipelines.checks.likeness import CopyFinder, check_copies, check_parts, check_use, rate_ease
+from pipelines.checks.simplicity import check_simple
+from pipelines.checks.verdicts import Check, CheckResult, run_checks
+from pipelines.errors import RecordFailed, Unavailable
+from pipelines.ids import digest_value
+from pipelines.picturefiles.limits import MAX_BYTES
+from pipelines.pictures import PictureSource, PictureStore, Probe, probe_picture
+from pipelines.pixels import encode_picture, open_pixels
+from schemas.groundings import Depiction, Ease, Picture
+from schemas.proofs import Answer
+
+VERSION = 1
+"""Of the order of the checks and of what is looked at: part of what decides a choice."""
+HITS = 5
+"""Results of the search by picture that says how easily the anchor is found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """What a picture has to show, and what may not be read in it."""
+
+    node: int
+    path: tuple[int, ...]
+    """The other nodes of the question."""
+    title: str
+    qid: str
+    lead: str
+    """File name of the article's lead picture, empty without one."""
+    names: Sequence[Sequence[str]]
+    """Of every node, the anchor's first."""
+    answer: Answer
+    words: frozenset[str]
+    """That tell nothing: the types of the nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PictureRules:
+    """What a picture must be like."""
+
+    min_side: int
+    depiction: DepictionRules
+    refuse_simple: bool = True
+    avoid_lead: bool = False
+    training_pixels: int = 262_144
+    near: float = 4.0
+    """Distance up to which the search by picture found the very picture, in the search's own measure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The picture with what is known of it, or what was found against the best candidate."""
+
+    picture: Picture | None = None
+    depiction: Depiction | None = None
+    refused: tuple[CheckResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A candidate that was opened."""
+
+    ranked: Ranked
+    data: bytes
+    probe: Probe
+    reading: Reading | None = None
+
+
+@dataclass(frozen=True)
+class PictureChooser:
+    """Everything that decides which picture stands for an anchor.
+
+    Attributes:
+        search: by picture, as the agent will search; it says how easily the anchor is found.
+        copies: finds pictures of the corpus by perceptual hash; None where it has none at hand, so that nothing can be
+            a copy before releases compare their own.
+        reader: OCR; None where nobody reads, and then nothing is said of readable names.
+    """
+
+    pictures: PictureStore
+    lister: CandidateLister
+    ranker: Ranker
+    search: ImageSearch
+    copies: CopyFinder | None
+    reader: Reader | None
+    rules: PictureRules
+
+    @property
+    def identity(self) -> str:
+        """Digest of everything that decides a choice."""
+        parts = [self.lister.identity, self.ranker.identity, self.search.identity]
+        parts += ["" if part is None else part.identity for part in (self.copies, self.reader)]
+        return digest_value([VERSION, HITS, repr(self.rules), *parts])
+
+    async def find_candidates(self, node: int, lead: str) -> CandidateList:
+        """Return the candidates of an anchor, unopened."""
+        return await self.lister.list_candidates(node, lead)
+
+    async def choose(self, anchor: Anchor, candidates: Sequence[Candidate], audit: bool = False) -> Choice:
+        """Return the best candidate that passes every check; what speaks against the best one where none does.
+
+        Args:
+            anchor: what has to be shown.
+            candidates: at least one.
+            audit: run all checks on the best candidate, whatever the earlier ones say.
+
+        Raises:
+            RecordFailed: if an engine cannot read a picture that decodes.
+            ServiceError: if a search, a fetch or an engine is away, or a picture's file is gone.
+        """
+        refused: tuple[CheckResult, ...] = ()
+        for ranked in self._order(await self.ranker.rank(anchor.node, anchor.path, candidates)):
+            look, found = await self._examine(ranked, anchor, audit)
+            if look is not None and not found:
+                return await self._take(look, anchor, len(candidates))
+            refused = refused or found
+        return Choice(refused=refused or (CheckResult("FAIL", "picture-unusable", "no candidate can be opened"),))
+
+    def _order(self, ranked: Sequence[Ranked]) -> list[Ranked]:
+        return sorted(ranked, key=lambda each: self.rules.avoid_lead and each.candidate.source == "infobox")
+
+    async def _examine(
+        self, ranked: Ranked, anchor: Anchor, audit: bool
+    ) -> tuple[_Look | None, tuple[CheckResult, ...]]:
+        opened = await asyncio.to_thread(_open_candidate, ranked.candidate)
+        if isinstance(opened, CheckResult):
+            return None, (opened,)
+        look = _Look(ranked, *opened)
+        found = run_checks(self._list_checks(look, anchor), audit)
+        if found and not audit:
+            return look, found
+        if self.reader is not None:
+            look = replace(look, reading=await self.reader.read(look.data))
+        return look, (*found, *run_checks(self._list_late_checks(look, anchor), audit))
+
+    def _list_checks(self, look: _Look, anchor: Anchor) -> Iterator[Check]:
+        """Yield the checks that cost little, those that decide by what is told before those that decode."""
+        image, probe = look.ranked.candidate.image, look.probe
+        yield partial(_check_file, look, self.rules.min_side)
+        yield partial(check_use, image.title, anchor.title, image.depicts, anchor.qid)
+        yield partial(check_depiction, look.ranked, self.rules.depiction)
+        if self.copies is not None:
+            yield partial(check_copies, probe.phash, image.file, anchor.title, self.copies)
+        if self.rules.refuse_simple:
+            yield partial(check_simple, look.data, (image.file, image.source_url))
+        if self.copies is not None:
+            yield partial(check_parts, look.data, anchor.title, self.copies)
+
+    def _list_late_checks(self, look: _Look, anchor: Anchor) -> Iterator[Check]:
+        if look.reading is None:
+            return
+        image = look.ranked.candidate.image
+        yield partial(check_readable, look.reading.lines, anchor.names, anchor.answer, anchor.words)
+        if self.rules.refuse_simple and look.reading.area:
+            yield partial(check_simple, look.data, (image.file, image.source_url), look.reading.area)
+
+    async def _take(self, look: _Look, anchor: Anchor, candidates: int) -> Choice:
+        ranked, image = look.ranked, look.ranked.candidate.image
+        source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
+        picture = await asyncio.to_thread(self.pictures.add_bytes, look.data, source)
+        file = PictureFile(picture.sha256, self.pictures.path(picture.sha256, picture.extension))
+        ease = await self._rate(file, anchor)
+        shrink = math.sqrt(self.rules.training_pixels / (picture.width * picture.height))
+        reading = look.reading
+        depiction = Depiction(
+            source=ranked.candidate.source,
+            ranker=self.ranker.name,
+            candidates=candidates,
+            score=ranked.score,
+            margin=ranked.margin,
+            distractors=ranked.distractors,
+            over_threshold=ranked.over_threshold,
+            articles=len(image.title),
+            depicts=anchor.qid in image.depicts if image.depicts and anchor.qid else None,
+            engines=reading.engines if reading else (),
+            text=reading.lines if reading else (),
+            text_at_training=await self._read_small(look.data, reading, shrink),
+            ease=ease,
+            ease_at_training=ease if shrink >= 1.0 else await self._rate_small(look.data, shrink, anchor),
+        )
+        return Choice(picture, depiction)
+
+    async def _rate(self, file: PictureFile, anchor: Anchor) -> Ease:
+        hits = await self.search.search_image(file, HITS)
+        return rate_ease(hits, anchor.title, self.rules.near)[0]
+
+    async def _rate_small(self, data: bytes, shrink: float, anchor: Anchor) -> Ease:
+        """Rate the picture as a student sees it; the small copy lives only as long as the search."""
+        small = await asyncio.to_thread(_shrink_picture, data, shrink)
+        with tempfile.TemporaryDirectory(prefix="synth-") as folder:
+            file = PictureFile(hashlib.sha256(small).hexdigest(), Path(folder) / "small.jpg")
+            await asyncio.to_thread(file.path.write_bytes, small)
+            return await self._rate(file, anchor)
+
+    async def _read_small(self, data: bytes, reading: Reading | None, shrink: float) -> tuple[str, ...]:
+        if self.reader is None or reading is None or not reading.lines or shrink >= 1.0:
+            return reading.lines if reading else ()
+        return (await replace(self.reader, scales=(shrink,)).read(data)).lines
+
+
+def _open_candidate(candidate: Candidate) -> tuple[bytes, Probe] | CheckResult:
+    image = candidate.image
+    try:
+        if candidate.file.path.stat().st_size > MAX_BYTES:
+            return CheckResult("FAIL", "picture-unusable", f"{image.file}: over {MAX_BYTES} bytes")
+        data = candidate.file.path.read_bytes()
+    except OSError as error:
+        # The corpus had it: a folder that was moved or is not mounted is no property of the row.
+        detail = f"picture {image.file}: {candidate.file.path}: {error.strerror}"
+        raise Unavailable(f"{detail}; bring it back and run again") from error
+    if hashlib.sha256(data).hexdigest() != candidate.file.sha256:
+        return CheckResult("FAIL", "picture-unusable", f"{image.file}: other bytes than when the corpus was built")
+    try:
+        return data, probe_picture(data)
+    except RecordFailed as error:
+        return CheckResult("FAIL", "picture-unusable", f"{image.file}: {error}")
+
+
+def _check_file(look: _Look, min_side: int) -> CheckResult:
+    image = look.ranked.candidate.image
+    result = check_picture(look.probe.width, look.probe.height, image.licence, min_side)
+    return result if result.passed else replace(result, detail=f"{image.file}: {result.detail}")
+
+
+def _shrink_picture(data: bytes, shrink: float) -> bytes:
+    shown = open_pixels(data)
+    size = (max(1, round(shown.width * shrink)), max(1, round(shown.height * shrink)))
+    return encode_picture(shown.resize(size), "jpg")

@@ -1,0 +1,182 @@
+"""RapidOCR: PP-OCR models on onnxruntime, in this process. The models lie in the package; nothing is ever fetched."""
+
+import asyncio
+import hashlib
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from pipelines.backends.ocr_scaling import ScaledPicture, open_scaled
+from pipelines.backends.protocols import TextBlock
+from pipelines.errors import ConfigError, RecordFailed
+
+VERSION = 1
+MODELS = {
+    "Det": "PP-OCRv6_det_small.onnx",
+    "Cls": "ch_ppocr_mobile_v2.0_cls_mobile.onnx",
+    "Rec": "PP-OCRv6_rec_small.onnx",
+}
+"""The package's own models by the part that they play: finding text, turning it upright, reading it."""
+MIN_CONFIDENCE = 0.5
+_LONGEST_SIDE = 16_384
+_MIN_SIDE = 8
+"""Pixels of a picture that may hold a letter."""
+
+
+@dataclass(frozen=True, slots=True)
+class RapidOcr:
+    """The engine, loaded when it is first asked, once for each of its threads.
+
+    Attributes:
+        threads: pictures read at once; 0 is one for each core, four at most. An engine takes 0.1 GB, and up to one
+            more while it reads a large picture.
+        models: folder of the models; None is the package's own.
+
+    Raises:
+        ConfigError: if the extra ``vision`` is not installed, or a model is missing.
+    """
+
+    threads: int = 0
+    models: Path | None = None
+    _digests: tuple[str, ...] = field(init=False, repr=False)
+    _pool: ThreadPoolExecutor = field(init=False, repr=False, compare=False)
+    _loaded: threading.local = field(init=False, repr=False, compare=False, default_factory=threading.local)
+
+    def __post_init__(self) -> None:
+        _find_version()
+        object.__setattr__(self, "_digests", tuple(_digest_model(path) for path in self._list_models().values()))
+        count = self.threads or min(4, os.cpu_count() or 1)
+        object.__setattr__(self, "_pool", ThreadPoolExecutor(count, "rapidocr"))
+
+    @property
+    def name(self) -> str:
+        """``rapidocr``."""
+        return "rapidocr"
+
+    @property
+    def identity(self) -> str:
+        """Version of the package and the beginnings of its models' sha256."""
+        return f"rapidocr@{VERSION}:{_find_version()}:{'+'.join(self._digests)}"
+
+    async def read_text(self, data: bytes, scale: float = 1.0) -> tuple[TextBlock, ...]:
+        """Return the lines that can be read, from top to bottom.
+
+        Raises:
+            RecordFailed: if the picture cannot be decoded; ``ocr-failed`` if the engine breaks on it.
+            ConfigError: if onnxruntime is not installed, or cannot load the models.
+        """
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, data, scale)
+
+    def _read(self, data: bytes, scale: float) -> tuple[TextBlock, ...]:
+        picture = open_scaled(data, scale)
+        if min(picture.image.size) < _MIN_SIDE:
+            return ()
+        engine = self._load()
+        try:
+            # Blue comes first with OpenCV.
+            output = engine(np.ascontiguousarray(np.asarray(picture.image)[:, :, ::-1]))
+        except Exception as error:
+            # The engine documents no errors of its own, and one picture must not end a run.
+            raise RecordFailed("ocr-failed", f"rapidocr: {type(error).__name__}: {str(error)[-300:]}") from error
+        return _list_blocks(picture, output)
+
+    def _load(self) -> Any:  # noqa: ANN401 - the engine has no types
+        """Return this thread's engine: it keeps state while it reads a picture."""
+        engine = getattr(self._loaded, "engine", None)
+        if engine is None:
+            engine = self._loaded.engine = _make_engine(self._list_models())
+        return engine
+
+    def _list_models(self) -> dict[str, Path]:
+        folder = self.models or _find_package() / "models"
+        return {part: folder / file for part, file in MODELS.items()}
+
+
+def _make_engine(models: dict[str, Path]) -> Any:  # noqa: ANN401 - the engine has no types
+    logging.getLogger("RapidOCR").setLevel(logging.CRITICAL)
+    try:
+        from rapidocr import RapidOCR
+    except ImportError as error:
+        raise _explain_missing(error) from error
+    settings = {
+        "Global.log_level": "critical",
+        "Global.text_score": MIN_CONFIDENCE,
+        "Global.max_side_len": _LONGEST_SIDE,
+        # One core a picture, so that the same picture is read the same on every machine.
+        "EngineConfig.onnxruntime.intra_op_num_threads": 1,
+        "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+    }
+    # With a path, the engine opens the file; without one, it fetches what it does not find.
+    settings |= {f"{part}.model_path": str(path) for part, path in models.items()}
+    try:
+        engine = RapidOCR(params=settings)
+        # It loads a model when it first needs it: one that is broken must not be found out picture by picture.
+        read = getattr(engine(_draw_proof()), "txts", None)
+    except ImportError as error:
+        raise _explain_missing(error) from error
+    except Exception as error:
+        raise ConfigError(f"rapidocr: its models cannot be loaded: {type(error).__name__}: {error}") from error
+    if not read:
+        raise ConfigError("rapidocr: its models read nothing on a plain sign; expected those of the package")
+    return engine
+
+
+def _draw_proof() -> NDArray[np.uint8]:
+    """Return a picture on which every engine can read something."""
+    picture = Image.new("RGB", (200, 80), "white")
+    ImageDraw.Draw(picture).text((20, 15), "Bridge", font=ImageFont.load_default(40), fill="black")
+    return np.asarray(picture)
+
+
+def _list_blocks(picture: ScaledPicture, output: Any) -> tuple[TextBlock, ...]:  # noqa: ANN401
+    boxes: Sequence[Any] | None = getattr(output, "boxes", None)
+    texts: Sequence[str] | None = getattr(output, "txts", None)
+    if boxes is None:
+        return ()
+    if texts is None:
+        # The engine swallows an error of its reader and returns what it had: text was found and not read.
+        raise RecordFailed("ocr-failed", f"rapidocr found text in {len(boxes)} places and read none")
+    return tuple(
+        TextBlock(text, "text", picture.restore_box([(float(x), float(y)) for x, y in box]), float(score))
+        for box, text, score in zip(boxes, texts, output.scores, strict=True)
+        if text.strip()
+    )
+
+
+def _find_version() -> str:
+    try:
+        return metadata.version("rapidocr")
+    except metadata.PackageNotFoundError as error:
+        raise _explain_missing(error) from error
+
+
+def _find_package() -> Path:
+    try:
+        import rapidocr
+    except ImportError as error:
+        raise _explain_missing(error) from error
+    return Path(str(rapidocr.__file__)).parent
+
+
+def _digest_model(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    except OSError as error:
+        raise ConfigError(
+            f"rapidocr: model {path.name}: {error.strerror}; it comes with the package, and nothing is fetched: "
+            "pip install --force-reinstall rapidocr"
+        ) from error
+
+
+def _explain_missing(error: ImportError) -> ConfigError:
+    return ConfigError(f"OCR engine rapidocr: {error}; pip install 'synth[vision]'")

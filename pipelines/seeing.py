@@ -1,0 +1,215 @@
+"""What a run sees pictures with: candidates, rankers, encoder, OCR engines and searches by picture, each built once."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from pipelines.adapters import make_file_fetch, make_file_search, make_image_metadata
+from pipelines.agent.candidates import CandidateLister
+from pipelines.agent.choosing import PictureChooser, PictureRules
+from pipelines.agent.depicting import ClipRanker, ClipRules, MetadataRanker, Ranker
+from pipelines.agent.enhancing import Upscaler, has_opencv, make_repairs
+from pipelines.agent.reading import Reader
+from pipelines.backends.embeddings import CachedEncoder
+from pipelines.backends.local_images import LocalImageSearch
+from pipelines.backends.ocr_layer import LayerOcr
+from pipelines.backends.protocols import ImageSearch, Ocr
+from pipelines.backends.recorded import RecordedImageSearch
+from pipelines.backends.recorded_ocr import RecordedOcr
+from pipelines.checks.depiction import DepictionRules
+from pipelines.config import RunConfig
+from pipelines.corpus.store import Corpus
+from pipelines.roles import Roles
+from pipelines.settings import OcrConfig, OcrEngine
+from pipelines.stages.enhancements import EnhancementRules, Enhancements
+from pipelines.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pipelines.backends.open_clip_encoder import OpenClipEncoder
+
+NEAR_BITS = 4.0
+"""Bits of two perceptual hashes in which one picture, scaled or saved again, differs from itself."""
+NEAR_COSINE = 0.05
+"""The same for 1 - cosine of two embeddings."""
+
+
+def has_clip() -> bool:
+    """Say whether the extra `clip` is installed, without importing it."""
+    return find_spec("open_clip") is not None and find_spec("torch") is not None
+
+
+def picks_clip(config: RunConfig) -> bool:
+    """Say whether pictures are ranked by an encoder: where that is asked for, or there are weights and the extra."""
+    ranker = config.groundings.ranker
+    return ranker == "clip" or (ranker == "auto" and bool(config.encoder.pretrained) and has_clip())
+
+
+@dataclass
+class Seeing:
+    """The eyes of one run."""
+
+    config: RunConfig
+    workspace: Workspace
+    corpus: Corpus
+    roles: Roles
+    _model: "OpenClipEncoder | None" = field(default=None, repr=False, compare=False)
+    _engines: dict[OcrEngine, Ocr] = field(default_factory=dict)
+    _lock: RLock = field(default_factory=RLock, repr=False, compare=False)
+
+    @cached_property
+    def encoder(self) -> CachedEncoder:
+        """The model that says which picture fits which description; what it said is kept in the workspace.
+
+        Raises:
+            ConfigError: if there are no weights, or the extra is not installed.
+        """
+        from pipelines.backends.open_clip_encoder import OpenClipEncoder  # most runs need neither it nor its cache
+
+        encoder = self.config.encoder
+        self._model = OpenClipEncoder(
+            model=encoder.model,
+            pretrained=encoder.pretrained,
+            device=encoder.device,
+            precision=encoder.precision,
+            batch=encoder.batch,
+            threads=encoder.threads,
+        )
+        return CachedEncoder(self._model, self.workspace.derived / "embeddings")
+
+    @cached_property
+    def copies(self) -> LocalImageSearch:
+        """The corpus's pictures by perceptual hash."""
+        return LocalImageSearch(self.corpus)
+
+    @cached_property
+    def image_search(self) -> ImageSearch:
+        """The corpus's image search, recorded."""
+        search: ImageSearch = self.copies
+        if self._searches_by_likeness:
+            from pipelines.backends.clip_images import ClipImageSearch
+
+            search = ClipImageSearch(self.corpus, self.encoder, self.workspace.derived / "image-indexes")
+        return RecordedImageSearch(search, self.roles.replies, self._renewed("image_search"))
+
+    @cached_property
+    def reader(self) -> Reader | None:
+        """The OCR engines that look for readable names, together; None where none is configured."""
+        engines = self.config.groundings.ocr
+        return Reader(tuple(self.find_engine(name) for name in dict.fromkeys(engines))) if engines else None
+
+    @cached_property
+    def layout(self) -> Ocr | None:
+        """The engine behind the agent's layout_parsing."""
+        name = self.config.tools.layout
+        return self.find_engine(name) if name else None
+
+    @cached_property
+    def upscaler(self) -> Upscaler | None:
+        """The network behind the agent's super_resolution.
+
+        Raises:
+            ConfigError: if the file is none of EDSR's, or OpenCV is not installed.
+        """
+        if not self.config.tools.edsr:
+            return None
+        from pipelines.backends.super_resolution import Edsr
+
+        return Edsr(Path(self.config.tools.edsr))
+
+    @cached_property
+    def ranker(self) -> Ranker:
+        """What orders the candidates of an anchor."""
+        if not picks_clip(self.config):
+            return MetadataRanker(self.corpus)
+        groundings = self.config.groundings
+        rules = ClipRules(groundings.threshold, groundings.distractors, self.config.seed)
+        return ClipRanker(self.corpus, self.encoder, rules)
+
+    @property
+    def _searches_by_likeness(self) -> bool:
+        return self.config.image_search.method == "clip"
+
+    def find_engine(self, name: OcrEngine) -> Ocr:
+        """Return an OCR engine, recorded unless it costs nothing.
+
+        Raises:
+            ConfigError: if it is not installed.
+        """
+        with self._lock:
+            if name not in self._engines:
+                engine = make_engine(name, self.config.ocr)
+                free = name == "layer"
+                recorded = RecordedOcr(engine, self.roles.replies, self._renewed("ocr"))
+                self._engines[name] = engine if free else recorded
+            return self._engines[name]
+
+    def make_lister(self) -> CandidateLister:
+        """Return what finds the candidates of an anchor."""
+        config, roles, limit = self.config.commons, self.roles, self.config.groundings.candidates
+        fresh = self._renewed("commons")
+        metadata = make_image_metadata(config, roles.replies, fresh) if config.api and config.fetch else None
+        search = make_file_search(config, roles.replies, fresh) if config.search else None
+        fetch = make_file_fetch(config, roles.replies, roles.pictures, fresh) if config.fetch else None
+        return CandidateLister(self.corpus, roles.pictures, limit, metadata, search, fetch)
+
+    def make_chooser(self) -> PictureChooser:
+        """Return what chooses an anchor's picture."""
+        groundings = self.config.groundings
+        depiction = DepictionRules(
+            groundings.decides, groundings.threshold, groundings.min_margin, groundings.distractors
+        )
+        rules = PictureRules(
+            min_side=groundings.min_side,
+            depiction=depiction,
+            refuse_simple=groundings.refuse_simple,
+            avoid_lead=groundings.avoid_lead,
+            training_pixels=groundings.training_pixels,
+            near=NEAR_COSINE if self._searches_by_likeness else NEAR_BITS,
+        )
+        copies = self.copies if self.copies.has_pictures() else None
+        parts = (self.make_lister(), self.ranker, self.image_search, copies, self.reader)
+        return PictureChooser(self.roles.pictures, *parts, rules)
+
+    def make_enhancements(self) -> Enhancements:
+        """Return the stage that degrades pictures; what nothing repairs here is left out of its degradations."""
+        config = self.config.enhancements
+        repairs = make_repairs(self.upscaler, has_opencv())
+        possible = tuple(each for each in config.degradations if each in repairs)
+        rules = EnhancementRules(config.share if possible else 0.0, possible, config.strengths, self.config.seed)
+        # A text layer is lost with the first change of a picture: it tells nothing of what can still be read.
+        reads = set(self.config.groundings.ocr) - {"layer"}
+        return Enhancements(self.roles.pictures, self.image_search, self.reader if reads else None, repairs, rules)
+
+    def close(self) -> None:
+        """End what the encoder holds: its threads, its model, its cache."""
+        if "encoder" in self.__dict__:
+            self.encoder.close()
+        if self._model is not None:
+            self._model.close()
+
+    def _renewed(self, tool: str) -> int:
+        return self.roles.generations.get(tool, 0)
+
+
+def make_engine(name: OcrEngine, config: OcrConfig) -> Ocr:
+    """Return an OCR engine; only the one that is asked for is imported.
+
+    Raises:
+        ConfigError: if it is not installed.
+    """
+    if name == "rapidocr":
+        from pipelines.backends.ocr_rapid import RapidOcr
+
+        return RapidOcr()
+    if name == "tesseract":
+        from pipelines.backends.ocr_tesseract import Tesseract
+
+        return Tesseract(config.languages, config.seconds)
+    if name == "paddlex":
+        from pipelines.backends.ocr_paddlex import PaddleX
+
+        return PaddleX(config.url, config.seconds)
+    return LayerOcr()

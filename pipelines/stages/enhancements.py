@@ -1,0 +1,137 @@
+"""Enhancements: on a share of the questions the picture is degraded, each with the tool that repairs it.
+
+OpenSearch-VL, section 3.2, degrades 10% and does not look whether it did harm or whether the tool undoes it. Here both
+are tested on each picture, and a question whose picture does not pass is refused with the reason.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import ClassVar
+
+from pipelines.agent.degrading import VERSION as DEGRADING
+from pipelines.agent.enhancing import RepairTool
+from pipelines.agent.observing import ImageStore, credit_picture
+from pipelines.agent.reading import Reader
+from pipelines.agent.repairing import VERSION as REPAIRING
+from pipelines.agent.repairing import Patient, Tried, find_gauge, find_strength
+from pipelines.backends.protocols import ImageSearch
+from pipelines.graph.proofs import make_question_id
+from pipelines.ids import digest_value, draw_unit
+from schemas.base import Record, Rejection
+from schemas.difficulty import Difficulty
+from schemas.enhancements import Degradation, Enhancement
+from schemas.groundings import Picture
+from schemas.manifest import ModelEntry
+from schemas.reasons import EnhancementReason
+
+
+@dataclass(frozen=True, slots=True)
+class EnhancementRules:
+    """Which questions are chosen and what is done to their pictures."""
+
+    share: float
+    """Of the questions with a picture; 0 degrades none."""
+    degradations: tuple[Degradation, ...]
+    """One is drawn for a question."""
+    strengths: tuple[float, ...]
+    """Tried from the one drawn for a question upwards until the picture is of no use; each over 0 and up to 1."""
+    seed: int
+
+
+@dataclass(frozen=True)
+class Enhancements:
+    """The stage: every question goes on as it is, but for the chosen ones, whose picture is degraded or that end here.
+
+    What difficulty measured was measured with the original picture.
+    """
+
+    pictures: ImageStore
+    search: ImageSearch
+    reader: Reader | None
+    """Without one, a search by picture is the only test."""
+    repairs: Mapping[Degradation, RepairTool]
+    """The tools that are at hand."""
+    rules: EnhancementRules
+    name: str = "enhancements"
+    version: int = 1
+    input: ClassVar[type[Record]] = Difficulty
+    output: ClassVar[type[Record]] = Enhancement
+
+    def fingerprint(self) -> str:
+        """Digest of the rules, the degradations, the tools that repair and what tests them."""
+        if not self._degrades:
+            return digest_value([])
+        tools = {degradation: tool.identity for degradation, tool in self.repairs.items()}
+        reader = "" if self.reader is None else self.reader.identity
+        return digest_value([repr(self.rules), DEGRADING, REPAIRING, tools, self.search.identity, reader])
+
+    @property
+    def _degrades(self) -> bool:
+        return bool(self.rules.share and self.rules.degradations and self.rules.strengths)
+
+    def prompts(self) -> dict[str, str]:
+        """None: no model is asked."""
+        return {}
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """None."""
+        return ()
+
+    async def __call__(self, record: Difficulty) -> Sequence[Enhancement] | Rejection:
+        """Degrade one question's picture, if it is chosen.
+
+        Raises:
+            RecordFailed: if the picture cannot be decoded.
+            CorruptInput: if the image store's file was changed.
+            ServiceError: if a reader or search is away.
+        """
+        picture = record.picture
+        if picture is None or not self._is_chosen(record):
+            return (Enhancement(**dict(record)),)
+        degradation = self.rules.degradations[self._draw(record, "degradation", len(self.rules.degradations))]
+        repair = self.repairs.get(degradation)
+        if repair is None:
+            return _reject(record, "repair-unavailable", f"nothing repairs {degradation} here")
+        data = await asyncio.to_thread(self.pictures.read, picture)
+        with TemporaryDirectory(prefix="synth-repair-") as folder:
+            gauge = await find_gauge(data, self.reader, self.search, _find_title(record), Path(folder))
+            if gauge is None:
+                detail = "neither words nor a search by picture tell what the original shows"
+                return _reject(record, "test-fails", detail)
+            patient = Patient(data, gauge, degradation, repair, (self.rules.seed, record.record_id))
+            strengths = sorted(self.rules.strengths)
+            tried = await find_strength(patient, strengths[self._draw(record, "strength", len(strengths)) :])
+        if not tried[-1].holds:
+            unharmed = all(each.trial.degraded for each in tried)
+            reason: EnhancementReason = "unharmed" if unharmed else "unrepaired"
+            return _reject(record, reason, "; ".join(each.describe() for each in tried))
+        return (await self._degrade(record, picture, tried[-1]),)
+
+    def _is_chosen(self, record: Difficulty) -> bool:
+        return self._degrades and draw_unit(self.rules.seed, record.record_id, "enhance") < self.rules.share
+
+    def _draw(self, record: Difficulty, what: str, count: int) -> int:
+        return int(draw_unit(self.rules.seed, record.record_id, what) * count)
+
+    async def _degrade(self, record: Difficulty, picture: Picture, tried: Tried) -> Enhancement:
+        """Return the question with its degraded picture: another question, whose parent is the one before."""
+        made = await asyncio.to_thread(self.pictures.add_bytes, tried.data, credit_picture(picture))
+        changes = {
+            "record_id": make_question_id(record.text, made.sha256, record.answer, record.proof),
+            "parent_id": record.record_id,
+            "picture": made,
+            "original": picture,
+            "trial": tried.trial,
+        }
+        return Enhancement(**(dict(record) | changes))
+
+
+def _find_title(record: Difficulty) -> str:
+    return record.proof.nodes[0].title if record.proof.nodes else ""
+
+
+def _reject(record: Difficulty, reason: EnhancementReason, detail: str) -> Rejection:
+    return Rejection(record_id=record.record_id, reason=reason, detail=detail)

@@ -1,0 +1,89 @@
+"""Measures which picture is taken for an anchor, and which sets of wrong ones are let through.
+
+A small CLIP is trained on drawn buildings and captions and ranks candidate sets of buildings that it never saw; needs
+the extra ``clip``. A set is let through when any of its pictures passes, as the stage would take that one.
+"""
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from pipelines.agent.depicting import ClipRules
+from pipelines.backends.embeddings import CachedEncoder
+from pipelines.backends.protocols import ImageEncoder
+from pipelines.bench.shares import make_share, show_interval
+from pipelines.checks.depiction import DepictionRules
+from tests.benchmarks.measured import Measured
+from tests.clip.trials import CANDIDATES, THRESHOLD, Town, build_town, choose_looks, list_sets, rank_sets
+
+SEED = 7
+MARGINS = (0.0, 0.02, 0.05)
+DISTRACTORS = (5, 20, 50)
+DEFAULT = ClipRules(THRESHOLD, 20, SEED)
+DRAWN = ClipRules(THRESHOLD, 20, SEED, reach=1)
+LEAST = 0.95
+
+
+def measure(scratch: Path) -> list[Measured]:
+    """Train, build the wiki, and measure."""
+    from pipelines.backends.open_clip_encoder import OpenClipEncoder
+    from tests.clip.training import train_clip
+
+    known, strangers = choose_looks()
+    before = time.process_time()
+    written = train_clip(scratch / "model", frozenset([*known.values(), *strangers.values()]))
+    trained = time.process_time() - before
+    town = build_town(scratch / "wiki", known, strangers)
+    encoder = OpenClipEncoder(str(written.config), str(written.weights), device="cpu")
+    try:
+        measured = measure_town(town, CachedEncoder(encoder, scratch / "embeddings"))
+    finally:
+        encoder.close()
+        town.corpus.close()
+    return [Measured("a small CLIP trained on drawn pictures, processor time", f"{trained:.0f} s"), *measured]
+
+
+def measure_town(town: Town, encoder: ImageEncoder) -> list[Measured]:
+    """Measure a wiki's candidate sets with a trained encoder."""
+    sets = list_sets(town)
+    measured = []
+    for rules in (*(ClipRules(THRESHOLD, count, SEED) for count in DISTRACTORS), DRAWN):
+        right, wrong, strange = (
+            rank_sets(town, encoder, rules, some) for some in (sets.right, sets.wrong, sets.strange)
+        )
+        if rules == DEFAULT:
+            first = [outcome.shown[0] == anchor for outcome, (anchor, _) in zip(right, sets.right, strict=True)]
+            what = f"sets of {CANDIDATES} views of one kind of building: the anchor's own comes first"
+            measured.append(Measured(what, _show(first), f"{LEAST:.0%}"))
+        for check in _list_checks(rules):
+            results = (
+                _show(
+                    outcome.find_taken(check) == anchor for outcome, (anchor, _) in zip(right, sets.right, strict=True)
+                ),
+                _show(not outcome.find_taken(check) for outcome in wrong),
+                _show(not outcome.find_taken(check) for outcome in strange),
+            )
+            budget = (
+                f"wrong {LEAST:.0%}" if rules == DEFAULT and check.decides == "margin" and not check.min_margin else ""
+            )
+            what = "right picture taken, wrong sets refused, sets of strangers refused"
+            measured.append(Measured(f"{_describe(rules, check)}: {what}", "; ".join(results), budget))
+    return measured
+
+
+def _list_checks(rules: ClipRules) -> list[DepictionRules]:
+    checks = [DepictionRules("margin", THRESHOLD, margin, rules.distractors) for margin in MARGINS]
+    return [*checks, DepictionRules("threshold", THRESHOLD, 0.0, 0)] if rules == DEFAULT else checks
+
+
+def _describe(rules: ClipRules, check: DepictionRules) -> str:
+    if check.decides == "threshold":
+        return f"similarity over {THRESHOLD} alone"
+    chosen = "drawn" if rules.reach == 1 else "described most like the anchor"
+    return f"margin over {check.min_margin} to {rules.distractors} others {chosen}"
+
+
+def _show(claims: Iterable[bool]) -> str:
+    found = list(claims)
+    share = make_share(sum(found), len(found))
+    return f"{share.share:.1%} ({show_interval(share)})"

@@ -1,0 +1,372 @@
+"""The encoder on real, if tiny, models of open_clip's, beside open_clip itself."""
+
+import asyncio
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import open_clip
+import pytest
+import torch
+from open_clip.transform import PreprocessCfg, image_transform_v2
+from PIL import Image
+
+from pipelines.backends.embeddings import CachedEncoder
+from pipelines.backends.open_clip_encoder import OpenClipEncoder
+from pipelines.backends.protocols import PictureFile
+from pipelines.backends.squaring import Preprocessing, square_picture
+from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
+from tests.clip.models import (
+    WIDTH,
+    make_architecture,
+    make_model,
+    save_checkpoint,
+    write_architecture,
+    write_tiny_model,
+)
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = {
+    "size": (224, 224),
+    "mean": (0.48145466, 0.4578275, 0.40821073),
+    "std": (0.26862954, 0.26130258, 0.27577711),
+    "interpolation": "bicubic",
+    "resize_mode": "shortest",
+    "fill_color": 0,
+}
+SHAPES = [(640, 480), (480, 641), (224, 224), (100, 73), (1000, 130), (31, 900), (1, 1)]
+LEVELS = 2.5 / 255.0
+"""Rounding: open_clip shrinks a whole picture, and we the part that stays."""
+
+
+@pytest.fixture
+def encoder(tiny):
+    encoder = OpenClipEncoder(str(tiny.config), str(tiny.weights), device="cpu", batch=8)
+    yield encoder
+    encoder.close()
+
+
+@pytest.fixture
+def bare(tiny):
+    """open_clip's own model and preprocessing, as its users load them."""
+    open_clip.add_model_config(tiny.config)
+    model, _, preprocess = open_clip.create_model_and_transforms(tiny.config.stem, pretrained=str(tiny.weights))
+    return model.eval(), preprocess
+
+
+def draw(shape, seed=1):
+    """A picture with blots of several sizes."""
+    generator = np.random.default_rng(seed)
+    total = np.zeros((shape[1], shape[0], 3))
+    for side in (4, 16, 64):
+        noise = Image.fromarray(generator.integers(0, 255, (side, side, 3), dtype=np.uint8))
+        total += np.asarray(noise.resize(shape, Image.Resampling.BICUBIC), dtype=float) * (1.0 if side < 64 else 0.4)
+    return Image.fromarray((total / total.max() * 255).astype(np.uint8))
+
+
+def save(picture, path, **options):
+    picture.save(path, **options)
+    return PictureFile(hashlib.sha256(path.read_bytes()).hexdigest(), path)
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    return [save(draw((96 + 8 * n, 80), n), tmp_path / f"{n}.png") for n in range(20)]
+
+
+def encode(encoder, pictures):
+    return asyncio.run(encoder.encode_pictures(pictures))
+
+
+def test_rows_are_those_of_open_clip_itself(encoder, bare, pictures):
+    model, preprocess = bare
+    with torch.no_grad():
+        batch = torch.stack([preprocess(Image.open(picture.path)) for picture in pictures])
+        expected = model.encode_image(batch, normalize=True).numpy()
+    rows = encode(encoder, pictures)
+    assert rows.shape == (20, WIDTH)
+    assert rows.dtype == np.float32
+    np.testing.assert_allclose((rows * expected).sum(axis=1), 1.0, atol=1e-3)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
+
+
+def test_texts_are_those_of_open_clip_itself(encoder, bare, tiny):
+    texts = ["a bridge", "the very long name of a town by a river " * 20, "", "Brücke"]
+    with torch.no_grad():
+        words = open_clip.get_tokenizer(tiny.config.stem)(texts)
+        expected = bare[0].encode_text(words, normalize=True).numpy()
+    np.testing.assert_allclose(asyncio.run(encoder.encode_texts(texts)), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"interpolation": "bilinear"},
+        {"resize_mode": "squash"},
+        {"resize_mode": "longest", "fill_color": 9},
+        {"size": (96, 160)},
+        {"size": (160, 96), "resize_mode": "longest"},
+    ],
+    ids=str,
+)
+def test_pixels_are_those_of_preprocess_val(shape, change):
+    settings = {**SETTINGS, **change}
+    target = BytesIO()
+    picture = draw(shape)
+    picture.save(target, "PNG")
+    expected = image_transform_v2(PreprocessCfg(**settings), is_train=False)(picture).numpy().transpose(1, 2, 0)
+    expected = expected * np.array(settings["std"]) + np.array(settings["mean"])
+    pixels = square_picture(target.getvalue(), Preprocessing.from_settings(settings)) / 255.0
+    assert np.abs(pixels - expected).max() <= LEVELS
+
+
+@pytest.mark.parametrize("shape", [(1280, 853), (1024, 1024), (512, 512), (3000, 500)])
+def test_a_jpeg_decoded_reduced_is_hardly_another_picture(encoder, bare, shape, tmp_path):
+    picture = save(draw(shape), tmp_path / "large.jpg", quality=85)
+    model, preprocess = bare
+    with torch.no_grad():
+        whole = model.encode_image(preprocess(Image.open(picture.path))[None], normalize=True).numpy()
+    assert float((encode(encoder, [picture]) @ whole.T)[0, 0]) > 0.995
+
+
+def test_pictures_are_seen_as_they_are_displayed(encoder, tmp_path):
+    upright = draw((120, 90))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    turned = save(upright.transpose(Image.Transpose.ROTATE_90), tmp_path / "turned.png", exif=exif)
+    palette = save(upright.quantize(256), tmp_path / "palette.png")
+    cmyk = save(upright.convert("CMYK"), tmp_path / "cmyk.jpg", quality=95)
+    rows = encode(encoder, [save(upright, tmp_path / "plain.png"), turned, palette, cmyk])
+    assert float(rows[0] @ rows[1]) == pytest.approx(1.0, abs=1e-5)
+    assert min(rows[0] @ rows[2], rows[0] @ rows[3]) > 0.98
+
+
+def test_what_callers_ask_at_once_is_what_each_would_get_alone(encoder, pictures):
+    alone = encode(encoder, pictures)
+
+    async def ask():
+        return await asyncio.gather(*(encoder.encode_pictures([picture]) for picture in pictures))
+
+    np.testing.assert_allclose(np.concatenate(asyncio.run(ask())), alone, atol=1e-5)
+
+
+def test_several_event_loops_share_a_model(encoder, pictures):
+    rows = {}
+    threads = [
+        threading.Thread(target=lambda n=n: rows.update({n: encode(encoder, pictures[n : n + 5])})) for n in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    np.testing.assert_allclose(rows[1], encode(encoder, pictures[1:6]), atol=1e-5)
+
+
+def test_a_picture_that_cannot_be_decoded_is_named_and_fails_its_own_caller_alone(encoder, pictures, tmp_path):
+    broken, missing = PictureFile("", tmp_path / "broken.png"), PictureFile("", tmp_path / "missing.png")
+    broken.path.write_bytes(pictures[0].path.read_bytes()[:200])
+
+    async def ask():
+        asked = [pictures[:5], [pictures[5], broken], [missing], pictures[6:9]]
+        return await asyncio.gather(*(encoder.encode_pictures(each) for each in asked), return_exceptions=True)
+
+    first, second, third, fourth = asyncio.run(ask())
+    assert (first.shape, fourth.shape) == ((5, WIDTH), (3, WIDTH))
+    assert isinstance(second, RecordFailed)
+    assert "broken.png" in str(second)
+    assert isinstance(third, RecordFailed)
+    assert third.error == "picture-missing"
+
+
+def test_nothing_is_asked_for_and_nothing_comes_back(encoder):
+    assert encode(encoder, []).shape == (0, WIDTH)
+    assert asyncio.run(encoder.encode_texts([])).shape == (0, WIDTH)
+
+
+def test_half_precision_of_the_brain_kind_is_near(tiny, encoder, pictures):
+    half = OpenClipEncoder(str(tiny.config), str(tiny.weights), device="cpu", precision="bf16")
+    rows = encode(half, pictures)
+    half.close()
+    assert rows.dtype == np.float32
+    assert (rows * encode(encoder, pictures)).sum(axis=1).min() > 0.99
+    assert half.identity != encoder.identity
+
+
+def test_identity_is_of_what_decides_an_embedding_and_of_nothing_else(tiny, encoder, tmp_path):
+    same = OpenClipEncoder(str(tiny.config), str(tiny.weights), device="auto", batch=3, threads=1)
+    assert same.identity == encoder.identity
+    moved = tmp_path / "moved.pt"
+    moved.write_bytes(tiny.weights.read_bytes())
+    assert OpenClipEncoder(str(tiny.config), str(moved)).identity == encoder.identity
+    other = write_tiny_model(tmp_path, seed=8)
+    assert OpenClipEncoder(str(tiny.config), str(other.weights)).identity != encoder.identity
+    wide = write_architecture(tmp_path / "wide.json", make_architecture(width=96))
+    assert OpenClipEncoder(str(wide), str(tiny.weights)).identity != encoder.identity
+    assert encoder.name == "tiny-7/tiny-7.pt"
+
+
+def test_a_tag_is_one_tag_however_it_is_written():
+    first, second = (OpenClipEncoder("ViT-B-32", tag).identity for tag in ("laion2b-s34b-b79k", "laion2b_s34b_b79k"))
+    assert first == second != OpenClipEncoder("ViT-B-16", "laion2b_s34b_b88k").identity
+
+
+def test_two_architecture_files_of_one_name_are_not_confused(tmp_path, pictures):
+    models = [write_tiny_model(tmp_path / str(size), 7, embedding=size) for size in (16, 24)]
+    encoders = [OpenClipEncoder(str(model.config), str(model.weights)) for model in models]
+    assert [encode(each, pictures[:1]).shape for each in encoders] == [(1, 16), (1, 24)]
+    for each in encoders:
+        each.close()
+
+
+def test_the_file_beside_weights_on_the_hub_brings_its_preprocessing(tiny, encoder, pictures, tmp_path):
+    content = {
+        "model_cfg": json.loads(tiny.config.read_text()),
+        "preprocess_cfg": {"mean": [0, 0, 0], "std": [1, 1, 1]},
+    }
+    path = write_architecture(tmp_path / "open_clip_config.json", content)
+    other = OpenClipEncoder(str(path), str(tiny.weights))
+    rows = encode(other, pictures[:1])
+    other.close()
+    assert other.identity != encoder.identity
+    assert float((rows @ encode(encoder, pictures[:1]).T)[0, 0]) < 0.9999
+
+
+def test_an_unknown_architecture_is_refused_with_those_like_it():
+    with pytest.raises(ConfigError, match="ViT-B-32"):
+        OpenClipEncoder("ViT-B-33", "openai")
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"model_cfg": 3}', '{"embed_dim": 3}'])
+def test_a_file_that_is_no_architecture_is_refused(content, tiny, tmp_path):
+    path = tmp_path / "architecture.json"
+    path.write_text(content)
+    with pytest.raises(ConfigError, match=r"architecture\.json"):
+        OpenClipEncoder(str(path), str(tiny.weights))
+
+
+def test_an_architecture_file_that_is_not_there_is_refused(tiny):
+    with pytest.raises(ConfigError, match="No such file"):
+        OpenClipEncoder("nowhere.json", str(tiny.weights))
+
+
+def test_an_unknown_tag_is_refused_with_those_like_it(pictures):
+    encoder = OpenClipEncoder("ViT-B-32", "laion2b_s34b_b79")
+    with pytest.raises(ConfigError, match="laion2b_s34b_b79k"):
+        encode(encoder, pictures[:1])
+    encoder.close()
+
+
+def test_weights_of_another_activation_are_refused_with_the_right_architecture(pictures):
+    encoder = OpenClipEncoder("ViT-L-14", "openai")
+    with pytest.raises(ConfigError, match="ViT-L-14-quickgelu"):
+        encode(encoder, pictures[:1])
+    encoder.close()
+
+
+def test_weights_that_cannot_be_fetched_are_away(tmp_path):
+    program = (
+        "import asyncio, sys; from pipelines.backends.open_clip_encoder import OpenClipEncoder\n"
+        "from pipelines.errors import Unavailable\n"
+        "try: asyncio.run(OpenClipEncoder('ViT-B-32', 'laion2b_s34b_b79k', device='cpu').encode_texts(['a']))\n"
+        "except Unavailable as error: print(error)\n"
+    )
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert "cannot be fetched" in done.stdout
+
+
+class Planted:
+    """What a hostile checkpoint would run."""
+
+    def __reduce__(self):
+        return print, ("planted code ran",)
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "text", "tensor", "nothing", "code", "safetensors", "pickle"])
+def test_a_checkpoint_that_is_none_is_refused(damage, tiny, tmp_path, pictures, capsys):
+    path = tmp_path / ("weights.safetensors" if damage == "safetensors" else "weights.pt")
+    path.write_bytes(
+        {"empty": b"", "cut": tiny.weights.read_bytes()[:100_000], "pickle": b"\x80\x02}q\x00."}.get(
+            damage, b"these are no weights of anything"
+        )
+    )
+    planted = {"tensor": torch.zeros(3), "nothing": {}, "code": {"state_dict": Planted()}}
+    if damage in planted:
+        torch.save(planted[damage], path)
+    encoder = OpenClipEncoder(str(tiny.config), str(path))
+    with pytest.raises(CorruptInput, match="no weights of this model"):
+        encode(encoder, pictures[:1])
+    encoder.close()
+    assert "planted" not in capsys.readouterr().out
+
+
+def test_weights_of_another_architecture_are_refused(tiny, tmp_path, pictures):
+    other = write_tiny_model(tmp_path, width=96)
+    encoder = OpenClipEncoder(str(tiny.config), str(other.weights))
+    with pytest.raises(CorruptInput, match="no weights of this model"):
+        encode(encoder, pictures[:1])
+    encoder.close()
+
+
+def test_embeddings_that_are_no_numbers_are_refused(tiny, tmp_path, pictures):
+    model = make_model(tiny.config)
+    torch.nn.init.constant_(model.visual.proj, float("nan"))
+    encoder = OpenClipEncoder(str(tiny.config), str(save_checkpoint(model, tmp_path / "nan.pt")))
+    with pytest.raises(ConfigError, match="no numbers in fp32"):
+        encode(encoder, pictures[:1])
+    encoder.close()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_refused(tiny, pictures):
+    encoder = OpenClipEncoder(str(tiny.config), str(tiny.weights), device="cuda:3")
+    with pytest.raises(ConfigError, match="0 GPUs"):
+        encode(encoder, pictures[:1])
+    encoder.close()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_half_precision_without_a_gpu_is_refused(tiny, pictures):
+    encoder = OpenClipEncoder(str(tiny.config), str(tiny.weights), device="auto", precision="fp16")
+    with pytest.raises(ConfigError, match="not on a processor"):
+        encode(encoder, pictures[:1])
+    encoder.close()
+
+
+def test_a_closed_encoder_refuses(encoder, pictures):
+    encode(encoder, pictures[:1])
+    encoder.close()
+    with pytest.raises(Unavailable, match="closed"):
+        encode(encoder, pictures[:1])
+
+
+def test_torch_comes_with_the_first_encoding_and_not_before(tiny):
+    program = (
+        "import asyncio, sys; from pipelines.backends.open_clip_encoder import OpenClipEncoder\n"
+        f"encoder = OpenClipEncoder({str(tiny.config)!r}, {str(tiny.weights)!r})\n"
+        "encoder.identity; print('torch' in sys.modules)\n"
+        "asyncio.run(encoder.encode_texts(['a'])); print('torch' in sys.modules)\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
+def test_a_kept_embedding_is_the_very_same_in_a_later_run(tiny, pictures, tmp_path):
+    rows = []
+    for batch in (8, 3):
+        encoder = OpenClipEncoder(str(tiny.config), str(tiny.weights), batch=batch)
+        cached = CachedEncoder(encoder, tmp_path / "embeddings")
+        rows.append(encode(cached, pictures))
+        cached.close()
+        encoder.close()
+    np.testing.assert_array_equal(rows[0], rows[1])

@@ -1,0 +1,241 @@
+import asyncio
+import hashlib
+import io
+from dataclasses import dataclass, replace
+from random import Random
+
+import pytest
+from PIL import Image
+
+from pipelines.agent.candidates import Candidate
+from pipelines.agent.choosing import Anchor, PictureChooser, PictureRules
+from pipelines.agent.depicting import Ranked
+from pipelines.agent.reading import Reader
+from pipelines.backends.protocols import ImageHit, PictureFile, TextBlock
+from pipelines.checks.depiction import DepictionRules
+from pipelines.checks.likeness import Copy
+from pipelines.corpus.records import CorpusImage
+from pipelines.errors import Unavailable
+from pipelines.pictures import PictureStore
+from pipelines.world.canvas import paint_landscape, plant_trees
+from schemas.proofs import Answer
+
+RULES = PictureRules(min_side=512, depiction=DepictionRules("margin", 0.28, 0.0, 20))
+ANSWER = Answer(surface="1867", value="1867", type="date", key="date:1867", aliases=(), unit="", precision="year")
+
+
+class Order:
+    """Ranks as it is told: a score and a margin for each file."""
+
+    name = identity = "order"
+
+    def __init__(self, **margins):
+        self.margins = margins
+
+    async def rank(self, node, path, candidates):
+        ranked = [self._score(each) for each in candidates]
+        return tuple(sorted(ranked, key=lambda each: -each.margin))
+
+    def _score(self, candidate):
+        margin = self.margins.get(candidate.image.file[0].lower(), 0.1)
+        return Ranked(candidate, 0.3 + margin, margin, 40, margin > 0)
+
+
+@dataclass
+class Search:
+    """Finds what it is told to find, and remembers how large the pictures were."""
+
+    titles: tuple[str, ...] = ("Kelm Bridge",)
+    distance: float = 0.0
+    sizes: tuple = ()
+    identity: str = "search"
+
+    async def search_image(self, picture, count):
+        with Image.open(picture.path) as shown:
+            self.sizes += (shown.size,)
+        return tuple(ImageHit(f"https://toy.example/{title}", title, "", self.distance) for title in self.titles)
+
+
+@dataclass
+class Copies:
+    """Knows one picture of another article, by its hash."""
+
+    copies: tuple[Copy, ...] = ()
+    identity: str = "copies"
+
+    def find_copies(self, phash, count=5):
+        return self.copies
+
+
+class Eyes:
+    """An OCR engine that reads what it is told, at full size and above."""
+
+    name = identity = "eyes"
+
+    def __init__(self, *lines):
+        self.lines = lines
+
+    async def read_text(self, data, scale=1.0):
+        return tuple(TextBlock(line, "text", (0.0, 0.0, 90.0, 20.0), 0.9) for line in self.lines if scale >= 1.0)
+
+
+class NoLister:
+    identity = "lister"
+
+
+def paint_scene(size, seed):
+    rng = Random(seed)
+    picture, draw, ground, _ = paint_landscape(size, rng)
+    plant_trees(draw, size, rng, ground)
+    return picture
+
+
+def make_candidate(folder, file="A.jpg", source="infobox", size=(640, 520), seed=1, licence="CC BY 4.0", **changes):
+    buffer = io.BytesIO()
+    paint_scene(size, seed).save(buffer, "JPEG", quality=90)
+    data = buffer.getvalue()
+    path = folder / file
+    path.write_bytes(data)
+    sha256 = hashlib.sha256(data).hexdigest()
+    values = {"file": file, "title": ("Kelm Bridge",), "path": file, "sha256": sha256, "width": size[0],
+              "height": size[1], "format": "jpg", "author": "Ada", "licence": licence, "licence_url": "https://l.example",
+              "source_url": "https://s.example", "phash": "0" * 16, "error": ""}  # fmt: skip
+    return Candidate(CorpusImage(**(values | changes)), source, PictureFile(sha256, path))
+
+
+@pytest.fixture
+def anchor():
+    names = (("Kelm Bridge",), ("Mira Tolland", "Tolland"))
+    return Anchor(0, (1,), "Kelm Bridge", "Q7", "A.jpg", names, ANSWER, frozenset({"bridge"}))
+
+
+@pytest.fixture
+def make_chooser(tmp_path):
+    def make(order=None, search=None, copies=None, eyes=None, **rules):
+        reader = Reader((eyes,)) if eyes else None
+        store = PictureStore(tmp_path / "store")
+        parts = (order or Order(), search or Search(), copies or Copies())
+        return PictureChooser(store, NoLister(), *parts, reader, replace(RULES, **rules))
+
+    return make
+
+
+def choose(chooser, anchor, *candidates, audit=False):
+    return asyncio.run(chooser.choose(anchor, candidates, audit))
+
+
+def test_the_best_ranked_candidate_that_passes_is_taken_and_stored(make_chooser, anchor, tmp_path):
+    first, second = make_candidate(tmp_path), make_candidate(tmp_path, "B.jpg", "page", seed=2)
+    chooser = make_chooser(Order(a=0.05, b=0.2))
+    choice = choose(chooser, anchor, first, second)
+    assert (choice.picture.file, choice.refused) == ("B.jpg", ())
+    assert chooser.pictures.read(choice.picture) == second.file.path.read_bytes()
+    seen = choice.depiction
+    assert (seen.source, seen.ranker, seen.candidates, seen.margin) == ("page", "order", 2, 0.2)
+    assert (seen.over_threshold, seen.articles, seen.depicts, seen.engines) == (True, 1, None, ())
+
+
+def test_a_candidate_that_fails_a_check_gives_way_to_the_next(make_chooser, anchor, tmp_path):
+    small = make_candidate(tmp_path, size=(600, 300))
+    good = make_candidate(tmp_path, "B.jpg", seed=2)
+    choice = choose(make_chooser(Order(a=0.2, b=0.05)), anchor, small, good)
+    assert choice.picture.file == "B.jpg"
+
+
+@pytest.mark.parametrize(
+    ("made", "order", "code"),
+    [
+        ({"size": (600, 300)}, {}, "picture-too-small"),
+        ({"licence": "Fair use"}, {}, "picture-not-free"),
+        ({}, {"a": -0.01}, "picture-of-another"),
+        ({"file": "Flag of Kelm.jpg"}, {}, "picture-too-simple"),
+        ({"title": ("Kelm Bridge", "Orsa Bridge")}, {}, "picture-ambiguous"),
+        ({"depicts": ("Q99",)}, {}, "picture-ambiguous"),
+    ],
+)
+def test_what_speaks_against_the_best_candidate_is_named(make_chooser, anchor, tmp_path, made, order, code):
+    choice = choose(make_chooser(Order(**order)), anchor, make_candidate(tmp_path, **made))
+    assert (choice.picture, choice.refused[0].code) == (None, code)
+
+
+def test_a_copy_of_another_articles_picture_is_refused(make_chooser, anchor, tmp_path):
+    copies = Copies((Copy("Other.jpg", ("Orsa Bridge",), 0),))
+    choice = choose(make_chooser(copies=copies), anchor, make_candidate(tmp_path))
+    assert choice.refused[0].code == "picture-duplicate"
+
+
+@pytest.mark.parametrize("line", ["KELM BRIDGE", "Welcome to Kelm Br1dge", "Mira Tolland 1867", "since 1867"])
+def test_a_name_or_the_answer_in_the_picture_refuses_it(make_chooser, anchor, tmp_path, line):
+    choice = choose(make_chooser(eyes=Eyes(line)), anchor, make_candidate(tmp_path))
+    assert choice.refused[0].code == "picture-readable"
+
+
+def test_other_words_in_the_picture_are_kept_with_what_a_student_can_read_of_them(make_chooser, anchor, tmp_path):
+    seen = choose(make_chooser(eyes=Eyes("Mind the step")), anchor, make_candidate(tmp_path)).depiction
+    assert (seen.engines, seen.text, seen.text_at_training) == (("eyes",), ("Mind the step",), ())
+
+
+def test_no_picture_is_read_that_another_check_refuses(make_chooser, anchor, tmp_path):
+    class Blind(Eyes):
+        async def read_text(self, data, scale=1.0):
+            raise AssertionError("nobody may read it")
+
+    choice = choose(make_chooser(Order(a=-0.1), eyes=Blind()), anchor, make_candidate(tmp_path))
+    assert choice.refused[0].code == "picture-of-another"
+
+
+def test_in_audit_mode_every_check_says_what_it_finds(make_chooser, anchor, tmp_path):
+    bad = make_candidate(tmp_path, size=(600, 300), licence="Fair use")
+    choice = choose(make_chooser(Order(a=-0.1), eyes=Eyes("Kelm Bridge")), anchor, bad, audit=True)
+    codes = {result.code for result in choice.refused}
+    assert {"picture-too-small", "picture-of-another", "picture-readable"} <= codes
+
+
+@pytest.mark.parametrize(
+    ("titles", "distance", "ease"),
+    [(("Kelm Bridge",), 0.0, "easy"), (("Orsa Bridge", "Kelm Bridge"), 0.0, "medium"), ((), 0.0, "hard")],
+)
+def test_ease_says_whether_a_search_by_picture_finds_the_anchor(make_chooser, anchor, tmp_path, titles, distance, ease):
+    search = Search(titles, distance)
+    seen = choose(make_chooser(search=search), anchor, make_candidate(tmp_path)).depiction
+    assert seen.ease == ease
+
+
+def test_ease_is_rated_at_training_resolution_too_unless_the_picture_is_no_larger(make_chooser, anchor, tmp_path):
+    search = Search()
+    choose(make_chooser(search=search, training_pixels=100_000), anchor, make_candidate(tmp_path))
+    full, small = search.sizes
+    assert full == (640, 520)
+    assert small[0] * small[1] <= 101_000
+    search = Search()
+    choose(make_chooser(search=search, training_pixels=1_000_000), anchor, make_candidate(tmp_path))
+    assert len(search.sizes) == 1
+
+
+def test_the_lead_picture_can_be_kept_for_last(make_chooser, anchor, tmp_path):
+    lead, other = make_candidate(tmp_path), make_candidate(tmp_path, "B.jpg", "page", seed=2)
+    order = Order(a=0.3, b=0.1)
+    assert choose(make_chooser(order), anchor, lead, other).picture.file == "A.jpg"
+    assert choose(make_chooser(order, avoid_lead=True), anchor, lead, other).picture.file == "B.jpg"
+    assert choose(make_chooser(order, avoid_lead=True), anchor, lead).picture.file == "A.jpg"
+
+
+def test_a_file_that_is_gone_stops_the_run_and_a_changed_one_is_refused(make_chooser, anchor, tmp_path):
+    candidate = make_candidate(tmp_path)
+    candidate.file.path.write_bytes(b"other")
+    assert choose(make_chooser(), anchor, candidate).refused[0].code == "picture-unusable"
+    candidate.file.path.unlink()
+    with pytest.raises(Unavailable, match="bring it back"):
+        choose(make_chooser(), anchor, candidate)
+
+
+def test_everything_that_decides_a_choice_is_in_its_identity(make_chooser):
+    chooser = make_chooser()
+    others = [
+        make_chooser(min_side=600),
+        make_chooser(eyes=Eyes()),
+        replace(chooser, search=Search(identity="another")),
+        replace(chooser, copies=Copies(identity="another")),
+    ]
+    assert len({chooser.identity, *(other.identity for other in others)}) == 5
+    assert chooser.identity == make_chooser().identity

@@ -1,0 +1,23 @@
+"""Pictures with a text on them, for tests of OCR."""
+
+import io
+
+from PIL import Image, ImageDraw, ImageFont
+
+from pipelines.textlayer import WrittenText, write_layer
+
+GROUND = (58, 84, 120)
+
+
+def draw_sign(text="Kelmor Bridge", size=(420, 120), place=(60, 30), letters=40, layered=False):
+    """Return a PNG with a text, white on blue; with ``layered`` it carries its text layer, too."""
+    picture = Image.new("RGB", size, GROUND)
+    font = ImageFont.load_default(letters)
+    pen = ImageDraw.Draw(picture)
+    pen.text(place, text, font=font, fill="white")
+    target = io.BytesIO()
+    picture.save(target, "PNG")
+    if not layered:
+        return target.getvalue()
+    box = tuple(map(float, pen.textbbox(place, text, font=font)))
+    return write_layer(target.getvalue(), [WrittenText(text, box)] if text else [])

@@ -1,0 +1,126 @@
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from pipelines.checks.legibility import MAX_LETTERS, check_readable, count_edits
+from pipelines.names import is_common_word
+from schemas.proofs import Answer
+
+NAMES = (("Kelmor Bridge", "Kelmor crossing"), ("Jelena Vandrossa (painter)",), ("Ely",), ("Rose Garden",))
+WORDS = frozenset({"bridge", "painter", "city", "garden"})
+
+
+def answer(value="Tavish Ornquell", type_="name", **changes):
+    given = {"precision": "", "unit": "", "surface": value, "aliases": (), "key": value.lower()} | changes
+    return Answer(type=type_, value=value, **given)
+
+
+def check(*lines, names=NAMES, said=None, words=WORDS):
+    return check_readable(lines, names, said or answer(), words)
+
+
+def test_a_name_as_it_is_written_is_readable():
+    result = check("MIND THE GAP", "Kelmor Bridge")
+    assert (result.outcome, result.code) == ("FAIL", "picture-readable")
+    assert "Kelmor Bridge" in result.detail
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "KELM0R BRIDGE", "Keimor Bridge", "Ke|mor Bridge", "Kelrnor Bridge", "KelmorBridge", "Kel mor Bri dge",
+        "WelcometoKelmorBridgeWalk", "Kelnor Bridge", "Kelmr Bridge", "Kelmoor", "Vandr0ssa", "JELENA VANDR055A",
+        "Vandrosa 1821", "Van drossa", "Vandrössá", "Tavlsh Omquell", "Ornquel", "Rose Garden", "R0se Garden",
+    ],
+)  # fmt: skip
+def test_a_name_that_was_misread_is_readable_still(line):
+    assert check("Open daily", line, "Exit").outcome == "FAIL"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "City Bridge", "Bridge", "Brldge", "Garden", "Rose", "Museum of Art", "Kelp Museum", "Elm", "E1y", 
+        "Roze Gardem",        "Kalmer Bridge", "Quinnory Tower", "1875", "& ~ | l1", "Vendors", "Painter", "Helen",
+    ],
+)  # fmt: skip
+def test_common_words_and_other_names_give_nothing_away(line):
+    assert check("Open daily", line).passed
+
+
+def test_short_names_count_exactly_alone():
+    names = (("Ely",), ("Oban",))
+    assert check("Welcome to Ely", names=names).outcome == "FAIL"
+    assert check("Oban 12 km", names=names).outcome == "FAIL"
+    assert check("Elv 0bam 12 km", names=names).passed
+
+
+def test_a_name_over_two_lines_is_readable():
+    assert check("KEL", "MOR").outcome == "FAIL"
+    assert check("Rose", "Garden").outcome == "FAIL"
+
+
+def test_a_name_that_is_another_ordinary_word_misread_needs_to_be_exact():
+    names = (("Hanbour",),)
+    assert check("Harbour", names=names, words=frozenset({"harbour"})).passed
+    assert check("Hanbour", names=names, words=frozenset({"harbour"})).outcome == "FAIL"
+
+
+def test_a_name_whose_odd_letters_were_left_out_is_readable():
+    names = (("Nkemæl Belvedere",), ("Žďár",))
+    assert check("Nkeml", names=names).outcome == "FAIL"
+    assert check("Nkems", names=names).passed
+    assert check("r", "Belvedere", names=names, words=frozenset({"belvedere"})).passed
+
+
+def test_demonyms_and_other_names_of_a_node_are_readable():
+    assert check("The Kelmorian Society").outcome == "FAIL"
+    assert check("Kelmor crossing 200 m").outcome == "FAIL"
+
+
+@pytest.mark.parametrize(
+    ("line", "outcome"), [("1924", "FAIL"), ("I9Z4", "FAIL"), ("A.D. l924", "FAIL"), ("1925", "PASS")]
+)
+def test_a_date_is_read_also_where_digits_look_like_letters(line, outcome):
+    said = answer("1924", "date", precision="year")
+    assert check(line, said=said).outcome == outcome
+
+
+def test_nothing_read_is_nothing_told():
+    assert check().passed
+    assert check("", "  ").passed
+
+
+def test_a_node_without_a_name_and_an_answer_that_is_none_leave_it_unknown():
+    assert check("Exit", names=(("Kelmor",), ())).outcome == "UNKNOWN"
+    assert check("Exit", names=()).outcome == "UNKNOWN"
+    assert check("Exit", said=answer("soon", "date")).outcome == "UNKNOWN"
+
+
+def test_more_text_than_can_be_looked_through_is_unknown():
+    result = check("lorem " * MAX_LETTERS)
+    assert (result.outcome, result.code) == ("UNKNOWN", "picture-readable")
+
+
+def test_letters_repeated_without_end_are_looked_through():
+    names = (("a" * 40,), ("ab" * 30,))
+    assert check("a" * (MAX_LETTERS - 10), names=names).outcome == "FAIL"
+    assert check("ba " * (MAX_LETTERS // 4), "1" * 4000, names=(("c" * 30,),)).passed
+
+
+@given(st.text("abcd", max_size=8), st.text("abcd", max_size=8))
+def test_edits_are_counted_the_same_both_ways_up_to_the_most(first, second):
+    most = max(len(first), len(second))
+    edits = count_edits(first, second, most)
+    assert edits == count_edits(second, first, most) <= most
+    assert (edits == 0) == (first == second)
+    for less in range(edits):
+        assert count_edits(first, second, less) == less + 1
+
+
+@given(st.text("abcdefghkmnopqstuwxyz", min_size=7, max_size=20), st.data())
+def test_any_rare_name_is_found_with_one_letter_wrong(name, data):
+    assume(not is_common_word(name))
+    place = data.draw(st.integers(0, len(name) - 1))
+    wrong = name[:place] + "j" + name[place + 1 :]
+    assert check("qqq", wrong, names=((name.capitalize(),),), words=frozenset()).outcome == "FAIL"

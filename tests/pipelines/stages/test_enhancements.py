@@ -1,0 +1,175 @@
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from pipelines.agent.enhancing import RepairTool, make_repairs
+from pipelines.errors import CorruptInput, Unavailable
+from pipelines.graph.proofs import make_question_id
+from pipelines.pictures import PictureStore
+from pipelines.record_running import process_records
+from pipelines.stage import RecordStage
+from pipelines.stages.enhancements import EnhancementRules, Enhancements
+from schemas.arrow import make_table
+from schemas.base import Rejection
+from schemas.difficulty import Difficulty
+from schemas.enhancements import Enhancement
+from tests.pipelines.agent.signs import draw_scene, encode_scene
+from tests.pipelines.agent.test_repairing import DATA, HashSearch, make_reader
+from tests.pipelines.agent.trail import SOURCE, make_question
+
+RULES = EnhancementRules(1.0, ("perspective",), (0.25, 0.5, 0.75, 1.0), seed=7)
+
+
+@pytest.fixture
+def picture(tmp_path):
+    return PictureStore(tmp_path).add_bytes(DATA, SOURCE)
+
+
+@pytest.fixture
+def build(tmp_path):
+    """A stage that turns every picture away and looks it up, with changes to its rules or parts."""
+
+    def build_stage(rules=None, **parts):
+        stage = Enhancements(
+            PictureStore(tmp_path), HashSearch(), None, make_repairs(None, opencv=True), replace(RULES, **rules or {})
+        )
+        return replace(stage, **parts)
+
+    return build_stage
+
+
+def ask(picture, number=1):
+    question = make_question(picture, number)
+    fields = {name: getattr(question, name) for name in Difficulty.model_fields}
+    return Difficulty(**fields)
+
+
+def run(stage, record):
+    return asyncio.run(stage(record))
+
+
+def test_a_degraded_question_is_another_question_with_the_trial_that_held(build, picture, tmp_path):
+    record = ask(picture)
+    (row,) = run(build(), record)
+    assert row.parent_id == record.record_id
+    assert row.record_id == make_question_id(record.text, row.picture.sha256, record.answer, record.proof)
+    assert row.original == picture != row.picture
+    assert (row.trial.degradation, row.trial.repair, row.trial.test) == (
+        "perspective",
+        "perspective_correct",
+        "image-search",
+    )
+    assert (row.trial.before, row.trial.degraded, row.trial.repaired) == (True, False, True)
+    assert PictureStore(tmp_path).read(row.picture)
+    assert (row.picture.file, row.picture.author, row.picture.licence) == (SOURCE.file, SOURCE.author, SOURCE.licence)
+
+
+def test_only_the_kept_picture_enters_the_image_store(build, picture, tmp_path):
+    run(build(), ask(picture))
+    assert len(list(tmp_path.rglob("*.png"))) == 2
+
+
+@pytest.mark.parametrize("rules", [{"share": 0.0}, {"degradations": ()}, {"strengths": ()}])
+def test_a_question_that_is_not_chosen_goes_on_as_it_is(build, picture, rules):
+    record = ask(picture)
+    (row,) = run(build(rules), record)
+    assert row == Enhancement(**dict(record))
+    assert (row.trial, row.original) == (None, None)
+
+
+def test_a_question_without_a_picture_goes_on_as_it_is(build):
+    (row,) = run(build(), ask(None))
+    assert (row.record_id, row.trial) == ("question-0001", None)
+
+
+def test_about_the_share_is_chosen_and_the_same_ones_each_time(build, picture):
+    stage = build({"share": 0.1, "degradations": ("downsample",)})
+    chosen = [[n for n in range(300) if isinstance(run(stage, ask(picture, n)), Rejection)] for _ in range(2)]
+    assert chosen[0] == chosen[1]
+    assert 15 <= len(chosen[0]) <= 45
+
+
+def test_a_picture_is_degraded_the_same_in_every_run_and_otherwise_with_another_seed(build, picture):
+    record = ask(picture)
+    first, second, other = (run(build({"seed": seed}), record)[0] for seed in (7, 7, 8))
+    assert first == second
+    assert first.picture != other.picture
+
+
+def test_degradations_and_strengths_are_drawn_for_each_question(build, picture):
+    rows = [run(build(), ask(picture, number))[0] for number in range(8)]
+    assert len({row.trial.strength for row in rows}) > 1
+
+
+def give_back(data):
+    return None
+
+
+def list_refused():
+    perspective = {"perspective": RepairTool("perspective_correct", "none", give_back)}
+    return [
+        ({}, {"repairs": {}}, "repair-unavailable", "nothing repairs perspective"),
+        ({}, {"search": HashSearch("Another")}, "test-fails", "neither words nor"),
+        ({"degradations": ("blur",), "strengths": (0.01,)}, {}, "unharmed", "still of use"),
+        ({"strengths": (1.0,)}, {"repairs": perspective}, "unrepaired", "0.00 after perspective_correct"),
+    ]
+
+
+@pytest.mark.parametrize(("rules", "parts", "reason", "detail"), list_refused())
+def test_a_picture_for_which_the_loop_does_not_hold_is_refused_with_the_trials(
+    build, picture, tmp_path, rules, parts, reason, detail
+):
+    refused = run(build(rules, **parts), ask(picture))
+    assert isinstance(refused, Rejection)
+    assert (refused.record_id, refused.reason) == ("question-0001", reason)
+    assert detail in refused.detail
+    assert len(list(tmp_path.rglob("*.png"))) == 1
+
+
+def test_words_of_the_picture_are_the_test_where_it_has_some(build, picture):
+    reader = make_reader("old harbour", *["old harbour"] * 8)
+    refused = run(build({"strengths": (0.5,)}, reader=reader, search=HashSearch("Another")), ask(picture))
+    assert refused.reason == "unharmed"
+    assert "text 1.00" in refused.detail
+
+
+def test_a_question_from_outside_names_no_anchor_to_search_for(build, picture):
+    record = ask(picture)
+    outside = record.model_copy(update={"proof": record.proof.model_copy(update={"nodes": ()})})
+    assert run(build(), outside).reason == "test-fails"
+
+
+def test_a_changed_picture_and_an_absent_search_are_no_property_of_the_row(build, picture, tmp_path):
+    class Away(HashSearch):
+        async def search_image(self, picture, count):
+            raise Unavailable("search")
+
+    with pytest.raises(Unavailable):
+        run(build(search=Away()), ask(picture))
+    PictureStore(tmp_path).path(picture.sha256, "png").write_bytes(encode_scene(draw_scene(9), "png"))
+    with pytest.raises(CorruptInput):
+        run(build(), ask(picture))
+
+
+def test_the_stage_runs_under_the_runner_and_its_rows_fit_parquet(build, picture):
+    stage = build({"share": 0.5})
+    assert isinstance(stage, RecordStage)
+    rows, _ = asyncio.run(process_records(stage, [ask(picture, number) for number in range(6)], 2))
+    assert len(rows.kept) == 6
+    assert make_table(Enhancement, rows.kept, "key").num_rows == 6
+
+
+def test_the_fingerprint_follows_rules_tools_and_tests_and_nothing_when_none_is_degraded(build):
+    stages = [
+        build(),
+        build({"seed": 8}),
+        build({"strengths": (0.5,)}),
+        build(repairs={}),
+        build(search=HashSearch(identity="other")),
+        build(reader=make_reader("")),
+        build({"share": 0.0}),
+    ]
+    assert len({stage.fingerprint() for stage in stages}) == len(stages)
+    assert build({"share": 0.0}, repairs={}).fingerprint() == build({"share": 0.0}).fingerprint()
+    assert (build().prompts(), build().models()) == ({}, ())
