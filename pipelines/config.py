@@ -175,6 +175,10 @@ def _keep_one_source(tables: dict[str, Any], settings: Sequence[str]) -> None:
         for key in ("dump", "world", "generate"):
             if not any(name == f"corpus.{key}" or name.startswith(f"corpus.{key}.") for name in named):
                 corpus.pop(key, None)
+        groundings = tables.get("groundings")
+        named_engine = "corpus.dump" not in named or "groundings.ocr" in named
+        if isinstance(groundings, dict) and groundings.get("ocr") == ["layer"] and not named_engine:
+            groundings.pop("ocr")  # photographs have no text layer: the engine that reads them is the default
 
 
 def _drop_abilities(tables: dict[str, Any], settings: Sequence[str]) -> None:

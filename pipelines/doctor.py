@@ -18,6 +18,7 @@ from pipelines.errors import SynthError
 from pipelines.findings import Finding, State
 from pipelines.inputs import DUMP_PATTERN
 from pipelines.local_models import SCRIPTED, look_at_judges, look_at_local_models
+from pipelines.picture_services import look_at_pictures
 from pipelines.services import PATIENCE, list_roles_in_use, look_at_services
 from pipelines.settings import ModelConfig
 from pipelines.workspace import Workspace
@@ -56,6 +57,7 @@ def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> Ex
         lambda: _look_at_models(config),
         lambda: look_at_judges(config),
         lambda: look_at_local_models(config),
+        lambda: look_at_pictures(config),
         lambda: look_at_services(config, patience),
     )
     return Examination(tuple(finding for look in looks for finding in look()))

@@ -17,9 +17,9 @@ from pipelines.picturefiles.stripping import strip_picture
 from pipelines.pixels import decode_bare
 from schemas.groundings import Picture
 
-_HASH_SIDE = 128
-"""Side to decode to before hashing: the hash looks at 32 by 32 pixels, and JPEG decodes to an eighth at a fraction of
-the cost."""
+_HASH_SIDE, _LEAST_HASH_SIDE, _MOST_HASH_SIDE = 128, 64, 1024
+"""Longest side to decode to before hashing, pixels; as much longer, up to the last, as the shorter side needs for the
+second. The hash looks at 32 by 32 pixels, and JPEG decodes to an eighth at a fraction of the cost."""
 _FIRST_LYING = 5
 """From this orientation on, width and height change places."""
 
@@ -138,7 +138,7 @@ def probe_picture(data: bytes) -> Probe:
         RecordFailed: as :func:`pipelines.pixels.open_pixels`.
     """
     bare = strip_picture(data)
-    phash = str(imagehash.phash(decode_bare(bare, _HASH_SIDE)))
+    phash = str(imagehash.phash(decode_bare(bare, _choose_hash_side(bare.width, bare.height))))
     width, height = bare.width, bare.height
     if bare.orientation >= _FIRST_LYING:
         width, height = height, width
@@ -152,6 +152,12 @@ def compute_phash(picture: bytes | Path) -> str:
         RecordFailed: as :func:`probe_picture`, and ``picture-missing`` if the file cannot be read.
     """
     return probe_picture(_read_source(picture) if isinstance(picture, Path) else picture).phash
+
+
+def _choose_hash_side(width: int, height: int) -> int:
+    """Return the longest side to decode to: of two copies of a panorama, as thin strips, hashes are far apart."""
+    short, long = sorted((width, height))
+    return min(max(_HASH_SIDE, -(-_LEAST_HASH_SIDE * long // short)), _MOST_HASH_SIDE)
 
 
 def measure_distance(first: str, second: str) -> int:

@@ -12,6 +12,7 @@ from PIL.ImageFile import ImageFile
 
 from pipelines.errors import RecordFailed
 from pipelines.picturefiles.limits import BarePicture
+from pipelines.picturefiles.room import ROOM
 from pipelines.picturefiles.stripping import strip_picture
 
 JPEG_QUALITY = 92
@@ -54,7 +55,8 @@ def open_pixels(data: bytes, max_side: int = 0) -> Image.Image:
     """Return a picture as it is displayed: RGB, upright, the first frame, transparent parts on white.
 
     Sixteen bits a sample become eight, CMYK and palettes are resolved; colour profiles are not applied. Safe in
-    threads: nothing that is set for the whole process is touched.
+    threads: nothing that is set for the whole process is touched, and who finds no room waits, see
+    :mod:`pipelines.picturefiles.room`.
 
     Args:
         data: bytes of a JPEG, PNG, GIF or WebP file.
@@ -75,21 +77,33 @@ def decode_bare(bare: BarePicture, max_side: int = 0) -> Image.Image:
         if opened.size != (bare.width, bare.height):
             raise ValueError(f"size {opened.width}x{opened.height}, {bare.width}x{bare.height} expected")
         if max_side:
-            longest = max(opened.size)
-            scale = next(scale for scale in (8, 4, 2, 1) if scale == 1 or -(-longest // scale) >= max_side)
-            opened.draft("RGB", (max(1, opened.width // scale), max(1, opened.height // scale)))
-        opened.load()
-        shown = _resolve_samples(opened, bare.depth)
-        if max_side:
-            shown.thumbnail((max_side, max_side), reducing_gap=2.0)
-        if bare.orientation in _TURNS:
-            shown = shown.transpose(_TURNS[bare.orientation])
-        return _lay_on_white(shown)
+            _reduce_scale(opened, max_side)
+        # The coefficients of all scans are kept at full size, whatever the scale.
+        whole = "progressive" in opened.info
+        with ROOM.enter(bare.width * bare.height if whole else opened.width * opened.height):
+            return _load_shown(opened, bare, max_side)
     except DecompressionBombError as error:
         raise RecordFailed("picture-too-large", str(error)) from error
     except _UNREADABLE as error:
         detail = f"{bare.extension} of {bare.width}x{bare.height} pixels: {type(error).__name__}: {error}"
         raise RecordFailed("picture-undecodable", detail) from error
+
+
+def _reduce_scale(opened: ImageFile, max_side: int) -> None:
+    """Set a JPEG to the smallest scale whose longest side is not under ``max_side``; others have one scale."""
+    longest = max(opened.size)
+    scale = next(scale for scale in (8, 4, 2, 1) if scale == 1 or -(-longest // scale) >= max_side)
+    opened.draft("RGB", (max(1, opened.width // scale), max(1, opened.height // scale)))
+
+
+def _load_shown(opened: ImageFile, bare: BarePicture, max_side: int) -> Image.Image:
+    opened.load()
+    shown = _resolve_samples(opened, bare.depth)
+    if max_side:
+        shown.thumbnail((max_side, max_side), reducing_gap=2.0)
+    if bare.orientation in _TURNS:
+        shown = shown.transpose(_TURNS[bare.orientation])
+    return _lay_on_white(shown)
 
 
 def encode_picture(image: Image.Image, like: str) -> bytes:

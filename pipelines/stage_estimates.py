@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from pipelines.agent.repairing import HALVINGS
 from pipelines.config import RunConfig
 from pipelines.measured import Basis, Evidence, Rates, measure_stage, price_tokens
 from pipelines.runs import PlannedStage, list_pending_shards
@@ -239,10 +240,29 @@ def requests_a_row(config: RunConfig, stage: str) -> int:
     return {
         "questions": 1,
         "rewrites": hidden * requests,
-        "groundings": 1,
+        "groundings": 1 + _bound_looks(config),
         "difficulty": _bound_attempts(config),
+        "enhancements": _bound_trials(config),
         "rollouts": config.rollouts.attempts * 2 * config.rollouts.max_turns,
     }.get(stage, 0)
+
+
+def _bound_looks(config: RunConfig) -> int:
+    """Return the most requests of choosing a picture: every candidate read, fetched, and one looked up twice."""
+    groundings, commons = config.groundings, config.commons
+    engines = len(set(groundings.ocr) - {"layer"})
+    fetched = commons.fetch * (1 + bool(commons.api)) + commons.search
+    # Each engine reads a picture at two scales, and the one that is taken once more, as a student sees it.
+    return groundings.candidates * (2 * engines + fetched) + engines + 2
+
+
+def _bound_trials(config: RunConfig) -> int:
+    """Return the most requests of degrading a picture: it is looked up and read before, degraded and repaired."""
+    enhancements = config.enhancements
+    if not enhancements.share:
+        return 0
+    engines = len(set(config.groundings.ocr) - {"layer"})
+    return (1 + 2 * (len(enhancements.strengths) + HALVINGS)) * (1 + 2 * engines)
 
 
 def _bound_attempts(config: RunConfig) -> int:

@@ -3,6 +3,7 @@
 Who may use a file, its format and its size are judged by its row before anything is fetched.
 """
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -185,7 +186,8 @@ class CandidateLister:
         credit = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
         try:
             data = await fetch.fetch_file(remote)
-            picture = self.pictures.add_bytes(data, credit)
+            # Beside the loop: what is decoded would hold up every record under way.
+            picture = await asyncio.to_thread(self.pictures.add_bytes, data, credit)
         except RecordFailed as error:
             raise _Unfit("picture-unusable", str(error)) from error
         fetched = replace(

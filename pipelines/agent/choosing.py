@@ -8,9 +8,10 @@ import hashlib
 import math
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from pipelines.agent.candidates import Candidate, CandidateList, CandidateLister
 from pipelines.agent.depicting import Ranked, Ranker
@@ -34,6 +35,8 @@ VERSION = 1
 """Of the order of the checks and of what is looked at: part of what decides a choice."""
 HITS = 5
 """Results of the search by picture that says how easily the anchor is found."""
+OPEN = 16
+"""Pictures that are looked at in one event loop at once: files of many megabytes wait for OCR in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,8 @@ class _Look:
     data: bytes
     probe: Probe
     reading: Reading | None = None
+    small: tuple[str, ...] = ()
+    """Lines that can be read at training resolution."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,9 @@ class PictureChooser:
     copies: CopyFinder | None
     reader: Reader | None
     rules: PictureRules
+    _slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = field(
+        init=False, repr=False, compare=False, default_factory=WeakKeyDictionary
+    )
 
     @property
     def identity(self) -> str:
@@ -125,19 +133,26 @@ class PictureChooser:
             audit: run all checks on the best candidate, whatever the earlier ones say.
 
         Raises:
-            RecordFailed: if an engine cannot read a picture that decodes.
             ServiceError: if a search, a fetch or an engine is away, or a picture's file is gone.
         """
         refused: tuple[CheckResult, ...] = ()
         for ranked in self._order(await self.ranker.rank(anchor.node, anchor.path, candidates)):
-            look, found = await self._examine(ranked, anchor, audit)
-            if look is not None and not found:
-                return await self._take(look, anchor, len(candidates))
+            async with self._find_slots():
+                look, found = await self._examine(ranked, anchor, audit and not refused)
+                if look is not None and not found:
+                    return await self._take(look, anchor, len(candidates))
             refused = refused or found
         return Choice(refused=refused or (CheckResult("FAIL", "picture-unusable", "no candidate can be opened"),))
 
     def _order(self, ranked: Sequence[Ranked]) -> list[Ranked]:
         return sorted(ranked, key=lambda each: self.rules.avoid_lead and each.candidate.source == "infobox")
+
+    def _find_slots(self) -> asyncio.Semaphore:
+        """Return the running loop's semaphore; one belongs to a single loop."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._slots:
+            self._slots[loop] = asyncio.Semaphore(OPEN)
+        return self._slots[loop]
 
     async def _examine(
         self, ranked: Ranked, anchor: Anchor, audit: bool
@@ -146,12 +161,28 @@ class PictureChooser:
         if isinstance(opened, CheckResult):
             return None, (opened,)
         look = _Look(ranked, *opened)
-        found = run_checks(self._list_checks(look, anchor), audit)
-        if found and not audit:
+        # Decoding and counting take milliseconds that all other records would wait for.
+        found = await asyncio.to_thread(run_checks, self._list_checks(look, anchor), audit)
+        if self.reader is None or (found and not audit):
             return look, found
-        if self.reader is not None:
+        try:
             look = replace(look, reading=await self.reader.read(look.data))
-        return look, (*found, *run_checks(self._list_late_checks(look, anchor), audit))
+            found += await asyncio.to_thread(run_checks, self._list_late_checks(look, anchor), audit)
+            return (look, found) if found else (await self._read_small(look), found)
+        except RecordFailed as error:
+            # What stands in it is not known; another candidate may be read.
+            detail = f"{ranked.candidate.image.file}: {error}"
+            return look, (*found, CheckResult("UNKNOWN", "picture-readable", detail))
+
+    async def _read_small(self, look: _Look) -> _Look:
+        lines, shrink = look.reading.lines if look.reading else (), self._find_shrink(look.probe)
+        if self.reader is not None and lines and shrink < 1.0:
+            lines = (await replace(self.reader, scales=(shrink,)).read(look.data)).lines
+        return replace(look, small=lines)
+
+    def _find_shrink(self, probe: Probe) -> float:
+        """Return the factor by which a picture is shrunk for training; 1 or more where it is small enough."""
+        return math.sqrt(self.rules.training_pixels / (probe.width * probe.height))
 
     def _list_checks(self, look: _Look, anchor: Anchor) -> Iterator[Check]:
         """Yield the checks that cost little, those that decide by what is told before those that decode."""
@@ -180,7 +211,7 @@ class PictureChooser:
         picture = await asyncio.to_thread(self.pictures.add_bytes, look.data, source)
         file = PictureFile(picture.sha256, self.pictures.path(picture.sha256, picture.extension))
         ease = await self._rate(file, anchor)
-        shrink = math.sqrt(self.rules.training_pixels / (picture.width * picture.height))
+        shrink = self._find_shrink(look.probe)
         reading = look.reading
         depiction = Depiction(
             source=ranked.candidate.source,
@@ -194,7 +225,7 @@ class PictureChooser:
             depicts=anchor.qid in image.depicts if image.depicts and anchor.qid else None,
             engines=reading.engines if reading else (),
             text=reading.lines if reading else (),
-            text_at_training=await self._read_small(look.data, reading, shrink),
+            text_at_training=look.small,
             ease=ease,
             ease_at_training=ease if shrink >= 1.0 else await self._rate_small(look.data, shrink, anchor),
         )
@@ -211,11 +242,6 @@ class PictureChooser:
             file = PictureFile(hashlib.sha256(small).hexdigest(), Path(folder) / "small.jpg")
             await asyncio.to_thread(file.path.write_bytes, small)
             return await self._rate(file, anchor)
-
-    async def _read_small(self, data: bytes, reading: Reading | None, shrink: float) -> tuple[str, ...]:
-        if self.reader is None or reading is None or not reading.lines or shrink >= 1.0:
-            return reading.lines if reading else ()
-        return (await replace(self.reader, scales=(shrink,)).read(data)).lines
 
 
 def _open_candidate(candidate: Candidate) -> tuple[bytes, Probe] | CheckResult:

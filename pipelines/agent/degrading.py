@@ -30,6 +30,8 @@ MARGIN = 0.04
 """Backdrop left on each side, as a share of the side, so that every edge of the picture is in view."""
 MIN_SIDE = 32
 BACKDROPS = ((24, 24, 28), (236, 236, 232), (128, 128, 132))
+_ROUNDED = 0.006
+"""Pixels by which a corner's place may be off, as it is rounded to a hundredth."""
 _CORNERS = ("upper_left", "upper_right", "lower_right", "lower_left")
 
 Degrade = Callable[[Image.Image, float, Sequence[object]], tuple[Image.Image, tuple[Parameter, ...]]]
@@ -63,22 +65,30 @@ def degrade_picture(data: bytes, degradation: Degradation, strength: float, *see
 
 
 def _blur(shown: Image.Image, strength: float, seed: Sequence[object]) -> tuple[Image.Image, tuple[Parameter, ...]]:
-    sigma = round(strength * MOST_SIGMA * min(shown.size), 3)
-    return shown.filter(ImageFilter.GaussianBlur(sigma)), (Parameter(name="sigma", value=sigma),)
+    (sigma,) = _plan_blur(shown.size, strength)
+    return shown.filter(ImageFilter.GaussianBlur(sigma.value)), (sigma,)
+
+
+def _plan_blur(size: tuple[int, int], strength: float) -> tuple[Parameter, ...]:
+    return (Parameter(name="sigma", value=round(strength * MOST_SIGMA * min(size), 3)),)
 
 
 def _downsample(
     shown: Image.Image, strength: float, seed: Sequence[object]
 ) -> tuple[Image.Image, tuple[Parameter, ...]]:
+    parameters = _plan_downsample(shown.size, strength)
+    return shown.resize(measure_degraded("downsample", parameters, shown.size), Image.Resampling.BOX), parameters
+
+
+def _plan_downsample(size: tuple[int, int], strength: float) -> tuple[Parameter, ...]:
     wanted = 1.0 + strength * (MOST_FACTOR - 1.0)
-    factor = max(1.0, min(wanted, min(shown.size) / MIN_SIDE))
-    width, height = (max(1, round(side / factor)) for side in shown.size)
-    parameters = (
+    factor = max(1.0, min(wanted, min(size) / MIN_SIDE))
+    width, height = (max(1, round(side / factor)) for side in size)
+    return (
         Parameter(name="factor", value=round(factor, 3)),
         Parameter(name="width", value=float(width)),
         Parameter(name="height", value=float(height)),
     )
-    return shown.resize((width, height), Image.Resampling.BOX), parameters
 
 
 def _turn_away(
@@ -109,6 +119,39 @@ def place_corners(size: tuple[int, int], strength: float, seed: Sequence[object]
             place.append(round(edge + (inwards if edge == 0 else -inwards), 2))
         points.append((place[0], place[1]))
     return points[0], points[1], points[2], points[3]
+
+
+def measure_degraded(
+    degradation: Degradation, parameters: Sequence[Parameter], size: tuple[int, int]
+) -> tuple[int, int]:
+    """Return width and height of what a degradation makes of a picture of ``size``."""
+    if degradation != "downsample":
+        return size
+    told = {parameter.name: round(parameter.value) for parameter in parameters}
+    return told["width"], told["height"]
+
+
+def fits_strength(
+    degradation: Degradation, strength: float, parameters: Sequence[Parameter], size: tuple[int, int]
+) -> bool:
+    """Say whether a degradation of a picture of ``size`` (width, height) can have these parameters at a strength.
+
+    The corners of perspective are drawn: they are held to what the strength lets them move.
+    """
+    if not 0 < strength <= 1:
+        return False
+    if degradation != "perspective":
+        plan = _plan_blur if degradation == "blur" else _plan_downsample
+        return tuple(parameters) == plan(size, strength)
+    names = [f"{corner}_{axis}" for corner in _CORNERS for axis in "xy"]
+    if [parameter.name for parameter in parameters] != names:
+        return False
+    edges = [edge for corner in list_frame(*size) for edge in corner]
+    least, most = (MARGIN + strength * MOST_SHIFT * drawn for drawn in (LEAST_DRAW, 1.0))
+    return all(
+        least * side - _ROUNDED <= (parameter.value if edge == 0 else edge - parameter.value) <= most * side + _ROUNDED
+        for parameter, edge, side in zip(parameters, edges, size * 4, strict=True)
+    )
 
 
 def _choose_backdrop(shown: Image.Image) -> tuple[int, int, int]:

@@ -61,7 +61,8 @@ class Ranker(Protocol):
             candidates: pictures to compare.
 
         Raises:
-            ServiceError: if the encoder is away.
+            ServiceError: if the encoder is away, or a picture's file: a folder that is not mounted says nothing
+                against a picture.
         """
 
 
@@ -159,19 +160,24 @@ class ClipRanker:
 
     async def _find_others(self, node: int, path: Sequence[int]) -> _Others:
         rest = [other for other in dict.fromkeys(path) if other != node]
-        rules = self.rules
-        draw = Draw(rules.distractors, rules.distractors * rules.reach, rules.seed)
-        drawn = choose_distractors(self.corpus, node, draw, rest)
-        described = [describe_entity(self.corpus, other) for other in (node, *drawn, *rest)]
+        # The first anchor of a type has hundreds of articles read, for which no other record should wait.
+        drawn, described = await asyncio.to_thread(self._describe_others, node, rest)
         texts = await self.encoder.encode_texts(described)
         likeness = np.round(texts[1 : len(drawn) + 1] @ texts[0], _DIGITS)
-        nearest = np.sort(np.argsort(-likeness, kind="stable")[: rules.distractors])
+        nearest = np.sort(np.argsort(-likeness, kind="stable")[: self.rules.distractors])
         rows = [*nearest.tolist(), *range(len(drawn), len(drawn) + len(rest))]
         nodes = [(*drawn, *rest)[row] for row in rows]
         titles = tuple(self.corpus.page(other).title for other in nodes)
         shown = ((title, find_lead_picture(self.corpus, other)) for title, other in zip(titles, nodes, strict=True))
         pictures = tuple((title, file) for title, file in shown if file is not None)
         return _Others(texts[0], titles, texts[[row + 1 for row in rows]], pictures, len(nearest))
+
+    def _describe_others(self, node: int, rest: Sequence[int]) -> tuple[tuple[int, ...], list[str]]:
+        """Return who is drawn, and the descriptions of the anchor, of those drawn and of the rest of the path."""
+        rules = self.rules
+        draw = Draw(rules.distractors, rules.distractors * rules.reach, rules.seed)
+        drawn = choose_distractors(self.corpus, node, draw, rest)
+        return drawn, [describe_entity(self.corpus, other) for other in (node, *drawn, *rest)]
 
     def _measure(self, candidate: Candidate, picture: Vectors, others: _Others, best: float, note: str) -> Ranked:
         """Compare a picture with all descriptions; ``best`` is the most that another's picture has, ``note`` whose."""
@@ -199,13 +205,21 @@ async def _encode_readable(encoder: ImageEncoder, files: Sequence[PictureFile]) 
     try:
         return list(await encoder.encode_pictures(files))
     except RecordFailed:
-        alone = await asyncio.gather(*(encoder.encode_pictures([file]) for file in files), return_exceptions=True)
-    vectors: list[Vectors | None] = []
-    for result in alone:
-        if isinstance(result, BaseException) and not isinstance(result, RecordFailed):
-            raise result
-        vectors.append(None if isinstance(result, BaseException) else result[0])
-    return vectors
+        return list(await asyncio.gather(*(_encode_alone(encoder, file) for file in files)))
+
+
+async def _encode_alone(encoder: ImageEncoder, file: PictureFile) -> Vectors | None:
+    """Return a picture's vector, None for one that cannot be decoded.
+
+    Raises:
+        ServiceError: if the encoder is away, or the picture's file.
+    """
+    try:
+        (row,) = await encoder.encode_pictures([file])
+    except RecordFailed:
+        return None
+    vector: Vectors = row
+    return vector
 
 
 def _sort_best_first(ranked: Sequence[Ranked]) -> tuple[Ranked, ...]:

@@ -3,10 +3,11 @@
 OpenCV is imported where it is used: the core does without it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,6 +43,10 @@ FRAME = 0.015
 """A quadrilateral whose corners are all so near the picture's own, as a share of its sides, is the frame."""
 MIN_SIDE = 32
 MOST_OUTLINES = 64
+REPAIRS: Mapping[Degradation, Repair] = MappingProxyType(
+    {"blur": "sharpen", "downsample": "super_resolution", "perspective": "perspective_correct"}
+)
+"""The tool that each degradation is paired with."""
 
 
 class Upscaler(Protocol):
@@ -79,16 +84,15 @@ def has_opencv() -> bool:
 
 def make_repairs(upscaler: Upscaler | None, opencv: bool) -> dict[Degradation, RepairTool]:
     """Return the tool that repairs each degradation; a degradation whose tool cannot work here is missing."""
-    identity = f"{{}}@{VERSION}".format
-    repairs: dict[Degradation, RepairTool] = {"blur": RepairTool("sharpen", identity("sharpen"), sharpen_picture)}
+    mends: dict[Degradation, tuple[Callable[[bytes], bytes | None], str]] = {"blur": (sharpen_picture, "")}
     if upscaler is not None:
-        enlarge = partial(enlarge_picture, upscaler=upscaler)
-        name = f"{identity('super_resolution')}:{upscaler.identity}"
-        repairs["downsample"] = RepairTool("super_resolution", name, enlarge)
+        mends["downsample"] = (partial(enlarge_picture, upscaler=upscaler), f":{upscaler.identity}")
     if opencv:
-        name = identity("perspective_correct")
-        repairs["perspective"] = RepairTool("perspective_correct", name, correct_perspective)
-    return repairs
+        mends["perspective"] = (correct_perspective, "")
+    return {
+        degradation: RepairTool(REPAIRS[degradation], f"{REPAIRS[degradation]}@{VERSION}{means}", mend)
+        for degradation, (mend, means) in mends.items()
+    }
 
 
 def sharpen_picture(data: bytes, amount: float = AMOUNT) -> bytes:

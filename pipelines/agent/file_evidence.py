@@ -11,7 +11,7 @@ file has a word of its name   +0.10    a word of the title that is not ordinary
 no other article leads        +0.05    a picture of one thing is not shown for another
 ``depicts`` the anchor        +0.35    somebody said so (P180)
 ``depicts`` others only       -0.50    somebody said something else
-file named for another        -0.30    it begins with the title of another article
+file named for another        -0.30    it begins with the title of another article, and no word of the anchor's follows
 drawn or a part               -0.50    map, logo, flag, arms, signature, grave and the like in its name
 ============================  =======  ===========================================================
 
@@ -30,7 +30,7 @@ from pipelines.corpus.titles import strip_qualifier
 from pipelines.names import fold_name, is_common_word
 from schemas.groundings import CandidateSource
 
-VERSION = 1
+VERSION = 2
 """Of the table."""
 Named = Literal["anchor", "partly", "not", "another"]
 """What a file is named for."""
@@ -116,25 +116,31 @@ def fold_own_names(corpus: Corpus, node: int) -> frozenset[str]:
 def _find_named(corpus: Corpus, node: int, stem: str, names: frozenset[str]) -> Named:
     folded = f" {fold_name(stem)} "
     held = max((name for name in names if f" {name} " in folded), key=len, default="")
-    if len(_find_other_title(corpus, node, stem)) > len(held):
+    title = fold_name(strip_qualifier(corpus.page(node).title))
+    own = {word for word in title.split() if _is_telling(word)}
+    other, rest = _split_other_title(corpus, node, stem)
+    # "Greenland Albedo Change" says where the albedo is; what comes first in a name is not always what is shown.
+    if len(other) > len(held) and not own & set(rest.split()):
         return "another"
     if held:
         return "anchor"
-    title = fold_name(strip_qualifier(corpus.page(node).title))
-    return "partly" if any(_is_telling(word) and f" {word} " in folded for word in title.split()) else "not"
+    return "partly" if own & set(folded.split()) else "not"
 
 
-def _find_other_title(corpus: Corpus, node: int, stem: str) -> str:
-    """Return the longest beginning of a file name that names another article, folded; empty for none or the anchor."""
+def _split_other_title(corpus: Corpus, node: int, stem: str) -> tuple[str, str]:
+    """Return the longest beginning of a file name that names another article, and the rest, folded.
+
+    The first is empty where it names none, or the anchor.
+    """
     words = stem.replace("_", " ").split()
     for count in range(min(len(words), _LONGEST_TITLE), 0, -1):
         name = " ".join(words[:count]).rstrip(",;")
         found = corpus.find(name)
         if found == node:
-            return ""
+            break
         if found is not None and not corpus.page(found).is_disambiguation and _is_told(fold_name(name)):
-            return fold_name(strip_qualifier(name))
-    return ""
+            return fold_name(strip_qualifier(name)), fold_name(" ".join(words[count:]))
+    return "", ""
 
 
 def _is_told(name: str) -> bool:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 import orjson
 
-from pipelines.backends.commons_http import LOOPBACK, Broken, Pace, check_agent, check_refusal
+from pipelines.backends.commons_http import LOOPBACK, Broken, Pace, check_agent, check_refusal, drop_tracking
 from pipelines.backends.image_metadata import MOST_FILES, ImageFacts, read_wait, strip_html
 from pipelines.corpus.images import normalise_file
 from pipelines.errors import ConfigError, RateLimited, Unavailable
@@ -142,6 +142,9 @@ class CommonsApi:
                 await asyncio.sleep(self.patience * 2 ** (attempt - 1))
             try:
                 return _read_reply(self.url, await self._post(client, form), "generator" in form)
+            except RateLimited as error:
+                self.pace.hold(error.retry_after)
+                raise
             except Broken as error:
                 said = str(error)
         raise Unavailable(f"{self.url}: {said}, {self.tries} times; run again later")
@@ -248,7 +251,7 @@ def _read_facts(image: Mapping[str, Any]) -> ImageFacts | None:
         licence = f"Up for deletion: {licence}"  # whatever it says is doubted, and the name is on no list
     licence_url = _read_field(said, "LicenseUrl")
     return ImageFacts(
-        url=str(image["url"]),
+        url=drop_tracking(str(image["url"])),
         thumbnail_url=str(image.get("thumburl", "")),
         width=_read_count(image["width"]),
         height=_read_count(image["height"]),

@@ -13,14 +13,16 @@ from urllib.parse import unquote, urlsplit
 import httpx
 
 from pipelines.backends.commons_api import THUMBNAIL_WIDTHS
-from pipelines.backends.commons_http import LOOPBACK, Broken, Pace, check_agent, check_refusal
+from pipelines.backends.commons_http import LOOPBACK, Broken, Pace, check_agent, check_refusal, drop_tracking
 from pipelines.backends.image_metadata import RemoteFile
-from pipelines.errors import ConfigError, RecordFailed, SynthError, Unavailable
+from pipelines.errors import ConfigError, RateLimited, RecordFailed, SynthError, Unavailable
 from pipelines.picturefiles.limits import MAX_BYTES
 from pipelines.picturefiles.stripping import find_extension
 
 VERSION = 1
 WIKIMEDIA = "wikimedia.org"
+_MOST_UNSCALED = 2
+"""Thumbnails in a row that may fail while their originals are there; more are the service's failure."""
 _REDIRECTS = 3
 _REDIRECTING = (301, 302, 303, 307, 308)
 _ERROR_BYTES = 1 << 14
@@ -53,6 +55,7 @@ class CommonsFiles:
         patience: seconds before it is sent again, doubled each time.
         most_bytes: the largest file that is read.
         pace: shared by whoever asks this service.
+        unscaled: files whose thumbnails never came, since the last that did.
 
     Raises:
         ConfigError: a width that is not served, no host, or an agent that names nobody.
@@ -67,6 +70,7 @@ class CommonsFiles:
     patience: float = 5.0
     most_bytes: int = MAX_BYTES
     pace: Pace = field(default_factory=Pace, repr=False, compare=False)
+    unscaled: list[str] = field(default_factory=list, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.width not in THUMBNAIL_WIDTHS:
@@ -84,7 +88,7 @@ class CommonsFiles:
     async def fetch_file(self, file: RemoteFile) -> bytes:
         """Return a picture's bytes; see :class:`pipelines.backends.image_metadata.FileFetch`."""
         address = choose_address(file, self.width)
-        sha1 = file.sha1 if address == file.url else ""
+        sha1 = file.sha1 if address == drop_tracking(file.url) else ""
         last = Broken()
         for attempt in range(self.tries):
             if attempt:
@@ -92,18 +96,45 @@ class CommonsFiles:
             try:
                 data = await self._follow(address)
                 _check_content(address, data, sha1)
-                return data
+            except RateLimited as error:
+                self.pace.hold(error.retry_after)
+                raise
             except Broken as error:
                 last = error
+            else:
+                self.unscaled.clear()
+                return data
         if isinstance(last, _Doubtful):
             raise last.failure
-        raise Unavailable(f"{address}: {last}, {self.tries} times; run again later")
+        raise await self._blame(file, address, last)
+
+    async def _blame(self, file: RemoteFile, address: str, last: Broken) -> SynthError:
+        """Return whose failure it is that nothing came: a thumbnail's alone where its original is there.
+
+        One file that the service cannot scale would stop every run again.
+        """
+        away = Unavailable(f"{address}: {last}, {self.tries} times; run again later")
+        if address == drop_tracking(file.url) or not await self._has_original(file):
+            return away
+        self.unscaled.append(file.file)
+        if len(self.unscaled) > _MOST_UNSCALED:
+            return away
+        return RecordFailed("picture-undecodable", f"{address}: {last}, {self.tries} times, and its original is there")
+
+    async def _has_original(self, file: RemoteFile) -> bool:
+        url = _read_address(drop_tracking(file.url))
+        self._check_address(url)
+        async with self._open_client() as client, self.pace.take_turn(self.pause):
+            try:
+                response = await client.head(url)
+            except httpx.HTTPError:
+                return False
+        return response.status_code == 200 and response.headers.get("content-type", "").startswith("image/")
 
     async def _follow(self, address: str) -> bytes:
         """Return what an address leads to, asking only hosts of the service."""
-        headers = {"User-Agent": self.agent, "Accept": "image/*", "Accept-Encoding": "identity"}
         url = _read_address(address)
-        async with httpx.AsyncClient(headers=headers, timeout=self.seconds, follow_redirects=False) as client:
+        async with self._open_client() as client:
             for _ in range(_REDIRECTS + 1):
                 self._check_address(url)
                 found = await self._get(client, url)
@@ -111,6 +142,10 @@ class CommonsFiles:
                     return found
                 url = _read_address(found, url)
         raise RecordFailed("picture-address", f"{address}: more than {_REDIRECTS} redirects")
+
+    def _open_client(self) -> httpx.AsyncClient:
+        headers = {"User-Agent": self.agent, "Accept": "image/*", "Accept-Encoding": "identity"}
+        return httpx.AsyncClient(headers=headers, timeout=self.seconds, follow_redirects=False)
 
     def _check_address(self, url: httpx.URL) -> None:
         """Refuse what is not https at a host of the service; no address of a private network has such a name."""
@@ -164,9 +199,10 @@ def choose_address(file: RemoteFile, width: int) -> str:
 
     The original is also chosen where its address is not of MediaWiki's form, from which the thumbnail's follows.
     """
-    match = _HASHED.fullmatch(file.url)
+    original = drop_tracking(file.url)
+    match = _HASHED.fullmatch(original)
     if file.width <= width or match is None:
-        return file.url
+        return original
     name = match["name"]
     shown = name
     if len(unquote(name).encode("utf-8", "replace")) > _LONGEST_NAME:

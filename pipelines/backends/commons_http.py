@@ -14,6 +14,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ERROR_BYTES = 1 << 14
 _UNWANTED = (b"user-agent", b"user agent", b"robot policy", b"banned")
 _TURN_SECONDS = 0.01
+_LONGEST_WAIT = 60.0
 
 
 class Broken(Exception):
@@ -28,18 +29,29 @@ class Pace:
     next_at: float = 0.0
     """On the monotonic clock."""
 
+    def hold(self, seconds: float) -> None:
+        """Let nobody ask for so many seconds: the service said so, and it meant all who ask."""
+        self.next_at = max(self.next_at, time.monotonic() + seconds)
+
     @asynccontextmanager
     async def take_turn(self, pause: float) -> AsyncIterator[None]:
-        """Wait until nobody asks and the pause is over; the next one waits ``pause`` seconds from the block's end."""
+        """Wait until nobody asks and the pause is over; the next one waits ``pause`` seconds from the block's end.
+
+        Raises:
+            RateLimited: the service wants to be left alone for more than a minute.
+        """
         # A lock of asyncio belongs to one event loop, and each shard runs in a loop of its own.
         while not self.lock.acquire(blocking=False):
             await asyncio.sleep(_TURN_SECONDS)
         try:
-            await asyncio.sleep(max(0.0, self.next_at - time.monotonic()))
+            wait = self.next_at - time.monotonic()
+            if wait > _LONGEST_WAIT:
+                raise RateLimited(f"to be left alone for {wait:.0f} s more, as the service asked", wait)
+            await asyncio.sleep(max(0.0, wait))
             try:
                 yield
             finally:
-                self.next_at = time.monotonic() + pause
+                self.hold(pause)
         finally:
             self.lock.release()
 
@@ -52,6 +64,12 @@ def check_agent(agent: str) -> None:
     """
     if not ("@" in agent or "://" in agent) or not (agent.isascii() and agent.isprintable()):
         raise ConfigError(f"User-Agent {agent!r} names nobody; expected synth/... (mail or page's address)")
+
+
+def drop_tracking(url: str) -> str:
+    """Return an address without the parameters that only tell where it was read: ``utm_source`` and its like."""
+    bare, _, query = url.partition("?")
+    return bare if query and all(part.startswith("utm_") for part in query.split("&")) else url
 
 
 def check_refusal(place: str, status: int, headers: Mapping[str, str], body: bytes) -> None:

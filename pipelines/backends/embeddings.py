@@ -169,7 +169,7 @@ class CachedEncoder:
 
         Raises:
             RecordFailed: if one cannot be decoded; the others of its chunk are recorded all the same.
-            ServiceError: if the encoder is away, or the disk.
+            ServiceError: if the encoder is away, a picture's file, or the disk.
             CorruptInput: if the file of embeddings is damaged.
         """
 

@@ -25,6 +25,8 @@ Prepared = NDArray[Any]
 """What a model takes of one: pixels or words as numbers, of one shape for all pictures and one for all texts."""
 Rows = NDArray[np.float32]
 """Embeddings of shape (n, d)."""
+Undone = RecordFailed | Unavailable
+"""Why one picture was not encoded: it cannot be decoded, or its file is gone."""
 ROOM = 2
 """Batches that are decoded ahead."""
 
@@ -37,6 +39,7 @@ class EncodingModel(Protocol):
 
         Raises:
             RecordFailed: if a picture cannot be decoded.
+            Unavailable: if its file is gone.
         """
 
     def encode_pictures(self, prepared: Sequence[Prepared]) -> Rows:
@@ -56,7 +59,7 @@ class Request:
     """How many were begun, in order."""
     left: int = 0
     rows: Rows | None = None
-    failed: tuple[int, RecordFailed] | None = None
+    failed: tuple[int, Undone] | None = None
     """The first that cannot be encoded, with the reason."""
 
     def __post_init__(self) -> None:
@@ -66,7 +69,7 @@ class Request:
         """Whether it matters still what is at a place: nothing does after one that failed, or once nobody waits."""
         return not self.future.done() and (self.failed is None or place < self.failed[0])
 
-    def fail(self, place: int, error: RecordFailed) -> None:
+    def fail(self, place: int, error: Undone) -> None:
         """Note that one cannot be encoded; the first in order is what the caller is told."""
         if self.failed is None or place < self.failed[0]:
             self.failed = (place, error)
@@ -138,7 +141,7 @@ class EncodingEngine:
             asked: one at least.
 
         Returns:
-            What will hold one row each, in order, or RecordFailed for the first that cannot be decoded.
+            What will hold one row each, in order, or why the first that was not encoded could not be.
         """
         request = Request(asked)
         with self._lock:
@@ -202,14 +205,14 @@ class EncodingEngine:
                 self._room.wait()
         return None
 
-    def _put(self, request: Request, place: int, prepared: Prepared | RecordFailed | None) -> None:
+    def _put(self, request: Request, place: int, prepared: Prepared | Undone | None) -> None:
         """Hand on what was decoded; what need not, or cannot, be encoded is done."""
         with self._lock:
             self._busy -= 1
             if isinstance(prepared, np.ndarray) and request.needs(place):
                 self._ready.append((request, place, prepared))
             else:
-                if isinstance(prepared, RecordFailed):
+                if isinstance(prepared, Undone):
                     request.fail(place, prepared)
                 self._count_done(request)
             if self._is_due():
@@ -264,11 +267,11 @@ class EncodingEngine:
                     self._count_done(request)
 
 
-def _prepare(model: EncodingModel, request: Request, place: int) -> Prepared | RecordFailed | None:
+def _prepare(model: EncodingModel, request: Request, place: int) -> Prepared | Undone | None:
     """Return what the model takes, or why there is nothing; None where nobody needs it any more."""
     if not request.needs(place):
         return None
     try:
         return model.prepare(request.asked[place])
-    except RecordFailed as error:
+    except (RecordFailed, Unavailable) as error:
         return error

@@ -85,7 +85,7 @@ class OpenClipEncoder:
         Raises:
             RecordFailed: if one cannot be decoded: the first in order, which the message names.
             ConfigError: if the model cannot be loaded or run as configured.
-            Unavailable: if weights cannot be fetched, or the encoder was closed.
+            Unavailable: if weights cannot be fetched, a picture's file is gone, or the encoder was closed.
         """
         return await self._encode(pictures)
 

@@ -4,6 +4,7 @@ Torch is imported only where a model is loaded. What open_clip's ``preprocess_va
 thread, see :mod:`pipelines.backends.squaring`; its last step, the normalisation, for a whole batch on the device.
 """
 
+import hashlib
 import http.client
 import importlib
 import json
@@ -137,6 +138,7 @@ class ClipModel:
 
         Raises:
             RecordFailed: if the picture cannot be decoded; the message names it.
+            Unavailable: if its file is gone.
         """
         if isinstance(asked, PictureFile):
             return read_square(asked, self._preprocessing)
@@ -210,13 +212,17 @@ def read_square(picture: PictureFile, preprocessing: Preprocessing) -> NDArray[n
     """Return a picture file's pixels as a model takes them.
 
     Raises:
-        RecordFailed: if it cannot be read or decoded; the message names it.
+        RecordFailed: if it cannot be decoded, or holds other bytes than its sha256 says; the message names it.
+        Unavailable: if the file is gone, which is no property of the picture.
     """
     try:
         with picture.path.open("rb") as source:
             data = source.read(MAX_BYTES + 1)
     except OSError as error:
-        raise RecordFailed("picture-missing", f"{picture.path}: {error.strerror}") from error
+        raise Unavailable(f"picture {picture.path}: {error.strerror}; bring it back and run again") from error
+    # What is encoded is kept under this name, and a wrong embedding would stay for good.
+    if hashlib.sha256(data).hexdigest() != picture.sha256:
+        raise RecordFailed("picture-changed", f"{picture.path.name}: other bytes than its sha256 {picture.sha256[:16]}")
     try:
         return square_picture(data, preprocessing)
     except RecordFailed as error:

@@ -1,5 +1,6 @@
 """Recording around a search for pictures and around fetching them: each is asked for once."""
 
+import asyncio
 import hashlib
 import json
 from dataclasses import asdict, dataclass
@@ -68,7 +69,7 @@ class RecordedFileFetch:
 
         async def ask() -> str:
             try:
-                return canonical_json({"sha256": self._keep(file, await self.fetch.fetch_file(file))})
+                return canonical_json({"sha256": await self._keep(file, await self.fetch.fetch_file(file))})
             except RecordFailed as error:
                 return canonical_json({"error": error.error, "detail": error.detail})
 
@@ -79,7 +80,7 @@ class RecordedFileFetch:
             count_usage(Usage(cached_calls=1) if cached else Usage(calls=1))
             raise RecordFailed(said["error"], said["detail"])
         try:
-            data, _ = self.pictures.load(said["sha256"])
+            data, _ = await asyncio.to_thread(self.pictures.load, said["sha256"])
         except CorruptInput:
             data = await self._fetch_again(file, key, said["sha256"])
             cached = False
@@ -99,8 +100,9 @@ class RecordedFileFetch:
         if found != sha256:
             detail = f"{file.file}: sha256 was {sha256}, is {found} by now; take it with --fresh-replies commons"
             raise RecordFailed("picture-changed", detail)
-        self._keep(file, data)
+        await self._keep(file, data)
         return data
 
-    def _keep(self, file: RemoteFile, data: bytes) -> str:
-        return self.pictures.add_bytes(data, PictureSource(file.file, "", "", "", file.url)).sha256
+    async def _keep(self, file: RemoteFile, data: bytes) -> str:
+        credit = PictureSource(file.file, "", "", "", file.url)
+        return (await asyncio.to_thread(self.pictures.add_bytes, data, credit)).sha256

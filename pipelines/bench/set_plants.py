@@ -13,7 +13,7 @@ from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.stages.difficulty import MeasuredDifficulty
 from pipelines.stages.releases import Releases
 from schemas.base import Rejection
-from schemas.difficulty import Difficulty
+from schemas.enhancements import Enhancement
 from schemas.groundings import Grounding
 
 COLLAPSED = 0.3
@@ -103,5 +103,5 @@ def _list_distinct(pool: Pool) -> tuple[Grounding, ...]:
     return tuple(row for row in pool.first if row.record_id not in refused)
 
 
-def _measure(row: Grounding) -> Difficulty:
-    return Difficulty(**dict(row), cells=())
+def _measure(row: Grounding) -> Enhancement:
+    return Enhancement(**dict(row), cells=())

@@ -161,7 +161,8 @@ def plant_searchable(case: Case, words: Vocabulary, rng: Random) -> Twins | None
     text, question = case.corpus.text(node), case.question.text
     if not is_far(case.corpus, question, node, text, rank):
         return None
-    stranger = rng.choice(case.pool.questions).text
+    # Names and years are left out: they could say something of the page, which may then fit an earlier node.
+    stranger = " ".join(word for word in rng.choice(case.pool.questions).text.split() if word.islower())
     clean, bad = (add_sentence(text, said) for said in (_shuffle(stranger, rng)[:60], _shuffle(question, rng)))
     if rank_by_words(case.corpus, question, node, bad) != 1:
         return None

@@ -4,11 +4,11 @@ Nothing is copied, and nothing is fetched.
 """
 
 import csv
+import errno
 import glob
 import hashlib
 import heapq
 import re
-import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -26,7 +26,7 @@ from pipelines.corpus.records import CorpusImage
 from pipelines.corpus.spill import MEMORY_MEGABYTES, open_spill, stream_tables
 from pipelines.corpus.tables import IMAGES
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
-from pipelines.files import TEMP_PREFIX
+from pipelines.files import TEMP_PREFIX, explain_os_error
 from pipelines.picturefiles.limits import MAX_BYTES
 from pipelines.pictures import probe_picture
 
@@ -79,7 +79,8 @@ def read_images(table: Path, titles: Mapping[str, Sequence[str]]) -> list[Corpus
 
     Raises:
         CorruptInput: the table is not UTF-8, or what a file depicts is no list of Qids.
-        ConfigError: a column is missing.
+        ConfigError: a column is missing, or a picture may not be read.
+        Unavailable: the disk cannot be read now.
     """
     try:
         lines = table.read_text(encoding="utf-8").split("\n")
@@ -92,8 +93,7 @@ def read_images(table: Path, titles: Mapping[str, Sequence[str]]) -> list[Corpus
     by_file = {normalise_file(row["file"]): row for row in rows if row["file"]}
     depicts = {file: _read_depicts(table, row) for file, row in by_file.items()}
     paths = [row.get("path") or row["file"] for row in by_file.values()]
-    with ThreadPoolExecutor(_THREADS) as pool, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with ThreadPoolExecutor(_THREADS) as pool:
         looks = pool.map(partial(look_at, table.parent), paths)
         images = [
             replace(_join_row(file, row, look, titles.get(file, [])), depicts=depicts[file])
@@ -220,15 +220,23 @@ def look_at(folder: Path, relative: str) -> Look:
     """Measure one picture, without decoding one that is too large; never raises for what the file holds.
 
     The hash is the one that the image store computes, so a picture is found again at distance 0.
+
+    Raises:
+        ConfigError, Unavailable: the file cannot be read, see :func:`pipelines.files.explain_os_error`.
     """
     path = place_inside(folder, relative)
     if path is None:
         return Look(error="path-outside")
-    if not path.is_file():
-        return Look(error=_MISSING)
-    if path.stat().st_size > MAX_BYTES:
-        return Look(error="too-large")
-    data = path.read_bytes()
+    try:
+        if not path.is_file():
+            return Look(error=_MISSING)
+        if path.stat().st_size > MAX_BYTES:
+            return Look(error="too-large")
+        data = path.read_bytes()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return Look(error=_MISSING)
+        raise explain_os_error(error, f"picture {path}") from error
     sha256 = hashlib.sha256(data).hexdigest()
     try:
         seen = probe_picture(data)

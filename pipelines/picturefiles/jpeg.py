@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterator
 
 from pipelines.errors import RecordFailed
-from pipelines.picturefiles.limits import BarePicture, check_parts, check_size
+from pipelines.picturefiles.limits import MAX_PIXELS, BarePicture, check_parts, check_size
 from pipelines.picturefiles.orientation import choose_orientation, read_exif, read_xmp
 
 MAX_SCANS = 64
@@ -47,7 +47,7 @@ def strip_jpeg(data: bytes) -> BarePicture:
     if marker == _END or frame is None:
         raise ValueError("no frame before the first scan")
     depth, height, width = frame
-    check_size(width, height)
+    check_size(width, height, MAX_PIXELS)
     kept.append(data[start : _find_end(data, start)])
     return BarePicture("jpg", width, height, choose_orientation(exif, xmp), depth, b"".join(kept))
 

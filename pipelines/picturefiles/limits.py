@@ -6,6 +6,9 @@ from pipelines.errors import RecordFailed
 
 MAX_BYTES = 128 * 1024 * 1024
 MAX_PIXELS = 100_000_000
+"""Of a JPEG: one of that size takes about 1 GB to decode, at reduced scale far less."""
+MAX_WHOLE_PIXELS = 50_000_000
+"""Of a format that is decoded whole or not at all. A WebP without loss takes up to 19 bytes a pixel meanwhile."""
 MAX_SIDE = 20_000
 """Longest side in pixels."""
 MAX_PARTS = 65_536
@@ -27,8 +30,8 @@ class BarePicture:
     data: bytes
 
 
-def check_size(width: int, height: int) -> None:
-    """Refuse a size that is none or too large.
+def check_size(width: int, height: int, most: int = MAX_WHOLE_PIXELS) -> None:
+    """Refuse a size that is none or too large; ``most`` is how many pixels it may have in all.
 
     Raises:
         ValueError: if a side is under 1.
@@ -38,8 +41,8 @@ def check_size(width: int, height: int) -> None:
         raise ValueError(f"size {width}x{height}")
     if max(width, height) > MAX_SIDE:
         raise RecordFailed("picture-too-large", f"{width}x{height} pixels, allowed are {MAX_SIDE} a side")
-    if width * height > MAX_PIXELS:
-        raise RecordFailed("picture-too-large", f"{width}x{height} pixels, allowed are {MAX_PIXELS} in all")
+    if width * height > most:
+        raise RecordFailed("picture-too-large", f"{width}x{height} pixels, allowed are {most} in all")
 
 
 def check_parts(count: int) -> None:

@@ -37,8 +37,9 @@ def strip_picture(data: bytes) -> BarePicture:
     """Take a picture file apart, in time linear in its length and without decoding anything.
 
     Raises:
-        RecordFailed: ``picture-format`` for a format outside the allow-list; ``picture-too-large`` over 128 MiB, 100
-            megapixels, 20,000 pixels a side, 65,536 parts or 64 scans; ``picture-undecodable`` for a broken structure.
+        RecordFailed: ``picture-format`` for a format outside the allow-list; ``picture-too-large`` over 128 MiB, 50
+            megapixels (JPEG 100), 20,000 pixels a side, 65,536 parts or 64 scans; ``picture-undecodable`` for a broken
+            structure.
     """
     if len(data) > MAX_BYTES:
         raise RecordFailed("picture-too-large", f"{len(data)} bytes, allowed are {MAX_BYTES}")

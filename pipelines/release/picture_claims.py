@@ -1,7 +1,11 @@
-"""What a released row claims of its picture, compared with the anchor's article and with what the corpus knows of it."""
+"""What a released row claims of its picture, compared with the anchor's article and with what the corpus knows."""
 
 from collections.abc import Iterator
 
+from pipelines.agent.degrading import fits_strength, measure_degraded
+from pipelines.agent.enhancing import REPAIRS
+from pipelines.agent.file_evidence import gather_evidence, weigh_evidence
+from pipelines.agent.repairing import MIN_WORDS, list_words
 from pipelines.checks.examination import check_picture_names
 from pipelines.checks.images import check_licence
 from pipelines.checks.leakage import list_type_words
@@ -12,7 +16,8 @@ from pipelines.corpus.store import Corpus
 from pipelines.graph.ground import Ground
 from pipelines.graph.proofs import list_names
 from pipelines.release.rows import ProofRow
-from schemas.groundings import Picture
+from schemas.enhancements import Trial
+from schemas.groundings import CandidateSource, Picture
 
 _SAID = ("author", "licence", "licence_url", "source_url")
 """What a picture keeps of its source, however it was scaled."""
@@ -36,6 +41,7 @@ def find_picture_problems(ground: Ground, anchor: int, proof: ProofRow) -> Itera
             yield "picture: the proof has none, the anchor's page has one"
         return
     yield from _find_source_problems(ground.corpus, anchor, proof, picture)
+    yield from _find_choice_problems(ground.corpus, anchor, proof, picture)
     yield from _find_degradation_problems(proof)
     licence = check_licence(picture.licence)
     if licence.outcome != "PASS":
@@ -45,28 +51,63 @@ def find_picture_problems(ground: Ground, anchor: int, proof: ProofRow) -> Itera
 
 def _find_source_problems(corpus: Corpus, anchor: int, proof: ProofRow, picture: Picture) -> Iterator[str]:
     source = proof.depiction.source if proof.depiction else "infobox"
-    lead = _find_lead(corpus, anchor)
-    if source == "infobox" and (lead is None or lead.file != picture.file):
-        yield f"picture: the anchor's page leads with {lead.file if lead else 'none'}, the proof shows {picture.file}"
+    right = _find_source(corpus, anchor, picture)
+    if source == "infobox" != right:
+        lead = _find_lead(corpus, anchor)
+        named = lead.file if lead else "none"
+        yield f"picture: file of the anchor's lead picture is {named!r}, the proof says {picture.file!r}"
         return
-    shown = find_page_images(corpus.text(anchor), corpus.manifest.language) if source == "page" else ()
-    if source == "page" and picture.file not in shown:
-        yield f"picture: {picture.file} is not in the anchor's article"
+    if source != right:
+        yield f"picture: {picture.file} is from {right} of the anchor's article, the proof says {source}"
     image = corpus.image(picture.file)
     if image is None:
         return
-    names = ("file", *_SAID, *(_MEASURED if image.path else ()))
-    for name in names:
-        given, right = getattr(picture, name), getattr(image, name)
-        if given != right:
-            yield f"picture: {name} of {image.file} is {right!r}, the proof says {given!r}"
+    # Of a picture that was fetched because the corpus says too little of it, the source knows more than the corpus.
+    said = _SAID if image.path or (image.url and image.width and image.height and image.licence) else ()
+    for name in ("file", *said, *(_MEASURED if image.path else ())):
+        given, wanted = getattr(picture, name), getattr(image, name)
+        if given != wanted:
+            yield f"picture: {name} of the anchor's picture is {wanted!r}, the proof says {given!r}"
     if proof.depiction and proof.depiction.articles != len(image.title):
         yield f"picture: {len(image.title)} articles lead with {image.file}, the proof says {proof.depiction.articles}"
+
+
+def _find_source(corpus: Corpus, anchor: int, picture: Picture) -> CandidateSource:
+    """Return where a candidate of this file comes from; what stands nowhere in the article was found by a search."""
+    lead = _find_lead(corpus, anchor)
+    if lead is not None and lead.file == picture.file:
+        return "infobox"
+    shown = find_page_images(corpus.text(anchor), corpus.manifest.language)
+    return "page" if picture.file in shown else "search"
 
 
 def _find_lead(corpus: Corpus, anchor: int) -> CorpusImage | None:
     page = corpus.page(anchor)
     return corpus.image(page.image) if page.image and page.image_free else None
+
+
+def _find_choice_problems(corpus: Corpus, anchor: int, proof: ProofRow, picture: Picture) -> Iterator[str]:
+    """Say what does not hold of how a picture was chosen, as far as the corpus, or the rest of it, can tell."""
+    depiction = proof.depiction
+    if depiction is None:
+        yield "picture: the proof does not say how it was chosen"
+        return
+    judged = depiction.margin is not None and depiction.over_threshold is not None and depiction.distractors > 0
+    told = depiction.margin is not None or depiction.over_threshold is not None or depiction.distractors != 0
+    if (depiction.ranker == "metadata") == judged or judged != told:
+        yield f"picture: {depiction.ranker} does not rank by such a margin, threshold and number of distractors"
+    if depiction.candidates < 1:
+        yield f"picture: it was chosen among {depiction.candidates} candidates"
+    if not depiction.engines and (depiction.text or depiction.text_at_training):
+        yield "picture: it has text that nobody read"
+    image = corpus.image(picture.file)
+    if image is None:
+        return
+    evidence = gather_evidence(corpus, anchor, image, depiction.source)
+    if depiction.depicts != evidence.depicts:
+        yield f"picture: of what it depicts Commons says {evidence.depicts}, the proof {depiction.depicts}"
+    if depiction.ranker == "metadata" and depiction.score != weigh_evidence(evidence):
+        yield f"picture: the metadata give {weigh_evidence(evidence)} points, the proof says {depiction.score}"
 
 
 def _find_degradation_problems(proof: ProofRow) -> Iterator[str]:
@@ -80,8 +121,22 @@ def _find_degradation_problems(proof: ProofRow) -> Iterator[str]:
         return
     if any(getattr(proof.picture, name) != getattr(proof.original, name) for name in ("file", *_SAID)):
         yield "picture: the degraded picture is credited otherwise than its original"
-    if not (proof.trial.before and proof.trial.repaired) or proof.trial.degraded:
+    yield from _find_trial_problems(proof.trial, proof.original, proof.picture)
+    words = list_words(proof.depiction.text) if proof.depiction else frozenset()
+    if proof.trial.test == "text" and len(words) < MIN_WORDS:
+        yield "picture: its trial was to read words, and none were read in the original"
+
+
+def _find_trial_problems(trial: Trial, original: Picture, picture: Picture) -> Iterator[str]:
+    if not (trial.before and trial.repaired) or trial.degraded:
         yield "picture: its trial does not show that the repair restores what the degradation broke"
+    if REPAIRS[trial.degradation] != trial.repair:
+        yield f"picture: {trial.degradation} is repaired by {REPAIRS[trial.degradation]}, the proof says {trial.repair}"
+    size = (original.width, original.height)
+    if not fits_strength(trial.degradation, trial.strength, trial.parameters, size):
+        yield f"picture: {trial.degradation} of strength {trial.strength:g} has other parameters"
+    elif (picture.width, picture.height) != measure_degraded(trial.degradation, trial.parameters, size):
+        yield f"picture: {trial.degradation} with these parameters makes another size"
 
 
 def _find_told_problems(ground: Ground, proof: ProofRow, picture: Picture) -> Iterator[str]:
@@ -91,6 +146,8 @@ def _find_told_problems(ground: Ground, proof: ProofRow, picture: Picture) -> It
     results = [check_picture_names(told, names, proof.answer, words)]
     if proof.depiction and proof.depiction.text:
         results.append(check_readable(proof.depiction.text, names, proof.answer, words))
+    if proof.depiction and proof.depiction.text_at_training:
+        results.append(check_readable(proof.depiction.text_at_training, names, proof.answer, words))
     for result in results:
         if not result.passed:
             yield f"picture: {result.code}: {result.detail}"

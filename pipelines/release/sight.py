@@ -1,4 +1,4 @@
-"""What a release's pictures come to in numbers: how they were chosen, how easily they are seen through, how degraded."""
+"""What a release's pictures come to in numbers: how they were chosen, how easily they are looked up, how degraded."""
 
 from collections import Counter
 from collections.abc import Sequence

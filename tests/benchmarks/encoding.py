@@ -6,6 +6,7 @@ device. Where there is a GPU, that is measured, else the processor. Rounds alter
 """
 
 import asyncio
+import hashlib
 import json
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from pipelines.backends.clip_images import ClipIndex
@@ -91,15 +93,42 @@ def write_pictures(folder: Path) -> list[PictureFile]:
     folder.mkdir(parents=True)
     written = []
     for seed in range(PICTURES):
-        path = folder / f"{seed:04}.jpg"
-        path.write_bytes(draw_picture(seed))
-        written.append(PictureFile(f"{seed:064x}", path))
+        data = draw_picture(seed)
+        sha256 = hashlib.sha256(data).hexdigest()
+        path = folder / f"{sha256}.jpg"
+        path.write_bytes(data)
+        written.append(PictureFile(sha256, path))
     return written
 
 
 def repeat(pictures: Sequence[PictureFile], start: int, stop: int) -> list[PictureFile]:
-    """Return pictures of a long row in which the files come again under other names."""
-    return [PictureFile(f"{n:064x}", pictures[n % len(pictures)].path) for n in range(start, stop)]
+    """Return pictures of a long row in which the files come again."""
+    return [pictures[n % len(pictures)] for n in range(start, stop)]
+
+
+@dataclass(frozen=True)
+class Unlike:
+    """An encoder to which the same file under another name is another picture, so that none is kept already."""
+
+    encoder: OpenClipEncoder
+
+    @property
+    def name(self) -> str:
+        """The encoder's."""
+        return self.encoder.name
+
+    @property
+    def identity(self) -> str:
+        """The encoder's."""
+        return self.encoder.identity
+
+    async def encode_pictures(self, pictures: Sequence[PictureFile]) -> NDArray[np.float32]:
+        """Encode files that are named after their content."""
+        return await self.encoder.encode_pictures([PictureFile(each.path.stem, each.path) for each in pictures])
+
+    async def encode_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Encode texts."""
+        return await self.encoder.encode_texts(texts)
 
 
 def write_weights(folder: Path, name: str) -> Path:
@@ -193,13 +222,14 @@ def measure_decoding(pictures: Sequence[PictureFile]) -> Measured:
 
 def encode_many(scratch: Path, count: int) -> dict[str, float]:
     """Encode so many pictures in this process, chunk by chunk as an index does; return seconds and peak megabytes."""
-    pictures = [PictureFile("", path) for path in sorted((scratch / "pictures").iterdir())]
+    paths = sorted((scratch / "pictures").iterdir())
     encoder = OpenClipEncoder(str(scratch / "tiny-7.json"), str(scratch / "tiny-7.pt"))
-    kept = CachedEncoder(encoder, scratch / f"embeddings-{count}")
+    kept = CachedEncoder(Unlike(encoder), scratch / f"embeddings-{count}")
 
     async def encode() -> None:
         for start in range(0, count, CHUNK):
-            await kept.encode_pictures(repeat(pictures, start, min(start + CHUNK, count)))
+            numbers = range(start, min(start + CHUNK, count))
+            await kept.encode_pictures([PictureFile(f"{n:064x}", paths[n % len(paths)]) for n in numbers])
 
     started = time.perf_counter()
     asyncio.run(encode())

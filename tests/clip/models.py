@@ -3,6 +3,7 @@
 Nothing is fetched: the tokenizer's vocabulary is in open_clip's package. Imports torch, so that only tests import it.
 """
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 
 import open_clip
 import torch
+
+from pipelines.backends.protocols import PictureFile
 
 SIDE = 32
 """Pixels of the tiny model's square picture."""
@@ -69,3 +72,8 @@ def write_tiny_model(folder: Path, seed: int = 7, **sizes: int) -> Written:
     """Write an architecture (sizes: see :func:`make_architecture`) and random weights for it."""
     config = write_architecture(folder / f"tiny-{seed}.json", make_architecture(**sizes))
     return Written(config, save_checkpoint(make_model(config, seed), folder / f"tiny-{seed}.pt"))
+
+
+def name_picture(path: Path) -> PictureFile:
+    """Return a picture file under its content's name: an encoder takes it under no other."""
+    return PictureFile(hashlib.sha256(path.read_bytes()).hexdigest(), path)

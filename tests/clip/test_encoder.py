@@ -1,7 +1,6 @@
 """The encoder on real, if tiny, models of open_clip's, beside open_clip itself."""
 
 import asyncio
-import hashlib
 import json
 import os
 import subprocess
@@ -26,6 +25,7 @@ from tests.clip.models import (
     WIDTH,
     make_architecture,
     make_model,
+    name_picture,
     save_checkpoint,
     write_architecture,
     write_tiny_model,
@@ -72,7 +72,7 @@ def draw(shape, seed=1):
 
 def save(picture, path, **options):
     picture.save(path, **options)
-    return PictureFile(hashlib.sha256(path.read_bytes()).hexdigest(), path)
+    return name_picture(path)
 
 
 @pytest.fixture
@@ -171,8 +171,8 @@ def test_several_event_loops_share_a_model(encoder, pictures):
 
 
 def test_a_picture_that_cannot_be_decoded_is_named_and_fails_its_own_caller_alone(encoder, pictures, tmp_path):
-    broken, missing = PictureFile("", tmp_path / "broken.png"), PictureFile("", tmp_path / "missing.png")
-    broken.path.write_bytes(pictures[0].path.read_bytes()[:200])
+    (tmp_path / "broken.png").write_bytes(pictures[0].path.read_bytes()[:200])
+    broken, missing = name_picture(tmp_path / "broken.png"), PictureFile("", tmp_path / "missing.png")
 
     async def ask():
         asked = [pictures[:5], [pictures[5], broken], [missing], pictures[6:9]]
@@ -182,8 +182,14 @@ def test_a_picture_that_cannot_be_decoded_is_named_and_fails_its_own_caller_alon
     assert (first.shape, fourth.shape) == ((5, WIDTH), (3, WIDTH))
     assert isinstance(second, RecordFailed)
     assert "broken.png" in str(second)
-    assert isinstance(third, RecordFailed)
-    assert third.error == "picture-missing"
+    assert isinstance(third, Unavailable)
+    assert "missing.png" in str(third)
+
+
+def test_a_file_with_other_bytes_than_its_name_says_is_not_encoded_under_that_name(encoder, pictures):
+    wrong = PictureFile(pictures[0].sha256, pictures[1].path)
+    with pytest.raises(RecordFailed, match="picture-changed"):
+        encode(encoder, [wrong])
 
 
 def test_nothing_is_asked_for_and_nothing_comes_back(encoder):

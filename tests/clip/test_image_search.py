@@ -9,7 +9,7 @@ from PIL import Image
 from pipelines.backends.clip_images import ClipImageSearch
 from pipelines.backends.embeddings import CachedEncoder
 from pipelines.backends.open_clip_encoder import OpenClipEncoder
-from pipelines.backends.protocols import PictureFile
+from tests.clip.models import name_picture
 from tests.pipelines.backends.test_clip_images import paint, write_corpus
 
 TITLES = [f"Bridge {number:02}" for number in range(40)]
@@ -32,14 +32,14 @@ def find(search, query):
 
 def test_every_picture_of_a_corpus_finds_itself_at_no_distance(search):
     for title in TITLES:
-        hit = find(search, PictureFile(title, search.corpus.folder / f"{title}.png"))
+        hit = find(search, name_picture(search.corpus.folder / f"{title}.png"))
         assert (hit.title, hit.distance) == (title, pytest.approx(0.0, abs=1e-5))
 
 
 def test_a_smaller_copy_of_another_format_is_found(search, tmp_path):
     with Image.open(search.corpus.folder / "Bridge 07.png") as opened:
         opened.resize((200, 200)).save(tmp_path / "copy.jpg", quality=80)
-    hit = find(search, PictureFile("copy", tmp_path / "copy.jpg"))
+    hit = find(search, name_picture(tmp_path / "copy.jpg"))
     assert (hit.title, hit.distance < 0.02) == ("Bridge 07", True)
 
 
@@ -49,10 +49,10 @@ def test_a_crop_is_found_by_the_picture_it_was_cut_from(search, tmp_path):
         path = tmp_path / f"crop-{number}.png"
         with Image.open(search.corpus.folder / f"{title}.png") as opened:
             opened.crop((8, 8, 312, 312)).save(path)
-        found.append(find(search, PictureFile(f"crop-{number}", path)).title == title)
+        found.append(find(search, name_picture(path)).title == title)
     assert np.mean(found) >= 0.9
 
 
 def test_a_picture_of_something_else_lies_farther(search, tmp_path):
-    near = find(search, PictureFile("query", search.corpus.folder / "Bridge 00.png")).distance
+    near = find(search, name_picture(search.corpus.folder / "Bridge 00.png")).distance
     assert find(search, paint(tmp_path / "other.png", 999)).distance > near

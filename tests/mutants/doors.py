@@ -6,7 +6,6 @@ from functools import partial
 from pipelines.bench.plants import Pair
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.graph.ground import Ground
-from pipelines.pictures import PictureStore
 from pipelines.stages.groundings import GroundingRules, Groundings
 from schemas.base import Rejection
 from schemas.groundings import Grounding
@@ -15,10 +14,10 @@ from schemas.tasks import Descriptor, FactView, QuestionReply
 from tests.mutants.corpora import Corpora, Judge
 from tests.pipelines.stages import test_rewrites
 from tests.pipelines.stages.players import make_asking
-from tests.pipelines.stages.test_groundings import OtherPictures
+from tests.pipelines.stages.test_groundings import OtherPictures, make_chooser
 from tests.pipelines.stages.test_injections import make_stage, reword, say
 
-ENOUGH = GroundingRules(require_image=True, min_side=512, min_answers=0)
+ENOUGH = GroundingRules(require_image=True, min_answers=0)
 
 
 def list_stage_sets(corpora: Corpora) -> dict[str, Judge]:
@@ -74,7 +73,8 @@ def _judge_picture(corpora: Corpora) -> list[Pair]:
 def _ground(corpora: Corpora, row: Grounding, told: str) -> CheckResult:
     corpus = OtherPictures(corpora.pool.corpus, source_url=f"https://pictures.example/wiki/File:{told}.jpg")
     asking = make_asking("refer_to_anchor", lambda inputs: QuestionReply(question=row.text))
-    stage = Groundings(Ground(corpus), PictureStore(corpora.pictures), asking, ENOUGH)
+    chooser = make_chooser(corpus, corpora.pictures, corpora.pool.corpus)
+    stage = Groundings(Ground(corpus), chooser, asking, ENOUGH)
     given = row.model_dump(include={"record_id", "parent_id", "split", "domain", "canonical", "answer", "proof"})
     made = Rewrite(**given, image=row.picture.file, text=row.fuzzy, certificates=())
     return _conclude(asyncio.run(stage(made)))

@@ -18,7 +18,7 @@ def share_pool(request: pytest.FixtureRequest, folders: pytest.TempPathFactory) 
     root = (base.parent if hasattr(request.config, "workerinput") else base) / "mutants-pool"
     root.mkdir(exist_ok=True)
     with hold_lock(root / "lock"):
-        pool = make_pool(root, 7, 0.1, SIZE)
+        pool = make_pool(root, 8, 0.1, SIZE)
     # What a pool makes later on, such as the next dump of its world, is its user's own.
     yield replace(pool, root=folders.mktemp("pool"))
     pool.corpus.close()

@@ -126,7 +126,7 @@ def test_run_json_has_the_keys_of_the_design(document: Any) -> None:
 def test_a_second_run_does_nothing_and_says_so(small: Path, capsys: Capture) -> None:
     again = call_here(capsys, "run", "--workspace", small, *list_settings(SMALL), "--limit", 60)
     assert again.code == 0
-    assert "Nothing to do: all 10 stages were complete" in again.out
+    assert "Nothing to do: all 11 stages were complete" in again.out
     assert again.err.count("(done before)") == 10
 
 
@@ -147,7 +147,7 @@ def test_a_second_run_calls_nobody_and_changes_no_file(small: Path, capsys: Capt
         if path.is_file() and "replies" not in path.parts
     }
     again = call_here(capsys, "run", "--workspace", small, *list_settings(SMALL), "--limit", 60, "--json")
-    assert [stage["calls"] for stage in again.document["stages"]] == [0] * 10
+    assert [stage["calls"] for stage in again.document["stages"]] == [0] * 11
     assert not any(stage["ran"] for stage in again.document["stages"])
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
@@ -273,7 +273,7 @@ def test_another_word_in_one_prompt_asks_again_only_there(small: Path, tmp_path:
     done = subprocess.run(command, cwd=tmp_path / "code", env=environment, capture_output=True, text=True, check=False)
     stages = {stage["stage"]: stage for stage in json.loads(done.stdout)["stages"]}
     ran = [name for name, stage in stages.items() if stage["ran"]]
-    assert ran == ["difficulty", "rollouts", "trajectories", "releases"]
+    assert ran == ["difficulty", "enhancements", "rollouts", "trajectories", "releases"]
     assert [name for name in ran if stages[name]["calls"]] == ["difficulty"]
     assert stages["difficulty"]["rows_in"] == stages["groundings"]["rows_out"]
 

@@ -11,6 +11,7 @@ from pipelines.release.rows import BridgeRow, RlRow, SftRow
 from schemas.arrow import derive_schema, derive_type, make_table
 from schemas.base import Failure, Nested, Record, Rejection, read_row
 from schemas.difficulty import Difficulty
+from schemas.enhancements import Enhancement
 from schemas.groundings import Grounding
 from schemas.paths import Path
 from schemas.questions import Question
@@ -28,6 +29,7 @@ DATASETS = {
     "rewrites": Rewrite,
     "groundings": Grounding,
     "difficulty": Difficulty,
+    "enhancements": Enhancement,
     "rollouts": Rollout,
     "trajectories": Trajectory,
     "releases": ReleaseEntry,

@@ -1,6 +1,7 @@
 import asyncio
 import hashlib
 import io
+import threading
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -8,14 +9,14 @@ import pytest
 from PIL import Image
 
 from pipelines.agent.candidates import Candidate
-from pipelines.agent.choosing import Anchor, PictureChooser, PictureRules
+from pipelines.agent.choosing import OPEN, Anchor, PictureChooser, PictureRules
 from pipelines.agent.depicting import Ranked
 from pipelines.agent.reading import Reader
 from pipelines.backends.protocols import ImageHit, PictureFile, TextBlock
 from pipelines.checks.depiction import DepictionRules
 from pipelines.checks.likeness import Copy
 from pipelines.corpus.records import CorpusImage
-from pipelines.errors import Unavailable
+from pipelines.errors import RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
 from pipelines.world.canvas import paint_landscape, plant_trees
 from schemas.proofs import Answer
@@ -90,7 +91,7 @@ def paint_scene(size, seed):
     return picture
 
 
-def make_candidate(folder, file="A.jpg", source="infobox", size=(640, 520), seed=1, licence="CC BY 4.0", **changes):
+def make_candidate(folder, file="A.jpg", source="infobox", size=(640, 520), seed=3, licence="CC BY 4.0", **changes):
     buffer = io.BytesIO()
     paint_scene(size, seed).save(buffer, "JPEG", quality=90)
     data = buffer.getvalue()
@@ -218,6 +219,72 @@ def test_the_lead_picture_can_be_kept_for_last(make_chooser, anchor, tmp_path):
     assert choose(make_chooser(order), anchor, lead, other).picture.file == "A.jpg"
     assert choose(make_chooser(order, avoid_lead=True), anchor, lead, other).picture.file == "B.jpg"
     assert choose(make_chooser(order, avoid_lead=True), anchor, lead).picture.file == "A.jpg"
+
+
+def test_a_picture_that_an_engine_cannot_read_gives_way_to_one_that_it_can(make_chooser, anchor, tmp_path):
+    class Broken(Eyes):
+        async def read_text(self, data, scale=1.0):
+            if data == bad.file.path.read_bytes():
+                raise RecordFailed("ocr-timeout", "no end in 60 s")
+            return ()
+
+    bad, good = make_candidate(tmp_path), make_candidate(tmp_path, "B.jpg", "page", seed=2)
+    chooser = make_chooser(Order(a=0.3, b=0.1), eyes=Broken())
+    assert choose(chooser, anchor, bad, good).picture.file == "B.jpg"
+    (refused,) = choose(chooser, anchor, bad).refused
+    assert (refused.outcome, refused.code) == ("UNKNOWN", "picture-readable")
+    assert refused.detail == "A.jpg: ocr-timeout: no end in 60 s"
+
+
+def test_in_audit_mode_only_the_best_candidate_is_looked_at_to_the_end(make_chooser, anchor, tmp_path):
+    read = []
+
+    class Counting(Eyes):
+        async def read_text(self, data, scale=1.0):
+            read.append(data)
+            return ()
+
+    wrong = [make_candidate(tmp_path, f"{name}.jpg", seed=seed) for seed, name in enumerate("ABC", 2)]
+    order = Order(a=-0.1, b=-0.2, c=-0.3)
+    choose(make_chooser(order, eyes=Counting()), anchor, *wrong, audit=True)
+    assert set(read) == {wrong[0].file.path.read_bytes()}
+
+
+def test_no_more_than_a_few_pictures_are_held_while_an_engine_reads(make_chooser, anchor, tmp_path):
+    held, most = 0, 0
+
+    class Slow(Eyes):
+        async def read_text(self, data, scale=1.0):
+            nonlocal held, most
+            held += 1
+            most = max(most, held)
+            await asyncio.sleep(0.001)
+            held -= 1
+            return ()
+
+    candidate = make_candidate(tmp_path)
+    chooser = make_chooser(eyes=Slow())
+
+    async def choose_many():
+        return await asyncio.gather(*(chooser.choose(anchor, [candidate]) for _ in range(3 * OPEN)))
+
+    assert all(choice.picture for choice in asyncio.run(choose_many()))
+    assert most <= OPEN
+    # Another loop has slots of its own.
+    assert asyncio.run(chooser.choose(anchor, [candidate])).picture
+
+
+def test_pixels_are_counted_beside_the_event_loop(make_chooser, anchor, tmp_path):
+    threads = set()
+
+    class Noting(Copies):
+        def find_copies(self, phash, count=5):
+            threads.add(threading.current_thread())
+            return ()
+
+    assert choose(make_chooser(copies=Noting()), anchor, make_candidate(tmp_path)).picture
+    assert threading.main_thread() not in threads
+    assert threads
 
 
 def test_a_file_that_is_gone_stops_the_run_and_a_changed_one_is_refused(make_chooser, anchor, tmp_path):

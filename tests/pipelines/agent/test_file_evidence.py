@@ -54,6 +54,8 @@ def gather(corpus, file, title="Kelm Bridge", source="page", **image):
         ("Bridge.jpg", "not"),
         ("Kelm Bridge Station, entrance.jpg", "another"),
         ("Black Sea 3.jpg", "another"),
+        ("Black Sea, Kelm 3.jpg", "partly"),
+        ("Black Sea bridge.jpg", "another"),
     ],
 )
 def test_a_file_name_names_the_anchor_or_another_or_nothing(corpus, file, named):

@@ -31,6 +31,8 @@ class FakeModel:
         self.prepared.append(text)
         if text.startswith("bad"):
             raise RecordFailed("picture-undecodable", text)
+        if text == "gone":
+            raise Unavailable(f"picture {text}: bring it back")
         if text == "defect":
             raise ZeroDivisionError(text)
         return np.array([float(text)])
@@ -135,6 +137,15 @@ def test_a_picture_that_cannot_be_decoded_fails_its_own_caller_alone(engine, mod
     assert futures[2].result(PATIENCE).shape == (1, 2)
     with pytest.raises(RecordFailed, match="bad-4"):
         futures[1].result(PATIENCE)
+
+
+def test_a_file_that_is_gone_is_said_to_be_away_to_its_own_caller_alone(engine, model):
+    futures = [engine.ask(name(1, "gone", "bad")), engine.ask(name(2))]
+    model.gate.set()
+    with pytest.raises(Unavailable, match="bring it back"):
+        futures[0].result(PATIENCE)
+    assert futures[1].result(PATIENCE).shape == (1, 2)
+    assert ask(engine, name(3)).shape == (1, 2)
 
 
 def test_of_several_that_cannot_be_decoded_the_first_is_named(engine, model):

@@ -17,9 +17,18 @@ TOLD = {
     ("proof", "hub_in_degree"),
     ("proof", "compared_snapshot"),
     *LIMITS,
+    ("depiction", "candidates"),
+    ("depiction", "score"),
+    ("depiction", "margin"),
+    ("depiction", "distractors"),
+    ("depiction", "over_threshold"),
+    ("depiction", "ranker"),
+    ("depiction", "engines", 0),
+    ("depiction", "ease"),
+    ("depiction", "ease_at_training"),
 }
 """Told, not shown: the split's name (its file has it), what other limits would have held as well, and
-which other dump was looked at, which is not at hand."""
+which other dump was looked at, which is not at hand; how pictures compared, which takes the encoder and the search."""
 
 
 @pytest.fixture(scope="module")

@@ -199,7 +199,7 @@ PAIRS = {
     "proof twice": (repeat_proof, "proof: the question has two"),
     "proof without a row": (drop_row, "proof: no row asks this question"),
     "row in another split": (move_row, "split: the row's file is of train"),
-    "one picture for all": (share_picture, "picture: sha256 of the anchor's picture"),
+    "one picture for all": (share_picture, "picture: file of the anchor's lead picture"),
     "one picture in two splits": (share_picture, "splits: test and train share picture"),
     "other thresholds": (
         lambda folder: edit_rows(

@@ -258,7 +258,7 @@ def test_a_trajectory_of_an_unknown_question_is_lost_work_and_stops(pictures):
 
 
 def test_rows_of_another_type_are_refused(pictures):
-    with pytest.raises(ConfigError, match="Difficulty"):
+    with pytest.raises(ConfigError, match="Enhancement"):
         run_stage([make_trajectory(0, make_question(0, pictures[0]))], [])
 
 
