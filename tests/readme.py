@@ -28,6 +28,7 @@ def read_manifests(workspace: Path) -> list[dict]:
         "rewrites",
         "groundings",
         "difficulty",
+        "enhancements",
         "rollouts",
         "trajectories",
         "releases",

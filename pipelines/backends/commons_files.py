@@ -127,7 +127,8 @@ class CommonsFiles:
         async with self._open_client() as client, self.pace.take_turn(self.pause):
             try:
                 response = await client.head(url)
-            except httpx.HTTPError:
+                check_refusal(str(url), response.status_code, response.headers, b"")
+            except (httpx.HTTPError, Broken):
                 return False
         return response.status_code == 200 and response.headers.get("content-type", "").startswith("image/")
 

@@ -212,7 +212,7 @@ def place_inside(folder: Path, relative: str) -> Path | None:
     try:
         path = folder / relative
         return path if path.resolve().is_relative_to(folder.resolve()) else None
-    except ValueError:  # a null character, which no path can hold
+    except (ValueError, RuntimeError):  # a null character, which no path can hold, or links that go round
         return None
 
 

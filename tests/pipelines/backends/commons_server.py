@@ -50,6 +50,8 @@ class CommonsServer:
     """What a GET of a path brings: bytes, or a fault."""
     found: dict = field(default_factory=dict)
     """Search to the titles it finds, best first."""
+    kind: str = "image/png"
+    """Media type of all files."""
     answer: Callable[["CommonsServer", dict], dict] | None = None
     """Makes the reply in place of :meth:`reply`."""
     at_once: int = 50
@@ -115,6 +117,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         self._answer(path=self.path)
+
+    def do_HEAD(self):
+        server = self.server.commons
+        found = server.files.get(self.path)
+        with server.lock:
+            server.requests.append({"path": self.path, "method": "HEAD", "at": time.monotonic()})
+        self.send_response(200 if isinstance(found, bytes) else 503)
+        self.send_header("Content-Type", server.kind)
+        self.end_headers()
 
     def _answer(self, **asked):
         server = self.server.commons

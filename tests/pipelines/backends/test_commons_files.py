@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from pipelines.backends.commons_api import CommonsApi
 from pipelines.backends.commons_files import CommonsFiles, choose_address, list_hosts
+from pipelines.backends.commons_http import Pace
 from pipelines.backends.image_metadata import RemoteFile
 from pipelines.backends.metering import open_meter
 from pipelines.backends.recorded_commons_files import RecordedFileFetch
@@ -77,6 +79,9 @@ def test_the_request_says_who_asks_and_wants_nothing_packed(commons):
         ("6/65/K%C3%A9.webp", 4000, "thumb/6/65/K%C3%A9.webp/1280px-K%C3%A9.webp.png"),
         (f"6/65/{'%C3%A9' * 80}.jpg", 4000, f"thumb/6/65/{'%C3%A9' * 80}.jpg/1280px-thumbnail.jpg"),
         ("Special:Redirect/Kelm.jpg", 4000, "Special:Redirect/Kelm.jpg"),
+        ("6/65/K.jpg?utm_source=a&utm_content=original", 4000, "thumb/6/65/K.jpg/1280px-K.jpg"),
+        ("6/65/K.jpg?utm_source=a&utm_content=original", 800, "6/65/K.jpg"),
+        ("Special:Redirect/K.jpg?width=4", 4000, "Special:Redirect/K.jpg?width=4"),
     ],
 )
 def test_the_address_of_a_thumbnail_is_that_of_mediawiki(path, width, address):
@@ -143,6 +148,61 @@ def test_what_is_no_whole_picture_is_asked_for_again(commons, fault):
     with pytest.raises(Unavailable, match="3 times; run again later"):
         fetch(commons)
     assert len(commons.requests) == 6
+
+
+def test_an_original_is_held_against_its_sha1_whatever_its_address_says_of_where_it_was_read(commons):
+    remote = make_remote(commons, path=f"{ORIGINAL}?utm_source=api&utm_campaign=imageinfo", sha1="0" * 40)
+    with pytest.raises(RecordFailed, match="picture-changed"):
+        fetch(commons, remote)
+
+
+def test_a_thumbnail_that_never_comes_is_its_files_failure_while_the_original_is_there(commons):
+    commons.files[THUMBNAIL] = Fault(503)
+    with pytest.raises(RecordFailed, match=r"picture-undecodable.*HTTP 503, 3 times, and its original is there"):
+        fetch(commons, make_remote(commons, 4000))
+    assert [(request.get("method"), request["path"]) for request in commons.requests[3:]] == [("HEAD", ORIGINAL)]
+
+
+@pytest.mark.parametrize(("original", "kind"), [(Fault(503), "image/png"), (PICTURE, "text/html")])
+def test_a_thumbnail_that_never_comes_is_the_services_failure_without_an_original(commons, original, kind):
+    commons.files |= {THUMBNAIL: Fault(503), ORIGINAL: original}
+    commons.kind = kind
+    with pytest.raises(Unavailable, match="run again later"):
+        fetch(commons, make_remote(commons, 4000))
+
+
+def test_many_thumbnails_in_a_row_that_never_come_are_the_services_failure(commons):
+    commons.files[THUMBNAIL] = Fault(503)
+    files, wide = make_files(tries=1), make_remote(commons, 4000)
+    raised = []
+    for remote in (wide, make_remote(commons), wide, wide, wide):
+        try:
+            asyncio.run(files.fetch_file(remote))
+            raised.append("")
+        except (RecordFailed, Unavailable) as error:
+            raised.append(type(error).__name__)
+    assert raised == ["RecordFailed", "", "RecordFailed", "RecordFailed", "Unavailable"]
+
+
+def test_nothing_is_sent_while_the_service_wants_to_be_left_alone(commons):
+    pace = Pace()
+    files, api = make_files(pace=pace), CommonsApi(commons.url, AGENT, pause=0.0, pace=pace)
+    commons.faults = [Fault(429, headers={"Retry-After": "3600"})]
+    for ask in (files.fetch_file(make_remote(commons)), files.fetch_file(make_remote(commons)), api.describe_images("A")):
+        with pytest.raises(RateLimited) as caught:
+            asyncio.run(ask)
+        assert 3590 < caught.value.retry_after <= 3600
+    assert len(commons.requests) == 1
+
+
+def test_who_waits_asks_when_the_service_may_be_asked_again(commons):
+    files = make_files()
+    commons.faults = [Fault(429, headers={"Retry-After": "1"})]
+    with pytest.raises(RateLimited):
+        asyncio.run(files.fetch_file(make_remote(commons)))
+    assert asyncio.run(files.fetch_file(make_remote(commons))) == PICTURE
+    first, second = commons.requests
+    assert second["at"] - first["at"] >= 1.0
 
 
 def test_a_picture_that_drips_is_given_up(commons):
