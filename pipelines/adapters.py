@@ -1,7 +1,9 @@
 """What a run is built from beside its corpus: who plays each role, the services outside, and the other dump."""
 
 from datetime import date
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pipelines.backends.image_metadata import FileFetch, FileSearch, ImageMetadata
@@ -22,8 +24,19 @@ from pipelines.pictures import PictureStore
 from pipelines.settings import CommonsConfig, ModelConfig
 from pipelines.stages.seeds import WikidataSource
 
+if TYPE_CHECKING:
+    from pipelines.backends.commons_http import Pace
+
 YEAR = 365
 """Days that must lie between two dumps: what changes yearly shows after one."""
+
+
+@cache
+def _find_pace(api: str) -> "Pace":
+    """Return the pace that all share who ask one service: one request at a time, and none while it wants none."""
+    from pipelines.backends.commons_http import Pace
+
+    return Pace()
 
 
 def make_image_metadata(config: CommonsConfig, replies: ReplyStore, fresh: int = 0) -> ImageMetadata:
@@ -32,7 +45,7 @@ def make_image_metadata(config: CommonsConfig, replies: ReplyStore, fresh: int =
 
     if not config.contact:
         raise ConfigError("commons.contact is empty; say who asks: --set commons.contact=you@example.org")
-    api = CommonsApi(config.api, name_agent(config.contact), pause=config.pause)
+    api = CommonsApi(config.api, name_agent(config.contact), pause=config.pause, pace=_find_pace(config.api))
     return RecordedImageMetadata(api, replies, fresh)
 
 
@@ -42,7 +55,7 @@ def make_file_search(config: CommonsConfig, replies: ReplyStore, fresh: int = 0)
     from pipelines.backends.commons_search import CommonsSearch
     from pipelines.backends.recorded_commons_files import RecordedFileSearch
 
-    api = CommonsApi(config.api, name_agent(config.contact), pause=config.pause)
+    api = CommonsApi(config.api, name_agent(config.contact), pause=config.pause, pace=_find_pace(config.api))
     return RecordedFileSearch(CommonsSearch(api), replies, fresh)
 
 
@@ -52,7 +65,9 @@ def make_file_fetch(config: CommonsConfig, replies: ReplyStore, pictures: Pictur
     from pipelines.backends.recorded_commons_files import RecordedFileFetch
 
     hosts = list_hosts(config.api) if config.api else (WIKIMEDIA,)
-    files = CommonsFiles(name_agent(config.contact), config.width, hosts, pause=config.pause)
+    files = CommonsFiles(
+        name_agent(config.contact), config.width, hosts, pause=config.pause, pace=_find_pace(config.api)
+    )
     return RecordedFileFetch(files, replies, pictures, fresh)
 
 

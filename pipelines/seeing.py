@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from threading import RLock
+from threading import Lock, RLock
 from typing import TYPE_CHECKING
 
 from pipelines.adapters import make_file_fetch, make_file_search, make_image_metadata
@@ -23,7 +23,7 @@ from pipelines.checks.depiction import DepictionRules
 from pipelines.config import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.roles import Roles
-from pipelines.settings import OcrConfig, OcrEngine
+from pipelines.settings import EncoderConfig, OcrConfig, OcrEngine
 from pipelines.stages.enhancements import EnhancementRules, Enhancements
 from pipelines.workspace import Workspace
 
@@ -47,6 +47,44 @@ def picks_clip(config: RunConfig) -> bool:
     return ranker == "clip" or (ranker == "auto" and bool(config.encoder.pretrained) and has_clip())
 
 
+@dataclass(slots=True)
+class _Lent:
+    """An encoder and how many use it."""
+
+    model: "OpenClipEncoder"
+    cached: CachedEncoder
+    users: int = 0
+
+
+# The threads of a flow have a Seeing each; a model and its cache are too large to have several of in a process.
+_lent: dict[tuple[EncoderConfig, Path, str], _Lent] = {}
+_lending = Lock()
+
+
+def _borrow_encoder(config: EncoderConfig, folder: Path) -> CachedEncoder:
+    """Return the process's one encoder of a configuration, whose embeddings are kept in a folder."""
+    from pipelines.backends.open_clip_encoder import OpenClipEncoder  # most runs need neither it nor its cache
+
+    model = OpenClipEncoder(**config.model_dump())
+    # A checkpoint that was written anew under its old name is another model.
+    key = (config, folder, model.identity)
+    with _lending:
+        lent = _lent.setdefault(key, _Lent(model, CachedEncoder(model, folder)))
+        lent.users += 1
+        return lent.cached
+
+
+def _return_encoder(encoder: CachedEncoder) -> None:
+    with _lending:
+        key, lent = next((key, lent) for key, lent in _lent.items() if lent.cached is encoder)
+        lent.users -= 1
+        if lent.users:
+            return
+        del _lent[key]
+    lent.cached.close()
+    lent.model.close()
+
+
 @dataclass
 class Seeing:
     """The eyes of one run."""
@@ -55,7 +93,6 @@ class Seeing:
     workspace: Workspace
     corpus: Corpus
     roles: Roles
-    _model: "OpenClipEncoder | None" = field(default=None, repr=False, compare=False)
     _engines: dict[OcrEngine, Ocr] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock, repr=False, compare=False)
 
@@ -66,18 +103,7 @@ class Seeing:
         Raises:
             ConfigError: if there are no weights, or the extra is not installed.
         """
-        from pipelines.backends.open_clip_encoder import OpenClipEncoder  # most runs need neither it nor its cache
-
-        encoder = self.config.encoder
-        self._model = OpenClipEncoder(
-            model=encoder.model,
-            pretrained=encoder.pretrained,
-            device=encoder.device,
-            precision=encoder.precision,
-            batch=encoder.batch,
-            threads=encoder.threads,
-        )
-        return CachedEncoder(self._model, self.workspace.derived / "embeddings")
+        return _borrow_encoder(self.config.encoder, self.workspace.derived / "embeddings")
 
     @cached_property
     def copies(self) -> LocalImageSearch:
@@ -184,11 +210,10 @@ class Seeing:
         return Enhancements(self.roles.pictures, self.image_search, self.reader if reads else None, repairs, rules)
 
     def close(self) -> None:
-        """End what the encoder holds: its threads, its model, its cache."""
+        """Give the encoder back; the last to do so ends its threads, its model and its cache."""
         if "encoder" in self.__dict__:
-            self.encoder.close()
-        if self._model is not None:
-            self._model.close()
+            _return_encoder(self.encoder)
+            del self.__dict__["encoder"]
 
     def _renewed(self, tool: str) -> int:
         return self.roles.generations.get(tool, 0)

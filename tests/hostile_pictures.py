@@ -70,7 +70,7 @@ def make_png(size: tuple[int, int], depth: int, colour: int, rows: bytes, *befor
 
 
 def deflate_zeros(count: int) -> bytes:
-    """Return so many zero bytes, compressed to a thousandth."""
+    """Return so many zero bytes, compressed to less than a two-hundredth."""
     packer, block = zlib.compressobj(1), bytes(_BLOCK)
     parts = [packer.compress(block[: min(_BLOCK, count - done)]) for done in range(0, count, _BLOCK)]
     return b"".join([*parts, packer.flush()])

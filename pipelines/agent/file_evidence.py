@@ -30,7 +30,7 @@ from pipelines.corpus.titles import strip_qualifier
 from pipelines.names import fold_name, is_common_word
 from schemas.groundings import CandidateSource
 
-VERSION = 2
+VERSION = 1
 """Of the table."""
 Named = Literal["anchor", "partly", "not", "another"]
 """What a file is named for."""

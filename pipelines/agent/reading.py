@@ -5,12 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipelines.backends.ocr_scaling import list_scales
 from pipelines.backends.protocols import Ocr, TextBlock
 from pipelines.errors import ConfigError
 from pipelines.names import fold_name
 from pipelines.pixels import open_pixels
 
 SCALES = (1.0, 2.0)
+_MIN_LETTERS = 3
+"""Letters and digits of a block that counts as text: engines see a 1 or a dot in many a pole, cloud and lawn."""
 _GRID = 1024
 """Cells across and down on which the text's share of a picture is counted."""
 
@@ -22,7 +25,7 @@ class Reading:
     lines: tuple[str, ...]
     """Each line once, however its letters were written; in reading order of the first engine that read it."""
     area: float
-    """Share of the picture that text covers, 0..1."""
+    """Share of the picture that text covers, 0..1; single letters and signs are left out."""
     engines: tuple[str, ...]
     """Names of those that looked."""
 
@@ -33,7 +36,7 @@ class Reader:
 
     Attributes:
         engines: at least one; each reads the picture at every scale.
-        scales: factors by which the picture is enlarged.
+        scales: factors by which the picture is enlarged; those that a large one cannot be enlarged by are left out.
 
     Raises:
         ConfigError: if there is no engine or no scale, or an engine is named twice.
@@ -60,14 +63,16 @@ class Reader:
             data: a picture file's bytes.
 
         Raises:
-            RecordFailed: if one engine cannot read the picture.
+            RecordFailed: if it is no picture, or one engine cannot read it.
             ServiceError: if one engine is away.
         """
         blocks: list[TextBlock] = []
+        scales = list_scales(data, self.scales)
         for engine in self.engines:
-            for scale in self.scales:
+            for scale in scales:
                 blocks += await engine.read_text(data, scale)
-        area = measure_area(blocks, open_pixels(data).size) if blocks else 0.0
+        written = [block for block in blocks if sum(map(str.isalnum, block.text)) >= _MIN_LETTERS]
+        area = measure_area(written, open_pixels(data).size) if written else 0.0
         return Reading(_list_lines(blocks), area, tuple(engine.name for engine in self.engines))
 
 

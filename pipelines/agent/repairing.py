@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, cast
 
 from pipelines.agent.degrading import degrade_picture
 from pipelines.agent.enhancing import RepairTool
@@ -32,6 +32,11 @@ neither, so that noise of reading never counts as harm or as repair."""
 HALVINGS = 5
 """Of the range between harmless and harmful: to a thirty-second of it."""
 _WORD = re.compile(r"\w{2,}")
+_TOLD = re.compile(
+    r"(?P<degradation>blur|downsample|perspective) (?P<strength>\S+) \([^()]*\): "
+    r"(?P<test>text|image-search) \S+, (?P<end>.+)"
+)
+_OF_USE = "still of use"
 
 
 class Gauge(Protocol):
@@ -117,8 +122,27 @@ class Tried:
         trial = self.trial
         numbers = ", ".join(f"{parameter.name} {parameter.value:g}" for parameter in trial.parameters)
         degraded, repaired = self.shares
-        outcome = "still of use" if trial.degraded else f"{repaired:.2f} after {trial.repair}"
+        outcome = _OF_USE if trial.degraded else f"{repaired:.2f} after {trial.repair}"
         return f"{trial.degradation} {trial.strength:g} ({numbers}): {trial.test} {degraded:.2f}, {outcome}"
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The last trial of a refused picture that broke what its repair did not restore."""
+
+    degradation: Degradation
+    strength: float
+    test: RepairTest
+
+
+def read_loss(detail: str) -> Loss | None:
+    """Return what a rejection's detail tells of it; None where nothing was broken, or nothing tried."""
+    told = (_TOLD.fullmatch(part) for part in reversed(detail.split("; ")))
+    lost = next((each for each in told if each is not None and each["end"] != _OF_USE), None)
+    if lost is None:
+        return None
+    degradation, test = cast(Degradation, lost["degradation"]), cast(RepairTest, lost["test"])
+    return Loss(degradation, float(lost["strength"]), test)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from pipelines.backends.ocr_pieces import Piece, cut_pieces, merge_blocks
 from pipelines.backends.ocr_scaling import ScaledPicture, open_scaled
 from pipelines.backends.protocols import TextBlock
 from pipelines.errors import ConfigError, RecordFailed
 
-VERSION = 1
+VERSION = 2
+"""2: large pictures in pieces."""
 MODELS = {
     "Det": "PP-OCRv6_det_small.onnx",
     "Cls": "ch_ppocr_mobile_v2.0_cls_mobile.onnx",
@@ -38,8 +40,8 @@ class RapidOcr:
     """The engine, loaded when it is first asked, once for each of its threads.
 
     Attributes:
-        threads: pictures read at once; 0 is one for each core, four at most. An engine takes 0.1 GB, and up to one
-            more while it reads a large picture.
+        threads: pictures read at once; 0 is one for each core, four at most. An engine takes 0.1 GB, and some
+            0.3 more while it reads a piece of a picture.
         models: folder of the models; None is the package's own.
 
     Raises:
@@ -82,13 +84,8 @@ class RapidOcr:
         if min(picture.image.size) < _MIN_SIDE:
             return ()
         engine = self._load()
-        try:
-            # Blue comes first with OpenCV.
-            output = engine(np.ascontiguousarray(np.asarray(picture.image)[:, :, ::-1]))
-        except Exception as error:
-            # The engine documents no errors of its own, and one picture must not end a run.
-            raise RecordFailed("ocr-failed", f"rapidocr: {type(error).__name__}: {str(error)[-300:]}") from error
-        return _list_blocks(picture, output)
+        read = [_list_blocks(picture, piece, _ask(engine, piece)) for piece in cut_pieces(picture.image)]
+        return read[0] if len(read) == 1 else merge_blocks([block for blocks in read for block in blocks])
 
     def _load(self) -> Any:  # noqa: ANN401 - the engine has no types
         """Return this thread's engine: it keeps state while it reads a picture."""
@@ -131,6 +128,15 @@ def _make_engine(models: dict[str, Path]) -> Any:  # noqa: ANN401 - the engine h
     return engine
 
 
+def _ask(engine: Any, piece: Piece) -> Any:  # noqa: ANN401 - the engine has no types
+    try:
+        # Blue comes first with OpenCV.
+        return engine(np.ascontiguousarray(np.asarray(piece.image)[:, :, ::-1]))
+    except Exception as error:
+        # The engine documents no errors of its own, and one picture must not end a run.
+        raise RecordFailed("ocr-failed", f"rapidocr: {type(error).__name__}: {str(error)[-300:]}") from error
+
+
 def _draw_proof() -> NDArray[np.uint8]:
     """Return a picture on which every engine can read something."""
     picture = Image.new("RGB", (200, 80), "white")
@@ -138,7 +144,7 @@ def _draw_proof() -> NDArray[np.uint8]:
     return np.asarray(picture)
 
 
-def _list_blocks(picture: ScaledPicture, output: Any) -> tuple[TextBlock, ...]:  # noqa: ANN401
+def _list_blocks(picture: ScaledPicture, piece: Piece, output: Any) -> tuple[TextBlock, ...]:  # noqa: ANN401
     boxes: Sequence[Any] | None = getattr(output, "boxes", None)
     texts: Sequence[str] | None = getattr(output, "txts", None)
     if boxes is None:
@@ -146,10 +152,11 @@ def _list_blocks(picture: ScaledPicture, output: Any) -> tuple[TextBlock, ...]: 
     if texts is None:
         # The engine swallows an error of its reader and returns what it had: text was found and not read.
         raise RecordFailed("ocr-failed", f"rapidocr found text in {len(boxes)} places and read none")
+    corners = [[(float(x), float(y)) for x, y in box] for box in boxes]
     return tuple(
-        TextBlock(text, "text", picture.restore_box([(float(x), float(y)) for x, y in box]), float(score))
-        for box, text, score in zip(boxes, texts, output.scores, strict=True)
-        if text.strip()
+        TextBlock(text, "text", picture.restore_box([piece.place_point(x, y) for x, y in points]), float(score))
+        for points, text, score in zip(corners, texts, output.scores, strict=True)
+        if text.strip() and piece.holds(points)
     )
 
 

@@ -14,18 +14,16 @@ import imagehash
 from PIL.Image import Image
 
 from pipelines.backends.protocols import ImageHit
+from pipelines.checks.thumbnails import open_thumbnail
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.errors import RecordFailed
 from pipelines.names import fold_name
-from pipelines.pixels import open_pixels
 from schemas.groundings import Ease
 
 COPY_DISTANCE = 6
 """Bits of 64 up to which two files show the same picture; two hashes differ in an even number."""
 COPIES = 20
 """Near files that are looked at; what they say is said of the nearest."""
-HASH_SIDE = 256
-"""Longest side to which a picture is decoded before its parts are hashed."""
 GUTTERS = (0.0, 0.006)
 """Shares of a side that are cut off at each inner edge of a part: montages may have a gap between their pictures."""
 _GRIDS = ((2, 1), (1, 2), (2, 2))
@@ -115,7 +113,7 @@ def check_parts(data: bytes, title: str, finder: CopyFinder) -> CheckResult:
         UNKNOWN when the picture cannot be decoded or nothing is indexed.
     """
     try:
-        parts = hash_parts(open_pixels(data, max_side=HASH_SIDE))
+        parts = hash_parts(open_thumbnail(data))
         for name, phash in parts:
             for copy in finder.find_copies(phash, COPIES):
                 if copy.distance <= COPY_DISTANCE and title not in copy.titles:

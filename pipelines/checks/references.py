@@ -31,7 +31,14 @@ _NEUTRAL = frozenset("same very particular specific given entire whole".split())
 _WINDOW = 96
 """Characters before a pointer in which its noun is looked for."""
 _WORDS = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[^\w\s]")
-_ADDED = re.compile(r"[,(]? ?(which|who|whose|that|where|with)(?= )(?! (?:is|was|are) (?:shown|pictured|depicted))")
+_ADDED = re.compile(
+    r"[,(]? ?(which|who|whose|that|where|with|wearing|holding|carrying)(?= )"
+    r"(?! (?:is|was|are) (?:shown|pictured|depicted))"
+    r"|[,(] ?(?:located|situated|built|founded|constructed|erected|born|known) (?:in|on|at|by|near|over|as) "
+)
+"""What is said of the subject. Participles need their comma, and those that may be the question's verb do not count:
+``which museum, which stands near the bridge in the image, opened in``."""
+_NAMED_KIND = re.compile(r"[,(] ?(?:an?|one of the) ([\w'’ -]{1,60}?)(?=[,?.)])")
 _APPOSITION = re.compile(r"[,(] ?(?:a|an|the|one of the) ((?:[\w'’-]+ ?){1,6})")
 _HEAD_END = re.compile(r" (?:of|in|for|from|at|on|by|and|or|with|near) |,")
 _QUOTED = re.compile(r"“[^“”]*”")
@@ -62,6 +69,9 @@ work, creative work, creation: film book novel painting opera album song play sc
 artwork, work of art, art work: painting sculpture drawing fresco
 event, occasion: battle festival war competition ceremony tournament election
 conflict: battle war siege
+animal: beetle bird fish insect mammal butterfly moth
+insect: beetle butterfly moth
+plant: orchid
 organism, living thing, creature, taxon: species animal plant beetle bird orchid fish insect mammal
 vehicle: ship car locomotive aircraft train tram bus vessel
 vessel: ship boat
@@ -191,9 +201,12 @@ def _find_added(reference: Reference, anchor_type: str, known_types: Collection[
     clause = _ADDED.match(reference.after)
     if clause and (clause[1] != "who" or _may_be_person(anchor_type)):
         return reference.after.strip()
+    head = (anchor_type.casefold().split() or [""])[-1]
+    named = _NAMED_KIND.match(reference.after)
+    if named and named[1].endswith(f" {head}"):
+        return named[1]
     apposed = _APPOSITION.match(reference.after)
     if apposed:
-        head = (anchor_type.casefold().split() or [""])[-1]
         starts = apposed[1].split()
         phrases = {" ".join(starts[:count]) for count in range(1, len(starts) + 1)}
         narrower = (kind for kind in map(str.casefold, known_types) if kind.endswith(f" {head}") and kind in phrases)

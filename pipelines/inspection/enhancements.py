@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
-from pipelines.agent.enhancing import has_opencv, make_repairs
+from pipelines.agent.enhancing import REPAIRS, has_opencv, make_repairs
+from pipelines.agent.repairing import Loss, read_loss
 from pipelines.errors import CorruptInput, RecordFailed
 from pipelines.ids import draw_unit
 from pipelines.inspection.catalogue import list_latest
@@ -22,13 +24,21 @@ SEED = 7
 
 @dataclass(frozen=True, slots=True)
 class EnhancementRow:
-    """How many pictures one degradation of one strength made useless, and its repair useful again."""
+    """What became of the pictures that ended at one degradation and a tenth of its strengths."""
 
     degradation: str
     repair: str
     test: str
-    strength: float
+    strength: str
+    """From, and to: strengths are looked for picture by picture, and hardly two are alike."""
+    degraded: int
+    """Pictures that were of no use any more."""
     restored: int
+
+    @property
+    def share(self) -> int:
+        """Per cent of the degraded pictures that the repair truly restored."""
+        return round(100 * self.restored / self.degraded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +71,41 @@ class EnhancementReport:
 def report_enhancements(root: Path) -> EnhancementReport:
     """Return what became of the pictures that were to be degraded in the latest run of a workspace."""
     kept = [row for row in read_stage(root, "enhancements") if isinstance(row, Enhancement) and row.trial is not None]
-    refused: Counter[str] = Counter()
-    for found in list_latest(root):
-        if found.stage == "enhancements":
-            refused.update(refusal.reason for refusal in read_refusals(found))
+    refusals = [
+        refusal for found in list_latest(root) if found.stage == "enhancements" for refusal in read_refusals(found)
+    ]
+    refused = Counter(refusal.reason for refusal in refusals)
+    losses = [loss for refusal in refusals if (loss := read_loss(refusal.detail or "")) is not None]
     shown = sorted(kept, key=lambda row: draw_unit(SEED, row.record_id))[:EXAMPLES]
     examples = [example for row in shown if (example := _show_example(root, row)) is not None]
     return EnhancementReport(
         chosen=len(kept) + refused.total(),
         kept=len(kept),
-        rows=_count_rows(kept),
+        rows=_count_rows([row.trial for row in kept if row.trial is not None], losses),
         refused=tuple(sorted(refused.items())),
         examples=tuple(examples),
     )
 
 
-def _count_rows(kept: Sequence[Enhancement]) -> tuple[EnhancementRow, ...]:
-    found = Counter(
-        (trial.degradation, trial.repair, trial.test, trial.strength)
-        for row in kept
-        if (trial := row.trial) is not None
+def _count_rows(held: Sequence[Trial], losses: Sequence[Loss]) -> tuple[EnhancementRow, ...]:
+    restored = Counter((trial.degradation, trial.test, _find_tenth(trial.strength)) for trial in held)
+    lost = Counter((loss.degradation, loss.test, _find_tenth(loss.strength)) for loss in losses)
+    return tuple(
+        EnhancementRow(
+            degradation=degradation,
+            repair=REPAIRS[degradation],
+            test=test,
+            strength=f"{tenth / 10:.1f} to {(tenth + 1) / 10:.1f}",
+            degraded=restored[degradation, test, tenth] + lost[degradation, test, tenth],
+            restored=restored[degradation, test, tenth],
+        )
+        for degradation, test, tenth in sorted(restored.keys() | lost.keys())
     )
-    return tuple(EnhancementRow(*key, restored=count) for key, count in sorted(found.items()))
+
+
+def _find_tenth(strength: float) -> int:
+    """Return the tenth that a strength lies in, its upper end included."""
+    return max(0, ceil(round(strength * 10, 6)) - 1)
 
 
 def _show_example(root: Path, row: Enhancement) -> EnhancementExample | None:

@@ -1,5 +1,6 @@
 """``ATTRIBUTION.tsv``: every picture and every page a release draws on, with author, licence and source."""
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
@@ -16,6 +17,7 @@ from schemas.trajectories import Trajectory
 PAGE_AUTHOR = "Wikipedia contributors"
 PAGE_LICENCE = "CC BY-SA 4.0"
 PAGE_LICENCE_URL = "https://creativecommons.org/licenses/by-sa/4.0/"
+UNCHANGED, EXCERPT = "none", "excerpt"
 SPACES = re.compile(r"[\s\x00-\x1f\x7f]+")
 
 
@@ -32,6 +34,9 @@ class Credit:
     licence_url: str
     source: str
     """For a picture the sha256 of its bytes, for a page the corpus it was read from."""
+    changes: str
+    """What was done to a picture, in order, as licences ask to be told: ``none``, or such as ``crop``; of a page an
+    excerpt is shown."""
 
 
 def make_revision_url(base_url: str, title: str, revision: int) -> str:
@@ -59,7 +64,8 @@ def list_credits(examples: Sequence[Example], base_url: str, corpus: str) -> lis
     """
     found: set[Credit] = set()
     for example in examples:
-        found.update(map(credit_picture, example.list_pictures()))
+        changes = list_changes(example)
+        found.update(credit_picture(picture, changes[picture.sha256]) for picture in example.list_pictures())
         for evidence in list_evidence(example):
             url = make_revision_url(base_url, evidence.title, evidence.revision)
             found.add(credit_page("page", evidence.title, url, corpus))
@@ -68,7 +74,22 @@ def list_credits(examples: Sequence[Example], base_url: str, corpus: str) -> lis
     return sorted(found)
 
 
-def credit_picture(picture: Picture) -> Credit:
+def list_changes(example: Example) -> dict[str, str]:
+    """Return what was done to each of an example's pictures by sha256: its degradation, then the tools behind it."""
+    question, trajectory = example.question, example.trajectory
+    trial = question.trial
+    first = UNCHANGED if trial is None else f"{trial.degradation} of strength {trial.strength:g}"
+    changes = {"img_1": first}
+    for step in trajectory.steps if trajectory else ():
+        for made in step.observation.images if step.observation else ():
+            before = changes.get(json.loads(step.arguments).get("image", "img_1"), first)
+            changes[made] = step.tool if before == UNCHANGED else f"{before}; {step.tool}"
+    pictures = {image.id: image.picture for image in trajectory.images} if trajectory else {}
+    told = {picture.sha256: changes.get(name, first) for name, picture in pictures.items()}
+    return told | ({question.picture.sha256: first} if question.picture else {})
+
+
+def credit_picture(picture: Picture, changes: str) -> Credit:
     """Return a picture's line.
 
     Raises:
@@ -77,14 +98,13 @@ def credit_picture(picture: Picture) -> Credit:
     if not picture.licence.strip():
         raise GateNotMet(f"attribution: picture {picture.file!r} has no licence; it cannot be released")
     author = picture.author.strip() or "author not stated at the source"
-    return Credit(
-        "image", picture.file, picture.source_url, author, picture.licence, picture.licence_url, picture.sha256
-    )
+    licence = (picture.licence, picture.licence_url)
+    return Credit("image", picture.file, picture.source_url, author, *licence, picture.sha256, changes)
 
 
 def credit_page(kind: str, title: str, url: str, corpus: str) -> Credit:
     """Return a page's line; the text of Wikipedia is CC BY-SA 4.0."""
-    return Credit(kind, title, url, PAGE_AUTHOR, PAGE_LICENCE, PAGE_LICENCE_URL, f"corpus {corpus}")
+    return Credit(kind, title, url, PAGE_AUTHOR, PAGE_LICENCE, PAGE_LICENCE_URL, f"corpus {corpus}", EXCERPT)
 
 
 def list_shown_pages(trajectory: Trajectory) -> Iterator[Shown]:

@@ -39,6 +39,8 @@ def find_picture_problems(ground: Ground, anchor: int, proof: ProofRow) -> Itera
         lead = _find_lead(ground.corpus, anchor)
         if lead is not None and lead.path:
             yield "picture: the proof has none, the anchor's page has one"
+        if proof.depiction is not None or proof.trial is not None:
+            yield "picture: the proof tells how it was chosen, and has none"
         return
     yield from _find_source_problems(ground.corpus, anchor, proof, picture)
     yield from _find_choice_problems(ground.corpus, anchor, proof, picture)

@@ -40,13 +40,18 @@ def _measure_margins(seen: Sequence[Depiction], margins: Sequence[float]) -> dic
 
 
 def measure_enhancements(questions: Sequence[Enhancement]) -> Table:
-    """Return how many pictures are degraded, by degradation and strength, and what showed that repair restores them."""
+    """Return how many pictures are degraded, by degradation and what showed that its repair restores them; strengths.
+
+    A strength is looked for, picture by picture, so hardly two are alike: they are described, not listed.
+    """
     trials = [question.trial for question in questions if question.trial is not None]
-    found = Counter(
-        f"{trial.degradation} {trial.strength:g}, {trial.repair}, shown by {trial.test}" for trial in trials
-    )
+    found = Counter(f"{trial.degradation}, {trial.repair}, shown by {trial.test}" for trial in trials)
     rows = {"degraded": len(trials), **{name: found[name] for name in sorted(found)}}
-    return {name: {"rows": count, "share": share(count, len(questions))} for name, count in rows.items()}
+    table: Table = {name: {"rows": count, "share": share(count, len(questions))} for name, count in rows.items()}
+    for degradation in sorted({trial.degradation for trial in trials}):
+        strengths = [trial.strength for trial in trials if trial.degradation == degradation]
+        table[f"strength of {degradation}"] = dict(describe_numbers(strengths))
+    return table
 
 
 def _say(depicts: bool | None) -> str:

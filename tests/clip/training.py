@@ -4,7 +4,7 @@ Buildings that it is measured on are never shown to it: their words are, in othe
 tests import it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -16,13 +16,24 @@ from numpy.typing import NDArray
 from open_clip.loss import ClipLoss
 from PIL import Image
 
+from pipelines.corpus.descriptions import describe_entity
+from pipelines.corpus.store import Corpus
+from pipelines.graph.distractors import find_lead_picture
+from pipelines.pixels import open_pixels
 from tests.clip.buildings import KINDS, Look, draw_look, list_looks, make_name
 from tests.clip.models import SIDE, Written, make_architecture, make_model, save_checkpoint, write_architecture
 
-SEEN = 6_000
+SEEN = 12_000
 """Pictures drawn for training."""
-EPOCHS = 10
+EPOCHS = 7
 BATCH = 250
+EMBEDDING = 64
+"""Numbers of one embedding: with half as many, looks that differ in one word are told apart less often."""
+Lesson = tuple[torch.Tensor, torch.Tensor]
+"""A batch of pictures and what is said of them."""
+REPEATS = 60
+"""Times that each picture is shown until it is known by heart."""
+LESSON = 64
 
 
 def train_clip(folder: Path, hidden: frozenset[Look], seed: int = 5) -> Written:
@@ -33,26 +44,44 @@ def train_clip(folder: Path, hidden: frozenset[Look], seed: int = 5) -> Written:
         hidden: looks that are not to be shown to it.
         seed: decides weights, pictures and their order.
     """
-    config = write_architecture(folder / "drawn.json", make_architecture(side=SIDE))
+    config = write_architecture(folder / "drawn.json", make_architecture(side=SIDE, embedding=EMBEDDING))
     model = make_model(config, seed)
-    tokenizer = open_clip.get_tokenizer("drawn")
     looks = _choose_lessons(Random(seed), hidden)
-    pixels, tokens = _draw_lessons(Random(seed), looks, tokenizer)
-    kinds = torch.tensor([KINDS.index(look.kind) for look in looks])
+    _fit(model, EPOCHS * (SEEN // BATCH), _give_lessons(looks, open_clip.get_tokenizer("drawn"), seed))
+    return Written(config, save_checkpoint(model, folder / "drawn.pt"))
+
+
+def train_by_heart(folder: Path, corpus: Corpus, seed: int = 5) -> Written:
+    """Train a model on a corpus's own lead pictures and descriptions until it knows them; some ten seconds."""
+    config = write_architecture(folder / "heart.json", make_architecture(side=SIDE))
+    model = make_model(config, seed)
+    shown = [(node, find_lead_picture(corpus, node)) for node in corpus.article_nodes()]
+    pairs = [(describe_entity(corpus, node), picture.path) for node, picture in shown if picture]
+    pixels = _scale([_prepare(open_pixels(path.read_bytes())) for _, path in pairs])
+    tokens = open_clip.get_tokenizer("heart")([text for text, _ in pairs])
+    order = torch.Generator().manual_seed(seed)
+    batches = [batch for _ in range(REPEATS) for batch in torch.randperm(len(pairs), generator=order).split(LESSON)]
+    _fit(model, len(batches), ((pixels[batch], tokens[batch]) for batch in batches))
+    return Written(config, save_checkpoint(model, folder / "heart.pt"))
+
+
+def _fit(model: torch.nn.Module, steps: int, lessons: Iterable[Lesson]) -> None:
+    """Train on batches of pictures and texts, one step a batch."""
     model.train()
-    rate = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.01)
-    steps = EPOCHS * (len(pixels) // BATCH)
+    matrices = [weights for weights in model.parameters() if weights.ndim > 1]
+    others = [weights for weights in model.parameters() if weights.ndim < 2]
+    groups = [{"params": matrices, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
+    rate = torch.optim.AdamW(groups, lr=2e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(rate, 2e-3, total_steps=steps, pct_start=0.1)
     loss_of = ClipLoss()
     with _one_thread():
-        for chosen in _list_batches(kinds, seed):
-            pictures, texts, scale = model(pixels[chosen], tokens[chosen])[:3]
+        for shown, said in lessons:
+            pictures, texts, scale = model(shown, said)[:3]
             loss = loss_of(pictures, texts, scale)
             rate.zero_grad()
             loss.backward()
             rate.step()
             schedule.step()
-    return Written(config, save_checkpoint(model, folder / "drawn.pt"))
 
 
 @contextmanager
@@ -82,17 +111,30 @@ def _choose_lessons(rng: Random, hidden: frozenset[Look]) -> list[Look]:
     return rng.choices(shown, k=SEEN)
 
 
-def _draw_lessons(
-    rng: Random, looks: Sequence[Look], tokenizer: Callable[[Sequence[str]], torch.Tensor]
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return pictures and captions, prepared as open_clip prepares them: shorter side scaled, centre cut out."""
+def _give_lessons(
+    looks: Sequence[Look], tokenizer: Callable[[Sequence[str]], torch.Tensor], seed: int
+) -> Iterator[Lesson]:
+    """Yield batches of pictures and captions: each time under another name, and half of them as in a mirror."""
+    rng = Random(seed)
+    pixels = _scale([_prepare(draw_look(look, rng)) for look in looks])
+    kinds = torch.tensor([KINDS.index(look.kind) for look in looks])
+    mirror = torch.Generator().manual_seed(seed)
+    for chosen in _list_batches(kinds, seed):
+        turned = torch.rand(len(chosen), generator=mirror) < 0.5
+        shown = torch.where(turned[:, None, None, None], pixels[chosen].flip(3), pixels[chosen])
+        said = [f"{make_name(rng, looks[n].kind)}, {looks[n].caption()}" for n in chosen.tolist()]
+        yield shown, tokenizer(said)
+
+
+def _scale(pictures: Sequence[NDArray[np.uint8]]) -> torch.Tensor:
+    """Return pictures as open_clip normalises them, of shape (n, 3, height, width)."""
     mean, spread = np.array(open_clip.OPENAI_DATASET_MEAN), np.array(open_clip.OPENAI_DATASET_STD)
-    drawn = np.stack([_prepare(draw_look(look, rng)) for look in looks])
-    pixels = torch.from_numpy(((drawn / 255 - mean) / spread).astype(np.float32)).permute(0, 3, 1, 2).contiguous()
-    return pixels, tokenizer([f"{make_name(rng, look.kind)}, {look.caption()}" for look in looks])
+    scaled = (np.stack(pictures) / 255 - mean) / spread
+    return torch.from_numpy(scaled.astype(np.float32)).permute(0, 3, 1, 2).contiguous()
 
 
 def _prepare(picture: Image.Image) -> NDArray[np.uint8]:
+    """Return a picture as open_clip cuts it: shorter side scaled, centre cut out."""
     scale = SIDE / min(picture.size)
     small = picture.resize((round(picture.width * scale), round(picture.height * scale)), Image.Resampling.BICUBIC)
     left = (small.width - SIDE) // 2

@@ -9,7 +9,7 @@ from random import Random
 
 from pipelines.bench import corpus_plants, lone_plants, set_plants, truth_plants
 from pipelines.bench.plants import Pair
-from pipelines.bench.scenes import Case, Scene, Twins, find_facts, set_field
+from pipelines.bench.scenes import Case, Scene, Twins, add_sentence, find_facts, set_field
 from pipelines.bench.statements import link
 from pipelines.bench.tampering import UNVERIFIED, change_at, list_changes, verify
 from pipelines.bench.text_plants import DEFECTS
@@ -54,6 +54,7 @@ def list_scene_sets(corpora: Corpora) -> dict[str, Judge]:
         "a fact nobody counted": _tell_fact,
         "a question of its day": _date_question,
         "two faults at once": _plant_two,
+        "an answer on the anchor's page": _tell_answer,
         "an answer that does not follow": _plant_answer,
         "a field of two values": _plant_value,
         "a hop that leads elsewhere later": _change_hop,
@@ -112,6 +113,16 @@ def _plant_answer(case: Case) -> Twins | None:
     """A gold that the query does not have, whatever else is said against it."""
     twins = truth_plants.plant_gold(case, WORDS, Random(1))
     return None if twins is None else replace(twins, codes=("answer-changed",))
+
+
+def _tell_answer(case: Case) -> Twins:
+    """The answer on the very first page, where nobody has to follow a hop for it; and another word there."""
+    anchor = case.numbers[0]
+    text, told = case.corpus.text(anchor), case.question.answer.surface
+    clean, bad = (
+        Scene(case.claim, {anchor: add_sentence(text, f"It is often shown with {word}.")}) for word in ("lamps", told)
+    )
+    return Twins(told, clean, bad, ("answer-on-earlier-page",))
 
 
 def _plant_value(case: Case) -> Twins | None:

@@ -8,7 +8,7 @@ import pytest
 from pipelines.bench.pools import Pool, PoolSize, make_pool
 from tests.conftest import hold_lock
 
-SIZE = PoolSize(260, {"paths": 40, "injection": 300})
+SIZE = PoolSize(260, {"paths": 60, "injection": 300})
 
 
 def share_pool(request: pytest.FixtureRequest, folders: pytest.TempPathFactory) -> Iterator[Pool]:

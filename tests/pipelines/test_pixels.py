@@ -5,6 +5,7 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -168,6 +169,51 @@ def test_pixels_stay_what_they_are_without_metadata():
 def test_a_side_may_be_as_long_as_the_limit(side, error):
     data = encode(Image.new("L", (side, 20)), "PNG")
     assert (fail(data) if error else open_pixels(data, 64).width) == (error or 64)
+
+
+@pytest.mark.parametrize("size", [(4_000, 200), (200, 4_000)])
+def test_a_wide_jpeg_is_decoded_at_reduced_scale(size):
+    data = encode(Image.effect_noise(size, 90).convert("RGB"), progressive=False)
+    reduced = Image.open(io.BytesIO(data))
+    reduced.draft("RGB", (size[0] // 8, size[1] // 8))
+    assert open_pixels(data, 500).tobytes() == reduced.convert("RGB").tobytes()
+    whole = open_pixels(data)
+    whole.thumbnail((500, 500), reducing_gap=2.0)
+    assert open_pixels(data, 500).tobytes() != whole.tobytes()
+
+
+@pytest.mark.parametrize("side", [499, 500, 501, 1_000, 1_001, 4_000, 9_000])
+def test_reduced_scale_is_never_smaller_than_asked_for(side):
+    assert max(open_pixels(encode(draw((4_000, 90))), side).size) == min(side, 4_000)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "GIF", "WEBP"])
+def test_what_can_only_be_decoded_whole_may_have_fewer_pixels(kind):
+    data = encode(Image.new("1", (8_000, 7_000)).convert("L"), kind)
+    assert fail(data) == "picture-too-large"
+
+
+def test_a_jpeg_may_have_more_pixels():
+    assert open_pixels(encode(Image.new("L", (8_000, 7_000))), 64).size == (64, 56)
+
+
+def draw_view(size, seed):
+    """Draw a picture with detail of every size, as photographs have."""
+    rng, (width, height) = np.random.default_rng(seed), size
+    total = np.zeros((height, width))
+    for cells in (4, 16, 64, 256):
+        rough = Image.fromarray(rng.integers(0, 256, (max(1, cells * height // width), cells), dtype=np.uint8))
+        total += np.asarray(rough.resize(size, Image.Resampling.BICUBIC), dtype=float) / cells**0.5
+    return Image.fromarray(np.uint8((total - total.min()) / np.ptp(total) * 255)).convert("RGB")
+
+
+@pytest.mark.parametrize("ratio", [1, 3, 8, 16])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_copy_of_a_panorama_has_a_near_hash(ratio, seed):
+    image = draw_view((1_600, 1_600 // ratio), seed)
+    small = image.resize((800, 800 // ratio))
+    hashes = [probe_picture(encode(shown, kind)).phash for shown in (image, small) for kind in ("JPEG", "PNG")]
+    assert all(measure_distance(hashes[0], other) <= 4 for other in hashes[1:])
 
 
 @pytest.mark.parametrize(("scans", "error"), [(20, ""), (64, "picture-too-large")])

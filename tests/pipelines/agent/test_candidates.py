@@ -1,6 +1,7 @@
 import asyncio
 import hashlib
 import io
+import threading
 from dataclasses import dataclass, field
 
 import pytest
@@ -12,6 +13,7 @@ from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RateLimited, RecordFailed
 from pipelines.pictures import PictureStore
+from tests.hostile_pictures import HOSTILE
 from tests.pipelines.corpus.conftest import HEADER, render_page
 from tests.pipelines.corpus.test_commons import PREFIXES, write_entity
 
@@ -210,6 +212,36 @@ def test_what_is_fetched_must_be_a_picture(corpus, pictures):
     candidates = list_candidates(corpus, pictures, metadata=service, fetch=service)
     assert name_dropped(candidates)["Remote.png"] == "picture-unusable"
     assert name_found(candidates)[-1] == ("Third.png", "page")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["zero bytes", "svg", "truncated jpeg", "png bomb of 400 megapixels", "jpeg bomb", "png 30,000 pixels wide"],
+)
+def test_a_hostile_picture_that_is_fetched_is_dropped_with_the_reason_and_the_next_is_taken(corpus, pictures, name):
+    hostile = HOSTILE[name]
+    service = Service(
+        facts={"Remote.png": make_facts(), "Gone.png": make_facts()},
+        files={"Remote.png": hostile.build(), "Gone.png": draw(50)},
+    )
+    candidates = list_candidates(corpus, pictures, metadata=service, fetch=service)
+    dropped = {each.file: each for each in candidates.dropped}["Remote.png"]
+    assert (dropped.reason, hostile.error in dropped.detail) == ("picture-unusable", True)
+    assert name_found(candidates)[-1] == ("Gone.png", "page")
+
+
+def test_a_fetched_picture_is_decoded_beside_the_loop(corpus, tmp_path):
+    threads = []
+
+    class Watched(PictureStore):
+        def add_bytes(self, data, source):
+            threads.append(threading.current_thread())
+            return super().add_bytes(data, source)
+
+    service = Service(facts={"Remote.png": make_facts()}, files={"Remote.png": draw(50)})
+    list_candidates(corpus, Watched(tmp_path / "images"), metadata=service, fetch=service)
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 def test_nothing_is_asked_about_what_could_not_be_fetched(corpus, pictures):

@@ -48,13 +48,38 @@ def test_every_engine_reads_at_every_scale_and_each_line_counts_once():
 
 
 def test_boxes_that_lie_on_one_another_cover_their_area_once():
-    boxes = [("a", BOX), ("b", BOX), ("c", (100.0, 0.0, 300.0, 50.0))]
+    boxes = [("one", BOX), ("two", BOX), ("three", (100.0, 0.0, 300.0, 50.0))]
     assert read(FakeOcr({1.0: boxes})).area == pytest.approx(0.375, abs=0.005)
 
 
-def test_a_picture_without_text_has_no_area_and_is_not_even_decoded():
-    reading = asyncio.run(Reader((FakeOcr(),)).read(b"no picture"))
-    assert (reading.lines, reading.area) == ((), 0.0)
+def test_a_picture_without_text_has_no_area_and_single_letters_are_none():
+    assert read(FakeOcr()).area == 0.0
+    reading = read(FakeOcr({1.0: [("1", BOX), ("o.", BOX)]}))
+    assert (reading.lines, reading.area) == (("1", "o."), 0.0)
+
+
+def test_what_is_no_picture_is_not_even_given_to_an_engine():
+    engine = FakeOcr()
+    with pytest.raises(RecordFailed, match="picture-format"):
+        asyncio.run(Reader((engine,)).read(b"no picture"))
+    assert engine.asked == []
+
+
+@pytest.mark.parametrize(
+    ("size", "scales", "asked"),
+    [
+        ((660, 512), (1.0, 2.0), [1.0, 2.0]),
+        ((1280, 960), (1.0, 2.0), [1.0]),
+        ((2600, 2000), (1.0, 2.0), [1.0]),
+        ((2600, 2000), (2.0, 1.0), [2.0]),
+        ((1280, 960), (1.0, 0.5), [1.0, 0.5]),
+        ((400, 100), (1.0, 1.2), [1.0, 1.2]),
+    ],
+)
+def test_a_picture_that_cannot_be_enlarged_is_not_read_twice(size, scales, asked):
+    engine = FakeOcr()
+    asyncio.run(Reader((engine,), scales).read(draw_sign("", size)))
+    assert engine.asked == asked
 
 
 @pytest.mark.parametrize("error", [RecordFailed("ocr-timeout", "slow"), Unavailable("away")])

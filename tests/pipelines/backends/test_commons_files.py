@@ -188,7 +188,11 @@ def test_nothing_is_sent_while_the_service_wants_to_be_left_alone(commons):
     pace = Pace()
     files, api = make_files(pace=pace), CommonsApi(commons.url, AGENT, pause=0.0, pace=pace)
     commons.faults = [Fault(429, headers={"Retry-After": "3600"})]
-    for ask in (files.fetch_file(make_remote(commons)), files.fetch_file(make_remote(commons)), api.describe_images("A")):
+    for ask in (
+        files.fetch_file(make_remote(commons)),
+        files.fetch_file(make_remote(commons)),
+        api.describe_images("A"),
+    ):
         with pytest.raises(RateLimited) as caught:
             asyncio.run(ask)
         assert 3590 < caught.value.retry_after <= 3600

@@ -197,9 +197,38 @@ def draw_gradient(rng: Random, size: tuple[int, int]) -> Image.Image:
     return Image.fromarray(colours).resize(size, Image.Resampling.BILINEAR)
 
 
+def draw_outlines(rng: Random, size: tuple[int, int]) -> Image.Image:
+    """An outline map: coasts a little darker than their ground."""
+    ground = rng.randint(215, 250)
+    picture = Image.new("RGB", size, (ground, ground, ground))
+    draw = ImageDraw.Draw(picture)
+    line, land = ground - rng.randint(15, 60), ground + rng.randint(-12, 5)
+    for _ in range(rng.randint(2, 6)):
+        x, y, reach = (
+            size[0] * rng.uniform(0.2, 0.8),
+            size[1] * rng.uniform(0.2, 0.8),
+            min(size) * rng.uniform(0.2, 0.4),
+        )
+        turns = [2 * pi * step / 24 for step in range(24)]
+        radii = [reach * rng.uniform(0.7, 1.2) for _ in turns]
+        coast = [(x + r * cos(t), y + r * sin(t)) for r, t in zip(radii, turns, strict=True)]
+        draw.polygon(coast, fill=(land, land, land))
+        draw.line([*coast, coast[0]], fill=(line, line, line), width=rng.randint(2, 4))
+    return picture
+
+
+def draw_faint(rng: Random, size: tuple[int, int]) -> Image.Image:
+    """A flag, arms, a logo or a chart that has lost most of its contrast."""
+    drawn = rng.choice((draw_emblem, draw_arms, draw_logo, draw_chart))(rng, size)
+    level, kept = rng.uniform(60, 240), rng.uniform(0.15, 0.5)
+    levels = level + (np.asarray(drawn).astype(np.float64) - level) * kept
+    return Image.fromarray(levels.clip(0, 255).astype(np.uint8))
+
+
 DRAWINGS: dict[str, Callable[[Random, tuple[int, int]], Image.Image]] = {
     "stripes": draw_stripes, "cross": draw_cross, "emblem": draw_emblem, "logo": draw_logo, "arms": draw_arms,
     "map": draw_map, "card": draw_card, "chart": draw_chart, "blank": draw_blank, "gradient": draw_gradient,
+    "outlines": draw_outlines, "faint": draw_faint,
 }  # fmt: skip
 
 

@@ -86,6 +86,26 @@ def test_a_date_is_read_also_where_digits_look_like_letters(line, outcome):
     assert check(line, said=said).outcome == outcome
 
 
+@pytest.mark.parametrize(
+    ("line", "outcome"),
+    [
+        ("3", "FAIL"), ("No. 3", "PASS"), ("3 m", "FAIL"), ("max. height 3 m", "FAIL"), ("Tram 3 to Exit", "PASS"),
+        ("Tel. 555 3 10", "PASS"), ("III", "FAIL"), ("three", "FAIL"), ("13 m", "PASS"), ("Exit", "PASS"),
+    ],
+)  # fmt: skip
+def test_a_small_number_tells_the_answer_alone_on_its_line_or_before_its_unit(line, outcome):
+    said = answer("3", "number", unit="m", surface="3 m")
+    assert check("Open daily", line, said=said).outcome == outcome
+
+
+def test_a_number_of_three_digits_tells_the_answer_wherever_it_stands():
+    assert check("Length 342 from bank to bank", said=answer("342", "number")).outcome == "FAIL"
+
+
+def test_an_answer_that_is_no_number_cannot_be_looked_for_beside_small_ones():
+    assert check("Exit", said=answer("some", "number")).outcome == "UNKNOWN"
+
+
 def test_nothing_read_is_nothing_told():
     assert check().passed
     assert check("", "  ").passed

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.checks.references import check_reference, find_incoherence, find_references, is_no_narrower
+from tests.pipelines.checks.free_references import BAD, GOOD
 
 TYPES = ("bridge", "suspension bridge", "footballer", "town")
 
@@ -144,6 +145,16 @@ def test_a_clause_of_another_entity_is_no_addition():
 def test_the_noun_and_what_follows_are_found():
     (found,) = find_references("What crosses the bridge shown in the image on Sundays?")
     assert (found.noun, found.after) == ("bridge", " on sundays?")
+
+
+@pytest.mark.parametrize(("kind", "text"), GOOD)
+def test_free_text_that_says_the_type_passes(kind, text):
+    assert judge(text, kind) == "passed"
+
+
+@pytest.mark.parametrize(("kind", "code", "text"), BAD)
+def test_free_text_that_says_more_or_nothing_is_refused(kind, code, text):
+    assert check_reference(text, kind, (*TYPES, "port town")).code == code
 
 
 @given(st.text(alphabet="the bridge in image,(?[shown that", max_size=200))

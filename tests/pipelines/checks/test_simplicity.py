@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFilter
 
 from pipelines.checks.simplicity import (
     Plainness,
@@ -20,7 +20,7 @@ from pipelines.world.generate import WorldConfig, write_world
 from tests.pipelines.checks.drawings import DRAWINGS, encode, make_copies
 
 PHOTOGRAPHS = Path("/work/shared/data/enwiki-slice/images")
-PHOTOGRAPH = Plainness(drawn=0.5, flat=0.2, sharp=0.05, edges=0.2)
+PHOTOGRAPH = Plainness(drawn=0.5, flat=0.2, sharp=0.05, abrupt=0.05, edges=0.2)
 
 
 def scene():
@@ -67,14 +67,15 @@ def test_photographs_pass_in_colour_and_in_grey():
         ({}, False),
         ({"edges": 0.0059}, True),
         ({"edges": 0.006}, False),
-        ({"drawn": 0.99, "sharp": 0.09}, True),
-        ({"drawn": 0.9899, "sharp": 0.09}, False),
-        ({"drawn": 0.99, "sharp": 0.0899}, False),
-        ({"flat": 0.80, "sharp": 0.09}, True),
-        ({"flat": 0.7999, "sharp": 0.09}, False),
-        ({"flat": 0.80, "sharp": 0.0899}, False),
+        ({"drawn": 0.99, "abrupt": 0.14, "sharp": 0.0}, True),
+        ({"drawn": 0.9899, "abrupt": 0.14, "sharp": 0.0}, False),
+        ({"drawn": 0.99, "abrupt": 0.1399, "sharp": 0.0}, False),
+        ({"drawn": 0.99, "abrupt": 0.09, "sharp": 0.20}, True),
+        ({"drawn": 0.99, "abrupt": 0.09, "sharp": 0.1999}, False),
+        ({"flat": 0.80, "abrupt": 0.14, "sharp": 0.0}, True),
+        ({"flat": 0.7999, "abrupt": 0.14, "sharp": 0.0}, False),
         ({"drawn": 1.0, "flat": 1.0}, False),
-        ({"sharp": 1.0}, False),
+        ({"sharp": 1.0, "abrupt": 1.0}, False),
     ],
 )
 def test_each_measure_decides_at_its_limit(change, refused):
@@ -84,7 +85,7 @@ def test_each_measure_decides_at_its_limit(change, refused):
 def test_halves_of_two_colours_are_measured_exactly():
     pixels = np.zeros((9, 11, 3), dtype=np.uint8)
     pixels[:, 6:] = 200
-    assert measure_plainness(pixels) == Plainness(drawn=1.0, flat=0.9, sharp=1.0, edges=0.1)
+    assert measure_plainness(pixels) == Plainness(drawn=1.0, flat=0.9, sharp=1.0, abrupt=1.0, edges=0.1)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +97,28 @@ def test_steps_count_from_their_limits_on(step, sharp, edges, flat):
     pixels[:, 6:, 1] += step
     measured = measure_plainness(pixels)
     assert (measured.sharp, measured.edges, measured.flat) == (sharp, edges, flat)
+
+
+def test_a_change_is_abrupt_when_it_makes_half_of_the_difference_around_it():
+    faint = np.full((20, 40, 3), 120, dtype=np.uint8)
+    faint[:, 20:] = 130
+    ramp = np.repeat(np.arange(0, 160, 4, dtype=np.uint8)[None, :, None], 20, axis=0).repeat(3, axis=2)
+    assert measure_plainness(faint).abrupt == 1.0
+    assert measure_plainness(ramp).abrupt == 0.0
+
+
+def test_objects_cut_out_on_an_even_ground_pass_as_a_rule():
+    rng = np.random.default_rng(4)
+    refused = 0
+    for _ in range(40):
+        blocks = rng.integers(0, 255, (12, 12, 3), dtype=np.uint8)
+        shape = Image.new("L", (500, 500))
+        ImageDraw.Draw(shape).ellipse((20, int(rng.integers(10, 150)), 480, 480), fill=255)
+        ground = Image.new("RGB", (800, 700), (255, 255, 255) if rng.random() < 0.5 else (235, 236, 230))
+        soft = shape.filter(ImageFilter.GaussianBlur(1.2))
+        ground.paste(Image.fromarray(blocks).resize((500, 500), Image.Resampling.BICUBIC), (150, 100), soft)
+        refused += not check_simple(encode(ground, "JPEG"), ()).passed
+    assert refused <= 4
 
 
 def test_a_picture_of_one_pixel_has_nothing_to_see():

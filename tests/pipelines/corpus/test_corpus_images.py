@@ -104,6 +104,20 @@ def test_what_is_no_list_of_qids_is_refused(write_images, said):
         read_images(table, {})
 
 
+def test_a_name_that_no_file_can_have_is_missing(tmp_path):
+    table = tmp_path / "images.tsv"
+    table.write_text(HEADER + f"{'a' * 300}.jpg\t\tA\tCC0\tl\ts\n")
+    assert read_images(table, {})[0].error == "missing"
+
+
+def test_a_link_that_goes_round_is_outside(tmp_path):
+    (tmp_path / "a.jpg").symlink_to("b.jpg")
+    (tmp_path / "b.jpg").symlink_to("a.jpg")
+    table = tmp_path / "images.tsv"
+    table.write_text(HEADER + "a.jpg\t\tA\tCC0\tl\ts\n")
+    assert read_images(table, {})[0].error == "path-outside"
+
+
 def test_missing_columns_are_named(tmp_path):
     (tmp_path / "images.tsv").write_text("file\tauthor\n")
     with pytest.raises(ConfigError, match="licence, licence_url, source_url"):

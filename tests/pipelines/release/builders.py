@@ -9,7 +9,7 @@ from PIL import Image
 from pipelines.release.context import FunnelRow, ReleaseContext
 from pipelines.stages.releases import Releases
 from schemas.difficulty import Cell
-from schemas.enhancements import Enhancement
+from schemas.enhancements import Enhancement, Parameter, Trial
 from schemas.groundings import Picture
 from schemas.manifest import InputEntry, ModelEntry
 from schemas.proofs import Answer, Constraint, Count, Evidence, Hop, PathNode, Proof
@@ -133,6 +133,28 @@ def make_question(number: int, picture: Picture | None, split: str = "sft", **ch
         "standing": "solved",
     }
     return Enhancement(**(values | changes))
+
+
+def make_trial(**changes) -> Trial:
+    """Return the trial of a blurred picture of 64 x 48 pixels."""
+    values = {
+        "degradation": "blur",
+        "repair": "sharpen",
+        "strength": 0.5,
+        "parameters": (Parameter(name="sigma", value=0.48),),
+        "test": "image-search",
+        "before": True,
+        "degraded": False,
+        "repaired": True,
+    }
+    return Trial(**(values | changes))
+
+
+def make_degraded(root: Path, number: int, **changes) -> Enhancement:
+    """Return a question with a degraded picture; both pictures are in the image store."""
+    original = make_picture(root, number)
+    degraded = make_picture(root, number + 50, file=original.file, source_url=original.source_url)
+    return make_question(number, degraded, **({"original": original, "trial": make_trial()} | changes))
 
 
 def make_trajectory(number: int, question: Enhancement, extra: Picture | None = None, **changes) -> Trajectory:

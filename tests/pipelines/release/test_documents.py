@@ -17,7 +17,15 @@ from pipelines.release.statistics import count_effective, describe_numbers, meas
 from schemas.releases import ReleaseEntry
 from schemas.rollouts import Observation, Step
 from schemas.trajectories import Trajectory
-from tests.pipelines.release.builders import BASE, make_context, make_picture, make_question, make_trajectory, run_stage
+from tests.pipelines.release.builders import (
+    BASE,
+    make_context,
+    make_degraded,
+    make_picture,
+    make_question,
+    make_trajectory,
+    run_stage,
+)
 
 
 @pytest.fixture
@@ -27,10 +35,26 @@ def folder(tmp_path, material, context):
 
 def test_attribution_names_every_picture_and_page_once(tmp_path, folder, material):
     lines = [line.split("\t") for line in (folder / "ATTRIBUTION.tsv").read_text().splitlines()]
-    assert lines[0] == ["kind", "title", "url", "author", "licence", "licence_url", "source"]
+    assert lines[0] == ["kind", "title", "url", "author", "licence", "licence_url", "source", "changes"]
     kinds = [line[0] for line in lines[1:]]
     assert (kinds.count("image"), kinds.count("page")) == (8, 12)
-    assert all(len(line) == 7 and all(line) for line in lines)
+    assert all(len(line) == 8 and all(line) for line in lines)
+
+
+def test_a_changed_picture_says_what_was_done_to_it_in_order(tmp_path):
+    plain, degraded = make_question(1, make_picture(tmp_path, 1)), make_degraded(tmp_path, 2)
+    questions = [plain, degraded]
+    trajectories = [
+        make_trajectory(n, question, make_picture(tmp_path, 10 + n)) for n, question in enumerate(questions)
+    ]
+    examples = join_examples(questions, trajectories, run_stage(questions, trajectories))
+    told = {credit.source: credit.changes for credit in list_credits(examples, BASE, "c") if credit.kind == "image"}
+    assert told == {
+        plain.picture.sha256: "none",
+        trajectories[0].images[1].picture.sha256: "image_search",
+        degraded.picture.sha256: "blur of strength 0.5",
+        trajectories[1].images[1].picture.sha256: "blur of strength 0.5; image_search",
+    }
 
 
 def test_a_page_is_credited_with_its_revision(folder):
@@ -41,7 +65,7 @@ def test_a_page_is_credited_with_its_revision(folder):
 def test_a_tab_in_an_author_cannot_add_a_column(tmp_path):
     question = make_question(1, make_picture(tmp_path, 1, author="A\tB\nC"))
     lines = list_credits(join_examples([question], [], run_stage([question], [])), BASE, "c")
-    assert all(line.count("\t") == 6 for line in render_credits(lines).splitlines())
+    assert all(line.count("\t") == 7 for line in render_credits(lines).splitlines())
 
 
 def test_a_corpus_without_address_cannot_be_credited():

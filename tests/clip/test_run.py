@@ -1,0 +1,132 @@
+"""A whole run with an encoder: a small CLIP that knows the toy world's pictures by heart ranks and searches."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pipelines.assembly import Assembly
+from pipelines.backends.embeddings import FILE
+from pipelines.commands import run_recipe
+from pipelines.config import make_config, read_recipe
+from pipelines.corpus.build import build_corpus
+from pipelines.corpus.store import Corpus
+from pipelines.errors import Unavailable
+from pipelines.shards import read_parts
+from pipelines.workspace import Workspace
+from pipelines.world.generate import WorldConfig, write_world
+from schemas.groundings import Grounding
+from tests.chaos.driving import call_here, list_settings
+from tests.clip.models import WIDTH
+from tests.clip.training import train_by_heart
+from tests.conftest import SETTINGS
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run, and the settings that it was made with."""
+
+    root: Path
+    settings: tuple[str, ...]
+
+    @property
+    def groundings(self) -> list[Grounding]:
+        space = Workspace(self.root)
+        return list(read_parts(space.stage("groundings", space.read_latest()["groundings"]), Grounding))
+
+    def count_kept(self) -> int:
+        with closing(sqlite3.connect(Workspace(self.root).derived / "embeddings" / FILE)) as connection:
+            (count,) = connection.execute("SELECT count(*) FROM embeddings").fetchone()
+        return int(count)
+
+    def run(self, *more: str) -> None:
+        run_recipe(make_config(read_recipe("demo"), [*self.settings, *more]), self.root, "", ())
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("run")
+    write_world(folder / "world", WorldConfig(entities=250))
+    build_corpus(next((folder / "world").glob("*-multistream.xml.bz2")), folder / "corpus")
+    with closing(Corpus.open(folder / "corpus")) as corpus:
+        written = train_by_heart(folder / "model", corpus)
+    made = Run(
+        folder / "workspace",
+        (
+            f"corpus.world={folder / 'world'}",
+            *SETTINGS,
+            "groundings.ranker=clip",
+            "image_search.method=clip",
+            f"encoder.model={written.config}",
+            f"encoder.pretrained={written.weights}",
+            "encoder.device=cpu",
+        ),
+    )
+    made.run()
+    return made
+
+
+@pytest.fixture
+def assemblies(run: Run) -> Iterator[list[Assembly]]:
+    space = Workspace(run.root)
+    # Another batch, so that what other tests left open is not shared.
+    config = make_config(read_recipe("demo"), [*run.settings, "encoder.batch=8"])
+    opened = [Assembly(config, space, Corpus.open(space.corpora / space.read_latest()["corpus"])) for _ in range(2)]
+    yield opened
+    for each in opened:
+        each.close()
+        each.corpus.close()
+
+
+def test_rows_are_grounded_by_a_margin_to_others_of_their_type(run: Run) -> None:
+    assert len(run.groundings) >= 10
+    for row in run.groundings:
+        seen = row.depiction
+        assert seen is not None
+        assert seen.ranker == "heart/heart.pt"
+        assert seen.distractors >= 20
+        assert seen.margin is not None
+        assert seen.margin > 0
+
+
+def test_a_search_by_picture_finds_the_anchor_by_likeness(run: Run) -> None:
+    rated = [row.depiction.ease for row in run.groundings if row.depiction]
+    assert rated.count("easy") / len(rated) > 0.9
+
+
+def test_cards_name_the_ranker(run: Run) -> None:
+    cards = list((run.root / "releases").glob("bridgevqa/*/README.md"))
+    assert cards
+    assert all("heart/heart.pt" in card.read_text("utf-8") for card in cards)
+
+
+def test_grounding_again_by_another_margin_encodes_nothing_again(run: Run) -> None:
+    before = run.count_kept()
+    assert before > 250
+    run.run("groundings.min_margin=0.001")
+    assert run.count_kept() == before
+
+
+@pytest.mark.parametrize("command", [("plan", "--json"), ("doctor", "--json"), ("status", "--json")])
+def test_looking_at_such_a_run_does_not_fail(
+    run: Run, command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = list_settings(run.settings) if command[0] != "status" else []
+    outcome = call_here(capsys, *command, "--workspace", run.root, *settings)
+    assert outcome.code == 0, outcome.err
+    assert outcome.document
+
+
+def test_the_assemblies_of_a_process_share_one_encoder_until_the_last_is_closed(assemblies: list[Assembly]) -> None:
+    first, second = assemblies
+    encoder = first.seeing.encoder
+    assert encoder is second.seeing.encoder
+    first.close()
+    assert asyncio.run(encoder.encode_texts(["said by nobody else"])).shape == (1, WIDTH)
+    second.close()
+    with pytest.raises(Unavailable, match="was closed"):
+        asyncio.run(encoder.encode_texts(["said by nobody at all"]))
