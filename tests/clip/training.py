@@ -37,7 +37,7 @@ LESSON = 64
 
 
 def train_clip(folder: Path, hidden: frozenset[Look], seed: int = 5) -> Written:
-    """Train a model on drawn pictures and save it as any checkpoint is; about a minute of one core.
+    """Train a model on drawn pictures and save it as any checkpoint is; some minute and a half of one core.
 
     Args:
         folder: where the architecture and the weights are written.
