@@ -9,6 +9,7 @@ one.
 
 import json
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -114,9 +115,9 @@ def estimate_run(config: RunConfig, root: Path) -> RunEstimate:
         return RunEstimate(
             "to build", stages, None if config.corpus.generate else _judge_dump(config.corpus, workspace)
         )
-    assembly = Assembly(config, workspace, Corpus.open(folder))
     prices = read_prices(config.models)
-    stages = _estimate_stages(assembly, prices)
+    with closing(Assembly(config, workspace, Corpus.open(folder))) as assembly:
+        stages = _estimate_stages(assembly, prices)
     limits = {"money": config.budget.money, "tokens": config.budget.tokens, "gpu_hours": config.budget.gpu_hours}
     reaches = tuple(find_reach(limit, amount, stages) for limit, amount in limits.items() if amount)
     stages = tuple(hide_uncounted(stage, prices) for stage in stages)

@@ -30,8 +30,8 @@ from tests.chaos.driving import (
 
 KILLS = 20
 MOST_SECONDS = 60.0
-PHASES = ("world", "corpus", "seeds", "paths", "questions", "rewrites", "groundings", "difficulty", "rollouts",
-          "trajectories", "releases", "publishing")  # fmt: skip
+PHASES = ("world", "corpus", "seeds", "paths", "questions", "rewrites", "groundings", "difficulty", "enhancements",
+          "rollouts", "trajectories", "releases", "publishing")  # fmt: skip
 
 
 def settle(entities: int) -> tuple[str, ...]:

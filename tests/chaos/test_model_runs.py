@@ -29,7 +29,7 @@ from tests.mock_openai import Schedule, start_mock
 TINY = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.shard_rows=4", "seeds.limit=24")
 ROLE = ("adapter=openai", "name=mock", "revision=r1", "settings={}", "price_out=1000")
 """The mock's replies have 7 tokens each: at this price a request costs 0.007."""
-IN_FLIGHT = 9
+IN_FLIGHT = 8
 """Questions that reach the difficulty stage: each has one request in flight."""
 GRACE = 30.0
 MOST_SECONDS = 90.0
