@@ -36,7 +36,7 @@ def test_no_picture_fails_the_run_and_every_row_is_accounted_for(run: HostileRun
         assert stage["failed"] == 0, stage
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", sorted(REFUSED))
 def test_a_hostile_lead_picture_refuses_its_seed_with_the_reason(run: HostileRun, name: str) -> None:
     assert run.images[run.files[name]]["error"] == REFUSED[name].removeprefix("picture-")
     assert run.refusals[name]["reason"] == "image-unusable"
@@ -47,7 +47,7 @@ def test_a_lead_picture_of_one_pixel_is_too_small(run: HostileRun) -> None:
     assert run.refusals[DOT]["reason"] == "image-too-small"
 
 
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("name", sorted(SIZES))
 def test_an_odd_but_healthy_lead_picture_is_kept_with_its_size(run: HostileRun, name: str) -> None:
     image = run.images[run.files[name]]
     assert (image["error"], image["width"], image["height"]) == ("", *SIZES[name])
@@ -67,7 +67,7 @@ def test_what_is_grounded_with_an_odd_picture_has_its_size(run: HostileRun) -> N
             assert (picture["width"], picture["height"]) == SIZES[name]
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", sorted(REFUSED))
 def test_the_store_refuses_a_hostile_picture_and_keeps_nothing_of_it(tmp_path: Path, name: str) -> None:
     store = PictureStore(tmp_path / "images")
     with pytest.raises(RecordFailed) as caught:
@@ -76,7 +76,7 @@ def test_the_store_refuses_a_hostile_picture_and_keeps_nothing_of_it(tmp_path: P
     assert not list(tmp_path.rglob("*.*"))
 
 
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("name", sorted(SIZES))
 def test_the_store_keeps_an_odd_but_healthy_picture_as_it_is(tmp_path: Path, name: str) -> None:
     store, data = PictureStore(tmp_path / "images"), {**HOSTILE, **ODD}[name].build()
     picture = store.add_bytes(data, SOURCE)
