@@ -437,7 +437,10 @@ def test_a_writer_that_breaks_leaves_nobody_waiting_and_another_takes_over(tmp_p
         writing = (writer.write(Table.ASKS, [(f"{n}", "b", 1)]) for n in range(20))
         return await asyncio.gather(*writing, return_exceptions=True)
 
+    before = set(threading.enumerate())
     assert {str(error) for error in asyncio.run(run())} == {"store: its writer ended early; run again"}
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10.0)  # what it died of is told in this test, not in the next
     connection.broken = False
     assert asyncio.run(run()) == [True] * 20
     writer.close()
