@@ -4,9 +4,10 @@ from pathlib import Path
 
 from pipelines.agent.enhancing import has_opencv, make_repairs
 from pipelines.config import RunConfig
+from pipelines.corpus.sidefiles import find_side_files
 from pipelines.errors import SynthError
 from pipelines.findings import Finding
-from pipelines.seeing import has_clip, make_engine, picks_clip
+from pipelines.seeing import has_clip, make_engine, make_upscaler, picks_clip
 from pipelines.settings import OcrEngine
 
 _MISSING = {
@@ -72,15 +73,10 @@ def _look_at_engine(config: RunConfig, name: OcrEngine) -> Finding:
 def _look_at_repairs(config: RunConfig) -> list[Finding]:
     if not config.enhancements.share:
         return []
-    upscaler = None
-    if config.tools.edsr:
-        from pipelines.backends.super_resolution import Edsr
-
-        try:
-            upscaler = Edsr(Path(config.tools.edsr))
-        except SynthError as error:
-            return [Finding("degraded pictures", "problem", str(error))]
-    possible = make_repairs(upscaler, has_opencv())
+    try:
+        possible = make_repairs(make_upscaler(config.tools), has_opencv())
+    except SynthError as error:
+        return [Finding("degraded pictures", "problem", str(error))]
     wanted = config.enhancements.degradations
     missing = [
         f"{each} is left out: {_MISSING.get(each, 'nothing repairs it')}" for each in wanted if each not in possible
@@ -91,8 +87,7 @@ def _look_at_repairs(config: RunConfig) -> list[Finding]:
 
 
 def _look_at_source(config: RunConfig) -> list[Finding]:
-    dump = Path(config.corpus.dump)
-    if not config.corpus.dump or config.commons.fetch or (dump.parent / "images" / "images.tsv").is_file():
+    if not config.corpus.dump or config.commons.fetch or find_side_files(Path(config.corpus.dump)).images is not None:
         return []
     detail = (
         "no images/images.tsv beside the dump and commons.fetch is false: no picture is at hand, every row is refused"

@@ -23,7 +23,7 @@ from pipelines.checks.depiction import DepictionRules
 from pipelines.config import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.roles import Roles
-from pipelines.settings import EncoderConfig, OcrConfig, OcrEngine
+from pipelines.settings import EncoderConfig, OcrConfig, OcrEngine, ToolsConfig
 from pipelines.stages.enhancements import EnhancementRules, Enhancements
 from pipelines.workspace import Workspace
 
@@ -134,16 +134,8 @@ class Seeing:
 
     @cached_property
     def upscaler(self) -> Upscaler | None:
-        """The network behind the agent's super_resolution.
-
-        Raises:
-            ConfigError: if the file is none of EDSR's, or OpenCV is not installed.
-        """
-        if not self.config.tools.edsr:
-            return None
-        from pipelines.backends.super_resolution import Edsr
-
-        return Edsr(Path(self.config.tools.edsr))
+        """The network behind the agent's super_resolution."""
+        return make_upscaler(self.config.tools)
 
     @cached_property
     def ranker(self) -> Ranker:
@@ -167,9 +159,9 @@ class Seeing:
         with self._lock:
             if name not in self._engines:
                 engine = make_engine(name, self.config.ocr)
-                free = name == "layer"
-                recorded = RecordedOcr(engine, self.roles.replies, self._renewed("ocr"))
-                self._engines[name] = engine if free else recorded
+                if name != "layer":
+                    engine = RecordedOcr(engine, self.roles.replies, self._renewed("ocr"))
+                self._engines[name] = engine
             return self._engines[name]
 
     def make_lister(self) -> CandidateLister:
@@ -217,6 +209,19 @@ class Seeing:
 
     def _renewed(self, tool: str) -> int:
         return self.roles.generations.get(tool, 0)
+
+
+def make_upscaler(config: ToolsConfig) -> Upscaler | None:
+    """Return the network behind super_resolution; None where no weights are named.
+
+    Raises:
+        ConfigError: if the file is none of EDSR's, or OpenCV is not installed.
+    """
+    if not config.edsr:
+        return None
+    from pipelines.backends.super_resolution import Edsr
+
+    return Edsr(Path(config.edsr))
 
 
 def make_engine(name: OcrEngine, config: OcrConfig) -> Ocr:

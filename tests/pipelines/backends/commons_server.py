@@ -1,14 +1,15 @@
 """A MediaWiki that answers ``prop=imageinfo`` and hands out files on loopback, and misbehaves when told to."""
 
 import json
-import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs
+
+from tests.pipelines.backends.loopback_server import run_server
 
 JPEG = {"url": "https://u/A.jpg", "width": 800, "height": 600, "size": 1234, "mime": "image/jpeg", "sha1": "a" * 40}
 
@@ -171,26 +172,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request, client_address):
-        """Say nothing of a client that hung up; it may."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
-
-
 @contextmanager
 def run_commons(**settings):
     """Run a server until the block ends."""
     commons = CommonsServer(**settings)
-    with _Server(("127.0.0.1", 0), _Handler) as httpd:
+    with run_server(_Handler) as httpd:
         httpd.commons = commons
         commons.url = f"http://127.0.0.1:{httpd.server_port}/w/api.php"
-        thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield commons
-        finally:
-            httpd.shutdown()
-            thread.join()
+        yield commons

@@ -3,14 +3,14 @@
 import base64
 import io
 import json
-import sys
-import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 from PIL import Image, ImageChops
+
+from tests.pipelines.backends.loopback_server import run_server
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,26 +88,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request, client_address):
-        """Say nothing of a client that hung up; it may."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
-
-
 @contextmanager
 def run_layout(**settings):
     """Run a server until the block ends."""
     layout = LayoutServer(**settings)
-    with _Server(("127.0.0.1", 0), _Handler) as httpd:
+    with run_server(_Handler) as httpd:
         httpd.layout = layout
         layout.url = f"http://127.0.0.1:{httpd.server_address[1]}"
-        thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield layout
-        finally:
-            httpd.shutdown()
-            thread.join()
+        yield layout

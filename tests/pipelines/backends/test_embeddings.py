@@ -240,6 +240,8 @@ def test_two_processes_share_what_they_encode(folder):
 def test_an_idle_cache_can_be_closed_and_used_again(folder):
     cached = CachedEncoder(FakeEncoder(), folder)
     cached.close()
-    asyncio.run(cached.encode_texts(["a"]))
+    first = asyncio.run(cached.encode_texts(["a"]))
     cached.close()
+    cached.close()
+    assert np.array_equal(asyncio.run(cached.encode_texts(["a"])), first)
     cached.close()

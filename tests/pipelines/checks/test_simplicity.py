@@ -1,5 +1,6 @@
 import io
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -19,7 +20,9 @@ from pipelines.checks.simplicity import (
 from pipelines.world.generate import WorldConfig, write_world
 from tests.pipelines.checks.drawings import DRAWINGS, encode, make_copies
 
-PHOTOGRAPHS = Path("/work/shared/data/enwiki-slice/images")
+ROOT = Path(__file__).parents[3]
+DATA = Path(os.environ.get("SYNTH_SHARED_DATA", ROOT.parent / "shared" / "data"))
+PHOTOGRAPHS = DATA / "enwiki-slice" / "images"
 PHOTOGRAPH = Plainness(drawn=0.5, flat=0.2, sharp=0.05, abrupt=0.05, edges=0.2)
 
 
