@@ -160,7 +160,7 @@ class Assembly:
             upscaler=self.seeing.upscaler,
             opencv=has_opencv(),
         )
-        limits = Limits(turns=rollouts.max_turns, context=rollouts.max_context)
+        limits = Limits(turns=rollouts.max_calls + 1, context=rollouts.max_context)
         return Agent(roles.find_model("teacher"), load_prompt("act", 2), tools, limits, roles.make_sampling("teacher"))
 
     def _renewed(self, tool: str) -> int:

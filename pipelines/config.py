@@ -27,6 +27,7 @@ from pipelines.settings import (
     ImageSearchConfig,
     InjectionsConfig,
     JudgingConfig,
+    LiveConfig,
     ModelsConfig,
     OcrConfig,
     PathsConfig,
@@ -57,6 +58,8 @@ ADAPTERS = {
     "judge": ("judge", "openai", "vllm"),
     "second_judge": ("judge", "openai", "vllm"),
     "image_judge": ("judge", "openai", "vllm"),
+    "process_judge": ("judge", "openai", "vllm"),
+    "summariser": ("templates", "openai", "vllm"),
 }
 """Adapters that can play each role."""
 
@@ -85,6 +88,7 @@ class RunConfig(Section):
     image_search: ImageSearchConfig = ImageSearchConfig()
     ocr: OcrConfig = OcrConfig()
     tools: ToolsConfig = ToolsConfig()
+    live: LiveConfig = LiveConfig()
     difficulty: DifficultyConfig = DifficultyConfig()
     judging: JudgingConfig = JudgingConfig()
     enhancements: EnhancementsConfig = EnhancementsConfig()

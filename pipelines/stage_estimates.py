@@ -243,7 +243,7 @@ def requests_a_row(config: RunConfig, stage: str) -> int:
         "groundings": 1 + _bound_looks(config),
         "difficulty": _bound_attempts(config),
         "enhancements": _bound_trials(config),
-        "rollouts": config.rollouts.attempts * 2 * config.rollouts.max_turns,
+        "rollouts": config.rollouts.attempts * 2 * (config.rollouts.max_calls + 1),
     }.get(stage, 0)
 
 

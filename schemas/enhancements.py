@@ -5,6 +5,7 @@ from typing import Literal
 from schemas.base import Nested
 from schemas.difficulty import Difficulty
 from schemas.groundings import Picture
+from schemas.searches import SearchResult
 
 Degradation = Literal["blur", "downsample", "perspective"]
 """Controlled degradations of OpenSearch-VL, section 3.2."""
@@ -46,3 +47,5 @@ class Enhancement(Difficulty):
     """The picture before, where it was degraded."""
     trial: Trial | None = None
     """How it was degraded, where it was."""
+    found: tuple[SearchResult, ...] = ()
+    """What a search by the picture finds, for trainers that replay it (SenseNova-MARS, MMSearch-R1)."""

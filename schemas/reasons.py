@@ -95,7 +95,25 @@ DifficultyReason = Literal[
 ]
 EnhancementReason = Literal["test-fails", "unharmed", "unrepaired", "repair-unavailable"]
 RolloutReason = Literal["no-teacher-turn"]
-TrajectoryReason = Literal["format", "wrong-answer", "unscored", "no-answer", "unsupported", "over-cap"]
+TrajectoryReason = Literal[
+    "format",
+    "tool-errors",
+    "no-answer",
+    "wrong-answer",
+    "unscored",
+    "from-memory",
+    "unsupported",
+    "memory-jump",
+    "path-not-covered",
+    "repetition",
+    "contaminated",
+    "unknown-image",
+    "unseen-claim",
+    "too-long",
+    "poor-process",
+    "process-unscored",
+    "over-cap",
+]
 ReleaseReason = Literal[
     "duplicate-question",
     "duplicate-path",

@@ -5,9 +5,14 @@ from typing import Literal
 from schemas.base import Nested, Record
 from schemas.groundings import Picture
 from schemas.proofs import Answer
+from schemas.searches import SearchResult
 from schemas.seeds import Split
 
-StopReason = Literal["answered", "format", "turn-limit", "context-limit"]
+StopReason = Literal["answered", "format", "tool-errors", "turn-limit", "context-limit", "time-limit"]
+"""``format``: a turn that does not parse. ``tool-errors``: the fatal step. The others are limits."""
+ObservationFlag = Literal["question-text", "row-id", "protocol-tags", "dataset-host"]
+"""What contaminates an observation: it holds the question's own text, the row's id, tags of an agent's protocol, or
+names a host that publishes datasets. The offending result is left out of what the model sees where that can be done."""
 
 
 class Observation(Nested):
@@ -21,6 +26,10 @@ class Observation(Nested):
     """Ids (``img_2``) of the pictures this call produced."""
     warning: str = ""
     """Class of what the tool could not do although it answered, such as ``no-weights``; empty otherwise."""
+    results: tuple[SearchResult, ...] = ()
+    """What a search found, best first; empty for other tools."""
+    flags: tuple[ObservationFlag, ...] = ()
+    """What contaminates it; sorted."""
 
 
 class Step(Nested):
@@ -28,12 +37,14 @@ class Step(Nested):
 
     thought: str
     tool: str
-    """Tool name; empty on the last step, which answers."""
+    """Tool name; empty on the last step, which answers, and on a turn that is none."""
     arguments: str
     """The call's arguments as a JSON object."""
     reply: str
-    """The model's turn as it came, before parsing."""
+    """The model's turn as it came, before parsing; of native tool calls, the same turn in the text protocol."""
     observation: Observation | None
+    """None for an answer, and for a turn that ended the rollout. A turn that is none and ended nothing has the error
+    ``bad-turn``."""
 
 
 class RolloutImage(Nested):
@@ -59,3 +70,16 @@ class Rollout(Record):
     reference: Answer
     bridges: tuple[str, ...]
     """Titles of the bridges, for the checks that ask whether each was seen."""
+    path: tuple[str, ...] = ()
+    """Titles of all nodes of the proof, from the anchor to the answer node."""
+    dialect: str = "synth"
+    """Protocol in which the teacher was spoken to."""
+    fatal_begins: int | None = None
+    """Step at which the first run of K consecutive tool errors begins (OpenSearch-VL, 4.2: where it "commences");
+    None without one."""
+    fatal_reached: int | None = None
+    """Step at which that run reaches K (OpenSearch-VL, appendix B, equation 20); K - 1 steps later."""
+    day: str = ""
+    """Latest day, UTC, on which a model or a live tool said any of it; empty where all is scripted or local."""
+    snapshot: str = ""
+    """Date of the corpus that local tools search; empty for live ones."""

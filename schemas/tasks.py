@@ -287,3 +287,33 @@ class ActInputs(Nested):
     """JSON schemas of the tools."""
     turns_left: int
     oracle: TeacherOracle
+
+
+class SummariseInputs(Nested):
+    """A page, and what is looked for on it."""
+
+    goal: str
+    title: str
+    text: str
+
+
+class JudgeProcessInputs(Nested):
+    """A transcript shown to the process judge. It sees no reference: whether the answer is right was judged before."""
+
+    question: str
+    answer: str
+    steps: str
+    """Numbered steps: thought, call, and what came back, cut to a length."""
+    pictures: int
+    """How many pictures the transcript names; ``img_1`` is shown."""
+    trial: str
+    """Names this transcript to a scripted judge, for its luck; real models never see it."""
+
+
+class ProcessReply(Nested):
+    """Four marks from 1 to 5."""
+
+    relevance: int
+    progression: int
+    evidence: int
+    cross_modal: int

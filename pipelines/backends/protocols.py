@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from pipelines.errors import ServiceError
+from schemas.groundings import Picture
 
-ChatRole = Literal["system", "user", "assistant"]
+ChatRole = Literal["system", "user", "assistant", "tool"]
 Ending = Literal["whole", "cut", "refused"]
 """How a reply ended: as the model meant, at a limit, or because the model or a filter would not."""
 SparqlRow = Mapping[str, str]
@@ -30,6 +31,20 @@ class Message:
     role: ChatRole
     text: str
     images: tuple[str, ...] = ()
+    calls: tuple["ToolCall", ...] = ()
+    """Native tool calls of an assistant's message."""
+    call_id: str = ""
+    """Of a ``tool`` message: the call it answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A native tool call, or what came as one."""
+
+    id: str
+    name: str
+    arguments: str
+    """As the server gave it; a JSON object if the model did as it should."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +54,7 @@ class Sampling:
     temperature: float = 0.0
     top_p: float = 1.0
     max_tokens: int = 2048
+    presence_penalty: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +74,10 @@ class ChatRequest:
     """JSON schema the reply should follow, empty for free text."""
     sample: int = 0
     """Which of several independent samples this is; part of the request's identity."""
+    tools: str = ""
+    """Native tools on offer, a JSON array of function schemas; empty for none."""
+    stop: tuple[str, ...] = ()
+    """Texts at which the reply ends; they are not part of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +94,12 @@ class ChatReply:
     """How often it was sent again before this reply came."""
     day: str = ""
     """Day on which it was first answered, UTC, as ``2026-11-22``; empty for scripted players."""
+    calls: tuple[ToolCall, ...] = ()
+    """Native tool calls."""
+    reasoning: str = ""
+    """The train of thought, where a server gives it apart from the text."""
+    seconds: float = 0.0
+    """How long it took when it was first answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +119,8 @@ class ImageHit:
     title: str
     snippet: str
     distance: float
+    thumbnail: Picture | None = None
+    """Small copy of the picture that was found, in the workspace's image store."""
 
 
 @dataclass(frozen=True, slots=True)
