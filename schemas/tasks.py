@@ -287,6 +287,8 @@ class ActInputs(Nested):
     """JSON schemas of the tools."""
     turns_left: int
     oracle: TeacherOracle
+    dialect: str = "synth"
+    """Protocol in which the reply is read."""
 
 
 class SummariseInputs(Nested):
