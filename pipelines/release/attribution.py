@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pipelines.agent.layout import Shown, read_hits, read_page
 from pipelines.backends.local_pages import make_page_url
 from pipelines.errors import GateNotMet
-from pipelines.release.rows import Example
+from pipelines.release.making import Example
 from schemas.groundings import Picture
 from schemas.proofs import Evidence
 from schemas.trajectories import Trajectory
@@ -17,7 +17,9 @@ from schemas.trajectories import Trajectory
 PAGE_AUTHOR = "Wikipedia contributors"
 PAGE_LICENCE = "CC BY-SA 4.0"
 PAGE_LICENCE_URL = "https://creativecommons.org/licenses/by-sa/4.0/"
-UNCHANGED, EXCERPT = "none", "excerpt"
+UNCHANGED, EXCERPT, SCALED = "none", "excerpt", "scaled down"
+UNKNOWN = "unknown"
+"""Licence of what live tools bring; only a run that was told to lets it pass."""
 SPACES = re.compile(r"[\s\x00-\x1f\x7f]+")
 
 
@@ -56,8 +58,14 @@ def list_evidence(example: Example) -> tuple[Evidence, ...]:
     return (*(hop.evidence for hop in proof.hops), proof.answer_evidence)
 
 
-def list_credits(examples: Sequence[Example], base_url: str, corpus: str) -> list[Credit]:
+def list_credits(examples: Sequence[Example], base_url: str, corpus: str, lenient: bool = False) -> list[Credit]:
     """Return each picture and page of the examples once, sorted.
+
+    Args:
+        examples: the release's rows.
+        base_url: of the corpus's wiki.
+        corpus: its digest.
+        lenient: let pages and pictures pass whose licence is not known; their lines say so.
 
     Raises:
         GateNotMet: if a picture or a page has no known licence, or pages cannot be linked to.
@@ -65,12 +73,13 @@ def list_credits(examples: Sequence[Example], base_url: str, corpus: str) -> lis
     found: set[Credit] = set()
     for example in examples:
         changes = list_changes(example)
-        found.update(credit_picture(picture, changes[picture.sha256]) for picture in example.list_pictures())
+        found.update(credit_picture(picture, changes[picture.sha256], lenient) for picture in example.list_pictures())
+        found.update(credit_picture(picture, SCALED, lenient) for picture in example.list_thumbnails())
         for evidence in list_evidence(example):
             url = make_revision_url(base_url, evidence.title, evidence.revision)
             found.add(credit_page("page", evidence.title, url, corpus))
         if example.trajectory is not None:
-            found.update(credit_shown(page, base_url, corpus) for page in list_shown_pages(example.trajectory))
+            found.update(credit_shown(page, base_url, corpus, lenient) for page in list_shown_pages(example.trajectory))
     return sorted(found)
 
 
@@ -82,6 +91,9 @@ def list_changes(example: Example) -> dict[str, str]:
     changes = {"img_1": first}
     for step in trajectory.steps if trajectory else ():
         for made in step.observation.images if step.observation else ():
+            if step.tool == "image_search":
+                changes[made] = SCALED
+                continue
             before = changes.get(json.loads(step.arguments).get("image", "img_1"), first)
             changes[made] = step.tool if before == UNCHANGED else f"{before}; {step.tool}"
     pictures = {image.id: image.picture for image in trajectory.images} if trajectory else {}
@@ -89,16 +101,16 @@ def list_changes(example: Example) -> dict[str, str]:
     return told | ({question.picture.sha256: first} if question.picture else {})
 
 
-def credit_picture(picture: Picture, changes: str) -> Credit:
+def credit_picture(picture: Picture, changes: str, lenient: bool = False) -> Credit:
     """Return a picture's line.
 
     Raises:
         GateNotMet: if it has no licence: such a picture may not be passed on.
     """
-    if not picture.licence.strip():
+    if picture.licence.strip() in ("", UNKNOWN) and not lenient:
         raise GateNotMet(f"attribution: picture {picture.file!r} has no licence; it cannot be released")
     author = picture.author.strip() or "author not stated at the source"
-    licence = (picture.licence, picture.licence_url)
+    licence = (picture.licence.strip() or UNKNOWN, picture.licence_url)
     return Credit("image", picture.file, picture.source_url, author, *licence, picture.sha256, changes)
 
 
@@ -117,12 +129,14 @@ def list_shown_pages(trajectory: Trajectory) -> Iterator[Shown]:
         yield from (page,) if page is not None else read_hits(step.observation.text)
 
 
-def credit_shown(page: Shown, base_url: str, corpus: str) -> Credit:
+def credit_shown(page: Shown, base_url: str, corpus: str, lenient: bool = False) -> Credit:
     """Return the line of a page that a trajectory shows.
 
     Raises:
         GateNotMet: if it is no page of the corpus's wiki, so that its licence is not known.
     """
+    if not page.url.startswith(base_url) and lenient:
+        return Credit("page-read", page.title, page.url, "not stated", UNKNOWN, "", "live tools", EXCERPT)
     if not page.url.startswith(base_url):
         raise GateNotMet(f"attribution: a trajectory shows {page.url!r}; only pages of {base_url} have a known licence")
     return credit_page("page-read", page.title, page.url, corpus)

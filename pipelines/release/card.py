@@ -14,9 +14,10 @@ from pipelines.errors import ConfigError, GateNotMet
 from pipelines.ids import digest_file, digest_value
 from pipelines.release.attribution import list_evidence
 from pipelines.release.features import describe_columns
+from pipelines.release.making import Example, make_chain
 from pipelines.release.manifest import ReleaseManifest
 from pipelines.release.quality import Quality, Section, render_section
-from pipelines.release.rows import Example, ReleaseRow, make_chain
+from pipelines.release.rows import ReleaseRow
 from schemas.releases import Dataset
 
 PART = re.compile(r"^([a-z_]+):\n", re.MULTILINE)

@@ -5,42 +5,24 @@ exist. What no proof can decide, a transcript, is held to the rules it was accep
 """
 
 import hashlib
-import json
-import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from pipelines.agent.transcript import BadTurn, Turn, parse_turn
 from pipelines.checks.descriptors import check_spoken
 from pipelines.checks.injections import list_hidden_checks
 from pipelines.checks.proofs import Claim, find_problems
 from pipelines.checks.verdicts import Check, run_checks
 from pipelines.checks.wording import check_named
-from pipelines.errors import GateNotMet, RecordFailed
+from pipelines.errors import RecordFailed
 from pipelines.graph.ground import Ground
 from pipelines.graph.proofs import make_question_id
 from pipelines.graph.query import locate_nodes
 from pipelines.pictures import probe_picture
+from pipelines.release.making import make_bridge_row, make_rl_row, make_sft_row, read_transcript
 from pipelines.release.picture_claims import find_picture_problems
-from pipelines.release.rows import (
-    BridgeRow,
-    EmbeddedImage,
-    ProofRow,
-    ReleaseRow,
-    RlRow,
-    SftRow,
-    Transcript,
-    make_bridge_row,
-    make_rl_row,
-    make_sft_row,
-)
-from pipelines.release.transcript import PLACEHOLDER, check_messages, show_pictures, strip_page_text
-from pipelines.scoring.compare import compare_answers
+from pipelines.release.rows import BridgeRow, EmbeddedImage, ProofRow, ReleaseRow, RlRow, SftRow
+from pipelines.release.transcript_claims import find_transcript_problems, shorten
 from schemas.groundings import Picture
-
-OBSERVATION = re.compile(rf"(?:(?:{PLACEHOLDER})+\n)?<tool_response>\n(?P<text>.*)\n</tool_response>", re.DOTALL)
-SHOWN = 80
-"""Characters of a value that a problem quotes."""
 
 
 def find_question_problems(ground: Ground, proof: ProofRow) -> list[str]:
@@ -95,24 +77,18 @@ def find_row_problems(proof: ProofRow, row: ReleaseRow, index: int) -> list[str]
     problems = list(_find_image_problems(proof.picture, images))
     match row:
         case SftRow():
-            made: ReleaseRow = make_sft_row(
-                proof, Transcript(row.id, images, row.messages, row.tools, "answered", "correct")
-            )
-            problems += _find_transcript_problems(proof, row)
+            made: ReleaseRow = make_sft_row(proof, read_transcript(row, images))
+            problems += find_transcript_problems(proof, row)
         case RlRow():
-            made = make_rl_row(proof, images, index)
+            made = make_rl_row(proof, images, index, row.image_search)
+            problems += _find_thumbnail_problems(row)
         case BridgeRow():
             made = make_bridge_row(proof, images)
     for name in type(row).model_fields:
         given, right = getattr(row, name), getattr(made, name)
         if given != right:
-            problems.append(f"{name}: the row says {_shorten(given)}, its proof {_shorten(right)}")
+            problems.append(f"{name}: the row says {shorten(given)}, its proof {shorten(right)}")
     return problems
-
-
-def _shorten(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def _list_images(row: ReleaseRow) -> tuple[EmbeddedImage, ...]:
@@ -127,55 +103,30 @@ def _find_image_problems(picture: Picture | None, images: Sequence[EmbeddedImage
     if first != (picture.sha256 if picture else ""):
         yield f"images: the first picture is {first or 'missing'}, not the anchor's"
     for number, image in enumerate(images):
-        digest = hashlib.sha256(image.bytes).hexdigest()
-        try:
-            probe = probe_picture(image.bytes)
-        except RecordFailed as error:
-            yield f"images: picture {number}: {error}"
+        problems = list(_find_name_problems(image, f"images: picture {number}"))
+        yield from problems
+        if number or picture is None or problems:
             continue
-        if image.path != f"{digest}.{probe.extension}":
-            yield f"images: picture {image.path} has sha256 {digest} and is {probe.extension}"
+        probe = probe_picture(image.bytes)
         seen = (probe.extension, probe.width, probe.height, probe.phash)
-        if not number and picture and seen != (picture.extension, picture.width, picture.height, picture.phash):
+        if seen != (picture.extension, picture.width, picture.height, picture.phash):
             yield f"images: the first picture is {seen}, the proof says otherwise"
 
 
-def _find_transcript_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
-    """Hold a transcript to what it was accepted by: form, known tools, the question asked, the right answer given."""
+def _find_name_problems(image: EmbeddedImage, where: str) -> Iterator[str]:
+    """Hash and decode a picture, and hold its name to both."""
+    digest = hashlib.sha256(image.bytes).hexdigest()
     try:
-        check_messages(row.messages, len(row.images), "messages")
-        turns = [parse_turn(message.content) for message in row.messages if message.role == "assistant"]
-    except (GateNotMet, BadTurn) as error:
-        yield f"messages: {error}".replace("messages: messages: ", "messages: ")
+        extension = probe_picture(image.bytes).extension
+    except RecordFailed as error:
+        yield f"{where}: {error}"
         return
-    users = [message.content for message in row.messages if message.role == "user"]
-    roles = [message.role for message in row.messages]
-    if roles[:1] != ["system"] or "system" in roles[1:]:
-        yield "messages: there must be one system message, the first"
-    if users[0] != show_pictures(int(proof.picture is not None), strip_page_text(proof.text)):
-        yield f"messages: the user asks {_shorten(users[0])}, not the proof's question"
-    yield from _find_turn_problems(turns, users, _read_tool_names(row.tools))
-    if compare_answers(turns[-1].answer, proof.answer) != "correct":
-        yield f"messages: the last answer is {turns[-1].answer!r}, the proof's is {proof.answer.surface!r}"
+    if image.path != f"{digest}.{extension}":
+        yield f"{where}: it is named {image.path}, has sha256 {digest} and is {extension}"
 
 
-def _find_turn_problems(turns: Sequence[Turn], users: Sequence[str], tools: frozenset[str]) -> Iterator[str]:
-    for number, turn in enumerate(turns, 1):
-        last = number == len(turns)
-        if last is bool(turn.tool):
-            yield f"messages: turn {number} of {len(turns)} {'makes a call' if last else 'answers'}"
-        elif turn.tool and turn.tool not in tools:
-            yield f"messages: turn {number} calls {turn.tool!r}; the row's tools are {sorted(tools)}"
-    for number, user in enumerate(users[1:], 1):
-        told = OBSERVATION.fullmatch(user)
-        if told is None or strip_page_text(told["text"]) != told["text"]:
-            yield f"messages: the observation after turn {number} is no tool's response"
-
-
-def _read_tool_names(tools: str) -> frozenset[str]:
-    """Return the names of the functions in a JSON array of their schemas; none when it is something else."""
-    try:
-        specs = json.loads(tools)
-        return frozenset(str(spec["function"]["name"]) for spec in specs)
-    except (ValueError, TypeError, KeyError):
-        return frozenset()
+def _find_thumbnail_problems(row: RlRow) -> Iterator[str]:
+    """Hold the thumbnails to their names; which pages a search finds is told, as it takes the search to know."""
+    shown = [found.thumbnail for found in row.image_search if found.thumbnail is not None]
+    for number, image in enumerate(shown):
+        yield from _find_name_problems(image, f"image_search: thumbnail {number}")

@@ -44,6 +44,8 @@ class ReleaseContext:
     """Prompt label to the sha256 of its file."""
     tools: str
     """JSON array of the tools' schemas, as the teacher saw them."""
+    unknown_licences: bool = False
+    """Whether pages and pictures may pass whose licence nobody knows."""
     shard_bytes: int = field(default=SHARD_BYTES)
     """Largest Parquet file, bytes before compression."""
 

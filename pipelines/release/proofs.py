@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from pipelines.release.rows import Example, ProofRow, make_proof_row
+from pipelines.release.making import Example, make_proof_row
+from pipelines.release.rows import ProofRow
 
 __all__ = ["ProofRow", "make_proofs", "read_proofs"]
 

@@ -15,6 +15,7 @@ from pipelines.release.card import CardFacts, Prose, find_cards, read_prose, ren
 from pipelines.release.context import PublishedRelease, ReleaseContext
 from pipelines.release.croissant import make_croissant
 from pipelines.release.features import make_release_schema
+from pipelines.release.making import Example, RowMaker, join_examples
 from pipelines.release.manifest import (
     MANIFEST,
     SplitEntry,
@@ -26,7 +27,7 @@ from pipelines.release.manifest import (
 from pipelines.release.pictures import locate_picture
 from pipelines.release.proofs import ProofRow, make_proofs
 from pipelines.release.quality import check_quality, measure_quality, render_quality
-from pipelines.release.rows import ROW_TYPES, Example, RowMaker, join_examples
+from pipelines.release.rows import ROW_TYPES
 from pipelines.release.tables import Shard, describe_file, list_files, plan_shards, write_shard_file
 from schemas.arrow import derive_schema
 from schemas.enhancements import Enhancement
@@ -112,7 +113,9 @@ def _fill_folder(draft: Draft, staging: Path, home: Path) -> str:
     files, splits = _write_data(draft, staging)
     files += _write_proofs(draft, staging)
     credits_path = staging / "ATTRIBUTION.tsv"
-    credit_lines = list_credits(draft.examples, draft.context.base_url, draft.context.corpus)
+    credit_lines = list_credits(
+        draft.examples, draft.context.base_url, draft.context.corpus, draft.context.unknown_licences
+    )
     credits_path.write_text(render_credits(credit_lines), encoding="utf-8")
     files.append(describe_file(credits_path, staging, len(credit_lines)))
     content = digest_content(files, draft.prose.text)
@@ -154,7 +157,8 @@ def _write_data(draft: Draft, staging: Path) -> tuple[list[FileEntry], tuple[Spl
 
 def _weigh(root: Path, example: Example) -> int:
     """Return about how many bytes a row takes before compression: its pictures and its text."""
-    pictures = sum(locate_picture(root, picture).stat().st_size for picture in example.list_pictures())
+    shown = (*example.list_pictures(), *example.list_thumbnails())
+    pictures = sum(locate_picture(root, picture).stat().st_size for picture in shown)
     steps = example.trajectory.steps if example.trajectory else ()
     text = sum(len(step.reply) + len(step.observation.text if step.observation else "") for step in steps)
     return pictures + text + len(example.question.text)

@@ -14,7 +14,7 @@ from pipelines.release.counts import (
     measure_proofs,
 )
 from pipelines.release.duplicates import list_shared_values, make_signature
-from pipelines.release.rows import Example
+from pipelines.release.making import Example
 from pipelines.release.sight import measure_enhancements, measure_grounding
 from pipelines.release.statistics import Number, count_values, describe_numbers, share
 from pipelines.release.variety import (

@@ -116,4 +116,7 @@ class ReleasesConfig(Section):
         le=1.0,
         description="largest share of questions with the same words around names, types and values",
     )
+    unknown_licences: bool = Field(
+        False, description="publish pages and pictures whose licence is not known, as live tools bring them, marked so"
+    )
     shard_bytes: int = Field(400_000_000, ge=1_000_000, description="largest Parquet file, bytes before compression")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from PIL import Image
 
+from pipelines.agent.transcript import Turn, render_turn
 from pipelines.release.context import FunnelRow, ReleaseContext
 from pipelines.stages.releases import Releases
 from schemas.difficulty import Cell
@@ -15,7 +16,7 @@ from schemas.manifest import InputEntry, ModelEntry
 from schemas.proofs import Answer, Constraint, Count, Evidence, Hop, PathNode, Proof
 from schemas.releases import ReleaseEntry
 from schemas.rollouts import Observation, RolloutImage, Step
-from schemas.trajectories import Trajectory
+from schemas.trajectories import Support, Trajectory
 
 BASE = "https://toy.example/wiki/"
 
@@ -157,29 +158,33 @@ def make_degraded(root: Path, number: int, **changes) -> Enhancement:
     return make_question(number, degraded, **({"original": original, "trial": make_trial()} | changes))
 
 
-def make_trajectory(number: int, question: Enhancement, extra: Picture | None = None, **changes) -> Trajectory:
-    """Return an accepted trajectory of three turns; ``extra`` is a picture the second turn produced."""
+def make_step(turn: Turn, observation: Observation | None = None) -> Step:
+    """Return a turn as the step that a rollout keeps of it."""
+    return Step(
+        thought=turn.thought,
+        tool=turn.tool,
+        arguments=turn.arguments,
+        reply=render_turn(turn),
+        observation=observation,
+    )
+
+
+def make_trajectory(
+    number: int, question: Enhancement, extra: Picture | None = None, first: str = "image_search", **changes
+) -> Trajectory:
+    """Return an accepted trajectory of three turns; ``extra`` is a picture that the first one's tool produced."""
     images = [RolloutImage(id="img_1", picture=question.picture)] if question.picture else []
     images += [RolloutImage(id="img_2", picture=extra)] if extra else []
     seen = Observation(
         ok=True, error="", text="Kelm Bridge, designed by Mira Tolland.", images=("img_2",) if extra else ()
     )
+    answer = question.answer.surface
+    told = f"Born in Ostrava, founded in {answer}."
+    page = Observation(ok=True, error="", text=told, images=())
     steps = (
-        Step(
-            thought="look",
-            tool="image_search",
-            arguments='{"image": "img_1"}',
-            reply="<think>look</think><tool_call>{}</tool_call>",
-            observation=seen,
-        ),
-        Step(
-            thought="read",
-            tool="visit",
-            arguments='{"url": "https://toy.example/wiki/Mira_Tolland"}',
-            reply="<think>read</think><tool_call>{}</tool_call>",
-            observation=Observation(ok=True, error="", text="Born in Ostrava.", images=()),
-        ),
-        Step(thought="done", tool="", arguments="", reply="<answer>1201</answer>", observation=None),
+        make_step(Turn("look", first, '{"image":"img_1"}'), seen),
+        make_step(Turn("read", "visit", '{"url":"https://toy.example/wiki/Mira_Tolland"}'), page),
+        make_step(Turn("done", answer=answer)),
     )
     values = {
         "record_id": f"rollout-{number:016x}",
@@ -192,13 +197,16 @@ def make_trajectory(number: int, question: Enhancement, extra: Picture | None = 
         "question": question.text,
         "images": tuple(images),
         "steps": steps,
-        "answer": question.answer.surface,
+        "answer": answer,
         "stop_reason": "answered",
         "reference": question.answer,
         "bridges": (question.proof.nodes[1].title,),
         "verdict": "correct",
         "decided_by": "comparer",
-        "supports": (),
+        "supports": (Support(what="answer", step=1, start=told.index(answer), end=told.index(answer) + len(answer)),),
+        "loss": (True, True, True),
+        "tokens": 900,
+        "snapshot": "2026-09-01",
     }
     return Trajectory(**(values | changes))
 

@@ -5,8 +5,9 @@ import pyarrow.parquet as pq
 
 from pipelines.graph.proofs import make_question_id
 from pipelines.ids import digest_file
+from pipelines.release.making import make_bridge_row
 from pipelines.release.manifest import MANIFEST, read_release_manifest
-from pipelines.release.rows import EmbeddedImage, ProofRow, make_bridge_row
+from pipelines.release.rows import EmbeddedImage, ProofRow
 
 
 def reseal(folder, rows=None):

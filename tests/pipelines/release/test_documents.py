@@ -9,10 +9,10 @@ from pipelines.agent.layout import Shown, render_hits, render_page
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet
 from pipelines.release.attribution import list_credits, list_shown_pages, make_revision_url, render_credits
 from pipelines.release.card import check_card, find_cards, read_prose, shorten_value
+from pipelines.release.making import join_examples
 from pipelines.release.pictures import name_picture
 from pipelines.release.publish import publish_releases
 from pipelines.release.quality import check_quality, measure_quality, render_section
-from pipelines.release.rows import join_examples
 from pipelines.release.statistics import count_effective, describe_numbers, measure_gini
 from schemas.releases import ReleaseEntry
 from schemas.rollouts import Observation, Step
@@ -44,16 +44,18 @@ def test_attribution_names_every_picture_and_page_once(tmp_path, folder, materia
 def test_a_changed_picture_says_what_was_done_to_it_in_order(tmp_path):
     plain, degraded = make_question(1, make_picture(tmp_path, 1)), make_degraded(tmp_path, 2)
     questions = [plain, degraded]
+    tools = ("image_search", "crop")
     trajectories = [
-        make_trajectory(n, question, make_picture(tmp_path, 10 + n)) for n, question in enumerate(questions)
+        make_trajectory(n, question, make_picture(tmp_path, 10 + n), first=tool)
+        for n, (question, tool) in enumerate(zip(questions, tools, strict=True))
     ]
     examples = join_examples(questions, trajectories, run_stage(questions, trajectories))
     told = {credit.source: credit.changes for credit in list_credits(examples, BASE, "c") if credit.kind == "image"}
     assert told == {
         plain.picture.sha256: "none",
-        trajectories[0].images[1].picture.sha256: "image_search",
+        trajectories[0].images[1].picture.sha256: "scaled down",
         degraded.picture.sha256: "blur of strength 0.5",
-        trajectories[1].images[1].picture.sha256: "blur of strength 0.5; image_search",
+        trajectories[1].images[1].picture.sha256: "blur of strength 0.5; crop",
     }
 
 

@@ -189,7 +189,15 @@ def test_rl_rows_have_verls_layout(published):
     assert row["prompt"][0]["content"].startswith("<image>\n")
     assert row["reward_model"]["style"] == "rule"
     assert row["reward_model"]["ground_truth"] in row["reward_model"]["candidate_answers"]
-    assert set(row["extra_info"]) == {"index", "split", "question", "answer", "question_id", "need_tools_kwargs"}
+    assert set(row["extra_info"]) == {
+        "index",
+        "split",
+        "question",
+        "answer",
+        "answer_type",
+        "question_id",
+        "need_tools_kwargs",
+    }
 
 
 def test_bridgevqa_rows_carry_chain_and_counts(published):

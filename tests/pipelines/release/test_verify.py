@@ -171,7 +171,7 @@ TAMPERINGS = {
     "question without its descriptors": (forge(lose_descriptors), "text: descriptor-lost"),
     "question under another id": (on_proof_row(lambda row: row.__setitem__("text", row["text"] + " Say!")), "id: "),
     "picture bytes": (on_row(flip_picture), "images: the first picture is"),
-    "picture's name": (on_row(set_in("image", "path", value="a.png")), "images: picture a.png"),
+    "picture's name": (on_row(set_in("image", "path", value="a.png")), "it is named a.png"),
     "no picture": (on_row(set_in("image", value=None)), "not the anchor's"),
     "no picture in the proof either": (forge(forget_picture), "picture: the proof has none"),
     "another picture in the proof too": (forge(reverse_picture), "picture: sha256 of the anchor's"),

@@ -1,0 +1,280 @@
+"""How rows of the three datasets are made from questions and trajectories."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.errors import ConservationError
+from pipelines.release.pictures import name_picture, read_picture
+from pipelines.release.rows import (
+    ABILITY,
+    DATA_SOURCE,
+    BridgeRow,
+    ChainLink,
+    EmbeddedImage,
+    ExtraInfo,
+    FoundPage,
+    ProofRow,
+    ReleaseRow,
+    RewardModel,
+    RlRow,
+    SftRow,
+)
+from pipelines.release.transcript import Message, make_messages, show_pictures, strip_page_text
+from schemas.enhancements import Enhancement
+from schemas.groundings import Picture
+from schemas.proofs import Proof
+from schemas.releases import ReleaseEntry
+from schemas.searches import SearchResult
+from schemas.trajectories import Support, Trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A release entry with the question and the trajectory it points at."""
+
+    entry: ReleaseEntry
+    question: Enhancement
+    trajectory: Trajectory | None
+
+    @property
+    def row_id(self) -> str:
+        """The row's ``id`` column: the trajectory's id for an SFT row, else the question's."""
+        return self.entry.trajectory_id or self.question.record_id
+
+    def list_pictures(self) -> tuple[Picture, ...]:
+        """Return the row's pictures in reading order."""
+        if self.trajectory is not None:
+            return make_messages(self.trajectory)[1]
+        return (self.question.picture,) if self.question.picture else ()
+
+    def list_thumbnails(self) -> tuple[Picture, ...]:
+        """Return the pictures that an RL row shows beside the question's: of what a search by it finds."""
+        if self.entry.dataset != "rl":
+            return ()
+        return tuple(found.thumbnail for found in self.question.found if found.thumbnail)
+
+
+def join_examples(
+    questions: Sequence[Enhancement], trajectories: Sequence[Trajectory], entries: Sequence[ReleaseEntry]
+) -> list[Example]:
+    """Return each entry with its rows, sorted by the first picture's sha256, then id.
+
+    Raises:
+        ConservationError: if an entry names a question or trajectory that is not there.
+    """
+    by_question = {question.record_id: question for question in questions}
+    by_trajectory = {trajectory.record_id: trajectory for trajectory in trajectories}
+    examples = []
+    for entry in entries:
+        if entry.parent_id not in by_question or (entry.trajectory_id and entry.trajectory_id not in by_trajectory):
+            raise ConservationError(
+                f"releases: entry {entry.record_id} names {entry.parent_id} {entry.trajectory_id}, which is not there"
+            )
+        trajectory = by_trajectory[entry.trajectory_id] if entry.trajectory_id else None
+        examples.append(Example(entry, by_question[entry.parent_id], trajectory))
+    return sorted(examples, key=_order_example)
+
+
+def _order_example(example: Example) -> tuple[str, str]:
+    pictures = example.trajectory.images[:1] if example.trajectory else ()
+    first = pictures[0].picture if pictures else example.question.picture
+    return (first.sha256 if first else "", example.row_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """The part of an SFT row that is the trajectory's; the rest follows from the proof."""
+
+    id: str
+    images: tuple[EmbeddedImage, ...]
+    messages: tuple[Message, ...]
+    tools: str
+    stop_reason: str
+    verdict: str
+    dialect: str = "synth"
+    loss: tuple[bool, ...] = ()
+    supports: tuple[Support, ...] = ()
+    tokens: int = 0
+    snapshot: str = ""
+    day: str = ""
+
+
+def read_transcript(row: SftRow, images: tuple[EmbeddedImage, ...]) -> Transcript:
+    """Return the transcript of a row, as one that was accepted."""
+    told = {name: getattr(row, name) for name in ("id", "messages", "tools", "dialect", "loss", "supports", "tokens")}
+    days = {name: getattr(row, name) for name in ("snapshot", "day")}
+    return Transcript(**told, **days, images=images, stop_reason="answered", verdict="correct")
+
+
+@dataclass(frozen=True, slots=True)
+class RowMaker:
+    """Makes rows of one dataset; pictures are read, hashed and embedded here and nowhere else."""
+
+    root: Path
+    tools: str
+
+    def make_row(self, examples: Sequence[Example], index: int) -> ReleaseRow:
+        """Return one row of a split's ``examples``.
+
+        Raises:
+            CorruptInput: if a picture is missing or has other bytes than its name says.
+            GateNotMet: if a transcript would not load in a trainer.
+        """
+        example = examples[index]
+        proof = make_proof_row(example)
+        if example.entry.dataset == "sft":
+            return make_sft_row(proof, self._make_transcript(example))
+        images = tuple(map(self._embed, example.list_pictures()))
+        if example.entry.dataset == "bridgevqa":
+            return make_bridge_row(proof, images)
+        return make_rl_row(proof, images, index, tuple(map(self._show_found, example.question.found)))
+
+    def _embed(self, picture: Picture) -> EmbeddedImage:
+        return EmbeddedImage(bytes=read_picture(self.root, picture), path=name_picture(picture))
+
+    def _show_found(self, found: SearchResult) -> FoundPage:
+        thumbnail = self._embed(found.thumbnail) if found.thumbnail else None
+        return FoundPage(title=strip_page_text(found.title), url=found.url, thumbnail=thumbnail)
+
+    def _make_transcript(self, example: Example) -> Transcript:
+        trajectory = example.trajectory
+        if trajectory is None:
+            raise ConservationError(f"releases: sft entry {example.entry.record_id} has no trajectory")
+        messages, pictures = make_messages(trajectory)
+        images = tuple(map(self._embed, pictures))
+        return Transcript(
+            trajectory.record_id,
+            images,
+            messages,
+            self.tools,
+            trajectory.stop_reason,
+            trajectory.verdict,
+            trajectory.dialect,
+            trajectory.loss,
+            trajectory.supports,
+            trajectory.tokens,
+            trajectory.snapshot,
+            trajectory.day,
+        )
+
+
+def make_proof_row(example: Example) -> ProofRow:
+    """Return an example's question with its proof, as rows are made from it and compared with it."""
+    question = example.question
+    return ProofRow(
+        record_id=question.record_id,
+        split=example.entry.split,
+        domain=question.domain,
+        text=question.text,
+        fuzzy=question.fuzzy,
+        canonical=question.canonical,
+        picture=question.picture,
+        answer=question.answer,
+        proof=question.proof,
+        difficulty=question.cells,
+        search_need=question.search_need,
+        standing=question.standing,
+        depiction=question.depiction,
+        original=question.original,
+        trial=question.trial,
+    )
+
+
+def make_sft_row(proof: ProofRow, transcript: Transcript) -> SftRow:
+    """Return the SFT row of a question and one transcript."""
+    return SftRow(
+        id=transcript.id,
+        question_id=proof.record_id,
+        images=transcript.images,
+        messages=transcript.messages,
+        tools=transcript.tools,
+        question=strip_page_text(proof.text),
+        answer=proof.answer.surface,
+        answer_aliases=proof.answer.aliases,
+        hops=len(proof.proof.hops),
+        n_turns=sum(message.role == "assistant" for message in transcript.messages),
+        stop_reason=transcript.stop_reason,
+        verdict=transcript.verdict,
+        dialect=transcript.dialect,
+        loss=transcript.loss,
+        supports=transcript.supports,
+        tokens=transcript.tokens,
+        snapshot=transcript.snapshot,
+        day=transcript.day,
+    )
+
+
+def make_rl_row(
+    proof: ProofRow, images: tuple[EmbeddedImage, ...], index: int, found: tuple[FoundPage, ...] = ()
+) -> RlRow:
+    """Return the RL row of a question.
+
+    Args:
+        proof: the question's.
+        images: its picture.
+        index: its place in its split.
+        found: what a search by the picture finds.
+    """
+    text, answer = strip_page_text(proof.text), proof.answer.surface
+    accepted = tuple(dict.fromkeys((answer, *proof.answer.aliases)))
+    return RlRow(
+        id=proof.record_id,
+        data_source=DATA_SOURCE,
+        prompt=(Message(role="user", content=show_pictures(len(images), text)),),
+        images=images,
+        ability=ABILITY,
+        reward_model=RewardModel(style="rule", ground_truth=answer, candidate_answers=accepted),
+        extra_info=ExtraInfo(
+            index=index,
+            split=proof.split,
+            question=text,
+            answer=answer,
+            answer_type=proof.answer.type,
+            question_id=proof.record_id,
+            need_tools_kwargs=False,
+        ),
+        image_search=found,
+    )
+
+
+def make_bridge_row(proof: ProofRow, images: tuple[EmbeddedImage, ...]) -> BridgeRow:
+    """Return the BridgeVQA row of a question with at most one picture."""
+    return BridgeRow(
+        id=proof.record_id,
+        image=images[0] if images else None,
+        question=strip_page_text(proof.text),
+        answer=proof.answer.surface,
+        answer_type=proof.answer.type,
+        answer_aliases=proof.answer.aliases,
+        hops=len(proof.proof.hops),
+        anchor_type=proof.proof.nodes[0].type,
+        domain=proof.domain,
+        chain=make_chain(proof),
+        r_chain=list_counts(proof.proof, "chain"),
+        r_alone=list_counts(proof.proof, "alone"),
+        n_img=next(iter(list_counts(proof.proof, "answers")), None),
+        difficulty=proof.difficulty,
+        search_need=proof.search_need,
+        standing=proof.standing,
+        ease=proof.depiction.ease if proof.depiction else "",
+        degradation=proof.trial.degradation if proof.trial else "",
+        repair=proof.trial.repair if proof.trial else "",
+    )
+
+
+def list_counts(proof: Proof, name: str) -> tuple[int, ...]:
+    """Return the proof's counts of one name in node order."""
+    return tuple(count.value for count in sorted(proof.counts, key=lambda count: count.node) if count.name == name)
+
+
+def make_chain(question: Enhancement | ProofRow) -> tuple[ChainLink, ...]:
+    """Return the path's hops by title, and the attribute that is asked for as the last link."""
+    titles = {node.page_id: node.title for node in question.proof.nodes}
+    links = [
+        ChainLink(relation=hop.relation, subject=titles[hop.subject_id], object=titles[hop.object_id])
+        for hop in question.proof.hops
+    ]
+    last = question.proof.nodes[-1].title
+    links.append(ChainLink(relation=question.proof.answer_relation, subject=last, object=question.answer.surface))
+    return tuple(links)
