@@ -10,7 +10,8 @@ from pipelines.bench.planted_tables import render_planted
 from pipelines.bench.plants import Pair
 from pipelines.bench.shares import find_lower_bound, make_share
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.cli import main, to_json
+from pipelines.cli import main
+from pipelines.console import to_json
 from pipelines.errors import ConfigError
 
 TEXTS = ("D01", "D02", "D03", "D04", "D05", "D13", "D16")

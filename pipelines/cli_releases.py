@@ -1,0 +1,123 @@
+"""Commands about releases and what is made of them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipelines.console import WORKSPACE, JsonOption, WorkspaceOption, app, emit, emit_json, emit_table, to_json
+
+
+@app.command("verify")
+def verify_command(
+    release: Annotated[Path | None, typer.Argument(help="Release folder; left out, the last run's releases.")] = None,
+    corpus: Annotated[Path | None, typer.Option("--corpus", help="Corpus folder, if not the workspace's.")] = None,
+    dump: Annotated[
+        Path | None, typer.Option("--dump", help="Build the corpus from this dump and verify by it.")
+    ] = None,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Re-derive every answer of a release from corpus and proof alone, with no model."""
+    from pipelines.progress import make_reporter
+    from pipelines.verification import verify_releases
+
+    reports = verify_releases(release, corpus, dump, workspace, make_reporter())
+    passed = all(report.passed for report in reports)
+    if as_json:
+        emit_json(to_json(reports))
+    else:
+        for report in reports:
+            for problem in report.problems:
+                emit(f"{problem.where}: {problem.what}")
+            for claim in report.claims:
+                emit(f"{report.dataset} claims: {claim}")
+            told = "" if report.passed else f", NOT VERIFIED: {len(report.problems)} problems, named above"
+            emit(f"{report.dataset} {report.version}: {report.verified}/{report.rows}{told}")
+        emit(f"{sum(r.verified for r in reports)}/{sum(r.rows for r in reports)}")
+    if not passed:
+        raise typer.Exit(1)
+
+
+@app.command("diff")
+def diff_command(
+    a: Annotated[Path, typer.Argument(help="A release folder.")],
+    b: Annotated[Path, typer.Argument(help="Another release folder of the same dataset.")],
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare two releases: rows added, removed and changed, and how the funnel moved."""
+    from pipelines.inspection.diff import diff_releases, render_diff
+
+    difference = diff_releases(a, b)
+    emit_json(to_json(difference)) if as_json else emit_table(render_diff(difference))
+
+
+@app.command("audit")
+def audit_command(
+    file: Annotated[Path, typer.Argument(help="Any VQA file: .parquet, .json or .jsonl.")],
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Look for known defects in anybody's VQA file; exit 1 when there are some."""
+    from pipelines.inspection.audit import audit_file, render_audit
+
+    audit = audit_file(file)
+    emit_json(to_json(audit)) if as_json else emit_table(render_audit(audit))
+    if audit.defects:
+        raise typer.Exit(1)
+
+
+@app.command("push")
+def push_command(
+    release: Annotated[Path, typer.Argument(help="Release folder.")],
+    repo: Annotated[str, typer.Option("--repo", help="Dataset repository, org/name.")],
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Push a release to the Hugging Face Hub: one commit, verified, tagged with its version."""
+    from pipelines.release.push import push_release
+
+    receipt = push_release(release, repo)
+    emit_json(to_json(receipt)) if as_json else emit(f"{repo}: {receipt}")
+
+
+@app.command("export")
+def export_command(  # noqa: PLR0913 - a command line has the options it has
+    release: Annotated[Path, typer.Argument(help="Release folder.")],
+    out: Annotated[Path, typer.Argument(help="Folder to write; it must not exist.")],
+    to: Annotated[str, typer.Option("--to", help="Trainer that is to read it; `synth stages` lists them.")],
+    dialect: Annotated[str, typer.Option("--dialect", help="Protocol of the turns, if not the teacher's.")] = "",
+    name: Annotated[str, typer.Option("--name", help="Name of the dataset, if not the release's.")] = "",
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a release as a trainer's own loader reads it, and hold the files to that loader's rules."""
+    from pipelines.release.exporters.registry import ExportOptions, export_release
+
+    report = export_release(release, out, to, ExportOptions(dialect=dialect, name=name))
+    if as_json:
+        emit_json(to_json(report))
+        return
+    emit(f"{out}: {report.rows_out} of {report.rows_in} rows for {report.to}")
+    for note in report.notes:
+        emit(note)
+
+
+@app.command("validate")
+def validate_command(
+    folder: Annotated[Path, typer.Argument(help="Folder of files for a trainer, ours or anybody's.")],
+    to: Annotated[str, typer.Option("--to", help="Trainer that is to read it.")],
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Hold files to the rules of a trainer's loader; exit 1 when it would lose, shift or refuse anything."""
+    from pipelines.release.exporters.registry import validate_export
+
+    problems = validate_export(folder, to)
+    if as_json:
+        emit_json(list(problems))
+    else:
+        emit("\n".join(problems) if problems else f"{folder}: nothing against it for {to}")
+    if problems:
+        raise typer.Exit(1)

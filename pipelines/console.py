@@ -1,0 +1,100 @@
+"""The console: what commands are registered with, their common options, and how they print and fail."""
+
+import json
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    help="From a Wikipedia dump to verified multi-hop visual QA. `synth run` alone makes a demo dataset, offline.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+bench = typer.Typer(help="How good the checks and the judges are, on planted defects.", no_args_is_help=True)
+app.add_typer(bench, name="bench")
+replies = typer.Typer(help="Recorded replies: what there is, and what may go.")
+app.add_typer(replies, name="replies")
+
+WorkspaceOption = Annotated[Path, typer.Option("--workspace", help="Folder for everything a run makes.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+RecipeOption = Annotated[str, typer.Option("--recipe", help="Shipped recipe; `synth stages` lists them.")]
+ConfigOption = Annotated[Path | None, typer.Option("--config", help="Configuration file (TOML) instead of a recipe.")]
+SetOption = Annotated[list[str] | None, typer.Option("--set", help="Change one key: section.key=value.")]
+LimitOption = Annotated[int, typer.Option("--limit", min=0, help="At most this many seeds; 0 is the recipe's own.")]
+WORKSPACE = Path("workspace")
+
+
+def emit(text: str) -> None:
+    """Write a line to stdout: results go there, progress and errors to stderr."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def emit_json(document: Any) -> None:  # noqa: ANN401 - any JSON value
+    """Write one JSON document to stdout."""
+    emit(json.dumps(document, indent=1, ensure_ascii=False, default=str))
+
+
+def emit_table(table: Any) -> None:  # noqa: ANN401 - a rich renderable
+    """Write a rich table to stdout, plain when it is no terminal."""
+    from rich.console import Console
+
+    # A pipe or a log has no width of its own; a table cut to 80 columns would lose its words.
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
+
+
+def to_json(value: Any) -> Any:  # noqa: ANN401 - any dataclass or model
+    """Return dataclasses and models, at any depth, as plain JSON values."""
+    from dataclasses import fields, is_dataclass
+
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {str(key): to_json(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [to_json(entry) for entry in value]
+    return value
+
+
+@contextmanager
+def interruptible(what_next: str = "the same command goes on from here") -> Iterator[None]:
+    """Say what an interrupt means; the command line library would end without a word."""
+    from pipelines.errors import Unavailable
+
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise Unavailable(f"interrupted; {what_next}") from error
+
+
+def guarded(call: Callable[[], None]) -> None:
+    """Call and turn the failures of DESIGN section 4 into exit codes; anything else is a crash with its traceback."""
+    from pipelines.errors import SynthError, Unavailable
+    from pipelines.files import explain_os_error
+
+    try:
+        call()
+    except SynthError as error:
+        fail(error)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        fail(explain_os_error(error, "synth"))
+    except sqlite3.OperationalError as error:
+        fail(Unavailable(f"synth: {error}; free space and run the same command again"))
+    except KeyboardInterrupt:
+        fail(Unavailable("synth: interrupted; the same command goes on from here"))
+
+
+def fail(error: Any) -> None:  # noqa: ANN401 - a SynthError, whose class is imported late
+    """Write one line to stderr and leave with the error's exit code."""
+    sys.stderr.write(f"synth: {error}\n" if not str(error).startswith("synth:") else f"{error}\n")
+    raise SystemExit(error.exit_code)
