@@ -10,94 +10,17 @@ import tomllib
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
+from pipelines.config_rules import check_whole
 from pipelines.errors import ConfigError
-from pipelines.settings import (
-    BudgetConfig,
-    ChecksConfig,
-    CommonsConfig,
-    CorpusConfig,
-    DifficultyConfig,
-    EncoderConfig,
-    EnhancementsConfig,
-    GroundingsConfig,
-    ImageSearchConfig,
-    InjectionsConfig,
-    JudgingConfig,
-    LiveConfig,
-    ModelsConfig,
-    OcrConfig,
-    PathsConfig,
-    QuestionsConfig,
-    ReleasesConfig,
-    RewritesConfig,
-    RolloutsConfig,
-    RuntimeConfig,
-    Section,
-    SeedsConfig,
-    SparqlConfig,
-    SplitsConfig,
-    ToolsConfig,
-    TrajectoriesConfig,
-)
+from pipelines.settings.run import RunConfig
 
+__all__ = ["RunConfig", "apply_setting", "list_recipes", "make_config", "read_config_file", "read_recipe"]
 _SECRETS = re.compile(r"(?<=://)[^/\s'\"]*(?=@)|(?<=\?)[^'\"]+")
 """What may be one in an address: user and password, parameters."""
-
-
-MAX_ROUNDS = 12
-"""Rounds of injection at most: MM-SearchExam has ten."""
-ADAPTERS = {
-    "writer": ("templates", "openai", "vllm"),
-    "rewriter": ("templates", "openai", "vllm"),
-    "solver": ("knower", "openai", "vllm"),
-    "teacher": ("teacher", "openai", "vllm"),
-    "judge": ("judge", "openai", "vllm"),
-    "second_judge": ("judge", "openai", "vllm"),
-    "image_judge": ("judge", "openai", "vllm"),
-    "process_judge": ("judge", "openai", "vllm"),
-    "summariser": ("templates", "openai", "vllm"),
-}
-"""Adapters that can play each role."""
-
-
-class RunConfig(Section):
-    """Everything a run is told."""
-
-    recipe: str = Field(description="name of the recipe")
-    method: Literal["paths", "injection"] = Field(
-        "paths",
-        description="paths: walk, then hide (OpenSearch-VL); injection: ask, then hide behind facts (VSearcher)",
-    )
-    seed: int = Field(7, ge=0, description="seed of every choice the pipeline makes")
-    corpus: CorpusConfig = CorpusConfig()
-    seeds: SeedsConfig = SeedsConfig()
-    sparql: SparqlConfig = SparqlConfig()
-    commons: CommonsConfig = CommonsConfig()
-    splits: SplitsConfig = SplitsConfig()
-    paths: PathsConfig = PathsConfig()
-    questions: QuestionsConfig = QuestionsConfig()
-    rewrites: RewritesConfig = RewritesConfig()
-    injections: InjectionsConfig = InjectionsConfig()
-    checks: ChecksConfig = ChecksConfig()
-    groundings: GroundingsConfig = GroundingsConfig()
-    encoder: EncoderConfig = EncoderConfig()
-    image_search: ImageSearchConfig = ImageSearchConfig()
-    ocr: OcrConfig = OcrConfig()
-    tools: ToolsConfig = ToolsConfig()
-    live: LiveConfig = LiveConfig()
-    difficulty: DifficultyConfig = DifficultyConfig()
-    judging: JudgingConfig = JudgingConfig()
-    enhancements: EnhancementsConfig = EnhancementsConfig()
-    rollouts: RolloutsConfig = RolloutsConfig()
-    trajectories: TrajectoriesConfig = TrajectoriesConfig()
-    releases: ReleasesConfig = ReleasesConfig()
-    models: ModelsConfig = ModelsConfig()
-    budget: BudgetConfig = BudgetConfig()
-    runtime: RuntimeConfig = RuntimeConfig()
 
 
 def list_recipes() -> list[str]:
@@ -167,7 +90,7 @@ def make_config(tables: dict[str, Any], settings: Sequence[str] = ()) -> RunConf
         config = RunConfig.model_validate(tables)
     except ValidationError as error:
         raise ConfigError("configuration: " + "; ".join(_explain(problem) for problem in error.errors())) from error
-    _check_whole(config)
+    check_whole(config)
     return config
 
 
@@ -199,92 +122,6 @@ def _drop_abilities(tables: dict[str, Any], settings: Sequence[str]) -> None:
             table = table.get(part) if isinstance(table, dict) else None
         if isinstance(table, dict) and not any(other.startswith(f"{prefix}settings") for other in named):
             table.pop("settings", None)
-
-
-def _check_whole(config: RunConfig) -> None:
-    sources = [bool(config.corpus.dump), bool(config.corpus.world), config.corpus.generate is not None]
-    if sum(sources) != 1:
-        raise ConfigError(
-            "configuration: corpus needs exactly one of dump, world, generate; say --set corpus.dump=FILE or "
-            "--set corpus.world=DIR"
-        )
-    hops, weights = config.paths.hops, config.paths.weights
-    if not hops or len(hops) != len(weights) or not all(2 <= h <= 4 for h in hops):
-        raise ConfigError("configuration: paths.hops takes lengths of 2 to 4, and paths.weights one weight for each")
-    if min(weights) < 0 or not 0 < sum(weights) < float("inf"):
-        raise ConfigError(f"configuration: paths.weights {list(weights)}: give weights of 0 or more, not all 0")
-    rounds, mix = config.injections.rounds, config.injections.weights
-    if not rounds or len(rounds) != len(mix) or not all(1 <= number <= MAX_ROUNDS for number in rounds):
-        raise ConfigError(
-            f"configuration: injections.rounds takes numbers of 1 to {MAX_ROUNDS}, and injections.weights one each"
-        )
-    if min(mix) < 0 or not 0 < sum(mix) < float("inf"):
-        raise ConfigError(f"configuration: injections.weights {list(mix)}: give weights of 0 or more, not all 0")
-    _check_models(config)
-    _check_sight(config)
-    shares = config.splits.sft + config.splits.rl + config.splits.eval
-    if abs(shares - 1.0) > 1e-9:
-        raise ConfigError(f"configuration: the shares of splits add up to {shares:g}, not 1")
-
-
-def _check_models(config: RunConfig) -> None:
-    models = config.models
-    for role in models.list_roles():
-        model, allowed = models.get(role), ADAPTERS.get(role, ADAPTERS["solver"])
-        place = f"models.solvers.{role}" if role in models.solvers else f"models.{role}"
-        if model.adapter not in allowed:
-            raise ConfigError(f"configuration: {place}.adapter {model.adapter!r}; allowed: {', '.join(allowed)}")
-        if model.adapter == "openai" and not model.base_url:
-            raise ConfigError(
-                f"configuration: {place}.base_url is empty; name the server: "
-                f"--set {place}.base_url=http://127.0.0.1:8000/v1"
-            )
-        if model.settings and model.adapter in ("templates", "openai", "vllm"):
-            raise ConfigError(
-                f"configuration: {place}.settings: {model.adapter} takes none, given {sorted(model.settings)}"
-            )
-        if model.more_urls and not model.revision:
-            raise ConfigError(
-                f"configuration: {place}.more_urls without a revision; say that all of them serve one model: "
-                f"--set {place}.revision=NAME"
-            )
-    clash = sorted(set(models.solvers) & set(type(models).model_fields))
-    if clash:
-        raise ConfigError(f"configuration: models.solvers.{clash[0]}: {clash[0]} is a role; choose another name")
-    known = {"solver", *models.solvers}
-    named = [*config.difficulty.solvers, *filter(None, [config.difficulty.text_solver])]
-    strange = [name for name in named if name not in known]
-    if strange or not config.difficulty.solvers:
-        raise ConfigError(
-            f"configuration: difficulty.solvers {list(config.difficulty.solvers)}, text_solver "
-            f"{config.difficulty.text_solver!r}; there are: {', '.join(sorted(known))}"
-        )
-
-
-def _check_sight(config: RunConfig) -> None:
-    groundings, commons, encoder = config.groundings, config.commons, config.encoder
-    engines = {*groundings.ocr, config.tools.layout}
-    if "layer" in engines and config.corpus.dump:
-        raise ConfigError(
-            "configuration: the OCR engine layer reads the pictures of generated worlds alone; name another: "
-            """--set 'groundings.ocr=["rapidocr"]' --set tools.layout=rapidocr"""
-        )
-    if "paddlex" in engines and not config.ocr.url:
-        raise ConfigError("configuration: ocr.url is empty; name the service: --set ocr.url=http://127.0.0.1:8080")
-    if (groundings.ranker == "clip" or config.image_search.method == "clip") and not encoder.pretrained:
-        raise ConfigError(
-            "configuration: encoder.pretrained is empty, so there is no encoder; name weights: "
-            "--set encoder.pretrained=openai, or a checkpoint's file"
-        )
-    if (commons.fetch or commons.search) and not commons.contact:
-        raise ConfigError(
-            "configuration: commons.contact is empty; say who asks: --set commons.contact=you@example.org"
-        )
-    if commons.search and not (commons.api and commons.fetch):
-        raise ConfigError(
-            "configuration: commons.search needs commons.api and commons.fetch: "
-            "--set commons.api=https://commons.wikimedia.org/w/api.php --set commons.fetch=true"
-        )
 
 
 def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails

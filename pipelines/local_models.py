@@ -110,6 +110,9 @@ def look_at_judges(config: RunConfig) -> list[Finding]:
         for other, model in judged.items():
             finding = _compare(role, judge, other, model)
             found += [finding] if finding else []
+    if models.process_judge:
+        finding = _compare("process_judge", models.process_judge, "teacher", models.teacher)
+        found += [finding] if finding else []
     if models.judge and models.second_judge:
         found.append(_compare_judges(models.judge, models.second_judge))
     return found

@@ -26,7 +26,7 @@ PATIENCE: Final = 10.0
 TYPICAL_PROMPT: Final = 3000
 """Tokens of a long prompt of ours: instructions, an article's beginning, search results, a picture."""
 CHARACTERS_A_TOKEN: Final = 4
-SEEING = frozenset(["solver", "teacher", "image_judge"])
+SEEING = frozenset(["solver", "teacher", "image_judge", "process_judge"])
 """Roles that are shown pictures, solvers by another name besides."""
 _SHOWN_NAMES = 8
 _REPLY_TOKENS = 128
