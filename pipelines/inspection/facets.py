@@ -229,20 +229,27 @@ def describe_cell(cell: Cell) -> str:
 
 
 def _describe_rollout(rollout: Rollout) -> Lines:
-    yield "attempt", f"{rollout.attempt} by {rollout.teacher}, stopped: {rollout.stop_reason}"
+    yield "attempt", f"{rollout.attempt} by {rollout.teacher} in {rollout.dialect}, stopped: {rollout.stop_reason}"
+    if rollout.fatal_begins is not None:
+        yield "fatal", f"errors begin at step {rollout.fatal_begins} and are fatal at step {rollout.fatal_reached}"
     for number, step in enumerate(rollout.steps, 1):
         yield f"turn {number}", shorten_text(step.thought)
         if step.tool:
             yield "", f"{step.tool} {shorten_text(step.arguments)}"
         if step.observation is not None:
             outcome = step.observation.error or shorten_text(step.observation.text)
-            yield "", f"-> {outcome}"
+            flags = f" (contaminated: {', '.join(step.observation.flags)})" if step.observation.flags else ""
+            yield "", f"-> {outcome}{flags}"
     yield "answer", f"{rollout.answer} (reference {rollout.reference.surface})"
 
 
 def _describe_trajectory(trajectory: Trajectory) -> Lines:
     yield from _describe_rollout(trajectory)
     yield "verdict", f"{trajectory.verdict} by {trajectory.decided_by}"
+    yield "length", f"{trajectory.tokens:,} tokens when trained on"
+    if trajectory.process is not None:
+        marks = trajectory.process
+        yield "process", f"{marks.score:.2f} of 5 by {marks.judge}"
     for support in trajectory.supports:
         yield "seen", f"{support.what}: step {support.step}, characters {support.start}-{support.end}"
 

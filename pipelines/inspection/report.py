@@ -18,6 +18,7 @@ from pipelines.files import write_text
 from pipelines.ids import draw_unit
 from pipelines.inspection.cards import QuestionCard, make_card
 from pipelines.inspection.catalogue import find_corpus, list_latest
+from pipelines.inspection.courses import CourseReport, report_courses
 from pipelines.inspection.enhancements import EnhancementReport, report_enhancements
 from pipelines.inspection.rows import read_stage
 from pipelines.release.statistics import Number, count_values
@@ -67,6 +68,7 @@ class Report:
     questions: tuple[QuestionCard, ...]
     total: int
     enhancements: EnhancementReport
+    courses: CourseReport
 
 
 def write_report(workspace_root: Path, out: Path) -> Path:
@@ -104,6 +106,7 @@ def collect_report(root: Path) -> Report:
         ),
         total=len(questions),
         enhancements=report_enhancements(root),
+        courses=report_courses(root),
     )
 
 

@@ -198,6 +198,9 @@ def _measure_trajectories(trajectories: Sequence[Trajectory]) -> Mapping[str, di
     return {
         "trajectories": {
             "turns": dict(describe_numbers([len(trajectory.steps) for trajectory in trajectories])),
+            "tool calls": dict(describe_numbers([sum(bool(s.tool) for s in one.steps) for one in trajectories])),
+            "training tokens": dict(describe_numbers([trajectory.tokens for trajectory in trajectories])),
+            "process mark": dict(describe_numbers([one.process.score for one in trajectories if one.process])),
             "pictures": dict(describe_numbers([len(trajectory.images) for trajectory in trajectories])),
             "supports": dict(describe_numbers([len(trajectory.supports) for trajectory in trajectories])),
             "accepted a question": dict(describe_numbers(list(questions.values()))),
