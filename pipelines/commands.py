@@ -1,43 +1,33 @@
 """What the commands of the CLI do, as functions that take values and return values."""
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from rich.table import Table
 
 from pipelines.assembly import SOURCES, Assembly
 from pipelines.bench.judge import JudgeReport, run_judge_bench
 from pipelines.config import RunConfig, apply_setting, list_recipes, make_config, read_config_file, read_recipe
-from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, Unavailable
 from pipelines.estimate import RunEstimate, estimate_run, make_sample_config
-from pipelines.files import write_text
 from pipelines.freshness import renew
-from pipelines.ids import digest_value
 from pipelines.inputs import ensure_corpus, find_dump
 from pipelines.inspection.views import write_catalogue
 from pipelines.local_models import look_at_judges
 from pipelines.progress import Reporter, make_reporter, timing
-from pipelines.release.card import digest_prose
-from pipelines.release.context import FunnelRow, PublishedRelease, ReleaseContext
-from pipelines.release.publish import publish_releases
+from pipelines.publishing import publish_run, report_corpus
+from pipelines.release.context import PublishedRelease
 from pipelines.roles import JUDGES, Roles, check_renewable
 from pipelines.runs import PlannedStage, StageReport, check_stage_names, run_stage, select_stages
 from pipelines.serving import owned_servers
-from pipelines.shards import read_parts
-from pipelines.workspace import Workspace, read_names
-from schemas.enhancements import Enhancement
-from schemas.manifest import InputEntry, Manifest, Usage
+from pipelines.workspace import Workspace
 from schemas.reasons import STAGE_REASONS
-from schemas.releases import Dataset, ReleaseEntry
-from schemas.trajectories import Trajectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,96 +225,6 @@ def finish_run(
     workspace.note_latest({"corpus": assembly.corpus.folder.name, **complete, **published})
     write_catalogue(workspace.root)
     return releases, written
-
-
-def report_corpus(corpus: Corpus, built: bool, seconds: float) -> StageReport:
-    """Return the corpus's own row of the funnel."""
-    counts = corpus.manifest.counts
-    return StageReport(
-        stage="corpus",
-        key=corpus.folder.name,
-        ran=built,
-        rows_in=counts.rows_in,
-        kept=counts.kept,
-        rejected=dict(counts.rejected),
-        failed=counts.failed,
-        rows_out=counts.kept,
-        seconds=round(seconds, 3) if built else 0.0,
-        usage=Usage(),
-    )
-
-
-def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> tuple[list[PublishedRelease], bool]:
-    """Publish the releases of a run whose stages are all sealed, and say whether they were written now.
-
-    A receipt beside the stage's rows says what was published from them and from what else; while that holds nothing is
-    done again.
-    """
-    by_name = {plan.name: plan for plan in planned}
-    manifests = [manifest for plan in planned if (manifest := plan.folder.read_manifest()) is not None]
-    context = _describe_origin(assembly, manifests)
-    receipt = by_name["releases"].folder.path / "published.json"
-    mark = digest_value([asdict(context), digest_prose()])
-    published = _read_receipt(assembly.workspace, receipt, mark)
-    if published is not None:
-        return published, False
-    releases = publish_releases(
-        assembly.workspace.root,
-        list(read_parts(by_name["enhancements"].folder, Enhancement)),
-        list(read_parts(by_name["trajectories"].folder, Trajectory)),
-        list(read_parts(by_name["releases"].folder, ReleaseEntry)),
-        context,
-    )
-    entries = {release.dataset: f"{release.version} {release.rows}" for release in releases}
-    write_text(receipt, json.dumps({"mark": mark, **entries}, indent=1) + "\n")
-    return releases, bool(releases)
-
-
-def _read_receipt(workspace: Workspace, receipt: Path, mark: str) -> list[PublishedRelease] | None:
-    """Return what was published from these very rows, or None when anything of it is gone or would be otherwise now."""
-    entries = read_names(receipt)
-    if entries.pop("mark", "") != mark:
-        return None
-    releases = []
-    for dataset, entry in entries.items():
-        version, _, rows = entry.partition(" ")
-        folder = workspace.releases / dataset / version
-        if not (folder / "manifest.json").is_file():
-            return None
-        releases.append(PublishedRelease(cast(Dataset, dataset), version, folder, int(rows)))
-    return releases
-
-
-def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> ReleaseContext:
-    corpus = assembly.corpus
-    funnel: list[StageReport | Manifest] = [report_corpus(corpus, False, 0.0), *manifests]
-    lineage = [InputEntry(name=manifest.stage, key=manifest.key, digest=manifest.digest) for manifest in manifests]
-    models = {(model.role, model.name): model for manifest in manifests for model in manifest.models}
-    return ReleaseContext(
-        corpus=corpus.digest,
-        snapshot=corpus.snapshot,
-        base_url=corpus.manifest.base_url,
-        recipe=assembly.config.recipe,
-        seeds={"run": assembly.config.seed},
-        config_digest=manifests[-1].config_digest,
-        git_commit=manifests[-1].git_commit,
-        lineage=(assembly.corpus_entry, *lineage),
-        funnel=tuple(
-            FunnelRow(
-                stage=row.stage,
-                rows_in=row.rows_in,
-                kept=row.kept,
-                rejected=row.rejected,
-                failed=row.failed,
-                rows_out=row.rows_out,
-            )
-            for row in funnel
-        ),
-        models=tuple(model for _, model in sorted(models.items())),
-        prompts={label: digest for manifest in manifests for label, digest in manifest.prompts.items()},
-        tools=assembly.make_agent().tools.describe(),
-        shard_bytes=assembly.config.releases.shard_bytes,
-    )
 
 
 def measure_judges(

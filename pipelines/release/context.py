@@ -44,6 +44,8 @@ class ReleaseContext:
     """Prompt label to the sha256 of its file."""
     tools: str
     """JSON array of the tools' schemas, as the teacher saw them."""
+    system: str = ""
+    """System message of the rows where the teacher's own does not say how to call a tool, as with native calls."""
     unknown_licences: bool = False
     """Whether pages and pictures may pass whose licence nobody knows."""
     shard_bytes: int = field(default=SHARD_BYTES)

@@ -20,7 +20,7 @@ from pipelines.release.rows import (
     RlRow,
     SftRow,
 )
-from pipelines.release.transcript import Message, make_messages, show_pictures, strip_page_text
+from pipelines.release.transcript import Message, find_text_dialect, make_messages, show_pictures, strip_page_text
 from schemas.enhancements import Enhancement
 from schemas.groundings import Picture
 from schemas.proofs import Proof
@@ -113,6 +113,8 @@ class RowMaker:
 
     root: Path
     tools: str
+    system: str = ""
+    """In place of the teacher's system message; empty: that one."""
 
     def make_row(self, examples: Sequence[Example], index: int) -> ReleaseRow:
         """Return one row of a split's ``examples``.
@@ -141,7 +143,7 @@ class RowMaker:
         trajectory = example.trajectory
         if trajectory is None:
             raise ConservationError(f"releases: sft entry {example.entry.record_id} has no trajectory")
-        messages, pictures = make_messages(trajectory)
+        messages, pictures = make_messages(trajectory, self.system)
         images = tuple(map(self._embed, pictures))
         return Transcript(
             trajectory.record_id,
@@ -150,7 +152,7 @@ class RowMaker:
             self.tools,
             trajectory.stop_reason,
             trajectory.verdict,
-            trajectory.dialect,
+            find_text_dialect(trajectory.dialect).name,
             trajectory.loss,
             trajectory.supports,
             trajectory.tokens,

@@ -139,7 +139,7 @@ def _check_existing(folder: Path, content: str) -> None:
 
 def _write_data(draft: Draft, staging: Path) -> tuple[list[FileEntry], tuple[SplitEntry, ...]]:
     schema = make_release_schema(ROW_TYPES[draft.dataset])
-    maker = RowMaker(draft.root, draft.context.tools)
+    maker = RowMaker(draft.root, draft.context.tools, draft.context.system)
     files, splits = [], []
     for split in draft.list_splits():
         rows = draft.list_examples(split)
@@ -185,7 +185,7 @@ def _write_documents(
     manifest = make_release_manifest(draft.dataset, content, splits, files, draft.context)
     schema = make_release_schema(ROW_TYPES[draft.dataset])
     shown = min(draft.examples, key=lambda example: example.row_id)
-    row = RowMaker(draft.root, draft.context.tools).make_row([shown], 0)
+    row = RowMaker(draft.root, draft.context.tools, draft.context.system).make_row([shown], 0)
     title = f"Quality of {draft.dataset} {manifest.version}"
     identity = {
         "name": f"synth-{draft.dataset}",

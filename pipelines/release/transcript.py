@@ -8,6 +8,7 @@ last word is the assistant's; text from elsewhere holds no placeholder and no co
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from pipelines.agent.dialects import SYNTH, Dialect, find_dialect
 from pipelines.agent.transcript import TOKEN, neutralise_markup, render_observation
 from pipelines.errors import GateNotMet
 from schemas.base import Nested
@@ -40,10 +41,20 @@ def strip_page_text(text: str) -> str:
     return neutralise_markup(text)
 
 
-def show_observation(observation: Observation) -> str:
+def show_observation(observation: Observation, dialect: Dialect) -> str:
     """Return an observation as the user message the teacher saw: a placeholder a picture, then the tool's response."""
     clean = observation.model_copy(update={"text": strip_page_text(observation.text)})
-    return show_pictures(len(observation.images), render_observation(clean))
+    return show_pictures(len(observation.images), render_observation(clean, dialect))
+
+
+def find_text_dialect(name: str) -> Dialect:
+    """Return the dialect that a rollout's messages are written in; native calls are written down in ours.
+
+    Raises:
+        ConfigError: if there is none of that name.
+    """
+    dialect = find_dialect(name)
+    return SYNTH if dialect.native else dialect
 
 
 def show_pictures(count: int, text: str) -> str:
@@ -51,21 +62,27 @@ def show_pictures(count: int, text: str) -> str:
     return f"{PLACEHOLDER * count}\n{text}" if count else text
 
 
-def make_messages(trajectory: Trajectory) -> tuple[tuple[Message, ...], tuple[Picture, ...]]:
+def make_messages(trajectory: Trajectory, system: str = "") -> tuple[tuple[Message, ...], tuple[Picture, ...]]:
     """Return a trajectory's messages and its pictures in reading order.
+
+    Args:
+        trajectory: whose replies are text, native calls written down.
+        system: in place of the teacher's own system message; empty: that one.
 
     Raises:
         GateNotMet: if the messages break a rule of the trainers, or a picture is named that the rollout does not have.
     """
     pictures = {image.id: image.picture for image in trajectory.images}
     shown = [image.picture for image in trajectory.images[:1]]
-    messages = [Message(role="system", content=strip_tokens(trajectory.system))] if trajectory.system else []
+    dialect = find_text_dialect(trajectory.dialect)
+    system = system or trajectory.system
+    messages = [Message(role="system", content=strip_tokens(system))] if system else []
     question = show_pictures(len(shown), strip_page_text(trajectory.question))
     messages.append(Message(role="user", content=question))
     for number, step in enumerate(trajectory.steps, 1):
         messages.append(Message(role="assistant", content=strip_tokens(step.reply)))
         if step.observation is not None and number < len(trajectory.steps):
-            messages.append(Message(role="user", content=show_observation(step.observation)))
+            messages.append(Message(role="user", content=show_observation(step.observation, dialect)))
             shown += find_pictures(step.observation.images, pictures, trajectory.record_id)
     check_messages(messages, len(shown), trajectory.record_id)
     return tuple(messages), tuple(shown)

@@ -4,14 +4,15 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
+from pipelines.agent.dialects import Dialect, find_dialect
 from pipelines.agent.spans import ANSWER, find_name, list_forms
-from pipelines.agent.transcript import BadTurn, Turn, parse_turn
-from pipelines.errors import GateNotMet
+from pipelines.agent.transcript import BadTurn, Turn, parse_turn, read_observation
+from pipelines.errors import ConfigError, GateNotMet
 from pipelines.release.rows import ProofRow, SftRow
 from pipelines.release.transcript import PLACEHOLDER, check_messages, show_pictures, strip_page_text
 from pipelines.scoring.compare import compare_answers
 
-OBSERVATION = re.compile(rf"(?:(?:{PLACEHOLDER})+\n)?<tool_response>\n(?P<text>.*)\n</tool_response>", re.DOTALL)
+PICTURES = re.compile(rf"\A(?:{PLACEHOLDER})+\n")
 WARNING = re.compile(r"\Awarning: [^\n]*\n")
 FAILED = "error: "
 SHOWN = 80
@@ -28,8 +29,9 @@ def find_transcript_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
     """Hold a transcript to what it was accepted by: form, known tools, the question asked, the right answer given."""
     try:
         check_messages(row.messages, len(row.images), "messages")
-        turns = [parse_turn(message.content) for message in row.messages if message.role == "assistant"]
-    except (GateNotMet, BadTurn) as error:
+        dialect = find_dialect(row.dialect)
+        turns = [parse_turn(message.content, dialect) for message in row.messages if message.role == "assistant"]
+    except (GateNotMet, BadTurn, ConfigError) as error:
         yield f"messages: {error}".replace("messages: messages: ", "messages: ")
         return
     users = [message.content for message in row.messages if message.role == "user"]
@@ -38,24 +40,25 @@ def find_transcript_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
         yield "messages: there must be one system message, the first"
     if users[0] != show_pictures(int(proof.picture is not None), strip_page_text(proof.text)):
         yield f"messages: the user asks {shorten(users[0])}, not the proof's question"
-    yield from _find_turn_problems(turns, users, _read_tool_names(row.tools))
-    shown = [_read_shown(user) for user in users[1:]]
+    tools = _read_tool_names(row.tools)
+    strange = [turn.tool for turn in turns if turn.tool and dialect.name_tool(turn.tool) not in tools]
+    if strange:
+        yield f"messages: a turn calls {strange[0]!r}; the row's tools are {sorted(tools)}"
+    shown = [_read_shown(user, dialect) for user in users[1:]]
+    yield from _find_turn_problems(turns, shown)
     yield from _find_flag_problems(row, shown)
     yield from _find_support_problems(proof, row, shown, turns[-1].answer)
     if compare_answers(turns[-1].answer, proof.answer) != "correct":
         yield f"messages: the last answer is {turns[-1].answer!r}, the proof's is {proof.answer.surface!r}"
 
 
-def _find_turn_problems(turns: Sequence[Turn], users: Sequence[str], tools: frozenset[str]) -> Iterator[str]:
+def _find_turn_problems(turns: Sequence[Turn], shown: Sequence[str | None]) -> Iterator[str]:
     for number, turn in enumerate(turns, 1):
         last = number == len(turns)
         if last is bool(turn.tool):
             yield f"messages: turn {number} of {len(turns)} {'makes a call' if last else 'answers'}"
-        elif turn.tool and turn.tool not in tools:
-            yield f"messages: turn {number} calls {turn.tool!r}; the row's tools are {sorted(tools)}"
-    for number, user in enumerate(users[1:], 1):
-        told = OBSERVATION.fullmatch(user)
-        if told is None or strip_page_text(told["text"]) != told["text"]:
+    for number, text in enumerate(shown, 1):
+        if text is None or strip_page_text(text) != text:
             yield f"messages: the observation after turn {number} is no tool's response"
 
 
@@ -68,26 +71,28 @@ def _read_tool_names(tools: str) -> frozenset[str]:
         return frozenset()
 
 
-def _read_shown(user: str) -> str:
-    """Return the observation's own text in a user message."""
-    told = OBSERVATION.fullmatch(user)
-    return "" if told is None else WARNING.sub("", told["text"])
+def _read_shown(user: str, dialect: Dialect) -> str | None:
+    """Return what a tool said in a user message; None where no tool did."""
+    text = PICTURES.sub("", user)
+    told = read_observation(text, dialect)
+    return told if text == f"<{dialect.response}>\n{told}\n</{dialect.response}>" else None
 
 
-def _find_flag_problems(row: SftRow, shown: Sequence[str]) -> Iterator[str]:
+def _find_flag_problems(row: SftRow, shown: Sequence[str | None]) -> Iterator[str]:
     """A call that failed is not trained on; everything else is."""
-    wanted = (*(not text.startswith(FAILED) for text in shown), True)
+    wanted = (*(not (text or "").startswith(FAILED) for text in shown), True)
     if row.loss != wanted:
         yield f"loss: the row says {shorten(row.loss)}, its observations {shorten(wanted)}"
 
 
-def _find_support_problems(proof: ProofRow, row: SftRow, shown: Sequence[str], given: str) -> Iterator[str]:
+def _find_support_problems(proof: ProofRow, row: SftRow, shown: Sequence[str | None], given: str) -> Iterator[str]:
     """Each pointer must point at what it says, and one at the answer."""
     answer = proof.answer
     forms = {node.title: list_forms(node.title) for node in proof.proof.nodes if node.role == "bridge"}
     forms[ANSWER] = (given, answer.surface, answer.value, *answer.aliases)
     for support in row.supports:
-        text = shown[support.step][support.start : support.end] if 0 <= support.step < len(shown) else ""
+        told = shown[support.step] if 0 <= support.step < len(shown) else None
+        text = WARNING.sub("", told or "")[support.start : support.end]
         if support.what not in forms:
             yield f"supports: {support.what!r} is neither a bridge nor the answer"
         elif not any(find_name(text, form) == (0, len(text)) for form in forms[support.what]):
