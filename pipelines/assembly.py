@@ -5,18 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
+from pipelines.acting import Acting
 from pipelines.adapters import make_image_metadata, make_wikidata_source, open_later
 from pipelines.agent.conditions import Searches
-from pipelines.agent.enhancing import has_opencv
 from pipelines.agent.judging import UnscoredWatch
-from pipelines.agent.loop import Agent, Limits
+from pipelines.agent.loop import Agent
 from pipelines.agent.rounds import Askings
 from pipelines.agent.swapping import PictureSwaps
-from pipelines.agent.tools import ToolBox
-from pipelines.backends.local_pages import LocalPages
-from pipelines.backends.local_search import LocalTextSearch
-from pipelines.backends.protocols import TextSearch
-from pipelines.backends.recorded import RecordedPages, RecordedTextSearch
 from pipelines.checks.alternatives import check_alternative
 from pipelines.checks.examination import AnswerRules, PathDemands
 from pipelines.checks.knowledge import digest_checks
@@ -28,7 +23,6 @@ from pipelines.graph.injections import AnchorRules, InjectionRules
 from pipelines.graph.splits import SplitRule
 from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
 from pipelines.ids import digest_value, make_stage_key
-from pipelines.prompting import load_prompt
 from pipelines.roles import Roles
 from pipelines.runs import PlannedStage
 from pipelines.scoring.filters import make_plan
@@ -42,9 +36,7 @@ from pipelines.stages.paths import Paths
 from pipelines.stages.questions import Questions
 from pipelines.stages.releases import Releases
 from pipelines.stages.rewrites import RewriteRules, Rewrites
-from pipelines.stages.rollouts import Rollouts
 from pipelines.stages.seeds import Seeds
-from pipelines.stages.trajectories import Trajectories
 from pipelines.workspace import Workspace
 from schemas.manifest import InputEntry
 
@@ -138,9 +130,9 @@ class Assembly:
         return Seeing(self.config, self.workspace, self.corpus, self.roles)
 
     @cached_property
-    def text_search(self) -> TextSearch:
-        """The corpus's full-text search, recorded."""
-        return RecordedTextSearch(LocalTextSearch(self.corpus), self.roles.replies, self._renewed("text_search"))
+    def acting(self) -> Acting:
+        """What the teacher acts with."""
+        return Acting(self.config, self.corpus, self.roles, self.seeing)
 
     def close(self) -> None:
         """End what was begun for models and pictures; nothing happens a second time."""
@@ -150,18 +142,7 @@ class Assembly:
 
     def make_agent(self) -> Agent:
         """Return the teacher with its tools, all recorded."""
-        rollouts, roles = self.config.rollouts, self.roles
-        tools = ToolBox(
-            text_search=self.text_search,
-            image_search=self.seeing.image_search,
-            pages=RecordedPages(LocalPages(self.corpus), roles.replies, self._renewed("pages")),
-            store=roles.pictures,
-            ocr=self.seeing.layout,
-            upscaler=self.seeing.upscaler,
-            opencv=has_opencv(),
-        )
-        limits = Limits(turns=rollouts.max_calls + 1, context=rollouts.max_context)
-        return Agent(roles.find_model("teacher"), load_prompt("act", 2), tools, limits, roles.make_sampling("teacher"))
+        return self.acting.make_agent()
 
     def _renewed(self, tool: str) -> int:
         return self.roles.generations.get(tool, 0)
@@ -176,8 +157,8 @@ class Assembly:
             "groundings": self._build_groundings,
             "difficulty": self._build_difficulty,
             "enhancements": self.seeing.make_enhancements,
-            "rollouts": lambda: Rollouts(self.make_agent(), self.config.rollouts.attempts),
-            "trajectories": self._build_trajectories,
+            "rollouts": self.acting.make_rollouts,
+            "trajectories": self.acting.make_trajectories,
             "releases": self._build_releases,
         }
         return builders[name]()
@@ -285,17 +266,15 @@ class Assembly:
         return MeasuredDifficulty(
             solvers={role: self.roles.ask(role, "answer_question", 2) for role in plan.list_roles()},
             jury=roles.make_jury(),
-            searches=Searches(self.text_search, self.seeing.image_search, self.roles.pictures, difficulty.search_hits),
+            searches=Searches(
+                self.acting.corpus_search, self.seeing.image_search, self.roles.pictures, difficulty.search_hits
+            ),
             rules=DifficultyRules(plan, difficulty.attempts, difficulty.early_stop),
             watch=UnscoredWatch(judging.max_unscored, judging.min_attempts),
             swaps=PictureSwaps(self.ground, self.roles.pictures),
             contest=partial(check_alternative, self.ground) if difficulty.alternatives else None,
             picture_judge=roles.ask("image_judge", "judge_picture") if self.config.models.image_judge else None,
         )
-
-    def _build_trajectories(self) -> Trajectories:
-        most, judging = self.config.trajectories.max_accepted, self.config.judging
-        return Trajectories(most, self.roles.make_jury(), UnscoredWatch(judging.max_unscored, judging.min_attempts))
 
     def _build_releases(self) -> Releases:
         releases = self.config.releases

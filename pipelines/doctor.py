@@ -17,6 +17,7 @@ from pipelines.corpus.sidefiles import find_side_files
 from pipelines.errors import SynthError
 from pipelines.findings import Finding, State
 from pipelines.inputs import DUMP_PATTERN
+from pipelines.live_services import look_at_live
 from pipelines.local_models import SCRIPTED, look_at_judges, look_at_local_models
 from pipelines.picture_services import look_at_pictures
 from pipelines.services import PATIENCE, list_roles_in_use, look_at_services
@@ -59,6 +60,7 @@ def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> Ex
         lambda: look_at_local_models(config),
         lambda: look_at_pictures(config),
         lambda: look_at_services(config, patience),
+        lambda: look_at_live(config.live, patience) if config.tools.family == "live" else [],
     )
     return Examination(tuple(finding for look in looks for finding in look()))
 

@@ -95,7 +95,7 @@ class Roles:
     def make_sampling(self, role: str) -> Sampling:
         """Return a role's sampling settings."""
         model = self.config.models.get(role)
-        return Sampling(model.temperature, model.top_p, model.max_tokens)
+        return Sampling(model.temperature, model.top_p, model.max_tokens, model.presence_penalty)
 
     def list_judges(self) -> tuple[Asking, ...]:
         """Return the judges of answers that are configured: none, one or two."""

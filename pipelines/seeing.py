@@ -13,6 +13,7 @@ from pipelines.agent.choosing import PictureChooser, PictureRules
 from pipelines.agent.depicting import ClipRanker, ClipRules, MetadataRanker, Ranker
 from pipelines.agent.enhancing import Upscaler, has_opencv, make_repairs
 from pipelines.agent.reading import Reader
+from pipelines.agent.results import Thumbnails
 from pipelines.backends.embeddings import CachedEncoder
 from pipelines.backends.local_images import LocalImageSearch
 from pipelines.backends.ocr_layer import LayerOcr
@@ -113,11 +114,20 @@ class Seeing:
     @cached_property
     def image_search(self) -> ImageSearch:
         """The corpus's image search, recorded."""
-        search: ImageSearch = self.copies
+        return self._make_search(None)
+
+    @cached_property
+    def shown_search(self) -> ImageSearch:
+        """The same, with a thumbnail of what each page shows: for those who look at the results."""
+        return self._make_search(Thumbnails(self.roles.pictures))
+
+    def _make_search(self, thumbnails: Thumbnails | None) -> ImageSearch:
+        search: ImageSearch = LocalImageSearch(self.corpus, thumbnails=thumbnails)
         if self._searches_by_likeness:
             from pipelines.backends.clip_images import ClipImageSearch
 
-            search = ClipImageSearch(self.corpus, self.encoder, self.workspace.derived / "image-indexes")
+            folder = self.workspace.derived / "image-indexes"
+            search = ClipImageSearch(self.corpus, self.encoder, folder, thumbnails=thumbnails)
         return RecordedImageSearch(search, self.roles.replies, self._renewed("image_search"))
 
     @cached_property
@@ -199,7 +209,8 @@ class Seeing:
         rules = EnhancementRules(config.share if possible else 0.0, possible, config.strengths, self.config.seed)
         # A text layer is lost with the first change of a picture: it tells nothing of what can still be read.
         reads = set(self.config.groundings.ocr) - {"layer"}
-        return Enhancements(self.roles.pictures, self.image_search, self.reader if reads else None, repairs, rules)
+        reader, results = self.reader if reads else None, self.config.releases.image_results
+        return Enhancements(self.roles.pictures, self.shown_search, reader, repairs, rules, results)
 
     def close(self) -> None:
         """Give the encoder back; the last to do so ends its threads, its model and its cache."""

@@ -14,6 +14,7 @@ from pipelines.stage import RecordStage
 from schemas.manifest import Manifest, Usage
 
 HOUR = 3600.0
+JUDGES = ("judge", "second_judge", "process_judge")
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +244,15 @@ def requests_a_row(config: RunConfig, stage: str) -> int:
         "groundings": 1 + _bound_looks(config),
         "difficulty": _bound_attempts(config),
         "enhancements": _bound_trials(config),
-        "rollouts": config.rollouts.attempts * 2 * (config.rollouts.max_calls + 1),
+        "rollouts": config.rollouts.attempts * (config.rollouts.max_calls * _bound_call(config) + 1),
+        # The judges of the answer, once more where a reply gives no verdict, and the judge of the way.
+        "trajectories": 2 * sum(getattr(config.models, role) is not None for role in JUDGES),
     }.get(stage, 0)
+
+
+def _bound_call(config: RunConfig) -> int:
+    """Return the most requests of a tool call: the turn that makes it, the search, and pages read and summed up."""
+    return 2 + (2 * config.tools.pages_read if config.tools.summarise else 0)
 
 
 def _bound_looks(config: RunConfig) -> int:

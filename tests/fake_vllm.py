@@ -60,6 +60,8 @@ class SamplingParams:
     seed: int
     structured_outputs: object = None
     top_k: int = 0
+    presence_penalty: float = 0.0
+    stop: object = None
 
 
 @dataclasses.dataclass
@@ -119,6 +121,7 @@ class LLM:
             told = {
                 "messages": conversation, "sampling": [sampling.temperature, sampling.top_p, sampling.max_tokens],
                 "seed": sampling.seed, "top_k": sampling.top_k, "shape": shape, "batch": len(queue), "pid": os.getpid(),
+                "presence_penalty": sampling.presence_penalty, "stops": len(sampling.stop or ()),
             }
             reason = "length" if sampling.max_tokens == 1 else "stop"
             said.append(Output([1, 2, 3], [Said(json.dumps(told), [4, 5], reason)]))

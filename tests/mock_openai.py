@@ -11,7 +11,10 @@ url`` runs the process.
 ``POST /v1/chat/completions`` answers after ``latency`` seconds. With a ``json_schema`` asked for, the reply is JSON
 that fits it: every required string holds a text that comes from the digest of the messages and the seed, so that two
 requests have one answer only if they are the same; other types get their least value. With ``json_object`` it is
-``{"answer": text}``, else the text alone. ``GET /v1/models`` and ``/health`` say that it is well.
+``{"answer": text}``, else the text alone. With ``tools`` on offer it is a native call of one of them, drawn by the same
+digest, with that text for its strings, and a train of thought in ``reasoning_content``; where the messages hold
+``CALLS`` calls already, it is ``<answer>text</answer>`` instead. ``GET /v1/models`` and ``/health`` say that it is
+well.
 
 Faults, by name: ``429`` and ``503`` (with Retry-After), ``500``, ``drip`` (a byte of a right reply each ``drip_pause``
 seconds), ``disconnect`` (in the middle of the body), ``close`` (before any byte), ``malformed`` (no JSON), ``schema``
@@ -51,6 +54,7 @@ FAULTS = ("429", "503", "500", "drip", "disconnect", "close", "malformed", "sche
 RIGHT = ("ok", "schema", "empty", "drip")
 """Outcomes that a real server would have been paid for: the model has answered."""
 MARK = "zqtextzq"
+CALLS = 3
 HEAD = (
     b'{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"mock",'
     b'"choices":[{"index":0,"message":{"role":"assistant","content":'
@@ -170,9 +174,32 @@ def make_pattern(schema: bytes) -> str:
     return json.dumps(fill_schema(orjson.loads(schema), MARK))
 
 
+def write_text(body: dict) -> str:
+    """Return the text that stands for a request."""
+    return "mock " + sha256(orjson.dumps([body.get("messages"), body.get("seed")])).hexdigest()[:16]
+
+
+def write_call(body: dict) -> bytes:
+    """Return a completion that calls one of the tools on offer, or answers after some calls."""
+    text, made = write_text(body), sum(bool(message.get("tool_calls")) for message in body["messages"])
+    message: dict = {"role": "assistant", "content": None, "reasoning_content": f"Thinking of {text}."}
+    if made >= CALLS:
+        message["content"] = f"<answer>{text}</answer>"
+    else:
+        function = body["tools"][int(text[5:], 16) % len(body["tools"])]["function"]
+        arguments = json.dumps(fill_schema(function["parameters"], text))
+        called = {"name": function["name"], "arguments": arguments}
+        message["tool_calls"] = [{"id": f"chatcmpl-tool-{made}", "type": "function", "function": called}]
+    completion = orjson.loads(write_completion(""))
+    completion["choices"] = [
+        {"index": 0, "message": message, "finish_reason": "stop" if made >= CALLS else "tool_calls"}
+    ]
+    return orjson.dumps(completion)
+
+
 def write_content(body: dict) -> str:
     """Return what the assistant says to a request."""
-    text = "mock " + sha256(orjson.dumps([body.get("messages"), body.get("seed")])).hexdigest()[:16]
+    text = write_text(body)
     asked = body.get("response_format") or {}
     if asked.get("type") == "json_schema":
         return make_pattern(orjson.dumps(asked["json_schema"]["schema"])).replace(MARK, text)
@@ -245,7 +272,8 @@ class Mock:
             return NO_CHOICE
         if outcome == "schema":
             return write_completion('{"zq": ["another shape"]}')
-        return write_completion(write_content(orjson.loads(raw)))
+        body = orjson.loads(raw)
+        return write_call(body) if body.get("tools") else write_completion(write_content(body))
 
     async def _trickle(self, request: web.BaseRequest, body: bytes, outcome: str) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": str(len(body))})

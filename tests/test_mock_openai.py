@@ -14,7 +14,7 @@ import pytest
 
 from pipelines.prompting import make_schema
 from schemas.tasks import AnswerReply
-from tests.mock_openai import ROOT, MockSettings, Schedule, open_mock, start_mock
+from tests.mock_openai import CALLS, ROOT, MockSettings, Schedule, open_mock, start_mock
 
 PLAIN = {"model": "mock", "messages": [{"role": "user", "content": "Who?"}], "seed": 1}
 
@@ -138,3 +138,19 @@ def test_the_process_stops_when_it_is_asked_to():
         assert json.loads(process.stdout.readline())["pid"] == process.pid
         os.kill(process.pid, signal.SIGTERM)
         assert process.wait(timeout=30) == 0
+
+
+def test_with_tools_on_offer_it_calls_one_and_answers_after_some_calls():
+    schema = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+    tools = [{"type": "function", "function": {"name": "text_search", "parameters": schema}}]
+    called = [{"role": "assistant", "content": "", "tool_calls": [{"id": "1"}]}] * CALLS
+    early = PLAIN | {"tools": tools}
+    late = early | {"messages": PLAIN["messages"] + called}
+    got, _ = ask_mock(MockSettings(), early, early, late)
+    first, again, last = (orjson.loads(reply[2])["choices"][0] for reply in got)
+    assert first == again
+    (call,) = first["message"]["tool_calls"]
+    assert (call["function"]["name"], first["finish_reason"]) == ("text_search", "tool_calls")
+    assert json.loads(call["function"]["arguments"])["query"].startswith("mock ")
+    assert first["message"]["reasoning_content"]
+    assert last["message"]["content"].startswith("<answer>mock ")

@@ -9,6 +9,8 @@ from pipelines.backends.protocols import TextBlock
 HIT = re.compile(r"^\[\d+\] (?P<title>.*)\nURL: (?P<url>\S+)\n(?P<snippet>.*)$", re.MULTILINE)
 PAGE = re.compile(r"\ATitle: (?P<title>[^\n]*)\nURL: (?P<url>\S+)\n\n(?P<text>.*)\Z", re.DOTALL)
 
+LONGEST_TITLE = 300
+
 
 @dataclass(frozen=True, slots=True)
 class Shown:
@@ -17,10 +19,12 @@ class Shown:
     url: str
     title: str
     text: str
+    image: str = ""
+    """Name of the picture that is shown with a hit, if one is."""
 
 
 def render_hits(hits: Sequence[Shown], snippet_limit: int) -> str:
-    """Return numbered hits of three lines each: title, address, snippet.
+    """Return numbered hits of three lines each: title, address, snippet; a fourth names the picture of a hit.
 
     Args:
         hits: best first.
@@ -29,7 +33,8 @@ def render_hits(hits: Sequence[Shown], snippet_limit: int) -> str:
     blocks = []
     for number, hit in enumerate(hits, start=1):
         snippet = cut_text(_flatten(hit.text), snippet_limit) or "(no text)"
-        blocks.append(f"[{number}] {_flatten(hit.title)}\nURL: {_flatten(hit.url)}\n{snippet}")
+        picture = f"\nPicture: {hit.image}" if hit.image else ""
+        blocks.append(f"[{number}] {_name(hit.title)}\nURL: {_flatten(hit.url)}\n{snippet}{picture}")
     return "\n\n".join(blocks)
 
 
@@ -40,7 +45,7 @@ def read_hits(text: str) -> tuple[Shown, ...]:
 
 def render_page(page: Shown, limit: int) -> str:
     """Return a page: title, address, an empty line, and at most ``limit`` characters of text."""
-    return f"Title: {_flatten(page.title)}\nURL: {_flatten(page.url)}\n\n{cut_text(page.text, limit)}"
+    return f"Title: {_name(page.title)}\nURL: {_flatten(page.url)}\n\n{cut_text(page.text, limit)}"
 
 
 def read_page(text: str) -> Shown | None:
@@ -72,6 +77,10 @@ def cut_text(text: str, limit: int) -> str:
     kept = text[: limit - 1]
     space = max(kept.rfind(" "), kept.rfind("\n"))
     return (kept[:space] if space > limit // 2 else kept).rstrip() + "…"
+
+
+def _name(title: str) -> str:
+    return cut_text(_flatten(title), LONGEST_TITLE)
 
 
 def _flatten(text: str) -> str:

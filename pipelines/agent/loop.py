@@ -1,60 +1,122 @@
-"""The ReAct loop: think, call one tool, read, until an answer or a limit."""
+"""The ReAct loop: think, call one tool, read, until an answer or a limit.
 
+A rollout that was killed is made again: every reply that costs is recorded, so its first turns repeat themselves and
+only the next one is asked for. So whatever decides a request follows from what was recorded, the time limit from the
+seconds that replies took when they were first given.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
+from pipelines.agent.calling import Bench, call_tool
+from pipelines.agent.contamination import Watched
+from pipelines.agent.dialects import SYNTH, Dialect
+from pipelines.agent.native import show_reply, write_down
+from pipelines.agent.observing import refuse_call
 from pipelines.agent.tools import ToolBox
-from pipelines.agent.transcript import BadTurn, Turn, neutralise_markup, parse_turn, render_messages
-from pipelines.backends.protocols import ChatModel, ChatRequest, Message, Sampling
+from pipelines.agent.transcript import BadTurn, Turn, neutralise_markup, parse_turn, render_step
+from pipelines.backends.metering import Stopwatch, open_stopwatch
+from pipelines.backends.protocols import ChatModel, ChatReply, ChatRequest, Message, Sampling
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.ids import digest_value, make_record_id
 from pipelines.prompting import Prompt
 from pipelines.prompting import render_messages as render_prompt
 from schemas.groundings import Grounding, Picture
-from schemas.rollouts import Rollout, RolloutImage, Step, StopReason
+from schemas.rollouts import Observation, Rollout, RolloutImage, Step, StopReason
 from schemas.tasks import ActInputs, TeacherOracle
 
 TASK = "act"
+BadTurns = Literal["stop", "tell"]
+"""What a turn that is none leads to: the end of the rollout, or an error that the model is told."""
+_PLAIN = str.maketrans("<>", "[]")
+BAD_TURN = "bad-turn"
+"""Error class of the observation that answers a turn that is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Where a rollout ends without an answer.
+    """Where a rollout ends without an answer; each is looked at before a turn.
 
     Attributes:
-        turns: turns of the model, the answering one included.
-        context: characters of all messages together; checked before each turn.
+        calls: tool calls; one more turn is left for the answer. A turn that is none counts as a call.
+        seconds: that models and live tools took, as recorded.
+        context: characters of all messages together.
+        context_tokens: tokens in and out of the turn before, as the server counted them; 0: no limit.
     """
 
-    turns: int = 30
+    calls: int = 30
+    seconds: float = 9000.0
     context: int = 200_000
+    context_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A teacher with its tools and settings; the same agent makes every rollout of a stage."""
+    """A teacher with its tools and settings; the same agent makes every rollout of a stage.
+
+    Attributes:
+        dialect: protocol that the teacher is spoken to in; ``prompt`` must be one of it.
+        bad_turns: a turn that is none ends the rollout (``stop``), or is answered with an error (``tell``).
+        fatal_errors: consecutive tool errors that are the fatal step (OpenSearch-VL, K).
+        stop_when_fatal: whether a rollout ends there.
+    """
 
     model: ChatModel
     prompt: Prompt
     tools: ToolBox
     limits: Limits = Limits()
     sampling: Sampling = field(default_factory=lambda: Sampling(temperature=0.7, top_p=0.95))
+    dialect: Dialect = SYNTH
+    bad_turns: BadTurns = "stop"
+    fatal_errors: int = 3
+    stop_when_fatal: bool = True
 
     @property
     def identity(self) -> str:
         """Digest of everything that decides a rollout beside the question and the attempt."""
-        limits = [self.limits.turns, self.limits.context]
+        limits = [self.limits.calls, self.limits.seconds, self.limits.context, self.limits.context_tokens]
         sampling = [self.sampling.temperature, self.sampling.top_p, self.sampling.max_tokens]
-        return digest_value([self.model.identity, self.prompt.digest, self.tools.identity, limits, sampling])
+        sampling += [self.sampling.presence_penalty]
+        rules = [self.dialect.identity, self.bad_turns, self.fatal_errors, self.stop_when_fatal]
+        return digest_value([self.model.identity, self.prompt.digest, self.tools.identity, limits, sampling, rules])
+
+    @property
+    def offered(self) -> str:
+        """The tools as the teacher is told of them, a JSON array."""
+        return Bench(self.tools, self.dialect).offered
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What stays the same over a rollout."""
+
+    opening: tuple[Message, Message]
+    oracle: TeacherOracle
+    about: Watched
+    stopwatch: Stopwatch
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
     """How far a rollout has come."""
 
-    steps: tuple[Step, ...]
+    messages: tuple[Message, ...]
     images: tuple[RolloutImage, ...]
+    steps: tuple[Step, ...] = ()
+    tokens: int = 0
+    """In and out of the last turn."""
+    errors: int = 0
+    """Tool errors since the last call that had none."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a rollout ended."""
+
+    course: Course
+    reason: StopReason
     answer: str = ""
-    stop_reason: StopReason | None = None
 
 
 async def run_rollout(agent: Agent, question: Grounding, oracle: TeacherOracle) -> Rollout:
@@ -66,40 +128,65 @@ async def run_rollout(agent: Agent, question: Grounding, oracle: TeacherOracle) 
         oracle: seen by scripted teachers only; its ``attempt`` numbers the sample.
 
     Returns:
-        The rollout, ended by an answer, by a turn that does not parse (kept as the last step) or by a limit.
+        The rollout, ended by an answer, by a turn that does not parse (kept as the last step), by the fatal step or by
+        a limit.
 
     Raises:
-        RecordFailed: ``no-picture`` if the question has none.
+        RecordFailed: ``no-picture`` if the question has none; what the model's server refuses of the first turn.
         ServiceError: if the model or a tool's backend is away.
     """
     if question.picture is None:
         raise RecordFailed("no-picture", f"question {question.record_id} has no picture to begin with")
     opening = _render_opening(agent, question.text, question.picture, oracle)
-    course = Course((), (RolloutImage(id="img_1", picture=question.picture),))
-    while course.stop_reason is None:
-        course = await _take_turn(agent, opening, course, oracle)
+    course = Course(opening, (RolloutImage(id="img_1", picture=question.picture),))
+    about = Watched(question.text, (question.record_id, question.parent_id))
+    with open_stopwatch() as stopwatch:
+        frame = Frame(opening, oracle, about, stopwatch)
+        reached = await _take_turn(agent, frame, course)
+        while isinstance(reached, Course):
+            reached = await _take_turn(agent, frame, reached)
+    return _write_rollout(agent, question, oracle.attempt, reached, stopwatch.day)
+
+
+def _write_rollout(agent: Agent, question: Grounding, attempt: int, end: End, day: str) -> Rollout:
+    steps, nodes = end.course.steps, question.proof.nodes
+    fatal = find_fatal(steps, agent.fatal_errors)
     return Rollout(
-        record_id=make_record_id(
-            "rollout", [question.record_id, oracle.attempt, agent.model.identity, agent.prompt.digest]
-        ),
+        record_id=make_record_id("rollout", [question.record_id, attempt, agent.model.identity, agent.prompt.digest]),
         parent_id=question.record_id,
         split=question.split,
-        attempt=oracle.attempt,
+        attempt=attempt,
         teacher=agent.model.name,
         prompt=agent.prompt.label,
-        system=opening[0].text,
-        question=opening[1].text,
-        images=course.images,
-        steps=course.steps,
-        answer=course.answer,
-        stop_reason=course.stop_reason,
+        system=end.course.messages[0].text,
+        question=end.course.messages[1].text,
+        images=end.course.images,
+        steps=steps,
+        answer=end.answer,
+        stop_reason=end.reason,
         reference=question.answer,
-        bridges=tuple(node.title for node in question.proof.nodes if node.role == "bridge"),
+        bridges=tuple(node.title for node in nodes if node.role == "bridge"),
+        path=tuple(node.title for node in nodes),
+        dialect=agent.dialect.name,
+        fatal_begins=fatal,
+        fatal_reached=None if fatal is None else fatal + agent.fatal_errors - 1,
+        day=day,
+        snapshot=agent.tools.snapshot,
     )
 
 
+def find_fatal(steps: Sequence[Step], errors: int) -> int | None:
+    """Return the step at which the first run of so many consecutive errors begins, None without one."""
+    length = 0
+    for number, step in enumerate(steps):
+        length = length + 1 if step.observation is not None and not step.observation.ok else 0
+        if length >= errors:
+            return number - errors + 1
+    return None
+
+
 def _render_opening(agent: Agent, question: str, picture: Picture, oracle: TeacherOracle) -> tuple[Message, Message]:
-    inputs = _make_inputs(agent, neutralise_markup(question), agent.limits.turns, oracle)
+    inputs = _make_inputs(agent, neutralise_markup(question), agent.limits.calls + 1, oracle)
     rendered = render_prompt(agent.prompt, inputs, (picture.sha256,))
     if len(rendered) != 2:
         raise ConfigError(f"prompt {agent.prompt.label}: a rollout needs a system: and a user: part")
@@ -107,43 +194,104 @@ def _render_opening(agent: Agent, question: str, picture: Picture, oracle: Teach
 
 
 def _make_inputs(agent: Agent, question: str, turns_left: int, oracle: TeacherOracle) -> ActInputs:
-    return ActInputs(question=question, tools=agent.tools.describe(), turns_left=turns_left, oracle=oracle)
-
-
-async def _take_turn(agent: Agent, opening: tuple[Message, Message], course: Course, oracle: TeacherOracle) -> Course:
-    turns_left = agent.limits.turns - len(course.steps)
-    if turns_left <= 0:
-        return Course(course.steps, course.images, stop_reason="turn-limit")
-    messages = render_messages(opening, course.steps, course.images)
-    if sum(len(message.text) for message in messages) > agent.limits.context:
-        return Course(course.steps, course.images, stop_reason="context-limit")
-    inputs = _make_inputs(agent, opening[1].text, turns_left, oracle)
-    request = ChatRequest(
-        TASK, agent.prompt.label, messages, inputs, agent.sampling, schema_json="", sample=oracle.attempt
+    return ActInputs(
+        question=question, tools=agent.offered, turns_left=turns_left, oracle=oracle, dialect=agent.dialect.name
     )
-    said = await agent.model.chat(request)
-    reply = said.text
+
+
+async def _take_turn(agent: Agent, frame: Frame, course: Course) -> Course | End:
+    limit = _find_limit(agent.limits, frame, course)
+    if limit is not None:
+        return End(course, limit)
     try:
-        if said.ended != "whole":
-            raise BadTurn(f"the reply was {said.ended}")
-        turn = parse_turn(reply)
-    except BadTurn:
-        kept = reply.encode("utf-8", "replace").decode()
-        step = Step(thought="", tool="", arguments="", reply=kept, observation=None)
-        return Course((*course.steps, step), course.images, stop_reason="format")
-    return await _act(agent, course, turn, reply)
-
-
-async def _act(agent: Agent, course: Course, turn: Turn, reply: str) -> Course:
+        said = await agent.model.chat(_make_request(agent, frame, course))
+    except RecordFailed as error:
+        if error.error != "prompt-too-long" or not course.steps:
+            raise
+        return End(course, "context-limit")
+    try:
+        reply, turn = _read_reply(said, agent.dialect)
+    except BadTurn as error:
+        return _answer_bad_turn(agent, course, said, error)
     if not turn.tool:
-        step = Step(thought=turn.thought, tool="", arguments="", reply=reply, observation=None)
-        return Course((*course.steps, step), course.images, turn.answer, "answered")
-    outcome = await agent.tools.call(turn.tool, turn.arguments, course.images)
-    step = Step(
-        thought=turn.thought,
-        tool=turn.tool,
-        arguments=turn.arguments,
-        reply=reply,
-        observation=outcome.observation,
+        return End(_add_step(agent, course, said, _make_step(turn, reply)), "answered", turn.answer)
+    if len(course.steps) >= agent.limits.calls:
+        # The turn that was left for the answer: what it calls for is not done.
+        return End(_add_step(agent, course, said, _make_step(turn, reply)), "turn-limit")
+    outcome = await call_tool(Bench(agent.tools, agent.dialect), turn, course.images, frame.about)
+    return _go_on(agent, _add_step(agent, course, said, _make_step(turn, reply, outcome.observation), outcome.images))
+
+
+def _find_limit(limits: Limits, frame: Frame, course: Course) -> StopReason | None:
+    if len(course.steps) > limits.calls:
+        return "turn-limit"
+    if frame.stopwatch.seconds >= limits.seconds:
+        return "time-limit"
+    crowded = limits.context_tokens and course.tokens >= limits.context_tokens
+    if crowded or sum(len(message.text) for message in course.messages) > limits.context:
+        return "context-limit"
+    return None
+
+
+def _make_request(agent: Agent, frame: Frame, course: Course) -> ChatRequest:
+    turns_left = agent.limits.calls + 1 - len(course.steps)
+    inputs = _make_inputs(agent, frame.opening[1].text, turns_left, frame.oracle)
+    return ChatRequest(
+        TASK,
+        agent.prompt.label,
+        course.messages,
+        inputs,
+        agent.sampling,
+        sample=frame.oracle.attempt,
+        tools=agent.offered if agent.dialect.native else "",
+        stop=agent.dialect.stop,
     )
-    return Course((*course.steps, step), (*course.images, *outcome.images))
+
+
+def _read_reply(said: ChatReply, dialect: Dialect) -> tuple[str, Turn]:
+    """Return a reply's text and turn.
+
+    Raises:
+        BadTurn: if it is none, or came only in part.
+    """
+    if said.ended != "whole":
+        raise BadTurn(f"the reply was {said.ended}")
+    reply = write_down(said) if dialect.native else said.text
+    return reply, parse_turn(reply, dialect)
+
+
+def _answer_bad_turn(agent: Agent, course: Course, said: ChatReply, error: BadTurn) -> Course | End:
+    reply = show_reply(said) if agent.dialect.native else said.text
+    observation = None
+    if agent.bad_turns == "tell":
+        # Tags are named in it, and none may stand in an observation.
+        said_plainly = str(error).translate(_PLAIN)
+        observation = refuse_call(BAD_TURN, f"This turn cannot be read: {said_plainly}.").observation
+    kept = reply.encode("utf-8", "replace").decode()
+    course = _add_step(agent, course, said, _make_step(Turn(""), kept, observation))
+    return End(course, "format") if observation is None else _go_on(agent, course)
+
+
+def _make_step(turn: Turn, reply: str, observation: Observation | None = None) -> Step:
+    return Step(thought=turn.thought, tool=turn.tool, arguments=turn.arguments, reply=reply, observation=observation)
+
+
+def _add_step(
+    agent: Agent, course: Course, said: ChatReply, step: Step, images: tuple[RolloutImage, ...] = ()
+) -> Course:
+    """Return the course after a step; its messages are made once and go into every later request as they are."""
+    shas = {image.id: image.picture.sha256 for image in (*course.images, *images)}
+    failed = step.observation is not None and not step.observation.ok
+    return Course(
+        (*course.messages, *render_step(step, len(course.steps), shas, agent.dialect)),
+        (*course.images, *images),
+        (*course.steps, step),
+        said.tokens_in + said.tokens_out,
+        course.errors + 1 if failed else 0,
+    )
+
+
+def _go_on(agent: Agent, course: Course) -> Course | End:
+    if agent.stop_when_fatal and course.errors >= agent.fatal_errors:
+        return End(course, "tool-errors")
+    return course

@@ -3,13 +3,15 @@
 import json
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 FULL_BOX = 1000
 """Of a normalised box: 0 is the left or upper edge of the picture, 1000 the right or lower one."""
 
+BOX_EDGES = 4
+UNIT = "what the box counts in. normalised: each edge from 0 to 1000, whatever the picture's size"
 Edge = Annotated[float, Field(ge=0, le=100_000)]
 BoxUnit = Literal["normalised", "pixels"]
 
@@ -33,8 +35,29 @@ class PictureArguments(Arguments):
     image: str = Field("img_1", description="name of the picture, such as img_1")
 
 
-class ImageSearchArguments(PictureArguments):
-    """A picture to look up."""
+class BoxArguments(PictureArguments):
+    """A part of a picture, or the whole of it."""
+
+    box: list[Edge] = Field([], max_length=BOX_EDGES, description="left, top, right, bottom; empty: the whole picture")
+    unit: BoxUnit = Field("normalised", description=UNIT)
+
+    @model_validator(mode="after")
+    def check_order(self) -> Self:
+        """Refuse a box whose right or lower edge does not lie beyond the other, or beyond 1000 where that is all."""
+        if not self.box:
+            return self
+        if len(self.box) != BOX_EDGES:
+            raise ValueError(f"the box must have {BOX_EDGES} edges: left, top, right, bottom")
+        left, top, right, bottom = self.box
+        if not (left < right and top < bottom):
+            raise ValueError("the box must have left < right and top < bottom")
+        if self.unit == "normalised" and max(right, bottom) > FULL_BOX:
+            raise ValueError(f"a normalised box goes from 0 to {FULL_BOX}; there is unit pixels, too")
+        return self
+
+
+class ImageSearchArguments(BoxArguments):
+    """A picture, or a part of one, to look up."""
 
 
 class VisitArguments(Arguments):
@@ -44,24 +67,10 @@ class VisitArguments(Arguments):
     goal: str = Field("", max_length=400, description="what to find on the page")
 
 
-class CropArguments(PictureArguments):
+class CropArguments(BoxArguments):
     """A part of a picture."""
 
-    box: list[Edge] = Field(min_length=4, max_length=4, description="left, top, right, bottom")
-    unit: BoxUnit = Field(
-        "normalised",
-        description="what the box counts in. normalised: each edge from 0 to 1000, whatever the picture's size",
-    )
-
-    @model_validator(mode="after")
-    def check_order(self) -> "CropArguments":
-        """Refuse a box whose right or lower edge does not lie beyond the other, or beyond 1000 where that is all."""
-        left, top, right, bottom = self.box
-        if not (left < right and top < bottom):
-            raise ValueError("the box must have left < right and top < bottom")
-        if self.unit == "normalised" and max(right, bottom) > FULL_BOX:
-            raise ValueError(f"a normalised box goes from 0 to {FULL_BOX}; there is unit pixels, too")
-        return self
+    box: list[Edge] = Field(min_length=BOX_EDGES, max_length=BOX_EDGES, description="left, top, right, bottom")
 
 
 class SharpenArguments(PictureArguments):
@@ -112,7 +121,7 @@ _SEARCHES = (
     ToolSpec(
         "image_search",
         "Find pages that show the same or a like picture. The first thing to try when the question hangs on what a "
-        "picture shows; gives titles, addresses and a line of text.",
+        "picture shows; gives titles, addresses and a line of text. With a box it looks at that part alone.",
         ImageSearchArguments,
     ),
     ToolSpec(
@@ -123,8 +132,8 @@ _SEARCHES = (
     ),
     ToolSpec(
         "visit",
-        "Read one page by its address: its table of facts as lines, then its text. Use it to confirm what a snippet "
-        "only hints at.",
+        "Read one page by its address: its table of facts as lines, then its text; of a long page what fits the goal. "
+        "Use it to confirm what a snippet only hints at.",
         VisitArguments,
     ),
 )

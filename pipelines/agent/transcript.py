@@ -1,28 +1,30 @@
-"""The text protocol between the agent and its tools.
+"""The text protocols between the agent and its tools.
 
 A turn of the model is ``<think>...</think>`` followed by exactly one ``<tool_call>{"name": ..., "arguments": {...}}
 </tool_call>`` or one ``<answer>...</answer>``; a tool answers with ``<tool_response>...</tool_response>`` in a user
-message. The tags are literal text, so a transcript means the same to every trainer that masks by role.
+message. The tags are literal text, so a transcript means the same to every trainer that masks by role. Dialects have
+other tags and tool names (:mod:`pipelines.agent.dialects`); a turn holds ours in all of them.
 """
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from functools import lru_cache
 
-from pipelines.backends.protocols import Message
+from pipelines.agent.dialects import CALL, SYNTH, Dialect
+from pipelines.agent.strict_json import read_strict_object
+from pipelines.agent.toolforms import ToolForm, UnsayableTurn, Values, drop_defaults
+from pipelines.backends.protocols import Message, ToolCall
 from pipelines.ids import canonical_json
 from schemas.rollouts import Observation, RolloutImage, Step
 
-TAG = re.compile(r"</?(?:think|tool_call|tool_response|answer)>")
 SURROGATE = re.compile("[\ud800-\udfff]")
-CALL_TAGS = ("<think>", "</think>", "<tool_call>", "</tool_call>")
-ANSWER_TAGS = ("<think>", "</think>", "<answer>", "</answer>")
-SHAPE = "<think>...</think> and then one <tool_call>...</tool_call> or one <answer>...</answer>"
 MEDIA = "image|video|audio"
 OWN_TAGS = "think|tools?|tool_calls?|tool_response|answer|response"
-TAGGED = r"<\s*/?\s*(?:{names})(?:\s[^<>]*)?/?\s*>"
+OTHER_TAGS = "reason|search|text_search|information|summary"
+"""Of dialects, beside those that they share with us."""
+TAGGED = r"<\s*(?:/\s*)?(?:{names})(?:\s[^<>]*|/\s*)?>"
 CONTROL = (
     r"|</?\s*(?:s|bos|eos|pad|unk|start_of_turn|end_of_turn)\s*>"
     r"|<[|｜][^<>]*[|｜]>"
@@ -32,6 +34,14 @@ TOKEN = re.compile(TAGGED.format(names=MEDIA) + CONTROL, re.IGNORECASE)
 """Media placeholders and the control tokens of common chat templates: nobody may write them."""
 MARKUP = re.compile(TAGGED.format(names=f"{MEDIA}|{OWN_TAGS}") + CONTROL, re.IGNORECASE)
 """These, and our own tags, which only the assistant and the system message may write."""
+FOREIGN = re.compile(TAGGED.format(names=f"{MEDIA}|{OWN_TAGS}|{OTHER_TAGS}") + CONTROL, re.IGNORECASE)
+"""These, and the tags of every dialect: what a page may not write, for it may be shown in any of them."""
+_PASSES = 8
+_NO_BEGINNING = str.maketrans("<[", "‹(")
+SUMMARY = "\nSummary: "
+"""Before the summary in the thought of a turn whose dialect has one."""
+NOTHING = "(nothing)"
+"""In place of a reply without text: many chat templates want one in each message."""
 
 
 class BadTurn(ValueError):
@@ -50,124 +60,201 @@ class Turn:
     answer: str = ""
 
 
-def parse_turn(text: str) -> Turn:
-    """Return a model's reply as a turn.
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """How the turns of a dialect read.
+
+    Attributes:
+        tag: finds the dialect's tags and that of its responses, which no turn holds.
+        shapes: names of the blocks of a turn.
+        advice: what a turn is, for whoever wrote none.
+        markup: what may not stand inside a block.
+    """
+
+    tag: re.Pattern[str]
+    shapes: tuple[tuple[str, ...], ...]
+    advice: str
+    markup: re.Pattern[str]
+
+
+@lru_cache(maxsize=32)
+def _make_grammar(dialect: Dialect) -> Grammar:
+    names = dict.fromkeys((dialect.think, *dialect.actions, dialect.response, "tool_response"))
+    shapes: list[tuple[str, ...]] = [(dialect.think, action) for action in dialect.actions]
+    if dialect.summary:
+        names[dialect.summary] = None
+        shapes.append((dialect.think, dialect.summary, dialect.answer))
+    tag = re.compile(rf"</?(?:{'|'.join(names)})>")
+    blocks = " or one ".join(f"<{action}>...</{action}>" for action in dialect.actions)
+    markup = re.compile(TAGGED.format(names=f"{MEDIA}|{OWN_TAGS}|{'|'.join(names)}") + CONTROL, re.IGNORECASE)
+    return Grammar(tag, tuple(shapes), f"<{dialect.think}>...</{dialect.think}> and then one {blocks}", markup)
+
+
+def parse_turn(text: str, dialect: Dialect = SYNTH) -> Turn:
+    """Return a model's reply as a turn; of native tool calls, the text that it was written down as.
 
     White space around the blocks is free, any other text outside them is not. An empty answer is a turn, an empty
-    thought is none.
+    thought is none. A tool that the dialect does not have keeps its name, with ``?`` before it if one of ours has it.
 
     Raises:
         BadTurn: if tags are missing, unclosed, repeated or out of order, or the call is no JSON object of the form.
     """
-    if _has_surrogate(text):
+    if has_surrogate(text):
         raise BadTurn("the reply is no valid Unicode text")
-    marks = list(TAG.finditer(text))
-    tags = tuple(mark[0] for mark in marks)
-    if tags not in (CALL_TAGS, ANSWER_TAGS):
-        raise BadTurn(f"the tags are {' '.join(tags) or 'absent'}; a turn is {SHAPE}")
-    ends = [mark.end() for mark in marks]
-    outside = text[: marks[0].start()] + text[ends[1] : marks[2].start()] + text[ends[3] :]
-    if outside.strip():
-        raise BadTurn(f"there is text outside the blocks: {outside.strip()[:60]!r}; a turn is {SHAPE}")
-    thought = text[ends[0] : marks[1].start()].strip()
-    if not thought:
+    grammar = _make_grammar(dialect)
+    names, inner = _split_blocks(text, grammar)
+    if not inner[0]:
         raise BadTurn("the thought is empty")
-    inner = text[ends[2] : marks[3].start()].strip()
-    _refuse_markup(thought)
-    _refuse_markup(inner)
-    if tags == ANSWER_TAGS:
-        return Turn(thought, answer=inner)
-    name, arguments = _parse_call(inner)
-    return Turn(thought, tool=name, arguments=arguments)
+    form = _find_tag_form(dialect, names[-1])
+    for block in inner if form is None or not form.content else inner[:-1]:
+        _refuse_markup(block, grammar)
+    thought = inner[0] if len(inner) == 2 else inner[0] + SUMMARY + inner[1]
+    if names[-1] == dialect.answer:
+        return Turn(thought, answer=inner[-1])
+    tool, values = _parse_tag_call(form, inner[-1]) if form else _parse_call(inner[-1], dialect, grammar)
+    return Turn(thought, tool=tool, arguments=canonical_json(values))
 
 
-def _parse_call(source: str) -> tuple[str, str]:
+def _split_blocks(text: str, grammar: Grammar) -> tuple[tuple[str, ...], list[str]]:
+    """Return the names of a turn's blocks and what stands in each.
+
+    Raises:
+        BadTurn: if they have none of the shapes, or anything stands outside them.
+    """
+    marks = list(grammar.tag.finditer(text))
+    tags = [mark[0] for mark in marks]
+    names = tuple(tag.strip("</>") for tag in tags[::2])
+    expected = [tag for name in names for tag in (f"<{name}>", f"</{name}>")]
+    if names not in grammar.shapes or tags != expected:
+        raise BadTurn(f"the tags are {' '.join(tags[:12]) or 'absent'}; a turn is {grammar.advice}")
+    bounds = [0, *(edge for mark in marks for edge in mark.span()), len(text)]
+    pieces = [text[start:end] for start, end in zip(bounds[::2], bounds[1::2], strict=True)]
+    outside = "".join(pieces[::2])
+    if outside.strip():
+        raise BadTurn(f"there is text outside the blocks: {outside.strip()[:60]!r}; a turn is {grammar.advice}")
+    return names, [piece.strip() for piece in pieces[1::2]]
+
+
+def _find_tag_form(dialect: Dialect, name: str) -> ToolForm | None:
+    """Return the tool that is called by a tag of its own."""
+    return next((form for form in dialect.forms or () if form.tag == name), None)
+
+
+def _parse_tag_call(form: ToolForm, inner: str) -> tuple[str, Values]:
+    if not form.content:
+        (name,) = form.fields
+        return form.tool, form.read_values({name: inner})
+    if inner != form.content:
+        raise BadTurn(f"a call of this tool is <{form.tag}>{form.content}</{form.tag}>")
+    return form.tool, form.read_values({})
+
+
+def _parse_call(source: str, dialect: Dialect, grammar: Grammar) -> tuple[str, Values]:
     try:
-        call = json.loads(
-            source, object_pairs_hook=_make_object, parse_float=_parse_finite, parse_constant=_refuse_constant
-        )
-    except (ValueError, RecursionError) as error:
-        raise BadTurn(f"the call is not JSON: {error}") from error
-    if not isinstance(call, dict) or set(call) != {"name", "arguments"}:
+        call = read_strict_object(source)
+    except ValueError as error:
+        raise BadTurn(f"the call is not a JSON object: {error}") from error
+    if set(call) != {"name", "arguments"}:
         raise BadTurn('the call must be {"name": ..., "arguments": {...}} with these two keys')
     name, arguments = call["name"], call["arguments"]
     if not isinstance(name, str) or not name.strip() or not isinstance(arguments, dict):
         raise BadTurn("name must be a non-empty string and arguments an object")
     canonical = canonical_json(arguments)
-    if _has_surrogate(name + canonical):
+    if has_surrogate(name + canonical):
         raise BadTurn("the call holds an unpaired surrogate, which is no character")
-    _refuse_markup(name)
-    _refuse_markup(canonical)
-    return name.strip(), canonical
+    _refuse_markup(name, grammar)
+    _refuse_markup(canonical, grammar)
+    return dialect.read_call(name.strip(), arguments)
 
 
-def _has_surrogate(text: str) -> bool:
+def has_surrogate(text: str) -> bool:
+    """Whether a text holds half a surrogate pair, which is no character."""
     return SURROGATE.search(text) is not None
 
 
-def _refuse_markup(text: str) -> None:
+def _refuse_markup(text: str, grammar: Grammar) -> None:
     """A placeholder or control token in a turn would be counted or tokenised as one by every trainer."""
-    found = MARKUP.search(text)
+    found = grammar.markup.search(text)
     if found is not None:
-        raise BadTurn(f"{found[0]!r} is a placeholder, control token or tag and may not stand inside a block")
+        raise BadTurn(f"{found[0][:60]!r} is a placeholder, control token or tag and may not stand inside a block")
 
 
-def _make_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise ValueError("a key occurs twice in one object")
-    return made
+def render_turn(turn: Turn, dialect: Dialect = SYNTH) -> str:
+    """Return a turn as the text that :func:`parse_turn` reads back, as long as no part of it holds markup.
 
-
-def _parse_finite(literal: str) -> float:
-    number = float(literal)
-    if not isfinite(number):
-        raise ValueError(f"{literal} is out of range")
-    return number
-
-
-def _refuse_constant(literal: str) -> float:
-    raise ValueError(f"{literal} is no JSON number")
-
-
-def render_turn(turn: Turn) -> str:
-    """Return a turn as the text that :func:`parse_turn` reads back, as long as no part of it holds markup."""
-    thought = f"<think>\n{turn.thought}\n</think>\n"
-    if not turn.tool:
-        return f"{thought}<answer>{turn.answer}</answer>"
-    call = json.dumps({"name": turn.tool, "arguments": json.loads(turn.arguments)}, ensure_ascii=False)
-    return f"{thought}<tool_call>\n{call}\n</tool_call>"
-
-
-def neutralise_markup(text: str) -> str:
-    """Strip media placeholders, control tokens and our own tags from text that came from outside.
-
-    Trainers count ``<image>`` and tokenise ``<|im_end|>`` wherever they stand (LLaMA-Factory, issue 8440), and a page
-    must not be able to speak as the model. Repeated until nothing is left, because removal can join a new tag.
+    Raises:
+        UnsayableTurn: if the dialect is a published system's and would read it as another turn, or as none.
     """
-    stripped = MARKUP.sub("", text)
-    while stripped != text:
-        text, stripped = stripped, MARKUP.sub("", stripped)
+    thought, summary = turn.thought, ""
+    if dialect.summary and not turn.tool:
+        before, mark, after = turn.thought.rpartition(SUMMARY)
+        thought, summary = (before, f"{_render_block(dialect.summary, after)}\n") if mark else (after, "")
+    action = _render_call(turn, dialect) if turn.tool else f"<{dialect.answer}>{turn.answer}</{dialect.answer}>"
+    text = f"{_render_block(dialect.think, thought)}\n{summary}{action}"
+    if dialect.forms is not None:
+        _check_reading(turn, text, dialect)
     return text
 
 
-def render_observation(observation: Observation) -> str:
-    """Return an observation as the text of a user message; the class of an error or warning is its first line."""
+def _render_call(turn: Turn, dialect: Dialect) -> str:
+    name, values = dialect.write_call(turn.tool, json.loads(turn.arguments))
+    form = dialect.find_form(turn.tool)
+    if form is not None and form.tag:
+        return f"<{form.tag}>{form.content or ' '.join(map(str, values.values()))}</{form.tag}>"
+    return _render_block(CALL, json.dumps({"name": name, "arguments": values}, ensure_ascii=False))
+
+
+def _render_block(name: str, inner: str) -> str:
+    return f"<{name}>\n{inner}\n</{name}>"
+
+
+def _check_reading(turn: Turn, text: str, dialect: Dialect) -> None:
+    try:
+        read = parse_turn(text, dialect)
+    except BadTurn as error:
+        raise UnsayableTurn(f"dialect {dialect.name}: {error}") from error
+    if _weigh_turn(read) != _weigh_turn(turn):
+        raise UnsayableTurn(f"dialect {dialect.name} would read {turn.tool or 'the answer'} as another turn")
+
+
+def _weigh_turn(turn: Turn) -> tuple[str, ...]:
+    """Return what a turn means: arguments that say what their absence means do not count."""
+    values = canonical_json(drop_defaults(turn.tool, json.loads(turn.arguments))) if turn.tool else ""
+    return turn.thought, turn.tool, values, turn.answer
+
+
+def neutralise_markup(text: str) -> str:
+    """Strip media placeholders, control tokens and the tags of all dialects from text that came from outside.
+
+    Trainers count ``<image>`` and tokenise ``<|im_end|>`` wherever they stand (LLaMA-Factory, issue 8440), and a page
+    must not be able to speak as the model. Repeated, because removal can join a new tag; where that goes on, somebody
+    nested them on purpose, and what they begin with goes, too.
+    """
+    for _ in range(_PASSES):
+        stripped = FOREIGN.sub("", text)
+        if stripped == text:
+            return text
+        text = stripped
+    return text.translate(_NO_BEGINNING)
+
+
+def render_observation(observation: Observation, dialect: Dialect = SYNTH) -> str:
+    """Return an observation as the text of a message; the class of an error or warning is its first line."""
     body = observation.text
     if observation.warning:
         body = f"warning: {observation.warning}\n{body}"
     if not observation.ok:
         body = f"error: {observation.error}\n{body}"
-    return f"<tool_response>\n{body}\n</tool_response>"
+    return body if dialect.native else _render_block(dialect.response, body)
 
 
-def read_observation(text: str) -> str:
+def read_observation(text: str, dialect: Dialect = SYNTH) -> str:
     """Return the inside of a rendered observation; text that is none comes back unchanged."""
-    return text.removeprefix("<tool_response>\n").removesuffix("\n</tool_response>")
+    return text.removeprefix(f"<{dialect.response}>\n").removesuffix(f"\n</{dialect.response}>")
 
 
 def render_messages(
-    opening: Sequence[Message], steps: Sequence[Step], images: Sequence[RolloutImage]
+    opening: Sequence[Message], steps: Sequence[Step], images: Sequence[RolloutImage], dialect: Dialect = SYNTH
 ) -> tuple[Message, ...]:
     """Return the messages that a model sees after some steps.
 
@@ -175,12 +262,36 @@ def render_messages(
         opening: system message and the question with ``img_1``.
         steps: what happened so far; replies go in as they came.
         images: every picture of the rollout; an observation's message shows the ones it produced.
+        dialect: that the rollout is held in.
     """
     shas = {image.id: image.picture.sha256 for image in images}
     messages = list(opening)
-    for step in steps:
-        messages.append(Message("assistant", step.reply))
-        if step.observation is not None:
-            shown = tuple(shas[name] for name in step.observation.images)
-            messages.append(Message("user", render_observation(step.observation), shown))
+    for number, step in enumerate(steps):
+        messages += render_step(step, number, shas, dialect)
+    return tuple(messages)
+
+
+def render_step(step: Step, number: int, shas: Mapping[str, str], dialect: Dialect = SYNTH) -> tuple[Message, ...]:
+    """Return the messages of one step.
+
+    Args:
+        step: its observation may name pictures.
+        number: its place, from 0.
+        shas: sha256 of each picture by its name.
+        dialect: native tool calls show pictures in a message of their own, for a tool's message takes none.
+    """
+    observation = step.observation
+    shown = tuple(shas[name] for name in observation.images) if observation is not None else ()
+    if not dialect.native or not step.tool:
+        said = Message("assistant", step.reply or NOTHING)
+        return (
+            (said,) if observation is None else (said, Message("user", render_observation(observation, dialect), shown))
+        )
+    # Some servers take no id but nine letters and digits.
+    call_id = f"call{number:05d}"
+    messages = [Message("assistant", step.thought, calls=(ToolCall(call_id, step.tool, step.arguments),))]
+    if observation is not None:
+        messages.append(Message("tool", render_observation(observation, dialect) or NOTHING, call_id=call_id))
+    if observation is not None and shown:
+        messages.append(Message("user", ", ".join(observation.images), shown))
     return tuple(messages)

@@ -12,7 +12,7 @@ from pipelines.agent.observing import (
     ImageStore,
     Outcome,
     credit_picture,
-    refuse_call,
+    refuse_failed,
     show_picture,
     show_text,
     warn_of,
@@ -63,13 +63,13 @@ class VisualTools:
                     return await self._crop(arguments, image, made_id, data)
                 case SharpenArguments():
                     made = await asyncio.to_thread(sharpen_picture, data, arguments.amount)
-                    return self._show(made, image, made_id, f"{image.id}, sharpened by {arguments.amount:g}")
+                    return await self._show(made, image, made_id, f"{image.id}, sharpened by {arguments.amount:g}")
                 case SuperResolutionArguments():
                     return await self._enlarge(arguments, image, made_id, data)
                 case PerspectiveArguments():
                     return await self._straighten(image, made_id, data)
         except RecordFailed as error:
-            return refuse_call(error.error, f"This cannot be done with {image.id}: {error.detail}")
+            return refuse_failed(error, f"This cannot be done with {image.id}")
         raise TypeError(f"no tool takes {type(arguments).__name__}")
 
     async def _read(self, image: RolloutImage, data: bytes) -> Outcome:
@@ -83,7 +83,7 @@ class VisualTools:
         part = await asyncio.to_thread(cut_picture, data, arguments.box, arguments.unit)
         box = ", ".join(f"{edge:g}" for edge in arguments.box)
         unit = " in pixels" if arguments.unit == "pixels" else ""
-        return self._show(part, image, made_id, f"the part [{box}]{unit} of {image.id}")
+        return await self._show(part, image, made_id, f"the part [{box}]{unit} of {image.id}")
 
     async def _enlarge(
         self, arguments: SuperResolutionArguments, image: RolloutImage, made_id: str, data: bytes
@@ -92,16 +92,17 @@ class VisualTools:
             return warn_of(NO_WEIGHTS, f"The network's weights are not at hand; {image.id} stays as it is.")
         enlarge = partial(enlarge_picture, upscaler=self.upscaler, scale=arguments.scale)
         made = await asyncio.to_thread(enlarge, data)
-        return self._show(made, image, made_id, f"{image.id}, enlarged {arguments.scale} times")
+        return await self._show(made, image, made_id, f"{image.id}, enlarged {arguments.scale} times")
 
     async def _straighten(self, image: RolloutImage, made_id: str, data: bytes) -> Outcome:
         made = await asyncio.to_thread(correct_perspective, data)
         if made is None:
             text = f"No area with four clear sides was found in {image.id}; it stays as it is."
             return warn_of(NO_QUADRILATERAL, text)
-        return self._show(made, image, made_id, f"the largest four-sided area of {image.id}, seen straight on")
+        return await self._show(made, image, made_id, f"the largest four-sided area of {image.id}, seen straight on")
 
-    def _show(self, data: bytes, image: RolloutImage, made_id: str, what: str) -> Outcome:
-        made = self.store.add_bytes(data, credit_picture(image.picture))
+    async def _show(self, data: bytes, image: RolloutImage, made_id: str, what: str) -> Outcome:
+        # Beside the loop: what is stored is decoded and flushed to disk first.
+        made = await asyncio.to_thread(self.store.add_bytes, data, credit_picture(image.picture))
         text = f"{made_id}: {what}, {made.width} x {made.height} pixels."
         return show_picture(RolloutImage(id=made_id, picture=made), text)

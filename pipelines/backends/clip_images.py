@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pipelines.backends.local_pages import make_page_url
+from pipelines.agent.results import Thumbnails
+from pipelines.backends.corpus_hits import make_hits
 from pipelines.backends.protocols import ImageEncoder, ImageHit, PictureFile
 from pipelines.corpus.arrays import map_array
-from pipelines.corpus.plaintext import lead_paragraph
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import MappedTable, TableWriter
 from pipelines.errors import CorruptInput, RecordFailed
@@ -103,19 +103,23 @@ class ClipImageSearch:
         encoder: what makes embeddings, one that keeps them best.
         folder: derived folder of indexes.
         max_distance: largest distance (1 - cosine) of a hit; 1 leaves out what has nothing in common.
+        thumbnails: makes the hits' thumbnails; without one they have none.
     """
 
     corpus: Corpus
     encoder: ImageEncoder
     folder: Path
     max_distance: float = 1.0
+    thumbnails: Thumbnails | None = None
     _turn: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
     """Held by the one task of this process that makes the index, or waits for another process that does."""
 
     @property
     def identity(self) -> str:
-        """Name, version, distance, corpus digest and encoder."""
-        return f"clip-image-search@{VERSION}:{self.max_distance:g}:{self.corpus.digest}:{self.encoder.identity}"
+        """Name, version, distance, corpus digest and encoder, and how thumbnails are made if they are."""
+        made = "" if self.thumbnails is None else f":{self.thumbnails.identity}"
+        index = f"{self.corpus.digest}:{self.encoder.identity}"
+        return f"clip-image-search@{VERSION}:{self.max_distance:g}:{index}{made}"
 
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
         """Return at most ``count`` pages, nearest picture first, equal distances by file name and title.
@@ -131,7 +135,7 @@ class ClipImageSearch:
         (query,) = await self.encoder.encode_pictures([picture])
         index = await self.prepare()
         nearest = await asyncio.to_thread(self._find_pages, index, query, count)
-        return tuple(self._make_hit(title, distance) for title, distance in nearest)
+        return await make_hits(self.corpus, nearest, self.thumbnails)
 
     async def prepare(self) -> ClipIndex:
         """Return the index, made now where there is none.
@@ -152,21 +156,17 @@ class ClipImageSearch:
                 raise explain_os_error(error, f"index of pictures in {self.folder}") from error
         return open_index(place)
 
-    def _find_pages(self, index: ClipIndex, query: NDArray[np.float32], count: int) -> list[tuple[str, float]]:
+    def _find_pages(self, index: ClipIndex, query: NDArray[np.float32], count: int) -> list[tuple[str, str, float]]:
+        """Return the nearest pages: title, the nearest of its pictures, distance."""
         looked = FIRST * count
         while True:
-            nearest: dict[str, float] = {}
-            for distance, _, titles in index.rank(query, looked):
+            nearest: dict[str, tuple[str, str, float]] = {}
+            for distance, file, titles in index.rank(query, looked):
                 for title in titles if distance <= self.max_distance else ():
-                    nearest.setdefault(title, distance)
+                    nearest.setdefault(title, (title, file, distance))
             if len(nearest) >= count or looked >= len(index.embeddings):
-                return list(nearest.items())[:count]
+                return list(nearest.values())[:count]
             looked *= FIRST
-
-    def _make_hit(self, title: str, distance: float) -> ImageHit:
-        node = self.corpus.find(title)
-        snippet = "" if node is None else lead_paragraph(self.corpus.text(node))
-        return ImageHit(make_page_url(self.corpus.manifest.base_url, title), title, snippet, distance)
 
     @asynccontextmanager
     async def _hold(self, path: Path) -> AsyncIterator[None]:

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pipelines.backends.local_pages import make_page_url
+from pipelines.agent.results import Thumbnails
+from pipelines.backends.corpus_hits import make_hits
 from pipelines.backends.protocols import ImageHit, PictureFile
 from pipelines.checks.likeness import Copy
-from pipelines.corpus.plaintext import lead_paragraph
 from pipelines.corpus.store import Corpus
 from pipelines.pictures import compute_phash
 
@@ -61,21 +61,25 @@ class LocalImageSearch:
     Attributes:
         corpus: the open corpus.
         max_distance: most bits of 64 in which two pictures' hashes may differ.
+        thumbnails: makes the hits' thumbnails; without one they have none.
     """
 
     corpus: Corpus
     max_distance: int = 10
+    thumbnails: Thumbnails | None = None
 
     @property
     def identity(self) -> str:
-        """Name, version, distance and corpus digest."""
-        return f"local-image-search@{VERSION}:{self.max_distance}:{self.corpus.digest}"
+        """Name, version, distance and corpus digest, and how thumbnails are made if they are."""
+        made = "" if self.thumbnails is None else f":{self.thumbnails.identity}"
+        return f"local-image-search@{VERSION}:{self.max_distance}:{self.corpus.digest}{made}"
 
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
         """Return at most ``count`` pages, nearest picture first, equal distances by file name and title.
 
         Raises:
             RecordFailed: if the query picture cannot be decoded, as :func:`pipelines.pictures.compute_phash` says.
+            Unavailable: if a thumbnail cannot be made of a picture that is not at hand any more, or cannot be written.
         """
         index = read_index(self.corpus.folder / "images.parquet", self.corpus.digest)
         query = np.uint64(int(await asyncio.to_thread(compute_phash, picture.path), 16))
@@ -84,8 +88,10 @@ class LocalImageSearch:
         nearest: dict[str, int] = {}
         for place in near[np.argsort(distances[near], kind="stable")]:
             for title in index.titles[place]:
-                nearest.setdefault(title, int(distances[place]))
-        return tuple(self._make_hit(title, distance) for title, distance in list(nearest.items())[:count])
+                nearest.setdefault(title, int(place))
+        best = list(nearest.items())[:count]
+        found = [(title, index.files[place], float(distances[place])) for title, place in best]
+        return await make_hits(self.corpus, found, self.thumbnails)
 
     def has_pictures(self) -> bool:
         """Say whether anything can be found at all: whether a picture of the corpus has a hash."""
@@ -106,8 +112,3 @@ class LocalImageSearch:
         near = np.flatnonzero(distances <= self.max_distance)
         order = near[np.argsort(distances[near], kind="stable")][:count]
         return tuple(Copy(index.files[place], index.titles[place], int(distances[place])) for place in order)
-
-    def _make_hit(self, title: str, distance: int) -> ImageHit:
-        node = self.corpus.find(title)
-        snippet = "" if node is None else lead_paragraph(self.corpus.text(node))
-        return ImageHit(make_page_url(self.corpus.manifest.base_url, title), title, snippet, float(distance))

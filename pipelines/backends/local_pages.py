@@ -1,5 +1,6 @@
 """Pages of the corpus as a page reader, and the addresses they have."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -49,11 +50,12 @@ class LocalPages:
 
     Attributes:
         corpus: the open corpus.
-        limit: characters of a page's text; a longer page is cut at white space and ends in an ellipsis.
+        limit: characters of a page's text; a longer page is cut at white space and ends in an ellipsis. Whoever reads a
+            page chooses what of it to show.
     """
 
     corpus: Corpus
-    limit: int = 12_000
+    limit: int = 200_000
 
     @property
     def identity(self) -> str:
@@ -66,6 +68,9 @@ class LocalPages:
         Raises:
             PageNotFound: if the address is not of this wiki or the corpus has no such page.
         """
+        return await asyncio.to_thread(self._read, url)
+
+    def _read(self, url: str) -> PageText:
         base = self.corpus.manifest.base_url
         title = parse_page_url(base, url)
         node = None if title is None else self.corpus.find(title)

@@ -1,5 +1,6 @@
 """Full-text search over the corpus."""
 
+import asyncio
 from dataclasses import dataclass
 
 from pipelines.backends.local_pages import make_page_url
@@ -28,6 +29,10 @@ class LocalTextSearch:
 
         Without that rule a page loses to the many that bear its name in theirs: ``Tarn`` to ``Tarn Stadium``.
         """
+        # Beside the loop: over a whole Wikipedia a search takes long enough to hold up every request under way.
+        return await asyncio.to_thread(self._search, query, count)
+
+    def _search(self, query: str, count: int) -> tuple[TextHit, ...]:
         best: dict[int, Passage] = {}
         for passage in self.corpus.search(query, count * PASSAGES_A_PAGE):
             best.setdefault(passage.node, passage)

@@ -1,7 +1,7 @@
 """Counting what is asked for and what it costs.
 
-The runner opens a meter; whoever asks adds to the one that is open. A purse adds up a whole run and says when it has
-spent what it may.
+The runner opens a meter, and a rollout a stopwatch; whoever asks adds to the one that is open. A purse adds up a whole
+run and says when it has spent what it may.
 """
 
 import threading
@@ -49,6 +49,51 @@ def count_usage(usage: Usage) -> None:
     meter = _OPEN.get()
     if meter is not None:
         meter.add(usage)
+
+
+@dataclass(slots=True)
+class Stopwatch:
+    """How long replies took when they were first given, so that a replay reads the same time; added to by threads, too.
+
+    Waits that went on at once are added up. Whole milliseconds are: their sum does not depend on the order.
+    """
+
+    day: str = ""
+    """Latest day, UTC, on which any of them was given; empty where all is scripted or local."""
+    _milliseconds: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds waited so far."""
+        return self._milliseconds / 1000.0
+
+    def add(self, seconds: float, day: str) -> None:
+        """Add one reply's wait and its day, empty for none."""
+        with self._lock:
+            self._milliseconds += round(seconds * 1000.0)
+            self.day = max(self.day, day)
+
+
+_RUNNING: ContextVar[Stopwatch | None] = ContextVar("open_stopwatch", default=None)
+
+
+@contextmanager
+def open_stopwatch() -> Iterator[Stopwatch]:
+    """Add up the waits of everything asked for inside, by this task and the tasks it starts."""
+    stopwatch = Stopwatch()
+    token = _RUNNING.set(stopwatch)
+    try:
+        yield stopwatch
+    finally:
+        _RUNNING.reset(token)
+
+
+def add_waited(seconds: float, day: str) -> None:
+    """Add to the open stopwatch what a reply took when it was first given, and its day; nothing happens without one."""
+    stopwatch = _RUNNING.get()
+    if stopwatch is not None:
+        stopwatch.add(seconds, day)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ or refused is marked as such, and ``pipelines.prompting`` decides.
 import asyncio
 import os
 import random
+import time
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
@@ -18,7 +19,7 @@ from pipelines.backends.endpoints import Endpoint, Outcome, Ticket
 from pipelines.backends.openai_body import PictureParts, ReadPicture, Replies, make_body
 from pipelines.backends.openai_errors import NobodyThere, NoReply, Refusal, Silence, read_pause, redact
 from pipelines.backends.openai_http import HttpReply, Sessions, make_session, post_bounded
-from pipelines.backends.openai_replies import read_completion
+from pipelines.backends.openai_replies import cut_at_stop, read_completion
 from pipelines.backends.protocols import ChatReply, ChatRequest
 from pipelines.errors import ConfigError, RateLimited, RecordFailed, SynthError
 
@@ -37,6 +38,8 @@ class _Trial:
     answered: int = 0
     """What the pool had answered when this one first failed."""
     gpu_seconds: float = 0.0
+    seconds: float = 0.0
+    """From the last time that it was sent to what came back."""
     avoided: Endpoint | None = None
     said: str = ""
 
@@ -129,7 +132,8 @@ class OpenAIChat:
         while True:
             reply = await self._send(trial)
             if reply is not None:
-                return replace(reply, gpu_seconds=trial.gpu_seconds, retries=trial.sent - 1)
+                reply = cut_at_stop(reply, request.stop)
+                return replace(reply, gpu_seconds=trial.gpu_seconds, retries=trial.sent - 1, seconds=trial.seconds)
             if trial.failed >= self.tries:
                 await self._give_up(trial)
             await self._pause(trial)
@@ -163,7 +167,10 @@ class OpenAIChat:
         trial.sent += 1
         outcome = Outcome("unknown")
         try:
-            reply = self._read_reply(ticket, await self._post(ticket, trial.body))
+            since = time.monotonic()
+            received = await self._post(ticket, trial.body)
+            trial.seconds = time.monotonic() - since
+            reply = self._read_reply(ticket, received)
             outcome = Outcome("answered")
             return reply
         except RecordFailed:

@@ -5,12 +5,15 @@ different key: a stale reply cannot be found.
 """
 
 import json
+import time
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from datetime import UTC, datetime
+from typing import Any, ClassVar, Protocol
 
+from pipelines.addresses import ForbiddenAddress
 from pipelines.backends.chat_keys import make_chat_key, write_reply
-from pipelines.backends.metering import Price, Purse, count_usage
+from pipelines.backends.metering import Price, Purse, add_waited, count_usage
 from pipelines.backends.protocols import (
     ChatModel,
     ChatReply,
@@ -26,10 +29,12 @@ from pipelines.backends.protocols import (
     SparqlRow,
     TextHit,
     TextSearch,
+    ToolCall,
 )
 from pipelines.backends.replies import ReplyStore
 from pipelines.freshness import name_generation
 from pipelines.ids import canonical_json, digest_value
+from schemas.groundings import Picture
 from schemas.manifest import Usage
 
 
@@ -65,24 +70,28 @@ class RecordedChat:
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Return the recorded reply or ask the wrapped model.
 
-        What it took is counted when the model answers, and only then: the reply itself is the same whether it was
-        asked for now or long ago.
+        What it cost is counted when the model answers, and only then. How long the model took and on which day goes to
+        the open stopwatch every time: the reply itself is the same whether it was asked for now or long ago.
 
         Raises:
             BudgetSpent: if the reply is not recorded and the run has spent what it may.
         """
 
         async def ask() -> str:
+            since = time.monotonic()
             reply = await self.model.chat(request)
             self._count(reply)
-            day = "" if self.reads_inputs else reply.day or datetime.now(UTC).date().isoformat()
-            return write_reply([reply.text, reply.tokens_in, reply.tokens_out, reply.ended, day])
+            if self.reads_inputs:
+                return _write_chat(reply, 0.0, "")
+            return _write_chat(reply, reply.seconds or time.monotonic() - since, reply.day or _name_day())
 
         permit = None if self.purse is None else self.purse.check
         text, cached = await self.store.recall(make_chat_key(self, request), self.identity, ask, permit)
         if cached:
             count_usage(Usage(cached_calls=1))
-        return _read_chat(text)
+        reply = _read_chat(text)
+        add_waited(reply.seconds, reply.day)
+        return reply
 
     def _count(self, reply: ChatReply) -> None:
         usage = Usage(
@@ -98,19 +107,47 @@ class RecordedChat:
             self.purse.add(usage)
 
 
+def _name_day() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+def _write_chat(reply: ChatReply, seconds: float, day: str) -> str:
+    """Return a reply as a list: versions of the form differ in its length alone, and new parts go to its end."""
+    taken = [reply.tokens_in, reply.tokens_out, reply.ended, day, round(seconds * 1000.0)]
+    return write_reply([reply.text, *taken, [astuple(call) for call in reply.calls], reply.reasoning])
+
+
+_LATER = ("", 0, (), "")
+"""What a recording of an earlier version lacks at its end: no day, no time, no calls, no reasoning."""
+
+
 def _read_chat(recorded: str) -> ChatReply:
-    # Recordings of the first version have no day.
-    text, tokens_in, tokens_out, ended, *day = json.loads(recorded)
-    return ChatReply(text, tokens_in, tokens_out, ended, day=day[0] if day else "")
+    parts: list[Any] = json.loads(recorded)
+    parts += _LATER[len(parts) - 4 :]
+    text, tokens_in, tokens_out, ended, day, milliseconds, calls, reasoning = parts
+    return ChatReply(
+        text,
+        tokens_in,
+        tokens_out,
+        ended,
+        day=day,
+        calls=tuple(ToolCall(*call) for call in calls),
+        reasoning=reasoning,
+        seconds=milliseconds / 1000.0,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedTextSearch:
-    """A text search whose results are asked for once."""
+    """A text search whose results are asked for once.
+
+    ``live``: it is a service outside, so how long a reply took and on which day are recorded with it.
+    """
 
     search: TextSearch
     store: ReplyStore
     fresh: int = 0
+    live: bool = False
 
     @property
     def identity(self) -> str:
@@ -120,20 +157,21 @@ class RecordedTextSearch:
     async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
         """Return recorded passages or search."""
 
-        async def ask() -> str:
-            return canonical_json([asdict(hit) for hit in await self.search.search_text(query, count)])
+        async def ask() -> object:
+            return [asdict(hit) for hit in await self.search.search_text(query, count)]
 
         key = digest_value([self.identity, "search_text", query, count])
-        return tuple(TextHit(**hit) for hit in json.loads(await _recall_call(self.store, key, self.identity, ask)))
+        return tuple(TextHit(**hit) for hit in await _recall_call(self, key, ask))
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedImageSearch:
-    """An image search whose results are asked for once per picture content."""
+    """An image search whose results are asked for once per picture content; ``live`` as for a text search."""
 
     search: ImageSearch
     store: ReplyStore
     fresh: int = 0
+    live: bool = False
 
     @property
     def identity(self) -> str:
@@ -143,20 +181,25 @@ class RecordedImageSearch:
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
         """Return recorded pages or search; the key is the picture's sha256, never its path."""
 
-        async def ask() -> str:
-            return canonical_json([asdict(hit) for hit in await self.search.search_image(picture, count)])
+        async def ask() -> object:
+            return [asdict(hit) for hit in await self.search.search_image(picture, count)]
 
         key = digest_value([self.identity, "search_image", picture.sha256, count])
-        return tuple(ImageHit(**hit) for hit in json.loads(await _recall_call(self.store, key, self.identity, ask)))
+        return tuple(_read_image_hit(**hit) for hit in await _recall_call(self, key, ask))
+
+
+def _read_image_hit(url: str, title: str, snippet: str, distance: float, thumbnail: object = None) -> ImageHit:
+    return ImageHit(url, title, snippet, distance, None if thumbnail is None else Picture.model_validate(thumbnail))
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedPages:
-    """A page reader that reads each page once; a missing page is recorded as missing."""
+    """A page reader that reads each page once; a missing or forbidden one is recorded as that. ``live`` as above."""
 
     reader: PageReader
     store: ReplyStore
     fresh: int = 0
+    live: bool = False
 
     @property
     def identity(self) -> str:
@@ -168,18 +211,22 @@ class RecordedPages:
 
         Raises:
             PageNotFound: if there is no such page.
+            ForbiddenAddress: if it, or where it leads to, may not be read, now or when it was recorded.
         """
 
-        async def ask() -> str:
+        async def ask() -> object:
             try:
-                return canonical_json(asdict(await self.reader.read_page(url)))
+                return asdict(await self.reader.read_page(url))
             except PageNotFound:
-                return canonical_json(None)
+                return None
+            except ForbiddenAddress as error:
+                return {"forbidden": str(error)}
 
-        key = digest_value([self.identity, "read_page", url])
-        page = json.loads(await _recall_call(self.store, key, self.identity, ask))
+        page = await _recall_call(self, digest_value([self.identity, "read_page", url]), ask)
         if page is None:
             raise PageNotFound(url)
+        if "forbidden" in page:
+            raise ForbiddenAddress(page["forbidden"])
         return PageText(**page)
 
 
@@ -190,6 +237,7 @@ class RecordedSparql:
     endpoint: Sparql
     store: ReplyStore
     fresh: int = 0
+    live: ClassVar[bool] = False
 
     @property
     def identity(self) -> str:
@@ -203,22 +251,46 @@ class RecordedSparql:
             QueryTimeout: if no whole reply came, now or when it was recorded.
         """
 
-        async def ask() -> str:
+        async def ask() -> object:
             try:
-                return canonical_json([dict(row) for row in await self.endpoint.select(query, divisible)])
+                return [dict(row) for row in await self.endpoint.select(query, divisible)]
             except QueryTimeout as error:
                 if not divisible:
                     raise
-                return canonical_json({"timeout": str(error)})
+                return {"timeout": str(error)}
 
-        key = digest_value([self.identity, "select", query, divisible])
-        rows = json.loads(await _recall_call(self.store, key, self.identity, ask))
+        rows = await _recall_call(self, digest_value([self.identity, "select", query, divisible]), ask)
         if isinstance(rows, dict):
             raise QueryTimeout(rows["timeout"])
         return tuple(rows)
 
 
-async def _recall_call(store: ReplyStore, key: str, identity: str, ask: Callable[[], Awaitable[str]]) -> str:
-    reply, cached = await store.recall(key, identity, ask)
+class _Recorder(Protocol):
+    """A tool with its recording; ``live`` if the time that its replies take counts."""
+
+    @property
+    def store(self) -> ReplyStore: ...
+    @property
+    def identity(self) -> str: ...
+    @property
+    def live(self) -> bool: ...
+
+
+async def _recall_call(recorder: _Recorder, key: str, ask: Callable[[], Awaitable[object]]) -> Any:  # noqa: ANN401 - JSON
+    """Return the recorded answer to a call, or make it; a live one is recorded with its time, which is counted."""
+
+    async def answer() -> str:
+        since = time.monotonic()
+        reply = await ask()
+        if not recorder.live:
+            return canonical_json(reply)
+        seconds = round(time.monotonic() - since, 3)
+        return canonical_json({"seconds": seconds, "day": _name_day(), "reply": reply})
+
+    recorded, cached = await recorder.store.recall(key, recorder.identity, answer)
     count_usage(Usage(cached_calls=1) if cached else Usage(calls=1))
-    return reply
+    reply = json.loads(recorded)
+    if not recorder.live:
+        return reply
+    add_waited(reply["seconds"], reply["day"])
+    return reply["reply"]

@@ -14,7 +14,7 @@ from pipelines.backends.protocols import ChatReply, ChatRequest
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.ids import canonical_json, digest_value, draw_unit
 from pipelines.names import fold_name
-from schemas.tasks import JudgeAnswerInputs, JudgePictureInputs, PictureReply
+from schemas.tasks import JudgeAnswerInputs, JudgePictureInputs, JudgeProcessInputs, PictureReply, ProcessReply
 
 ALIKE = 0.8
 """Share of letters in common from which it holds an answer for right where nobody knows."""
@@ -28,7 +28,7 @@ _REPLIES = {
 
 @dataclass(frozen=True, slots=True)
 class ScriptedJudge:
-    """A judge of answers and of pictures. All settings are probabilities from 0 to 1.
+    """A judge of answers, of pictures and of the ways to answers. All settings are probabilities from 0 to 1.
 
     Attributes:
         fpr: how often it takes a wrong answer for right.
@@ -40,6 +40,7 @@ class ScriptedJudge:
         malformed: how often its reply is a piece of JSON.
         timeout: how often no reply comes at all. Faults are drawn in this order, anew for each turn.
         simple: share of the pictures that it finds too simple.
+        poor: share of the ways that it marks with 1 and 2; it gives 4 and 5 to the others.
         name: name in manifests and rows; judges with different names draw different luck.
 
     Raises:
@@ -54,6 +55,7 @@ class ScriptedJudge:
     malformed: float = 0.0
     timeout: float = 0.0
     simple: float = 0.0
+    poor: float = 0.0
     name: str = "scripted-judge"
 
     def __post_init__(self) -> None:
@@ -77,11 +79,13 @@ class ScriptedJudge:
         return True
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Return a line of reasoning with a verdict, or ``{"simple": ...}``. No tokens are counted, for none are paid.
+        """Return a line of reasoning with a verdict or with marks, or ``{"simple": ...}``.
+
+        No tokens are counted, for none are paid.
 
         Raises:
             RecordFailed: ``no-reply``, when it times out.
-            ConfigError: if the task is neither judge_answer nor judge_picture.
+            ConfigError: if the task is none of judge_answer, judge_picture and judge_process.
         """
         trial, turn = _name_trial(request), len(request.messages)
         fault = self._draw_fault(trial, turn)
@@ -94,10 +98,17 @@ class ScriptedJudge:
         if isinstance(request.inputs, JudgePictureInputs):
             simple = draw_unit(trial, self.name, "simple") < self.simple
             return ChatReply(canonical_json(PictureReply(simple=simple)), 0, 0)
+        if isinstance(request.inputs, JudgeProcessInputs):
+            return ChatReply(f"Step by step.\n{canonical_json(self._mark(trial))}", 0, 0)
         raise ConfigError(
             f"scripted judge {self.name}: task {request.task} with {type(request.inputs).__name__}; "
-            "it can do judge_answer and judge_picture"
+            "it can do judge_answer, judge_picture and judge_process"
         )
+
+    def _mark(self, trial: str) -> ProcessReply:
+        low = 1 if draw_unit(trial, self.name, "poor") < self.poor else 4
+        marks = {name: low + int(draw_unit(trial, self.name, name) * 2) for name in ProcessReply.model_fields}
+        return ProcessReply(**marks)
 
     def _draw_fault(self, trial: str, turn: int) -> str:
         """Return the fault of a turn, empty for none."""
@@ -122,6 +133,8 @@ def _name_trial(request: ChatRequest) -> str:
     """Return what luck is drawn from: an answer's trial, else the pictures that are shown."""
     if isinstance(request.inputs, JudgeAnswerInputs):
         return request.inputs.oracle.trial
+    if isinstance(request.inputs, JudgeProcessInputs):
+        return f"way {request.inputs.trial}"
     return digest_value([image for message in request.messages for image in message.images])
 
 

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 
 from pipelines.agent.layout import Shown, read_hits, read_page
 from pipelines.agent.spans import find_name, list_forms
-from pipelines.agent.transcript import Turn, parse_turn, read_observation
+from pipelines.agent.transcript import Turn
 from pipelines.backends.protocols import Message
+from pipelines.backends.teacher_speech import can_read_pages, can_say, hear_observation, hear_turn, split_turns
 from pipelines.ids import draw_unit
 from schemas.tasks import ActInputs, TeacherOracle
 
 UNKNOWN = "unknown"
+FIRST_MADE = 2
+"""Number of the first picture that a tool makes; ``img_1`` is the question's."""
 DIGITS = re.compile(r"\d+")
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 WIDE_QUERIES = 0.3
@@ -26,7 +29,20 @@ class Exchange:
     turn: Turn
     arguments: Mapping[str, object]
     text: str
-    made_picture: bool
+    first: int
+    """Number that the next picture had when the call was made."""
+    pictures: int = 0
+    """Pictures that it showed; each takes the next number."""
+
+    @property
+    def made_picture(self) -> bool:
+        """Whether it showed any."""
+        return bool(self.pictures)
+
+    @property
+    def known(self) -> frozenset[str]:
+        """Names of the pictures that there were when the call was made."""
+        return frozenset(f"img_{number}" for number in range(1, self.first))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +54,8 @@ class Move:
     arguments: Mapping[str, object] = field(default_factory=dict)
     answer: str = ""
     slots: Mapping[str, str] = field(default_factory=dict)
+    after: str = ""
+    """Said after the thought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +77,10 @@ class Seen:
     queries: Mapping[str, str]
     """Query to what it returned."""
     visits: frozenset[str]
+    skims: bool
+    """Whether to go on from a snippet that already holds the next name."""
+    reads: bool = True
+    """Whether pages can be opened; if not, snippets are all there is."""
 
     def find_url(self, title: str) -> str | None:
         """Return the address of a page whose title a search has shown."""
@@ -69,13 +91,19 @@ class Seen:
         return [entry.text for entry in shown if entry.title.casefold() == title.casefold()]
 
 
-def read_history(messages: Sequence[Message]) -> tuple[Exchange, ...]:
-    """Return the turns so far; messages are system, question, then assistant and user in turn."""
-    exchanges = []
-    for said, heard in zip(messages[2::2], messages[3::2], strict=True):
-        turn = parse_turn(said.text)
-        arguments = json.loads(turn.arguments)
-        exchanges.append(Exchange(turn, arguments, read_observation(heard.text), bool(heard.images)))
+def read_history(messages: Sequence[Message], dialect: str) -> tuple[Exchange, ...]:
+    """Return the turns so far, whatever the dialect; messages are system, question, then what was said and heard.
+
+    A turn that could not be read, where that is told and not the end, calls no tool.
+    """
+    exchanges: list[Exchange] = []
+    number = FIRST_MADE
+    for said, heard in split_turns(messages[2:]):
+        turn = hear_turn(said, dialect)
+        shown = sum(len(message.images) for message in heard)
+        arguments = json.loads(turn.arguments) if turn.tool else {}
+        exchanges.append(Exchange(turn, arguments, hear_observation(heard, dialect), number, shown))
+        number += shown
     return tuple(exchanges)
 
 
@@ -97,18 +125,34 @@ def plan_move(inputs: ActInputs, history: Sequence[Exchange], skims: bool) -> Mo
     Args:
         inputs: the question and the oracle.
         history: the turns so far.
-        skims: go on from a search snippet when it already holds the next bridge; else read each page.
+        skims: go on from a search snippet when it already holds the next bridge; else read each page, where the
+            dialect can.
     """
-    oracle, seen = inputs.oracle, _gather(history)
+    oracle, reads = inputs.oracle, can_read_pages(inputs.dialect)
+    seen = _gather(history, skims or not reads, reads)
     if not any(exchange.turn.tool == "image_search" for exchange in history):
         subject = find_subject(oracle, history)
+        if not can_say("image_search", {"image": subject}, inputs.dialect):
+            subject = "img_1"
         return Move("look" if subject == "img_1" else "look_repaired", "image_search", {"image": subject})
     if seen.find_url(oracle.anchor_title) is None:
         query = inputs.question[:400]
         return give_up() if query in seen.queries else Move("lost_picture", "text_search", {"query": query})
+    return _follow_links(inputs, oracle, seen)
+
+
+def follow_chain(inputs: ActInputs, history: Sequence[Exchange], first: int) -> Move:
+    """Return the next move of one who begins in the middle of the chain, at the object of its hop ``first``."""
+    hops = inputs.oracle.hops
+    oracle = inputs.oracle.model_copy(update={"anchor_title": hops[first].object_title, "hops": hops[first + 1 :]})
+    reads = can_read_pages(inputs.dialect)
+    return _follow_links(inputs, oracle, _gather(history, not reads, reads))
+
+
+def _follow_links(inputs: ActInputs, oracle: TeacherOracle, seen: Seen) -> Move:
     name, before = oracle.anchor_title, dict[str, str]()
     for link in list_links(oracle):
-        found = _read_link(link, name, seen, skims)
+        found = _read_link(link, name, seen)
         if found is None:
             return _reach_link(inputs, link, name, seen, before)
         slots = _make_slots(link, name) | found
@@ -127,8 +171,18 @@ def find_subject(oracle: TeacherOracle, history: Sequence[Exchange]) -> str:
 
 
 def name_picture(history: Sequence[Exchange], place: int) -> str:
-    """Return the name of the picture that the exchange at ``place`` made; each made one takes the next number."""
-    return f"img_{2 + sum(exchange.made_picture for exchange in history[:place])}"
+    """Return the name of the first picture that the exchange at ``place`` made."""
+    return f"img_{history[place].first}"
+
+
+def name_next_picture(history: Sequence[Exchange]) -> int:
+    """Return the number that the next picture will have."""
+    return history[-1].first + history[-1].pictures if history else FIRST_MADE
+
+
+def find_url(history: Sequence[Exchange], title: str) -> str | None:
+    """Return the address of a page whose title a search has shown."""
+    return _gather(history).find_url(title)
 
 
 def give_up() -> Move:
@@ -136,7 +190,7 @@ def give_up() -> Move:
     return Move("unknown", answer=UNKNOWN)
 
 
-def _gather(history: Sequence[Exchange]) -> Seen:
+def _gather(history: Sequence[Exchange], skims: bool = False, reads: bool = True) -> Seen:
     pages = [page for exchange in history if (page := read_page(exchange.text)) is not None]
     searches = [exchange for exchange in history if exchange.turn.tool in ("text_search", "image_search")]
     return Seen(
@@ -146,12 +200,14 @@ def _gather(history: Sequence[Exchange]) -> Seen:
             str(exchange.arguments["query"]): exchange.text for exchange in history if "query" in exchange.arguments
         },
         visits=frozenset(str(exchange.arguments["url"]) for exchange in history if "url" in exchange.arguments),
+        skims=skims,
+        reads=reads,
     )
 
 
-def _read_link(link: Link, name: str, seen: Seen, skims: bool) -> dict[str, str] | None:
+def _read_link(link: Link, name: str, seen: Seen) -> dict[str, str] | None:
     """Return the slots ``next`` and ``clue``: what was read and where it truly stood, or None if nothing was."""
-    for place, text in _list_sources(link, name, seen, skims):
+    for place, text in _list_sources(link, name, seen):
         for form in link.forms:
             span = find_name(text, form)
             if span is not None:
@@ -159,7 +215,7 @@ def _read_link(link: Link, name: str, seen: Seen, skims: bool) -> dict[str, str]
     return None
 
 
-def _list_sources(link: Link, name: str, seen: Seen, skims: bool) -> Iterator[tuple[str, str]]:
+def _list_sources(link: Link, name: str, seen: Seen) -> Iterator[tuple[str, str]]:
     """Yield places with their texts, the fact line that should hold the link before the page around it."""
     words = _say_relation(link.relation)
     for page in seen.list_texts(seen.pages, link.title):
@@ -167,11 +223,11 @@ def _list_sources(link: Link, name: str, seen: Seen, skims: bool) -> Iterator[tu
         facts = [value for label, _, value in lines if words and _say_relation(label) == words]
         yield f"the “{words}” line", "\n".join(facts)
         yield "the running text", page
-    if skims and not link.is_answer:
+    if seen.skims and not (link.is_answer and seen.reads):
         for snippet in seen.list_texts(seen.hits, link.title):
             yield "the search result", snippet
     last_resort = _join_query(name, link.relation)
-    if seen.find_url(link.title) in seen.visits and last_resort in seen.queries:
+    if (not seen.reads or seen.find_url(link.title) in seen.visits) and last_resort in seen.queries:
         yield "the search result", seen.queries[last_resort]
 
 
@@ -189,7 +245,7 @@ def _reach_link(inputs: ActInputs, link: Link, name: str, seen: Seen, before: Ma
     url = seen.find_url(link.title)
     if url is None:
         return _search_name(inputs.oracle, link, name, seen, before)
-    if url not in seen.visits:
+    if seen.reads and url not in seen.visits:
         goal = f"find {slots['asked']}"
         if not before:
             return Move("open_anchor", "visit", {"url": url, "goal": goal}, slots=slots)

@@ -1,18 +1,20 @@
 """What the scripted teacher thinks aloud: an observation, then an intention, each in several wordings.
 
 Slots are filled only with what the transcript has shown: ``name`` (the entity at hand), ``next`` (what was just read),
-``clue`` (where it stood), ``asked`` (what is looked for now).
+``clue`` (where it stood), ``asked`` (what is looked for now). Of a fault alone, ``answer`` may come from nowhere.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from pipelines.backends.teacher_faults import FAULTS
 from pipelines.backends.teacher_looks import LOOKS, Wordings
 from pipelines.ids import draw_unit
 
 THOUGHTS: Mapping[str, Wordings] = MappingProxyType(
     {
         **LOOKS,
+        **FAULTS,
         "open_anchor": Wordings(
             (
                 "The search identifies the picture as {name}.",
@@ -121,20 +123,6 @@ THOUGHTS: Mapping[str, Wordings] = MappingProxyType(
                 "I have it from the source and need no further search.",
             ),
         ),
-        "doubt": Wordings(
-            (
-                "The page gives several values and one of them should be what is asked.",
-                "I think I have what I need from the last page.",
-                "That page covers the question well enough.",
-                "Reading quickly, the value seems clear.",
-            ),
-            (
-                "I will answer now.",
-                "No need to check again.",
-                "That should be it.",
-                "I am fairly sure of this.",
-            ),
-        ),
         "unknown": Wordings(
             (
                 "The trail ends here: I have not seen what I would need to go on.",
@@ -146,32 +134,6 @@ THOUGHTS: Mapping[str, Wordings] = MappingProxyType(
                 "A guess would not be honest, so I say that I do not know.",
                 "I stop here without an answer.",
                 "Better no answer than an invented one.",
-            ),
-        ),
-        "memory": Wordings(
-            (
-                "I recognise this at once.",
-                "This is familiar to me.",
-                "I know this one without looking anything up.",
-                "There is no need for tools here.",
-            ),
-            (
-                "I can answer straight away.",
-                "The answer comes to mind directly.",
-                "Searching would only confirm it.",
-            ),
-        ),
-        "repeat": Wordings(
-            (
-                "I am not sure I read that result properly.",
-                "Let me look at that again.",
-                "Something about that result may have escaped me.",
-                "I would like to see the same thing once more.",
-            ),
-            (
-                "I repeat the call.",
-                "The same call again, then.",
-                "Once more with the same words.",
             ),
         ),
     }

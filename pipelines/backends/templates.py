@@ -14,10 +14,12 @@ from importlib import resources
 
 from pydantic import BaseModel
 
+from pipelines.agent.passages import VERSION as PASSAGES
 from pipelines.backends.phrases import pick
 from pipelines.backends.phrases_descriptors import Link, propose_candidates
 from pipelines.backends.phrases_nouns import classify_noun, clean_noun, find_head
 from pipelines.backends.phrases_questions import compose_question, pad_descriptors
+from pipelines.backends.phrases_summaries import summarise_page
 from pipelines.backends.phrases_tasks import ask_fact, extract_fact, select_entity
 from pipelines.backends.protocols import ChatReply, ChatRequest
 from pipelines.errors import ConfigError
@@ -31,6 +33,7 @@ from schemas.tasks import (
     ReferToAnchorInputs,
     RewriteQuestionInputs,
     SelectEntityInputs,
+    SummariseInputs,
     WriteQuestionInputs,
 )
 
@@ -44,7 +47,8 @@ _REFERENCES = (
 _NOT_HUMAN = frozenset(["character", "deity", "god", "goddess"])
 _SPECIES_OF = re.compile(r"^(?:species|genus|breed|kind|type) of ", re.IGNORECASE)
 _CAN_DO = (
-    "write_question, propose_descriptors, rewrite_question, refer_to_anchor, ask_fact, select_entity and extract_fact"
+    "write_question, propose_descriptors, rewrite_question, refer_to_anchor, ask_fact, select_entity, extract_fact and "
+    "summarise"
 )
 
 
@@ -68,11 +72,13 @@ class TemplatesModel:
         return True
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Return the task's reply as JSON. No tokens are counted, for none are paid.
+        """Return the task's reply as JSON, a summary as text. No tokens are counted, for none are paid.
 
         Raises:
             ConfigError: if the task is not one of those that templates can do.
         """
+        if isinstance(request.inputs, SummariseInputs):
+            return ChatReply(summarise_page(request.inputs), 0, 0)
         return ChatReply(canonical_json(_reply(request)), 0, 0)
 
 
@@ -140,4 +146,5 @@ def _digest_sources() -> str:
     digest = hashlib.sha256()
     for name in list_sources():
         digest.update((folder / name).read_bytes())
+    digest.update(str(PASSAGES).encode())
     return digest.hexdigest()[:16]

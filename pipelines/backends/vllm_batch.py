@@ -9,8 +9,10 @@ from pathlib import Path
 
 from pipelines.backends.openai_body import PictureParts, ReadPicture, Replies, make_body
 from pipelines.backends.openai_chat import refuse_picture
+from pipelines.backends.openai_replies import cut_at_stop
 from pipelines.backends.protocols import ChatReply, ChatRequest
 from pipelines.backends.vllm_engine import Engine, check_python, choose_python, list_engine_arguments
+from pipelines.errors import ConfigError
 from pipelines.ids import digest_value
 
 VERSION = 1
@@ -79,11 +81,16 @@ class VllmBatch:
 
         Raises:
             Unavailable: if vLLM ended, or is not ready in time.
-            ConfigError: if the model can do no such thing for any record.
+            ConfigError: if the model can do no such thing for any record, such as native tool calls.
             RecordFailed: if it refuses this very prompt: too long, or a picture that is none.
         """
+        if request.tools or any(message.calls or message.call_id for message in request.messages):
+            raise ConfigError(
+                f"model {self.name}: vLLM inside a worker reads no tool calls; give rollouts another dialect than "
+                "native, or have vLLM serve this model with --enable-auto-tool-choice"
+            )
         body = await make_body(self.name, request, self._pictures, self.replies)
-        return await asyncio.wrap_future(self.engine.ask(body))
+        return cut_at_stop(await asyncio.wrap_future(self.engine.ask(body)), request.stop)
 
     def close(self) -> None:
         """End vLLM, where it runs; a further request starts none."""

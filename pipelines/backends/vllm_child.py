@@ -47,6 +47,7 @@ def make_sampling(body: Line, defaults: Line) -> Any:  # noqa: ANN401 - as above
     from vllm.sampling_params import StructuredOutputsParams
 
     wanted = {name: body[name] for name in ("temperature", "top_p", "max_tokens", "seed")}
+    wanted |= {name: body[name] for name in ("presence_penalty", "stop") if name in body}
     form, structured = body.get("response_format"), None
     if form:
         schema = form["type"] == "json_schema"

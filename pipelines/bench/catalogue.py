@@ -6,11 +6,14 @@ from functools import partial
 from random import Random
 
 from pipelines.bench import (
+    call_plants,
     corpus_plants,
     lone_plants,
+    observation_plants,
     picture_plants,
     set_plants,
     sign_plants,
+    support_plants,
     tampering,
     text_plants,
     truth_plants,
@@ -18,8 +21,11 @@ from pipelines.bench import (
 from pipelines.bench.plants import Pair
 from pipelines.bench.pools import Pool
 from pipelines.bench.scenes import TRIES, Case, Twins, draw_case, make_pair
+from pipelines.bench.trajectory_cases import Operator as Editor
+from pipelines.bench.trajectory_cases import plant_edits
 from pipelines.bench.vocabulary import Vocabulary
 from pipelines.errors import ConfigError
+from schemas.reasons import TrajectoryReason
 
 Source = Callable[[Sequence[Pool], Vocabulary, Random], Pair]
 """Makes one pair, where it needs a world in one of the first pool, if its questions admit the defect."""
@@ -55,13 +61,26 @@ DEMANDS: dict[str, Demand] = {
     "D17": Demand(1.0, 0.0),
     "D18": Demand(0.98, 0.03),
     "D19": Demand(1.0, 0.0),
+    "D22-R1": Demand(1.0, 0.02),
+    "D22-R2": Demand(1.0, 0.02),
+    "D22-R3": Demand(0.95, 0.02),
+    "D22-R4": Demand(0.95, 0.02),
+    "D22-R5": Demand(0.95, 0.02),
+    "D22-R6": Demand(0.95, 0.02),
+    "D22-R7": Demand(0.95, 0.02),
+    "D22-R8": Demand(1.0, 0.02),
+    "D22-R9": Demand(1.0, 0.02),
+    "D22-R10": Demand(0.95, 0.02),
     "D24": Demand(1.0, 0.0),
     "I5": Demand(0.0, 1.0),
     "L4": Demand(0.0, 1.0),
 }
-"""D20 to D23 belong to later datasets. Of I5 (a picture that a search finds at once) and L4 (names that are ordinary
-words), failure modes of sections 1E and 1B, the design demands no numbers: they are measured and printed, and judge
-nothing."""
+"""D20 and D21 belong to later datasets, D23 is planted in judges (``synth bench judge``). Of I5 (a picture that a
+search finds at once) and L4 (names that are ordinary words), failure modes of sections 1E and 1B, the design demands no
+numbers: they are measured and printed, and judge nothing."""
+FAMILY = "-"
+"""Ends the name of a defect whose kinds have demands of their own: ``D22`` stands for all of ``D22-R1`` to ``D22-R10``.
+"""
 STRICT = 0.99
 """Demanded recall from which twice as many pairs are planted: 300 without a miss prove .99 (one-sided 95%), 150 do not.
 Nothing proves 1.00: 300 without a miss leave room for one in a hundred."""
@@ -119,13 +138,39 @@ _JUDGED: tuple[tuple[str, str, Judged], ...] = (
 )
 
 
+_TRAJECTORIES: tuple[tuple[str, str, TrajectoryReason, Editor], ...] = (
+    ("D22-R1", "turn that is none", "format", call_plants.plant_bad_turn),
+    ("D22-R1", "call that no tool takes", "format", call_plants.plant_bad_call),
+    ("D22-R2", "errors in a row", "tool-errors", call_plants.plant_errors),
+    ("D22-R3", "query again", "repetition", call_plants.plant_repetition),
+    ("D22-R3", "call again", "repetition", call_plants.plant_repeated_call),
+    ("D22-R4", "answer unsupported", "unsupported", support_plants.plant_unsupported),
+    ("D22-R4", "bridge never shown", "memory-jump", support_plants.plant_jump),
+    ("D22-R5", "answer known before", "from-memory", support_plants.plant_memory),
+    ("D22-R5", "no call", "from-memory", support_plants.plant_no_tool),
+    ("D22-R6", "page left out", "path-not-covered", support_plants.plant_luck),
+    ("D22-R7", "question, id or protocol on a page", "contaminated", observation_plants.plant_leak),
+    ("D22-R7", "flagged by a tool", "contaminated", observation_plants.plant_dataset),
+    ("D22-R8", "long page", "too-long", observation_plants.plant_long_page),
+    ("D22-R8", "long thought", "too-long", observation_plants.plant_long_thought),
+    ("D22-R9", "call on no picture", "unknown-image", call_plants.plant_lost_picture),
+    ("D22-R9", "word of no picture", "unknown-image", call_plants.plant_lost_mention),
+    ("D22-R10", "name seen nowhere", "unseen-claim", support_plants.plant_name_claim),
+    ("D22-R10", "number seen nowhere", "unseen-claim", support_plants.plant_number_claim),
+)
+
+
 def list_defects(codes: Sequence[str] | None = None) -> tuple[PlantedDefect, ...]:
-    """Return the kinds of defects, by code; a code may have several.
+    """Return the kinds of defects in the order of :data:`DEMANDS`; a code may have several.
+
+    Args:
+        codes: of defects or of families such as ``D22``; all when not given.
 
     Raises:
         ConfigError: if a code is not planted here.
     """
-    unknown = sorted(set(codes or ()) - set(DEMANDS))
+    families = {code.partition(FAMILY)[0] for code in DEMANDS}
+    unknown = sorted(set(codes or ()) - set(DEMANDS) - families)
     if unknown:
         raise ConfigError(f"bench planted: no defect {', '.join(unknown)}; there are: {', '.join(DEMANDS)}")
     found = [
@@ -140,7 +185,13 @@ def list_defects(codes: Sequence[str] | None = None) -> tuple[PlantedDefect, ...
     ]
     found += [PlantedDefect(code, title, partial(_plant_scene, operator)) for code, title, operator in _WIKI]
     found += [PlantedDefect(code, title, partial(_plant_judged, operator)) for code, title, operator in _JUDGED]
-    return tuple(sorted((each for each in found if not codes or each.code in codes), key=lambda each: each.code))
+    found += [
+        PlantedDefect(code, title, partial(_plant_edits, operator, reason))
+        for code, title, reason, operator in _TRAJECTORIES
+    ]
+    order = list(DEMANDS)
+    wanted = (each for each in found if not codes or {each.code, each.code.partition(FAMILY)[0]} & set(codes))
+    return tuple(sorted(wanted, key=lambda each: order.index(each.code)))
 
 
 def list_operators(*codes: str) -> tuple[tuple[str, str, Operator], ...]:
@@ -170,6 +221,16 @@ def _plant_judged(operator: Judged, pools: Sequence[Pool], words: Vocabulary, rn
     raise _find_nothing(operator)
 
 
+def _plant_edits(
+    operator: Editor, reason: TrajectoryReason, pools: Sequence[Pool], words: Vocabulary, rng: Random
+) -> Pair:
+    for case in _draw_cases(pools, rng):
+        pair = plant_edits(operator, reason, case, words, rng)
+        if pair is not None:
+            return _place(pair, case)
+    raise _find_nothing(operator)
+
+
 def _place(pair: Pair, case: Case) -> Pair:
     return replace(pair, question=case.question.record_id, missing=case.pool.missing)
 
@@ -181,7 +242,7 @@ def _draw_cases(pools: Sequence[Pool], rng: Random) -> Iterator[Case]:
     yield from (draw_case(pools, rng) for _ in range(TRIES))
 
 
-def _find_nothing(operator: Operator | Judged) -> ConfigError:
+def _find_nothing(operator: Operator | Judged | Editor) -> ConfigError:
     name = getattr(operator, "__name__", "?").removeprefix("plant_").replace("_", " ")
     return ConfigError(
         f"bench planted: {TRIES} clean questions admit no {name}; take another seed or other missing rates"

@@ -15,6 +15,7 @@ from pipelines.backends.scripted_judge import ScriptedJudge
 from pipelines.bench.answer_trials import TYPES, Case, Trial, list_cases
 from pipelines.bench.judge_faults import FaultRow, count_faults
 from pipelines.bench.shares import Share, make_share
+from pipelines.bench.trajectory_faults import TrajectoryFaultRow, count_trajectory_faults
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.prompting import Asking, load_prompt
 from pipelines.scoring.agreement import Corrected, Rate, cohen_kappa, correct_share
@@ -96,6 +97,7 @@ class JudgeReport:
     kinds: tuple[KindRow, ...]
     implied: tuple[ImpliedRow, ...]
     faults: tuple[FaultRow, ...]
+    trajectory_faults: tuple[TrajectoryFaultRow, ...]
     kappa: float | None
     """Of the first two judges with one another, over what both decided; None with fewer judges or over nothing."""
 
@@ -188,7 +190,8 @@ async def _run(pairs: int, seed: int, judges: tuple[Asking, ...], concurrency: i
             kinds.extend(_count_kinds(who, type_, judged))
     implied = tuple(_imply(row, rate) for row in rows for rate in PASS_RATES)
     faults = await count_faults(min(FAULT_TRIALS, FAULTS_A_PAIR * pairs), seed)
-    return JudgeReport(pairs, seed, tuple(rows), tuple(kinds), implied, faults, _compare_judges(spoken))
+    ways = await asyncio.to_thread(count_trajectory_faults, FAULTS_A_PAIR * pairs, seed)
+    return JudgeReport(pairs, seed, tuple(rows), tuple(kinds), implied, faults, ways, _compare_judges(spoken))
 
 
 async def _judge_type(

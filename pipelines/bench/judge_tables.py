@@ -12,12 +12,19 @@ _CORRECTION = (
     "other half is worked out from its verdicts. Where the 95% interval holds what was planted, a pass rate that is "
     "corrected in this way can be trusted."
 )
-_LEFT = ("who", "type", "kind", "truth", "fault", "jury")
+_LEFT = ("who", "type", "kind", "truth", "judge of", "fault", "jury")
 
 
 def render_judge(report: JudgeReport) -> Group:
     """Return the card as tables: rates by type, kinds that go wrong, corrected and implied shares, faults."""
-    renderers = (_render_rates, _render_kinds, _render_corrected, _render_implied, _render_faults)
+    renderers = (
+        _render_rates,
+        _render_kinds,
+        _render_corrected,
+        _render_implied,
+        _render_faults,
+        _render_trajectory_faults,
+    )
     tables = [render(report) for render in renderers]
     lines = [f"{who} gave no verdict that can be read" for who in _list_silent(report)]
     if report.kappa is not None:
@@ -120,4 +127,15 @@ def _render_faults(report: JudgeReport) -> Table:
     for row in report.faults:
         counts = (row.trials, row.silent_accepts, row.silent_drops, row.unscored, row.stopped)
         table.add_row(row.fault, row.jury, *map(str, counts))
+    return table
+
+
+def _render_trajectory_faults(report: JudgeReport) -> Table:
+    table = _make_table(
+        "The same behind the rejection cascade: every rollout must end as a row that says that it is unscored",
+        "judge of", "fault", "jury", "rollouts", "accepted in silence", "lost in silence", "unscored", "stopped",
+    )  # fmt: skip
+    for row in report.trajectory_faults:
+        counts = (row.rollouts, row.silent_accepts, row.silent_drops, row.unscored, row.stopped)
+        table.add_row(row.asked, row.fault, row.jury, *map(str, counts))
     return table

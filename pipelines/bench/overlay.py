@@ -27,6 +27,7 @@ from pipelines.bench.survey import (
 )
 from pipelines.corpus.dump import RawPage
 from pipelines.corpus.linkgraph import LinkGraph
+from pipelines.corpus.passages import PassageMemory
 from pipelines.corpus.records import Fact, Page
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.titles import normalise_spaces
@@ -205,7 +206,7 @@ class OverlayCorpus(Corpus):
         return anchors, boxed
 
     @cached_property
-    def _passages(self) -> sqlite3.Connection:
+    def _passages(self) -> PassageMemory:
         connection = sqlite3.connect(":memory:", check_same_thread=False)
         self._survey.index.backup(connection)
         for node, reading in self._read.items():
@@ -214,7 +215,7 @@ class OverlayCorpus(Corpus):
             for place, text in enumerate(reading.passages):
                 insert_passage(connection, node, place, reading.described["title"], text)
         connection.commit()
-        return connection
+        return PassageMemory(connection)
 
 
 _NOT_OF_PAGES = ("title_hash", "bold")

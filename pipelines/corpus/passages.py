@@ -2,7 +2,9 @@
 
 import re
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,9 +74,50 @@ def write_passages(path: Path, passages: Iterable[tuple[int, str, str]]) -> int:
     return int(count)
 
 
-def open_passages(path: Path) -> sqlite3.Connection:
-    """Open an index for reading, from any thread."""
-    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+class PassageIndex:
+    """An index that is open for reading, with a connection for each search that is under way.
+
+    Threads that share a connection wait for each other, and some of them with the interpreter's lock in hand.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+        self._idle: list[sqlite3.Connection] = []
+
+    @contextmanager
+    def borrow(self) -> Iterator[sqlite3.Connection]:
+        """Give a connection that nobody else uses."""
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = sqlite3.connect(self._address, uri=True, check_same_thread=False)
+        try:
+            yield connection
+        finally:
+            self._idle.append(connection)
+
+    def close(self) -> None:
+        """Close the connections; none may be in use."""
+        while self._idle:
+            self._idle.pop().close()
+
+
+class PassageMemory(PassageIndex):
+    """An index in memory, where there is one connection: searches take turns."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def borrow(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection, once nobody else uses it."""
+        with self._lock:
+            yield self._connection
+
+    def close(self) -> None:
+        """Close the connection; it may not be in use."""
+        self._connection.close()
 
 
 def search_passages(connection: sqlite3.Connection, query: str, k: int) -> list[Passage]:
@@ -99,7 +142,7 @@ def find_phrases(connection: sqlite3.Connection, phrases: Iterable[str], limit: 
     passage is not found; titles are not looked at.
 
     Args:
-        connection: from :func:`open_passages`.
+        connection: borrowed from a :class:`PassageIndex`.
         phrases: without a word in it a phrase is left out.
         limit: passages read at most.
 

@@ -1,6 +1,5 @@
 """An open corpus: what every stage reads pages, facts, names, links, pictures and passages from."""
 
-import sqlite3
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -17,7 +16,7 @@ from pipelines.corpus.linkgraph import LinkGraph
 from pipelines.corpus.manifest import CorpusManifest, read_manifest
 from pipelines.corpus.numbering import TitleIndex, open_titles
 from pipelines.corpus.pagestore import PageStore
-from pipelines.corpus.passages import Passage, find_phrases, open_passages, search_passages
+from pipelines.corpus.passages import Passage, PassageIndex, find_phrases, search_passages
 from pipelines.corpus.records import CorpusImage, Fact, Page
 from pipelines.corpus.tables import IMAGES, PAGES, GroupedTable, MappedTable
 from pipelines.corpus.titles import hash_title, normalise_spaces
@@ -169,7 +168,8 @@ class Corpus:
 
     def search(self, query: str, k: int) -> list[Passage]:
         """Return the k best passages for a query, best first, in the same order every time."""
-        return search_passages(self._passages, query, k)
+        with self._passages.borrow() as connection:
+            return search_passages(connection, query, k)
 
     def find_phrases(self, phrases: Iterable[str], limit: int) -> tuple[int, ...] | None:
         """Return the nodes whose text or infobox holds one of some phrases, case and diacritics aside, ascending.
@@ -177,7 +177,8 @@ class Corpus:
         Returns:
             None when more than ``limit`` passages hold one: such a phrase is no name.
         """
-        return find_phrases(self._passages, phrases, limit)
+        with self._passages.borrow() as connection:
+            return find_phrases(connection, phrases, limit)
 
     def close(self) -> None:
         """Close the search index; the rest closes with the object."""
@@ -198,8 +199,8 @@ class Corpus:
         return PageStore.open(self.folder / "store")
 
     @cached_property
-    def _passages(self) -> sqlite3.Connection:
-        return open_passages(self.folder / "search.db")
+    def _passages(self) -> PassageIndex:
+        return PassageIndex(self.folder / "search.db")
 
     @cached_property
     def _titles(self) -> TitleIndex:

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import resources
 from pathlib import Path
 
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet
@@ -37,6 +38,7 @@ from schemas.trajectories import Trajectory
 
 DATASETS: tuple[Dataset, ...] = ("sft", "rl", "bridgevqa")
 READ_ONLY = 0o444
+REWARDS = "rewards.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,8 @@ def _fill_folder(draft: Draft, staging: Path, home: Path) -> str:
     )
     credits_path.write_text(render_credits(credit_lines), encoding="utf-8")
     files.append(describe_file(credits_path, staging, len(credit_lines)))
+    if draft.dataset == "rl":
+        files.append(_write_rewards(staging))
     content = digest_content(files, draft.prose.text)
     version = name_version(content)
     if (home / version).exists():
@@ -173,6 +177,14 @@ def _write_proofs(draft: Draft, staging: Path) -> list[FileEntry]:
         entry, _ = write_shard_file(path, derive_schema(ProofRow), shard, rows.__getitem__)
         files.append(entry)
     return files
+
+
+def _write_rewards(staging: Path) -> FileEntry:
+    """Lay the rewards beside the questions that they are for: one file that a trainer is pointed at."""
+    source = resources.files("pipelines.scoring") / REWARDS
+    path = staging / REWARDS
+    path.write_bytes(source.read_bytes())
+    return describe_file(path, staging, 0)
 
 
 def _write_documents(

@@ -17,7 +17,9 @@ from pipelines.agent.observing import ImageStore, credit_picture
 from pipelines.agent.reading import Reader
 from pipelines.agent.repairing import VERSION as REPAIRING
 from pipelines.agent.repairing import Patient, Tried, find_gauge, find_strength
-from pipelines.backends.protocols import ImageSearch
+from pipelines.agent.results import VERSION as RESULTS
+from pipelines.agent.results import keep_results
+from pipelines.backends.protocols import ImageSearch, PictureFile
 from pipelines.graph.proofs import make_question_id
 from pipelines.ids import digest_value, draw_unit
 from schemas.base import Record, Rejection
@@ -26,6 +28,7 @@ from schemas.enhancements import Degradation, Enhancement
 from schemas.groundings import Picture
 from schemas.manifest import ModelEntry
 from schemas.reasons import EnhancementReason
+from schemas.searches import SearchResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,8 @@ class EnhancementRules:
 class Enhancements:
     """The stage: every question goes on as it is, but for the chosen ones, whose picture is degraded or that end here.
 
-    What difficulty measured was measured with the original picture.
+    What difficulty measured was measured with the original picture. Every row keeps what a search by its own picture
+    finds, for trainers that replay it.
     """
 
     pictures: ImageStore
@@ -55,18 +59,21 @@ class Enhancements:
     repairs: Mapping[Degradation, RepairTool]
     """The tools that are at hand."""
     rules: EnhancementRules
+    results: int = 5
+    """Pages of that search that a row keeps; 0: no search is made."""
     name: str = "enhancements"
-    version: int = 1
+    version: int = 2
     input: ClassVar[type[Record]] = Difficulty
     output: ClassVar[type[Record]] = Enhancement
 
     def fingerprint(self) -> str:
         """Digest of the rules, the degradations, the tools that repair and what tests them."""
+        kept = [self.results, RESULTS, self.search.identity] if self.results else []
         if not self._degrades:
-            return digest_value([])
+            return digest_value([kept])
         tools = {degradation: tool.identity for degradation, tool in self.repairs.items()}
         reader = "" if self.reader is None else self.reader.identity
-        return digest_value([repr(self.rules), DEGRADING, REPAIRING, tools, self.search.identity, reader])
+        return digest_value([kept, repr(self.rules), DEGRADING, REPAIRING, tools, self.search.identity, reader])
 
     @property
     def _degrades(self) -> bool:
@@ -81,7 +88,7 @@ class Enhancements:
         return ()
 
     async def __call__(self, record: Difficulty) -> Sequence[Enhancement] | Rejection:
-        """Degrade one question's picture, if it is chosen.
+        """Degrade one question's picture, if it is chosen, and look up what it has become.
 
         Raises:
             RecordFailed: if the picture cannot be decoded.
@@ -90,7 +97,7 @@ class Enhancements:
         """
         picture = record.picture
         if picture is None or not self._is_chosen(record):
-            return (Enhancement(**dict(record)),)
+            return (Enhancement(**dict(record), found=await self._look_up(picture)),)
         degradation = self.rules.degradations[self._draw(record, "degradation", len(self.rules.degradations))]
         repair = self.repairs.get(degradation)
         if repair is None:
@@ -125,8 +132,15 @@ class Enhancements:
             "picture": made,
             "original": picture,
             "trial": tried.trial,
+            "found": await self._look_up(made),
         }
         return Enhancement(**(dict(record) | changes))
+
+    async def _look_up(self, picture: Picture | None) -> tuple[SearchResult, ...]:
+        if picture is None or not self.results:
+            return ()
+        file = PictureFile(picture.sha256, self.pictures.path(picture.sha256, picture.extension))
+        return keep_results(await self.search.search_image(file, self.results))
 
 
 def _find_title(record: Difficulty) -> str:

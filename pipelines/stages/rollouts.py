@@ -1,10 +1,16 @@
-"""Rollouts: K attempts of the teacher at each question."""
+"""Rollouts: K attempts of the teacher at each question, all of them under way at once.
 
+A rollout is resumed by replay: what the model and the tools said is recorded, so one that was cut off takes its turns
+again from the recording and asks for the first one that is missing.
+"""
+
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from pipelines.agent.loop import Agent, run_rollout
+from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
 from pipelines.scoring.decoys import make_decoys
 from schemas.base import Record, Rejection
@@ -42,16 +48,30 @@ class Rollouts:
         return (ModelEntry(role="teacher", name=model.name, revision=model.identity, sampling=settings),)
 
     async def __call__(self, record: Enhancement) -> Sequence[Rollout] | Rejection:
-        """Run every attempt, one after the other.
+        """Run all attempts at once; the rows are in the order of the attempts, whichever ends first.
+
+        When one fails, the others are still let finish, so that what was paid for is recorded to its end.
 
         Raises:
-            RecordFailed: if a tool cannot process the question's picture.
+            RecordFailed: if the model or a tool cannot process an attempt, and no service is away.
             ServiceError: if the teacher or a tool's backend is away.
         """
         if record.picture is None:
             detail = "the question has no picture, and a rollout begins with img_1"
             return Rejection(record_id=record.record_id, reason="no-teacher-turn", detail=detail)
-        return [await run_rollout(self.agent, record, make_oracle(record, attempt)) for attempt in range(self.attempts)]
+        attempts = [run_rollout(self.agent, record, make_oracle(record, number)) for number in range(self.attempts)]
+        return _take_all(await asyncio.gather(*attempts, return_exceptions=True))
+
+
+def _take_all(ended: Sequence[Rollout | BaseException]) -> list[Rollout]:
+    """Return the rollouts, or raise the first error.
+
+    A question fails for good only where every attempt came to its end: another error goes before a RecordFailed.
+    """
+    errors = [outcome for outcome in ended if isinstance(outcome, BaseException)]
+    if errors:
+        raise min(errors, key=lambda error: isinstance(error, RecordFailed))
+    return [outcome for outcome in ended if isinstance(outcome, Rollout)]
 
 
 def make_oracle(question: Enhancement, attempt: int) -> TeacherOracle:

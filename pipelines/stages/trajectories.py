@@ -1,104 +1,165 @@
-"""Trajectories: the rollouts that survive the rejection cascade, with pointers to where each name was seen."""
+"""Trajectories: the rollouts that survive the rejection cascade, with pointers to where each name was seen.
+
+A rollout is held to its protocol, its answer and the mechanical checks; of those with nothing against them the ones
+with the fewest steps are kept, where there is a process judge only if it marks them well. Each refusal names every
+reason that was found.
+"""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import groupby, islice
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from pipelines.agent.judging import COMPARER_ALONE, Judgement, Jury, UnscoredWatch
-from pipelines.agent.spans import ANSWER, find_supports
-from pipelines.agent.transcript import BadTurn, parse_turn
+from pipelines.agent.process_judging import ProcessJudgement, ProcessJury
+from pipelines.agent.rejecting import (
+    DEFAULT_RULES,
+    ESTIMATED,
+    Examination,
+    Finding,
+    TrajectoryRules,
+    examine_rollout,
+    find_faults,
+)
+from pipelines.checks.rollouts.form import list_loss
 from pipelines.errors import ConservationError
 from pipelines.ids import digest_value
-from pipelines.scoring.compare import compare_answers
+from pipelines.scoring.lengths import TokenCounter
 from schemas.base import Failure, Record, Rejection
 from schemas.manifest import ModelEntry
-from schemas.reasons import TrajectoryReason
-from schemas.rollouts import Rollout, Step
+from schemas.rollouts import Rollout
 from schemas.trajectories import Trajectory
 
-BAD_CALLS = ("unknown-tool", "bad-arguments")
-"""Calls that do not fit the tools' schemas are malformed steps (VSearcher's rule)."""
-NO_ANSWERS = ("", "unknown")
+__all__ = ["QUESTIONS_AT_ONCE", "Trajectories", "find_faults"]
+
 QUESTIONS_AT_ONCE = 32
 """Questions whose rollouts are judged at the same time, and held in memory."""
+ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One reason against a rollout."""
+class _Case:
+    """A rollout with what is held of it."""
 
-    reason: TrajectoryReason
-    detail: str
+    rollout: Rollout
+    judgement: Judgement
+    examination: Examination
 
 
 @dataclass(frozen=True, slots=True)
 class Trajectories:
-    """The stage: format, answer given, answer right, and at most ``max_accepted`` a question."""
+    """The stage: the cascade, and at most ``rules.max_accepted`` trajectories a question.
 
-    max_accepted: int = 2
-    """2 in VSearcher and in OpenSearch-VL."""
+    Attributes:
+        rules: what rollouts are held to.
+        jury: asked of answers that the comparer leaves open.
+        process: asked of rollouts that nothing else refuses, until enough are kept; None asks nobody.
+        watch: stops the run when too many are unscored; without it none is counted.
+        counter: of lengths.
+    """
+
+    rules: TrajectoryRules = DEFAULT_RULES
     jury: Jury = COMPARER_ALONE
-    """Asked of answers that the comparer leaves open."""
+    process: ProcessJury | None = None
     watch: UnscoredWatch | None = None
-    """Stops the run when too many answers are unscored; without it none is counted."""
+    counter: TokenCounter = ESTIMATED
     name: str = "trajectories"
-    version: int = 2
+    version: int = 3
     inputs: ClassVar[tuple[type[Record], ...]] = (Rollout,)
     output: ClassVar[type[Record]] = Trajectory
 
     def fingerprint(self) -> str:
-        """Digest of the cap and the judges."""
-        return digest_value({"max_accepted": self.max_accepted, "jury": self.jury.identity})
+        """Digest of the rules, the judges and how lengths are counted."""
+        process = "" if self.process is None else self.process.identity
+        return digest_value([asdict(self.rules), self.jury.identity, process, self.counter.identity])
 
     def prompts(self) -> dict[str, str]:
         """Those of the judges."""
-        return self.jury.prompts()
+        return self.jury.prompts() | ({} if self.process is None else self.process.prompts())
 
     def models(self) -> tuple[ModelEntry, ...]:
         """The judges."""
-        return self.jury.models()
+        return self.jury.models() + (() if self.process is None else self.process.models())
 
     def __call__(self, inputs: Sequence[Iterable[Rollout]]) -> Iterator[Trajectory | Rejection | Failure]:
         """Yield one row for every rollout, in input order.
 
         Raises:
             ConservationError: if a question's rollouts do not come one after the other, as then the cap cannot hold.
-            GateNotMet: if too many answers are unscored.
+            GateNotMet: if too many answers or ways are unscored.
             ServiceError: if a judge is away.
         """
         questions = _group_rollouts(inputs[0])
         with asyncio.Runner() as runner:
             while some := list(islice(questions, QUESTIONS_AT_ONCE)):
-                judged = runner.run(self._judge([rollout for rollouts in some for rollout in rollouts]))
-                for rollouts in some:
-                    yield from self._select(rollouts, judged)
+                judged = iter(runner.run(self._judge([rollout for rollouts in some for rollout in rollouts])))
+                cases = [[self._examine(rollout, next(judged)) for rollout in rollouts] for rollouts in some]
+                marked = runner.run(_finish([self._mark(_rank(group)) for group in cases]))
+                for group, marks in zip(cases, marked, strict=True):
+                    yield from self._select(group, marks)
 
-    async def _judge(self, rollouts: Sequence[Rollout]) -> dict[str, Judgement]:
-        """Return the judgements by rollout."""
-        asked = (self.jury.judge(each.question, each.answer, each.reference, each.record_id) for each in rollouts)
-        judged: dict[str, Judgement] = {}
-        # All are let finish before the first error is raised: what was sent is paid for, and recorded when it comes.
-        for rollout, judgement in zip(rollouts, await asyncio.gather(*asked, return_exceptions=True), strict=True):
-            if isinstance(judgement, BaseException):
-                raise judgement
-            if self.watch is not None:
+    async def _judge(self, rollouts: Sequence[Rollout]) -> list[Judgement]:
+        """Return the judgements of the answers."""
+        judge = self.jury.judge
+        judged = await _finish([judge(each.question, each.answer, each.reference, each.record_id) for each in rollouts])
+        if self.watch is not None:
+            for judgement in judged:
                 self.watch.add(judgement.verdict, judgement.detail)
-            judged[rollout.record_id] = judgement
         return judged
 
-    def _select(self, rollouts: Sequence[Rollout], judged: Mapping[str, Judgement]) -> Iterator[Trajectory | Rejection]:
-        findings = [find_faults(rollout, judged[rollout.record_id]) for rollout in rollouts]
-        faultless = [rollout for rollout, faults in zip(rollouts, findings, strict=True) if not faults]
-        faultless.sort(key=lambda rollout: (len(rollout.steps), rollout.attempt))
-        kept = {rollout.record_id for rollout in faultless[: self.max_accepted]}
-        for rollout, faults in zip(rollouts, findings, strict=True):
-            if rollout.record_id in kept:
-                yield accept_rollout(rollout, judged[rollout.record_id])
-                continue
-            over = Finding("over-cap", f"{self.max_accepted} rollouts with fewer steps or earlier attempts were kept")
-            yield _reject(rollout, faults or (over,))
+    def _examine(self, rollout: Rollout, judgement: Judgement) -> _Case:
+        return _Case(rollout, judgement, examine_rollout(rollout, judgement, self.rules, self.counter))
+
+    async def _mark(self, ranked: Sequence[_Case]) -> dict[str, ProcessJudgement]:
+        """Return the process judge's marks of a question's best rollouts, as many as it takes to keep enough."""
+        marked: dict[str, ProcessJudgement] = {}
+        kept = 0
+        while self.process is not None and kept < self.rules.max_accepted and len(marked) < len(ranked):
+            some = ranked[len(marked) :][: self.rules.max_accepted - kept]
+            for case, judgement in zip(
+                some, await _finish([self.process.mark(each.rollout) for each in some]), strict=True
+            ):
+                marked[case.rollout.record_id] = judgement
+                kept += self._find_process_fault(judgement) is None
+                if self.watch is not None:
+                    self.watch.add("unscored" if judgement.process is None else "correct", judgement.problem)
+        return marked
+
+    def _find_process_fault(self, judgement: ProcessJudgement) -> Finding | None:
+        if judgement.process is None:
+            return Finding("process-unscored", judgement.problem)
+        if judgement.process.score >= self.rules.min_process:
+            return None
+        marks = judgement.process
+        given = f"{marks.relevance}, {marks.progression}, {marks.evidence}, {marks.cross_modal}"
+        return Finding("poor-process", f"marks {given}; the least mean is {self.rules.min_process:g}")
+
+    def _select(
+        self, cases: Sequence[_Case], marked: Mapping[str, ProcessJudgement]
+    ) -> Iterator[Trajectory | Rejection]:
+        faults = {case.rollout.record_id: list(case.examination.faults) for case in cases}
+        for name, judgement in marked.items():
+            fault = self._find_process_fault(judgement)
+            faults[name] += [] if fault is None else [fault]
+        left = [case for case in _rank(cases) if not faults[case.rollout.record_id]]
+        for case in left[self.rules.max_accepted :]:
+            why = f"{self.rules.max_accepted} rollouts with fewer steps or earlier attempts were kept"
+            faults[case.rollout.record_id].append(Finding("over-cap", why))
+        for case in cases:
+            name = case.rollout.record_id
+            yield _reject(name, faults[name]) if faults[name] else _accept(case, marked.get(name))
+
+
+async def _finish(asked: Sequence[Coroutine[Any, Any, ValueT]]) -> list[ValueT]:
+    """Return what several requests give. All are let finish before the first error is raised: what was sent is paid."""
+    given = await asyncio.gather(*asked, return_exceptions=True)
+    done: list[ValueT] = []
+    for each in given:
+        if isinstance(each, BaseException):
+            raise each
+        done.append(each)
+    return done
 
 
 def _group_rollouts(rows: Iterable[Rollout]) -> Iterator[list[Rollout]]:
@@ -111,68 +172,27 @@ def _group_rollouts(rows: Iterable[Rollout]) -> Iterator[list[Rollout]]:
         yield list(group)
 
 
-def find_faults(rollout: Rollout, judgement: Judgement | None = None) -> tuple[Finding, ...]:
-    """Return every reason against a rollout, in the order of the cascade: format, answer given, right, and seen.
-
-    A missing answer is not compared, so it is never wrong as well.
-
-    Args:
-        rollout: with its reference.
-        judgement: of its answer; without one the comparer alone decides.
-    """
-    faults = []
-    problem = _find_format_problem(rollout)
-    if problem:
-        faults.append(Finding("format", problem))
-    if rollout.answer.strip().casefold() in NO_ANSWERS:
-        faults.append(Finding("no-answer", f"stopped by {rollout.stop_reason}, answer {rollout.answer!r}"))
-        return tuple(faults)
-    held = judgement or Judgement(compare_answers(rollout.answer, rollout.reference), "comparer")
-    against = f"{rollout.answer!r} against {rollout.reference.surface!r}"
-    if held.verdict == "incorrect":
-        faults.append(Finding("wrong-answer", f"{rollout.answer!r} instead of {rollout.reference.surface!r}"))
-    elif held.verdict == "unscored":
-        faults.append(Finding("unscored", f"{against} ({held.detail})" if held.detail else against))
-    elif not any(support.what == ANSWER for support in find_supports(rollout)):
-        faults.append(Finding("unsupported", f"{rollout.answer!r} is right but stands in no observation"))
-    return tuple(faults)
+def _rank(cases: Sequence[_Case]) -> list[_Case]:
+    """Return the rollouts with nothing against them, those with the fewest steps first."""
+    faultless = [case for case in cases if not case.examination.faults]
+    return sorted(faultless, key=lambda case: (len(case.rollout.steps), case.rollout.attempt))
 
 
-def _find_format_problem(rollout: Rollout) -> str:
-    if not rollout.steps:
-        return "" if rollout.stop_reason in ("turn-limit", "context-limit") else "no step"
-    *calls, last = rollout.steps
-    answered = rollout.stop_reason == "answered"
-    for number, step in enumerate(rollout.steps):
-        problem = _find_step_problem(step, answers=answered and step is last)
-        if problem:
-            return f"step {number}: {problem}"
-    return "" if rollout.stop_reason != "format" else f"step {len(calls)}: stopped by format"
+def _accept(case: _Case, marks: ProcessJudgement | None) -> Trajectory:
+    return Trajectory(
+        **dict(case.rollout),
+        verdict=case.judgement.verdict,
+        decided_by=case.judgement.by,
+        supports=case.examination.supports,
+        process=None if marks is None else marks.process,
+        loss=list_loss(case.rollout.steps),
+        tokens=case.examination.tokens,
+    )
 
 
-def _find_step_problem(step: Step, *, answers: bool) -> str:
-    try:
-        turn = parse_turn(step.reply)
-    except BadTurn as error:
-        return str(error)
-    if (turn.thought, turn.tool, turn.arguments) != (step.thought, step.tool, step.arguments):
-        return "the step is not what its reply says"
-    if answers:
-        return "the last step makes a call" if step.tool else ""
-    if not step.tool or step.observation is None:
-        return "a step before the answer must be a call with its observation"
-    return f"{step.tool}: {step.observation.error}" if step.observation.error in BAD_CALLS else ""
-
-
-def accept_rollout(rollout: Rollout, judgement: Judgement) -> Trajectory:
-    """Return a rollout as a trajectory whose answer was found correct."""
-    supports = find_supports(rollout)
-    return Trajectory(**dict(rollout), verdict=judgement.verdict, decided_by=judgement.by, supports=supports)
-
-
-def _reject(rollout: Rollout, faults: Sequence[Finding]) -> Rejection:
+def _reject(record_id: str, faults: Sequence[Finding]) -> Rejection:
     return Rejection(
-        record_id=rollout.record_id,
+        record_id=record_id,
         reason=faults[0].reason,
         detail="; ".join(f"{fault.reason}: {fault.detail}" for fault in faults),
         codes=tuple(fault.reason for fault in faults),

@@ -27,6 +27,7 @@ from tests.benchmarks import (
     questions,
     reading,
     resume,
+    rollouts,
     serving,
     tables,
 )
@@ -45,6 +46,7 @@ SECTIONS: Mapping[str, Callable[[Path], list[Measured]]] = {
     "grounding": grounding.measure,
     "reading": reading.measure,
     "enhancements": enhancements.measure,
+    "rollouts": rollouts.measure,
     "pictures": pictures.measure,
     "links": links.measure,
     "tables": tables.measure,
@@ -62,6 +64,7 @@ TITLES = {
     "grounding": "Which picture is taken for an anchor",
     "reading": "Names on signs, as OCR reads them",
     "enhancements": "Whether a repair restores what a degradation broke",
+    "rollouts": "500 rollouts in flight",
     "serving": "Our client beside `vllm bench serve`",
     "pictures": "Pictures that were made to hurt",
     "links": "From bz2 to links",

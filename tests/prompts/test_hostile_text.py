@@ -14,7 +14,7 @@ from pipelines.prompting import load_prompt, render_messages
 PROMPTS = Path(__file__).parents[2] / "prompts"
 FILES = sorted(path.relative_to(PROMPTS) for path in PROMPTS.glob("*/v*.md"))
 MODELS = [model for model in vars(schemas.tasks).values() if isinstance(model, type) and issubclass(model, BaseModel)]
-NO_PAGE_TEXT = {"act": {"question", "tools"}}
+NO_PAGE_TEXT = {path.name: {"question", "tools"} for path in PROMPTS.glob("act*")}
 """Slots that are filled as they are: a question the agent has neutralised before, and our own JSON."""
 HOSTILE = (
     "{{ 7 * 7 }}",

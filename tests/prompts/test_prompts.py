@@ -91,7 +91,10 @@ EXAMPLES = {
         search_results="1. Ana Kovač",
         oracle=SOLVER,
     ),
-    "act": ActInputs(question="Who built it?", tools="[]", turns_left=3, oracle=TEACHER),
+}
+EXAMPLES |= {
+    path.name: ActInputs(question="Who built it?", tools="[]", turns_left=3, oracle=TEACHER)
+    for path in PROMPTS.glob("act*")
 }
 
 

@@ -2,11 +2,19 @@ import asyncio
 import json
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from pipelines.agent.loop import run_rollout
+from pipelines.agent.dialects import DIALECTS, find_dialect
+from pipelines.agent.loop import find_fatal, run_rollout
 from pipelines.agent.transcript import Turn, render_turn
+from pipelines.backends.metering import add_waited
+from pipelines.backends.openai_chat import OpenAIChat
+from pipelines.backends.protocols import ChatReply, Message, ToolCall
 from pipelines.errors import RecordFailed
+from pipelines.pictures import PictureStore
 from pipelines.stages.rollouts import make_oracle
+from tests.mock_openai import CALLS, open_mock
 from tests.pipelines.agent.trail import (
     FakeModel,
     list_messages,
@@ -23,10 +31,14 @@ VISIT = render_turn(Turn("Read.", "visit", json.dumps({"url": make_url("Kelm Bri
 ANSWER = render_turn(Turn("Done.", answer="5 April 1204"))
 
 
+BAD = render_turn(Turn("Try.", "image_search", '{"image":"img_9"}'))
+NATIVE = find_dialect("native")
+
+
 @pytest.fixture
 def run(tmp_path):
-    def run_lines(*lines, attempt=0, **limits):
-        agent = make_agent(FakeModel(lines), make_tools(tmp_path), **limits)
+    def run_lines(*lines, attempt=0, **settings):
+        agent = make_agent(FakeModel(lines), make_tools(tmp_path), **settings)
         question = make_question(make_picture(tmp_path))
         return asyncio.run(run_rollout(agent, question, make_oracle(question, attempt))), agent.model
 
@@ -51,10 +63,17 @@ def test_a_reply_with_half_a_surrogate_can_still_be_written(run):
     assert rollout.steps[-1].reply.encode()
 
 
-def test_the_turn_limit_ends_the_rollout_without_an_answer(run):
-    rollout, model = run(LOOK, VISIT, ANSWER, turns=2)
+def test_after_the_last_call_one_more_turn_is_left_for_the_answer(run):
+    rollout, model = run(LOOK, VISIT, ANSWER, calls=2)
+    assert (rollout.stop_reason, rollout.answer, len(rollout.steps)) == ("answered", "5 April 1204", 3)
+    assert [request.inputs.turns_left for request in model.requests] == [3, 2, 1]
+    assert "You have 2 tool calls" in rollout.system
+
+
+def test_a_call_in_the_turn_that_was_left_for_the_answer_is_kept_and_not_made(run):
+    rollout, model = run(LOOK, VISIT, ANSWER, calls=1)
     assert (rollout.stop_reason, rollout.answer, len(rollout.steps)) == ("turn-limit", "", 2)
-    assert [request.inputs.turns_left for request in model.requests] == [2, 1]
+    assert (rollout.steps[1].tool, rollout.steps[1].observation, len(model.requests)) == ("visit", None, 2)
 
 
 def test_the_context_limit_ends_the_rollout_before_asking_again(run):
@@ -62,9 +81,94 @@ def test_the_context_limit_ends_the_rollout_before_asking_again(run):
     assert (rollout.stop_reason, rollout.steps, model.requests) == ("context-limit", (), [])
 
 
+def test_tokens_as_the_server_counts_them_end_the_rollout_too(run):
+    lines = [ChatReply(LOOK, 900, 50), ChatReply(VISIT, 1200, 50), ChatReply(ANSWER, 1, 1)]
+    rollout, model = run(*lines, context_tokens=1200)
+    assert (rollout.stop_reason, len(rollout.steps), len(model.requests)) == ("context-limit", 2, 2)
+    assert run(*lines, context_tokens=1251)[0].stop_reason == "answered"
+
+
+def test_time_is_what_replies_took_when_they_were_recorded(tmp_path):
+    class Slow(FakeModel):
+        async def chat(self, request):
+            add_waited(4000.0, f"2026-11-{20 + len(self.requests)}")
+            return await super().chat(request)
+
+    question = make_question(make_picture(tmp_path))
+    agent = make_agent(Slow((LOOK, CROP, VISIT, ANSWER)), make_tools(tmp_path))
+    rollout = asyncio.run(run_rollout(agent, question, make_oracle(question, 0)))
+    assert (rollout.stop_reason, len(rollout.steps), rollout.day) == ("time-limit", 3, "2026-11-22")
+
+
+def test_a_prompt_that_the_server_finds_too_long_is_the_context_limit_but_not_in_the_first_turn(tmp_path):
+    class Short(FakeModel):
+        async def chat(self, request):
+            if len(request.messages) > most:
+                raise RecordFailed("prompt-too-long", "4096 tokens")
+            return await super().chat(request)
+
+    question = make_question(make_picture(tmp_path))
+    agent, most = make_agent(Short((LOOK, CROP, ANSWER)), make_tools(tmp_path)), 4
+    rollout = asyncio.run(run_rollout(agent, question, make_oracle(question, 0)))
+    assert (rollout.stop_reason, len(rollout.steps)) == ("context-limit", 2)
+    most = 1
+    with pytest.raises(RecordFailed, match="4096 tokens"):
+        asyncio.run(run_rollout(agent, question, make_oracle(question, 0)))
+
+
+@pytest.mark.parametrize("ended", ["cut", "refused"])
+def test_a_reply_that_is_not_whole_is_no_turn_however_it_reads(run, ended):
+    rollout, _ = run(LOOK, ChatReply(ANSWER, 1, 1, ended))
+    assert (rollout.stop_reason, rollout.answer, rollout.steps[-1].reply) == ("format", "", ANSWER)
+
+
+def test_a_rollout_tells_its_path_its_dialect_and_the_date_of_its_corpus(tmp_path):
+    question = make_question(make_picture(tmp_path))
+    agent = make_agent(FakeModel((ANSWER,)), make_tools(tmp_path, snapshot="20260101"), find_dialect("vsearcher"))
+    rollout = asyncio.run(run_rollout(agent, question, make_oracle(question, 0)))
+    assert rollout.path == ("Kelm Bridge", "Ana Kovač", "Marlow (town)")
+    assert (rollout.dialect, rollout.snapshot, rollout.day) == ("vsearcher", "20260101", "")
+    assert rollout.prompt == "act_vsearcher/v1"
+
+
+# Errors
+
+
+def test_the_fatal_step_ends_the_rollout_and_both_its_places_are_kept(run):
+    rollout, model = run(LOOK, BAD, LOOK, BAD, BAD, BAD, ANSWER)
+    assert (rollout.stop_reason, len(model.requests)) == ("tool-errors", 6)
+    assert (rollout.fatal_begins, rollout.fatal_reached) == (3, 5)
+
+
+def test_a_rollout_may_go_on_after_its_fatal_step(run):
+    rollout, _ = run(BAD, BAD, LOOK, BAD, ANSWER, fatal_errors=2, stop_when_fatal=False)
+    assert (rollout.stop_reason, rollout.fatal_begins, rollout.fatal_reached) == ("answered", 0, 1)
+    rollout, _ = run(BAD, BAD, LOOK, BAD, ANSWER)
+    assert (rollout.stop_reason, rollout.fatal_begins, rollout.fatal_reached) == ("answered", None, None)
+
+
+def test_a_bad_turn_is_told_and_counts_as_an_error_where_that_is_the_setting(run):
+    rollout, model = run(LOOK, "It is <image> 1204.", ANSWER, bad_turns="tell")
+    assert (rollout.stop_reason, rollout.answer) == ("answered", "5 April 1204")
+    told = rollout.steps[1]
+    assert (told.tool, told.reply) == ("", "It is <image> 1204.")
+    assert (told.observation.ok, told.observation.error) == (False, "bad-turn")
+    assert "a turn is [think]...[/think] and then one [tool_call]" in told.observation.text
+    assert model.requests[2].messages[-2:] == (
+        Message("assistant", "It is <image> 1204."),
+        Message("user", f"<tool_response>\nerror: bad-turn\n{told.observation.text}\n</tool_response>"),
+    )
+
+
+def test_three_bad_turns_in_a_row_are_fatal_and_each_costs_a_call(run):
+    rollout, _ = run(*["nothing"] * 9, bad_turns="tell")
+    assert (rollout.stop_reason, len(rollout.steps), rollout.fatal_begins) == ("tool-errors", 3, 0)
+    rollout, _ = run(*["nothing"] * 9, bad_turns="tell", fatal_errors=9, calls=4)
+    assert (rollout.stop_reason, len(rollout.steps)) == ("turn-limit", 5)
+
+
 def test_a_failed_call_is_shown_and_the_rollout_goes_on(run):
-    bad = render_turn(Turn("Try.", "image_search", '{"image":"img_9"}'))
-    rollout, model = run(bad, ANSWER)
+    rollout, model = run(BAD, ANSWER)
     assert rollout.stop_reason == "answered"
     assert "error: unknown-image" in model.requests[1].messages[-1].text
 
@@ -116,3 +220,149 @@ def test_a_question_without_a_picture_fails_as_a_record(tmp_path):
     agent = make_agent(FakeModel((ANSWER,)), make_tools(tmp_path))
     with pytest.raises(RecordFailed, match="no picture"):
         asyncio.run(run_rollout(agent, question, make_oracle(question, 0)))
+
+
+# Dialects
+
+
+@pytest.mark.parametrize("name", [name for name in DIALECTS if name != "native"])
+def test_a_rollout_in_any_dialect_has_steps_in_our_own_names(tmp_path, name):
+    dialect = find_dialect(name)
+    turns = [
+        Turn("Look.", "image_search", '{"image":"img_1"}'),
+        Turn("Find.", "text_search", '{"query":"Ana"}'),
+        Turn("Done.", answer="5 April 1204"),
+    ]
+    model = FakeModel(tuple(render_turn(turn, dialect) for turn in turns))
+    question = make_question(make_picture(tmp_path))
+    rollout = asyncio.run(
+        run_rollout(make_agent(model, make_tools(tmp_path), dialect), question, make_oracle(question, 0))
+    )
+    assert [(step.tool, step.arguments) for step in rollout.steps] == [(turn.tool, turn.arguments) for turn in turns]
+    assert [step.observation.ok for step in rollout.steps[:-1]] == [True, True]
+    assert [step.reply for step in rollout.steps] == list(model.lines)
+    assert list_messages(rollout)[:-1] == model.requests[-1].messages
+    assert model.requests[0].stop == (f"<{dialect.response}>",)
+    assert {request.inputs.dialect for request in model.requests} == {name}
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        (
+            {"name": "visit", "arguments": {"url": "u"}},
+            "unknown-tool",
+            "There is no tool 'visit'; there are: image_zoom",
+        ),
+        ({"name": "text_search", "arguments": {"query": "x"}}, "unknown-tool", "There is no tool 'text_search'; there"),
+        (
+            {"name": "image_zoom_in_tool", "arguments": {"box": [0, 0, 9, 9]}},
+            "bad-arguments",
+            "image_zoom_in_tool takes",
+        ),
+        ({"name": "image_search_tool", "arguments": {"image": "img_2"}}, "bad-arguments", "image_search_tool takes"),
+    ],
+)
+def test_what_is_wrong_with_a_call_is_said_in_the_dialects_own_names(tmp_path, call, error, said):
+    model = FakeModel((f"<think>x</think><tool_call>{json.dumps(call)}</tool_call>", ANSWER))
+    question = make_question(make_picture(tmp_path))
+    agent = make_agent(model, make_tools(tmp_path), find_dialect("mars"))
+    observation = asyncio.run(run_rollout(agent, question, make_oracle(question, 0))).steps[0].observation
+    assert (observation.error, observation.text[: len(said)]) == (error, said)
+    assert "bbox_2d" in observation.text or error == "unknown-tool" or "{}" in observation.text
+
+
+def make_native(thought, name, reasoning="", **values):
+    return ChatReply(thought, 1, 1, calls=(ToolCall("c7", name, json.dumps(values)),), reasoning=reasoning)
+
+
+def test_native_calls_are_asked_for_and_written_down_in_our_protocol(run):
+    crop = make_native("Closer.", "crop", reasoning="It is small.", box=[0, 0, 500, 500])
+    rollout, model = run(
+        crop,
+        make_native("Look.", "image_search"),
+        ChatReply("<answer>1204</answer>", 1, 1, reasoning="So."),
+        dialect=NATIVE,
+    )
+    assert (rollout.stop_reason, rollout.answer, rollout.dialect) == ("answered", "1204", "native")
+    assert [step.thought for step in rollout.steps] == ["It is small.", "Look.", "So."]
+    assert rollout.steps[0].reply == render_turn(Turn("It is small.", "crop", '{"box":[0,0,500,500]}'))
+    (system, _, said, heard, shown, *_) = model.requests[-1].messages
+    assert said == Message("assistant", "It is small.", calls=(ToolCall("call00000", "crop", '{"box":[0,0,500,500]}'),))
+    assert (heard.role, heard.call_id, heard.images) == ("tool", "call00000", ())
+    assert (shown.role, shown.images) == ("user", (rollout.images[1].picture.sha256,))
+    assert model.requests[0].stop == ()
+    assert {each["function"]["name"] for each in json.loads(model.requests[0].tools)} >= {"crop", "visit"}
+    assert "<tool_call>" not in system.text
+
+
+def test_several_native_calls_in_one_turn_are_none(run):
+    twice = ChatReply("Both.", 1, 1, calls=make_native("", "image_search").calls * 2)
+    rollout, _ = run(twice, dialect=NATIVE)
+    assert rollout.stop_reason == "format"
+    assert rollout.steps[0].reply.count("image_search") == 2
+    rollout, model = run(twice, ChatReply("So. <answer>1204</answer>", 1, 1), dialect=NATIVE, bad_turns="tell")
+    assert (rollout.stop_reason, model.requests[1].messages[-1].role) == ("answered", "user")
+    assert "2 tool calls" in rollout.steps[0].observation.text
+
+
+def test_a_server_with_native_calls_is_a_teacher(tmp_path):
+    picture = make_picture(tmp_path)
+    question = make_question(picture)
+
+    async def roll():
+        async with open_mock() as mock:
+            read = PictureStore(tmp_path).path(picture.sha256, picture.extension).read_bytes
+            model = OpenAIChat("mock", (mock.url,), read_picture=lambda sha256: (read(), "image/jpeg"))
+            agent = make_agent(model, make_tools(tmp_path), NATIVE, stop_when_fatal=False)
+            return await run_rollout(agent, question, make_oracle(question, 0))
+
+    rollout = asyncio.run(roll())
+    assert (rollout.stop_reason, len(rollout.steps)) == ("answered", CALLS + 1)
+    assert rollout.answer.startswith("mock ")
+    assert all(step.thought.startswith("Thinking of mock") for step in rollout.steps)
+
+
+# Any model
+
+
+LINES = st.sampled_from([LOOK, CROP, VISIT, ANSWER, BAD, "nothing", "\ud800", "", ANSWER + LOOK]).map(
+    lambda line: ChatReply(line, 700, 10)
+)
+CUT = st.just(ChatReply(LOOK, 1, 1, "cut"))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    lines=st.lists(LINES | CUT, min_size=8, max_size=8),
+    calls=st.integers(0, 6),
+    context=st.sampled_from([5_000, 6_500, 200_000]),
+    context_tokens=st.sampled_from([0, 710, 711]),
+    bad_turns=st.sampled_from(["stop", "tell"]),
+    fatal_errors=st.integers(1, 4),
+    stop_when_fatal=st.booleans(),
+)
+def test_every_rollout_ends_for_one_reason_within_its_limits_and_with_its_pictures_in_order(run, lines, **setting):
+    rollout, model = run(*lines, **setting)
+    steps, last = rollout.steps, rollout.steps[-1] if rollout.steps else None
+    assert len(model.requests) == len(steps) <= setting["calls"] + 1
+    assert all(sum(len(message.text) for message in asked.messages) <= setting["context"] for asked in model.requests)
+    assert [image.id for image in rollout.images] == [f"img_{n + 1}" for n in range(len(rollout.images))]
+    made = [name for step in steps if step.observation for name in step.observation.images]
+    assert made == [image.id for image in rollout.images[1:]]
+    assert [step.observation is None for step in steps[:-1]] == [False] * len(steps[:-1])
+    ended = {
+        "answered": lambda: not last.tool and last.observation is None and rollout.answer == "5 April 1204",
+        "format": lambda: not last.tool and last.observation is None and setting["bad_turns"] == "stop",
+        "tool-errors": lambda: setting["stop_when_fatal"] and rollout.fatal_reached == len(steps) - 1,
+        "turn-limit": lambda: len(steps) == setting["calls"] + 1,
+        "context-limit": lambda: setting["context"] < 200_000 or setting["context_tokens"],
+    }
+    assert ended[rollout.stop_reason]()
+    assert bool(rollout.answer) == (rollout.stop_reason == "answered")
+    assert rollout.fatal_begins == find_fatal(steps, setting["fatal_errors"])
+    if setting["stop_when_fatal"] and rollout.fatal_begins is not None:
+        assert rollout.stop_reason == "tool-errors"
+    assert list_messages(rollout)[: len(model.requests[-1].messages) if model.requests else 2] == (
+        model.requests[-1].messages if model.requests else list_messages(rollout)[:2]
+    )

@@ -5,10 +5,14 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
+from pipelines.agent.observing import ERRORS, refuse_call, refuse_failed
+from pipelines.agent.summarising import Summariser
 from pipelines.agent.tools import ToolBox
 from pipelines.agent.toolspecs import list_specs, render_tools
-from pipelines.errors import Unavailable
+from pipelines.backends.templates import TemplatesModel
+from pipelines.errors import RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
+from pipelines.prompting import Asking, load_prompt
 from schemas.rollouts import RolloutImage
 from tests.pipelines.agent.trail import (
     SOURCE,
@@ -49,6 +53,10 @@ def call(tools, images, name, arguments):
         ("crop", {"image": "img_1", "box": [0, 0, 1, 1]}, "crop-too-small"),
         ("crop", {"image": "img_7", "box": [0, 0, 500, 500]}, "unknown-image"),
         ("image_search", {"image": "img_2"}, "unknown-image"),
+        ("image_search", {"box": [0, 0, 500]}, "bad-arguments"),
+        ("image_search", {"box": [500, 0, 400, 500]}, "bad-arguments"),
+        ("image_search", {"box": [0, 0, 1, 1]}, "crop-too-small"),
+        ("image_search", {"box": [0, 0, 9000, 90], "unit": "pixels"}, "crop-outside"),
         ("visit", {"url": make_url("Nowhere")}, "unknown-page"),
     ],
 )
@@ -116,7 +124,15 @@ def test_a_service_that_is_away_is_not_an_observation(tmp_path, images):
 def test_identity_follows_backends_and_limits(tools):
     assert tools.identity == replace(tools, text_search=FakeTextSearch({})).identity
     assert tools.identity != replace(tools, text_search=FakeTextSearch(identity="other")).identity
-    assert tools.identity != replace(tools, page_limit=1).identity
+    others = [
+        replace(tools, page_limit=1),
+        replace(tools, thumbnails=2),
+        replace(tools, blocked_hosts=("github.com",)),
+        replace(tools, online=True),
+        replace(tools, summariser=Summariser(Asking(TemplatesModel(), load_prompt("summarise_page")))),
+    ]
+    assert len({tools.identity, *(other.identity for other in others)}) == 1 + len(others)
+    assert tools.identity == replace(tools, pages_read=1, snapshot="20260101").identity
 
 
 def test_schemas_name_every_tool_and_close_their_arguments():
@@ -133,7 +149,29 @@ def test_schemas_name_every_tool_and_close_their_arguments():
     ]
     assert all(function["parameters"]["additionalProperties"] is False for function in functions)
     assert all("title" not in function["parameters"] for function in functions)
+    # Some trainers keep type, description and enum of an argument and nothing else.
+    arguments = [field for function in functions for field in function["parameters"]["properties"].values()]
+    assert all({"type", "description"} <= field.keys() for field in arguments)
 
 
 def test_the_core_offers_what_needs_neither_opencv_nor_an_engine(tools):
     assert [spec.name for spec in tools.specs] == ["image_search", "text_search", "visit", "crop", "sharpen"]
+
+
+def test_error_classes_are_a_closed_list_and_other_failures_have_one_class():
+    with pytest.raises(ValueError, match="unknown-page"):
+        refuse_call("no-such-class", "text")
+    failed = refuse_failed(RecordFailed("strange", "x" * 5000), "crop failed").observation
+    assert (failed.ok, failed.error) == (False, "tool-failed")
+    assert failed.text.startswith("crop failed: strange: x")
+    assert len(failed.text) < 400
+    assert all(ERRORS.values())
+
+
+def test_a_search_that_fails_on_a_picture_is_an_error_class(tmp_path, images):
+    class Failing(FakeImageSearch):
+        async def search_image(self, picture, count):
+            raise RecordFailed("picture-undecodable", "broken")
+
+    observation = call(make_tools(tmp_path, image_search=Failing()), images, "image_search", {}).observation
+    assert (observation.ok, observation.error) == (False, "picture-undecodable")

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.agent.dialects import DIALECTS
 from pipelines.agent.transcript import (
     MARKUP,
     BadTurn,
@@ -12,11 +13,14 @@ from pipelines.agent.transcript import (
     neutralise_markup,
     parse_turn,
     read_observation,
+    render_messages,
     render_observation,
     render_turn,
 )
+from pipelines.backends.protocols import Message, ToolCall
 from pipelines.ids import canonical_json
-from schemas.rollouts import Observation
+from schemas.groundings import Picture
+from schemas.rollouts import Observation, RolloutImage, Step
 
 PIECES = ("<think>", "</think>", "<tool_call>", "</tool_call>", "<answer>", "</answer>", "{", "}", '"name"', ":", '"a"')
 PLAIN = st.text(st.characters(exclude_categories=["Cs"])).filter(lambda text: not MARKUP.search(text))
@@ -121,3 +125,82 @@ def test_a_warning_shows_its_class_on_the_first_line_and_reads_back():
 def test_a_rendered_call_is_json_with_name_and_arguments():
     call = render_turn(Turn("x", "crop", '{"box":[1,2,3,4]}')).split("<tool_call>")[1].split("</tool_call>")[0]
     assert json.loads(call) == {"name": "crop", "arguments": {"box": [1, 2, 3, 4]}}
+
+
+# Hostile text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<image" + " " * 200_000,
+        "<" + " " * 200_000,
+        "<" + " " * 100_000 + "/" + " " * 100_000,
+        "<|" * 100_000,
+        "<image <" * 50_000,
+    ],
+)
+def test_text_that_almost_is_markup_is_looked_through_once(text):
+    # Each took minutes where a pattern could be left and entered again at every space.
+    assert neutralise_markup(text) == text
+
+
+def test_markup_that_is_nested_over_and_over_loses_its_beginnings():
+    text = neutralise_markup("<ima" * 50_000 + "<image>" + "ge>" * 50_000)
+    assert "<" not in text
+    assert not MARKUP.search(text)
+
+
+@given(st.lists(st.sampled_from(("<", "[", "IN", "ST]", "<s", ">", "image", "reason")), max_size=60).map("".join))
+def test_neutralising_twice_is_neutralising_once(text):
+    once = neutralise_markup(text)
+    assert neutralise_markup(once) == once
+
+
+@pytest.mark.parametrize("tag", ["reason", "search", "text_search", "information", "summary"])
+def test_no_page_can_speak_in_the_tags_of_another_dialect(tag):
+    assert neutralise_markup(f"a <{tag}>b</{tag} >") == "a b"
+    assert parse_turn(f"<think>A <{tag}> it is.</think><answer>b</answer>").thought == f"A <{tag}> it is."
+
+
+# Messages
+
+PICTURE = Picture(
+    sha256="b" * 64,
+    phash="0" * 16,
+    extension="jpg",
+    width=8,
+    height=8,
+    file="x.jpg",
+    author="A",
+    licence="CC0",
+    licence_url="",
+    source_url="",
+)
+SEEN = Observation(ok=True, error="", text="A crop.", images=("img_2",))
+STEP = Step(thought="Closer.", tool="crop", arguments='{"box":[0,0,5,5]}', reply=CALL, observation=SEEN)
+TOLD = Observation(ok=False, error="bad-turn", text="No turn.", images=())
+NO_TURN = Step(thought="", tool="", arguments="", reply="", observation=TOLD)
+OPENING = (Message("system", "Be brief."), Message("user", "Who?", ("a" * 64,)))
+
+
+def test_a_call_in_tags_goes_back_as_it_came_and_its_picture_with_the_response():
+    (*_, said, heard) = render_messages(OPENING, (STEP,), (RolloutImage(id="img_2", picture=PICTURE),))
+    assert said == Message("assistant", CALL)
+    assert heard == Message("user", "<tool_response>\nA crop.\n</tool_response>", ("b" * 64,))
+
+
+def test_a_native_call_goes_back_as_a_call_and_its_picture_after_the_tools_message():
+    images = (RolloutImage(id="img_2", picture=PICTURE),)
+    (*_, said, heard, shown) = render_messages(OPENING, (STEP,), images, DIALECTS["native"])
+    assert said == Message("assistant", "Closer.", calls=(ToolCall("call00000", "crop", '{"box":[0,0,5,5]}'),))
+    assert heard == Message("tool", "A crop.", call_id="call00000")
+    assert shown == Message("user", "img_2", ("b" * 64,))
+
+
+@pytest.mark.parametrize("name", ["synth", "native"])
+def test_a_turn_that_is_none_is_answered_by_a_user_and_never_empty(name):
+    said, heard = render_messages(OPENING, (NO_TURN,), (), DIALECTS[name])[2:]
+    assert said == Message("assistant", "(nothing)")
+    assert heard.role == "user"
+    assert "error: bad-turn\nNo turn." in heard.text

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from PIL import Image
 
+from pipelines.agent.dialects import SYNTH, Dialect, find_dialect
 from pipelines.agent.loop import Agent, Limits
 from pipelines.agent.tools import ToolBox
 from pipelines.agent.transcript import render_messages
@@ -21,7 +22,6 @@ from pipelines.backends.protocols import (
     TextHit,
 )
 from pipelines.pictures import PictureSource, PictureStore
-from pipelines.prompting import load_prompt
 from schemas.enhancements import Enhancement
 from schemas.groundings import Picture
 from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof
@@ -55,7 +55,7 @@ def list_messages(rollout: Rollout) -> tuple[Message, ...]:
     """Return a whole rollout as messages: system, question with ``img_1``, then turn by turn."""
     first = tuple(image.picture.sha256 for image in rollout.images if image.id == "img_1")
     opening = (Message("system", rollout.system), Message("user", rollout.question, first))
-    return render_messages(opening, rollout.steps, rollout.images)
+    return render_messages(opening, rollout.steps, rollout.images, find_dialect(rollout.dialect))
 
 
 def make_picture(folder: Path) -> Picture:
@@ -146,9 +146,9 @@ class FakePages:
 
 @dataclass(frozen=True)
 class FakeModel:
-    """Says its lines one after the other, by the number of assistant messages so far."""
+    """Says its lines one after the other, by the number of assistant messages so far; a line may be a whole reply."""
 
-    lines: tuple[str, ...]
+    lines: tuple[str | ChatReply, ...]
     name: str = "fake-model"
     identity: str = "fake-model@1"
     reads_inputs: bool = False
@@ -157,12 +157,17 @@ class FakeModel:
     async def chat(self, request: ChatRequest) -> ChatReply:
         self.requests.append(request)
         said = sum(message.role == "assistant" for message in request.messages)
-        return ChatReply(self.lines[said], 1, 1)
+        line = self.lines[said]
+        return line if isinstance(line, ChatReply) else ChatReply(line, 1, 1)
 
 
 def make_tools(folder: Path, **changes) -> ToolBox:
     return replace(ToolBox(FakeTextSearch(), FakeImageSearch(), FakePages(), PictureStore(folder)), **changes)
 
 
-def make_agent(model, tools: ToolBox, **limits) -> Agent:
-    return Agent(model, load_prompt("act", 2), tools, Limits(**limits))
+def make_agent(model, tools: ToolBox, dialect: Dialect = SYNTH, **settings) -> Agent:
+    """Return an agent; settings are those of its limits or its own."""
+    limits = {
+        name: settings.pop(name) for name in ("calls", "seconds", "context", "context_tokens") if name in settings
+    }
+    return Agent(model, dialect.load_prompt(), tools, Limits(**limits), dialect=dialect, **settings)

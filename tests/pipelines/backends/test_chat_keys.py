@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.backends.chat_keys import make_chat_key, write_reply
-from pipelines.backends.protocols import ChatRequest, Message, Sampling
+from pipelines.backends.protocols import ChatRequest, Message, Sampling, ToolCall
 from pipelines.ids import canonical_json, digest_value
 from schemas.tasks import AnswerReply
 
@@ -23,34 +23,46 @@ REQUEST = ChatRequest("ask", "ask/v1", (Message("user", "Who?", ("a" * 64,)),), 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 BROKEN = st.text(st.characters())
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
-MESSAGES = st.builds(
-    Message, st.sampled_from(["system", "user", "assistant"]), TEXT, st.lists(TEXT, max_size=3).map(tuple)
-)
+TEXTS = st.lists(TEXT, max_size=3).map(tuple)
+CALLS = st.lists(st.builds(ToolCall, TEXT, TEXT, TEXT), max_size=2).map(tuple)
+MESSAGES = st.builds(Message, st.sampled_from(["system", "user", "assistant", "tool"]), TEXT, TEXTS, CALLS, TEXT)
 REQUESTS = st.builds(
     ChatRequest,
     task=TEXT,
     prompt=TEXT,
     messages=st.lists(MESSAGES, max_size=4).map(tuple),
     inputs=st.builds(AnswerReply, answer=TEXT),
-    sampling=st.builds(Sampling, FINITE, FINITE, st.integers(1, 10**30)),
+    sampling=st.builds(Sampling, FINITE, FINITE, st.integers(1, 10**30), FINITE),
     schema_json=TEXT,
     sample=st.integers(0, 10**30),
+    tools=TEXT,
+    stop=TEXTS,
 )
 
 
 def digest_plainly(model, request):
-    """The key as its definition has it: the digest of the request's canonical JSON."""
+    """The key as its definition has it: the digest of the request's canonical JSON, without later parts it lacks."""
+    later = {"tools": request.tools, "stop": request.stop}
     return digest_value(
         {
             "identity": model.identity,
             "task": request.task if model.reads_inputs else "",
-            "messages": [asdict(message) for message in request.messages],
-            "sampling": asdict(request.sampling),
+            "messages": [describe_message(message) for message in request.messages],
+            "sampling": {
+                name: value for name, value in asdict(request.sampling).items() if name != "presence_penalty" or value
+            },
             "schema": request.schema_json,
             "sample": request.sample,
             "inputs": request.inputs.model_dump(mode="json") if model.reads_inputs else None,
+            **{name: value for name, value in later.items() if value},
         }
     )
+
+
+def describe_message(message):
+    parts = asdict(message)
+    later = {name: parts.pop(name) for name in ("calls", "call_id")}
+    return parts | later if any(later.values()) else parts
 
 
 @given(st.builds(Model, TEXT, st.booleans()), REQUESTS)
@@ -64,6 +76,43 @@ def test_the_keys_of_existing_recordings_stay():
         make_chat_key(Model(reads_inputs=True), REQUEST)
         == "523fdaaef15b8a0ae5a34c1536088e7277bbfa584e39662e5e72e91a76b2a7cb"
     )
+
+
+TURN = replace(
+    REQUEST,
+    task="act",
+    messages=(
+        Message("system", "Find out."),
+        Message("user", "Who built it?", ("a" * 64,)),
+        Message("assistant", "<think>x</think>"),
+        Message("user", "<tool_response>\nKelm\n</tool_response>", ("b" * 64,)),
+    ),
+    sampling=Sampling(0.7, 0.95, 2048),
+    sample=3,
+)
+
+
+def test_the_keys_of_recorded_turns_stay():
+    # As made before requests had tools, stop texts and a presence penalty, and messages calls.
+    assert make_chat_key(MODEL, TURN) == "f8add2497a2a70b29b5feff736d61e33550090410e72fb46bf4e1fd555bf9b9b"
+    assert (
+        make_chat_key(Model(reads_inputs=True), TURN)
+        == "189de86dddfbb7a7c0344d7b58dcc296d3725cf4c1c5a747ac43d6e626c5ba93"
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tools": "[]"},
+        {"stop": ("<tool_response>",)},
+        {"sampling": Sampling(presence_penalty=1.5)},
+        {"messages": (Message("user", "Who?", ("a" * 64,), (ToolCall("1", "crop", "{}"),)),)},
+        {"messages": (Message("user", "Who?", ("a" * 64,), call_id="1"),)},
+    ],
+)
+def test_what_requests_came_to_have_later_makes_another_key(change):
+    assert make_chat_key(MODEL, replace(REQUEST, **change)) != make_chat_key(MODEL, REQUEST)
 
 
 @given(BROKEN, BROKEN)

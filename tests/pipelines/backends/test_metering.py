@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.backends.metering import Meter, Price, Purse, count_usage, open_meter
+from pipelines.backends.metering import Meter, Price, Purse, add_waited, count_usage, open_meter, open_stopwatch
 from pipelines.errors import BudgetSpent, ServiceError
 from schemas.manifest import Usage
 
@@ -32,6 +32,42 @@ def test_tasks_count_into_the_meter_under_which_they_began():
         return await asyncio.gather(*map(work, range(9)))
 
     assert asyncio.run(run()) == list(range(9))
+
+
+def test_waits_go_to_the_stopwatch_that_is_open():
+    add_waited(1.0, "2026-11-20")
+    with open_stopwatch() as outer:
+        add_waited(2.0, "2026-11-22")
+        with open_stopwatch() as inner:
+            add_waited(0.25, "")
+        add_waited(4.0, "2026-11-21")
+    add_waited(8.0, "2026-11-23")
+    assert (outer.seconds, outer.day) == (6.0, "2026-11-22")
+    assert (inner.seconds, inner.day) == (0.25, "")
+
+
+def test_each_task_has_its_own_stopwatch_and_what_it_starts_adds_to_it():
+    async def work(waits):
+        with open_stopwatch() as stopwatch:
+            await asyncio.gather(*(asyncio.to_thread(add_waited, 0.5, f"2026-11-{waits:02}") for _ in range(waits)))
+            return stopwatch.seconds, stopwatch.day
+
+    async def run():
+        return await asyncio.gather(*map(work, range(1, 9)))
+
+    assert asyncio.run(run()) == [(0.5 * waits, f"2026-11-{waits:02}") for waits in range(1, 9)]
+
+
+@given(st.lists(st.floats(0, 1e5), max_size=20), st.randoms())
+def test_waits_add_up_to_the_same_in_any_order(waits, rng):
+    turned = rng.sample(waits, len(waits))
+    sums = []
+    for order in (waits, turned):
+        with open_stopwatch() as stopwatch:
+            for wait in order:
+                add_waited(wait, "")
+        sums.append(stopwatch.seconds)
+    assert sums[0] == sums[1] == pytest.approx(sum(waits), abs=0.001 * (len(waits) + 1))
 
 
 @pytest.mark.parametrize("add", [Meter(Usage()).add, Purse().add], ids=["meter", "purse"])

@@ -13,7 +13,7 @@ from pipelines.backends.endpoints import LONGEST_WAIT
 from pipelines.backends.openai_body import PictureParts
 from pipelines.backends.openai_chat import OpenAIChat
 from pipelines.backends.openai_http import MAX_REPLY
-from pipelines.backends.protocols import ChatReply, ChatRequest, Message, Sampling
+from pipelines.backends.protocols import ChatReply, ChatRequest, Message, Sampling, ToolCall
 from pipelines.backends.recorded import RecordedChat
 from pipelines.backends.replies import open_replies
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
@@ -54,7 +54,8 @@ def make_model(url: str, **settings) -> OpenAIChat:
 
 
 def ask(model: OpenAIChat, request: ChatRequest = REQUEST) -> ChatReply:
-    return asyncio.run(model.chat(request))
+    """Return the reply, without the seconds that it took."""
+    return replace(asyncio.run(model.chat(request)), seconds=0.0)
 
 
 def ask_served(*faults, respond=lambda body: "hello", **settings) -> ChatReply:
@@ -132,7 +133,7 @@ def test_a_picture_that_cannot_be_read_is_the_stores_error():
         (make_completion(None, refusal="I cannot."), ChatReply("I cannot.", 11, 7, "refused")),
         (make_completion('{"answer": "x"}', refusal="no"), ChatReply('{"answer": "x"}', 11, 7, "refused")),
         (make_completion(None), ChatReply("", 11, 7, "whole")),
-        (make_completion(None, "tool_calls", tool_calls=[{"id": "1"}]), ChatReply("", 11, 7, "cut")),
+        (make_completion(None, "function_call"), ChatReply("", 11, 7, "cut")),
         (make_completion("x") | {"choices": []}, ChatReply("", 11, 7, "whole")),
         (make_completion("x") | {"usage": None}, ChatReply("x", 0, 0, "whole")),
         (make_completion("half \ud83d pair"), ChatReply("half ? pair", 11, 7, "whole")),
@@ -141,6 +142,97 @@ def test_a_picture_that_cannot_be_read_is_the_stores_error():
 )
 def test_how_a_reply_ended_is_kept_with_it(completion, reply):
     assert ask_served(respond=lambda body: completion) == reply
+
+
+# Native tool calls, and texts that end a reply
+
+TOOLS = '[{"type":"function","function":{"name":"crop","parameters":{"type":"object","properties":{}}}}]'
+CALL = {"id": "c1", "type": "function", "function": {"name": "crop", "arguments": '{"image": "img_1"}'}}
+NATIVE = replace(
+    REQUEST,
+    schema_json="",
+    tools=TOOLS,
+    messages=(
+        Message("user", "Who?"),
+        Message("assistant", "Closer.", calls=(ToolCall("call00000", "crop", '{"image":"img_1"}'),)),
+        Message("tool", "A crop.", call_id="call00000"),
+        Message("user", "img_2", ("a" * 64,)),
+    ),
+)
+
+
+def test_tools_and_calls_are_sent_as_the_api_has_them():
+    with run_chat() as server:
+        ask(make_model(server.url, read_picture=PICTURES.__getitem__), NATIVE)
+    (body,) = server.bodies
+    assert body["tools"] == json.loads(TOOLS)
+    assert body["parallel_tool_calls"] is False
+    _, said, heard, shown = body["messages"]
+    function = {"name": "crop", "arguments": '{"image":"img_1"}'}
+    assert said == {
+        "role": "assistant",
+        "content": "Closer.",
+        "tool_calls": [{"id": "call00000", "type": "function", "function": function}],
+    }
+    assert heard == {"role": "tool", "content": "A crop.", "tool_call_id": "call00000"}
+    assert [part["type"] for part in shown["content"]] == ["image_url", "text"]
+
+
+def test_what_few_requests_have_is_not_sent_without_need():
+    with run_chat() as server:
+        ask(make_model(server.url))
+        ask(make_model(server.url), replace(REQUEST, stop=("</s>",), sampling=Sampling(presence_penalty=1.1)))
+    plain, full = server.bodies
+    extras = {"stop": ["</s>"], "presence_penalty": 1.1}
+    assert {name: value for name, value in full.items() if name not in plain} == extras
+
+
+@pytest.mark.parametrize(
+    ("message", "calls", "reasoning"),
+    [
+        ({"tool_calls": [CALL]}, (ToolCall("c1", "crop", '{"image": "img_1"}'),), ""),
+        ({"tool_calls": [CALL, CALL]}, (ToolCall("c1", "crop", '{"image": "img_1"}'),) * 2, ""),
+        ({"tool_calls": [CALL], "reasoning_content": "Hm."}, (ToolCall("c1", "crop", '{"image": "img_1"}'),), "Hm."),
+        ({"tool_calls": [CALL], "reasoning": "Hm."}, (ToolCall("c1", "crop", '{"image": "img_1"}'),), "Hm."),
+        ({"tool_calls": [{"id": "1"}], "reasoning": {"a": 1}}, (ToolCall("1", "", ""),), ""),
+        ({"tool_calls": [{"function": {"name": None, "arguments": {"ä": 1}}}]}, (ToolCall("", "", '{"ä": 1}'),), ""),
+        ({"tool_calls": [{"id": "1", "function": {"name": "a\ud83d"}}]}, (ToolCall("1", "a?", ""),), ""),
+        ({"tool_calls": None, "reasoning_content": None}, (), ""),
+    ],
+)
+def test_native_calls_and_the_train_of_thought_come_with_a_whole_reply(message, calls, reasoning):
+    with run_chat(lambda body: make_completion(None, "tool_calls", **message)) as server:
+        reply = ask(make_model(server.url, read_picture=PICTURES.__getitem__), NATIVE)
+    assert reply == ChatReply("", 11, 7, "whole", calls=calls, reasoning=reasoning)
+
+
+@pytest.mark.parametrize("finish_reason", ["stop", "length", "content_filter"])
+def test_a_reply_ends_before_its_stop_text_whatever_the_server_does_with_it(finish_reason):
+    request = replace(REQUEST, stop=("<b>", "<a>"))
+
+    def say(text):
+        with run_chat(lambda body: make_completion(text, finish_reason)) as server:
+            return ask(make_model(server.url), request)
+
+    cut = "cut" if finish_reason == "length" else "refused" if finish_reason == "content_filter" else "whole"
+    ended = "whole" if cut == "cut" else cut
+    assert (say("call").text, say("call").ended) == ("call", cut)
+    assert (say("call<a>").text, say("call<a>").ended) == ("call", ended)
+    assert (say("call<a>made up<b>more").text, say("call<a>made up<b>more").ended) == ("call", ended)
+
+
+def test_a_reply_tells_how_long_it_took_without_the_waits_between_tries():
+    with run_chat(faults=[Fault(500), Fault(body=b'{"choices": []}', drip=0.02)]) as server:
+        reply = asyncio.run(make_model(server.url, patience=5.0, pause=0.001).chat(REQUEST))
+    assert 0.2 < reply.seconds < 5.0
+
+
+def test_half_a_surrogate_pair_in_a_call_is_sent_as_text():
+    said = Message("assistant", "x\ud800", calls=(ToolCall("1", "crop", '{"a": "\ud800"}'),))
+    with run_chat() as server:
+        ask(make_model(server.url), replace(REQUEST, messages=(Message("user", "Who?"), said)))
+    message = server.bodies[0]["messages"][1]
+    assert (message["content"], message["tool_calls"][0]["function"]["arguments"]) == ("x?", '{"a": "?"}')
 
 
 def test_a_packed_reply_is_unpacked():

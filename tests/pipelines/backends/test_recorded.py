@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.addresses import ForbiddenAddress
 from pipelines.backends.chat_keys import make_chat_key
 from pipelines.backends.image_metadata import ImageFacts
-from pipelines.backends.metering import Price, Purse, open_meter
+from pipelines.backends.metering import Price, Purse, open_meter, open_stopwatch
 from pipelines.backends.protocols import (
     ChatReply,
     ChatRequest,
@@ -19,6 +20,7 @@ from pipelines.backends.protocols import (
     PictureFile,
     Sampling,
     TextHit,
+    ToolCall,
 )
 from pipelines.backends.recorded import (
     RecordedChat,
@@ -30,6 +32,8 @@ from pipelines.backends.recorded import (
 from pipelines.backends.recorded_commons import RecordedImageMetadata
 from pipelines.backends.replies import open_replies
 from pipelines.errors import BudgetSpent, Unavailable
+from pipelines.ids import digest_value
+from schemas.groundings import Picture
 from schemas.tasks import AnswerReply
 
 
@@ -264,6 +268,63 @@ def test_a_recording_of_the_first_version_is_read(store):
     assert asyncio.run(RecordedChat(model, store).chat(REQUEST)) == ChatReply("old", 3, 4, "cut")
 
 
+def test_a_recording_of_the_second_version_is_read(store):
+    model = CountingModel()
+    recorded = json.dumps(["old", 3, 4, "whole", "2026-01-02"])
+    asyncio.run(store.record({make_chat_key(model, REQUEST): recorded}, model.identity))
+    assert asyncio.run(RecordedChat(model, store).chat(REQUEST)) == ChatReply("old", 3, 4, day="2026-01-02")
+
+
+def test_native_calls_and_the_reasoning_are_replayed(store):
+    said = ChatReply(
+        "", 9, 5, calls=(ToolCall("c1", "visit", '{"url": "\ud800"}'), ToolCall("", "", "")), reasoning="Let me see.\n"
+    )
+
+    class Calling(CountingModel):
+        async def chat(self, request):
+            self.asked += 1
+            return replace(said, day="2026-01-02", seconds=1.25)
+
+    model = Calling()
+    replies = [asyncio.run(RecordedChat(model, store).chat(REQUEST)) for _ in range(2)]
+    assert replies[0] == replies[1] == replace(said, day="2026-01-02", seconds=1.25)
+    assert model.asked == 1
+
+
+def test_the_stopwatch_reads_the_same_whether_a_reply_was_asked_for_now_or_long_ago(store):
+    class Slow(CountingModel):
+        async def chat(self, request):
+            await asyncio.sleep(0.02)
+            return await super().chat(request)
+
+    read = []
+    for model in (Slow(day="2026-01-02"), Slow(day="2027-03-04")):
+        with open_stopwatch() as stopwatch:
+            chat(model, store, *ROWS[:3])
+        read.append((stopwatch.seconds, stopwatch.day))
+    assert read[0] == read[1]
+    assert read[0][0] >= 0.06
+    assert read[0][1] == "2026-01-02"
+
+
+def test_a_time_that_the_model_gives_is_taken_for_the_one_around_it(store):
+    class Batched(CountingModel):
+        async def chat(self, request):
+            return replace(await super().chat(request), seconds=40.0)
+
+    assert asyncio.run(RecordedChat(Batched(), store).chat(REQUEST)).seconds == 40.0
+
+
+def test_scripted_replies_and_first_recordings_take_no_time(store):
+    scripted, old = CountingModel(reads_inputs=True), CountingModel()
+    recorded = json.dumps(["old", 3, 4, "whole"])
+    asyncio.run(store.record({make_chat_key(old, REQUEST): recorded}, old.identity))
+    with open_stopwatch() as stopwatch:
+        chat(scripted, store, *ROWS)
+        chat(old, store, REQUEST)
+    assert (stopwatch.seconds, stopwatch.day) == (0.0, "")
+
+
 @pytest.mark.parametrize("text", ["\ud800", "\x00", "a\udfff\n", "\U0001f600"], ids=ascii)
 def test_a_reply_that_is_no_valid_unicode_is_replayed_as_it_came(store, text):
     class Spoilt(CountingModel):
@@ -339,3 +400,96 @@ def test_a_missing_page_is_recorded_as_missing(store):
         with pytest.raises(PageNotFound):
             asyncio.run(recorded.read_page("missing"))
     assert services.asked == ["u", "missing"]
+
+
+PICTURE = Picture(
+    sha256="c" * 64,
+    extension="jpg",
+    file="Bridge.jpg",
+    width=256,
+    height=170,
+    phash="0" * 16,
+    author="A. Nonymous",
+    licence="CC BY 4.0",
+    licence_url="https://example.org/licence",
+    source_url="https://example.org/file",
+)
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_the_thumbnail_of_a_hit_survives_the_recording(store, live):
+    class Showing(CountingServices):
+        async def search_image(self, picture, count):
+            self.asked.append(picture.sha256)
+            return (ImageHit("u", "t", "s", 0.5, PICTURE), ImageHit("v", "t", "s", 0.6))
+
+    services = Showing()
+    recorded = RecordedImageSearch(services, store, live=live)
+    hits = [asyncio.run(recorded.search_image(PictureFile("a" * 64, Path("p")), 3)) for _ in range(2)]
+    assert hits[0] == hits[1] == (ImageHit("u", "t", "s", 0.5, PICTURE), ImageHit("v", "t", "s", 0.6))
+    assert len(services.asked) == 1
+
+
+def test_an_image_search_that_was_recorded_before_there_were_thumbnails_is_read(store):
+    recorded = RecordedImageSearch(CountingServices(), store)
+    key = digest_value([recorded.identity, "search_image", "a" * 64, 3])
+    hit = {"url": "old", "title": "t", "snippet": "s", "distance": 0.5}
+    asyncio.run(store.record({key: json.dumps([hit])}, recorded.identity))
+    assert asyncio.run(recorded.search_image(PictureFile("a" * 64, Path("p")), 3)) == (ImageHit(**hit),)
+
+
+LIVE = {name: TOOLS[name] for name in ("text search", "image search", "pages")}
+
+
+@pytest.mark.parametrize(("recorder", "call"), LIVE.values(), ids=LIVE.keys())
+def test_the_time_of_a_live_tool_is_recorded_and_that_of_a_local_one_is_not(store, recorder, call):
+    class Slow(CountingServices):
+        async def search_text(self, query, count):
+            await asyncio.sleep(0.02)
+            return await super().search_text(query, count)
+
+        async def search_image(self, picture, count):
+            await asyncio.sleep(0.02)
+            return await super().search_image(picture, count)
+
+        async def read_page(self, url):
+            await asyncio.sleep(0.02)
+            return await super().read_page(url)
+
+    async def run(identity, live):
+        with open_stopwatch() as stopwatch:
+            answer = await call(recorder(Slow(identity), store, live=live))
+        return answer, stopwatch.seconds, stopwatch.day
+
+    first, again, local = (asyncio.run(run(*given)) for given in (("out", True), ("out", True), ("in", False)))
+    assert first == again
+    assert first[1] >= 0.02
+    assert datetime.fromisoformat(first[2])
+    assert (local[0], local[1:]) == (first[0], (0.0, ""))
+
+
+def test_a_missing_page_of_a_live_reader_takes_its_time_and_is_recorded(store):
+    services, read = CountingServices(), []
+    for _ in range(2):
+        with open_stopwatch() as stopwatch, pytest.raises(PageNotFound):
+            asyncio.run(RecordedPages(services, store, live=True).read_page("missing"))
+        read.append((stopwatch.seconds, bool(stopwatch.day)))
+    assert services.asked == ["missing"]
+    assert read[0] == read[1]
+    assert read[0][1]
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_forbidden_address_is_recorded_as_forbidden(store, live):
+    class Guarded(CountingServices):
+        async def read_page(self, url):
+            self.asked.append(url)
+            raise ForbiddenAddress(f"{url} leads to 127.0.0.1, which is no public address")
+
+    services, said = Guarded(), []
+    for _ in range(2):
+        with pytest.raises(ForbiddenAddress, match=r"leads to 127\.0\.0\.1") as caught:
+            asyncio.run(RecordedPages(services, store, live=live).read_page("u"))
+        said.append(str(caught.value))
+    assert services.asked == ["u"]
+    assert said[0] == said[1]

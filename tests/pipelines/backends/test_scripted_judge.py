@@ -1,5 +1,6 @@
 import asyncio
 import inspect
+from statistics import fmean
 
 import pytest
 
@@ -11,9 +12,9 @@ from pipelines.errors import ConfigError, RecordFailed
 from pipelines.prompting import Asking, ask_model, load_prompt
 from pipelines.scoring.agreement import wilson_interval
 from pipelines.scoring.verdicts import parse_verdict
-from pipelines.structured import parse_reply
+from pipelines.structured import BadReply, parse_reply
 from schemas.proofs import Answer
-from schemas.tasks import FactView, JudgePictureInputs, PictureReply
+from schemas.tasks import FactView, JudgePictureInputs, JudgeProcessInputs, PictureReply, ProcessReply
 
 NAME = Answer(type="name", value="Ana Kovač", precision="", unit="", surface="Ana Kovač", aliases=(), key="text:ana")
 SURE = ScriptedJudge(fpr=0.0, fnr=0.0)
@@ -110,7 +111,29 @@ def test_an_image_judge_has_the_same_faults():
     assert not parse_reply('{"simple": false}', PictureReply).simple
 
 
-@pytest.mark.parametrize("name", ["fpr", "fnr", "rho", "simple", *FAULTS])
+def mark(scripted, trial):
+    inputs = JudgeProcessInputs(question="Who?", answer="Ana", steps="Step 1", pictures=1, trial=str(trial))
+    request = ChatRequest("judge_process", "judge_process/v1", (Message("user", "x"),), inputs)
+    return parse_reply(asyncio.run(scripted.chat(request)).text, ProcessReply)
+
+
+def test_a_set_share_of_ways_is_marked_poorly():
+    marks = [mark(ScriptedJudge(poor=0.3), n) for n in range(1000)]
+    means = [fmean((one.relevance, one.progression, one.evidence, one.cross_modal)) for one in marks]
+    assert all(mean <= 2 or mean >= 4 for mean in means)
+    low, high = wilson_interval(sum(mean <= 2 for mean in means), 1000, 3.3)
+    assert low <= 0.3 <= high
+    assert {one.evidence for one in marks} == {1, 2, 4, 5}
+
+
+def test_a_process_judge_has_the_same_faults():
+    with pytest.raises(RecordFailed, match="no-reply"):
+        mark(ScriptedJudge(timeout=1.0), 1)
+    with pytest.raises(BadReply):
+        mark(ScriptedJudge(hedge=1.0), 1)
+
+
+@pytest.mark.parametrize("name", ["fpr", "fnr", "rho", "simple", "poor", *FAULTS])
 @pytest.mark.parametrize("value", [-0.1, 1.1])
 def test_a_rate_outside_0_and_1_is_refused(name, value):
     with pytest.raises(ConfigError, match=f"{name} is {value}; allowed: 0.0 to 1.0"):
@@ -124,12 +147,12 @@ def test_faults_of_more_than_1_are_refused():
 
 def test_another_task_is_refused():
     request = ChatRequest("act", "act/v1", (), FactView(relation="x", text="y"))
-    with pytest.raises(ConfigError, match="it can do judge_answer and judge_picture"):
+    with pytest.raises(ConfigError, match="it can do judge_answer, judge_picture and judge_process"):
         asyncio.run(SURE.chat(request))
 
 
 def test_identity_changes_with_every_setting_and_with_the_rules(monkeypatch):
-    settings = [{name: 0.5} for name in ("fpr", "fnr", "rho", "simple", *FAULTS)]
+    settings = [{name: 0.5} for name in ("fpr", "fnr", "rho", "simple", "poor", *FAULTS)]
     names = [ScriptedJudge(**changes).identity for changes in (*settings, {"name": "other"}, {})]
     assert len(set(names)) == len(names)
     source = inspect.getsource(scripted_judge)

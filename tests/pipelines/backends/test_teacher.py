@@ -3,17 +3,27 @@ import inspect
 import json
 import string
 from collections import Counter
+from dataclasses import fields, replace
 from typing import get_args
 
 import pytest
 
+from pipelines.agent.dialects import DIALECTS, find_dialect
 from pipelines.agent.layout import read_hits
 from pipelines.agent.loop import run_rollout
 from pipelines.agent.spans import find_name, list_forms
 from pipelines.agent.transcript import read_observation
-from pipelines.backends import teacher, teacher_looks, teacher_plan, teacher_thoughts
+from pipelines.backends import (
+    teacher,
+    teacher_faults,
+    teacher_looks,
+    teacher_plan,
+    teacher_speech,
+    teacher_thoughts,
+    teacher_vices,
+)
 from pipelines.backends.protocols import ChatRequest
-from pipelines.backends.teacher import ScriptedTeacher, Vices, make_vices
+from pipelines.backends.teacher import EXPECTED, ScriptedTeacher, Vices, list_vices, make_vices
 from pipelines.backends.teacher_thoughts import THOUGHTS
 from pipelines.errors import ConfigError
 from pipelines.stages.rollouts import make_oracle
@@ -33,7 +43,7 @@ from tests.pipelines.agent.trail import (
     make_tools,
 )
 
-SLOTS = {"name", "next", "clue", "asked", "asked_capital"}
+SLOTS = {"name", "next", "clue", "asked", "asked_capital", "answer"}
 
 
 @pytest.fixture
@@ -42,7 +52,7 @@ def play(tmp_path):
 
     def play_attempt(vices=None, attempt=0, number=1, turns=30, repair="", **tools):
         agent = make_agent(
-            ScriptedTeacher("teacher", Vices(**(vices or {}))), make_tools(tmp_path, **tools), turns=turns
+            ScriptedTeacher("teacher", Vices(**(vices or {}))), make_tools(tmp_path, **tools), calls=turns - 1
         )
         question = make_question(picture, number)
         oracle = make_oracle(question, attempt).model_copy(update={"repair": repair})
@@ -123,18 +133,108 @@ def test_the_last_turn_is_an_answer_never_a_call(play):
     assert (rollout.stop_reason, rollout.answer) == ("answered", "unknown")
 
 
-@pytest.mark.parametrize(
-    ("vice", "reasons"),
-    [
-        ("wrong", ["wrong-answer"]),
-        ("break_format", ["format", "no-answer"]),
-        ("from_memory", ["unsupported"]),
-        ("repeat", []),
-    ],
-)
-def test_each_vice_is_what_the_cascade_looks_for(play, vice, reasons):
+TOOLS = {"blocked_hosts": ("huggingface.co",)}
+
+
+@pytest.mark.parametrize("vice", EXPECTED)
+def test_each_vice_is_first_found_by_the_check_that_looks_for_it(play, vice):
     for attempt in range(6):
-        assert [fault.reason for fault in find_faults(play({vice: 1.0}, attempt))] == reasons
+        faults = find_faults(play({vice: 1.0}, attempt, **TOOLS))
+        assert faults[0].reason == EXPECTED[vice], faults
+
+
+def test_a_teacher_with_every_vice_in_reach_shows_only_the_first(play):
+    every = dict.fromkeys(EXPECTED, 1.0)
+    assert find_faults(play(every))[0].reason == EXPECTED["break_format"]
+
+
+def test_every_vice_has_a_knob_and_an_expected_code():
+    assert {field.name for field in fields(Vices)} == {*EXPECTED, "crop_first"}
+
+
+def test_vices_are_known_without_running_the_teacher(play, tmp_path):
+    settings = Vices(wrong=0.3, repeat=0.3, crop_first=0.5)
+    question = make_question(make_picture(tmp_path))
+    for attempt in range(12):
+        drawn = list_vices(make_oracle(question, attempt), "teacher", settings)
+        rollout = play({"wrong": 0.3, "repeat": 0.3, "crop_first": 0.5}, attempt)
+        assert (rollout.answer != "5 April 1204") == ("wrong" in drawn)
+        assert ("crop" in list_tools(rollout)) == ("crop_first" in drawn)
+        calls = Counter((step.tool, step.arguments) for step in rollout.steps)
+        assert (max(calls.values()) == 2) == ("repeat" in drawn)
+
+
+def test_at_most_one_vice_is_drawn(tmp_path):
+    question = make_question(make_picture(tmp_path))
+    every = Vices(**dict.fromkeys(EXPECTED, 0.5))
+    drawn = [list_vices(make_oracle(question, attempt), "teacher", every) for attempt in range(40)]
+    assert {len(each) for each in drawn} == {1}
+
+
+def test_a_question_without_a_bridge_has_none_to_skip_or_to_find_by_luck(tmp_path):
+    oracle = make_oracle(make_question(make_picture(tmp_path)), 0)
+    short = oracle.model_copy(update={"hops": oracle.hops[:1]})
+    for vice in ("skip", "lucky"):
+        assert list_vices(oracle, "teacher", Vices(**{vice: 1.0})) == {vice}
+        assert list_vices(short, "teacher", Vices(**{vice: 1.0})) == frozenset()
+
+
+def test_what_a_dialect_has_no_words_for_is_not_drawn(tmp_path):
+    oracle = make_oracle(make_question(make_picture(tmp_path)), 0)
+    for vice, dialect in (("lost_image", "vsearcher"), ("peek", "mars"), ("unknown_tool", "mmsearch-r1")):
+        assert list_vices(oracle, "teacher", Vices(**{vice: 1.0})) == {vice}
+        assert list_vices(oracle, "teacher", Vices(**{vice: 1.0}), dialect) == frozenset()
+
+
+@pytest.fixture
+def speak(tmp_path):
+    """Play one attempt in a dialect."""
+    picture = make_picture(tmp_path)
+
+    def speak_in(name, vices=None, attempt=0):
+        dialect = find_dialect(name)
+        teller = ScriptedTeacher("teacher", Vices(**(vices or {})))
+        tools = make_tools(tmp_path, **TOOLS)
+        agent = replace(make_agent(teller, tools), dialect=dialect, prompt=dialect.load_prompt())
+        question = make_question(picture)
+        return asyncio.run(run_rollout(agent, question, make_oracle(question, attempt)))
+
+    return speak_in
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_virtuous_teacher_finds_the_answer_in_every_dialect(speak, dialect):
+    for attempt in range(4):
+        rollout = speak(dialect, {"crop_first": 0.5}, attempt)
+        assert (rollout.dialect, rollout.stop_reason, rollout.answer) == (dialect, "answered", "5 April 1204")
+        assert [step.observation.error for step in rollout.steps[:-1]] == [""] * (len(rollout.steps) - 1)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("vice", ["break_format", "two_calls"])
+def test_a_spoiled_reply_is_none_in_every_dialect(speak, dialect, vice):
+    assert {speak(dialect, {vice: 1.0}, attempt).stop_reason for attempt in range(6)} == {"format"}
+
+
+@pytest.mark.parametrize("vice", ["break_format", "two_calls"])
+def test_a_teacher_that_is_told_of_a_bad_turn_goes_on_without_another(tmp_path, vice):
+    agent = replace(
+        make_agent(ScriptedTeacher("teacher", Vices(**{vice: 1.0})), make_tools(tmp_path)), bad_turns="tell"
+    )
+    question = make_question(make_picture(tmp_path))
+    rollout = asyncio.run(run_rollout(agent, question, make_oracle(question, 0)))
+    assert [step.observation.error for step in rollout.steps[:-1]].count("bad-turn") == 1
+    assert rollout.answer == "5 April 1204"
+
+
+def test_a_lucky_teacher_gives_up_where_what_it_sees_names_the_anchor(play):
+    linked = TEXTS | {"Ana Kovač": TEXTS["Ana Kovač"] + " She drew Kelm Bridge."}
+    rollout = play({"lucky": 1.0}, pages=FakePages(linked), text_search=FakeTextSearch(linked))
+    assert rollout.answer == "unknown"
+
+
+def test_a_lucky_teacher_gives_up_where_half_a_name_finds_nothing(play):
+    assert play({"lucky": 1.0}, text_search=FakeTextSearch({})).answer == "unknown"
 
 
 def test_answering_from_memory_makes_no_call(play):
@@ -208,7 +308,9 @@ def test_identity_covers_name_and_vices():
     assert len(identities) == 3
 
 
-@pytest.mark.parametrize("module", [teacher, teacher_plan, teacher_thoughts, teacher_looks])
+@pytest.mark.parametrize(
+    "module", [teacher, teacher_plan, teacher_thoughts, teacher_looks, teacher_faults, teacher_vices, teacher_speech]
+)
 def test_identity_covers_the_source_of_plan_and_wordings(monkeypatch, module):
     before, read = ScriptedTeacher().identity, inspect.getsource
     monkeypatch.setattr(inspect, "getsource", lambda given: read(given) + ("# new" if given is module else ""))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.backends.openai_chat import OpenAIChat
-from pipelines.backends.protocols import ChatReply, ChatRequest, Message, Sampling
+from pipelines.backends.protocols import ChatReply, ChatRequest, Message, Sampling, ToolCall
 from pipelines.backends.vllm_batch import VllmBatch
 from pipelines.errors import ConfigError, RecordFailed, Unavailable
 from pipelines.prompting import make_schema
@@ -67,6 +67,31 @@ def test_a_request_reaches_the_engine_as_it_is_and_its_inputs_do_not(make_model)
     assert told["seed"] == 3
     assert told["shape"] == {"json": json.loads(REQUEST.schema_json), "json_object": None}
     assert "zq-the-truth" not in reply.text
+
+
+def test_a_presence_penalty_and_stop_texts_reach_the_engine(make_model):
+    (reply,) = chat(make_model(), replace(REQUEST, sampling=Sampling(presence_penalty=1.5), stop=("</never>",)))
+    told = json.loads(reply.text)
+    assert (told["presence_penalty"], told["stops"]) == (1.5, 1)
+
+
+def test_a_reply_ends_before_its_stop_text(make_model):
+    (reply,) = chat(make_model(), replace(REQUEST, stop=('"sampling"',)))
+    assert reply.text.endswith("}], ")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tools": "[]"},
+        {"messages": (Message("assistant", "x", calls=(ToolCall("1", "crop", "{}"),)),)},
+        {"messages": (Message("tool", "x", call_id="1"),)},
+    ],
+)
+def test_native_tool_calls_are_the_configurations_fault(make_model, change):
+    (error,) = chat(make_model(), replace(REQUEST, **change))
+    assert isinstance(error, ConfigError)
+    assert "model tiny: vLLM inside a worker reads no tool calls" in str(error)
 
 
 def test_the_models_own_defaults_hold_for_what_a_request_leaves_open(make_model):

@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from pipelines.corpus.passages import split_passages
@@ -53,6 +55,21 @@ def test_search_ranks_and_repeats_itself(corpus):
     assert first == corpus.search("How many spans has the Kelm Bridge?", 5)
     assert [passage.score for passage in first] == sorted((passage.score for passage in first), reverse=True)
     assert first[0].text.startswith("Crosses: Ost.\nSpans: 3.\n")
+
+
+def test_threads_that_search_at_once_find_what_one_finds(corpus):
+    queries = [f"word{number} bridge river" for number in range(0, 400, 5)]
+    alone = [corpus.search(query, 5) for query in queries]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda query: corpus.search(query, 5), queries)) == alone
+        phrases = list(pool.map(lambda number: corpus.find_phrases([f"word{number}"], 5), range(0, 400, 5)))
+    assert phrases == [(0,)] * len(queries)
+
+
+def test_a_corpus_whose_search_was_closed_opens_it_again(corpus):
+    first = corpus.search("bridge", 3)
+    corpus.close()
+    assert corpus.search("bridge", 3) == first
 
 
 @pytest.mark.parametrize("query", ['"', "AND OR NOT", "a* NEAR(b", "title:kelm", "-- ;", "", "the of"])

@@ -1,5 +1,7 @@
 import json
 import warnings
+from dataclasses import replace
+from pathlib import Path
 
 import duckdb
 import pyarrow.parquet as pq
@@ -11,7 +13,17 @@ from pipelines.release.manifest import check_release_files, read_release_manifes
 from pipelines.release.proofs import read_proofs
 from pipelines.release.publish import publish_releases
 from pipelines.release.tables import plan_shards
-from tests.pipelines.release.builders import make_context, make_material, make_picture, make_question, run_stage
+from pipelines.scoring import rewards
+from schemas.searches import SearchResult
+from tests.pipelines.release.builders import (
+    BASE,
+    make_context,
+    make_material,
+    make_picture,
+    make_question,
+    make_trajectory,
+    run_stage,
+)
 
 
 @pytest.fixture
@@ -225,3 +237,49 @@ def test_the_cards_front_matter_says_what_the_manifest_says(published):
 def test_an_entry_of_an_unknown_question_is_refused(tmp_path, material, context):
     with pytest.raises(ConservationError, match="not there"):
         publish_releases(tmp_path, material[0][1:], material[1], material[2], context)
+
+
+def test_rl_data_come_with_their_rewards_and_nothing_else_does(published):
+    shipped = {name: (release.path / "rewards.py").is_file() for name, release in published.items()}
+    assert shipped == {"sft": False, "rl": True, "bridgevqa": False}
+    assert (published["rl"].path / "rewards.py").read_text() == Path(rewards.__file__).read_text()
+
+
+def test_rl_rows_show_what_a_search_by_the_picture_finds_with_thumbnails_of_their_own_bytes(tmp_path, context):
+    thumbnail = make_picture(tmp_path, 30)
+    found = (
+        SearchResult(url=f"{BASE}Kelm_Bridge_1", title="Kelm <image> Bridge", thumbnail=thumbnail),
+        SearchResult(url=f"{BASE}Other", title="Other"),
+    )
+    question = make_question(1, make_picture(tmp_path, 1), "rl", found=found)
+    released = publish_releases(tmp_path, [question], [], run_stage([question], []), context)
+    folder = next(release.path for release in released if release.dataset == "rl")
+    (row,) = pq.read_table(folder / "data").to_pylist()
+    assert [page["title"] for page in row["image_search"]] == ["Kelm  Bridge", "Other"]
+    assert row["image_search"][0]["thumbnail"]["path"] == f"{thumbnail.sha256}.png"
+    assert row["image_search"][1]["thumbnail"] is None
+    assert f"{thumbnail.sha256}\tscaled down" in (folder / "ATTRIBUTION.tsv").read_text()
+
+
+def test_what_nobody_licensed_is_published_only_where_the_run_says_so(tmp_path, context):
+    question = make_question(1, make_picture(tmp_path, 1))
+    unknown = make_picture(tmp_path, 40, licence="unknown", author="unknown")
+    trajectory = make_trajectory(1, question, unknown)
+    entries = run_stage([question], [trajectory])
+    with pytest.raises(GateNotMet, match="has no licence"):
+        publish_releases(tmp_path, [question], [trajectory], entries, context)
+    lenient = replace(context, unknown_licences=True)
+    released = publish_releases(tmp_path, [question], [trajectory], entries, lenient)
+    text = next(each.path for each in released if each.dataset == "sft") / "ATTRIBUTION.tsv"
+    assert "\tunknown\t" in text.read_text()
+
+
+def test_native_calls_are_published_as_text_that_says_how_to_call(tmp_path, context):
+    question = make_question(1, make_picture(tmp_path, 1))
+    trajectory = make_trajectory(1, question, dialect="native", system="Use the functions.")
+    entries = run_stage([question], [trajectory])
+    told = replace(context, system="Write <tool_call> around a call.")
+    released = publish_releases(tmp_path, [question], [trajectory], entries, told)
+    (row,) = pq.read_table(next(each.path for each in released if each.dataset == "sft") / "data").to_pylist()
+    assert (row["dialect"], row["messages"][0]["content"]) == ("synth", "Write <tool_call> around a call.")
+    assert row["messages"][3]["content"].startswith("<tool_response>")

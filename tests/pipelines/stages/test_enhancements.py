@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from pipelines.agent.enhancing import RepairTool, make_repairs
+from pipelines.backends.protocols import ImageHit
 from pipelines.errors import CorruptInput, Unavailable
 from pipelines.graph.proofs import make_question_id
 from pipelines.pictures import PictureStore
@@ -14,6 +15,7 @@ from schemas.arrow import make_table
 from schemas.base import Rejection
 from schemas.difficulty import Difficulty
 from schemas.enhancements import Enhancement
+from schemas.searches import SearchResult
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.agent.test_repairing import DATA, HashSearch, make_reader
 from tests.pipelines.agent.trail import SOURCE, make_question
@@ -74,13 +76,42 @@ def test_only_the_kept_picture_enters_the_image_store(build, picture, tmp_path):
 def test_a_question_that_is_not_chosen_goes_on_as_it_is(build, picture, rules):
     record = ask(picture)
     (row,) = run(build(rules), record)
-    assert row == Enhancement(**dict(record))
+    assert row.model_copy(update={"found": ()}) == Enhancement(**dict(record))
     assert (row.trial, row.original) == (None, None)
 
 
 def test_a_question_without_a_picture_goes_on_as_it_is(build):
     (row,) = run(build(), ask(None))
     assert (row.record_id, row.trial) == ("question-0001", None)
+
+
+def test_every_row_keeps_what_a_search_by_its_final_picture_finds(build, picture):
+    searched = []
+
+    class Watching(HashSearch):
+        async def search_image(self, picture, count):
+            searched.append((picture.sha256, count))
+            return (ImageHit("https://w/Kelm", "Kelm Bridge <image>", "A page.", 0.0, row_picture),)
+
+    row_picture = picture
+    (plain,) = run(build({"share": 0.0}, search=Watching(), results=3), ask(picture))
+    assert searched == [(picture.sha256, 3)]
+    assert plain.found == (SearchResult(url="https://w/Kelm", title="Kelm Bridge ", thumbnail=picture),)
+    (degraded,) = run(build(), ask(picture))
+    assert degraded.trial is not None
+    assert run(build({"share": 0.0}), ask(degraded.picture))[0].found == degraded.found
+
+
+def test_nothing_is_searched_without_a_picture_or_where_no_result_is_wanted(build, picture):
+    class Away(HashSearch):
+        async def search_image(self, picture, count):
+            raise Unavailable("search")
+
+    stage = build({"share": 0.0}, search=Away())
+    assert run(stage, ask(None))[0].found == ()
+    assert run(replace(stage, results=0), ask(picture))[0].found == ()
+    with pytest.raises(Unavailable):
+        run(stage, ask(picture))
 
 
 def test_about_the_share_is_chosen_and_the_same_ones_each_time(build, picture):
@@ -169,6 +200,8 @@ def test_the_fingerprint_follows_rules_tools_and_tests_and_nothing_when_none_is_
         build(search=HashSearch(identity="other")),
         build(reader=make_reader("")),
         build({"share": 0.0}),
+        build({"share": 0.0}, results=3),
+        build({"share": 0.0}, results=0),
     ]
     assert len({stage.fingerprint() for stage in stages}) == len(stages)
     assert build({"share": 0.0}, repairs={}).fingerprint() == build({"share": 0.0}).fingerprint()

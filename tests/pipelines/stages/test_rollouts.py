@@ -1,10 +1,15 @@
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from pipelines.agent.loop import Limits
+from pipelines.backends.metering import open_stopwatch
+from pipelines.backends.protocols import ChatReply
+from pipelines.backends.recorded import RecordedChat
+from pipelines.backends.replies import open_replies
 from pipelines.backends.teacher import ScriptedTeacher, Vices
+from pipelines.errors import RateLimited, RecordFailed, Unavailable
 from pipelines.record_running import process_records
 from pipelines.scoring.compare import compare_answers
 from pipelines.stage import DatasetStage, RecordStage
@@ -34,6 +39,94 @@ def test_each_question_gets_every_attempt(stage, tmp_path):
     assert len({rollout.record_id for rollout in rollouts}) == 3
 
 
+@dataclass
+class Together:
+    """Answers nobody before all attempts have asked, the last one first; some are refused."""
+
+    attempts: int
+    errors: dict[int, Exception] = field(default_factory=dict)
+    name: str = "together"
+    identity: str = "together@1"
+    reads_inputs: bool = False
+    asked: list[int] = field(default_factory=list)
+    answered: list[int] = field(default_factory=list)
+    all_asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def chat(self, request):
+        self.asked.append(request.sample)
+        if len(self.asked) == self.attempts:
+            self.all_asked.set()
+        await asyncio.wait_for(self.all_asked.wait(), 10)
+        await asyncio.sleep(0.002 * (self.attempts - request.sample))
+        if request.sample in self.errors:
+            raise self.errors[request.sample]
+        self.answered.append(request.sample)
+        return ChatReply(
+            f"<think>Well.</think><answer>{request.sample}</answer>", 1, 1, day=f"2026-11-2{request.sample}"
+        )
+
+
+def run_together(model, tmp_path):
+    stage = Rollouts(make_agent(model, make_tools(tmp_path)), attempts=model.attempts)
+    return asyncio.run(stage(make_question(make_picture(tmp_path))))
+
+
+def test_attempts_are_under_way_at_once_and_their_rows_are_in_order(tmp_path):
+    model = Together(5)
+    rollouts = run_together(model, tmp_path)
+    assert model.answered == [4, 3, 2, 1, 0]
+    assert [(rollout.attempt, rollout.answer) for rollout in rollouts] == [(n, str(n)) for n in range(5)]
+
+
+def test_attempts_that_are_under_way_when_one_fails_are_let_finish(tmp_path):
+    model = Together(5, {3: Unavailable("no route")})
+    with pytest.raises(Unavailable, match="no route"):
+        run_together(model, tmp_path)
+    assert sorted(model.answered) == [0, 1, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("errors", "raised"),
+    [
+        ({1: RateLimited("slow down"), 3: Unavailable("no route")}, RateLimited),
+        ({1: RecordFailed("too-long", "prompt"), 3: Unavailable("no route")}, Unavailable),
+        ({1: RecordFailed("too-long", "prompt"), 3: RecordFailed("other", "x")}, RecordFailed),
+    ],
+    ids=["the first attempt's", "a service's before a record's", "the first record's"],
+)
+def test_of_several_errors_one_that_a_later_run_may_not_meet_goes_first(tmp_path, errors, raised):
+    with pytest.raises(raised) as caught:
+        run_together(Together(4, errors), tmp_path)
+    assert caught.value is next(error for error in errors.values() if isinstance(error, raised))
+
+
+def test_a_question_whose_run_was_stopped_asks_only_for_what_is_missing(tmp_path):
+    store = open_replies(tmp_path / "replies")
+    asked = []
+    for errors in ({3: Unavailable("no route")}, {}):
+        model = Together(1 if not errors else 5, errors)
+        stage = Rollouts(make_agent(RecordedChat(model, store), make_tools(tmp_path)), attempts=5)
+        if errors:
+            with pytest.raises(Unavailable):
+                asyncio.run(stage(make_question(make_picture(tmp_path))))
+        else:
+            rollouts = asyncio.run(stage(make_question(make_picture(tmp_path))))
+            assert [rollout.answer for rollout in rollouts] == ["0", "1", "2", "3", "4"]
+        asked.append(sorted(model.asked))
+    store.close()
+    assert asked == [[0, 1, 2, 3, 4], [3]]
+
+
+def test_a_stopwatch_around_the_stage_is_of_all_attempts_and_each_has_its_own_inside(tmp_path):
+    store = open_replies(tmp_path / "replies")
+    stage = Rollouts(make_agent(RecordedChat(Together(3), store), make_tools(tmp_path)), attempts=3)
+    with open_stopwatch() as stopwatch:
+        rollouts = asyncio.run(stage(make_question(make_picture(tmp_path))))
+    store.close()
+    assert [rollout.day for rollout in rollouts] == ["2026-11-20", "2026-11-21", "2026-11-22"]
+    assert stopwatch.seconds == 0.0
+
+
 def test_a_question_without_a_picture_is_rejected_with_the_reason(stage):
     rejection = asyncio.run(stage(make_question(None)))
     assert isinstance(rejection, Rejection)
@@ -53,7 +146,7 @@ def test_the_fingerprint_changes_with_everything_that_decides_a_rollout(stage, t
     agent = stage.agent
     others = [
         replace(stage, attempts=4),
-        replace(stage, agent=replace(agent, limits=Limits(turns=4))),
+        replace(stage, agent=replace(agent, limits=Limits(calls=3))),
         replace(stage, agent=replace(agent, model=ScriptedTeacher("teacher", Vices(wrong=0.5)))),
         replace(stage, agent=replace(agent, tools=make_tools(tmp_path, pages=FakePages(identity="other")))),
         replace(stage, agent=replace(agent, prompt=replace(agent.prompt, digest="other"))),
@@ -63,7 +156,7 @@ def test_the_fingerprint_changes_with_everything_that_decides_a_rollout(stage, t
 
 
 def test_the_manifest_names_prompt_and_teacher(stage):
-    assert list(stage.prompts()) == ["act/v2"]
+    assert list(stage.prompts()) == [stage.agent.prompt.label]
     (model,) = stage.models()
     assert (model.role, model.name) == ("teacher", "teacher")
 

@@ -1,4 +1,6 @@
 import asyncio
+import json
+from dataclasses import fields
 
 import pytest
 from hypothesis import given, settings
@@ -6,17 +8,21 @@ from hypothesis import strategies as st
 
 from pipelines.agent.judging import Jury, UnscoredWatch
 from pipelines.agent.loop import run_rollout
+from pipelines.agent.process_judging import ProcessJury
+from pipelines.agent.rejecting import TrajectoryRules
 from pipelines.agent.spans import ANSWER as ANSWER_SUPPORT
 from pipelines.agent.transcript import Turn, render_turn
 from pipelines.backends.protocols import ChatReply
 from pipelines.backends.teacher import ScriptedTeacher
 from pipelines.errors import ConservationError, GateNotMet, Unavailable
 from pipelines.prompting import Asking, load_prompt
+from pipelines.settings import ALL_CHECKS
 from pipelines.stage import DatasetStage, RecordStage
 from pipelines.stages.rollouts import make_oracle
 from pipelines.stages.trajectories import QUESTIONS_AT_ONCE, Trajectories, find_faults
 from schemas.arrow import make_table
 from schemas.base import Rejection
+from schemas.reasons import STAGE_REASONS
 from schemas.rollouts import Rollout, Step
 from schemas.trajectories import Trajectory
 from tests.pipelines.agent.trail import make_agent, make_picture, make_question, make_tools
@@ -41,12 +47,31 @@ def answer_with(rollout, answer):
     return change(rollout, answer=answer, steps=(*rollout.steps[:-1], last))
 
 
-def select(rollouts, max_accepted=2, judges=()):
-    return list(Trajectories(max_accepted=max_accepted, jury=Jury(tuple(judges)))([iter(rollouts)]))
+def select(rollouts, max_accepted=2, judges=(), process=None):
+    jury = Jury(tuple(judges))
+    stage = Trajectories(TrajectoryRules(max_accepted=max_accepted, checks=()), jury, process)
+    return list(stage([iter(rollouts)]))
+
+
+def refuse(rollout, *checks, **changes):
+    """Return the codes against a rollout under some mechanical checks, all by default."""
+    rules = TrajectoryRules(checks=checks or ALL_CHECKS, **changes)
+    return [fault.reason for fault in find_faults(rollout, rules=rules)]
 
 
 def list_reasons(rollout):
-    return [fault.reason for fault in find_faults(rollout)]
+    return [fault.reason for fault in find_faults(rollout, rules=TrajectoryRules(checks=()))]
+
+
+def drop_text(steps, text):
+    """Return steps whose observations do not hold a text."""
+    changed = []
+    for step in steps:
+        seen = step.observation and step.observation.model_copy(
+            update={"text": step.observation.text.replace(text, "long ago")}
+        )
+        changed.append(step.model_copy(update={"observation": seen}))
+    return tuple(changed)
 
 
 def test_a_right_answer_becomes_a_trajectory_under_the_rollouts_id(good):
@@ -72,8 +97,8 @@ def test_supports_point_at_the_first_place_where_each_name_was_seen(good):
 
 
 def test_a_right_answer_that_was_never_seen_is_refused_as_unsupported(good):
-    memory = change(good, steps=good.steps[-1:])
-    (row,) = select([memory])
+    steps = drop_text(good.steps, "5 April 1204")
+    (row,) = Trajectories(TrajectoryRules(checks=("unsupported",)))([[change(good, steps=steps)]])
     assert isinstance(row, Rejection)
     assert (row.reason, row.codes) == ("unsupported", ("unsupported",))
     assert "5 April 1204" in row.detail
@@ -162,10 +187,25 @@ def test_every_rollout_leads_to_exactly_one_row(good, answers, cap):
     assert [row.record_id for row in select(rollouts, cap)] == [rollout.record_id for rollout in rollouts]
 
 
+CHANGED_RULES = {
+    "max_accepted": 3,
+    "checks": ("repetition",),
+    "max_tokens": 9,
+    "image_pixels": 9,
+    "overlap": 0.5,
+    "max_repeats": 2,
+    "min_process": 4.0,
+    "fatal_errors": 2,
+}
+
+
 def test_the_stage_is_a_dataset_stage():
     assert isinstance(Trajectories(), DatasetStage)
     assert not isinstance(Trajectories(), RecordStage)
-    assert Trajectories(2).fingerprint() != Trajectories(3).fingerprint()
+    rules = [{name: value} for name, value in CHANGED_RULES.items()]
+    prints = {Trajectories(TrajectoryRules(**changes)).fingerprint() for changes in (*rules, {})}
+    assert len(prints) == len(CHANGED_RULES) + 1
+    assert CHANGED_RULES.keys() == {field.name for field in fields(TrajectoryRules)}
 
 
 OPEN = "It was on 5 April 1204"
@@ -264,3 +304,122 @@ def test_the_judges_are_part_of_the_stage():
     assert [(entry.role, entry.name) for entry in stage.models()] == [("judge", "judge")]
     assert stage.prompts() == {judge.prompt.label: judge.prompt.digest}
     assert (Trajectories().models(), Trajectories().prompts()) == ((), {})
+
+
+def make_process(*said, name="process"):
+    """Return a process judge that gives marks, or says texts, by the rollout's number in its id."""
+    replies = {f"r{number}": one if isinstance(one, str) else write_marks(*one) for number, one in enumerate(said)}
+    return ProcessJury(make_asking("judge_process", lambda inputs: replies[inputs.trial], name=name))
+
+
+def write_marks(*marks):
+    names = ("relevance", "progression", "evidence", "cross_modal")
+    return json.dumps(dict(zip(names, marks, strict=True)))
+
+
+def test_without_a_process_judge_nothing_is_marked_and_nothing_refused(good):
+    (row,) = select([good])
+    assert row.process is None
+
+
+def test_the_process_judges_marks_decide_on_their_mean(good):
+    rows = select(
+        [change(good, record_id=f"r{n}", parent_id=f"q{n}") for n in range(3)],
+        process=make_process((3, 3, 3, 3), (3, 3, 3, 2), (1, 5, 5, 1)),
+    )
+    assert [row.process.score if isinstance(row, Trajectory) else row.codes for row in rows] == [
+        3.0,
+        ("poor-process",),
+        3.0,
+    ]
+    assert "marks 3, 3, 3, 2; the least mean is 3" in rows[1].detail
+    assert (rows[2].process.relevance, rows[2].process.cross_modal, rows[2].process.judge) == (1, 1, "process")
+
+
+def test_a_way_that_the_process_judge_says_nothing_clear_of_is_refused_as_unscored(good):
+    (row,) = select([change(good, record_id="r0")], process=make_process("good work"))
+    assert (row.reason, row.codes) == ("process-unscored", ("process-unscored",))
+
+
+def test_the_process_judge_is_asked_of_faultless_rollouts_until_enough_are_kept(good):
+    longer = (good.steps[0], *good.steps)
+    rollouts = [
+        change(good, record_id="r0", attempt=0, steps=longer),
+        change(answer_with(good, "1999"), record_id="r1", attempt=1),
+        change(good, record_id="r2", attempt=2),
+        change(good, record_id="r3", attempt=3),
+        change(good, record_id="r4", attempt=4),
+    ]
+    process = make_process("", "", (1, 1, 1, 1), (5, 5, 5, 5), (4, 4, 4, 4))
+    rows = select(rollouts, process=process)
+    asked = [request.inputs.trial for request in process.judge.model.asked]
+    assert asked == ["r2", "r3", "r4"]
+    assert [row.record_id for row in rows if isinstance(row, Trajectory)] == ["r3", "r4"]
+    assert [row.reason for row in rows if isinstance(row, Rejection)] == ["over-cap", "wrong-answer", "poor-process"]
+
+
+def test_ways_that_nobody_could_mark_stop_the_stage_when_they_are_too_many(good):
+    process = ProcessJury(make_asking("judge_process", lambda inputs: "?"))
+    rollouts = [change(good, record_id=f"r{n}", parent_id=f"q{n}") for n in range(6)]
+    with pytest.raises(GateNotMet, match="no marks in two replies"):
+        list(Trajectories(process=process, watch=UnscoredWatch(0.3, 6))([iter(rollouts)]))
+
+
+def test_a_process_judge_that_is_away_stops_the_stage(good):
+    def leave(inputs):
+        raise Unavailable("nobody answers")
+
+    with pytest.raises(Unavailable):
+        select([good], process=ProcessJury(make_asking("judge_process", leave)))
+
+
+def test_the_process_judge_is_part_of_the_stage():
+    judge = ProcessJury(make_asking("judge_process", lambda inputs: "", name="marker"))
+    stage = Trajectories(process=judge)
+    assert stage.fingerprint() != Trajectories().fingerprint()
+    assert [(entry.role, entry.name) for entry in stage.models()] == [("process_judge", "marker")]
+    assert stage.prompts() == {judge.judge.prompt.label: judge.judge.prompt.digest}
+
+
+def test_a_clean_rollout_passes_every_check(good):
+    assert refuse(good) == []
+
+
+def test_each_check_can_be_left_out(good):
+    memory = change(good, steps=good.steps[-1:])
+    assert {"from-memory", "unsupported", "path-not-covered"} <= set(refuse(memory))
+    for left_out in refuse(memory):
+        checks = [name for name in ALL_CHECKS if name != left_out]
+        assert refuse(memory, *checks) == [name for name in refuse(memory) if name != left_out]
+
+
+def test_codes_come_in_the_order_of_the_cascade_whatever_the_order_of_the_checks(good):
+    memory = change(good, steps=good.steps[-1:])
+    assert refuse(memory, *reversed(ALL_CHECKS)) == refuse(memory)
+    order = STAGE_REASONS["trajectories"]
+    assert sorted(refuse(memory), key=order.index) == refuse(memory)
+
+
+def test_a_rollout_that_gives_no_answer_is_not_asked_how_it_came_by_it(good):
+    assert refuse(answer_with(good, "unknown")) == ["no-answer"]
+
+
+def test_of_a_wrong_answer_it_is_not_asked_whether_a_tool_showed_it(good):
+    assert refuse(answer_with(good, "5 April 1205")) == ["wrong-answer", "unseen-claim"]
+
+
+def test_a_rollout_without_a_path_is_refused_as_nothing_can_be_held_against_it(good):
+    assert refuse(change(good, path=())) == ["path-not-covered"]
+
+
+def test_an_accepted_rollout_keeps_its_length_and_what_is_trained_on(good):
+    (row,) = select([good])
+    assert row.loss == (True,) * len(good.steps)
+    assert row.tokens > sum(len(step.reply) for step in good.steps) / 8
+
+
+def test_a_rollout_longer_than_a_student_reads_is_refused(good):
+    (row,) = select([good])
+    assert refuse(good, max_tokens=row.tokens) == []
+    assert refuse(good, max_tokens=row.tokens - 1) == ["too-long"]
+    assert refuse(good, max_tokens=0) == []

@@ -1,0 +1,127 @@
+"""Summing up a page for a goal (OpenSearch-VL, appendix F; VSearcher, A.2; SenseNova-MARS, 8.3).
+
+The published pipelines show whatever the model says, its train of thought and its inventions included. Here a summary
+is shown if it is one: whole, short, no refusal, and without a number or a name that the page does not have. Else the
+passages of the page that fit the goal are shown, and the observation says so.
+"""
+
+import re
+from dataclasses import dataclass
+
+from pipelines.agent import passages
+from pipelines.agent.passages import choose_passages, list_words
+from pipelines.agent.results import clean_text
+from pipelines.backends.protocols import ChatReply, ChatRequest
+from pipelines.errors import RecordFailed
+from pipelines.ids import digest_value
+from pipelines.prompting import Asking, render_messages
+from schemas.tasks import SummariseInputs
+
+VERSION = 1
+"""Of what is shown to the model and what is believed of it."""
+TASK = "summarise"
+MOST_READ = 24_000
+"""Characters of a page that the model is shown."""
+LONGEST = 1500
+"""Characters of a summary: about five sentences. A shorter page is shown as it is."""
+LEAST = 10
+_STEM = 4
+"""Letters that two forms of a name have in common: France, French."""
+_THOUGHT_END = "</think>"
+_REFUSAL = re.compile(
+    r"\W*(?:(?:i am |i'm )?(?:very |so |truly )?sorry\b|unfortunately,? i\b|i apologi[sz]e\b"
+    r"|i (?:can't|cannot|can not|won't|will not|am (?:un|not )able)\b|as an ai\b)",
+    re.IGNORECASE,
+)
+_TAG = re.compile(r"</?[a-z_]{3,20}>|<[|｜]|^\s*[{\[]|```", re.IGNORECASE)
+_NUMBER = re.compile(r"\d+")
+_NAME = re.compile(r"(?<![.!?:]\s)(?<!^)(?<![\w'’\"“(*#-])[^\W\d_a-z][^\W\d_]{3,}")
+"""A word with a capital that begins no sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is shown of a page."""
+
+    text: str
+    whole: bool = True
+    """Whether it is a summary; else it is passages of the page."""
+    problem: str = ""
+    """Why it is none, for a reader."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summariser:
+    """A model that sums up pages, and what stands in for it where it does not."""
+
+    asking: Asking
+
+    @property
+    def identity(self) -> str:
+        """Digest of everything that decides a summary beside the page and the goal."""
+        return digest_value([VERSION, passages.VERSION, MOST_READ, LONGEST, self.asking.identity])
+
+    async def summarise(self, goal: str, title: str, text: str, limit: int = LONGEST) -> Summary:
+        """Return a page summed up for a goal, or the passages that fit it best where there is no usable summary.
+
+        Args:
+            goal: what is looked for.
+            title: of the page.
+            text: the page; of a longer one the passages that fit the goal are read.
+            limit: characters of the passages.
+
+        Raises:
+            ServiceError: if the model is away.
+        """
+        if len(text) <= LONGEST:
+            return Summary(text)
+        source = choose_passages(text, goal, MOST_READ)
+        inputs = SummariseInputs(goal=goal, title=clean_text(title), text=clean_text(source))
+        asking = self.asking
+        messages = render_messages(asking.prompt, inputs)
+        try:
+            said = await asking.model.chat(ChatRequest(TASK, asking.prompt.label, messages, inputs, asking.sampling))
+        except RecordFailed as error:
+            problem = str(error)
+        else:
+            summary, problem = read_summary(said, f"{goal}\n{title}\n{source}")
+            if not problem:
+                return Summary(summary)
+        return Summary(choose_passages(text, goal, limit), whole=False, problem=problem)
+
+
+def read_summary(said: ChatReply, source: str) -> tuple[str, str]:
+    """Return the summary in a reply, and why there is none.
+
+    Args:
+        said: the reply.
+        source: all that the summary may speak of.
+    """
+    if said.ended != "whole":
+        return "", f"{said.ended} reply"
+    text = said.text.rpartition(_THOUGHT_END)[2].strip()
+    problem = _find_fault(text) or _find_invention(text, source)
+    return ("", problem) if problem else (text, "")
+
+
+def _find_fault(text: str) -> str:
+    if not LEAST <= len(text) <= LONGEST:
+        return f"{len(text):,} characters, expected are {LEAST} to {LONGEST:,}"
+    if _REFUSAL.match(text.replace("’", "'")):
+        return "a refusal"
+    if _TAG.search(text) or clean_text(text) != text or not text.replace("\n", " ").isprintable():
+        return "tags, code or control characters"
+    return ""
+
+
+def _find_invention(text: str, source: str) -> str:
+    """Return the first number or name of a summary that its source does not have, told to a reader."""
+    numbers = set(_NUMBER.findall(source))
+    for number in _NUMBER.findall(text):
+        if number not in numbers:
+            return f"the number {number} is not on the page"
+    stems = {word[:_STEM] for word in list_words(source)}
+    for name in _NAME.findall(text):
+        if name[0].isupper() and name.casefold()[:_STEM] not in stems:
+            return f"the name {name[:40]} is not on the page"
+    return ""

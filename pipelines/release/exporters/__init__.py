@@ -1,0 +1,1 @@
+"""Releases written as the trainers' own data loaders read them."""

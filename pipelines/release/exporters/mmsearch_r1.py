@@ -1,0 +1,116 @@
+"""MMSearch-R1's Parquet (FVQA's layout) and the cache of searches by picture that its tools replay.
+
+Its dataset class puts its own prompt with one placeholder before the bare question. The cache has a folder a question:
+``meta.json`` with the titles, ``img_000.jpg`` and so on with the thumbnails in the same order.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.errors import CorruptInput
+from pipelines.release.exporters.files import read_table
+from pipelines.release.exporters.replay_rules import MMSEARCH_SOURCE, find_cache_faults, find_mmsearch_faults
+from pipelines.release.exporters.rl_rules import find_repeats
+from pipelines.release.exporters.rllm import name_folder
+from pipelines.release.exporters.shapes import Exporter, ExportOptions, Written
+from pipelines.release.exporters.tasks import PlainTables, RlTask, read_tasks
+
+CACHE = "image_search_cache"
+META = "meta.json"
+IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+MODEL = pa.struct([("candidate_answers", pa.string()), ("ground_truth", pa.string()), ("style", pa.string())])
+EXTRA = pa.struct([("index", pa.int64()), ("question_id", pa.string()), ("answer_type", pa.string())])
+SCHEMA = pa.schema(
+    [
+        ("data_id", pa.string()),
+        ("data_source", pa.string()),
+        ("prompt", pa.list_(pa.struct([("content", pa.string()), ("role", pa.string())]))),
+        ("images", pa.list_(IMAGE)),
+        ("reward_model", MODEL),
+        ("image_urls", pa.list_(pa.string())),
+        ("extra_info", EXTRA),
+    ]
+)
+
+
+def write_mmsearch(release: Path, folder: Path, options: ExportOptions) -> Written:
+    """Write an RL release for MMSearch-R1; see :class:`Exporter`."""
+    name, rows_in, bare = name_folder(options), 0, 0
+    with PlainTables(folder, SCHEMA) as tables:
+        for task in read_tasks(release):
+            rows_in += 1
+            row = make_row(task, name)
+            tables.write(task.split, row)
+            _save_results(folder / CACHE / row["data_id"], task)
+            bare += len(task.results) - len(task.replayed)
+    notes = [f"the cache of image searches is {CACHE}/<data_id>; image_urls are null, as in FVQA"]
+    notes += [f"{bare} results without a thumbnail are left out of the cache"] if bare else []
+    return Written(rows_in, sum(tables.rows.values()), tuple(notes))
+
+
+def make_row(task: RlTask, name: str) -> dict[str, Any]:
+    """Return a task as MMSearch-R1 reads it."""
+    return {
+        "data_id": f"{name}_{task.split}_{task.index}",
+        "data_source": f"{MMSEARCH_SOURCE}/{name}",
+        "prompt": [{"content": task.question, "role": "user"}],
+        "images": [{"bytes": picture.content, "path": None} for picture in task.pictures],
+        "reward_model": {
+            "candidate_answers": json.dumps(task.accepted, ensure_ascii=False),
+            "ground_truth": task.answer,
+            "style": "rule",
+        },
+        "image_urls": None,
+        "extra_info": {"index": task.index, "question_id": task.id, "answer_type": task.answer_type},
+    }
+
+
+def _save_results(folder: Path, task: RlTask) -> None:
+    """Write what a search by the picture finds: titles and thumbnails that belong together, in one order."""
+    folder.mkdir(parents=True)
+    results = []
+    for number, found in enumerate(task.replayed):
+        if found.thumbnail is not None:
+            (folder / f"img_{number:03d}.{found.thumbnail.extension}").write_bytes(found.thumbnail.content)
+            results.append({"title": found.title, "image_url": found.url})
+    meta = json.dumps({"search_results": results}, indent=1, ensure_ascii=False)
+    (folder / META).write_text(meta + "\n", encoding="utf-8")
+
+
+def check_mmsearch(folder: Path) -> Iterator[str]:
+    """Yield what MMSearch-R1 would drop, shift or fail on in a folder."""
+    ids: list[str] = []
+    paths = sorted(folder.glob("*.parquet"))
+    if not paths:
+        yield "there is no Parquet file"
+    for path in paths:
+        try:
+            for number, row in enumerate(read_table(path), 1):
+                ids.append(str(row.get("data_id")))
+                for fault in find_mmsearch_faults(row):
+                    yield f"{path.name} row {number}: {fault}"
+        except CorruptInput as error:
+            yield str(error)
+    yield from find_repeats(ids)
+    for name in ids:
+        for fault in _check_cache(folder / CACHE / name):
+            yield f"{CACHE}/{name}: {fault}"
+
+
+def _check_cache(folder: Path) -> Iterator[str]:
+    if folder.parent.name != CACHE or folder.name in ("", "..", "."):
+        yield "is no folder's name"
+        return
+    try:
+        meta = json.loads((folder / META).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        yield f"{META}: cannot be read, and the search is an error: {error}"
+        return
+    yield from find_cache_faults(meta, [path.name for path in folder.iterdir() if path.name != META])
+
+
+MMSEARCH_R1 = Exporter("mmsearch-r1", "rl", write_mmsearch, check_mmsearch)

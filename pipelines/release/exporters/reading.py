@@ -1,0 +1,47 @@
+"""Rows of JSON-lines and Parquet files, a few in memory at a time."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.errors import CorruptInput
+
+ROWS_AT_ONCE = 8
+"""Rows of a table that are objects of Python at a time; each may hold its pictures."""
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a JSON-lines file.
+
+    Raises:
+        CorruptInput: if a line is no JSON object.
+    """
+    with path.open(encoding="utf-8", newline="\n") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise CorruptInput(f"{path}: line {number} is no JSON: {error}") from error
+            if not isinstance(row, dict):
+                raise CorruptInput(f"{path}: line {number} is no JSON object")
+            yield row
+
+
+def read_table(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a Parquet file, a few in memory at a time.
+
+    Raises:
+        CorruptInput: if it cannot be read.
+    """
+    try:
+        with pq.ParquetFile(path) as source:
+            for group in range(source.num_row_groups):
+                # Asked for all at once, it would keep every group that it has read.
+                for batch in source.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group]):
+                    yield from batch.to_pylist()
+    except pa.ArrowException as error:
+        raise CorruptInput(f"{path}: a Parquet file cannot be read: {error}") from error

@@ -1,0 +1,102 @@
+"""Every trainer a release can be written for: ``synth export`` and ``synth validate``."""
+
+import json
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from pipelines.errors import ConfigError, ConservationError, GateNotMet
+from pipelines.release.exporters.files import EXPORT, copy_credits, publishing
+from pipelines.release.exporters.llamafactory import LLAMAFACTORY
+from pipelines.release.exporters.mars import MARS
+from pipelines.release.exporters.mmsearch_r1 import MMSEARCH_R1
+from pipelines.release.exporters.ms_swift import MS_SWIFT
+from pipelines.release.exporters.rllm import RLLM
+from pipelines.release.exporters.shapes import Exporter, ExportOptions, ExportReport
+from pipelines.release.exporters.trl import TRL
+from pipelines.release.exporters.verl_rl import VERL
+from pipelines.release.exporters.verl_sft import VERL_SFT
+from pipelines.release.manifest import ReleaseManifest, read_release_manifest
+from pipelines.release.tables import list_files
+
+SHOWN_PROBLEMS = 5
+MOST_PROBLEMS = 1000
+"""Problems that are listed of one folder; a reader that fails on the first will not miss the others."""
+EXPORTERS: Final[Mapping[str, Exporter]] = {
+    each.name: each for each in (LLAMAFACTORY, MS_SWIFT, TRL, VERL_SFT, VERL, RLLM, MMSEARCH_R1, MARS)
+}
+
+
+def export_release(release: Path, out: Path, to: str, options: ExportOptions | None = None) -> ExportReport:
+    """Write a release as a trainer reads it; what was written is read back by that trainer's rules before it is there.
+
+    Args:
+        release: folder of a published release, hashed again first.
+        out: folder to make; nothing may be there.
+        to: name of an exporter.
+        options: how rows are written.
+
+    Raises:
+        ConfigError: if ``to`` is no exporter, the release is of another dataset or damaged, or ``out`` is taken.
+        GateNotMet: if the release's files changed, or the rules find something.
+        ConservationError: if rows were lost or invented.
+        Unavailable: if the disk is full.
+    """
+    return write_export(release, out, find_exporter(to), options or ExportOptions())
+
+
+def write_export(release: Path, out: Path, exporter: Exporter, options: ExportOptions) -> ExportReport:
+    """Write a release by an exporter; see :func:`export_release`."""
+    manifest, to = read_release_manifest(release), exporter.name
+    if manifest.dataset != exporter.dataset:
+        raise ConfigError(
+            f"export {release}: is of {manifest.dataset}; {to} is made from a release of {exporter.dataset}"
+        )
+    with publishing(out) as staging:
+        written = exporter.write(release, staging, options)
+        if not written.rows_in == written.rows_out == manifest.rows:
+            raise ConservationError(
+                f"export {to}: {manifest.rows} rows released, {written.rows_in} read, {written.rows_out} written"
+            )
+        copy_credits(release, staging)
+        _describe(staging, to, manifest, written.notes)
+        problems = _find_problems(staging, exporter)
+        if problems:
+            raise GateNotMet(f"export {to}: {len(problems)} problems: {'; '.join(problems[:SHOWN_PROBLEMS])}")
+        files = sum(1 for _ in list_files(staging))
+    return ExportReport(to, written.rows_in, written.rows_out, files, written.notes)
+
+
+def validate_export(out: Path, to: str) -> tuple[str, ...]:
+    """Return what a trainer would drop, shift or fail on in a folder, whoever wrote it; at most a thousand problems.
+
+    Raises:
+        ConfigError: if ``to`` is no exporter or ``out`` no folder.
+    """
+    exporter = find_exporter(to)
+    if not out.is_dir():
+        raise ConfigError(f"validate {out}: no such folder")
+    return _find_problems(out, exporter)
+
+
+def _find_problems(folder: Path, exporter: Exporter) -> tuple[str, ...]:
+    return tuple(islice(exporter.check(folder), MOST_PROBLEMS))
+
+
+def find_exporter(name: str) -> Exporter:
+    """Return an exporter by name.
+
+    Raises:
+        ConfigError: if there is none.
+    """
+    if name not in EXPORTERS:
+        raise ConfigError(f"export: {name!r} is not known; known are {', '.join(EXPORTERS)}")
+    return EXPORTERS[name]
+
+
+def _describe(folder: Path, to: str, manifest: ReleaseManifest, notes: tuple[str, ...]) -> None:
+    """Write where an export comes from; nothing here differs between two exports of the same release."""
+    told = {"to": to, "dataset": manifest.dataset, "version": manifest.version, "content": manifest.content}
+    text = json.dumps({**told, "rows": manifest.rows, "notes": notes}, indent=1, ensure_ascii=False)
+    (folder / EXPORT).write_text(text + "\n", encoding="utf-8")

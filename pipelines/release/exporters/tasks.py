@@ -1,0 +1,181 @@
+"""The rows of an RL release taken apart, and the tables that RL trainers read.
+
+Nothing is believed that was not checked: the files against the manifest, a picture against the name its content gives
+it, the prompt against question and pictures.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from pipelines.errors import CorruptInput
+from pipelines.picturefiles.stripping import find_extension
+from pipelines.release.exporters.conversations import ShownPicture
+from pipelines.release.manifest import check_release_files
+from pipelines.release.rows import EmbeddedImage, RlRow
+from pipelines.release.tables import open_writer
+from pipelines.release.transcript import show_pictures
+
+ROWS_AT_ONCE = 8
+"""Rows in memory at a time; each holds its pictures and thumbnails."""
+TRAIN = "train"
+"""The split that is trained on; every other one is tested on."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundThing:
+    """One page that a search by the question's picture finds, best first."""
+
+    title: str
+    url: str
+    thumbnail: ShownPicture | None
+
+
+@dataclass(frozen=True, slots=True)
+class RlTask:
+    """One question to be answered with tools."""
+
+    id: str
+    split: str
+    index: int
+    """Place in its split, from 0."""
+    question: str
+    """Without placeholders."""
+    pictures: tuple[ShownPicture, ...]
+    answer: str
+    answer_type: str
+    accepted: tuple[str, ...]
+    """Every accepted answer, the answer first."""
+    results: tuple[FoundThing, ...]
+
+    @property
+    def prompt(self) -> str:
+        """The question with its placeholders before it."""
+        return show_pictures(len(self.pictures), self.question)
+
+    @property
+    def replayed(self) -> tuple[FoundThing, ...]:
+        """The results that have a thumbnail, for readers that keep titles and thumbnails in two lists."""
+        return tuple(found for found in self.results if found.thumbnail is not None)
+
+
+def read_tasks(release: Path) -> Iterator[RlTask]:
+    """Yield the rows of an RL release, split by split, in the order of its files.
+
+    Raises:
+        ConfigError: if there is no readable manifest.
+        CorruptInput: if it is no RL release, or a row is not what such a release holds.
+        GateNotMet: if a file is not the one that the manifest lists.
+    """
+    manifest = check_release_files(release)
+    if manifest.dataset != "rl":
+        raise CorruptInput(f"release {release}: its dataset is {manifest.dataset}; tasks are read from rl")
+    for path in sorted((release / "data").glob("*.parquet")):
+        yield from _read_shard(path)
+
+
+def _read_shard(path: Path) -> Iterator[RlTask]:
+    split = path.name.partition("-")[0]
+    try:
+        with pq.ParquetFile(path) as source:
+            for batch in source.iter_batches(batch_size=ROWS_AT_ONCE):
+                for values in batch.to_pylist():
+                    yield take_apart(_read_row(values, path), split)
+    except pa.ArrowException as error:
+        raise CorruptInput(f"{path}: a Parquet file cannot be read: {error}") from error
+
+
+def _read_row(values: dict[str, Any], path: Path) -> RlRow:
+    try:
+        return RlRow.model_validate(values, strict=False)
+    except ValidationError as error:
+        raise CorruptInput(f"{path}: row {values.get('id')!r} is no RL row: {error}") from error
+
+
+def take_apart(row: RlRow, split: str) -> RlTask:
+    """Return a row as a task.
+
+    Raises:
+        CorruptInput: if prompt, question, answer and pictures do not belong together.
+    """
+    pictures = tuple(_check_picture(image, row.id) for image in row.images)
+    results = tuple(
+        FoundThing(found.title, found.url, _check_picture(found.thumbnail, row.id) if found.thumbnail else None)
+        for found in row.image_search
+    )
+    truth, accepted = row.reward_model.ground_truth, row.reward_model.candidate_answers
+    extra = row.extra_info
+    task = RlTask(
+        row.id,
+        split,
+        extra.index,
+        extra.question,
+        pictures,
+        truth,
+        extra.answer_type,
+        tuple(dict.fromkeys((truth, *accepted))),
+        results,
+    )
+    asked = [(message.role, message.content) for message in row.prompt]
+    if asked != [("user", task.prompt)]:
+        raise CorruptInput(f"{row.id}: the prompt is not the question after one placeholder for each picture")
+    if extra.answer != truth or extra.split != split:
+        raise CorruptInput(f"{row.id}: answer or split in extra_info are not those of the row")
+    return task
+
+
+def _check_picture(image: EmbeddedImage, where: str) -> ShownPicture:
+    extension = find_extension(image.bytes)
+    if not extension:
+        raise CorruptInput(f"{where}: {image.path!r} is no JPEG, PNG, GIF or WebP picture")
+    picture = ShownPicture(image.bytes, hashlib.sha256(image.bytes).hexdigest(), extension)
+    if picture.name != image.path:
+        raise CorruptInput(f"{where}: a picture called {image.path!r} holds the bytes of {picture.name}")
+    return picture
+
+
+class PlainTables:
+    """Parquet files of an export, one a split, with no word of the Hub's features in them.
+
+    Readers that decode an Image feature would hand on pictures that are no longer the bytes they came from.
+    """
+
+    def __init__(self, folder: Path, schema: pa.Schema, suffix: str = "") -> None:
+        self.folder = folder
+        self.schema = schema
+        self.suffix = suffix
+        self.rows: dict[str, int] = {}
+        self._waiting: dict[str, list[dict[str, Any]]] = {}
+        self._writers: dict[str, pq.ParquetWriter] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "PlainTables":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._stack:
+            for split in self._waiting:
+                self._flush(split)
+
+    def write(self, split: str, row: Mapping[str, Any]) -> None:
+        """Append a row to the split's file."""
+        waiting = self._waiting.setdefault(split, [])
+        waiting.append(dict(row))
+        self.rows[split] = self.rows.get(split, 0) + 1
+        if len(waiting) == ROWS_AT_ONCE:
+            self._flush(split)
+
+    def _flush(self, split: str) -> None:
+        if split not in self._writers:
+            writer = open_writer(self.folder / f"{split}{self.suffix}.parquet", self.schema)
+            self._writers[split] = self._stack.enter_context(writer)
+        rows, self._waiting[split] = self._waiting[split], []
+        if rows:
+            self._writers[split].write_table(pa.Table.from_pylist(rows, schema=self.schema))

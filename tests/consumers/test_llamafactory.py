@@ -1,0 +1,38 @@
+import json
+
+import pytest
+
+from pipelines.release.exporters.registry import validate_export
+from tests.consumers.expected import NO_THOUGHT, Form
+from tests.consumers.releases import export_told, read_pin
+
+
+def space_variables(text):
+    return text.replace("{{content}} {{idx}}", "{ {content}} { {idx}}")
+
+
+FORMS = [
+    ("native", "qwen3_vl", Form(native=True, unthinking=NO_THOUGHT)),
+    ("native", "qwen3_vl_nothink", Form(native=True)),
+    ("text", "qwen3_vl_nothink", Form(native=False, asked=space_variables)),
+]
+
+
+@pytest.mark.parametrize(("calls", "template", "form"), FORMS)
+def test_every_row_is_loaded_and_trained_on_as_written(calls, template, form, tmp_path, drive, note):
+    export = export_told(tmp_path, "llamafactory", calls=calls)
+    said = drive("llamafactory", "load_llamafactory.py", export.folder, "synth_train", template)
+    assert said["version"] == read_pin("llamafactory")
+    note(export=f"llamafactory {calls} {template}", loader=said["version"], **export.compare(said, form))
+
+
+def test_tags_that_leave_one_out_lose_the_rows_as_the_rules_say(tmp_path, drive):
+    folder = export_told(tmp_path, "llamafactory", ("A page.",)).folder
+    path = folder / "dataset_info.json"
+    document = json.loads(path.read_text())
+    tags = {"role_tag": "from", "content_tag": "value", "user_tag": "human", "assistant_tag": "gpt"}
+    document["synth_train"]["tags"] = tags
+    path.write_text(json.dumps(document))
+    assert "tags leaves out" in validate_export(folder, "llamafactory")[0]
+    said = drive("llamafactory", "load_llamafactory.py", folder, "synth_train", "qwen3_vl")
+    assert (said["loaded"], said["rows"]) == (1, [])

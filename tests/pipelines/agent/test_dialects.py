@@ -1,0 +1,333 @@
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.agent.dialects import CALL, DIALECTS, find_dialect, render_system, translate_tools
+from pipelines.agent.toolforms import UnsayableTurn, drop_defaults, list_arguments, list_tools
+from pipelines.agent.toolspecs import list_specs, render_tools
+from pipelines.agent.transcript import BadTurn, Turn, parse_turn, read_observation, render_observation, render_turn
+from pipelines.errors import ConfigError
+from pipelines.ids import canonical_json
+from pipelines.settings import RolloutsConfig
+from schemas.rollouts import Observation
+
+TOOLS = render_tools(list_specs(opencv=True, layout=True))
+TEXT = [dialect for dialect in DIALECTS.values() if not dialect.native]
+PUBLISHED = [dialect for dialect in DIALECTS.values() if dialect.forms is not None]
+EACH = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+EACH_TEXT = pytest.mark.parametrize("dialect", TEXT, ids=[dialect.name for dialect in TEXT])
+EACH_PUBLISHED = pytest.mark.parametrize("dialect", PUBLISHED, ids=[dialect.name for dialect in PUBLISHED])
+
+PLAIN = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+THOUGHTS = st.one_of(
+    PLAIN, st.sampled_from(["Look.", "a\nSummary: b", "a\nSummary: b\nSummary: ", "Summary: x", "<img>"])
+)
+EDGES = st.integers(-3, 1200) | st.floats(0, 1000)
+NAMES = [
+    "image",
+    "box",
+    "unit",
+    "query",
+    "top_k",
+    "url",
+    "goal",
+    "q",
+    "x",
+    "y",
+    "width",
+    "height",
+    "bbox_2d",
+    "img_idx",
+]
+NAMES += ["label", "amount", "scale", "?query", "?image", "??q", "other"]
+VALUES = st.one_of(
+    st.sampled_from(
+        ["img_1", "img_2", "img_12", "?img_2", "?3", "normalised", "pixels", "region", "", 5, 1.0, True, 0]
+    ),
+    st.lists(EDGES, min_size=4, max_size=4),
+    st.none() | st.booleans() | st.integers(-2, 9) | PLAIN,
+)
+TOOL_NAMES = [*list_tools(), *(f"?{name}" for name in list_tools()), "other", "?other", "image_zoom_in_tool", "search"]
+
+
+def make_turns() -> st.SearchStrategy:
+    arguments = st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=4).map(canonical_json)
+    calls = st.builds(Turn, THOUGHTS, st.sampled_from(TOOL_NAMES), arguments)
+    return calls | st.builds(Turn, THOUGHTS, answer=PLAIN)
+
+
+def weigh(turn: Turn) -> tuple:
+    """Return what a turn means, without arguments that say what their absence says."""
+    values = drop_defaults(turn.tool, json.loads(turn.arguments)) if turn.tool else {}
+    return turn.thought, turn.tool, canonical_json(values), turn.answer
+
+
+def write_call(dialect: str, name: str, **values) -> str:
+    think = find_dialect(dialect).think
+    call = json.dumps({"name": name, "arguments": values})
+    return f"<{think}>x</{think}><tool_call>{call}</tool_call>"
+
+
+def read_call(dialect: str, name: str, **values) -> tuple[str, dict]:
+    turn = parse_turn(write_call(dialect, name, **values), find_dialect(dialect))
+    return turn.tool, json.loads(turn.arguments)
+
+
+def say_call(dialect: str, tool: str, **values) -> tuple[str, dict]:
+    text = render_turn(Turn("x", tool, canonical_json(values)), find_dialect(dialect))
+    call = json.loads(text.split("<tool_call>")[1].split("</tool_call>")[0])
+    return call["name"], call["arguments"]
+
+
+# There and back
+
+
+@EACH_PUBLISHED
+@given(turn=make_turns())
+def test_what_a_dialect_says_is_read_as_what_was_meant_and_else_it_says_so(dialect, turn):
+    try:
+        text = render_turn(turn, dialect)
+    except UnsayableTurn:
+        return
+    read = parse_turn(text, dialect)
+    assert weigh(read) == weigh(turn)
+    assert parse_turn(render_turn(read, dialect), dialect) == read
+
+
+@EACH_TEXT
+@given(turn=make_turns())
+def test_a_turn_that_was_read_is_said_and_read_again_without_a_change(dialect, turn):
+    # A call as a model would write it, in the dialect's names or any other.
+    name = next((form.name for form in dialect.forms or () if form.tool == turn.tool), turn.tool)
+    values = json.loads(turn.arguments) if turn.tool else {}
+    call = f"<tool_call>{json.dumps({'name': name, 'arguments': values})}</tool_call>"
+    action = call if turn.tool else f"<{dialect.answer}>{turn.answer}</{dialect.answer}>"
+    try:
+        read = parse_turn(f"<{dialect.think}>{turn.thought}</{dialect.think}>{action}", dialect)
+    except BadTurn:
+        return
+    assert parse_turn(render_turn(read, dialect), dialect) == read
+
+
+CALLS = [
+    ("image_search", {"image": "img_1"}),
+    ("text_search", {"query": "Kelm Bridge"}),
+    ("visit", {"url": "https://example.org/Kelm", "goal": "find the designer"}),
+    ("crop", {"image": "img_2", "box": [10, 20, 500, 600]}),
+    ("crop", {"image": "img_2", "box": [10, 20, 500, 600], "unit": "pixels"}),
+    ("sharpen", {"image": "img_1", "amount": 2.0}),
+    ("layout_parsing", {"image": "img_3"}),
+]
+SAYABLE = {
+    "synth": {0, 1, 2, 3, 4, 5, 6},
+    "opensearch-vl": {0, 1, 4, 5, 6},
+    "vsearcher": {0, 1, 2},
+    "mmsearch-r1": {0, 1},
+    "mars": {0, 1, 3},
+    "dr-mmsearch": {0, 1, 2},
+    "native": {0, 1, 2, 3, 4, 5, 6},
+}
+
+
+@EACH
+def test_each_dialect_can_say_exactly_what_its_tools_can_do(dialect):
+    said = set()
+    for number, (tool, values) in enumerate(CALLS):
+        turn = Turn("Look.", tool, canonical_json(values))
+        try:
+            assert parse_turn(render_turn(turn, dialect), dialect) == turn
+            said.add(number)
+        except UnsayableTurn:
+            assert dialect.forms is not None
+    assert said == SAYABLE[dialect.name]
+    answer = Turn("Done.", answer="5 April 1204")
+    assert parse_turn(render_turn(answer, dialect), dialect) == answer
+
+
+def test_every_dialect_of_the_settings_is_there():
+    assert set(DIALECTS) == set(RolloutsConfig.model_json_schema()["properties"]["dialect"]["enum"])
+    with pytest.raises(ConfigError, match="dialect 'klingon': there is none; there are: synth, opensearch-vl"):
+        find_dialect("klingon")
+
+
+# Shapes
+
+
+def test_a_corner_with_width_and_height_is_a_box_in_pixels():
+    box = {"x": 10, "y": 20, "width": 30, "height": 40}
+    ours = {"image": "img_2", "box": [10, 20, 40, 60], "unit": "pixels"}
+    assert read_call("opensearch-vl", "crop", image="img_2", **box) == ("crop", ours)
+    assert say_call("opensearch-vl", "crop", **ours) == ("crop", {"image": "img_2", **box})
+
+
+@pytest.mark.parametrize(
+    "values", [{"x": 1, "y": 2, "width": 3}, {"x": 1, "y": 2, "width": "3", "height": 4}, {"box": [1, 2, 3, 4]}]
+)
+def test_half_a_corner_or_our_own_box_is_no_box_there(values):
+    _, read = read_call("opensearch-vl", "crop", image="img_1", **values)
+    assert "box" not in read
+    assert not set(read) <= set(list_arguments("crop"))
+
+
+def test_a_query_goes_by_its_own_name_and_no_other():
+    assert read_call("opensearch-vl", "text_search", q="Kelm", top_k=3) == (
+        "text_search",
+        {"query": "Kelm", "top_k": 3},
+    )
+    assert read_call("opensearch-vl", "text_search", query="Kelm") == ("text_search", {"?query": "Kelm"})
+
+
+def test_pictures_go_by_number_from_zero_and_boxes_by_thousandths():
+    zoom = {"bbox_2d": [0, 0, 500, 1000], "label": "tower", "img_idx": 1}
+    ours = {"box": [0, 0, 500, 1000], "image": "img_2"}
+    assert read_call("mars", "image_zoom_in_tool", **zoom) == ("crop", ours)
+    assert say_call("mars", "crop", **ours) == ("image_zoom_in_tool", zoom | {"label": "region"})
+    assert read_call("mars", "image_zoom_in_tool", **zoom | {"img_idx": "img_2"})[1]["image"] == "?img_2"
+    assert read_call("mars", "image_zoom_in_tool", **zoom | {"img_idx": -1})[1]["image"] == -1
+
+
+@pytest.mark.parametrize(
+    ("dialect", "name"),
+    [("vsearcher", "image_search"), ("mars", "image_search_tool"), ("dr-mmsearch", "web_image_to_image_search")],
+)
+def test_a_search_without_arguments_looks_up_the_first_picture(dialect, name):
+    assert read_call(dialect, name) == ("image_search", {"image": "img_1"})
+    assert say_call(dialect, "image_search") == (name, {})
+    with pytest.raises(UnsayableTurn, match=f"{name} has no word for image_search's image"):
+        say_call(dialect, "image_search", image="img_2")
+
+
+def test_searches_of_mmsearch_r1_stand_in_tags_of_their_own():
+    r1 = find_dialect("mmsearch-r1")
+    look, search = Turn("Who?", "image_search", '{"image":"img_1"}'), Turn("When?", "text_search", '{"query":"Kelm"}')
+    assert render_turn(look, r1) == "<reason>\nWho?\n</reason>\n<search><img></search>"
+    assert render_turn(search, r1) == "<reason>\nWhen?\n</reason>\n<text_search>Kelm</text_search>"
+    assert r1.calls == 2
+
+
+def test_a_summary_is_the_end_of_the_last_thought():
+    dr = find_dialect("dr-mmsearch")
+    text = "<think>\nDone.\n</think>\n<summary>\nBuilt 1204.\n</summary>\n<answer>1204</answer>"
+    turn = parse_turn(text, dr)
+    assert turn == Turn("Done.\nSummary: Built 1204.", answer="1204")
+    assert render_turn(turn, dr) == text
+    call = '<tool_call>{"name": "web_text_search", "arguments": {"query": "x"}}</tool_call>'
+    with pytest.raises(BadTurn):
+        parse_turn(f"<think>x</think><summary>y</summary>{call}", dr)
+
+
+# Strictness
+
+
+@EACH_PUBLISHED
+def test_a_name_of_ours_that_the_dialect_does_not_have_is_no_tool(dialect):
+    if CALL not in dialect.actions:
+        return  # it calls by tags, and has no words for another tool
+    theirs = {form.name for form in dialect.forms}
+    for tool in set(list_tools()) - theirs:
+        name, values = read_call(dialect.name, tool, url="u")
+        assert (name, values) == (f"?{tool}", {"url": "u"})
+        assert dialect.name_tool(name) == tool
+    assert read_call(dialect.name, "other", a=1) == ("other", {"a": 1})
+
+
+@EACH_TEXT
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "1931",
+        "{answer}1931{/answer}",
+        "{think}x{answer}1931{/answer}",
+        "{think}x{/think}",
+        "{think} {/think}{answer}1931{/answer}",
+        "{think}x{/think}{answer}1931{/answer} and more",
+        "{think}x{/think}{answer}a{/answer}{answer}b{/answer}",
+        "{think}x{/think}{think}y{/think}{answer}b{/answer}",
+        "{think}x{/think}{answer}1931{/answer}{response}made up{/response}",
+        "{think}x{/think}{answer}1931{/answer}<tool_response>made up</tool_response>",
+        "{think}x <image> y{/think}{answer}1931{/answer}",
+        "{think}x{/think}{answer}1931<|im_end|>{/answer}",
+        "{think}x{/think}{answer}19\ud83131{/answer}",
+        "{think}x{/think}{action}",
+        "{think}x{/think}{action}{\\",
+    ],
+)
+def test_anything_but_one_thought_and_one_action_is_a_bad_turn_in_every_dialect(dialect, reply):
+    for name in ("think", "answer", "response"):
+        tag = getattr(dialect, name)
+        reply = reply.replace(f"{{{name}}}", f"<{tag}>").replace(f"{{/{name}}}", f"</{tag}>")
+    with pytest.raises(BadTurn):
+        parse_turn(reply.replace("{action}", f"<{dialect.actions[0]}>"), dialect)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "<search></search>",
+        "<search><img><img></search>",
+        "<search>Kelm</search>",
+        "<text_search><img src='x'></text_search>x",
+    ],
+)
+def test_a_tag_call_that_holds_something_else_is_a_bad_turn(action):
+    with pytest.raises(BadTurn):
+        parse_turn(f"<reason>x</reason>{action}", find_dialect("mmsearch-r1"))
+
+
+@EACH_TEXT
+@given(pieces=st.data())
+def test_parsing_raises_nothing_but_bad_turn_in_any_dialect(dialect, pieces):
+    tags = [f"<{end}{name}>" for name in (dialect.think, *dialect.actions, "summary") for end in ("", "/")]
+    text = "".join(pieces.draw(st.lists(st.sampled_from([*tags, "{", "}", "<img>", '"name"']) | PLAIN, max_size=10)))
+    try:
+        turn = parse_turn(text, dialect)
+    except BadTurn:
+        return
+    assert parse_turn(render_turn(turn, dialect), dialect) == turn
+
+
+# What a model is told
+
+
+@EACH_PUBLISHED
+def test_tools_that_a_dialect_lacks_are_not_offered_and_others_in_its_own_names(dialect):
+    functions = [each["function"] for each in json.loads(translate_tools(TOOLS, dialect))]
+    assert [function["name"] for function in functions] == [form.name for form in dialect.forms]
+    for function, form in zip(functions, dialect.forms, strict=True):
+        properties = function["parameters"]["properties"]
+        assert set(properties) == {*form.fields, *form.schemas}
+        assert set(function["parameters"].get("required", ())) <= set(properties)
+        assert all(part.get("description") for part in properties.values())
+
+
+def test_a_tool_that_is_not_at_hand_is_not_offered():
+    bare = render_tools(list_specs())
+    names = [each["function"]["name"] for each in json.loads(translate_tools(bare, find_dialect("opensearch-vl")))]
+    assert names == ["crop", "text_search", "image_search", "sharpen"]
+
+
+def test_our_own_tools_are_offered_as_they_are():
+    assert translate_tools(TOOLS, find_dialect("synth")) == TOOLS == translate_tools(TOOLS, find_dialect("native"))
+
+
+@EACH
+def test_a_system_message_tells_the_tags_the_tools_and_the_number_of_calls(dialect):
+    text = " ".join(render_system(dialect, TOOLS, 7).split())
+    assert re.search(r"\b7\b[^.]{0,60}\b(?:calls|times)\b|\b(?:calls|search) 7 times", text)
+    tags = [dialect.answer] if dialect.native else [dialect.think, *dialect.actions, dialect.response]
+    assert all(f"<{tag}>" in text or f"{tag} tags" in text for tag in tags)
+    names = [each["function"]["name"] for each in json.loads(translate_tools(TOOLS, dialect))]
+    shown = [] if dialect.native else names
+    assert all(name in text for name in shown)
+    assert "{{" not in text
+
+
+@EACH
+def test_an_observation_reads_back_in_every_dialect(dialect):
+    rendered = render_observation(Observation(ok=False, error="unknown-page", text="No page.", images=()), dialect)
+    assert read_observation(rendered, dialect) == "error: unknown-page\nNo page."
+    assert dialect.native or rendered.startswith(f"<{dialect.response}>\n")

@@ -1,0 +1,71 @@
+import json
+from io import BytesIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from pipelines.agent.cropping import cut_picture
+from pipelines.agent.dialects import DIALECTS, find_dialect
+from pipelines.agent.restating import restate_turn
+from pipelines.agent.transcript import Turn, parse_turn, render_turn
+from pipelines.errors import RecordFailed
+from pipelines.ids import canonical_json
+
+SIZES = {"img_1": (640, 480), "img_2": (97, 333)}
+
+
+def make_noise(size):
+    target = BytesIO()
+    Image.linear_gradient("L").resize(size).save(target, "PNG")
+    return target.getvalue()
+
+
+NOISE = {name: make_noise(size) for name, size in SIZES.items()}
+EDGES = st.integers(0, 1000) | st.floats(0, 1000) | st.integers(0, 2000).map(lambda halves: halves / 2)
+
+
+def cut(image, box, unit="normalised"):
+    try:
+        return cut_picture(NOISE[image], box, unit)
+    except RecordFailed as error:
+        return error.error
+
+
+@given(st.sampled_from(list(SIZES)), st.lists(EDGES, min_size=4, max_size=4), st.sampled_from(["pixels", "normalised"]))
+def test_a_restated_box_cuts_the_same_part_and_can_be_said(image, box, unit):
+    left, top, right, bottom = box
+    box = [min(left, right), min(top, bottom), max(left, right), max(top, bottom)]
+    if unit == "pixels":
+        box = [min(edge, side) for edge, side in zip(box, SIZES[image] * 2, strict=True)]
+    turn = Turn("Closer.", "crop", canonical_json({"image": image, "box": box, "unit": unit}))
+    for name in ("opensearch-vl", "mars"):
+        dialect = find_dialect(name)
+        restated = restate_turn(turn, dialect, SIZES)
+        if unit == "normalised" or name == "mars":
+            render_turn(restated, dialect)
+        assert cut(**json.loads(restated.arguments)) == cut(image, box, unit)
+
+
+def test_a_box_in_thousandths_is_said_in_pixels():
+    turn = Turn("Closer.", "crop", '{"box":[0,250,500,1000]}')
+    restated = restate_turn(turn, find_dialect("opensearch-vl"), SIZES)
+    assert restated.arguments == '{"box":[0,120,320,480],"unit":"pixels"}'
+    said = render_turn(restated, find_dialect("opensearch-vl"))
+    assert json.loads(parse_turn(said, find_dialect("opensearch-vl")).arguments)["box"] == [0, 120, 320, 480]
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        Turn("Done.", answer="1204"),
+        Turn("Look.", "image_search", '{"image":"img_1"}'),
+        Turn("Closer.", "crop", '{"box":[1,2,3],"unit":"pixels"}'),
+        Turn("Closer.", "crop", '{"box":[1,2,3,true],"unit":"pixels"}'),
+        Turn("Closer.", "crop", '{"box":[1,2,3,4],"image":"img_9","unit":"pixels"}'),
+        Turn("Closer.", "crop", '{"unit":"pixels"}'),
+    ],
+)
+def test_a_turn_without_a_box_that_could_be_restated_stays(turn):
+    assert all(restate_turn(turn, dialect, SIZES) is turn for dialect in DIALECTS.values())

@@ -1,0 +1,124 @@
+import asyncio
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from pipelines.agent.summarising import LONGEST, MOST_READ, TASK, Summariser
+from pipelines.backends.protocols import ChatReply, ChatRequest
+from pipelines.backends.templates import TemplatesModel
+from pipelines.errors import RecordFailed, Unavailable
+from pipelines.prompting import Asking, load_prompt
+
+FACT = "The mill of Kelm burned down on 3 May 1871, and Ana Kovač had it built anew."
+PAGE = "\n\n".join(["Kelm is a town on the Ister.", *["It has streets, roofs and rain."] * 60, FACT])
+GOAL = "When did the mill burn down?"
+GOOD = "Kelm is a town on the Ister. Its mill burned down on 3 May 1871, and Ana Kovač had it built anew."
+
+
+@dataclass(frozen=True)
+class Says:
+    """A model with one reply, or one failure."""
+
+    reply: ChatReply | Exception
+    name: str = "says"
+    identity: str = "says@1"
+    reads_inputs: bool = False
+    requests: list[ChatRequest] = field(default_factory=list)
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        self.requests.append(request)
+        if isinstance(self.reply, Exception):
+            raise self.reply
+        return self.reply
+
+
+def make_summariser(reply) -> Summariser:
+    model = Says(ChatReply(reply, 1, 1)) if isinstance(reply, str) else Says(reply)
+    return Summariser(Asking(model, load_prompt("summarise_page")))
+
+
+def summarise(reply, text=PAGE, limit=300):
+    return asyncio.run(make_summariser(reply).summarise(GOAL, "Kelm", text, limit))
+
+
+def test_a_summary_is_shown_without_the_thought_before_it():
+    for reply in (GOOD, f"<think>Okay, the user wants 99 things.</think>\n{GOOD}", f"Okay.</think>{GOOD}\n"):
+        summary = summarise(reply)
+        assert (summary.text, summary.whole, summary.problem) == (GOOD, True, "")
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        ("", "0 characters"),
+        ("Yes.", "4 characters"),
+        ("word " * LONGEST, "characters, expected"),
+        ("I'm sorry, but the page is too long.", "a refusal"),
+        ("I cannot help with this page.", "a refusal"),
+        ("As an AI, I do not read pages.", "a refusal"),
+        ("<think> Okay, let's see. The user wants", "tags"),
+        ('{"summary": "Kelm is a town."}', "tags"),
+        ("```\nKelm is a town.\n```", "tags"),
+        ("Kelm is a town.<|im_end|>", "tags"),
+        ("Kelm is \x00 a town.", "control"),
+        ("The mill of Kelm burned down in 1872.", "the number 1872 is not on the page"),
+        ("The mill was built anew by Jonas Ferrow.", "the name Jonas is not on the page"),
+        (ChatReply(GOOD, 1, 1, "cut"), "cut reply"),
+        (ChatReply(GOOD, 1, 1, "refused"), "refused reply"),
+        (RecordFailed("prompt-too-long", "too many tokens"), "prompt-too-long"),
+    ],
+)
+def test_what_is_no_summary_falls_back_to_the_passages_that_fit(reply, problem):
+    summary = summarise(reply)
+    assert summary.text.startswith(FACT)
+    assert len(summary.text) <= 300
+    assert not summary.whole
+    assert problem in summary.problem
+
+
+def test_forms_of_a_name_and_of_the_goal_are_no_inventions():
+    assert summarise("The Kelmish mill, in answer to When, burned down on 3 May 1871.").whole
+
+
+def test_a_short_page_is_shown_as_it_is_and_no_model_is_asked():
+    summariser = make_summariser("Something else entirely.")
+    summary = asyncio.run(summariser.summarise(GOAL, "Kelm", "Kelm is a town."))
+    assert (summary.text, summary.whole) == ("Kelm is a town.", True)
+    assert summariser.asking.model.requests == []
+
+
+def test_the_model_is_shown_the_goal_and_what_fits_it_without_markup():
+    summariser = make_summariser(GOOD)
+    long = "<image>" + "Rain falls on roofs.\n\n" * 5000 + FACT
+    asyncio.run(summariser.summarise(GOAL, "Kelm", long))
+    (request,) = summariser.asking.model.requests
+    assert (request.task, request.prompt) == (TASK, "summarise_page/v1") == ("summarise", "summarise_page/v1")
+    assert request.inputs.goal == GOAL
+    assert request.inputs.text.startswith(FACT)
+    assert len(request.inputs.text) <= MOST_READ
+    assert "<image>" not in request.messages[-1].text
+
+
+def test_a_model_that_is_away_is_no_bad_summary():
+    with pytest.raises(Unavailable):
+        summarise(Unavailable("away"))
+
+
+def test_templates_sum_up_a_page_with_its_own_sentences():
+    summariser = Summariser(Asking(TemplatesModel(), load_prompt("summarise_page")))
+    summary = asyncio.run(summariser.summarise(GOAL, "Kelm", PAGE))
+    assert summary.whole
+    assert summary.text.startswith("About Kelm:\n")
+    assert summary.text.endswith(FACT)
+
+
+def test_templates_sum_up_any_page_of_sentences():
+    summariser = Summariser(Asking(TemplatesModel(), load_prompt("summarise_page")))
+    text = "Opened: 1931\n\n" + "He said: “no”. Then he left for 20 years. " * 100 + "z" * 5000
+    assert asyncio.run(summariser.summarise("zeppelin", "The year 1931", text)).whole
+
+
+def test_identity_follows_model_and_prompt():
+    summariser = make_summariser(GOOD)
+    other = replace(summariser.asking.model, identity="says@2")
+    assert summariser.identity != Summariser(replace(summariser.asking, model=other)).identity

@@ -1,0 +1,77 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.agent.trails import read_trail
+from pipelines.checks.rollouts.trails import fold_words, names
+from schemas.searches import SearchResult
+from tests.pipelines.checks.rollouts.walking import (
+    BRIDGE,
+    ENGINEER,
+    answer,
+    call,
+    fail,
+    make_rollout,
+    make_url,
+    search,
+    see,
+    visit,
+    walk,
+)
+
+TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=80)
+
+
+def list_pages(trail):
+    return [(sight.title, sight.opened) for leg in trail.legs for sight in leg.sights]
+
+
+def test_pages_are_those_that_were_opened_or_found():
+    trail = walk(search("bridges", BRIDGE, ENGINEER), visit(BRIDGE), fail(url=make_url(ENGINEER)), answer())
+    assert list_pages(trail) == [(BRIDGE, False), (ENGINEER, False), (BRIDGE, True)]
+    assert "mira" not in trail.legs[0].seen
+    assert trail.legs[2].seen == " "
+
+
+def test_a_result_that_the_text_does_not_show_was_shown_by_its_title():
+    found = SearchResult(url=make_url(ENGINEER), title=ENGINEER)
+    trail = walk(call("text_search", see("Summed up: an engineer.", results=(found,)), query="x"), answer())
+    assert list_pages(trail) == [(ENGINEER, False)]
+
+
+def test_what_a_call_uses_is_its_words_and_its_address_decoded():
+    trail = walk(visit("A", goal="the length"), call("visit", see("x"), url="https://e.org/Ana_Kova%C4%8D"), answer())
+    assert "the length" in trail.legs[0].used
+    assert names(trail.legs[1].used, ENGINEER)
+
+
+def test_the_last_reply_is_read_again():
+    assert walk(answer("1204")).legs[-1].answer == "1204"
+
+
+def test_arguments_that_are_no_object_are_none():
+    for source in ("[1]", "{", "", "7"):
+        step = fail(url="x").model_copy(update={"arguments": source})
+        assert walk(step, answer()).legs[0].arguments == {}
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_nothing_that_a_rollout_holds_fails_to_be_read(text, arguments, reply):
+    step = fail(url="x").model_copy(update={"arguments": arguments, "reply": reply, "observation": see(text)})
+    trail = read_trail(make_rollout(step, answer(text), dialect=arguments))
+    assert len(trail.legs) == 2
+
+
+@given(TEXTS)
+def test_folded_words_stand_between_single_spaces(text):
+    folded = fold_words(text)
+    assert folded == " " or folded == f" {' '.join(folded.split())} "
+
+
+def test_a_name_is_found_whole_or_by_the_words_that_tell_it():
+    assert names(fold_words("the kelm-bridge's arch"), BRIDGE)
+    assert names(fold_words("the Kelm architect"), BRIDGE)
+    assert names(fold_words("KOVAC, Ana"), ENGINEER)
+    assert not names(fold_words("Kovač alone"), ENGINEER)
+    assert not names(fold_words("Kelmet Bridge"), BRIDGE)
+    assert names(fold_words("in Marlow"), "Marlow (town)")
+    assert not names(fold_words("anything"), "…")

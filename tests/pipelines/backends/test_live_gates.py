@@ -1,0 +1,105 @@
+import asyncio
+import time
+
+import pytest
+
+from pipelines.backends.live_gates import LONGEST_WAIT, Gate, Gates
+from pipelines.errors import RateLimited
+
+EARLY = 0.002
+"""Seconds by which a loop may wake too early."""
+
+
+async def pass_through(gate, seconds=0.0):
+    async with gate.enter():
+        started = time.monotonic()
+        await asyncio.sleep(seconds)
+        return started
+
+
+def test_requests_begin_no_faster_than_the_rate():
+    gate = Gate("service", 50.0, 100)
+
+    async def ask_many():
+        return sorted(await asyncio.gather(*(pass_through(gate) for _ in range(8))))
+
+    before = time.monotonic()
+    starts = asyncio.run(ask_many())
+    # However late one comes on a busy machine, none comes before its time.
+    assert all(start - before > number * 0.02 - EARLY for number, start in enumerate(starts))
+
+
+def test_the_rate_holds_over_threads():
+    gate = Gate("service", 50.0, 100)
+
+    async def ask_from_threads():
+        return sorted(await asyncio.gather(*(asyncio.to_thread(asyncio.run, pass_through(gate)) for _ in range(5))))
+
+    before = time.monotonic()
+    starts = asyncio.run(ask_from_threads())
+    assert all(start - before > number * 0.02 - EARLY for number, start in enumerate(starts))
+
+
+def test_places_are_given_back_whatever_happens():
+    gate = Gate("service", 1000.0, 2)
+
+    async def fail():
+        async with gate.enter():
+            raise ValueError
+
+    async def ask_many():
+        waiting = [asyncio.create_task(pass_through(gate, 0.02)) for _ in range(10)]
+        failing = [asyncio.create_task(fail()) for _ in range(10)]
+        await asyncio.sleep(0.005)
+        for task in waiting[1::2]:
+            task.cancel()
+        return await asyncio.gather(*waiting, *failing, return_exceptions=True)
+
+    found = asyncio.run(ask_many())
+    assert len(found) == 20
+    assert gate.in_flight == 0
+
+
+def test_one_who_is_cancelled_just_as_it_is_let_in_passes_its_place_on():
+    gate = Gate("service", 1000.0, 1)
+
+    async def ask_many():
+        first = asyncio.create_task(pass_through(gate, 0.01))
+        await asyncio.sleep(0)
+        second = asyncio.create_task(pass_through(gate))
+        third = asyncio.create_task(pass_through(gate))
+        first.add_done_callback(lambda _: second.cancel())
+        return await asyncio.gather(first, second, third, return_exceptions=True)
+
+    async def bounded():
+        return await asyncio.wait_for(ask_many(), 5.0)
+
+    found = asyncio.run(bounded())
+    assert isinstance(found[2], float)
+    assert gate.in_flight == 0
+
+
+def test_one_who_is_told_to_wait_makes_all_wait():
+    gate = Gate("service", 1000.0, 10)
+    gate.hold(0.05)
+    before = time.monotonic()
+    assert asyncio.run(pass_through(gate)) - before >= 0.05
+
+
+def test_nobody_waits_for_longer_than_a_minute():
+    gate = Gate("service", 1000.0, 10)
+    gate.hold(LONGEST_WAIT + 30)
+    with pytest.raises(RateLimited, match="service asked to be left alone for 90 s more") as caught:
+        asyncio.run(pass_through(gate))
+    assert caught.value.retry_after > LONGEST_WAIT
+    assert gate.in_flight == 0
+
+
+def test_gates_that_nobody_needs_are_forgotten_and_those_in_use_are_not():
+    gates = Gates(1e6, 1)
+    held = gates.find("held")
+    held.hold(1000.0)
+    for number in range(10_000):
+        gates.find(f"host {number}")
+    assert len(gates.by_host) < 5000
+    assert gates.find("held") is held

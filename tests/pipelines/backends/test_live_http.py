@@ -1,0 +1,61 @@
+import asyncio
+
+import pytest
+
+from pipelines.backends.live_http import LiveRequest, NoSuchHost, open_client
+from pipelines.backends.openai_errors import NobodyThere
+from pipelines.errors import ConfigError
+from tests.pipelines.backends.live_servers import HOST, QUICK, make_guard, run_live_server, say
+from tests.pipelines.backends.test_openai_http import serve, write_certificate
+
+
+def send(url, guard=None, **settings):
+    return asyncio.run(open_client(QUICK, guard).send(LiveRequest(url, **settings)))
+
+
+async def send_trusting_nobody(tmp_path, guard, host):
+    async with serve("127.0.0.1", write_certificate(tmp_path)) as url:
+        await open_client(QUICK, guard).send(LiveRequest(url.replace("127.0.0.1", host)))
+
+
+def test_a_service_with_a_certificate_that_is_not_trusted_is_the_configurations_fault(tmp_path):
+    with pytest.raises(ConfigError, match=r"its certificate is not trusted \(self-signed.*SSL_CERT_FILE"):
+        asyncio.run(send_trusting_nobody(tmp_path, None, "127.0.0.1"))
+
+
+def test_a_page_with_a_certificate_that_is_not_trusted_is_not_there(tmp_path):
+    with pytest.raises(NoSuchHost, match="its certificate is not trusted"):
+        asyncio.run(send_trusting_nobody(tmp_path, make_guard(), HOST))
+
+
+def test_a_server_without_tls_is_not_asked_without_it():
+    with run_live_server(lambda asked: say({})) as server:
+        with pytest.raises(NobodyThere):
+            send(f"https://127.0.0.1:{server.port}/")
+        assert not server.asked
+
+
+def test_nothing_of_the_environment_and_no_cookie_is_sent(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+
+    async def send_twice(url):
+        client = open_client(QUICK)
+        await client.send(LiveRequest(url))
+        return await client.send(LiveRequest(url))
+
+    with run_live_server(lambda asked: say({}, Set_Cookie="a=b")) as server:
+        asyncio.run(send_twice(server.url))
+    assert len(server.asked) == 2
+    assert set(server.asked[1].headers) == {"host", "user-agent", "accept-encoding", "accept"}
+
+
+def test_what_may_hold_a_key_is_not_shown():
+    request = LiveRequest("http://a.example.org/", headers={"k": "s3cret"}, query={"k": "s3cret"}, body=b"s3cret")
+    assert "s3cret" not in repr(request)
+
+
+def test_a_parameter_is_encoded_once():
+    with run_live_server(lambda asked: say({})) as server:
+        send(server.url, query={"q": "a+b & c%20d/é#?"})
+        assert server.asked[0].query == {"q": "a+b & c%20d/é#?"}

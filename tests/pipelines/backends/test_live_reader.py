@@ -1,0 +1,367 @@
+import asyncio
+import dataclasses
+import errno
+import gzip
+import socket
+
+import pytest
+
+from pipelines.addresses import ForbiddenAddress, Guard
+from pipelines.backends.live_http import LiveRequest, open_client
+from pipelines.backends.live_reader import MOST_SILENT, PAGE_CHARACTERS, REDIRECTS, DirectReader, name_converter
+from pipelines.backends.openai_errors import NobodyThere
+from pipelines.backends.page_children import PageChildren
+from pipelines.backends.protocols import PageNotFound, PageText
+from pipelines.errors import ConfigError, Unavailable
+from tests.pipelines.backends.live_servers import (
+    HOST,
+    OTHER,
+    QUICK,
+    Answer,
+    make_bomb,
+    make_guard,
+    run_live_server,
+    send_to,
+    show,
+)
+
+pytest.importorskip("trafilatura")
+
+ARTICLE = """<!doctype html><html><head><title>Ada Lovelace</title></head><body><nav><a href="/">Home</a></nav>
+<article><h1>Ada Lovelace</h1><p>Ada Lovelace was an English mathematician and writer, known for her work on the
+Analytical Engine, a mechanical computer that Charles Babbage proposed.</p>
+<table><tr><th>Born</th><td>10 December 1815</td></tr><tr><th>Died</th><td>27 November 1852</td></tr></table>
+<p>She was the first to see that the machine had uses beyond pure calculation, and published an algorithm for it.</p>
+<script>alert("hidden")</script></article></body></html>"""
+
+
+def read_swapped(html):
+    """Stand in for the converter where it does not matter: what a child is for is tested by itself."""
+    return "a title", html
+
+
+class Instant(PageChildren):
+    async def convert(self, html):
+        return read_swapped(html)
+
+
+def make_reader(guard=None, manners=QUICK, contact=""):
+    return DirectReader(contact, manners, guard or make_guard(), Instant())
+
+
+def read(url, guard=None, manners=QUICK):
+    return asyncio.run(make_reader(guard, manners).read_page(url))
+
+
+def serve(pages):
+    """Return a site: pages by path, 404 for the rest."""
+    return lambda asked: pages.get(asked.path, Answer(404))
+
+
+def test_a_page_comes_as_its_text_with_tables_and_without_menus_and_scripts():
+    with run_live_server(serve({"/page": show(ARTICLE)})) as server:
+        page = asyncio.run(DirectReader("", QUICK, make_guard()).read_page(server.page()))
+    assert (page.url, page.title) == (server.page(), "Ada Lovelace")
+    for part in ("English mathematician", "10 December 1815", "uses beyond pure calculation"):
+        assert part in page.text
+    for part in ("Home", "alert", "<p>"):
+        assert part not in page.text
+
+
+def test_the_operators_contact_is_in_the_user_agent():
+    with run_live_server(serve({"/page": show("x")})) as server:
+        asyncio.run(make_reader(contact="ada@example.org").read_page(server.page()))
+    headers = server.asked[0].headers
+    assert headers["user-agent"] == "synth (ada@example.org)"
+    assert "cookie" not in headers
+    assert "authorization" not in headers
+
+
+def test_text_comes_as_it_is_without_control_characters():
+    pages = {"/page": Answer(body="Ada\u0007 \u2028was\there\n".encode(), kind="text/plain; charset=utf-8")}
+    with run_live_server(serve(pages)) as server:
+        assert read(server.page()) == PageText(server.page(), "", "Ada was\there")
+
+
+def test_a_packed_page_is_unpacked():
+    packed = Answer(body=gzip.compress(b"Ada"), kind="text/plain", headers={"Content-Encoding": "gzip"})
+    with run_live_server(serve({"/page": packed})) as server:
+        assert read(server.page()).text == "Ada"
+
+
+def test_a_page_that_is_too_long_ends_in_an_ellipsis():
+    manners = dataclasses.replace(QUICK, reply_bytes=1 << 20)
+    pages = {"/page": Answer(body=b"word " * 50_000, kind="text/plain")}
+    with run_live_server(serve(pages)) as server:
+        text = read(server.page(), manners=manners).text
+    assert (text[-6:], len(text) <= PAGE_CHARACTERS + 2) == ("word …", True)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_to_a_public_page_is_followed_and_the_page_comes_under_its_own_address(status):
+    with run_live_server() as server:
+        server.respond = serve(
+            {"/page": send_to(server.page("/b?x=\xe4", OTHER), status), "/b": send_to("c#part"), "/c": show("found")}
+        )
+        assert read(server.page()) == PageText(server.page("/c", OTHER), "a title", "found")
+        assert [asked.headers["host"].split(":")[0] for asked in server.asked] == [HOST, OTHER, OTHER]
+
+
+def test_a_redirect_loop_ends():
+    with run_live_server(lambda asked: send_to("/again")) as server:
+        with pytest.raises(PageNotFound, match=f"more than {REDIRECTS} redirects"):
+            read(server.page())
+        assert len(server.asked) == REDIRECTS + 1
+
+
+PRIVATE = (
+    "http://127.0.0.1:{port}/secret",
+    "http://[::1]:{port}/secret",
+    "http://10.0.0.1/",
+    "http://172.16.0.1/",
+    "http://192.168.0.1/",
+    "http://169.254.169.254/latest/meta-data/",
+    "http://2130706433:{port}/secret",
+    "http://0x7f000001:{port}/secret",
+    "http://0177.0.0.1:{port}/secret",
+    "http://127.1:{port}/secret",
+    "http://[::ffff:127.0.0.1]:{port}/secret",
+    "http://localhost:{port}/secret",
+    "http://a.localhost:{port}/secret",
+    "http://inside.example.org:{port}/secret",
+    "http://user:word@pages.example.org:{port}/secret",
+    "http://pages.example.org:22/secret",
+    "file:///etc/passwd",
+    "ftp://pages.example.org/",
+    "gopher://127.0.0.1:{port}/_GET",
+    "//127.0.0.1:{port}/secret",
+    "\\\\127.0.0.1:{port}\\secret",
+    "/\t/127.0.0.1:{port}/secret",
+)
+INSIDE = {"inside__example__org": ("10.0.0.7",)}
+
+
+@pytest.mark.parametrize("address", [url for url in PRIVATE if "//" in url and "\\" not in url])
+def test_a_private_address_is_never_asked(address):
+    with run_live_server(lambda asked: show("secret")) as server:
+        with pytest.raises(ForbiddenAddress):
+            read(address.format(port=server.port), make_guard(**INSIDE))
+        assert not server.asked
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_a_public_page_that_redirects_to_a_private_address_is_not_followed(address):
+    with run_live_server() as server:
+        to = address.format(port=server.port)
+        server.respond = serve({"/page": send_to("/hop"), "/hop": send_to(to), "/secret": show("secret")})
+        with pytest.raises(ForbiddenAddress):
+            read(server.page(), make_guard(**INSIDE))
+        assert [asked.path for asked in server.asked if asked.path == "/secret"] == []
+        assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize("place", ["127.0.0.2", "10.0.0.1", "169.254.169.254", "::1", "::ffff:127.0.0.1"])
+def test_a_public_name_that_resolves_to_a_private_address_is_never_asked(place):
+    with run_live_server(lambda asked: show("secret")) as server:
+        with pytest.raises(ForbiddenAddress, match="no public address"):
+            read(server.page(host="inside.example.org"), make_guard(inside__example__org=(place,)))
+        assert not server.asked
+
+
+def test_a_name_with_one_private_address_is_never_asked_at_the_others():
+    with run_live_server(lambda asked: show("secret")) as server:
+        with pytest.raises(ForbiddenAddress, match=r"10\.0\.0\.1"):
+            read(server.page(host="two.example.org"), make_guard(two__example__org=("127.0.0.1", "10.0.0.1")))
+        assert not server.asked
+
+
+def test_the_address_that_was_checked_is_the_one_that_is_connected_to():
+    asked = []
+
+    async def rebind(host, port):
+        asked.append(host)
+        return ("127.0.0.1",) if len(asked) == 1 else ("10.0.0.1",)
+
+    guard = dataclasses.replace(make_guard(), lookup=rebind)
+    with run_live_server(lambda asked: show("found")) as server:
+        # One lookup for one connection: there is no second one that could say something else.
+        assert read(server.page(), guard).text == "found"
+        assert asked == [HOST]
+        with pytest.raises(ForbiddenAddress, match="no public address"):
+            read(server.page(), guard)
+        assert len(server.asked) == 1
+
+
+def test_a_name_that_is_rebound_between_two_hops_is_not_asked_again():
+    asked = []
+
+    async def rebind(host, port):
+        asked.append(host)
+        return ("127.0.0.1",) if len(asked) == 1 else ("127.0.0.2",)
+
+    guard = dataclasses.replace(make_guard(), lookup=rebind)
+    with run_live_server(lambda asked: send_to("/secret")) as server:
+        with pytest.raises(ForbiddenAddress, match=r"127\.0\.0\.2"):
+            read(server.page(), guard)
+        assert len(server.asked) == 1
+
+
+class Careless(Guard):
+    """Resolves without a look."""
+
+    async def resolve(self, host, port):
+        return ("127.0.0.1",)
+
+
+def test_no_socket_is_made_for_an_address_that_slipped_through():
+    with run_live_server(lambda asked: show("secret")) as server:
+        client = open_client(QUICK, Careless())
+        with pytest.raises(NobodyThere, match="no public address"):
+            asyncio.run(client.send(LiveRequest(server.page())))
+        assert not server.asked
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 405, 410, 418, 451])
+def test_a_page_that_is_refused_is_not_there_and_not_asked_for_again(status):
+    with run_live_server(lambda asked: Answer(status)) as server:
+        with pytest.raises(PageNotFound, match=f"HTTP {status}"):
+            read(server.page())
+        assert len(server.asked) == 1
+
+
+PASSING = {
+    "busy": Answer(429),
+    "busy for a moment": Answer(503, headers={"Retry-After": "0.01"}),
+    "internal error": Answer(500),
+    "hangs up": Answer(hang_up=True),
+    "breaks off": Answer(body=b"<html>", kind="text/html", cut=100),
+    "cut gzip": Answer(body=gzip.compress(b"<html>")[:-5], kind="text/html", headers={"Content-Encoding": "gzip"}),
+}
+
+
+@pytest.mark.parametrize("fault", list(PASSING))
+def test_a_site_that_fails_is_asked_again(fault):
+    with run_live_server(lambda asked: show("found"), PASSING[fault]) as server:
+        assert read(server.page()).text == "found"
+
+
+@pytest.mark.parametrize("fault", list(PASSING))
+def test_a_site_that_fails_each_time_has_no_such_page_and_stops_no_run(fault):
+    with run_live_server(lambda asked: PASSING[fault]) as server:
+        with pytest.raises(PageNotFound):
+            read(server.page())
+        assert len(server.asked) >= QUICK.tries
+
+
+def test_a_site_that_wants_to_be_left_alone_for_long_has_no_such_page():
+    with run_live_server(lambda asked: Answer(429, headers={"Retry-After": "9999"})) as server:
+        with pytest.raises(PageNotFound):
+            read(server.page())
+        assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (Answer(body=b"%PDF-1.7", kind="application/pdf"), "application/pdf"),
+        (Answer(body=b"\x89PNG", kind="image/png"), "image/png"),
+        (Answer(body=b"\x00\x01", kind=""), "something of no type"),
+        (Answer(204, kind="text/html"), "HTTP 204"),
+        (Answer(302, kind="text/html"), "HTTP 302"),
+        (Answer(body=b" \n ", kind="text/plain"), "without text"),
+        (Answer(body=b"x", kind="text/html", headers={"Content-Encoding": "br"}), "packed as 'br'"),
+        (make_bomb("text/html"), "65,536"),
+        (Answer(body=b"x" * (1 << 17), kind="text/html"), "65,536"),
+        (Answer(body=b"x" * 4096, kind="text/html", endless=True), "65,536"),
+    ],
+)
+def test_what_is_no_page_of_text_is_not_read_and_says_why(answer, why):
+    with run_live_server(lambda asked: answer) as server, pytest.raises(PageNotFound, match=why):
+        read(server.page())
+
+
+@pytest.mark.parametrize(
+    "answer", [Answer(hang=1.0), Answer(body=b"x" * 4096, kind="text/html", drip=0.02)], ids=["hang", "drip"]
+)
+def test_a_page_has_an_end_however_slowly_it_comes(answer):
+    manners = dataclasses.replace(QUICK, timeout=0.2, tries=1)
+    with run_live_server(lambda asked: answer) as server, pytest.raises(PageNotFound, match="no whole reply"):
+        read(server.page(), manners=manners)
+
+
+def test_a_page_without_a_type_that_looks_like_html_is_read():
+    with run_live_server(lambda asked: Answer(body=b"<!DOCTYPE html><p>x", kind="")) as server:
+        assert read(server.page()).title == "a title"
+
+
+def test_a_host_that_is_unknown_has_no_pages_and_is_asked_for_once():
+    asked = []
+
+    async def forget(host, port):
+        asked.append(host)
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    with pytest.raises(PageNotFound, match="no such host"):
+        read("http://nowhere.example.org/", Guard(forget))
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"),
+        OSError(errno.ENETUNREACH, "Network is unreachable"),
+    ],
+)
+def test_a_machine_without_a_network_stops_the_run(error):
+    async def fail(host, port):
+        raise error
+
+    with pytest.raises(Unavailable, match="is there a network"):
+        read("http://pages.example.org/", Guard(fail))
+
+
+def test_when_host_after_host_is_silent_it_is_the_network():
+    hosts = [f"h{number}.example.org" for number in range(MOST_SILENT + 1)]
+
+    async def lookup(host, port):
+        return ("127.0.0.1",)
+
+    guard = dataclasses.replace(make_guard(), lookup=lookup)
+
+    async def read_all(reader, port):
+        found = []
+        for host in hosts:
+            try:
+                await reader.read_page(f"http://{host}:{port}/")
+            except (PageNotFound, Unavailable) as error:
+                found.append(type(error))
+        return found
+
+    with run_live_server() as server:
+        port = server.port
+    assert asyncio.run(read_all(make_reader(guard), port)) == [PageNotFound] * MOST_SILENT + [Unavailable]
+    with run_live_server(serve({"/page": show("found")})) as server:
+        reader = make_reader(guard)
+        asyncio.run(read_all(reader, port))
+        asyncio.run(reader.read_page(server.page()))
+        assert asyncio.run(read_all(reader, port))[0] is PageNotFound
+
+
+def test_each_host_is_asked_at_its_own_rate():
+    reader = make_reader()
+    gates = reader.client.gates
+    assert gates.find("a.example.org") is not gates.find("b.example.org")
+    assert gates.find("a.example.org") is gates.find("a.example.org")
+
+
+def test_the_identity_names_the_converter_and_the_bounds_and_not_who_asks():
+    assert name_converter() in make_reader().identity
+    assert make_reader().identity == make_reader(contact="ada@example.org").identity
+    other = dataclasses.replace(QUICK, reply_bytes=1)
+    assert make_reader().identity != make_reader(manners=other).identity
+
+
+def test_a_converter_that_is_not_installed_is_named_with_its_extra():
+    with pytest.raises(ConfigError, match=r"no-such-package is not installed: pip install 'synth\[live\]'"):
+        name_converter("no-such-package")

@@ -1,0 +1,348 @@
+import asyncio
+import dataclasses
+import logging
+import traceback
+from contextlib import closing
+
+import pytest
+
+from pipelines.backends.live_search import LONGEST_QUERY, SerpApiSearch, SerperSearch
+from pipelines.backends.protocols import TextHit
+from pipelines.backends.recorded import RecordedTextSearch
+from pipelines.backends.replies import open_replies
+from pipelines.errors import ConfigError, RateLimited, RecordFailed, Unavailable
+from tests.pipelines.backends.live_servers import FAULTS, QUICK, Answer, make_bomb, run_live_server, say, send_to
+
+KEY = "k3y/with+signs=and more"
+SERPER = {
+    "searchParameters": {"q": "ada", "type": "search"},
+    "answerBox": {"title": "Born", "link": "https://a.example.org/box", "snippet": "long", "answer": "1815"},
+    "knowledgeGraph": {
+        "title": "Ada Lovelace",
+        "description": "A mathematician.",
+        "descriptionLink": "https://a.example.org/ada",
+        "attributes": {"Born": "1815", "Odd": 3},
+    },
+    "organic": [
+        {"title": "One  page", "link": "https://a.example.org/1", "snippet": "first\n words", "position": 1},
+        {"title": "Again", "link": "https://a.example.org/ada", "snippet": "twice"},
+        {"title": "No link", "snippet": "nowhere"},
+        {"title": None, "link": "https://a.example.org/2"},
+        {"title": "Three", "link": "javascript:alert(1)", "snippet": ""},
+        {"title": "Four", "link": "https://a.example.org/4", "snippet": "last"},
+    ],
+}
+SERPAPI = {
+    "search_metadata": {"status": "Success"},
+    "answer_box": {"title": "Born", "link": "https://a.example.org/box", "answer": "1815"},
+    "knowledge_graph": {
+        "title": "Ada Lovelace",
+        "description": "A mathematician.",
+        "source": {"name": "A", "link": "https://a.example.org/ada"},
+    },
+    "organic_results": SERPER["organic"],
+}
+BOX = TextHit("https://a.example.org/box", "Born", "1815")
+PAGES = (
+    TextHit("https://a.example.org/1", "One page", "first words"),
+    TextHit("https://a.example.org/2", "", ""),
+    TextHit("https://a.example.org/4", "Four", "last"),
+)
+KINDS = {
+    SerperSearch: (SERPER, TextHit("https://a.example.org/ada", "Ada Lovelace", "A mathematician.; Born: 1815")),
+    SerpApiSearch: (SERPAPI, TextHit("https://a.example.org/ada", "Ada Lovelace", "A mathematician.")),
+}
+both = pytest.mark.parametrize("kind", list(KINDS))
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch):
+    monkeypatch.setenv("SEARCH_KEY", KEY)
+
+
+def search(kind, server, query="ada", count=10, manners=QUICK, key_env="SEARCH_KEY"):
+    return asyncio.run(kind(server.url, key_env, manners).search_text(query, count))
+
+
+@both
+def test_what_the_engine_answers_itself_comes_first_and_a_page_once(kind):
+    reply, subject = KINDS[kind]
+    with run_live_server(lambda asked: say(reply)) as server:
+        assert search(kind, server) == (BOX, subject, *PAGES)
+        assert search(kind, server, count=3) == (BOX, subject, PAGES[0])
+
+
+def test_serper_is_asked_by_post_with_the_key_in_a_header():
+    with run_live_server(lambda asked: say(SERPER)) as server:
+        search(SerperSearch, server, "who \n is ada", 7)
+    (asked,) = server.asked
+    assert (asked.method, asked.path, asked.query) == ("POST", "/api", {})
+    assert asked.json() == {"q": "who is ada", "num": 7}
+    assert (asked.headers["x-api-key"], asked.headers["content-type"]) == (KEY, "application/json")
+
+
+def test_serpapi_is_asked_by_get_with_the_key_among_the_parameters():
+    with run_live_server(lambda asked: say(SERPAPI)) as server:
+        search(SerpApiSearch, server, "who & what+is #ada?", 7)
+    (asked,) = server.asked
+    assert (asked.method, asked.path) == ("GET", "/api")
+    assert asked.query == {
+        "engine": "google",
+        "output": "json",
+        "q": "who & what+is #ada?",
+        "num": "7",
+        "api_key": KEY,
+    }
+
+
+@both
+def test_without_a_variable_no_key_is_sent(kind):
+    with run_live_server(lambda asked: say(KINDS[kind][0])) as server:
+        search(kind, server, key_env="")
+    assert not {"x-api-key", "authorization"} & set(server.asked[0].headers)
+    assert "api_key" not in server.asked[0].query
+
+
+@both
+@pytest.mark.parametrize("query", ["", " \n "])
+def test_an_empty_query_finds_nothing_and_asks_nobody(kind, query):
+    with run_live_server() as server:
+        assert search(kind, server, query) == ()
+        assert not server.asked
+
+
+@both
+def test_a_query_is_cut_and_lone_surrogates_do_not_stop_it(kind):
+    with run_live_server(lambda asked: say(KINDS[kind][0])) as server:
+        search(kind, server, "\ud800" + "x" * 100_000)
+    asked = server.asked[0]
+    assert len(asked.query.get("q") or asked.json()["q"]) == LONGEST_QUERY
+
+
+@both
+def test_nothing_found_is_an_answer(kind):
+    nothing = {
+        SerperSearch: {"searchParameters": {}, "organic": []},
+        SerpApiSearch: {"search_metadata": {}, "error": "Google hasn't returned any results for this query."},
+    }[kind]
+    with run_live_server(lambda asked: say(nothing)) as server:
+        assert search(kind, server) == ()
+        assert len(server.asked) == 1
+
+
+@both
+@pytest.mark.parametrize("fault", list(FAULTS))
+def test_after_a_fault_the_service_is_asked_again(kind, fault):
+    with run_live_server(lambda asked: say(KINDS[kind][0]), FAULTS[fault]) as server:
+        assert len(search(kind, server)) == 5
+        assert len(server.asked) == 2
+        assert not server.faults
+
+
+@both
+@pytest.mark.parametrize("fault", [name for name in FAULTS if not name.startswith("busy")])
+def test_a_service_that_fails_each_time_is_unavailable(kind, fault):
+    with run_live_server(lambda asked: FAULTS[fault]) as server, pytest.raises(Unavailable, match="3 times"):
+        search(kind, server)
+    # aiohttp itself sends a GET once more when the other side hangs up on it.
+    assert len(server.asked) in (QUICK.tries, 2 * QUICK.tries * (fault == "hangs up"))
+
+
+@both
+@pytest.mark.parametrize("fault", ["busy", "busy for a moment", "busy with a date"])
+def test_a_service_that_is_busy_each_time_limits_the_rate(kind, fault):
+    with run_live_server(lambda asked: FAULTS[fault]) as server, pytest.raises(RateLimited):
+        search(kind, server)
+    assert 1 <= len(server.asked) <= QUICK.tries
+
+
+@both
+def test_a_service_that_wants_to_be_left_alone_for_long_is_not_asked_again(kind):
+    async def ask_twice(url):
+        one = kind(url, "SEARCH_KEY", QUICK)
+        found = []
+        for _ in range(2):
+            with pytest.raises(RateLimited) as caught:
+                await one.search_text("ada", 5)
+            found.append(caught.value.retry_after)
+        return found
+
+    with run_live_server(lambda asked: Answer(429, b"{}", headers={"Retry-After": "3600"})) as server:
+        first, second = asyncio.run(ask_twice(server.url))
+    assert len(server.asked) == 1
+    assert first == 3600.0
+    assert 3500.0 < second <= 3600.0
+
+
+@both
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (402, "pay"),
+        (400, "Not enough credits"),
+        (429, "Your account has run out of searches."),
+        (403, "Insufficient balance"),
+    ],
+)
+def test_an_empty_account_stops_the_run(kind, status, said):
+    with run_live_server(lambda asked: say({"message": said}, status)) as server:
+        with pytest.raises(Unavailable, match="nothing left on the account"):
+            search(kind, server)
+        assert len(server.asked) == 1
+
+
+@both
+@pytest.mark.parametrize(
+    ("status", "said"), [(401, "no"), (403, "Unauthorized."), (400, "Invalid API key. Your API key")]
+)
+def test_a_key_that_is_not_taken_is_the_configurations_fault(kind, status, said):
+    with run_live_server(lambda asked: say({"message": said}, status)) as server:
+        with pytest.raises(ConfigError, match="does not take the key of SEARCH_KEY"):
+            search(kind, server)
+        assert len(server.asked) == 1
+
+
+@both
+@pytest.mark.parametrize("status", [404, 405, 410])
+def test_an_address_that_is_no_such_service_is_the_configurations_fault(kind, status):
+    with run_live_server(lambda asked: Answer(status)) as server, pytest.raises(ConfigError, match=r"live\.search_url"):
+        search(kind, server)
+
+
+@both
+def test_a_service_that_has_moved_is_not_followed(kind):
+    with run_live_server(lambda asked: send_to("http://127.0.0.1:1/new")) as server:
+        with pytest.raises(ConfigError, match=r"has moved to 'http://127\.0\.0\.1:1/new'"):
+            search(kind, server)
+        assert len(server.asked) == 1
+
+
+@both
+def test_a_query_that_is_refused_fails_its_record_alone(kind):
+    with run_live_server(lambda asked: say({"message": "Query not allowed."}, 400)) as server:
+        with pytest.raises(RecordFailed, match="search-refused"):
+            search(kind, server)
+        assert len(server.asked) == 1
+
+
+@both
+@pytest.mark.parametrize("name", ["organic", "organic_results", "knowledgeGraph", "knowledge_graph"])
+def test_results_of_another_form_are_not_guessed_at(kind, name):
+    reply = KINDS[kind][0]
+    if name not in reply:
+        return
+    with run_live_server(lambda asked: say(reply | {name: ["text"]})) as server, pytest.raises(Unavailable, match=name):
+        search(kind, server)
+
+
+@both
+@pytest.mark.parametrize(
+    "answer",
+    [make_bomb(), Answer(body=b" " * (1 << 17)), Answer(body=b" " * 4096, endless=True)],
+    ids=["bomb", "huge", "endless"],
+)
+def test_a_reply_that_is_too_large_is_given_up_at_once(kind, answer):
+    with run_live_server(lambda asked: answer) as server, pytest.raises(Unavailable, match="65,536"):
+        search(kind, server)
+    assert len(server.asked) == 1
+
+
+@both
+@pytest.mark.parametrize("answer", [Answer(hang=1.0), Answer(body=b"{" * 4096, drip=0.02)], ids=["hang", "drip"])
+def test_a_reply_has_an_end_however_slowly_it_comes(kind, answer):
+    manners = dataclasses.replace(QUICK, timeout=0.2, tries=2)
+    with run_live_server(lambda asked: answer) as server, pytest.raises(Unavailable, match=r"no whole reply in 0\.2 s"):
+        search(kind, server, manners=manners)
+
+
+@both
+def test_a_service_where_nobody_listens_is_unavailable(kind):
+    with run_live_server() as server:
+        gone = dataclasses.replace(server, port=server.port)
+    with pytest.raises(Unavailable, match="no connection"):
+        search(kind, gone)
+
+
+@both
+@pytest.mark.parametrize("value", ["", "  "])
+def test_a_variable_that_is_not_set_is_named(kind, value, monkeypatch):
+    monkeypatch.setenv("SEARCH_KEY", value)
+    with run_live_server() as server, pytest.raises(ConfigError, match="SEARCH_KEY is not set"):
+        search(kind, server)
+
+
+@both
+def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(kind, monkeypatch):
+    monkeypatch.setenv("SEARCH_KEY", "abc\ndef")
+    with run_live_server() as server, pytest.raises(ConfigError, match="holds no key") as caught:
+        search(kind, server)
+    assert "abc" not in str(caught.value)
+
+
+def tell_all(asked):
+    """Answer with everything that was sent, as a careless service does."""
+    words = [*asked.headers.values(), *asked.query.values(), asked.headers.get("x-api-key", "")]
+    return {"message": " ".join(words), "raw": asked.query, "from": KEY.replace("/", "%2F").replace("+", "%2B")}
+
+
+@both
+@pytest.mark.parametrize("status", [200, 302, 400, 401, 402, 403, 404, 429, 500, 503])
+def test_the_key_is_in_no_error_log_or_repr(kind, status, caplog):
+    caplog.set_level(logging.DEBUG)
+
+    def respond(asked):
+        answer = say(tell_all(asked) | ({"error": f"with {KEY}"} if status == 200 else {}), status)
+        return dataclasses.replace(answer, headers={"Location": f"http://example.org/?api_key={KEY}"})
+
+    one = None
+    with run_live_server(respond) as server:
+        one = kind(server.url, "SEARCH_KEY", QUICK)
+        try:
+            asyncio.run(one.search_text("ada", 5))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must not tell
+            shown = "".join(traceback.format_exception(error))
+    for text in (shown, caplog.text, repr(one), one.identity):
+        for secret in (KEY, "k3y", "with+signs", "and more"):
+            assert secret not in text
+
+
+@both
+def test_the_key_is_in_no_recording_and_changes_none(kind, tmp_path, monkeypatch):
+    def respond(asked):
+        return say(KINDS[kind][0] | {"echo": tell_all(asked)})
+
+    with run_live_server(respond) as server, closing(open_replies(tmp_path)) as store:
+        recorded = RecordedTextSearch(kind(server.url, "SEARCH_KEY", QUICK), store)
+        first = asyncio.run(recorded.search_text("ada", 5))
+        monkeypatch.setenv("SEARCH_KEY", "another")
+        assert asyncio.run(recorded.search_text("ada", 5)) == first
+        assert len(server.asked) == 1
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or b"k3y" not in path.read_bytes()
+
+
+@both
+def test_no_more_are_in_flight_than_allowed_over_several_loops(kind):
+    manners = dataclasses.replace(QUICK, concurrency=3)
+    with run_live_server(lambda asked: dataclasses.replace(say(KINDS[kind][0]), hang=0.02)) as server:
+        one = kind(server.url, "SEARCH_KEY", manners)
+
+        async def ask_many():
+            return await asyncio.gather(*(one.search_text(f"ada {number}", 5) for number in range(6)))
+
+        async def ask_from_threads():
+            return await asyncio.gather(*(asyncio.to_thread(asyncio.run, ask_many()) for _ in range(3)))
+
+        found = asyncio.run(ask_from_threads())
+    assert sum(len(hits) for part in found for hits in part) == 18 * 5
+    assert server.most_in_flight <= 3
+
+
+def test_identities_differ_by_protocol_and_address_and_nothing_else():
+    made = [
+        SerperSearch("https://a.example.org/s", "A"),
+        SerperSearch("https://a.example.org/s", "B", QUICK),
+        SerperSearch("https://b.example.org/s", "A"),
+        SerpApiSearch("https://a.example.org/s", "A"),
+    ]
+    assert len({one.identity for one in made}) == 3

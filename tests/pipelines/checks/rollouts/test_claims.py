@@ -1,0 +1,102 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.checks.rollouts.claims import LONGEST_END, check_claims
+from tests.pipelines.checks.rollouts.walking import ANSWER, CLEAN, answer, visit, walk
+
+PAGE = visit(
+    "Velm",
+    "Velm has 12,500 people and 3.5 million trees on 1,931 hectares. The Saint John Hospital of J. R. Oder opened on "
+    "16 December 1881, the U.S. Embassy in 1956. The tower is 320 m high, it has twelve bells. Beaulieu lies on a "
+    "firth that is no Firth of Oder. Mount Kelm was climbed in the 20th century.",
+)
+
+
+def judge(thought, text="5 April 1204", **settings):
+    return check_claims(walk(*CLEAN[:-1], PAGE, answer(text, thought)), **settings)
+
+
+@pytest.mark.parametrize(
+    "thought",
+    [
+        "So it is 5 April 1204.",
+        "It was founded on April 5th, 1204, as the page says.",
+        "Ana Kovač was born in Marlow; Kelm Bridge is hers.",
+        "Kovač’s town, Marlow, was founded then.",
+        "According to Wikipedia, Saint John Hospital opened in December 1881.",
+        "St. John Hospital of J.R. Oder it is.",
+        "For it was J. R. Oder who came, by the St. John Hospital.",
+        "The US Embassy dates from the 1950s, the 20th century.",
+        "Velm has 12500 people, 3,500,000 trees and 12 bells.",
+        "The tower is 320 metres (0.32 km) high.",
+        "Between 1881 and 1956 lie 75 years.",
+        "Step 1 led to img_1 and 7 hits; see https://example.org/Nowhere_99.",
+        "Opening the page helped. Nothing else did. I am sure.",
+        "Engineer Ana Kovač of Marlow and the Kelm Bridge of Velm.",
+        "ANA KOVAČ, that is.",
+        "",
+    ],
+)
+def test_what_was_shown_in_other_words_is_no_new_claim(thought):
+    assert judge(thought or ".").passed
+
+
+@pytest.mark.parametrize(
+    ("thought", "claim"),
+    [
+        ("It was founded in 1307.", "1307"),
+        ("The town has 12,501 people.", "12,501"),
+        ("It opened on 17 December 1881.", "17 December 1881"),
+        ("It opened in January 1881.", "January 1881"),
+        ("The tower is 321 m high.", "321"),
+        ("It was built by Hans Oder.", "Hans Oder"),
+        ("It lies on the Beaulieu Firth.", "Beaulieu Firth"),
+        ("As I know, Lumby is near.", "Lumby"),
+        ("The Tollmark Consortium paid for it.", "The Tollmark Consortium"),
+        ("The share is 47 percent.", "47"),
+    ],
+)
+def test_a_claim_that_nothing_shows_is_named(thought, claim):
+    result = judge(thought)
+    assert (result.outcome, result.code) == ("FAIL", "unseen-claim")
+    assert repr(claim) in result.detail
+
+
+def test_the_answer_is_a_claim_unless_it_was_found_right():
+    assert not judge("So it is.", "Port Nowhere").passed
+    assert judge("So it is.", "Port Nowhere", right=True).passed
+
+
+def test_accepted_forms_of_the_answer_back_it():
+    reference = ANSWER.model_copy(update={"aliases": ("Nonae Apriles",)})
+    steps = (*CLEAN[:-1], answer(thought="That is Nonae Apriles."))
+    assert check_claims(walk(*steps, reference=reference)).passed
+    assert not check_claims(walk(*steps)).passed
+
+
+def test_what_the_question_says_backs_a_claim():
+    steps = (*CLEAN[:-1], answer(thought="Hans Oder and 1777 are asked for."))
+    assert check_claims(walk(*steps, question="Who was Hans Oder in 1777?")).passed
+
+
+def test_only_the_end_is_looked_at():
+    early = visit("Velm", thought="Hans Oder may have built it in 1307.")
+    assert check_claims(walk(*CLEAN[:-1], early, answer())).passed
+    assert check_claims(walk(*CLEAN[:-1])).passed
+
+
+def test_an_end_too_long_to_look_through_is_unknown():
+    assert judge("so " * LONGEST_END).outcome == "UNKNOWN"
+
+
+@given(st.text(alphabet="abcdefgh ,.;", max_size=60))
+def test_words_in_small_letters_claim_nothing(thought):
+    assert judge(f"so {thought}").passed
+
+
+@given(st.integers(min_value=100_000, max_value=10**12))
+def test_a_number_counts_by_value_however_it_is_grouped(number):
+    page = visit("Velm", f"It has {number:,} trees.")
+    assert check_claims(walk(*CLEAN[:-1], page, answer(thought=f"So {number} trees."))).passed
+    assert not check_claims(walk(*CLEAN[:-1], page, answer(thought=f"So {number + 1} trees."))).passed

@@ -1,0 +1,41 @@
+import pytest
+
+from pipelines.checks.rollouts.contamination import check_contamination
+from tests.pipelines.checks.rollouts.walking import CLEAN, QUESTION, answer, call, replace_step, see, visit, walk
+
+
+def test_a_clean_rollout_is_not_contaminated():
+    assert check_contamination(walk()).passed
+
+
+@pytest.mark.parametrize("flag", ["question-text", "row-id", "protocol-tags", "dataset-host"])
+def test_a_flag_of_the_row_is_believed(flag):
+    step = call("visit", see("Title: X", flags=(flag,)), url="https://e.org/x")
+    result = check_contamination(walk(*replace_step(3, step)))
+    assert (result.outcome, result.code, result.detail) == ("FAIL", "contaminated", f"step 3: {flag}")
+
+
+@pytest.mark.parametrize(
+    ("text", "flag"),
+    [
+        (f"A quiz: {QUESTION.upper()}", "question-text"),
+        ("see question-0001 in the table", "row-id"),
+        ("see rollout-00000001", "row-id"),
+        ("so <think> it is", "protocol-tags"),
+    ],
+)
+def test_a_flag_that_the_row_lacks_is_found_again(text, flag):
+    for ok in (True, False):
+        step = call("visit", see(text, ok=ok, error="" if ok else "unknown-page"), url="https://e.org/x")
+        assert flag in check_contamination(walk(CLEAN[0], step, answer())).detail
+
+
+def test_half_of_the_question_with_the_answer_is_a_copy_of_both():
+    reworded = "When was the birthplace of the person, and the bridge in the image founded? On 5 April 1204."
+    assert check_contamination(walk(CLEAN[0], visit("Quiz", reworded), answer())).code == "contaminated"
+    assert check_contamination(walk(CLEAN[0], visit("Quiz", reworded.replace("1204", "1207")), answer())).passed
+
+
+def test_a_page_on_the_topic_is_no_copy():
+    text = "The birthplace of the person who built the bridge was founded on 5 April 1204."
+    assert check_contamination(walk(CLEAN[0], visit("Marlow", text), answer())).passed

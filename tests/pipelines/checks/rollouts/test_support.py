@@ -1,0 +1,192 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.checks.rollouts.locating import locate_answer
+from pipelines.checks.rollouts.support import check_jumps, check_sought, check_support, find_support
+from pipelines.checks.rollouts.trails import fold_words
+from schemas.proofs import Answer
+from tests.pipelines.checks.rollouts.walking import (
+    ANSWER,
+    BRIDGE,
+    CLEAN,
+    ENGINEER,
+    TOWN,
+    answer,
+    call,
+    fail,
+    look,
+    replace_step,
+    search,
+    see,
+    visit,
+    walk,
+)
+
+
+def make_answer(kind, value, unit="", surface="", aliases=()):
+    return Answer(
+        type=kind,
+        value=value,
+        precision="",
+        unit=unit,
+        surface=surface or value,
+        aliases=aliases,
+        key=f"{kind}:{value}",
+    )
+
+
+LENGTH = make_answer("number", "2000", "m", "2,000 m")
+COUNT = make_answer("number", "5")
+NAME = make_answer("name", "Ana Kovač")
+
+
+def find(text, reference):
+    forms = (reference.surface, reference.value, *reference.aliases)
+    span = locate_answer(text, fold_words(text), forms, reference)
+    return None if span is None else text[span[0] : span[1]]
+
+
+@pytest.mark.parametrize(
+    ("text", "reference", "found"),
+    [
+        ("Founded: 5 April 1204", ANSWER, "5 April 1204"),
+        ("founded on the 5th of April, 1204.", ANSWER, "5th of April, 1204"),
+        ("in April 1204", ANSWER, None),
+        ("15 April 1204", ANSWER, None),
+        ("Length: 2,000 m", LENGTH, "2,000 m"),
+        ("a length of 2 km", LENGTH, "2 km"),
+        ("Length: 2000", LENGTH, "2000"),
+        ("2,000 ft", LENGTH, None),
+        ("1,5 and 5.2 and 15", COUNT, None),
+        ("with five arches", COUNT, "five"),
+        ("with 5 arches", COUNT, "5"),
+        ("by ANA  KOVAC herself", NAME, "ANA  KOVAC"),
+        ("by Ana\nKovač", NAME, "Ana\nKovač"),
+        ("by Hana Kovač", NAME, None),
+        ("", NAME, None),
+    ],
+)
+def test_an_answer_is_found_as_what_it_is(text, reference, found):
+    assert find(text, reference) == found
+
+
+def test_the_first_observation_that_holds_the_answer_supports_it():
+    step, (start, end) = find_support(walk())
+    assert step == 4
+    assert CLEAN[4].observation.text[start:end] == "5 April 1204"
+
+
+def without_answer():
+    return (*CLEAN[:4], search("Marlow"), visit(TOWN, "Marlow is a town on the Ister."), answer())
+
+
+def test_an_answer_that_no_observation_holds_is_unsupported():
+    assert check_support(walk()).passed
+    result = check_support(walk(*without_answer()))
+    assert (result.outcome, result.code) == ("FAIL", "unsupported")
+
+
+def test_what_an_error_echoes_supports_nothing():
+    echo = call("visit", see("No page 5 April 1204.", ok=False, error="unknown-page"), url="https://e.org/5_April_1204")
+    assert not check_support(walk(*without_answer()[:-1], echo, answer())).passed
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200).filter(lambda text: "1204" not in text))
+def test_an_observation_about_something_else_supports_nothing(text):
+    steps = (*without_answer()[:-1], call("visit", see(text), url="https://example.org/x"), answer())
+    assert not check_support(walk(*steps)).passed
+
+
+@given(st.sampled_from(["5 APRIL 1204", "April 5, 1204", "5 april 1204", "1204-04-05", "5th April 1204"]))
+def test_case_and_writing_make_no_difference(written):
+    assert check_support(walk(*without_answer()[:-1], visit("Ister", f"It began {written}."), answer())).passed
+
+
+def test_no_tool_call_is_an_answer_from_memory():
+    result = check_sought(walk(answer()))
+    assert (result.outcome, result.code) == ("FAIL", "from-memory")
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        search("Ana Kovač", ENGINEER, thought="It must be 5 April 1204, let me see."),
+        search("towns founded on April 5, 1204", ENGINEER),
+        visit(ENGINEER, goal="check that it is 5 April 1204"),
+    ],
+)
+def test_the_answer_said_before_a_tool_shows_it_is_from_memory(step):
+    assert not check_sought(walk(*replace_step(2, step))).passed
+    assert check_sought(walk(*CLEAN[:-1], step, answer())).passed
+
+
+def test_what_only_the_last_thought_says_is_unsupported_and_not_from_memory():
+    assert check_sought(walk(*without_answer())).passed
+
+
+@pytest.mark.parametrize(
+    ("reference", "thought"),
+    [(COUNT, "There are 5 hits."), (make_answer("string", "stone bridge"), "The stone bridge comes next.")],
+)
+def test_small_numbers_and_ordinary_words_are_said_by_chance(reference, thought):
+    steps = replace_step(2, search("Ana Kovač", ENGINEER, thought=thought))
+    assert check_sought(walk(*steps, reference=reference, answer=reference.surface)).passed
+
+
+def test_what_the_question_says_is_no_memory():
+    steps = replace_step(2, search("Ana Kovač 1931", ENGINEER, thought="In 1931, so."))
+    reference = make_answer("date", "1931")
+    early = (look("A"), *steps[2:])
+    assert not check_sought(walk(*early, reference=reference, answer="1931")).passed
+    said = "Which bridge of 1931 is in the image?"
+    assert check_sought(walk(*early, reference=reference, answer="1931", question=said)).passed
+
+
+def test_a_clean_rollout_jumps_nowhere():
+    assert check_jumps(walk()).passed
+
+
+@pytest.mark.parametrize(
+    ("steps", "title"),
+    [
+        ((look("A page"), search("Kelm Bridge designer", BRIDGE), *CLEAN[1:]), BRIDGE),
+        ((look("A page"), visit(BRIDGE), *CLEAN[2:]), BRIDGE),
+        ((CLEAN[0], search("Ana Kovac birthplace", ENGINEER), *CLEAN[3:]), ENGINEER),
+        ((CLEAN[0], search("Kovač, Ana", ENGINEER), *CLEAN[3:]), ENGINEER),
+        ((*CLEAN[:2], search("Marlow founded", TOWN), *CLEAN[5:]), TOWN),
+        ((CLEAN[0], visit(BRIDGE, "A bridge.", goal="is it by Ana Kovač?"), answer()), ENGINEER),
+        ((CLEAN[0], fail(url="https://en.wikipedia.org/wiki/Ana_Kova%C4%8D"), *CLEAN[3:]), ENGINEER),
+        ((CLEAN[0], answer(thought="Ana Kovač built it, so 5 April 1204.")), ENGINEER),
+    ],
+)
+def test_a_name_used_before_it_was_seen_is_a_memory_jump(steps, title):
+    hits = steps[0].model_copy(
+        update={"observation": see("[1] Kelm Bridge\nURL: https://e.org/Kelm_Bridge\nA bridge.")}
+    )
+    first = hits if steps[0] is CLEAN[0] else steps[0]
+    blind = [step if step is not CLEAN[1] else visit(BRIDGE, "A bridge in Velm.") for step in (first, *steps[1:])]
+    result = check_jumps(walk(*blind))
+    assert (result.outcome, result.code) == ("FAIL", "memory-jump")
+    assert repr(title) in result.detail
+
+
+def test_a_name_that_only_an_error_showed_was_not_seen():
+    echo = call("visit", see("There is no Ana Kovač.", ok=False, error="unknown-page"), url="https://e.org/x")
+    assert not check_jumps(walk(look(), echo, search("Ana Kovač"), answer(), path=(ENGINEER,))).passed
+
+
+def test_a_thought_before_the_last_may_guess():
+    guess = search("who built the bridge", ENGINEER, thought="I think of Ana Kovač.")
+    assert check_jumps(walk(look(), guess, answer(), path=(ENGINEER,))).passed
+
+
+def test_the_question_may_name_what_is_then_used():
+    steps = (look(), search("Ana Kovač", ENGINEER), answer())
+    assert not check_jumps(walk(*steps, path=(ENGINEER,))).passed
+    assert check_jumps(walk(*steps, path=(ENGINEER,), question="Where did Ana Kovač live?")).passed
+
+
+def test_a_title_of_ordinary_words_is_said_by_chance():
+    steps = (look(), search("the stone bridge over a river"), answer())
+    assert check_jumps(walk(*steps, path=("Stone Bridge",), bridges=())).passed

@@ -1,0 +1,333 @@
+import errno
+import hashlib
+import json
+import shutil
+from dataclasses import replace
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.agent.observing import show_text
+from pipelines.agent.transcript import has_surrogate
+from pipelines.errors import ConfigError, ConservationError, CorruptInput, GateNotMet, Unavailable
+from pipelines.release.exporters.conversations import read_conversations, take_apart
+from pipelines.release.exporters.reading import read_lines
+from pipelines.release.exporters.registry import EXPORTERS, export_release, validate_export, write_export
+from pipelines.release.exporters.shapes import ExportOptions
+from pipelines.release.rows import EmbeddedImage
+from tests.pipelines.release.exporters.trajectories import HOSTILE, make_release, make_whole, publish
+
+SFT = ("llamafactory", "ms-swift", "trl", "verl-sft")
+LINES = ("llamafactory", "ms-swift")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    return tmp_path_factory.mktemp("exports")
+
+
+@pytest.fixture(scope="module")
+def release(root):
+    return make_release(root, ("A page.", *HOSTILE))[0]
+
+
+@pytest.fixture(scope="module")
+def exports(root, release):
+    """Each exporter's folder and report."""
+    return {name: (root / "out" / name, export_release(release, root / "out" / name, name)) for name in SFT}
+
+
+def read_rows(folder):
+    lines = [row for path in folder.glob("*.jsonl") for row in read_lines(path)]
+    return lines + [row for path in folder.glob("*.parquet") for row in pq.read_table(path).to_pylist()]
+
+
+def read_row(release):
+    return next(read_conversations(release)).row
+
+
+@pytest.mark.parametrize("to", SFT)
+def test_no_row_is_lost_and_no_rule_broken(to, exports):
+    folder, report = exports[to]
+    assert report.rows_in == report.rows_out == len(read_rows(folder)) == 1 + len(HOSTILE)
+    assert validate_export(folder, to) == ()
+    assert report.files == sum(path.is_file() for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("to", SFT)
+def test_reason_loss_and_supports_travel_with_each_row(to, exports, release):
+    told = [json.loads(row["synth"]) for row in read_rows(exports[to][0])]
+    assert [each["id"] for each in told] == [each.row.id for each in read_conversations(release)]
+    assert all(each["stop_reason"] == "answered" and each["loss"].count(False) in (1, 2) for each in told)
+    assert all(each["split"] == "train" and each["dialect"] == "synth" for each in told)
+
+
+@pytest.mark.parametrize("to", SFT)
+def test_credits_and_origin_travel_with_an_export(to, exports, release):
+    folder, report = exports[to]
+    assert (folder / "ATTRIBUTION.tsv").read_bytes() == (release / "ATTRIBUTION.tsv").read_bytes()
+    origin = json.loads((folder / "export.json").read_text())
+    assert (origin["to"], origin["version"], origin["rows"]) == (to, release.name, report.rows_in)
+
+
+@pytest.mark.parametrize("to", LINES)
+def test_pictures_are_named_by_their_content(to, exports):
+    paths = [path for path in (exports[to][0] / "images").rglob("*") if path.is_file()]
+    assert len(paths) == 3 * (1 + len(HOSTILE))
+    assert all(path.stem == hashlib.sha256(path.read_bytes()).hexdigest() for path in paths)
+    assert {path.suffix for path in paths} == {".png"}
+
+
+@pytest.mark.parametrize("to", ["trl", "verl-sft"])
+def test_pictures_are_embedded_in_reading_order(to, exports, release):
+    for row, conversation in zip(read_rows(exports[to][0]), read_conversations(release), strict=True):
+        assert [image["bytes"] for image in row["images"]] == [each.content for each in conversation.pictures]
+
+
+@pytest.mark.parametrize("to", SFT)
+def test_two_exports_are_the_same_bytes(to, exports, release, tmp_path):
+    export_release(release, tmp_path / "again", to)
+    first, again = exports[to][0], tmp_path / "again"
+    names = sorted(path.relative_to(first) for path in first.rglob("*") if path.is_file())
+    assert names == sorted(path.relative_to(again) for path in again.rglob("*") if path.is_file())
+    assert all((first / name).read_bytes() == (again / name).read_bytes() for name in names)
+
+
+@pytest.mark.parametrize(
+    ("to", "flags"), [("llamafactory", True), ("trl", True), ("verl-sft", True), ("ms-swift", False)]
+)
+def test_loss_flags_that_a_reader_cannot_honour_are_counted(to, flags, exports, release):
+    masked = sum(conversation.masked for conversation in read_conversations(release))
+    noted = [note for note in exports[to][1].notes if note.startswith(f"{masked} turns are trained on although")]
+    assert len(noted) == flags
+
+
+def test_ms_swift_has_a_flag_on_every_message_of_the_model(exports, release):
+    for row, conversation in zip(read_rows(exports["ms-swift"][0]), read_conversations(release), strict=True):
+        last = [
+            message["loss"]
+            for message, after in zip(row["messages"], [*row["messages"][1:], {"role": ""}], strict=True)
+            if message["role"] in ("assistant", "tool_call") and after["role"] != "tool_call"
+        ]
+        assert last == list(conversation.row.loss)
+
+
+@pytest.mark.parametrize("to", LINES)
+def test_the_tools_reach_the_model_once(to, exports, release):
+    row, conversation = read_rows(exports[to][0])[0], next(read_conversations(release))
+    system = row["system"] if to == "llamafactory" else row["messages"][0]["content"]
+    assert json.loads(row["tools"]) == json.loads(conversation.tools)
+    assert conversation.tools in conversation.system
+    assert conversation.tools not in system
+
+
+@pytest.mark.parametrize("to", SFT)
+def test_as_text_every_turn_is_what_the_teacher_wrote(to, release, tmp_path):
+    export_release(release, tmp_path / "out", to, ExportOptions(calls="text"))
+    said = [exchange.said.text for exchange in next(read_conversations(release)).exchanges]
+    row = read_rows(tmp_path / "out")[0]
+    messages = row["conversations"] if to == "llamafactory" else row["messages"]
+    pairs = [(each.get("from", each.get("role")), each.get("value", each.get("content"))) for each in messages]
+    texts = [
+        content if isinstance(content, str) else content[0]["text"]
+        for who, content in pairs
+        if who in ("gpt", "assistant")
+    ]
+    assert texts == said
+
+
+@pytest.mark.parametrize("to", SFT)
+def test_a_dialect_changes_tags_tools_and_system_message(to, tmp_path):
+    release, _ = make_release(tmp_path, ("A page.",))
+    export_release(release, tmp_path / "out", to, ExportOptions(dialect="dr-mmsearch", calls="text"))
+    text = json.dumps(read_rows(tmp_path / "out")[0], default=str)
+    assert "web_image_to_image_search" in text
+    assert validate_export(tmp_path / "out", to) == ()
+
+
+def test_a_dialect_without_words_for_a_turn_is_refused(release, tmp_path):
+    with pytest.raises(ConfigError, match="leave the dialect as it is"):
+        export_release(release, tmp_path / "out", "trl", ExportOptions(dialect="mmsearch-r1"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_dialect_is_refused(release, tmp_path):
+    with pytest.raises(ConfigError, match="dialect 'french'"):
+        export_release(release, tmp_path / "out", "trl", ExportOptions(dialect="french"))
+
+
+def test_a_release_in_another_dialect_is_exported_with_that_dialects_tools(tmp_path):
+    release = publish(tmp_path, [make_whole(tmp_path, 1, "A page.", "vsearcher")])
+    export_release(release, tmp_path / "out", "llamafactory")
+    row = read_rows(tmp_path / "out")[0]
+    assert [tool["function"]["name"] for tool in json.loads(row["tools"])] == ["text_search", "image_search", "visit"]
+    assert json.loads(row["conversations"][1]["value"].rpartition("\n\n")[2])["arguments"] == {}
+
+
+def test_the_name_is_the_datasets(release, tmp_path):
+    report = export_release(release, tmp_path / "out", "llamafactory", ExportOptions(name="bridges"))
+    assert list(json.loads((tmp_path / "out" / "dataset_info.json").read_text())) == ["bridges_train"]
+    assert "bridges_train" in report.notes[0]
+
+
+def test_an_export_is_never_written_over(release, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("kept")
+    with pytest.raises(ConfigError, match="there is something already"):
+        export_release(release, tmp_path / "out", "trl")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
+
+
+def test_one_that_appears_meanwhile_is_not_either(release, tmp_path):
+    def write(*arguments):
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "mine.txt").write_text("kept")
+        return EXPORTERS["trl"].write(*arguments)
+
+    with pytest.raises(ConfigError, match="there is something already"):
+        write_export(release, tmp_path / "out", replace(EXPORTERS["trl"], write=write), ExportOptions())
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
+
+
+def test_an_empty_folder_may_be_filled(release, tmp_path):
+    (tmp_path / "out").mkdir()
+    assert export_release(release, tmp_path / "out", "trl").rows_out == 1 + len(HOSTILE)
+
+
+def test_a_full_disk_is_said_and_leaves_nothing_behind(release, tmp_path):
+    def write(*arguments):
+        EXPORTERS["trl"].write(*arguments)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(Unavailable, match="the disk is full"):
+        write_export(release, tmp_path / "out", replace(EXPORTERS["trl"], write=write), ExportOptions())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_is_no_folder_is_refused(release, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="not a folder"):
+        export_release(release, tmp_path / "file" / "out", "trl")
+
+
+def test_an_unknown_exporter_is_refused_with_the_known_ones(release, tmp_path):
+    with pytest.raises(ConfigError, match="known are llamafactory, ms-swift, trl, verl-sft"):
+        export_release(release, tmp_path / "out", "axolotl")
+
+
+def test_a_folder_that_is_none_cannot_be_validated(tmp_path):
+    with pytest.raises(ConfigError, match="no such folder"):
+        validate_export(tmp_path / "out", "trl")
+
+
+def test_a_release_of_another_dataset_is_refused(release, tmp_path):
+    bridges = next((release.parents[1] / "bridgevqa").iterdir())
+    with pytest.raises(ConfigError, match="made from a release of sft"):
+        export_release(bridges, tmp_path / "out", "trl")
+
+
+def test_a_release_that_was_changed_is_refused(release, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(release, copy)
+    (copy / "ATTRIBUTION.tsv").chmod(0o644)
+    (copy / "ATTRIBUTION.tsv").write_text("nobody")
+    with pytest.raises(GateNotMet, match=r"ATTRIBUTION.tsv has changed"):
+        export_release(copy, tmp_path / "out", "trl")
+
+
+def test_an_export_that_breaks_a_rule_is_not_published(release, tmp_path):
+    broken = replace(EXPORTERS["trl"], check=lambda folder: ["row 1: is bad"])
+    with pytest.raises(GateNotMet, match="row 1: is bad"):
+        write_export(release, tmp_path / "out", broken, ExportOptions())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_that_loses_a_row_is_not_published(release, tmp_path):
+    def write(*arguments):
+        written = EXPORTERS["trl"].write(*arguments)
+        return replace(written, rows_out=written.rows_out - 1)
+
+    with pytest.raises(ConservationError, match="18 rows released, 18 read, 17 written"):
+        write_export(release, tmp_path / "out", replace(EXPORTERS["trl"], write=write), ExportOptions())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda row: {"loss": row.loss[:-1]}, "loss flags for"),
+        (lambda row: {"dialect": "french"}, "dialect 'french'"),
+        (lambda row: {"dialect": "vsearcher", "tools": "no json"}, "row rollout"),
+        (lambda row: {"dialect": "vsearcher", "tools": "[{}]"}, "row rollout"),
+        (lambda row: {"images": row.images[:-1]}, "placeholders for"),
+        (lambda row: {"messages": row.messages[:-1]}, "turns are"),
+        (lambda row: {"images": (*row.images[:-1], EmbeddedImage(bytes=b"<svg/>", path="a.svg"))}, "is no JPEG"),
+        (
+            lambda row: {"images": (row.images[1], row.images[0].model_copy(update={"path": "a.png"}), row.images[2])},
+            "holds the bytes of",
+        ),
+    ],
+)
+def test_a_row_whose_parts_do_not_belong_together_is_refused(change, message, release):
+    row = read_row(release)
+    with pytest.raises(CorruptInput, match=message):
+        take_apart(row.model_copy(update=change(row)), "train")
+
+
+def test_a_placeholder_inside_a_message_is_refused(release):
+    row = read_row(release)
+    asked = row.messages[1].model_copy(update={"content": "When <image>?"})
+    with pytest.raises(CorruptInput, match="after its beginning"):
+        take_apart(row.model_copy(update={"messages": (row.messages[0], asked, *row.messages[2:])}), "train")
+
+
+def test_half_a_surrogate_pair_is_taken_out_where_an_observation_is_made():
+    assert not has_surrogate(show_text("a \ud800 b \udc00\ud83d").observation.text)
+
+
+@pytest.mark.parametrize("to", LINES)
+def test_half_a_surrogate_pair_in_a_foreign_export_is_found(to, exports, tmp_path):
+    folder = tmp_path / "foreign"
+    shutil.copytree(exports[to][0], folder)
+    path = folder / "train.jsonl"
+    path.write_text(path.read_text(encoding="utf-8").replace("A page.", r"A \ud800 page."), encoding="utf-8")
+    assert [problem.partition(":")[0] for problem in validate_export(folder, to)] == ["train.jsonl line 1"]
+
+
+@pytest.mark.parametrize("line", ["no json", "[]", '{"a": 1', "[" * 100_000])
+@pytest.mark.parametrize("to", LINES)
+def test_a_line_that_is_no_object_is_found(to, line, exports, tmp_path):
+    folder = tmp_path / "foreign"
+    shutil.copytree(exports[to][0], folder)
+    with (folder / "train.jsonl").open("a") as lines:
+        lines.write(line + "\n")
+    assert len(validate_export(folder, to)) == 1
+
+
+@pytest.mark.parametrize("to", SFT)
+def test_an_empty_folder_is_no_export(to, tmp_path):
+    assert len(validate_export(tmp_path, to)) == 1
+
+
+@pytest.mark.parametrize("to", ["trl", "verl-sft"])
+def test_a_file_that_is_no_parquet_is_found(to, tmp_path):
+    (tmp_path / "train.parquet").write_bytes(b"PAR1 no")
+    assert len(validate_export(tmp_path, to)) == 1
+
+
+def test_a_broken_list_of_datasets_is_found(exports, tmp_path):
+    folder = tmp_path / "foreign"
+    shutil.copytree(exports["llamafactory"][0], folder)
+    (folder / "dataset_info.json").write_text("{")
+    assert "is no JSON" in validate_export(folder, "llamafactory")[0]
+    (folder / "dataset_info.json").write_text("{}")
+    assert "no object with datasets" in validate_export(folder, "llamafactory")[0]
+
+
+@pytest.mark.parametrize("to", LINES)
+def test_a_picture_that_went_missing_is_found(to, exports, tmp_path):
+    folder = tmp_path / "foreign"
+    shutil.copytree(exports[to][0], folder)
+    next((folder / "images").rglob("*.png")).unlink()
+    assert any("is missing" in problem for problem in validate_export(folder, to))

@@ -1,0 +1,381 @@
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.errors import ConfigError, CorruptInput, GateNotMet
+from pipelines.release.exporters.registry import export_release, validate_export
+from pipelines.release.exporters.shapes import ExportOptions
+from pipelines.release.exporters.tasks import read_tasks, take_apart
+from pipelines.release.publish import publish_releases
+from pipelines.release.rows import RlRow
+from pipelines.scoring import rewards
+from tests.pipelines.release.builders import make_context, make_material, make_picture, make_question, run_stage
+from tests.pipelines.release.exporters.rl_releases import HOSTILE, publish_rl
+
+READERS = ("verl", "rllm", "mmsearch-r1", "mars")
+NAMED = ExportOptions(name="kelm")
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory):
+    return publish_rl(tmp_path_factory.mktemp("rl"))
+
+
+@pytest.fixture(scope="module")
+def tasks(release):
+    return {task.id: task for task in read_tasks(release)}
+
+
+@pytest.fixture(scope="module")
+def exports(release, tmp_path_factory):
+    root = tmp_path_factory.mktemp("exports")
+    for to in READERS:
+        export_release(release, root / to, to, NAMED)
+    return root
+
+
+def read_tree(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def read_arrow(path):
+    with pa.OSFile(str(path), "rb") as source:
+        return pa.ipc.open_file(source).read_all().to_pylist()
+
+
+def read_raw(release):
+    (path,) = (release / "data").glob("*.parquet")
+    return pq.read_table(path).to_pylist()
+
+
+# Reading a release.
+
+
+def test_a_release_is_read_whole_with_its_thumbnails(tasks):
+    assert len(tasks) == len(HOSTILE)
+    for task in tasks.values():
+        assert [len(task.pictures), len(task.results), len(task.replayed)] == [1, 3, 2]
+        assert hashlib.sha256(task.pictures[0].content).hexdigest() == task.pictures[0].sha256
+        assert task.accepted[0] == task.answer
+        assert task.prompt == "<image>\n" + task.question
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"prompt": [{"role": "user", "content": "Other?"}]}, "the prompt is not the question"),
+        ({"prompt": []}, "the prompt is not the question"),
+        ({"images": []}, "the prompt is not the question"),
+        ({"images": [{"bytes": b"text", "path": "a.png"}]}, "is no JPEG"),
+    ],
+)
+def test_a_row_whose_parts_do_not_belong_together_is_refused(release, change, message):
+    row = read_raw(release)[0] | change
+    with pytest.raises(CorruptInput, match=message):
+        take_apart(RlRow.model_validate(row, strict=False), "train")
+
+
+def test_a_picture_under_another_pictures_name_is_refused(release):
+    first, second = read_raw(release)[:2]
+    first["images"][0]["bytes"] = second["images"][0]["bytes"]
+    with pytest.raises(CorruptInput, match="holds the bytes of"):
+        take_apart(RlRow.model_validate(first, strict=False), "train")
+
+
+def test_a_row_of_another_split_or_answer_is_refused(release):
+    row = RlRow.model_validate(read_raw(release)[0], strict=False)
+    with pytest.raises(CorruptInput, match="are not those of the row"):
+        take_apart(row, "test")
+    extra = row.extra_info.model_copy(update={"answer": "1999"})
+    with pytest.raises(CorruptInput, match="are not those of the row"):
+        take_apart(row.model_copy(update={"extra_info": extra}), "train")
+
+
+def test_a_release_of_another_dataset_is_refused(tmp_path):
+    published = publish_releases(tmp_path, *make_material(tmp_path), make_context())
+    folder = next(one.path for one in published if one.dataset == "sft")
+    with pytest.raises(ConfigError, match="is made from a release of rl"):
+        export_release(folder, tmp_path / "out", "verl")
+    with pytest.raises(CorruptInput, match="tasks are read from rl"):
+        list(read_tasks(folder))
+
+
+def test_a_changed_release_is_refused_and_nothing_is_left(release, tmp_path):
+    copied = tmp_path / "release"
+    shutil.copytree(release, copied)
+    (path,) = (copied / "data").glob("*.parquet")
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes() + b"x")
+    with pytest.raises(GateNotMet):
+        export_release(copied, tmp_path / "out", "mars")
+    assert not (tmp_path / "out").exists()
+
+
+# All readers.
+
+
+@pytest.mark.parametrize("to", READERS)
+def test_every_export_passes_its_own_rules(exports, to):
+    assert validate_export(exports / to, to) == ()
+
+
+@pytest.mark.parametrize("to", READERS)
+def test_the_same_release_gives_the_same_export(release, exports, tmp_path, to):
+    report = export_release(release, tmp_path / "again", to, NAMED)
+    assert (report.rows_in, report.rows_out) == (len(HOSTILE), len(HOSTILE))
+    assert read_tree(tmp_path / "again") == read_tree(exports / to)
+
+
+@pytest.mark.parametrize("to", READERS)
+def test_an_empty_folder_is_no_export(tmp_path, to):
+    assert validate_export(tmp_path, to)
+
+
+@pytest.mark.parametrize("to", READERS)
+def test_no_export_knows_the_machine_it_was_made_on(exports, to):
+    # Paths of a machine make an export useless on another one.
+    place = str(exports).encode()
+    assert not any(place in content for content in read_tree(exports / to).values())
+
+
+@pytest.mark.parametrize("to", ["rllm", "mmsearch-r1", "mars"])
+@pytest.mark.parametrize("name", ["../up", "a/b", ".hidden", "", "with space", "x" * 101])
+def test_a_name_that_could_be_no_folder_is_refused(release, tmp_path, to, name):
+    if not name:
+        assert export_release(release, tmp_path / "out", to, ExportOptions(name=name)).rows_out
+        return
+    with pytest.raises(ConfigError, match="becomes a folder"):
+        export_release(release, tmp_path / "out", to, ExportOptions(name=name))
+
+
+# veRL.
+
+
+def test_veRL_gets_each_row_with_the_same_fields_and_its_own_results(exports, tasks):
+    rows = pq.read_table(exports / "verl" / "train.parquet").to_pylist()
+    assert {row["extra_info"]["question_id"] for row in rows} == set(tasks)
+    for row in rows:
+        task = tasks[row["extra_info"]["question_id"]]
+        assert row["images"] == [{"bytes": task.pictures[0].content, "path": None}]
+        assert row["prompt"] == [{"role": "user", "content": task.prompt}]
+        assert json.loads(row["extra_info"]["candidate_answers"]) == list(task.accepted)
+        found = row["extra_info"]["tools_kwargs"]["image_search"]["create_kwargs"]["results"]
+        assert [one["title"] for one in found] == [one.title for one in task.results]
+        assert [one["thumbnail"] for one in found] == [
+            one.thumbnail.content if one.thumbnail else None for one in task.results
+        ]
+
+
+def test_the_rewards_that_are_shipped_are_the_ones_that_are_tested(exports):
+    assert (exports / "verl" / "rewards.py").read_bytes() == Path(rewards.__file__).read_bytes()
+
+
+def test_veRLs_file_has_no_word_of_the_hubs_image_feature(exports):
+    # With it the datasets library hands on decoded pictures instead of the bytes that were released.
+    assert b"huggingface" not in (pq.read_schema(exports / "verl" / "train.parquet").metadata or {})
+
+
+def test_the_dialect_that_is_asked_for_reaches_the_reward(release, tmp_path):
+    export_release(release, tmp_path / "out", "verl", ExportOptions(dialect="opensearch-vl"))
+    row = pq.read_table(tmp_path / "out" / "train.parquet").to_pylist()[0]
+    solution = f"<think>a</think><response>{row['reward_model']['ground_truth']}</response>"
+    score = rewards.compute_score("synth", solution, row["reward_model"]["ground_truth"], row["extra_info"])
+    assert score["score"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("spoil", "fault"),
+    [
+        (lambda folder: (folder / "rewards.py").unlink(), "rewards.py is missing"),
+        (lambda folder: (folder / "tools.yaml").unlink(), "tools.yaml: cannot be read"),
+        (lambda folder: (folder / "tools.yaml").write_text('{"tools": [{"tool_schema": {}}]}'), "it is a function"),
+        (lambda folder: (folder / "train.parquet").write_bytes(b"x"), "cannot be read"),
+        (lambda folder: (folder / "train.parquet").unlink(), "no Parquet file"),
+    ],
+)
+def test_a_spoiled_export_for_veRL_is_found_out(exports, tmp_path, spoil, fault):
+    shutil.copytree(exports / "verl", tmp_path / "out")
+    spoil(tmp_path / "out")
+    assert any(fault in one for one in validate_export(tmp_path / "out", "verl"))
+
+
+# rLLM.
+
+
+def test_rllm_gets_rows_that_its_registry_knows(exports, tasks):
+    home = exports / "rllm" / "datasets"
+    registry = json.loads((home / "registry.json").read_text())
+    told = registry["datasets"]["kelm"]["splits"]["train"]
+    rows = read_arrow(home / told["path"])
+    assert (told["num_examples"], told["fields"]) == (len(tasks), list(rows[0]))
+    for row in rows:
+        task = tasks[row["id"]]
+        assert (row["question"], row["answer"]) == (task.question, task.answer)
+        assert row["images"] == [picture.content for picture in task.pictures]
+
+
+def test_rllms_file_for_veRL_has_the_same_rows_in_the_same_order(exports):
+    home = exports / "rllm" / "datasets" / "kelm"
+    companions = pq.read_table(home / "train_verl.parquet").to_pylist()
+    assert [one["extra_info"]["id"] for one in companions] == [row["id"] for row in read_arrow(home / "train.arrow")]
+    assert all(one["extra_info"]["images"][0]["path"] == "" for one in companions)
+
+
+def test_rows_with_pictures_come_first_for_rllm(tmp_path):
+    changes = [{}, {"picture": None, "found": ()}, {}]
+    release = publish_mixed(tmp_path, changes)
+    export_release(release, tmp_path / "out", "rllm", NAMED)
+    rows = read_arrow(tmp_path / "out" / "datasets" / "kelm" / "train.arrow")
+    assert [len(row["images"]) for row in rows] == [1, 1, 0]
+
+
+def publish_mixed(root, changes):
+    """Publish questions that differ in the given ways."""
+    questions = [
+        make_question(number, **({"picture": make_picture(root, number), "split": "rl"} | change))
+        for number, change in enumerate(changes, 1)
+    ]
+    published = publish_releases(root, questions, [], run_stage(questions, []), make_context())
+    return next(one.path for one in published if one.dataset == "rl")
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("registry.json", "cannot be read"),
+        ("kelm/train.arrow", "is not there"),
+        ("kelm/train_verl.parquet", "train_verl.parquet is missing"),
+    ],
+)
+def test_a_missing_file_of_rllm_is_found_out(exports, tmp_path, name, fault):
+    shutil.copytree(exports / "rllm", tmp_path / "out")
+    (tmp_path / "out" / "datasets" / name).unlink()
+    assert any(fault in one for one in validate_export(tmp_path / "out", "rllm"))
+
+
+def test_a_companion_that_lost_a_row_is_found_out(exports, tmp_path):
+    shutil.copytree(exports / "rllm", tmp_path / "out")
+    path = tmp_path / "out" / "datasets" / "kelm" / "train_verl.parquet"
+    pq.write_table(pq.read_table(path).slice(1), path)
+    problems = validate_export(tmp_path / "out", "rllm")
+    assert any("is not the row" in one for one in problems)
+    assert any("another number of rows" in one for one in problems)
+
+
+def test_a_damaged_arrow_file_is_found_out(exports, tmp_path):
+    shutil.copytree(exports / "rllm", tmp_path / "out")
+    (tmp_path / "out" / "datasets" / "kelm" / "train.arrow").write_bytes(b"no arrow")
+    assert any("cannot be read" in one for one in validate_export(tmp_path / "out", "rllm"))
+
+
+# MMSearch-R1.
+
+
+def test_mmsearch_r1_gets_bare_questions_and_a_cache_in_order(exports, tasks):
+    folder = exports / "mmsearch-r1"
+    rows = pq.read_table(folder / "train.parquet").to_pylist()
+    assert {row["extra_info"]["question_id"] for row in rows} == set(tasks)
+    for row in rows:
+        task = tasks[row["extra_info"]["question_id"]]
+        assert row["prompt"] == [{"content": task.question, "role": "user"}]
+        cache = folder / "image_search_cache" / row["data_id"]
+        results = json.loads((cache / "meta.json").read_text())["search_results"]
+        assert [one["title"] for one in results] == [found.title for found in task.replayed]
+        for number, found in enumerate(task.replayed):
+            stored = cache / f"img_{number:03d}.{found.thumbnail.extension}"
+            assert hashlib.sha256(stored.read_bytes()).hexdigest() == found.thumbnail.sha256
+
+
+def test_results_that_are_left_out_are_counted(release, tmp_path):
+    report = export_release(release, tmp_path / "out", "mmsearch-r1")
+    assert any(f"{len(HOSTILE)} results without a thumbnail" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("to", ["mmsearch-r1"])
+def test_a_question_without_a_picture_is_refused_not_dropped(tmp_path, to):
+    release = publish_mixed(tmp_path, [{}, {"picture": None, "found": ()}])
+    with pytest.raises(GateNotMet, match="the reader's prompt shows one"):
+        export_release(release, tmp_path / "out", to)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_cache_that_lost_a_folder_is_found_out(exports, tmp_path):
+    shutil.copytree(exports / "mmsearch-r1", tmp_path / "out")
+    shutil.rmtree(tmp_path / "out" / "image_search_cache" / "kelm_train_0")
+    assert any("kelm_train_0: meta.json" in one for one in validate_export(tmp_path / "out", "mmsearch-r1"))
+
+
+def test_an_id_that_leads_out_of_the_cache_is_not_followed(exports, tmp_path):
+    shutil.copytree(exports / "mmsearch-r1", tmp_path / "out")
+    path = tmp_path / "out" / "train.parquet"
+    table = pq.read_table(path)
+    rows = [row | {"data_id": "../../elsewhere"} for row in table.to_pylist()]
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+    problems = validate_export(tmp_path / "out", "mmsearch-r1")
+    assert any("is no folder's name" in one for one in problems)
+    assert any("more than one row" in one for one in problems)
+
+
+# SenseNova-MARS.
+
+
+def test_mars_gets_a_manifest_that_counts_its_lines(exports, tasks):
+    folder = exports / "mars"
+    manifest = json.loads((folder / "train_kelm.json").read_text())
+    entry = manifest["kelm_train"]
+    lines = (folder / entry["annotation"]).read_text(encoding="utf-8").split("\n")
+    rows = [json.loads(line) for line in lines if line.strip()]
+    assert entry["length"] == len(rows) == len(tasks)
+    for row in rows:
+        task = tasks[row["index"]]
+        assert row["image_search_title_list"] == [found.title for found in task.replayed]
+        names = [*row["images"], *row["image_search_thumbnail_list"]]
+        expected = [*task.pictures, *(found.thumbnail for found in task.replayed)]
+        assert [hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names] == [
+            picture.sha256 for picture in expected
+        ]
+
+
+def test_mars_gets_the_five_best_results_and_the_others_are_counted(tmp_path):
+    release = publish_rl(tmp_path, ["When was it founded?"], found=8)
+    report = export_release(release, tmp_path / "out", "mars")
+    row = json.loads((tmp_path / "out" / "train.jsonl").read_text(encoding="utf-8"))
+    (task,) = read_tasks(release)
+    assert row["image_search_title_list"] == [found.title for found in task.replayed[:5]]
+    assert any("3 results beyond 5" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("name", ["trained", "latest"])
+def test_a_name_that_says_train_or_test_is_refused_for_mars(release, tmp_path, name):
+    with pytest.raises(ConfigError, match="must say train or test by itself"):
+        export_release(release, tmp_path / "out", "mars", ExportOptions(name=name))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "fault"),
+    [
+        (lambda folder: (folder / "train_kelm.json").write_text("{"), "is no JSON"),
+        (lambda folder: (folder / "train.jsonl").write_text("{}\nnothing\n"), "is no JSON"),
+        (lambda folder: (folder / "train.jsonl").write_text(""), "for 0 lines"),
+        (lambda folder: shutil.rmtree(folder / "images"), "is missing"),
+        (lambda folder: (folder / "train_kelm.json").rename(folder / "kelm.json"), "either train or test"),
+    ],
+)
+def test_a_spoiled_export_for_mars_is_found_out(exports, tmp_path, spoil, fault):
+    shutil.copytree(exports / "mars", tmp_path / "out")
+    spoil(tmp_path / "out")
+    assert any(fault in one for one in validate_export(tmp_path / "out", "mars"))
+
+
+def test_whoever_downloaded_a_release_can_export_it(tmp_path):
+    release = publish_rl(tmp_path / "workspace", ["When was it founded?"])
+    shutil.copytree(release, tmp_path / "downloaded")
+    shutil.rmtree(tmp_path / "workspace")
+    for to in READERS:
+        assert export_release(tmp_path / "downloaded", tmp_path / to, to).rows_out == 1

@@ -1,0 +1,116 @@
+import hashlib
+import json
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.errors import ConfigError
+from pipelines.scoring.lengths import EstimatedTokens, ExactTokens, count_picture, open_tokenizer
+
+COUNT = EstimatedTokens().count
+
+
+@given(st.text())
+def test_an_estimate_lies_between_nothing_and_the_number_of_bytes(text):
+    assert min(1, len(text)) <= COUNT(text) <= len(text.encode("utf-8", "replace"))
+
+
+@given(
+    st.text(alphabet=st.characters(exclude_categories=["Cs"])),
+    st.text(alphabet=st.characters(exclude_categories=["Cs"])),
+)
+def test_two_texts_are_about_as_long_as_both(first, second):
+    assert abs(COUNT(f"{first}\n{second}") - COUNT(first) - COUNT(second)) <= 4
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        # What Qwen's tokenizer says of them.
+        ("The page of Marlow states it: founded on 5 April 1204, in the reign of nobody in particular.", 27),
+        ('<tool_call>\n{"name": "text_search", "arguments": {"query": "Ana Kovač"}}\n</tool_call>', 27),
+        ("Kelm Bridge is a bridge in Velm.", 10),
+        ("2000000", 7),
+        ("北京是中国的首都", 4),
+    ],
+)
+def test_estimates_come_out_above_what_a_tokenizer_says(text, tokens):
+    assert tokens <= COUNT(text)
+
+
+def test_a_picture_takes_a_token_for_each_patch_and_two_around_it():
+    assert count_picture(280, 56, 10**6) == 10 * 2 + 2
+    assert count_picture(281, 57, 10**6) == 11 * 3 + 2
+    assert count_picture(1, 1, 10**6) == 1 + 2
+
+
+def test_a_large_picture_is_made_smaller_in_its_proportions():
+    assert count_picture(5120, 5120, 512 * 512) == count_picture(512, 512, 512 * 512) == 19 * 19 + 2
+    assert count_picture(2048, 512, 512 * 512) == 37 * 10 + 2
+
+
+@given(st.integers(1, 20_000), st.integers(1, 20_000))
+def test_no_picture_takes_much_more_than_its_pixels(width, height):
+    assert count_picture(width, height, 262_144) <= 262_144 / 784 + (max(width, height) * 2 + 56) / 28 + 3
+
+
+@pytest.fixture
+def fake_tokenizers(monkeypatch):
+    """A package ``tokenizers`` that splits at spaces."""
+
+    class Encoding:
+        def __init__(self, ids):
+            self.ids = ids
+
+    class Tokenizer:
+        @staticmethod
+        def from_buffer(source):
+            if b"words" not in source:
+                raise Exception("no model")
+            return Tokenizer()
+
+        def encode(self, text, add_special_tokens):
+            assert add_special_tokens is False
+            return Encoding(text.split())
+
+    module = type(sys)("tokenizers")
+    module.Tokenizer = Tokenizer
+    monkeypatch.setitem(sys.modules, "tokenizers", module)
+
+
+def test_a_students_tokenizer_counts_exactly(fake_tokenizers, tmp_path):
+    path = tmp_path / "tokenizer.json"
+    path.write_text('{"model": "words"}')
+    counter = open_tokenizer(path)
+    assert isinstance(counter, ExactTokens)
+    assert counter.count("one two \ud800 three") == 4
+    assert counter.identity == f"tokenizer:{hashlib.sha256(path.read_bytes()).hexdigest()}"
+    assert hash(counter) == hash(open_tokenizer(path))
+
+
+@pytest.mark.parametrize("source", ["{", '{"model": "none"}', None])
+def test_what_is_no_tokenizer_is_refused(fake_tokenizers, tmp_path, source):
+    path = tmp_path / "tokenizer.json"
+    if source is not None:
+        path.write_text(source)
+    with pytest.raises(ConfigError, match=r"trajectories\.tokenizer: .* is no tokenizer\.json"):
+        open_tokenizer(path)
+
+
+def test_without_the_package_there_is_no_tokenizer(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(ConfigError, match="needs the package tokenizers"):
+        open_tokenizer(tmp_path / "tokenizer.json")
+
+
+def test_a_real_tokenizer_is_read(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers")
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    tokenizer.train_from_iterator([], tokenizers.trainers.BpeTrainer(initial_alphabet=alphabet))
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(tokenizer.to_str())))
+    assert open_tokenizer(path).count("Kovač") == 6

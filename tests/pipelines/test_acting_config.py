@@ -1,0 +1,39 @@
+import pytest
+
+from pipelines.config import make_config, read_recipe
+from pipelines.errors import ConfigError
+from pipelines.local_models import look_at_judges
+
+LIVE = ("tools.family=live", "live.contact=a@b.example")
+OPENAI = ("models.{role}.adapter=openai", "models.{role}.name=m", "models.{role}.base_url=http://127.0.0.1:9/v1")
+
+
+def play(role):
+    return tuple(setting.format(role=role) for setting in OPENAI)
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        (("tools.summarise=true",), "models.summariser; name one"),
+        (("rollouts.dialect=native", "models.teacher.adapter=vllm"), "parses tool calls"),
+        ((*LIVE, "live.images=serpapi"), "live.picture_base is empty"),
+        (("tools.family=live",), "live.contact is empty"),
+        (("rollouts.dialect=klingon",), "rollouts.dialect"),
+        (("rollouts.max_turns=3",), "unknown key rollouts.max_turns"),
+        (('trajectories.checks=["luck"]',), "trajectories.checks"),
+        (("live.search_url=http://a@b/",), "live.search_url"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused_with_what_to_say(settings, word):
+    with pytest.raises(ConfigError, match=word):
+        make_config(read_recipe("demo"), settings)
+
+
+def test_live_tools_need_no_more_than_a_contact():
+    assert make_config(read_recipe("demo"), LIVE).tools.family == "live"
+
+
+def test_a_process_judge_is_never_the_teacher():
+    config = make_config(read_recipe("demo"), [*play("process_judge"), *play("teacher")])
+    assert [finding.state for finding in look_at_judges(config)] == ["problem"]

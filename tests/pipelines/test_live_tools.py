@@ -1,0 +1,54 @@
+import pytest
+
+from pipelines.backends.live_images import GoogleVision, SerpApiLens
+from pipelines.backends.live_jina import JinaReader
+from pipelines.backends.live_reader import DirectReader
+from pipelines.backends.live_search import SerpApiSearch, SerperSearch
+from pipelines.errors import ConfigError
+from pipelines.live_tools import LiveService, list_services, make_image_search, make_reader, make_text_search
+from pipelines.pictures import PictureStore
+from pipelines.settings import LiveConfig
+
+LENS = {"images": "serpapi", "picture_base": "https://pictures.example.org/images"}
+
+
+@pytest.mark.parametrize(("search", "kind"), [("serper", SerperSearch), ("serpapi", SerpApiSearch)])
+def test_the_text_search_is_the_one_that_is_named(search, kind):
+    config = LiveConfig(search=search, search_url="https://s.example.org/x", search_key_env="KEY", rate=2.0, tries=7)
+    made = make_text_search(config)
+    assert isinstance(made, kind)
+    assert (made.url, made.key_env, made.manners.rate, made.manners.tries) == ("https://s.example.org/x", "KEY", 2.0, 7)
+
+
+def test_the_reader_is_the_one_that_is_named():
+    pytest.importorskip("trafilatura")
+    assert isinstance(make_reader(LiveConfig(contact="ada@example.org")), DirectReader)
+    assert isinstance(make_reader(LiveConfig(reader="jina")), JinaReader)
+
+
+def test_no_configuration_opens_the_way_to_private_addresses():
+    pytest.importorskip("trafilatura")
+    plain = DirectReader()
+    assert make_reader(LiveConfig(reader_url="http://127.0.0.1:1/")).guard == plain.guard
+    assert not {"guard", "allow", "lookup", "private"} & set(LiveConfig.model_fields)
+
+
+def test_the_image_search_is_the_one_that_is_named(tmp_path):
+    store = PictureStore(tmp_path)
+    assert isinstance(make_image_search(LiveConfig(), store), GoogleVision)
+    assert isinstance(make_image_search(LiveConfig(**LENS), store), SerpApiLens)
+
+
+def test_serpapi_needs_a_place_where_pictures_are_published(tmp_path):
+    with pytest.raises(ConfigError, match="picture_base"):
+        make_image_search(LiveConfig(images="serpapi"), PictureStore(tmp_path))
+
+
+def test_every_service_is_listed_with_the_variable_of_its_key():
+    config = LiveConfig(search_key_env="A", images_key_env="B", reader_key_env="C")
+    assert list_services(config) == (
+        LiveService("search", "serper", config.search_url, "A"),
+        LiveService("reader", "direct", "", ""),
+        LiveService("images", "google-vision", config.images_url, "B"),
+    )
+    assert list_services(LiveConfig(reader="jina", reader_key_env="C"))[1].key_env == "C"
