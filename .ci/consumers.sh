@@ -21,4 +21,5 @@ for name in "$@"; do
         "${install[@]}" "$torch"
     fi
     "${install[@]}" --no-deps --requirement "$pins"
+    echo "$recipe" >"$stamp"
 done

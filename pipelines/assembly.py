@@ -54,8 +54,6 @@ SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "injection": {"seeds": (), "questions": ("seeds",), **_REST},
 }
 """By method, where each stage's rows come from, in pipeline order."""
-JUDGING = frozenset(["paths", "questions", "rewrites", "groundings"])
-"""Stages whose rows the checks decide."""
 
 
 @dataclass
@@ -291,7 +289,7 @@ class Assembly:
         for name, sources in SOURCES[self.config.method].items():
             stage = self.build_stage(name)
             inputs = [self.corpus.digest, *(planned[source].key for source in sources)]
-            decides = [stage.fingerprint(), digest_checks()] if name in JUDGING else [stage.fingerprint()]
+            decides = [stage.fingerprint(), *filter(None, [digest_checks(name)])]
             key = make_stage_key(stage.name, stage.version, digest_value(decides), inputs)
             folder = self.workspace.stage(name, key)
             planned[name] = PlannedStage(stage, key, folder, tuple(planned[source] for source in sources), digest)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pipelines.assembly import JUDGING
 from pipelines.checks.knowledge import digest_checks
 from pipelines.errors import CorruptInput
 from pipelines.ids import digest_value, make_stage_key
@@ -125,7 +124,7 @@ def _is_same(stage: AnyStage, manifest: Manifest) -> bool:
 
 def _make_key(stage: AnyStage, inputs: Sequence[str]) -> str:
     """Return the key of a stage over given inputs, as ``Assembly.plan_stages`` makes it."""
-    decides = [stage.fingerprint(), digest_checks()] if stage.name in JUDGING else [stage.fingerprint()]
+    decides = [stage.fingerprint(), *filter(None, [digest_checks(stage.name)])]
     return make_stage_key(stage.name, stage.version, digest_value(decides), inputs)
 
 

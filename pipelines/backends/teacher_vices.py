@@ -119,23 +119,6 @@ def _tells(word: str) -> bool:
     return len(word) >= LETTERS and not is_common_word(word)
 
 
-def _is_telling(answer: Answer) -> bool:
-    if answer.type == "number":
-        return bool(answer.unit) or not _SMALL.fullmatch(answer.value)
-    return answer.type == "date" or bool(_list_telling(answer.surface))
-
-
-def _list_bridges(oracle: TeacherOracle) -> list[str]:
-    return [hop.object_title for hop in oracle.hops[:-1]]
-
-
-def _list_telling(title: str) -> list[str]:
-    """Return the words of a title that are more than words of the language, once."""
-    words = dict.fromkeys(list_forms(title)[-1].split())
-    folded = {word: fold_name(word) for word in words}
-    return [word for word, fold in folded.items() if len(fold) >= LETTERS and not is_common_word(fold)]
-
-
 def misbehave(vice: str, moment: Moment) -> Move:
     """Return what a vice makes of the planned move: that move itself where it does nothing, or not yet."""
     change = _CHANGES.get(vice)

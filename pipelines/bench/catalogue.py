@@ -199,6 +199,11 @@ def list_operators(*codes: str) -> tuple[tuple[str, str, Operator], ...]:
     return tuple(row for row in _WIKI if row[0] in codes)
 
 
+def list_editors() -> tuple[tuple[str, str, TrajectoryReason, Editor], ...]:
+    """Return the operators that edit a rollout: code, title, reason for which the cascade must refuse it, operator."""
+    return _TRAJECTORIES
+
+
 def _plant_words(
     plant: Callable[[Vocabulary, Random], Pair], pools: Sequence[Pool], words: Vocabulary, rng: Random
 ) -> Pair:

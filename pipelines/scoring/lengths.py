@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import import_module
 from math import ceil, prod, sqrt
 from pathlib import Path
@@ -63,20 +64,26 @@ class EstimatedTokens:
 
     def count(self, text: str) -> int:
         """Return about how many tokens a text has, at most its bytes."""
-        size = len(text.encode("utf-8", "replace"))
-        plain = text.encode("ascii", "replace")
-        words, marks = plain.translate(_LETTERS).split(), plain.translate(_MARKS).split()
-        blanks = plain.translate(_BLANKS)
-        names = [word for word in words if word[0] == 65]
-        letters, capital = sum(map(len, words)), sum(map(len, names))
-        runs = sum(map(len, marks)) - len(marks)
-        long = sum(len(word) for word in words if len(word) > _LONG)
-        spaces = len(_LINES.findall(blanks)) + blanks.count(b"  ") + blanks.count(b" 0")
-        estimate = (
-            0.85 * (len(words) - len(names)) + 0.05 * (letters - capital) + 0.6 * len(names) + 0.23 * capital
-            + 0.2 * long + len(marks) + 0.1 * runs + blanks.count(b"0") + spaces + (size - len(plain))
-        )  # fmt: skip
-        return min(max(1, ceil(estimate)), size)
+        return _estimate(text)
+
+
+@lru_cache(maxsize=512)
+def _estimate(text: str) -> int:
+    """Return about how many tokens a text has; kept, as rollouts of one question show the same pages."""
+    size = len(text.encode("utf-8", "replace"))
+    plain = text.encode("ascii", "replace")
+    words, marks = plain.translate(_LETTERS).split(), plain.translate(_MARKS).split()
+    blanks = plain.translate(_BLANKS)
+    names = [word for word in words if word[0] == 65]
+    letters, capital = sum(map(len, words)), sum(map(len, names))
+    runs = sum(map(len, marks)) - len(marks)
+    long = sum(len(word) for word in words if len(word) > _LONG)
+    spaces = len(_LINES.findall(blanks)) + blanks.count(b"  ") + blanks.count(b" 0")
+    estimate = (
+        0.85 * (len(words) - len(names)) + 0.05 * (letters - capital) + 0.6 * len(names) + 0.23 * capital
+        + 0.2 * long + len(marks) + 0.1 * runs + blanks.count(b"0") + spaces + (size - len(plain))
+    )  # fmt: skip
+    return min(max(1, ceil(estimate)), size)
 
 
 @dataclass(frozen=True, slots=True)

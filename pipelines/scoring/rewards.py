@@ -79,6 +79,7 @@ _BLOCKS = ("think", "thinking", "reason", "tool_call", "search", "text_search", 
 _MARK = re.compile(rf"<(/?)({'|'.join((*_BLOCKS, *_REPLIES))})>|^(user|tool|assistant)[ \t]*$", re.MULTILINE)
 _NO_ACTS = ("think", "thinking", "reason", "summary")
 _CONTROL = re.compile(r"<\|[^<>|\n]{0,40}\|>")
+_PLACEHOLDER = "<image>"
 _FAILURES = ("error:", "Error executing tool", "Error when executing tool")
 """How a failed call's reply begins, ours and veRL's; only at its beginning, since pages speak of errors too."""
 
@@ -142,15 +143,18 @@ def split_turns(text: str) -> list[tuple[str, str]]:
 
 def _drop_role(text: str) -> str:
     text = text.strip().removeprefix("assistant\n").removesuffix("assistant").strip()
-    while text.endswith("<image>"):
-        text = text.removesuffix("<image>").rstrip()
-    return text.removesuffix("\nuser").removesuffix("\ntool").strip()
+    end = len(text)
+    while text.endswith(_PLACEHOLDER, 0, end):
+        end -= len(_PLACEHOLDER)
+    return text[:end].rstrip().removesuffix("\nuser").removesuffix("\ntool").strip()
 
 
 def _drop_tag(text: str) -> str:
     text = text.strip().removeprefix("user\n").removeprefix("tool\n").lstrip()
-    while text.startswith("<image>"):
-        text = text.removeprefix("<image>").lstrip()
+    start = 0
+    while text.startswith(_PLACEHOLDER, start):
+        start += len(_PLACEHOLDER)
+    text = text[start:].lstrip()
     for tag in _REPLIES:
         text = text.removeprefix(f"<{tag}>")
     return text.lstrip()
@@ -315,6 +319,8 @@ def _find_boxed(answer: str) -> list[str]:
 
 def match_answer(given: str, accepted: str) -> bool | None:
     """Return whether two short texts say the same; None for a numeric date or a bare unit that can be read two ways."""
+    if len(given) > LONGEST + 4 * len(accepted):
+        return False
     first, second = fold_answer(given), fold_answer(accepted)
     if first and first == second:
         return True

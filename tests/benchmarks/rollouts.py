@@ -48,11 +48,11 @@ PAGE_LENGTH = 12_000
 TURNS = Manner().calls + 1
 SLOW = Manner(fastest=1.0, slowest=3.0)
 """A teacher as slow as a large model is."""
+SHORT = Manner(calls=3)
+"""A teacher that is soon done, for numbers of rollouts."""
 SIZES = (500, 2_000, 8_000)
 """Rollouts by which peak memory is held to be flat."""
-KILLS = 5
-PROFILED = 500
-"""Rollouts of the run whose time is broken down."""
+KILLS = 3
 MODULES = 12
 """Rows of that break-down."""
 
@@ -89,7 +89,7 @@ class Stalls:
             self.wall.append(time.perf_counter() - wall)
             self.processor.append(time.thread_time() - processor)
 
-        asyncio.Handle._run = timed  # type: ignore[method-assign]
+        asyncio.Handle._run = timed  # type: ignore[assignment,method-assign]
         try:
             yield
         finally:
@@ -213,50 +213,55 @@ def make_child(address: str, base: Path, folder: Path, rollouts: int, *options: 
 
 
 def measure(scratch: Path) -> list[Measured]:
-    """Run rollouts of growing number, once under a profile, and once with kills."""
+    """Run rollouts as they are, under a profile, with a slow teacher, with kills, and in growing number."""
     base = scratch / "base"
     run = make_command("run", "--workspace", base, "--until", "enhancements")
     subprocess.run(run, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    measured = []
     with start_teacher() as address:
-        sized = {size: call_rollouts(address, base, scratch / f"sized-{size}", size) for size in SIZES}
-        measured += tell_sizes(sized)
-        profiled = call_rollouts(address, base, scratch / "profiled", PROFILED, "--profile")
-        stalled = call_rollouts(address, base, scratch / "stalled", PROFILED, "--stalls")
-    measured += tell_stalls(stalled)
+        plain = call_rollouts(address, base, scratch / "plain", IN_FLIGHT, "--stalls")
+        profiled = call_rollouts(address, base, scratch / "profiled", IN_FLIGHT, "--profile")
     with start_teacher(SLOW) as address:
-        measured += tell_slow(call_rollouts(address, base, scratch / "slow", IN_FLIGHT))
+        slow = call_rollouts(address, base, scratch / "slow", IN_FLIGHT)
     with start_teacher() as address:
-        measured += measure_kills(address, base, scratch / "killed")
-    return [*measured, *tell_profile(profiled)]
-
-
-def tell_sizes(sized: Mapping[int, dict[str, Any]]) -> list[Measured]:
-    """Return the rows about speed, of the middle size, and about memory, of all."""
-    middle = sized[SIZES[1]]
-    turns, manner = middle["turns"], Manner()
-    latency = (manner.fastest + manner.slowest) / 2
-    beyond = middle["seconds"] * IN_FLIGHT / turns - latency
-    place = f"{IN_FLIGHT} in flight, {SIZES[1]:,} rollouts of {TURNS} turns"
-    measured = [
-        Measured(f"our processor time a turn ({place})", f"{1000 * middle['processor'] / turns:.2f} ms", "5 ms"),
-        Measured("turns a second, the server on the same machine", f"{turns / middle['seconds']:,.0f}"),
-        Measured(
-            f"wall time a turn beyond the server's {1000 * latency:.0f} ms, saturated", f"{1000 * beyond:,.0f} ms"
-        ),
+        kills = measure_kills(address, base, scratch / "killed")
+    with start_teacher(SHORT) as address:
+        peaks = {size: call_rollouts(address, base, scratch / f"{size}", size)["peak"] for size in SIZES}
+    return [
+        *tell_speed(plain),
+        *tell_slow(slow),
+        *tell_stalls(plain),
+        *kills,
+        *tell_peaks(peaks),
+        *tell_profile(profiled),
     ]
-    measured += [Measured(f"peak memory, {size:,} rollouts", f"{told['peak']:,.0f} MB") for size, told in sized.items()]
-    growth = sized[SIZES[-1]]["peak"] / sized[SIZES[0]]["peak"]
-    return [*measured, Measured(f"peak memory, {SIZES[-1]:,} rollouts over {SIZES[0]:,}", f"{growth:.2f}", "1.3")]
+
+
+def tell_speed(told: dict[str, Any]) -> list[Measured]:
+    """Return the rows about speed."""
+    turns = IN_FLIGHT * TURNS
+    place = f"{IN_FLIGHT} rollouts of {TURNS} turns in flight"
+    return [
+        Measured(f"our processor time a turn ({place})", f"{1000 * told['processor'] / turns:.2f} ms", "5 ms"),
+        Measured("turns a second, the server and others on the same cores", f"{turns / told['seconds']:,.0f}"),
+    ]
+
+
+def tell_peaks(peaks: Mapping[int, float]) -> list[Measured]:
+    """Return the rows about memory."""
+    place = f"rollouts of {SHORT.calls + 1} turns, {IN_FLIGHT} in flight"
+    growth = peaks[SIZES[-1]] / peaks[SIZES[0]]
+    return [
+        *(Measured(f"peak memory, {size:,} {place}", f"{peak:,.0f} MB") for size, peak in peaks.items()),
+        Measured(f"peak memory, {SIZES[-1]:,} over {SIZES[0]:,}", f"{growth:.2f}", "1.3"),
+    ]
 
 
 def tell_stalls(told: dict[str, Any]) -> list[Measured]:
     """Return the rows about the event loop; what a busy machine adds by the wall is not ours."""
+    longest, rare = f"{1000 * told['own'][-1]:.0f} ms", f"{1000 * told['own'][0]:.1f} ms"
     return [
-        Measured(
-            "longest callback on the event loop, its own processor time", f"{1000 * told['own'][-1]:.0f} ms", "200 ms"
-        ),
-        Measured("99.9% of callbacks end sooner than this, processor time", f"{1000 * told['own'][0]:.1f} ms", "20 ms"),
+        Measured("longest callback on the event loop, its own processor time", longest, "200 ms"),
+        Measured("99.9% of callbacks end sooner than this, processor time", rare, "20 ms"),
         Measured("99.9% of callbacks end sooner than this, by the wall", f"{1000 * told['wall'][0]:.1f} ms"),
     ]
 
@@ -270,8 +275,8 @@ def tell_slow(told: dict[str, Any]) -> list[Measured]:
 
 def measure_kills(address: str, base: Path, folder: Path) -> list[Measured]:
     """Kill a run at random turns and go on; hold what was asked twice against what was in flight."""
-    command, rng, waits = make_child(address, base, folder, SIZES[0]), random.Random(7), list[float]()
-    call_rollouts(address, base, folder, SIZES[0], "--prepare")
+    command, rng, waits = make_child(address, base, folder, IN_FLIGHT), random.Random(7), list[float]()
+    call_rollouts(address, base, folder, IN_FLIGHT, "--prepare")
     for _ in range(KILLS):
         child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
         waits.append(_wait_for_ask(address, child))
@@ -320,7 +325,7 @@ def tell_profile(told: dict[str, Any]) -> list[Measured]:
     rows = [Measured(f"`{name}`", f"{100 * spent / whole:.0f}%") for name, spent in told["modules"].items()]
     head = Measured(
         "Where the event loop's time goes (cProfile, with its own cost), a turn",
-        f"{1000 * whole / told['turns']:.2f} ms",
+        f"{1000 * whole / IN_FLIGHT / TURNS:.2f} ms",
     )
     return [head, *rows[:MODULES]]
 

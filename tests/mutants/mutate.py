@@ -22,9 +22,8 @@ SPACE = ("pipelines.checks.", "pipelines.graph.", "pipelines.release.")
 
 def list_modules() -> list[ModuleType]:
     """Return every module of the checks."""
-    return [
-        import_module(f"pipelines.checks.{found.name}") for found in pkgutil.iter_modules(pipelines.checks.__path__)
-    ]
+    found = pkgutil.walk_packages(pipelines.checks.__path__, "pipelines.checks.")
+    return [import_module(module.name) for module in found]
 
 
 def list_checks() -> dict[str, FunctionType]:

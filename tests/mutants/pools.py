@@ -1,11 +1,13 @@
 """One small world with the questions that the pipeline accepts in it, made once a session whoever asks first."""
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from pipelines.bench.pools import Pool, PoolSize, make_pool
+from pipelines.workspace import Workspace
 from tests.conftest import hold_lock
 
 SIZE = PoolSize(260, {"paths": 60, "injection": 300})
@@ -20,5 +22,7 @@ def share_pool(request: pytest.FixtureRequest, folders: pytest.TempPathFactory) 
     with hold_lock(root / "lock"):
         pool = make_pool(root, 8, 0.1, SIZE)
     # What a pool makes later on, such as the next dump of its world, is its user's own.
-    yield replace(pool, root=folders.mktemp("pool"))
+    own = folders.mktemp("pool")
+    shutil.copytree(Workspace(root / "workspace").root / "images", own / "workspace" / "images")
+    yield replace(pool, root=own)
     pool.corpus.close()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pipelines.checks.rollouts.trails import fold_words
 from pipelines.names import fold_name, is_common_word
 
-_WORD = re.compile(r"[^\W_]+(?:['’&-][^\W_]+|\.(?=[^\W_]))*")
+_WORD = re.compile(r"[^\W_]+(?:['’&.-][^\W_]+)*")
 _LEFT_OUT = re.compile(r"\bimg_\d+\b|https?://\S+")
 _JOINTS = frozenset(
     "of the and de la le du des von van der den del di da dos al el y e bin ibn for in on at to".split()

@@ -74,16 +74,16 @@ def _sift(
     """Yield of the numerals that stand nowhere as they are those that nothing else backs."""
     shown = {_read(match[0]) for text in backing for match in _NUMERAL.finditer(text)}
     pairs = list(combinations(dict.fromkeys(backed[:MAX_PAIRED]), 2))
-    derived = {abs(first - second) for first, second in pairs} | {first + second for first, second in pairs}
+    known = shown | {abs(first - second) for first, second in pairs} | {first + second for first, second in pairs}
+    left = [match for match in unbacked if _read(match[0]) not in known and not _is_period(said, match, shown)]
+    if not left:
+        return
     spelled = set[Decimal]().union(*map(find_numbers, backing))
     measures = [spot.value for text in backing for spot in find_measures(text) if spot.value.unit in KNOWN_UNITS]
     claimed = find_measures(said)
-    for match in unbacked:
-        value = _read(match[0])
-        if value in shown or value in derived or value in spelled or _is_period(said, match, value, shown):
-            continue
+    for match in left:
         spots = [spot.value for spot in claimed if spot.start <= match.start() < spot.end]
-        if not any(_is_measured(spot, spelled, measures) for spot in spots):
+        if _read(match[0]) not in spelled and not any(_is_measured(spot, spelled, measures) for spot in spots):
             yield match[0]
 
 
@@ -94,8 +94,9 @@ def _is_measured(spot: Number, spelled: set[Decimal], measures: Sequence[Number]
     return spot.unit in KNOWN_UNITS and any(compare_measures(spot, other) == "same" for other in measures)
 
 
-def _is_period(said: str, match: re.Match[str], value: Decimal, shown: set[Decimal]) -> bool:
+def _is_period(said: str, match: re.Match[str], shown: set[Decimal]) -> bool:
     """Say whether a numeral is the decade or the century of a year that is shown."""
+    value = _read(match[0])
     if _DECADE.match(said, match.end()) and value % 10 == 0:
         return any(value <= year < value + (100 if value % 100 == 0 else 10) for year in shown)
     if _CENTURY.match(said, match.end()):

@@ -29,7 +29,7 @@ def check_claims(trail: Trail, right: bool = False) -> CheckResult:
     """
     if not trail.answered:
         return PASSED
-    said = POSSESSIVE.sub("", f"{trail.legs[-1].step.thought}\n{trail.rollout.answer}")
+    said = POSSESSIVE.sub(" ,", f"{trail.legs[-1].step.thought}\n{trail.rollout.answer}")
     if len(said) > LONGEST_END:
         return CheckResult("UNKNOWN", "unseen-claim", f"the end has {len(said):,} characters, read are {LONGEST_END:,}")
     forms = [form for form in list_answer_forms(trail.rollout) if right or form != trail.rollout.answer.strip()]

@@ -12,6 +12,8 @@ from pipelines.corpus.titles import strip_qualifier
 from pipelines.names import fold_name, is_common_word
 from schemas.rollouts import Rollout, Step
 
+_PAGE, _PAGES = 300, 512
+"""Characters from which a text is kept folded, and how many are: rollouts of one question show the same pages."""
 BARE_LETTERS = 3
 """Letters of the shortest word that stands for a name by itself."""
 
@@ -93,6 +95,15 @@ class NameWords:
 
 def fold_words(text: str) -> str:
     """Return a text folded, with a space before and after; of blank text a space."""
+    return _fold_page(text) if len(text) >= _PAGE else _fold_text(text)
+
+
+@lru_cache(maxsize=_PAGES)
+def _fold_page(text: str) -> str:
+    return _fold_text(text)
+
+
+def _fold_text(text: str) -> str:
     if not text.isascii():
         # Of a page few words have letters beyond ASCII, and these again and again.
         text = " ".join(word if word.isascii() else _fold_word(word) for word in text.split())

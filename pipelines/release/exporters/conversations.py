@@ -25,6 +25,7 @@ from pipelines.release.transcript import PLACEHOLDER, check_messages
 
 SHOWN = re.compile(rf"(?P<marks>(?:{PLACEHOLDER})*)\n?(?P<text>.*)", re.DOTALL)
 RESPONSE = "tool_response"
+SHOWN_ERRORS = 3
 OPENED, CLOSED = "<tool_call>", "</tool_call>"
 
 
@@ -142,7 +143,10 @@ def _read_row(values: dict[str, Any], path: Path) -> SftRow:
     try:
         return SftRow.model_validate(values, strict=False)
     except ValidationError as error:
-        raise CorruptInput(f"{path}: row {values.get('id')!r} is no SFT row: {error}") from error
+        found = [f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()[:SHOWN_ERRORS]]
+        raise CorruptInput(
+            f"{path}: row {values.get('id')!r} is no SFT row of this version: {'; '.join(found)}; make the release anew"
+        ) from error
 
 
 def take_apart(row: SftRow, split: str) -> Conversation:

@@ -1,8 +1,8 @@
 """What veRL and rLLM drop, shift or fail on in RL data, as rules over plain dictionaries.
 
 Nothing is imported but the standard library, ``text_rules`` and ``picture_rules``, so that the three files can be taken
-along. Read from, and run against, veRL 0.9.1 and rLLM's registry of version 2. Each function yields what is wrong, in
-words; a row without a fault is loaded whole.
+along. Read from, and run against, veRL 0.9.1 and the registry of rLLM 1f81bd8 (version 2). Each function yields what is
+wrong, in words; a row without a fault is loaded whole.
 """
 
 import json

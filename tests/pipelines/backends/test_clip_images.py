@@ -1,6 +1,6 @@
 import asyncio
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,9 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from pipelines.agent.results import Thumbnails
 from pipelines.backends.clip_images import ClipImageSearch, open_index
 from pipelines.backends.protocols import PictureFile
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
+from pipelines.pictures import PictureStore
 from tests.pipelines.backends.fake_encoder import FakeEncoder
 
 BASE = "https://en.wikipedia.org/wiki/"
@@ -243,3 +245,20 @@ def test_a_folder_that_cannot_be_made_is_a_setting_to_change(corpus, tmp_path):
 
 def test_identity_names_corpus_and_encoder(search):
     assert search.identity == "clip-image-search@1:1:corpus-digest:fake-encoder@1"
+
+
+def test_hits_have_thumbnails_of_the_nearest_picture_where_some_are_made(search, corpus, tmp_path):
+    class Pictured(FakeCorpus):
+        def image(self, file):
+            rights = {"author": f"author of {file}", "licence": "CC0", "licence_url": "u", "source_url": "s"}
+            return SimpleNamespace(file=file, sha256=file, **rights)
+
+    pictured = Pictured(corpus.folder, corpus.digest)
+    shown = replace(search, corpus=pictured, thumbnails=Thumbnails(PictureStore(tmp_path / "store")))
+    hits = asyncio.run(shown.search_image(PictureFile("query", corpus.folder / "b.png"), 2))
+    assert [(hit.title, hit.thumbnail.author) for hit in hits] == [
+        ("Orsa", "author of b.png"),
+        ("Orsa Bridge", "author of b.png"),
+    ]
+    assert hits[0].thumbnail == hits[1].thumbnail
+    assert shown.identity != search.identity

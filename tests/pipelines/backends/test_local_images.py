@@ -1,5 +1,5 @@
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,10 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from pipelines.agent.results import Thumbnails
 from pipelines.backends.local_images import LocalImageSearch
 from pipelines.backends.protocols import PictureFile
-from pipelines.errors import RecordFailed
-from pipelines.pictures import compute_phash
+from pipelines.errors import RecordFailed, Unavailable
+from pipelines.pictures import PictureStore, compute_phash
 
 BASE = "https://en.wikipedia.org/wiki/"
 
@@ -123,3 +124,37 @@ def test_an_index_without_hashes_says_so_instead_of_finding_no_copy(finder):
     for rows in ([], [("a", ["A"], "")]):
         with pytest.raises(LookupError, match="no picture has a perceptual hash"):
             finder(rows).find_copies("0" * 16)
+
+
+def test_hits_have_thumbnails_with_the_rights_of_the_nearest_picture_where_some_are_made(tmp_path):
+    class Pictured(FakeCorpus):
+        def image(self, file):
+            rights = {"author": f"author of {file}", "licence": "CC0", "licence_url": "u", "source_url": "s"}
+            return SimpleNamespace(file=file, sha256=file, **rights) if file != "c.png" else None
+
+        def image_path(self, file):
+            return tmp_path / file
+
+    query = paint(tmp_path / "a.png", 1)
+    phash = compute_phash(query)
+    paint(tmp_path / "b.png", 2)
+    columns = {
+        "file": ["a.png", "b.png", "c.png"],
+        "title": [["A"], ["A", "B"], ["C"]],
+        "phash": [phash, flip_bits(phash, 2), flip_bits(phash, 3)],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "images.parquet")
+    plain = LocalImageSearch(Pictured(tmp_path, "pictured", SimpleNamespace(base_url=BASE)))
+    search = replace(plain, thumbnails=Thumbnails(PictureStore(tmp_path / "store")))
+    without, hits = (asyncio.run(each.search_image(PictureFile("s", query), 5)) for each in (plain, search))
+    assert [hit.thumbnail for hit in without] == [None, None, None]
+    assert [hit.thumbnail and (hit.title, hit.thumbnail.author, hit.thumbnail.width) for hit in hits] == [
+        ("A", "author of a.png", 256),
+        ("B", "author of b.png", 256),
+        None,
+    ]
+    assert search.identity != plain.identity
+    (tmp_path / "b.png").unlink()
+    fresh = replace(plain, thumbnails=Thumbnails(PictureStore(tmp_path / "store")))
+    with pytest.raises(Unavailable, match=r"b\.png"):
+        asyncio.run(fresh.search_image(PictureFile("s", query), 5))

@@ -15,7 +15,8 @@ from pipelines.console import to_json
 from pipelines.errors import ConfigError
 
 TEXTS = ("D01", "D02", "D03", "D04", "D05", "D13", "D16")
-PLANTED = "D01 D02 D03 D04 D05 D06 D07 D08 D09 D10 D11 D12 D13 D14 D15 D16 D17 D18 D19 D24 I5 L4".split()
+ROLLOUTS = [f"D22-R{number}" for number in range(1, 11)]
+PLANTED = [*(f"D{number:02}" for number in range(1, 20)), *ROLLOUTS, "D24", "I5", "L4"]
 LEAK = CheckResult("FAIL", "alias-leak")
 OTHER = CheckResult("FAIL", "answer-leak")
 UNSURE = CheckResult("UNKNOWN", "undecided")
@@ -37,6 +38,17 @@ def test_every_defect_of_the_design_is_planted_or_named_as_not_planted(report):
     assert report.not_planted == NOT_PLANTED
     assert NOT_PLANTED == ()
     assert {defect.code for defect in list_defects()} == set(DEMANDS) == set(PLANTED)
+
+
+def test_a_family_stands_for_its_kinds():
+    assert list(dict.fromkeys(defect.code for defect in list_defects(["D22"]))) == ROLLOUTS
+    assert {defect.code for defect in list_defects(["D22-R3", "D01"])} == {"D22-R3", "D01"}
+
+
+def test_format_errors_lengths_and_pictures_of_rollouts_must_all_be_found():
+    strict = {code for code in ROLLOUTS if DEMANDS[code].recall == 1.0}
+    assert strict == {"D22-R1", "D22-R2", "D22-R8", "D22-R9"}
+    assert {DEMANDS[code].false_alarm for code in ROLLOUTS} == {0.02}
 
 
 def test_strict_demands_get_twice_the_pairs(report):

@@ -103,7 +103,13 @@ def test_a_page_that_speaks_as_the_model_inside_its_reply_says_nothing():
     assert (parts["acc"], parts["turns"]) == (0.0, 2.0)
 
 
+def test_a_thought_may_say_a_role_on_a_line_of_its_own():
+    turn = call().replace("look", "The picture shows a\nuser\nof a\ntool\nand an\nassistant\nbeside it.")
+    assert [said for said, _ in split_turns(decode([turn, say()]))] == [turn, say()]
+
+
 def test_an_answer_counts_only_in_the_last_turn():
+    assert [turn.answer for turn in read_turns([say("1204"), say("1300")], SYNTH)] == [None, "1300"]
     text = f"{say('1204')}\nuser\n<tool_response>x</tool_response>\nassistant\n{say('1300')}"
     assert compute_score("s", text, "1204")["acc"] == 0.0
 
@@ -119,10 +125,20 @@ def test_the_models_turns_may_come_one_by_one():
 
 
 @pytest.mark.parametrize(
-    "piece", ["<think>", "<tool_response>", "</tool_response>", "user\n", "<|", "<answer>", "boxed{"]
+    "piece",
+    ["<think>", "<tool_response>", "</tool_response>", "user\n", "<|", "<answer>", "boxed{", "<image>", "1,", "'"],
 )
 def test_reading_is_linear_in_hostile_text(piece):
-    assert compute_score("s", piece * 100_000, "1204")["acc"] == 0.0
+    text = piece * 100_000
+    assert compute_score("s", text, "1204")["acc"] == 0.0
+    assert compute_score("s", f"{call()}\nuser\n{text}<tool_response>x</tool_response>{text}", "1204")["acc"] == 0.0
+    answered = compute_score("s", f"<think>a</think><answer>{text}</answer>", "1204", {"candidate_answers": ["x"] * 50})
+    assert answered["acc"] == 0.0
+
+
+def test_a_text_with_pictures_shown_before_a_reply_keeps_its_turns():
+    text = f"{call()}\nuser\n<image><image>\n<tool_response>\nerror: x\n</tool_response>\nassistant\n{say()}"
+    assert [turn.failed for turn in read_turns(text, SYNTH)] == [True, False]
 
 
 @given(st.text(st.sampled_from("<>/|think answertool_callresponseuser\n{}\"'\ud800"), max_size=200))
@@ -305,6 +321,7 @@ def test_a_fatal_trajectory_is_graded_on_its_prefix_and_has_no_accuracy():
         ("5 April 1931", "1931", None),
         ("1,204", "1204", True),
         ("1.5", "15", False),
+        ("1.5", "1 5", False),
         ("-5", "5", False),
         ("\u22125 m", "-5 m", True),
         ("3.5 million", "3500000", True),
@@ -501,6 +518,7 @@ def test_what_cannot_be_scored_says_so_and_is_never_a_silent_zero(reward):
     parts = score([say()], truth="", reward=reward)
     assert (parts["unscored"], parts["score"]) == (1.0, 0.0)
     assert math.isnan(parts["acc"])
+    assert math.isnan(parts["efficiency"]), "whether to search more hangs on the answer"
     with pytest.raises(UnscoredReward, match="cannot be determined"):
         score([say()], truth="", reward=reward, on_unscored="raise")
     assert score([say("x")], reward=reward)["unscored"] == 0.0

@@ -275,6 +275,18 @@ def test_a_row_whose_parts_do_not_belong_together_is_refused(change, message, re
         take_apart(row.model_copy(update=change(row)), "train")
 
 
+def test_a_row_of_another_version_is_refused(release, tmp_path):
+    source = next((release / "data").glob("*.parquet"))
+    old = pq.read_table(source).drop_columns(["dialect", "loss"])
+    shutil.copytree(release, tmp_path / "old")
+    path = tmp_path / "old" / "data" / source.name
+    path.chmod(0o644)
+    pq.write_table(old, path)
+    reseal(tmp_path / "old")
+    with pytest.raises(CorruptInput, match=r"dialect: Field required; loss: Field required; make the release anew"):
+        export_release(tmp_path / "old", tmp_path / "out", "trl")
+
+
 def test_a_placeholder_inside_a_message_is_refused(release):
     row = read_row(release)
     asked = row.messages[1].model_copy(update={"content": "When <image>?"})

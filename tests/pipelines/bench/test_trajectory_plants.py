@@ -1,0 +1,57 @@
+from random import Random
+
+import pytest
+
+from pipelines.bench.catalogue import list_editors
+from pipelines.bench.plants import Pair
+from pipelines.bench.trajectory_cases import CASCADE, judge_edits, plant_edits, roll_out
+from pipelines.bench.vocabulary import BY_HALF, HALVES
+from schemas.rollouts import Rollout
+from tests.pipelines.bench.test_corpus_plants import list_cases
+
+EDITORS = {title: (reason, operator) for _, title, reason, operator in list_editors()}
+EXCUSED = 1
+"""Pairs of a kind that may fail: recall is measured by the bench, on many more."""
+
+
+@pytest.fixture(scope="module")
+def rollouts(pool) -> list[Rollout]:
+    made = (roll_out(pool, case.question, attempt) for case in list_cases(pool) for attempt in range(2))
+    return [rollout for rollout in made if rollout is not None]
+
+
+def plant(rollouts, title: str, half: str) -> list[Pair]:
+    reason, operator = EDITORS[title]
+    edits = (operator(rollout, BY_HALF[half], Random(number)) for number, rollout in enumerate(rollouts))
+    return [judge_edits(CASCADE, each, reason) for each in edits if each is not None]
+
+
+@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("title", EDITORS)
+def test_the_cascade_tells_a_rollout_from_its_defective_twin(rollouts, title, half):
+    pairs = plant(rollouts, title, half)
+    assert [pair for pair in pairs if not pair.clean.passed] == []
+    assert len(pairs) > EXCUSED
+    assert sum(not pair.caught for pair in pairs) <= EXCUSED
+
+
+def test_twins_differ_and_are_of_one_question(rollouts):
+    for _, operator in EDITORS.values():
+        for number, rollout in enumerate(rollouts[:4]):
+            edits = operator(rollout, BY_HALF["open"], Random(number))
+            if edits is not None:
+                assert edits.clean != edits.defective
+                assert edits.clean.record_id == edits.defective.record_id == rollout.record_id
+
+
+def test_a_question_without_a_picture_admits_no_rollout(pool):
+    case = list_cases(pool)[0]
+    blind = case.question.model_copy(update={"picture": None})
+    assert roll_out(pool, blind, 0) is None
+
+
+def test_a_pair_of_a_question_is_judged_through_the_stage(pool):
+    case = list_cases(pool)[0]
+    reason, operator = EDITORS["no call"]
+    pair = plant_edits(operator, reason, case, BY_HALF["open"], Random(1))
+    assert pair is None or (pair.flips and pair.codes == ("from-memory",))
