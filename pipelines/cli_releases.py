@@ -93,7 +93,8 @@ def export_command(  # noqa: PLR0913 - a command line has the options it has
     as_json: JsonOption = False,
 ) -> None:
     """Write a release as a trainer's own loader reads it, and hold the files to that loader's rules."""
-    from pipelines.release.exporters.registry import ExportOptions, export_release
+    from pipelines.release.exporters.registry import export_release
+    from pipelines.release.exporters.shapes import ExportOptions
 
     report = export_release(release, out, to, ExportOptions(dialect=dialect, name=name))
     if as_json:

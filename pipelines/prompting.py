@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 
@@ -122,11 +122,11 @@ class Asking:
     @property
     def identity(self) -> str:
         """Digest of everything that decides a reply beside the inputs: model, prompt and sampling."""
-        return digest_value([self.model.identity, self.prompt.digest, asdict(self.sampling)])
+        return digest_value([self.model.identity, self.prompt.digest, self.sampling.describe()])
 
     def describe(self, role: str) -> ModelEntry:
         """Return the model's entry in a manifest."""
-        sampling = {name: float(value) for name, value in asdict(self.sampling).items()}
+        sampling = self.sampling.describe()
         return ModelEntry(role=role, name=self.model.name, revision=self.model.identity, sampling=sampling)
 
 

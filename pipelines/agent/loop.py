@@ -5,7 +5,6 @@ only the next one is asked for. So whatever decides a request follows from what 
 seconds that replies took when they were first given.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -18,6 +17,7 @@ from pipelines.agent.tools import ToolBox
 from pipelines.agent.transcript import BadTurn, Turn, neutralise_markup, parse_turn, render_step
 from pipelines.backends.metering import Stopwatch, open_stopwatch
 from pipelines.backends.protocols import ChatModel, ChatReply, ChatRequest, Message, Sampling
+from pipelines.checks.rollouts.form import find_fatal
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.ids import digest_value, make_record_id
 from pipelines.prompting import Prompt
@@ -168,21 +168,11 @@ def _write_rollout(agent: Agent, question: Grounding, attempt: int, end: End, da
         bridges=tuple(node.title for node in nodes if node.role == "bridge"),
         path=tuple(node.title for node in nodes),
         dialect=agent.dialect.name,
-        fatal_begins=fatal,
-        fatal_reached=None if fatal is None else fatal + agent.fatal_errors - 1,
+        fatal_begins=fatal[0] if fatal else None,
+        fatal_reached=fatal[1] if fatal else None,
         day=day,
         snapshot=agent.tools.snapshot,
     )
-
-
-def find_fatal(steps: Sequence[Step], errors: int) -> int | None:
-    """Return the step at which the first run of so many consecutive errors begins, None without one."""
-    length = 0
-    for number, step in enumerate(steps):
-        length = length + 1 if step.observation is not None and not step.observation.ok else 0
-        if length >= errors:
-            return number - errors + 1
-    return None
 
 
 def _render_opening(agent: Agent, question: str, picture: Picture, oracle: TeacherOracle) -> tuple[Message, Message]:

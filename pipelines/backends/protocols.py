@@ -56,6 +56,11 @@ class Sampling:
     max_tokens: int = 2048
     presence_penalty: float = 0.0
 
+    def describe(self) -> dict[str, float]:
+        """Return the settings by name; what is left at nothing is left out, as it was before there was such a one."""
+        settings = {"temperature": self.temperature, "top_p": self.top_p, "max_tokens": float(self.max_tokens)}
+        return settings | ({"presence_penalty": self.presence_penalty} if self.presence_penalty else {})
+
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:

@@ -29,8 +29,7 @@ PASS_RATES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
 FAULT_TRIALS = 300
 """Answers that each fault of a judge is planted on, and no more than ``FAULTS_A_PAIR`` for each question."""
 FAULTS_A_PAIR = 5
-CONCURRENCY = 64
-"""Answers in flight."""
+CONCURRENCY = 64  # answers in flight
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +189,8 @@ async def _run(pairs: int, seed: int, judges: tuple[Asking, ...], concurrency: i
             kinds.extend(_count_kinds(who, type_, judged))
     implied = tuple(_imply(row, rate) for row in rows for rate in PASS_RATES)
     faults = await count_faults(min(FAULT_TRIALS, FAULTS_A_PAIR * pairs), seed)
-    ways = await asyncio.to_thread(count_trajectory_faults, FAULTS_A_PAIR * pairs, seed)
-    return JudgeReport(pairs, seed, tuple(rows), tuple(kinds), implied, faults, ways, _compare_judges(spoken))
+    ways, kappa = await asyncio.to_thread(count_trajectory_faults, FAULTS_A_PAIR * pairs, seed), _compare_judges(spoken)
+    return JudgeReport(pairs, seed, tuple(rows), tuple(kinds), implied, faults, ways, kappa)
 
 
 async def _judge_type(

@@ -42,10 +42,8 @@ class Rollouts:
 
     def models(self) -> tuple[ModelEntry, ...]:
         """The teacher."""
-        sampling = self.agent.sampling
-        settings = {"temperature": sampling.temperature, "top_p": sampling.top_p, "max_tokens": sampling.max_tokens}
-        model = self.agent.model
-        return (ModelEntry(role="teacher", name=model.name, revision=model.identity, sampling=settings),)
+        model, sampling = self.agent.model, self.agent.sampling.describe()
+        return (ModelEntry(role="teacher", name=model.name, revision=model.identity, sampling=sampling),)
 
     async def __call__(self, record: Enhancement) -> Sequence[Rollout] | Rejection:
         """Run all attempts at once; the rows are in the order of the attempts, whichever ends first.

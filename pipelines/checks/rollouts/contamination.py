@@ -10,6 +10,8 @@ GRAM = 4
 """Successive words of a question that a text is looked through for."""
 SHARE = 0.5
 """Share of them in one result, beside the answer, that makes it a copy of the question, not a page on its topic."""
+LEFT_OUT = frozenset({"dataset-host"})
+"""Flags of a search about what the model never saw."""
 LEAST_GRAMS = 3
 """Fewer prove nothing."""
 
@@ -17,13 +19,14 @@ LEAST_GRAMS = 3
 def check_contamination(trail: Trail) -> CheckResult:
     """FAIL (``contaminated``) when an observation is flagged, would be flagged now, or holds question and answer.
 
-    The flags of the row are believed, their absence is not: the stored text is looked through again.
+    The flags of the row are believed, their absence is not: the stored text is looked through again. A dataset's host
+    that was left out of a search's results showed nothing; who goes there is after the data.
     """
     for number, leg in enumerate(trail.legs):
         observation = leg.step.observation
         if observation is None:
             continue
-        flags = sorted({*observation.flags, *leg.flags})
+        flags = sorted({*observation.flags, *leg.flags} - (set() if leg.step.tool == "visit" else LEFT_OUT))
         if flags:
             return CheckResult("FAIL", "contaminated", f"step {number}: {', '.join(flags)}")
         if _holds_both(trail, leg):

@@ -77,11 +77,12 @@ def _find_said(trail: Trail) -> int | None:
 
 
 def _is_telling(reference: Answer) -> bool:
-    """Say whether it takes knowledge to say an answer: small numbers and ordinary words are said by chance."""
+    """Say whether it takes knowledge to say an answer: small numbers and one ordinary word are said by chance."""
     if reference.type == "number":
         whole = reference.value.lstrip("-").partition(".")[0]
         return bool(reference.unit) or not whole.isdigit() or len(whole) > 9 or int(whole) >= _SMALL
-    return reference.type == "date" or bool(read_title(reference.surface).telling)
+    several = len(reference.surface.split()) > 1
+    return reference.type == "date" or several or bool(read_title(reference.surface).telling)
 
 
 def check_jumps(trail: Trail) -> CheckResult:

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipelines.agent.dialects import Dialect, find_dialect, translate_tools
+from pipelines.agent.dialects import CALL, Dialect, find_dialect, translate_tools
 from pipelines.agent.transcript import BadTurn, parse_turn
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet
 from pipelines.picturefiles.stripping import find_extension
@@ -24,7 +24,7 @@ from pipelines.release.rows import EmbeddedImage, SftRow
 from pipelines.release.transcript import PLACEHOLDER, check_messages
 
 SHOWN = re.compile(rf"(?P<marks>(?:{PLACEHOLDER})*)\n?(?P<text>.*)", re.DOTALL)
-RESPONSE = "tool_response"
+THINK, RESPONSE = "think", "tool_response"
 SHOWN_ERRORS = 3
 OPENED, CLOSED = "<tool_call>", "</tool_call>"
 
@@ -96,6 +96,8 @@ class Conversation:
     @property
     def native(self) -> bool:
         """Whether every call that is trained on is JSON in tool_call tags, with its reply in tool_response tags."""
+        if (self.dialect.think, self.dialect.response) != (THINK, RESPONSE) or self.dialect.actions[0] != CALL:
+            return False
         pairs = zip(self.exchanges, self.exchanges[1:], strict=False)
         return all(here.said.call and after.shown.told is not None for here, after in pairs if here.said.loss)
 
@@ -167,6 +169,8 @@ def take_apart(row: SftRow, split: str) -> Conversation:
         raise CorruptInput(f"row {row.id}: {len(row.loss)} loss flags for {len(replies)} turns; there must be one each")
     pictures = iter([_check_picture(image, row.id) for image in row.images])
     shown = [_read_shown(user, number, pictures, row.id) for number, user in enumerate(users)]
+    if next(pictures, None) is not None:
+        raise CorruptInput(f"row {row.id}: a picture stands in a message that is not the user's")
     said = [read_said(reply, loss, dialect) for reply, loss in zip(replies, row.loss, strict=True)]
     told = [replace(each, told=_read_told(each.text, dialect)) if number else each for number, each in enumerate(shown)]
     system = "".join(message.content for message in row.messages if message.role == "system")

@@ -16,6 +16,7 @@ from pipelines.release.exporters.registry import EXPORTERS, export_release, vali
 from pipelines.release.exporters.shapes import ExportOptions
 from pipelines.release.rows import EmbeddedImage
 from tests.pipelines.release.exporters.trajectories import HOSTILE, make_release, make_whole, publish
+from tests.pipelines.release.tampering import reseal
 
 SFT = ("llamafactory", "ms-swift", "trl", "verl-sft")
 LINES = ("llamafactory", "ms-swift")
@@ -273,6 +274,23 @@ def test_a_row_whose_parts_do_not_belong_together_is_refused(change, message, re
     row = read_row(release)
     with pytest.raises(CorruptInput, match=message):
         take_apart(row.model_copy(update=change(row)), "train")
+
+
+def test_a_picture_in_what_the_model_says_is_refused(release):
+    row = read_row(release)
+    asked = row.messages[1].model_copy(update={"content": "When?"})
+    said = row.messages[2].model_copy(update={"content": "<image> so"})
+    changed = (row.messages[0], asked, said, *row.messages[3:])
+    with pytest.raises(CorruptInput, match="not the user's"):
+        take_apart(row.model_copy(update={"messages": changed}), "train")
+
+
+def test_a_dialect_with_other_tags_is_written_as_text_even_where_nothing_is_called(release):
+    row = read_row(release)
+    said = row.messages[2].model_copy(update={"content": "<reason>\nseen\n</reason>\n<answer>1201</answer>"})
+    changes = {"messages": (*row.messages[:2], said), "loss": (True,), "images": row.images[:1]}
+    assert take_apart(row.model_copy(update=changes), "train").native
+    assert not take_apart(row.model_copy(update={**changes, "dialect": "mmsearch-r1"}), "train").native
 
 
 def test_a_row_of_another_version_is_refused(release, tmp_path):
