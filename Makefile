@@ -1,12 +1,14 @@
-# Two commands from a fresh clone: `make demo` and `make test`. Both make .venv first. `make test-vllm` and `make test-clip` make one each.
+# Two commands from a fresh clone: `make demo` and `make test`. Both make .venv first. `make test-vllm`, `test-clip` and `test-consumers` make their own.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 VLLM := .venv-vllm
 CLIP := .venv-clip
+# Trainers whose own loaders read what is exported; each has an environment under .venv-consumers.
+CONSUMERS ?= llamafactory ms-swift trl verl
 
-.PHONY: demo test test-vllm test-clip lint install clean
+.PHONY: demo test test-vllm test-clip test-consumers lint install clean
 
 install: $(STAMP)
 
@@ -38,5 +40,10 @@ test-clip: $(STAMP)
 	bash .ci/clip.sh $(CLIP) $(PYTHON)
 	$(CLIP)/bin/python -m pytest -m clip tests/clip
 
+# The loaders of trainers, without weights; tests of one without an environment are skipped.
+test-consumers: $(STAMP)
+	PYTHON=$(PYTHON) bash .ci/consumers.sh $(CONSUMERS)
+	$(BIN)/pytest -m consumers tests/consumers
+
 clean:
-	rm -rf $(VENV) $(VLLM) $(CLIP) workspace
+	rm -rf $(VENV) $(VLLM) $(CLIP) .venv-consumers workspace

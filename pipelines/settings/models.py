@@ -114,5 +114,9 @@ class RuntimeConfig(Section):
     """How the work is cut; nothing here decides a row's content."""
 
     shard_rows: int = Field(256, ge=1, description="seeds a shard; later stages keep the cut")
-    concurrency: int = Field(256, ge=1, description="records in flight at once, of all shards together; of a question all rollouts count as one")
+    concurrency: int = Field(
+        256,
+        ge=1,
+        description="records in flight at once, of all shards together; of a question all rollouts count as one",
+    )
     workers: int = Field(0, ge=0, description="processes that read a dump; 0 is one for each core")
