@@ -8,7 +8,7 @@ for name in "$@"; do
     pins=.ci/consumers/$name.txt
     venv=.venv-consumers/$name
     stamp=$venv/.installed
-    recipe=$(cat "$0" "$pins" | sha256sum | cut -d' ' -f1)
+    recipe=$(cat .ci/consumers.sh "$pins" | sha256sum | cut -d' ' -f1)
     if [ "$(cat "$stamp" 2>/dev/null)" = "$recipe" ]; then
         continue
     fi

@@ -11,7 +11,9 @@ import re
 import socket
 import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
@@ -36,6 +38,8 @@ _PRIVATE_NAMES = frozenset(
 )
 """Last labels of names that are no public ones: RFC 6761 and 6762, and what private networks commonly use."""
 _PRIVATE_SUFFIXES = (".home.arpa", ".in-addr.arpa", ".ip6.arpa")
+_LOOKING = ThreadPoolExecutor(32, "look-up")
+"""Threads of their own: a name whose servers are silent takes one for half a minute, and pictures need the others."""
 
 
 class ForbiddenAddress(ValueError):
@@ -187,7 +191,8 @@ async def look_up(host: str, port: int) -> tuple[str, ...]:
     Raises:
         OSError: if there are none.
     """
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    resolve = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    found = await asyncio.get_running_loop().run_in_executor(_LOOKING, resolve)
     return tuple(dict.fromkeys(str(place[0]) for *_, place in found))
 
 

@@ -1,11 +1,15 @@
 """Commands about releases and what is made of them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from pipelines.console import WORKSPACE, JsonOption, WorkspaceOption, app, emit, emit_json, emit_table, to_json
+
+TRAINERS = "llamafactory, ms-swift, trl, verl-sft (of a release of sft); verl, rllm, mmsearch-r1, mars (of rl)"
+SHOWN_PROBLEMS = 50
+ToOption = Annotated[str, typer.Option("--to", help=f"Trainer that is to read it: {TRAINERS}.")]
 
 
 @app.command("verify")
@@ -86,9 +90,15 @@ def push_command(
 def export_command(  # noqa: PLR0913 - a command line has the options it has
     release: Annotated[Path, typer.Argument(help="Release folder.")],
     out: Annotated[Path, typer.Argument(help="Folder to write; it must not exist.")],
-    to: Annotated[str, typer.Option("--to", help="Trainer that is to read it; `synth stages` lists them.")],
-    dialect: Annotated[str, typer.Option("--dialect", help="Protocol of the turns, if not the teacher's.")] = "",
-    name: Annotated[str, typer.Option("--name", help="Name of the dataset, if not the release's.")] = "",
+    to: ToOption,
+    dialect: Annotated[
+        str, typer.Option("--dialect", help="Protocol to write the turns in, if not the one they were held in.")
+    ] = "",
+    calls: Annotated[
+        Literal["native", "text"],
+        typer.Option("--calls", help="Tool calls as llamafactory's and ms-swift's own messages, or as text."),
+    ] = "native",
+    name: Annotated[str, typer.Option("--name", help="Name of the dataset, if not synth.")] = "",
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
@@ -96,7 +106,7 @@ def export_command(  # noqa: PLR0913 - a command line has the options it has
     from pipelines.release.exporters.registry import export_release
     from pipelines.release.exporters.shapes import ExportOptions
 
-    report = export_release(release, out, to, ExportOptions(dialect=dialect, name=name))
+    report = export_release(release, out, to, ExportOptions(dialect=dialect, name=name, calls=calls))
     if as_json:
         emit_json(to_json(report))
         return
@@ -108,17 +118,21 @@ def export_command(  # noqa: PLR0913 - a command line has the options it has
 @app.command("validate")
 def validate_command(
     folder: Annotated[Path, typer.Argument(help="Folder of files for a trainer, ours or anybody's.")],
-    to: Annotated[str, typer.Option("--to", help="Trainer that is to read it.")],
+    to: ToOption,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
     """Hold files to the rules of a trainer's loader; exit 1 when it would lose, shift or refuse anything."""
-    from pipelines.release.exporters.registry import validate_export
+    from pipelines.release.exporters.registry import MOST_PROBLEMS, validate_export
 
     problems = validate_export(folder, to)
     if as_json:
         emit_json(list(problems))
     else:
-        emit("\n".join(problems) if problems else f"{folder}: nothing against it for {to}")
+        for problem in problems[:SHOWN_PROBLEMS]:
+            emit(problem)
+        more = " or more" if len(problems) == MOST_PROBLEMS else ""
+        named = f", the first {SHOWN_PROBLEMS} above" if len(problems) > SHOWN_PROBLEMS else ""
+        emit(f"{folder}: {len(problems) or 'nothing'}{more} against it for {to}{named}")
     if problems:
         raise typer.Exit(1)

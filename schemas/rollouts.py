@@ -8,8 +8,9 @@ from schemas.proofs import Answer
 from schemas.searches import SearchResult
 from schemas.seeds import Split
 
-StopReason = Literal["answered", "format", "tool-errors", "turn-limit", "context-limit", "time-limit"]
-"""``format``: a turn that does not parse. ``tool-errors``: the fatal step. The others are limits."""
+StopReason = Literal["answered", "format", "tool-errors", "turn-limit", "context-limit", "time-limit", "failed"]
+"""``format``: a turn that does not parse. ``tool-errors``: the fatal step. ``failed``: the model gave no reply to a
+request, for a reason that lies in it. The others are limits."""
 ObservationFlag = Literal["question-text", "row-id", "protocol-tags", "dataset-host"]
 """What contaminates an observation: it holds the question's own text, the row's id, tags of an agent's protocol, or
 names a host that publishes datasets. The offending result is left out of what the model sees where that can be done."""
@@ -83,3 +84,5 @@ class Rollout(Record):
     """Latest day, UTC, on which a model or a live tool said any of it; empty where all is scripted or local."""
     snapshot: str = ""
     """Date of the corpus that local tools search; empty for live ones."""
+    failure: str = ""
+    """Error class and detail of the request that the model gave no reply to; empty unless ``failed``."""

@@ -18,7 +18,7 @@ from pipelines.agent.toolforms import MADE_UP, ToolForm, UnsayableTurn, Values, 
 from pipelines.errors import ConfigError
 from pipelines.prompting import Prompt, load_prompt, render_messages
 
-VERSION = 1
+VERSION = 2
 """Raised when a dialect is read or written otherwise, so that rollouts are made anew."""
 CALL = "tool_call"
 

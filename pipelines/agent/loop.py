@@ -13,6 +13,7 @@ from pipelines.agent.contamination import Watched
 from pipelines.agent.dialects import SYNTH, Dialect
 from pipelines.agent.native import show_reply, write_down
 from pipelines.agent.observing import refuse_call
+from pipelines.agent.thinking import restore_thought
 from pipelines.agent.tools import ToolBox
 from pipelines.agent.transcript import BadTurn, Turn, neutralise_markup, parse_turn, render_step
 from pipelines.backends.metering import Stopwatch, open_stopwatch
@@ -117,6 +118,7 @@ class End:
     course: Course
     reason: StopReason
     answer: str = ""
+    failure: str = ""
 
 
 async def run_rollout(agent: Agent, question: Grounding, oracle: TeacherOracle) -> Rollout:
@@ -128,11 +130,11 @@ async def run_rollout(agent: Agent, question: Grounding, oracle: TeacherOracle) 
         oracle: seen by scripted teachers only; its ``attempt`` numbers the sample.
 
     Returns:
-        The rollout, ended by an answer, by a turn that does not parse (kept as the last step), by the fatal step or by
-        a limit.
+        The rollout, ended by an answer, by a turn that does not parse (kept as the last step), by the fatal step, by a
+        limit or by a request that the model's server refuses: the turns before it were paid for.
 
     Raises:
-        RecordFailed: ``no-picture`` if the question has none; what the model's server refuses of the first turn.
+        RecordFailed: ``no-picture`` if the question has none.
         ServiceError: if the model or a tool's backend is away.
     """
     if question.picture is None:
@@ -164,6 +166,7 @@ def _write_rollout(agent: Agent, question: Grounding, attempt: int, end: End, da
         steps=steps,
         answer=end.answer,
         stop_reason=end.reason,
+        failure=end.failure,
         reference=question.answer,
         bridges=tuple(node.title for node in nodes if node.role == "bridge"),
         path=tuple(node.title for node in nodes),
@@ -196,9 +199,9 @@ async def _take_turn(agent: Agent, frame: Frame, course: Course) -> Course | End
     try:
         said = await agent.model.chat(_make_request(agent, frame, course))
     except RecordFailed as error:
-        if error.error != "prompt-too-long" or not course.steps:
-            raise
-        return End(course, "context-limit")
+        if error.error == "prompt-too-long" and course.steps:
+            return End(course, "context-limit")
+        return End(course, "failed", failure=str(error).encode("utf-8", "replace").decode())
     try:
         reply, turn = _read_reply(said, agent.dialect)
     except BadTurn as error:
@@ -246,12 +249,12 @@ def _read_reply(said: ChatReply, dialect: Dialect) -> tuple[str, Turn]:
     """
     if said.ended != "whole":
         raise BadTurn(f"the reply was {said.ended}")
-    reply = write_down(said) if dialect.native else said.text
+    reply = write_down(said) if dialect.native else restore_thought(said, dialect)
     return reply, parse_turn(reply, dialect)
 
 
 def _answer_bad_turn(agent: Agent, course: Course, said: ChatReply, error: BadTurn) -> Course | End:
-    reply = show_reply(said) if agent.dialect.native else said.text
+    reply = show_reply(said) if agent.dialect.native else restore_thought(said, agent.dialect)
     observation = None
     if agent.bad_turns == "tell":
         # Tags are named in it, and none may stand in an observation.

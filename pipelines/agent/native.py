@@ -4,11 +4,13 @@ import json
 import re
 
 from pipelines.agent.strict_json import read_strict_object
+from pipelines.agent.thinking import clean_reasoning
 from pipelines.agent.transcript import BadTurn
 from pipelines.backends.protocols import ChatReply, ToolCall
 
 ADVICE = "a turn says what it makes of things, and then makes one tool call or gives <answer>...</answer>"
-_THINK = re.compile(r"\A\s*<think>(?P<thought>.*?)</think>", re.DOTALL)
+_THINK = re.compile(r"\A\s*(?:<think>)?(?P<thought>.*?)</think>", re.DOTALL)
+"""Templates of thinking models open the tag in the prompt."""
 
 
 def write_down(reply: ChatReply) -> str:
@@ -31,7 +33,7 @@ def write_down(reply: ChatReply) -> str:
         action = (tag + answer).strip()
         if not action.endswith("</answer>"):
             raise BadTurn(f"there is neither a tool call nor an answer in its tags; {ADVICE}")
-    thought = reply.reasoning.strip() or (said["thought"].strip() if said else "") or thought.strip()
+    thought = clean_reasoning(reply) or (said["thought"].strip() if said else "") or thought.strip()
     return f"<think>\n{thought}\n</think>\n{action}"
 
 

@@ -166,7 +166,8 @@ def _check_turns(trail: Trail) -> list[Finding]:
 
 def _find_answer_faults(rollout: Rollout, judgement: Judgement | None) -> list[Finding]:
     if judgement is None:
-        return [Finding("no-answer", f"stopped by {rollout.stop_reason}, answer {rollout.answer!r}")]
+        failure = f" ({rollout.failure})" if rollout.failure else ""
+        return [Finding("no-answer", f"stopped by {rollout.stop_reason}{failure}, answer {rollout.answer!r}")]
     if judgement.verdict == "incorrect":
         return [Finding("wrong-answer", f"{rollout.answer!r} instead of {rollout.reference.surface!r}")]
     if judgement.verdict == "unscored":

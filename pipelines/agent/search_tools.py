@@ -9,7 +9,15 @@ from pipelines.addresses import ForbiddenAddress, check_address
 from pipelines.agent.contamination import is_blocked
 from pipelines.agent.cropping import cut_picture
 from pipelines.agent.layout import Shown, cut_text, render_hits, render_page
-from pipelines.agent.observing import ImageStore, Outcome, credit_picture, refuse_call, show_results, show_text
+from pipelines.agent.observing import (
+    LONGEST_DETAIL,
+    ImageStore,
+    Outcome,
+    credit_picture,
+    refuse_call,
+    show_results,
+    show_text,
+)
 from pipelines.agent.passages import choose_passages
 from pipelines.agent.results import LONGEST_URL, keep_result, keep_results
 from pipelines.agent.summarising import LONGEST, Summariser
@@ -28,6 +36,8 @@ from schemas.groundings import Picture
 from schemas.rollouts import Observation, RolloutImage
 
 IMAGE_HITS = 5
+LEAST_SHOWN = 28
+"""Pixels of the shorter side of a thumbnail that is shown: models refuse a conversation for a sliver of a banner."""
 NO_SUMMARY = "no-summary"
 HitT = TypeVar("HitT", TextHit, ImageHit)
 
@@ -79,7 +89,7 @@ class SearchTools:
         """Return a page that was found, summed up for the query; its passage where the page cannot be read."""
         try:
             page = await self.pages.read_page(hit.url)
-        except PageNotFound:
+        except (PageNotFound, ForbiddenAddress):
             return passage
         if is_blocked(page.url, self.blocked_hosts):
             return passage
@@ -120,17 +130,19 @@ class SearchTools:
     async def visit(self, arguments: VisitArguments) -> Outcome:
         """Return one page: summed up for the goal where there is a summariser, else as much of it as is allowed."""
         url = arguments.url
-        if is_blocked(url, self.blocked_hosts):
-            return _refuse_host(url)
-        if self.online:
-            try:
-                check_address(url)
-            except ForbiddenAddress as error:
-                return refuse_call("forbidden-address", f"{error}.")
         try:
+            if self.online:
+                check_address(url)
+            if is_blocked(url, self.blocked_hosts):
+                return _refuse_host(url)
             page = await self.pages.read_page(url)
         except PageNotFound:
-            return refuse_call("unknown-page", f"There is no page at {url}; use an address that a search returned.")
+            return refuse_call(
+                "unknown-page", f"No page can be read at {url}; use another address that a search returned."
+            )
+        except ForbiddenAddress as error:
+            # Of the address itself, of one that it redirects to, or of what its name resolves to.
+            return refuse_call("forbidden-address", cut_text(f"{error}.", LONGEST_DETAIL))
         if is_blocked(page.url, self.blocked_hosts):
             return _refuse_host(page.url)
         read = await self._read(page, arguments.goal, self.page_limit)
@@ -168,7 +180,8 @@ def _flag_host(observation: Observation) -> Observation:
 
 def _name_thumbnails(hits: Sequence[ImageHit], most: int, known: int) -> dict[str, str]:
     """Return the names of the thumbnails that are shown, by sha256, best hit first; a picture has one name."""
-    found = dict.fromkeys(sha256 for hit in hits if (sha256 := _find_sha(hit)))
+    pictures = [hit.thumbnail for hit in hits if hit.thumbnail is not None]
+    found = dict.fromkeys(each.sha256 for each in pictures if min(each.width, each.height) >= LEAST_SHOWN)
     return {sha256: f"img_{known + number}" for number, sha256 in enumerate(list(found)[:most], start=1)}
 
 

@@ -17,7 +17,7 @@ from pipelines.ids import digest_value
 from pipelines.prompting import Asking, render_messages
 from schemas.tasks import SummariseInputs
 
-VERSION = 1
+VERSION = 2
 """Of what is shown to the model and what is believed of it."""
 TASK = "summarise"
 MOST_READ = 24_000
@@ -37,6 +37,11 @@ _TAG = re.compile(r"</?[a-z_]{3,20}>|<[|｜]|^\s*[{\[]|```", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
 _NAME = re.compile(r"(?<![.!?:]\s)(?<!^)(?<![\w'’\"“(*#-])[^\W\d_a-z][^\W\d_]{3,}")
 """A word with a capital that begins no sentence."""
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_DENIAL = re.compile(
+    r"\b(?:not?|nor|neither|none|nothing|nobody|never|nowhere|without|unclear|unknown|cannot)\b|n['’]t\b"
+)
+"""What a sentence has that says what a page does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +89,25 @@ class Summariser:
         except RecordFailed as error:
             problem = str(error)
         else:
-            summary, problem = read_summary(said, f"{goal}\n{title}\n{source}")
+            summary, problem = read_summary(said, f"{title}\n{source}", goal)
             if not problem:
                 return Summary(summary)
         return Summary(choose_passages(text, goal, limit), whole=False, problem=problem)
 
 
-def read_summary(said: ChatReply, source: str) -> tuple[str, str]:
+def read_summary(said: ChatReply, source: str, goal: str = "") -> tuple[str, str]:
     """Return the summary in a reply, and why there is none.
 
     Args:
         said: the reply.
-        source: all that the summary may speak of.
+        source: all that the summary may say.
+        goal: what else a sentence may name that says what the page does not tell. Elsewhere it may not: who looks for
+            what is not so would have it confirmed.
     """
     if said.ended != "whole":
         return "", f"{said.ended} reply"
     text = said.text.rpartition(_THOUGHT_END)[2].strip()
-    problem = _find_fault(text) or _find_invention(text, source)
+    problem = _find_fault(text) or _find_invention(text, source, goal)
     return ("", problem) if problem else (text, "")
 
 
@@ -114,14 +121,25 @@ def _find_fault(text: str) -> str:
     return ""
 
 
-def _find_invention(text: str, source: str) -> str:
+def _find_invention(text: str, source: str, goal: str) -> str:
     """Return the first number or name of a summary that its source does not have, told to a reader."""
-    numbers = set(_NUMBER.findall(source))
-    for number in _NUMBER.findall(text):
-        if number not in numbers:
-            return f"the number {number} is not on the page"
-    stems = {word[:_STEM] for word in list_words(source)}
-    for name in _NAME.findall(text):
-        if name[0].isupper() and name.casefold()[:_STEM] not in stems:
-            return f"the name {name[:40]} is not on the page"
+    told, asked = _list_marks(source), _list_marks(f"{source}\n{goal}")
+    start = 0
+    for sentence in _SENTENCE.split(text):
+        known = asked if _DENIAL.search(sentence) else told
+        place = text.index(sentence, start)
+        start = place + len(sentence)
+        for mark in (*_NUMBER.finditer(text, place, start), *_NAME.finditer(text, place, start)):
+            word, counts = mark[0], mark[0].isdecimal()
+            if (counts or word[0].isupper()) and _shorten(word) not in known:
+                return f"the {'number' if counts else 'name'} {word[:40]} is not on the page"
     return ""
+
+
+def _list_marks(source: str) -> frozenset[str]:
+    """Return the numbers and the beginnings of the words of a text."""
+    return frozenset((*_NUMBER.findall(source), *map(_shorten, list_words(source))))
+
+
+def _shorten(word: str) -> str:
+    return word if word.isdecimal() else word.casefold()[:_STEM]

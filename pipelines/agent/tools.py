@@ -34,7 +34,7 @@ from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
 from schemas.rollouts import Observation, RolloutImage
 
-VERSION = 3
+VERSION = 4
 """Raised when a tool's behaviour changes, so that rollouts are made anew."""
 
 

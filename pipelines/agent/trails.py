@@ -1,7 +1,9 @@
 """Reading a rollout for its checks: every reply parsed again, every page that a step showed."""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from urllib.parse import unquote
 
 from pipelines.agent.contamination import Watched, find_flags
@@ -13,6 +15,16 @@ from schemas.rollouts import Observation, Rollout, Step
 
 USED = ("query", "goal", "url")
 """Arguments whose words a name may stand in."""
+_HITS = re.compile(r"^(?:\[\d+\] (?=.*\nURL: )|URL: \S+$|Picture: img_\d+$)", re.MULTILINE)
+_LAYOUT: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {
+        "text_search": _HITS,
+        "image_search": _HITS,
+        "visit": re.compile(r"(?<=\n)URL: \S+(?=\n\n)"),
+        "layout_parsing": re.compile(r" \[\d+, \d+, \d+, \d+\] \(\d\.\d\d\):"),
+    }
+)
+"""By tool that shows something of the world, what of its text is only how that is laid out."""
 
 
 def read_trail(rollout: Rollout) -> Trail:
@@ -36,8 +48,10 @@ def _read_leg(step: Step, dialect: str, watched: Watched) -> Leg:
         thought=fold_words(step.thought),
         used=fold_words(" ; ".join(_list_used(arguments))),
         seen=_join_sights(shown, sights),
+        told=_blank_layout(step.tool, shown),
         sights=sights,
-        flags=_list_flags(observation.text, watched) if observation is not None else (),
+        # A failed call says again what the model wrote into it, such as the question in a search engine's address.
+        flags=_list_flags(shown, watched),
     )
 
 
@@ -88,6 +102,11 @@ def _list_sights(tool: str, observation: Observation) -> Iterator[Sight]:
     yield from (
         _make_sight(each.url, each.title, "", opened=False) for each in observation.results if each.url not in told
     )
+
+
+def _blank_layout(tool: str, shown: str) -> str:
+    layout = _LAYOUT.get(tool)
+    return layout.sub(lambda found: "|" * len(found[0]), shown) if layout is not None else ""
 
 
 def _join_sights(shown: str, sights: tuple[Sight, ...]) -> str:

@@ -16,7 +16,7 @@ from typing import Final
 from pipelines.errors import RateLimited
 
 LONGEST_WAIT: Final = 60.0
-"""Seconds that a request waits where a service asks to be left alone; for longer, whoever asks is told."""
+"""Seconds that a request waits where a service asks to be left alone, if nothing else is said."""
 _MOST_GATES = 4096
 
 
@@ -48,12 +48,14 @@ class Gate:
         name: of the service, for messages.
         rate: requests a second, at most.
         concurrency: requests in flight, at most.
+        longest: seconds that a request waits where the service asks to be left alone; for longer, whoever asks is told.
         in_flight: how many there are.
     """
 
     name: str
     rate: float
     concurrency: int
+    longest: float = LONGEST_WAIT
     in_flight: int = 0
     _next_at: float = 0.0
     """On the monotonic clock, as the next."""
@@ -78,7 +80,7 @@ class Gate:
         """Wait for a turn; the block is the request.
 
         Raises:
-            RateLimited: if the service wants to be left alone for more than ``LONGEST_WAIT``.
+            RateLimited: if the service wants to be left alone for longer than a request waits.
         """
         await self._take_place()
         try:
@@ -132,7 +134,7 @@ class Gate:
         with self._lock:
             now = time.monotonic()
             held = self._held_until - now
-            if held > LONGEST_WAIT:
+            if held > self.longest:
                 raise RateLimited(f"{self.name} asked to be left alone for {held:.0f} s more", held)
             turn = max(now, self._next_at, self._held_until)
             self._next_at = turn + 1.0 / self.rate
@@ -146,17 +148,19 @@ class Gates:
     Attributes:
         rate: requests a second at each, at most.
         concurrency: requests in flight at each, at most.
+        longest: seconds that a request waits for one that asks to be left alone.
     """
 
     rate: float
     concurrency: int
+    longest: float = LONGEST_WAIT
     by_host: OrderedDict[str, Gate] = field(default_factory=OrderedDict, repr=False)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def find(self, host: str) -> Gate:
         """Return a host's gate."""
         with self.lock:
-            gate = self.by_host.setdefault(host, Gate(host, self.rate, self.concurrency))
+            gate = self.by_host.setdefault(host, Gate(host, self.rate, self.concurrency, self.longest))
             self.by_host.move_to_end(host)
             if len(self.by_host) > _MOST_GATES:
                 self._forget()

@@ -7,6 +7,7 @@ environment gets into a request. Where a guard is set, the connection is made to
 import asyncio
 import errno
 import io
+import math
 import re
 import socket
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,30 +20,28 @@ import aiohttp
 from yarl import URL
 
 from pipelines.addresses import Guard
-from pipelines.backends.live_gates import LONGEST_WAIT, Gates
+from pipelines.backends.live_gates import LONGEST_WAIT, Gate, Gates
 from pipelines.backends.live_sessions import make_session
 from pipelines.backends.openai_errors import NobodyThere, NoReply, Silence, read_pause
 from pipelines.backends.openai_http import Sessions
 from pipelines.backends.unpacking import ACCEPTED, Bomb, Unpackable, unpack_body
-from pipelines.errors import ConfigError, RateLimited
+from pipelines.errors import ConfigError, RateLimited, Unavailable
 
 T = TypeVar("T")
 
 ERROR_BYTES: Final = 1 << 16
 """Bytes of an error's body that are read."""
+CONNECTIONS: Final = 256
+"""At one time, to all hosts together: a process may commonly have 1,024 files open, and a reply is held in memory."""
 _REDIRECTING = (301, 302, 303, 307, 308)
 _ESCAPE = 0xDC00
 _ESCAPED = re.compile("[\udc80-\udcff]")
 """How a byte that is no UTF-8 comes in a header (``surrogateescape``)."""
-_OFFLINE = (errno.ENETUNREACH, errno.ENETDOWN)
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class NoSuchHost(NobodyThere):
     """A name without an address, or a host that is not the one that it says it is."""
-
-
-class Offline(NobodyThere):
-    """This machine reaches nobody: its network or its resolver is away."""
 
 
 class TooLarge(NoReply):
@@ -73,6 +72,7 @@ class LiveManners:
         timeout: seconds for a whole reply, however slowly it drips.
         reply_bytes: largest reply, unpacked.
         patience: seconds before a request is sent again, doubled each time.
+        longest: seconds that a request waits where a host asks to be left alone; for longer, whoever asks is told.
     """
 
     rate: float = 5.0
@@ -81,6 +81,7 @@ class LiveManners:
     timeout: float = 60.0
     reply_bytes: int = 1 << 23
     patience: float = 1.0
+    longest: float = LONGEST_WAIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,25 +139,28 @@ class LiveClient:
         manners: towards each host.
         guard: who may be connected to; None where the addresses are the operator's own choice.
         gates: turns at each host.
+        room: turns at all of them together.
         sessions: connections, an event loop's each.
     """
 
     manners: LiveManners
     guard: Guard | None
     gates: Gates = field(repr=False, compare=False)
+    room: Gate = field(repr=False, compare=False)
     sessions: Sessions = field(repr=False, compare=False)
 
     async def send(self, request: LiveRequest) -> LiveReply:
         """Send a request once, in its turn, and return the whole reply, whatever its status.
 
         Raises:
-            NoReply: if there is none: :class:`NobodyThere`, :class:`NoSuchHost`, :class:`Offline`, :class:`Silence`,
-                :class:`TooLarge`, or one that breaks off.
+            NoReply: if there is none: :class:`NobodyThere`, :class:`NoSuchHost`, :class:`Silence`, :class:`TooLarge`,
+                or one that breaks off.
+            Unavailable: if this machine can open no more connections.
             RateLimited: if the host wants to be left alone for long.
             ForbiddenAddress: if the guard refuses where the host leads to.
             ConfigError: if no guard is set and the certificate is not trusted: waiting would not help.
         """
-        async with self.gates.find(_name_host(request.url)).enter():
+        async with self.gates.find(_name_host(request.url)).enter(), self.room.enter():
             return await self._exchange(request)
 
     async def try_often(self, url: str, attempt: Callable[[], Awaitable[T]]) -> T:
@@ -179,7 +183,7 @@ class LiveClient:
                 raise
             except Busy as busy:
                 gate.hold(busy.wait)
-                if not left or busy.wait > LONGEST_WAIT:
+                if not left or busy.wait > self.manners.longest:
                     raise RateLimited(str(busy), busy.wait) from None
             except NoReply:
                 if not left:
@@ -246,15 +250,17 @@ class LiveClient:
             return b""
 
 
-def open_client(manners: LiveManners, guard: Guard | None = None) -> LiveClient:
+def open_client(manners: LiveManners, guard: Guard | None = None, connections: int = CONNECTIONS) -> LiveClient:
     """Return a client; nothing is connected before the first request.
 
     Args:
         manners: towards each host.
         guard: who may be connected to; None where the addresses are the operator's own choice.
+        connections: at one time, to all hosts together; to one there may be as many as its manners say.
     """
-    gates = Gates(manners.rate, manners.concurrency)
-    return LiveClient(manners, guard, gates, Sessions(partial(make_session, guard)))
+    gates = Gates(manners.rate, manners.concurrency, manners.longest)
+    room = Gate("this machine", math.inf, max(connections, manners.concurrency))
+    return LiveClient(manners, guard, gates, room, Sessions(partial(make_session, guard)))
 
 
 def _name_host(url: str) -> str:
@@ -272,12 +278,14 @@ async def _read_bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
     return bytes(body)
 
 
-def _explain_connection(error: aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError) -> NobodyThere:
+def _explain_connection(
+    error: aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError,
+) -> NobodyThere | Unavailable:
     cause = getattr(error, "os_error", None)
     if isinstance(cause, socket.gaierror):
         # The resolver's word for a name that is not there, and not for its own trouble.
         is_known = cause.errno in (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
-        return NoSuchHost("no such host") if is_known else Offline(f"names cannot be looked up ({cause.strerror})")
-    if isinstance(cause, OSError) and cause.errno in _OFFLINE:
-        return Offline(f"no network ({cause.strerror})")
+        return NoSuchHost("no such host") if is_known else NobodyThere(f"no look-up ({cause.strerror})")
+    if isinstance(cause, OSError) and cause.errno in _EXHAUSTED:
+        return Unavailable(f"this machine opens no more connections ({cause.strerror}); see ulimit -n, and run again")
     return NobodyThere(f"no connection ({getattr(cause, 'strerror', None) or type(error).__name__})")

@@ -13,10 +13,10 @@ import orjson
 
 from pipelines.addresses import Address, Guard, read_address
 from pipelines.backends.live_http import LiveManners, LiveReply, LiveRequest, TooLarge, open_client
-from pipelines.backends.live_reader import MOST_SILENT, PAGE_CHARACTERS, Silences
+from pipelines.backends.live_reader import MOST_SILENT, Silences
 from pipelines.backends.live_service import Service, find_entry, read_text
 from pipelines.backends.openai_errors import NoReply, Silence
-from pipelines.backends.page_text import cut_text, read_plain
+from pipelines.backends.page_text import CHARACTERS, read_plain, read_title
 from pipelines.backends.protocols import PageNotFound, PageText
 from pipelines.errors import RecordFailed
 
@@ -57,7 +57,7 @@ class JinaReader:
     @property
     def identity(self) -> str:
         """Protocol, version, address and bounds."""
-        return f"jina-reader@{VERSION}:{self.url}:{self.manners.reply_bytes}:{PAGE_CHARACTERS}"
+        return f"jina-reader@{VERSION}:{self.url}:{self.manners.reply_bytes}:{CHARACTERS}"
 
     async def read_page(self, url: str) -> PageText:
         """Return a page under the address at which it was found.
@@ -80,7 +80,7 @@ class JinaReader:
         text = read_plain(content) if isinstance(content, str) else ""
         if not text:
             raise PageNotFound(f"{url}: a page without text")
-        return PageText(found.url, read_text(reply, "title"), cut_text(text, PAGE_CHARACTERS))
+        return PageText(found.url, read_title(read_text(reply, "title")), text)
 
     async def _check(self, url: str) -> Address:
         address = read_address(url)

@@ -1,11 +1,13 @@
 """Reading pages by address, fetched here with every address checked.
 
 What one site does is an answer about that page: a host that is down, a refusal, or a page that cannot be read is no
-failure of a service of ours. But when no host answers, one after the other, it is the network that is away.
+failure of a service of ours. But when no host answers, one after the other, it is the network that is away: of one
+alone nobody knows, for a name whose servers fail, or a host that this machine has no route to, looks just the same.
 """
 
+import asyncio
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, NoReturn
 
@@ -17,20 +19,19 @@ from pipelines.backends.live_http import (
     LiveReply,
     LiveRequest,
     NoSuchHost,
-    Offline,
-    TooLarge,
     open_client,
 )
-from pipelines.backends.openai_errors import NoReply
+from pipelines.backends.openai_errors import NobodyThere, NoReply, Silence
 from pipelines.backends.page_children import PageChildren
-from pipelines.backends.page_text import ACCEPT, PLAIN, cut_text, decode_page, is_html, read_plain
+from pipelines.backends.page_text import ACCEPT, CHARACTERS, PLAIN, decode_page, is_html, read_plain
 from pipelines.backends.protocols import PageNotFound, PageText
 from pipelines.errors import ConfigError, RateLimited, RecordFailed, Unavailable
 
 VERSION: Final = 1
 REDIRECTS: Final = 5
-PAGE_CHARACTERS: Final = 100_000
-"""Of a page's text; what is longer is cut at white space and ends in an ellipsis."""
+LONGEST_HOLD: Final = 300.0
+"""Seconds that pages wait for a host that asks to be left alone. They would else not be there for good: what is read of
+them is recorded. A host that asks for longer does not want us."""
 MOST_SILENT: Final = 8
 """Hosts in a row that may give no reply; more are the network's failure."""
 
@@ -79,13 +80,14 @@ class DirectReader:
     _converter: str = field(init=False, default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "client", open_client(self.manners, self.guard))
+        manners = replace(self.manners, longest=LONGEST_HOLD)
+        object.__setattr__(self, "client", open_client(manners, self.guard))
         object.__setattr__(self, "_converter", name_converter())
 
     @property
     def identity(self) -> str:
         """Version, converter and bounds."""
-        bounds = f"{self.manners.reply_bytes}:{PAGE_CHARACTERS}:{REDIRECTS}"
+        bounds = f"{self.manners.reply_bytes}:{CHARACTERS}:{REDIRECTS}"
         return f"direct-reader@{VERSION}:{self._converter}:{bounds}"
 
     async def read_page(self, url: str) -> PageText:
@@ -103,7 +105,7 @@ class DirectReader:
             raise PageNotFound(f"{url}: {error}") from error
         if not text:
             raise PageNotFound(f"{url}: a page without text")
-        return PageText(address.url, title, cut_text(text, PAGE_CHARACTERS))
+        return PageText(address.url, title, text)
 
     async def _follow(self, address: Address) -> tuple[Address, LiveReply]:
         for _ in range(REDIRECTS + 1):
@@ -136,21 +138,21 @@ class DirectReader:
 
     def _blame(self, address: Address, error: NoReply) -> NoReturn:
         """Say whose failure it is that no reply came."""
-        silent = 0 if isinstance(error, (_Failing, NoSuchHost, TooLarge)) else self.silences.add(address.host)
-        if isinstance(error, Offline) or silent > MOST_SILENT:
-            row = f"; nor did {silent - 1} other hosts in a row" if silent > MOST_SILENT else ""
-            raise Unavailable(f"{address.url}: {error}{row}; is there a network? Run again later") from None
+        is_silent = isinstance(error, (NobodyThere, Silence)) and not isinstance(error, NoSuchHost)
+        silent = self.silences.add(address.host) if is_silent else 0
+        if silent > MOST_SILENT:
+            row = f"nor did {silent - 1} other hosts in a row"
+            raise Unavailable(f"{address.url}: {error}; {row}; is there a network? Run again later") from None
         raise PageNotFound(f"{address.url}: {error}") from error
 
     async def _read(self, address: Address, reply: LiveReply) -> tuple[str, str]:
         if reply.status != 200:
             raise PageNotFound(f"{address.url}: HTTP {reply.status} in place of a page")
         if is_html(reply.kind, reply.body):
-            title, text = await self.children.convert(decode_page(reply.body, reply.headers))
-            return title, read_plain(text)
+            return await self.children.convert(decode_page(reply.body, reply.headers))
         if reply.kind not in PLAIN:
             raise PageNotFound(f"{address.url}: {reply.kind or 'something of no type'}; only pages of text can be read")
-        return "", read_plain(decode_page(reply.body, reply.headers))
+        return "", await asyncio.to_thread(read_plain, decode_page(reply.body, reply.headers))
 
 
 class _Failing(NoReply):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from pipelines.backends.live_http import Busy, LiveClient, LiveReply, LiveRequest
+from pipelines.backends.live_http import Busy, LiveClient, LiveReply, LiveRequest, NoSuchHost, TooLarge
 from pipelines.backends.openai_errors import NoReply
 from pipelines.errors import ConfigError, RecordFailed, Unavailable
 
@@ -97,7 +97,8 @@ class Service:
 
     def give_up(self, error: NoReply) -> Unavailable:
         """Return what is told of a service that gave no reply after all tries."""
-        return Unavailable(f"{self.place}: {error}, {self.client.manners.tries} times; run again later")
+        times = "" if isinstance(error, (NoSuchHost, TooLarge)) else f", {self.client.manners.tries} times"
+        return Unavailable(f"{self.place}: {error}{times}; see {self.setting}, or run again later")
 
     def read_json(self, reply: LiveReply) -> Mapping[str, Any]:
         """Return the JSON object that a reply is.

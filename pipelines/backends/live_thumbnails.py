@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from pipelines.addresses import ForbiddenAddress, Guard, read_address
 from pipelines.backends.live_http import LiveClient, LiveManners, LiveRequest, open_client
 from pipelines.backends.openai_errors import NoReply
-from pipelines.errors import RecordFailed, ServiceError
+from pipelines.errors import RateLimited, RecordFailed
 from pipelines.pictures import PictureSource, PictureStore
 from pipelines.pixels import encode_picture, open_pixels
 from schemas.groundings import Picture
@@ -52,13 +52,15 @@ class Thumbnails:
     client: LiveClient = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "client", open_client(self.manners, self.guard))
+        # By the request: pictures of many searches come from a few hosts, and in a queue there none is given up.
+        manners = replace(self.manners, timeout=min(_SECONDS, self.manners.timeout))
+        object.__setattr__(self, "client", open_client(manners, self.guard))
 
     async def fetch_all(self, found: Sequence[Found | None]) -> tuple[Picture | None, ...]:
         """Return a small copy of each, None of one that cannot be had: the page that shows it was found all the same.
 
         Raises:
-            Unavailable, ConfigError: if the disk refuses a copy.
+            Unavailable, ConfigError: if the disk refuses a copy, or this machine opens no more connections.
         """
         return tuple(await asyncio.gather(*(self._fetch(one) for one in found)))
 
@@ -66,10 +68,8 @@ class Thumbnails:
         if found is None:
             return None
         try:
-            async with asyncio.timeout(min(_SECONDS, self.manners.timeout)):
-                data = await self._follow(found.url)
-            small = await asyncio.to_thread(_shrink, data)
-        except (ForbiddenAddress, NoReply, RecordFailed, ServiceError, TimeoutError):
+            small = await asyncio.to_thread(_shrink, await self._follow(found.url))
+        except (ForbiddenAddress, NoReply, RateLimited, RecordFailed):
             return None
         source = PictureSource(_name_file(found.url), UNKNOWN, UNKNOWN, "", found.page)
         return await asyncio.to_thread(self.pictures.add_bytes, small, source)

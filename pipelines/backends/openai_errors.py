@@ -26,6 +26,8 @@ _RECORDS_FAULT = {
     "invalid_image": "picture-refused",
     "image_parse_error": "picture-refused",
     "cannot identify image": "picture-refused",
+    "aspect ratio": "picture-refused",
+    "must be larger than factor": "picture-refused",
 }
 """What a refusal says when another record would have been answered, and the failed row's error."""
 _TOO_MANY_TOKENS = re.compile(r"max_(?:completion_)?tokens\b[^{}]{0,200}?\btoo large\b")
@@ -36,6 +38,26 @@ _OTHER_NAME = "max_completion_tokens"
 
 _FORMAT = re.compile(r"response_format|guided|json_schema|json schema|json_object|structured.?output|grammar")
 """What a refusal names when it is the format of the reply that a server does not take."""
+_TOOLS = re.compile(
+    r"parallel_tool_calls|tool[ _-]?(?:choice|use)\b|function.call"
+    r"|\btools?\b[^{}]{0,80}\b(?:support|param)|support\w* tools?\b"
+)
+_STOP = re.compile(
+    r"\b(?:not|un)[ -]?(?:support|permit|allow|known|recogni)[^{}]{0,80}\bstop\b"
+    r"|\bstop\b[^{}]{0,80}\b(?:not|un)[ -]?(?:support|permit|allow|known|recogni)"
+)
+_EXTRAS = (
+    (
+        _TOOLS,
+        "the server takes no native tool calls: give rollouts another dialect than native, or start vLLM with "
+        "--enable-auto-tool-choice and --tool-call-parser",
+    ),
+    (
+        _STOP,
+        'the server takes no stop, which rollouts send in every dialect but native: set dialect = "native" for them',
+    ),
+)
+"""What a refusal names when it is what only rollouts send, and what to do."""
 _ADVICE = {
     "schema": 'the server takes no JSON schema: set replies = "json" or "text" for this model',
     "json": 'the server forces no JSON: set replies = "text" for this model',
@@ -121,6 +143,7 @@ class Refusal:
                 advice = _ADVICE[self.forced]
             elif _OTHER_NAME in folded and "max_tokens" in folded:
                 advice = f"the model wants {_OTHER_NAME}, which is never sent: name one, or a gateway, for max_tokens"
+        advice = next((told for words, told in _EXTRAS if words.search(folded)), advice)
         return ConfigError(f"{self.place}: does not take the request ({self.said}); {advice}")
 
 

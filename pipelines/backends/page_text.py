@@ -3,8 +3,12 @@
 import codecs
 import re
 from collections.abc import Mapping
+from itertools import dropwhile, islice
 from typing import Final
 
+CHARACTERS: Final = 100_000
+"""Of a page's text; what is longer is cut at white space and ends in an ellipsis."""
+TITLE_CHARACTERS: Final = 1000
 HTML: Final = frozenset(["text/html", "application/xhtml+xml"])
 PLAIN: Final = frozenset(["text/plain", "text/markdown", "text/csv", "text/x-markdown", "application/json"])
 ACCEPT: Final = "text/html,application/xhtml+xml,text/plain;q=0.9,text/markdown;q=0.9,application/json;q=0.5"
@@ -69,6 +73,12 @@ def cut_text(text: str, limit: int) -> str:
     return f"{cut} …"
 
 
-def read_plain(text: str) -> str:
-    """Return plain text without control characters, which no reader of it should see."""
-    return "".join(char for char in text if char.isprintable() or char in "\n\t").strip()
+def read_plain(text: str, limit: int = CHARACTERS) -> str:
+    """Return plain text without control characters, which no reader of it should see, cut by :func:`cut_text`."""
+    shown = dropwhile(str.isspace, (char for char in text.rstrip() if char.isprintable() or char in "\n\t"))
+    return cut_text("".join(islice(shown, limit + 1)), limit).rstrip()
+
+
+def read_title(title: str) -> str:
+    """Return a page's title on one line, cleaned and cut as its text is."""
+    return read_plain(" ".join(title.split()), TITLE_CHARACTERS)

@@ -269,7 +269,10 @@ class PageReader(Protocol):
         """Return the page.
 
         Raises:
-            PageNotFound: if there is no such page.
+            PageNotFound: if there is no such page, or none that can be read.
+            ForbiddenAddress: by live readers, if it or what it leads to is not of the public web
+                (:mod:`pipelines.addresses`).
+            RateLimited, Unavailable, ConfigError: if a service behind it, or this machine's network, is away.
         """
 
 

@@ -5,6 +5,8 @@ from typing import Final
 
 ACCEPTED: Final = "gzip, deflate"
 """What is asked for, as ``Accept-Encoding`` has it."""
+_MOST_MEMBERS = 256
+"""Of a gzip file; what follows one is copied each time, so that a million empty ones would take minutes."""
 _WINDOWS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
 
@@ -32,10 +34,12 @@ def unpack_body(raw: bytes, packing: str, most: int) -> bytes:
         return raw
     if name not in _WINDOWS:
         raise Unpackable(f"a reply packed as {name[:40]!r}; asked for was {ACCEPTED}")
+    if not raw:
+        return raw
     body = bytearray()
     rest = raw
     # A gzip file may have several members, each of which ends.
-    while rest:
+    for _ in range(_MOST_MEMBERS):
         unpacker = _open_unpacker(name, rest)
         try:
             body += unpacker.decompress(rest, most + 1 - len(body))
@@ -46,7 +50,9 @@ def unpack_body(raw: bytes, packing: str, most: int) -> bytes:
         if not unpacker.eof:
             raise Unpackable("a packed reply that breaks off")
         rest = unpacker.unused_data if name != "deflate" else b""
-    return bytes(body)
+        if not rest:
+            return bytes(body)
+    raise Bomb(f"a packed reply of over {_MOST_MEMBERS} parts")
 
 
 def _open_unpacker(name: str, raw: bytes) -> "zlib._Decompress":

@@ -54,11 +54,15 @@ def plant_leak(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | None
 
 
 def plant_dataset(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | None:
-    """R7: an observation that a tool flagged as coming from a host of datasets; the clean twin's was not flagged."""
-    place = rng.choice(list_calls(rollout))
-    text = get_text(rollout.steps[place])
-    bad = show_other(rollout, place, text, flags=("dataset-host",))
-    return Edits(f"step {place} flagged", say_more(rollout, place, "All in order."), bad)
+    """R7: a visit to a host of datasets, flagged by the tool; of the clean twin's search such a host was left out."""
+    visits, searches = list_calls(rollout, "visit"), list_calls(rollout, "text_search", "image_search")
+    if not visits or not searches:
+        return None
+    places = rng.choice(searches), rng.choice(visits)
+    clean, bad = (
+        show_other(rollout, place, get_text(rollout.steps[place]), flags=("dataset-host",)) for place in places
+    )
+    return Edits(f"step {places[1]} flagged", clean, bad)
 
 
 def plant_long_page(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | None:

@@ -67,8 +67,10 @@ def read_samples(path: Path) -> Iterator[dict[str, Any]]:
 
 def _read_parquet(path: Path) -> Iterator[dict[str, Any]]:
     with pq.ParquetFile(path) as source:
-        for batch in source.iter_batches(batch_size=ROWS_AT_ONCE):
-            yield from batch.to_pylist()
+        for group in range(source.num_row_groups):
+            # Asked for all at once, it would keep every group that it has read.
+            for batch in source.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group]):
+                yield from batch.to_pylist()
 
 
 def _read_lines(path: Path) -> Iterator[dict[str, Any]]:

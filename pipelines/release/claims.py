@@ -1,7 +1,8 @@
 """What a released row claims, compared with its proof, and what its proof claims, compared with the corpus.
 
 A row is made again from its proof row by the functions that publishing uses, so a column that is not compared does not
-exist. What no proof can decide, a transcript, is held to the rules it was accepted by.
+exist. What no proof can decide, a transcript, is held to the rules it was accepted by; its length is told, as are the
+pages that a search by picture finds.
 """
 
 import hashlib
@@ -21,6 +22,7 @@ from pipelines.pictures import probe_picture
 from pipelines.release.making import make_bridge_row, make_rl_row, make_sft_row, read_transcript
 from pipelines.release.picture_claims import find_picture_problems
 from pipelines.release.rows import BridgeRow, EmbeddedImage, ProofRow, ReleaseRow, RlRow, SftRow
+from pipelines.release.transcript import strip_page_text
 from pipelines.release.transcript_claims import find_transcript_problems, shorten
 from schemas.groundings import Picture
 
@@ -126,7 +128,10 @@ def _find_name_problems(image: EmbeddedImage, where: str) -> Iterator[str]:
 
 
 def _find_thumbnail_problems(row: RlRow) -> Iterator[str]:
-    """Hold the thumbnails to their names; which pages a search finds is told, as it takes the search to know."""
+    """Hold the thumbnails to their names, titles to what a prompt may hold; what a search finds takes it to know."""
+    for number, found in enumerate(row.image_search):
+        if strip_page_text(found.title) != found.title:
+            yield f"image_search: title {number} holds a tag or token: {shorten(found.title)}"
     shown = [found.thumbnail for found in row.image_search if found.thumbnail is not None]
     for number, image in enumerate(shown):
         yield from _find_name_problems(image, f"image_search: thumbnail {number}")

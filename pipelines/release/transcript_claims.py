@@ -5,16 +5,25 @@ import re
 from collections.abc import Iterator, Sequence
 
 from pipelines.agent.dialects import Dialect, find_dialect
-from pipelines.agent.spans import ANSWER, find_name, list_forms
+from pipelines.agent.observing import ERRORS, WARNINGS
+from pipelines.agent.spans import ANSWER, list_forms
 from pipelines.agent.transcript import BadTurn, Turn, parse_turn, read_observation
+from pipelines.checks.rollouts.locating import locate_form, locate_value
+from pipelines.checks.rollouts.trails import fold_words
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.release.rows import ProofRow, SftRow
 from pipelines.release.transcript import PLACEHOLDER, check_messages, show_pictures, strip_page_text
 from pipelines.scoring.compare import compare_answers
+from schemas.proofs import Answer
+from schemas.trajectories import Support
 
 PICTURES = re.compile(rf"\A(?:{PLACEHOLDER})+\n")
-WARNING = re.compile(r"\Awarning: [^\n]*\n")
-FAILED = "error: "
+FAILED = re.compile(rf"\Aerror: (?:{'|'.join(ERRORS)})\n")
+WARNING = re.compile(rf"\Awarning: (?:{'|'.join(WARNINGS)})\n")
+"""What tools say of a call; a page may begin with the same word."""
+WITHIN = re.compile(r"\w\w|\d[.,]\d")
+"""Two characters, or three, that belong to one word or number."""
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 SHOWN = 80
 """Characters of a value that a problem quotes."""
 
@@ -30,6 +39,8 @@ def find_transcript_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
     try:
         check_messages(row.messages, len(row.images), "messages")
         dialect = find_dialect(row.dialect)
+        if dialect.native:
+            raise ConfigError(f"messages: {row.dialect} is no dialect of text")
         turns = [parse_turn(message.content, dialect) for message in row.messages if message.role == "assistant"]
     except (GateNotMet, BadTurn, ConfigError) as error:
         yield f"messages: {error}".replace("messages: messages: ", "messages: ")
@@ -40,10 +51,8 @@ def find_transcript_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
         yield "messages: there must be one system message, the first"
     if users[0] != show_pictures(int(proof.picture is not None), strip_page_text(proof.text)):
         yield f"messages: the user asks {shorten(users[0])}, not the proof's question"
-    tools = _read_tool_names(row.tools)
-    strange = [turn.tool for turn in turns if turn.tool and dialect.name_tool(turn.tool) not in tools]
-    if strange:
-        yield f"messages: a turn calls {strange[0]!r}; the row's tools are {sorted(tools)}"
+    yield from _find_tool_problems(row, dialect, turns)
+    yield from _find_date_problems(proof, row)
     shown = [_read_shown(user, dialect) for user in users[1:]]
     yield from _find_turn_problems(turns, shown)
     yield from _find_flag_problems(row, shown)
@@ -60,6 +69,23 @@ def _find_turn_problems(turns: Sequence[Turn], shown: Sequence[str | None]) -> I
     for number, text in enumerate(shown, 1):
         if text is None or strip_page_text(text) != text:
             yield f"messages: the observation after turn {number} is no tool's response"
+
+
+def _find_tool_problems(row: SftRow, dialect: Dialect, turns: Sequence[Turn]) -> Iterator[str]:
+    tools = _read_tool_names(row.tools)
+    strange = [turn.tool for turn in turns if turn.tool and dialect.name_tool(turn.tool) not in tools]
+    if strange:
+        yield f"messages: a turn calls {strange[0]!r}; the row's tools are {sorted(tools)}"
+    known = tools if dialect.forms is None else {form.name for form in dialect.forms}
+    if tools - known:
+        yield f"tools: the row has {sorted(tools - known)}, which its dialect {dialect.name} has not"
+
+
+def _find_date_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
+    if row.snapshot not in ("", proof.proof.snapshot):
+        yield f"snapshot: the row's tools searched {shorten(row.snapshot)}, its proof is of {proof.proof.snapshot}"
+    if row.day and DAY.fullmatch(row.day) is None:
+        yield f"day: {shorten(row.day)} is none"
 
 
 def _read_tool_names(tools: str) -> frozenset[str]:
@@ -80,22 +106,41 @@ def _read_shown(user: str, dialect: Dialect) -> str | None:
 
 def _find_flag_problems(row: SftRow, shown: Sequence[str | None]) -> Iterator[str]:
     """A call that failed is not trained on; everything else is."""
-    wanted = (*(not (text or "").startswith(FAILED) for text in shown), True)
+    wanted = (*(FAILED.match(text or "") is None for text in shown), True)
     if row.loss != wanted:
         yield f"loss: the row says {shorten(row.loss)}, its observations {shorten(wanted)}"
 
 
 def _find_support_problems(proof: ProofRow, row: SftRow, shown: Sequence[str | None], given: str) -> Iterator[str]:
-    """Each pointer must point at what it says, and one at the answer."""
+    """Each pointer must point at what it says, however it is written there, and one at the answer."""
     answer = proof.answer
     forms = {node.title: list_forms(node.title) for node in proof.proof.nodes if node.role == "bridge"}
-    forms[ANSWER] = (given, answer.surface, answer.value, *answer.aliases)
+    forms[ANSWER] = tuple(form for form in (given, answer.surface, answer.value, *answer.aliases) if form.strip())
     for support in row.supports:
         told = shown[support.step] if 0 <= support.step < len(shown) else None
-        text = WARNING.sub("", told or "")[support.start : support.end]
+        text = "" if FAILED.match(told or "") else WARNING.sub("", told or "")
         if support.what not in forms:
             yield f"supports: {support.what!r} is neither a bridge nor the answer"
-        elif not any(find_name(text, form) == (0, len(text)) for form in forms[support.what]):
-            yield f"supports: {support.what!r} is not what stands there: {shorten(text)}"
+        elif not _points_at(text, support, forms[support.what], answer if support.what == ANSWER else None):
+            stands = shorten(text[max(support.start, 0) : max(support.end, 0)])
+            yield f"supports: {support.what!r} is not what stands there: {stands}"
     if all(support.what != ANSWER for support in row.supports):
         yield "supports: none for the answer"
+
+
+def _points_at(text: str, support: Support, forms: Sequence[str], answer: Answer | None) -> bool:
+    """Say whether a span of a text is one of some writings, whole words of it, or else an answer's value."""
+    start, end = support.start, support.end
+    if not 0 <= start < end <= len(text):
+        return False
+    part = text[start:end]
+    words, whole = fold_words(part), (0, len(part))
+    if any(locate_form(part, words, (form,)) == whole for form in forms):
+        return not any(_divides(text, place) for place in (start, end))
+    return answer is not None and (locate_value(part, answer) == whole or locate_value(text, answer) == (start, end))
+
+
+def _divides(text: str, place: int) -> bool:
+    """Say whether a place in a text is within a word or a number."""
+    spans = ((place - 1, place + 1), (place - 1, place + 2), (place - 2, place + 1))
+    return any(start >= 0 and WITHIN.fullmatch(text, start, end) is not None for start, end in spans)

@@ -74,8 +74,8 @@ class Ledger:
     """What does not hold of each question, found once however many rows ask it."""
     ids: Counter[str] = field(default_factory=Counter)
     questions: set[str] = field(default_factory=set)
-    settings: set[tuple[str, str]] = field(default_factory=set)
-    """System message and tools of SFT rows: one pair in all of them."""
+    settings: set[tuple[str, str, str]] = field(default_factory=set)
+    """System message, tools and dialect of SFT rows: the same in all of them."""
 
 
 def verify_release(folder: Path, ground: Ground, advance: Callable[[int], None] = lambda done: None) -> VerifyReport:
@@ -176,11 +176,17 @@ def _read_rows(folder: Path) -> Iterator[RawRow]:
     places: Counter[str] = Counter()
     for path in sorted(folder.glob("*.parquet")):
         split = path.name.partition("-")[0]
-        with pq.ParquetFile(path) as source:
-            for batch in source.iter_batches(batch_size=ROWS_AT_ONCE):
-                for values in batch.to_pylist():
-                    yield RawRow(split, places[split], values)
-                    places[split] += 1
+        for values in _read_values(path):
+            yield RawRow(split, places[split], values)
+            places[split] += 1
+
+
+def _read_values(path: Path) -> Iterator[dict[str, Any]]:
+    with pq.ParquetFile(path) as source:
+        for group in range(source.num_row_groups):
+            # Asked for all at once, it would keep every group that it has read.
+            for batch in source.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group]):
+                yield from batch.to_pylist()
 
 
 def _read_proofs(folder: Path) -> tuple[dict[str, ProofRow], list[Problem]]:
@@ -225,7 +231,7 @@ def _check_row(
     except ValidationError as error:
         return [f"row: {_explain(error)}"]
     if isinstance(row, SftRow):
-        ledger.settings.add((row.messages[0].content if row.messages else "", row.tools))
+        ledger.settings.add((row.messages[0].content if row.messages else "", row.tools, row.dialect))
     if question not in ledger.verdicts:
         ledger.verdicts[question] = find_question_problems(ground, proof)
     problems = ledger.verdicts[question] or find_row_problems(proof, row, raw.index)
@@ -242,7 +248,9 @@ def _check_together(proofs: Mapping[str, ProofRow], ledger: Ledger) -> Iterator[
     for question in sorted(proofs.keys() - ledger.questions):
         yield Problem(question, "proof: no row asks this question")
     if len(ledger.settings) > 1:
-        yield Problem("data", f"rows: {len(ledger.settings)} pairs of system message and tools; there must be one")
+        yield Problem(
+            "data", f"rows: {len(ledger.settings)} sets of system message, tools and dialect; there must be one"
+        )
     rules = {
         (proof.thresholds, proof.shortcuts_checked, proof.hub_in_degree, proof.compared_snapshot)
         for proof in (row.proof for row in proofs.values())

@@ -70,8 +70,14 @@ class LiveConfig(Section):
         description="serpapi: where the workspace's images/ folder is published, as it takes addresses alone",
     )
     contact: str = Field("", pattern=CONTACT, description="address or mail in the User-Agent of the direct reader")
-    rate: float = Field(5.0, gt=0.0, description="requests a second to each service, and to each host that is visited")
+    rate: float = Field(
+        5.0,
+        gt=0.0,
+        description="requests a second to each service, and to each host that pages or thumbnails come from",
+    )
     concurrency: int = Field(16, ge=1, description="most requests in flight at one service")
     tries: int = Field(4, ge=1, description="requests in all for a call at which the service fails")
-    timeout: float = Field(60.0, gt=0.0, description="seconds for a whole reply")
+    timeout: float = Field(
+        60.0, gt=0.0, description="seconds for a whole reply, without the wait for its turn; at most 20 for a thumbnail"
+    )
     reply_bytes: int = Field(1 << 23, ge=1000, description="largest reply")

@@ -28,7 +28,7 @@ class Rollouts:
     attempts: int = 5
     """K; 5 in OpenSearch-VL."""
     name: str = "rollouts"
-    version: int = 3
+    version: int = 4
     input: ClassVar[type[Record]] = Enhancement
     output: ClassVar[type[Record]] = Rollout
 
@@ -48,10 +48,11 @@ class Rollouts:
     async def __call__(self, record: Enhancement) -> Sequence[Rollout] | Rejection:
         """Run all attempts at once; the rows are in the order of the attempts, whichever ends first.
 
-        When one fails, the others are still let finish, so that what was paid for is recorded to its end.
+        When a service is away, the others are still let finish, so that what was paid for is recorded to its end. An
+        attempt that failed is a row beside the others.
 
         Raises:
-            RecordFailed: if the model or a tool cannot process an attempt, and no service is away.
+            RecordFailed: if every attempt failed, with the first one's reason.
             ServiceError: if the teacher or a tool's backend is away.
         """
         if record.picture is None:
@@ -62,14 +63,15 @@ class Rollouts:
 
 
 def _take_all(ended: Sequence[Rollout | BaseException]) -> list[Rollout]:
-    """Return the rollouts, or raise the first error.
-
-    A question fails for good only where every attempt came to its end: another error goes before a RecordFailed.
-    """
-    errors = [outcome for outcome in ended if isinstance(outcome, BaseException)]
-    if errors:
-        raise min(errors, key=lambda error: isinstance(error, RecordFailed))
-    return [outcome for outcome in ended if isinstance(outcome, Rollout)]
+    """Return the rollouts, or raise the first error; where all of them failed there is nothing to go on with."""
+    for outcome in ended:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    rollouts = [outcome for outcome in ended if isinstance(outcome, Rollout)]
+    if all(rollout.stop_reason == "failed" for rollout in rollouts):
+        error, _, detail = rollouts[0].failure.partition(": ")
+        raise RecordFailed(error, detail)
+    return rollouts
 
 
 def make_oracle(question: Enhancement, attempt: int) -> TeacherOracle:

@@ -139,7 +139,7 @@ class Order:
 def run_rollouts(order: Order) -> dict[str, Any]:
     """Run the stage in this process and say what it took; a folder that was used before goes on."""
     if not order.folder.is_dir():
-        for name in ("corpus", "images"):
+        for name in ("corpus", "images", "worlds"):
             shutil.copytree(order.base / name, order.folder / name)
         write_questions(order.base, order.folder / "questions", -(-order.rollouts // ATTEMPTS))
     if order.prepare:

@@ -29,7 +29,7 @@ from tests.chaos.driving import (
 )
 
 KILLS = 20
-MOST_SECONDS = 60.0
+MOST_SECONDS = 180.0
 PHASES = ("world", "corpus", "seeds", "paths", "questions", "rewrites", "groundings", "difficulty", "enhancements",
           "rollouts", "trajectories", "releases", "publishing")  # fmt: skip
 

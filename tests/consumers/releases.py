@@ -7,7 +7,14 @@ from pipelines.release.exporters.registry import export_release
 from pipelines.release.exporters.shapes import ExportOptions
 from schemas.trajectories import Trajectory
 from tests.consumers.expected import Form, compare_rows, expect
-from tests.pipelines.release.exporters.trajectories import HOSTILE, LONG, make_release
+from tests.pipelines.release.exporters.trajectories import (
+    HOSTILE,
+    LONG,
+    Maker,
+    make_release,
+    make_whole,
+    sort_as_released,
+)
 
 PINS = Path(__file__).parents[2] / ".ci" / "consumers"
 TOLD = ("Nothing else.", *HOSTILE, " ".join(HOSTILE), "\n".join(HOSTILE) + LONG)
@@ -27,9 +34,15 @@ class Export:
         return compare_rows(said, [expect(each, form, self.root) for each in self.trajectories])
 
 
-def export_told(root: Path, to: str, told: tuple[str, ...] = TOLD, **options) -> Export:
-    """Export a release of one trajectory for each text that a page says."""
-    release, trajectories = make_release(root, told)
+def export_told(root: Path, to: str, told: tuple[str, ...] = TOLD, make: Maker = make_whole, **options) -> Export:
+    """Export a release of one trajectory for each text that a page says.
+
+    Where another dialect is asked for, the trajectories to compare with are those of rollouts held in it.
+    """
+    release, trajectories = make_release(root, told, make=make)
+    if options.get("dialect"):
+        held = [make(root, number, text, options["dialect"], number % 2 == 0) for number, text in enumerate(told, 1)]
+        trajectories = sort_as_released(held)
     report = export_release(release, root / "export", to, ExportOptions(**options))
     assert report.rows_in == report.rows_out == len(told)
     return Export(root, root / "export", tuple(trajectories))

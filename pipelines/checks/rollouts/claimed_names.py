@@ -15,9 +15,15 @@ _OWN_WORDS = frozenset(
     "i im ive ill id ok okay url urls wikipedia wikidata wikimedia commons google english internet web ai ocr "
     "january february march april may june july august september october november december "
     "jan feb mar apr jun jul aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday "
-    "bc ad bce ce mr mrs ms dr prof sir yes no therefore however thus hence according final answer".split()
+    "bc ad bce ce mr mrs ms dr prof sir yes no therefore however thus hence according final answer question note "
+    "user assistant image images picture pictures text query queries search searches result results tool tools step "
+    "steps page pages wiki article infobox website html json pdf api gps summary conclusion key fact facts source "
+    "sources evidence based given since because verify verified verification confirm confirmed confidence".split()
 )
-"""Words that may have a capital although nothing showed them."""
+"""Words that may have a capital although nothing showed them: of the calendar, and of how one works and concludes."""
+LONGEST_NAME, MOST_JOINTS = 12, 3
+"""Words of a run, and small words between two of them; a longer run is looked at in pieces. Models that are caught in a
+loop say one name thousands of times."""
 _GAPS = ((" ", ""), (" ", "", ". ", "."))
 """What may stand between two words of a name; after an initial also a dot."""
 Run = list[re.Match[str]]
@@ -48,10 +54,11 @@ def _list_runs(said: str) -> Iterator[Run]:
     for match in _WORD.finditer(said):
         joined = said[end : match.start()] in _GAPS[len(said[start:end]) == 1]
         start, end = match.span()
-        if run and joined and not match[0][0].isupper() and match[0].lower() in _JOINTS:
+        small = not match[0][0].isupper() and match[0].lower() in _JOINTS
+        if run and joined and small and len(joints) < MOST_JOINTS:
             joints.append(match)
             continue
-        if not joined or not match[0][0].isupper():
+        if not joined or not match[0][0].isupper() or len(run) >= LONGEST_NAME:
             if run:
                 yield run
             run, joints = [], []

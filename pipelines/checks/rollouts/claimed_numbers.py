@@ -18,7 +18,13 @@ MAX_PAIRED = 40
 """Backed numbers of one thought of which sums and differences are taken."""
 _NUMERAL = re.compile(r"\d{1,3}(?:[,\u00a0\u202f]\d{3})+(?:\.\d{1,20})?(?!\d)|\d{1,20}(?:\.\d{1,20})?")
 _GAPS = re.compile("[,\u00a0\u202f]")
-_LEFT_OUT = re.compile(r"\bimg_\d+\b|https?://\S+")
+_LEFT_OUT = re.compile(
+    r"\bimg_\d+\b|https?://\S+"
+    r"|\d{1,3}(?:\.\d{1,4})?\s?(?:%|per\s?cent)\s(?:sure|certain|confident|confidence|convinced|positive)\b"
+    r"|\bconfiden(?:t|ce)\W{1,3}(?:(?:is|of|at|level)\W{1,2}){0,2}\d{1,3}(?:\.\d{1,4})?\s?(?:%|per\s?cent)",
+    re.IGNORECASE,
+)
+"""Pictures, addresses, and how sure one is."""
 _DECADE, _CENTURY = re.compile(r"['’]?s\b"), re.compile(r"(?:st|nd|rd|th)[ -]centur", re.IGNORECASE)
 
 
@@ -35,7 +41,7 @@ def find_unbacked_numbers(said: str, backing: Sequence[str]) -> Iterator[str]:
     yield from (said[spot.start : spot.end] for spot in dates if not _is_date_backed(said, spot, backing))
     numerals = [match for match in _NUMERAL.finditer(said) if not _is_inside(match, dates)]
     values = {match[0]: _read(match[0]) for match in numerals}
-    unbacked = [numeral for numeral in values if not any(_compile(numeral).search(text) for text in backing)]
+    unbacked = [numeral for numeral in values if not any(_stands(numeral, text) for text in backing)]
     unbacked = [numeral for numeral in unbacked if values[numeral] >= LEAST or not _is_whole(values[numeral])]
     if unbacked:
         backed = [value for numeral, value in values.items() if numeral not in unbacked]
@@ -48,6 +54,10 @@ def _is_inside(match: re.Match[str], dates: Sequence[Spot[Date]]) -> bool:
 
 def _is_whole(value: Decimal) -> bool:
     return value == value.to_integral_value()
+
+
+def _stands(numeral: str, text: str) -> bool:
+    return numeral in text and _compile(numeral).search(text) is not None
 
 
 @lru_cache(maxsize=4096)

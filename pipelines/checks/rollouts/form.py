@@ -9,7 +9,7 @@ from schemas.rollouts import Step
 BAD_CALLS = ("unknown-tool", "bad-arguments", "bad-turn")
 """Errors of steps that are malformed: calls that do not fit the tools' schemas (VSearcher's rule), and turns that are
 none. The loop may go on after one, a student is not shown it."""
-LIMITS = ("turn-limit", "context-limit", "time-limit")
+LIMITS = ("turn-limit", "context-limit", "time-limit", "failed")
 """Ways to end without a fault of the last turn."""
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pipelines.checks.rollouts.trails import fold_words
-from pipelines.names import fold_name
+from pipelines.names import fold_name, is_common_word
 from pipelines.scoring.dates import parse_date
 from pipelines.scoring.numbers import Number
 from pipelines.scoring.spotting import find_dates, find_measures
@@ -15,6 +15,8 @@ from schemas.rollouts import Rollout
 
 MAX_FORMS = 60
 """Accepted forms that are looked for."""
+SHORT_ACRONYM = 4
+"""Letters from which capitals may be found in small letters."""
 _WORD = re.compile(r"\S+")
 _DIGIT = re.compile(r"\d")
 _SPELLED = frozenset(map(str, range(21)))
@@ -52,16 +54,25 @@ def locate_answer(text: str, words: str, forms: tuple[str, ...], reference: Answ
 
 
 def locate_form(text: str, words: str, forms: tuple[str, ...]) -> Span | None:
-    """Return where a text holds one of some writings as whole words, whatever their case and, of names, accents."""
+    """Return where a text holds one of some writings as whole words, whatever their case and, of names, accents.
+
+    Short capitals such as ``US`` are found as capitals only.
+    """
     plain = text.casefold()
     return next((span for form in forms if (span := _locate_form(text, plain, words, form)) is not None), None)
 
 
-def locate_value(text: str, reference: Answer) -> Span | None:
-    """Return where a text holds a date in any writing, or a finer one; or a number, in another unit as well."""
+def locate_value(text: str, reference: Answer, bare: bool = True) -> Span | None:
+    """Return where a text holds a date in any writing, or a finer one; or a number, in another unit as well.
+
+    Args:
+        text: as it is shown.
+        reference: what is looked for.
+        bare: whether a number that should have a unit may stand without one.
+    """
     if reference.type == "date":
         return _locate_date(text, reference)
-    return _locate_number(text, reference) if reference.type == "number" else None
+    return _locate_number(text, reference, bare) if reference.type == "number" else None
 
 
 def _locate_form(text: str, plain: str, words: str, form: str) -> Span | None:
@@ -78,9 +89,16 @@ def _read_form(form: str) -> _Form:
     words = form.split()
     body = r"\s+".join(re.escape(word) for word in words)
     pattern = re.compile(rf"(?<!\w)(?<!\d[.,]){body}(?!\w)(?![.,]\d)", re.IGNORECASE)
-    # Folding drops signs and decimal points: 5 would be found in 1,5.
+    # Folding drops signs and decimal points: 5 would be found in 1,5. Of US and WHO it makes words of any sentence.
     folded = "" if _DIGIT.search(form) else fold_words(form)
+    if _is_acronym(form, folded):
+        return _Form(tuple(word.casefold() for word in words), re.compile(pattern.pattern), "")
     return _Form(tuple(word.casefold() for word in words), pattern, folded if folded.strip() else "")
+
+
+def _is_acronym(form: str, folded: str) -> bool:
+    """Say whether a form is capitals that are another word in small letters, or may well be."""
+    return form.isupper() and (len(folded.strip()) < SHORT_ACRONYM or is_common_word(folded.strip()))
 
 
 def _locate_words(text: str, wanted: list[str]) -> Span | None:
@@ -100,11 +118,12 @@ def _locate_date(text: str, reference: Answer) -> Span | None:
     return next(((spot.start, spot.end) for spot in find_dates(text) if wanted.covers(spot.value)), None)
 
 
-def _locate_number(text: str, reference: Answer) -> Span | None:
+def _locate_number(text: str, reference: Answer, bare: bool) -> Span | None:
     if _DIGIT.search(text) is None and reference.value.strip("-") not in _SPELLED:
         return None
     wanted = Number(reference.value, reference.unit)
-    return next(((spot.start, spot.end) for spot in find_measures(text) if _is_same(spot.value, wanted)), None)
+    spots = (spot for spot in find_measures(text) if spot.value.unit or bare or not wanted.unit)
+    return next(((spot.start, spot.end) for spot in spots if _is_same(spot.value, wanted)), None)
 
 
 def _is_same(found: Number, wanted: Number) -> bool:

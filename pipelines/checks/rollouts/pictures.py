@@ -7,7 +7,8 @@ from pipelines.checks.rollouts.trails import Leg, Trail
 from pipelines.checks.verdicts import PASSED, CheckResult
 
 FIRST = "img_1"
-_ID = re.compile(r"(?<![\w-])img_\d+(?!\w)")
+_ID = re.compile(r"(?<![\w/-])img_\d+(?!\w|\.(?:jpe?g|png|gif|webp|svg|tiff?)\b)")
+"""A picture's id, and no file of that name somewhere in the web."""
 
 
 def check_images(trail: Trail) -> CheckResult:

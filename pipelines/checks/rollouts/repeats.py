@@ -22,15 +22,15 @@ class _Seen:
     calls: dict[tuple[str, str], int] = field(default_factory=dict)
     failures: dict[tuple[str, str], int] = field(default_factory=dict)
     queries: dict[frozenset[str], int] = field(default_factory=dict)
-    results: dict[frozenset[str], int] = field(default_factory=dict)
+    results: dict[tuple[str, ...], int] = field(default_factory=dict)
     pages: dict[str, int] = field(default_factory=dict)
 
 
 def check_repetition(trail: Trail, overlap: float = 0.8, max_repeats: int = 0) -> CheckResult:
     """FAIL (``repetition``) when more than ``max_repeats`` steps do what an earlier one did.
 
-    Such a step makes an identical call, words a query alike, is led to the same pages by another query, or opens a page
-    again and reads the very same.
+    Such a step makes an identical call, words a query alike, is led by another query to the same pages in the same
+    order, or opens a page again and reads the very same.
 
     Args:
         trail: the rollout.
@@ -98,8 +98,8 @@ def _list_query_words(leg: Leg) -> frozenset[str]:
     return frozenset(word for word in words if word not in STOP_WORDS) or frozenset(words)
 
 
-def _list_urls(leg: Leg) -> frozenset[str]:
-    return frozenset(sight.url for sight in leg.sights)
+def _list_urls(leg: Leg) -> tuple[str, ...]:
+    return tuple(sight.url for sight in leg.sights)
 
 
 def _overlap(first: frozenset[str], second: frozenset[str]) -> float:

@@ -47,6 +47,9 @@ class Leg:
     """What its call says: query, goal, address without its percent-encoding; folded."""
     seen: str = " "
     """What came back, folded; blank unless the call went well."""
+    told: str = ""
+    """What came back, of the same length, but for what says nothing of the world: the numbers of search results,
+    addresses, places in a picture, and all that is said of a picture that was made. Empty unless the call went well."""
     sights: tuple[Sight, ...] = ()
     flags: tuple[str, ...] = ()
     """What contaminates it, read anew."""

@@ -4,7 +4,6 @@ Shards are read a few rows at a time, so memory does not grow with a release. No
 the files against the manifest, a picture against the name its content gives it, placeholders against pictures.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -17,31 +16,16 @@ from pydantic import ValidationError
 from pipelines.agent.dialects import CALL, Dialect, find_dialect, translate_tools
 from pipelines.agent.transcript import BadTurn, parse_turn
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet
-from pipelines.picturefiles.stripping import find_extension
+from pipelines.release.exporters.embedded import ShownPicture, check_picture
 from pipelines.release.exporters.reading import read_table
 from pipelines.release.manifest import check_release_files
-from pipelines.release.rows import EmbeddedImage, SftRow
+from pipelines.release.rows import SftRow
 from pipelines.release.transcript import PLACEHOLDER, check_messages
 
 SHOWN = re.compile(rf"(?P<marks>(?:{PLACEHOLDER})*)\n?(?P<text>.*)", re.DOTALL)
 THINK, RESPONSE = "think", "tool_response"
 SHOWN_ERRORS = 3
 OPENED, CLOSED = "<tool_call>", "</tool_call>"
-
-
-@dataclass(frozen=True, slots=True)
-class ShownPicture:
-    """A picture whose bytes were hashed again."""
-
-    content: bytes
-    sha256: str
-    extension: str
-    """From the bytes, never from a name."""
-
-    @property
-    def name(self) -> str:
-        """``<sha256>.<extension>``."""
-        return f"{self.sha256}.{self.extension}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +151,7 @@ def take_apart(row: SftRow, split: str) -> Conversation:
     replies = [message.content for message in row.messages if message.role == "assistant"]
     if len(row.loss) != len(replies):
         raise CorruptInput(f"row {row.id}: {len(row.loss)} loss flags for {len(replies)} turns; there must be one each")
-    pictures = iter([_check_picture(image, row.id) for image in row.images])
+    pictures = iter([check_picture(image, row.id) for image in row.images])
     shown = [_read_shown(user, number, pictures, row.id) for number, user in enumerate(users)]
     if next(pictures, None) is not None:
         raise CorruptInput(f"row {row.id}: a picture stands in a message that is not the user's")
@@ -175,16 +159,6 @@ def take_apart(row: SftRow, split: str) -> Conversation:
     told = [replace(each, told=_read_told(each.text, dialect)) if number else each for number, each in enumerate(shown)]
     system = "".join(message.content for message in row.messages if message.role == "system")
     return Conversation(row, split, system, dialect, tools, tuple(map(Exchange, told, said)))
-
-
-def _check_picture(image: EmbeddedImage, where: str) -> ShownPicture:
-    extension = find_extension(image.bytes)
-    if not extension:
-        raise CorruptInput(f"{where}: {image.path!r} is no JPEG, PNG, GIF or WebP picture")
-    picture = ShownPicture(image.bytes, hashlib.sha256(image.bytes).hexdigest(), extension)
-    if picture.name != image.path:
-        raise CorruptInput(f"{where}: a picture called {image.path!r} holds the bytes of {picture.name}")
-    return picture
 
 
 def _read_shown(content: str, number: int, pictures: Iterator[ShownPicture], where: str) -> Shown:

@@ -14,7 +14,8 @@ from pydantic import BaseModel
 
 from pipelines.errors import ConfigError, CorruptInput
 from pipelines.files import explain_os_error, make_temp_path, sync_files, sync_folder
-from pipelines.release.exporters.conversations import ShownPicture
+from pipelines.release.exporters.embedded import ShownPicture
+from pipelines.release.exporters.picture_rules import find_picture_faults
 from pipelines.release.exporters.reading import read_lines as read_lines
 from pipelines.release.exporters.reading import read_table as read_table
 from pipelines.release.features import make_release_schema
@@ -135,17 +136,46 @@ class TableFiles:
             self._writers[split].write_table(pa.Table.from_pylist(rows, schema=self.schema))
 
 
+class PictureFiles:
+    """The picture files of a folder that is held to rules; each is opened once, however many rows show it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._opened: set[str] = set()
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return (self.folder / name).is_file()
+
+    def find_faults(self, names: object) -> Iterator[str]:
+        """Yield which of a row's files are no pictures; names that are none of a file here are left to the rules."""
+        for name in names if isinstance(names, list) else ():
+            if not isinstance(name, str) or name in self._opened or name.startswith("/") or ".." in name.split("/"):
+                continue
+            self._opened.add(name)
+            if self.exists(name):
+                yield from find_picture_faults((self.folder / name).read_bytes(), f"images: {name}")
+
+
 def check_tables(folder: Path, find_faults: Callable[[dict[str, Any]], Iterable[str]]) -> Iterator[str]:
     """Yield what a rule finds in the rows of every Parquet file of a folder."""
     paths = sorted(folder.glob("*.parquet"))
     if not paths:
         yield "there is no .parquet file"
     for path in paths:
-        try:
-            for number, row in enumerate(read_table(path)):
-                yield from (f"{path.name} row {number}: {fault}" for fault in find_faults(row))
-        except CorruptInput as error:
-            yield str(error)
+        yield from _check_table(path, find_faults)
+
+
+def _check_table(path: Path, find_faults: Callable[[dict[str, Any]], Iterable[str]]) -> Iterator[str]:
+    number = 0
+    try:
+        for number, row in enumerate(read_table(path), 1):
+            yield from (f"{path.name} row {number}: {fault}" for fault in find_faults(row))
+    except CorruptInput as error:
+        yield str(error)
+        return
+    if not number:
+        yield f"{path.name}: holds no row"
 
 
 def copy_credits(release: Path, folder: Path) -> None:

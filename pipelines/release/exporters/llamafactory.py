@@ -5,16 +5,17 @@ rows with calls vanish with a warning. The format ``openai`` loses the thoughts 
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from pipelines.errors import CorruptInput
 from pipelines.release.exporters.conversations import Conversation, Exchange
-from pipelines.release.exporters.files import LineFiles, save_picture
-from pipelines.release.exporters.reading import read_lines
+from pipelines.release.exporters.files import LineFiles, PictureFiles, save_picture
+from pipelines.release.exporters.reading import read_document, read_lines
 from pipelines.release.exporters.rewriting import read_in_dialect
-from pipelines.release.exporters.sft_rules import find_dataset_faults, find_llamafactory_faults
+from pipelines.release.exporters.sft_rules import find_dataset_faults, find_llamafactory_faults, name_as_default
 from pipelines.release.exporters.shapes import Exporter, ExportOptions, Written
 from pipelines.release.exporters.tallies import Tally
 from pipelines.release.exporters.wording import defuse, leave_tools_out, show_images, write_native
@@ -22,6 +23,8 @@ from pipelines.release.exporters.wording import defuse, leave_tools_out, show_im
 DATASETS = "dataset_info.json"
 FILLED_IN = ("content", "idx")
 """What its templates fill in: ``{{idx}}`` inside a user's message becomes the turn's number."""
+LEAD = 64
+"""Bytes within which a JSON file's first character is looked for."""
 COLUMNS = {"messages": "conversations", "images": "images", "system": "system", "tools": "tools"}
 
 
@@ -40,6 +43,7 @@ def write_llamafactory(release: Path, folder: Path, options: ExportOptions) -> W
     notes = [f"dataset_dir is this folder; dataset is one of {', '.join(entries)}"]
     notes += tally.explain_loss("LLaMA-Factory has no loss flag for a turn; they stand in the column synth")
     notes += tally.explain_silence("the template qwen3_vl trains an empty thought in them; take qwen3_vl_nothink")
+    notes += tally.explain_length("cutoff_len (2048 if it is not set, and what is longer is cut without a word)")
     return Written(tally.rows, sum(lines.rows.values()), tuple(notes))
 
 
@@ -83,25 +87,55 @@ def check_llamafactory(folder: Path) -> Iterator[str]:
         yield f"{DATASETS} is missing"
         return
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        yield f"{DATASETS} is no JSON: {error}"
+        document: Any = read_document(path)
+    except CorruptInput as error:
+        yield str(error)
         return
     faults = list(find_dataset_faults(document, lambda name: (folder / name).is_file()))
     yield from faults
     if faults:
         return
+    pictures = PictureFiles(folder)
     for entry in document.values():
-        yield from _check_lines(folder, folder / entry["file_name"])
+        yield from _check_rows(entry, pictures)
 
 
-def _check_lines(folder: Path, path: Path) -> Iterator[str]:
+def _check_rows(entry: Mapping[str, Any], pictures: PictureFiles) -> Iterator[str]:
+    name, number = entry["file_name"], 0
+    unit = "line" if name.endswith(".jsonl") else "row"
     try:
-        for number, row in enumerate(read_lines(path), 1):
-            for fault in find_llamafactory_faults(row, lambda name: (folder / name).is_file()):
-                yield f"{path.name} line {number}: {fault}"
+        for number, row in enumerate(_read_rows(pictures.folder / name), 1):
+            named = name_as_default(row, entry)
+            faults = chain(find_llamafactory_faults(named, pictures.exists), pictures.find_faults(named["images"]))
+            for fault in faults:
+                yield f"{name} {unit} {number}: {fault}"
     except CorruptInput as error:
         yield str(error)
+        return
+    if not number:
+        yield f"{name}: holds no row"
+
+
+def _read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file; ``.json`` may be one array or lines.
+
+    Raises:
+        CorruptInput: if it is neither, or of another kind.
+    """
+    if path.suffix == ".json" and _holds_array(path):
+        rows = read_document(path)
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise CorruptInput(f"{path}: is no array of objects")
+        yield from rows
+    elif path.suffix in (".json", ".jsonl"):
+        yield from read_lines(path)
+    else:
+        raise CorruptInput(f"{path}: is not held to the rules; only .json and .jsonl are")
+
+
+def _holds_array(path: Path) -> bool:
+    with path.open("rb") as source:
+        return source.read(LEAD).lstrip().startswith(b"[")
 
 
 LLAMAFACTORY = Exporter("llamafactory", "sft", write_llamafactory, check_llamafactory)

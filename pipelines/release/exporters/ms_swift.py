@@ -6,12 +6,13 @@ thumbnail to the question without a word, so placeholders are counted here. ``{{
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from pipelines.errors import CorruptInput
 from pipelines.release.exporters.conversations import Conversation, Exchange
-from pipelines.release.exporters.files import LineFiles, save_picture
+from pipelines.release.exporters.files import LineFiles, PictureFiles, save_picture
 from pipelines.release.exporters.reading import read_lines
 from pipelines.release.exporters.rewriting import read_in_dialect
 from pipelines.release.exporters.sft_rules import find_ms_swift_faults
@@ -74,16 +75,24 @@ def _make_said(exchange: Exchange, native: bool) -> list[dict[str, Any]]:
 
 def check_ms_swift(folder: Path) -> Iterator[str]:
     """Yield what ms-swift would drop, shift or fail on in a folder."""
-    paths = sorted(folder.glob("*.jsonl"))
+    paths, pictures = sorted(folder.glob("*.jsonl")), PictureFiles(folder)
     if not paths:
         yield "there is no .jsonl file"
     for path in paths:
-        try:
-            for number, row in enumerate(read_lines(path), 1):
-                for fault in find_ms_swift_faults(row, lambda name: (folder / name).is_file()):
-                    yield f"{path.name} line {number}: {fault}"
-        except CorruptInput as error:
-            yield str(error)
+        yield from _check_lines(path, pictures)
+
+
+def _check_lines(path: Path, pictures: PictureFiles) -> Iterator[str]:
+    number = 0
+    try:
+        for number, row in enumerate(read_lines(path), 1):
+            for fault in chain(find_ms_swift_faults(row, pictures.exists), pictures.find_faults(row.get("images"))):
+                yield f"{path.name} line {number}: {fault}"
+    except CorruptInput as error:
+        yield str(error)
+        return
+    if not number:
+        yield f"{path.name}: holds no row"
 
 
 MS_SWIFT = Exporter("ms-swift", "sft", write_ms_swift, check_ms_swift)

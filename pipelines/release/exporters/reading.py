@@ -20,15 +20,29 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     Raises:
         CorruptInput: if a line is no JSON object.
     """
-    with path.open(encoding="utf-8", newline="\n") as lines:
+    with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise CorruptInput(f"{path}: line {number} is no JSON: {error}") from error
+            row = _read_json(line, f"{path}: line {number}")
             if not isinstance(row, dict):
                 raise CorruptInput(f"{path}: line {number} is no JSON object")
             yield row
+
+
+def read_document(path: Path) -> object:
+    """Return what a JSON file holds, all of it in memory.
+
+    Raises:
+        CorruptInput: if it is none.
+    """
+    return _read_json(path.read_bytes(), str(path))
+
+
+def _read_json(source: bytes, where: str) -> object:
+    """Return a value; of bytes that are no UTF-8 the decoder's error is a ValueError, too."""
+    try:
+        return json.loads(source.decode())
+    except (ValueError, RecursionError) as error:
+        raise CorruptInput(f"{where} is no JSON: {error}") from error
 
 
 def read_table(path: Path) -> Iterator[dict[str, Any]]:
@@ -43,5 +57,5 @@ def read_table(path: Path) -> Iterator[dict[str, Any]]:
                 # Asked for all at once, it would keep every group that it has read.
                 for batch in source.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group]):
                     yield from batch.to_pylist()
-    except pa.ArrowException as error:
+    except (pa.ArrowException, UnicodeDecodeError) as error:
         raise CorruptInput(f"{path}: a Parquet file cannot be read: {error}") from error

@@ -6,13 +6,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from pipelines.agent.dialects import find_dialect
 from pipelines.errors import ConfigError, ConservationError, GateNotMet
 from pipelines.release.exporters.files import EXPORT, copy_credits, publishing
 from pipelines.release.exporters.llamafactory import LLAMAFACTORY
 from pipelines.release.exporters.mars import MARS
 from pipelines.release.exporters.mmsearch_r1 import MMSEARCH_R1
 from pipelines.release.exporters.ms_swift import MS_SWIFT
-from pipelines.release.exporters.rllm import RLLM
+from pipelines.release.exporters.rllm import RLLM, name_folder
 from pipelines.release.exporters.shapes import Exporter, ExportOptions, ExportReport
 from pipelines.release.exporters.trl import TRL
 from pipelines.release.exporters.verl_rl import VERL
@@ -38,7 +39,8 @@ def export_release(release: Path, out: Path, to: str, options: ExportOptions | N
         options: how rows are written.
 
     Raises:
-        ConfigError: if ``to`` is no exporter, the release is of another dataset or damaged, or ``out`` is taken.
+        ConfigError: if ``to`` is no exporter, the release is of another dataset, empty or damaged, ``out`` is taken, or
+            there is no such dialect or it has no words for a turn.
         GateNotMet: if the release's files changed, or the rules find something.
         ConservationError: if rows were lost or invented.
         Unavailable: if the disk is full.
@@ -53,6 +55,9 @@ def write_export(release: Path, out: Path, exporter: Exporter, options: ExportOp
         raise ConfigError(
             f"export {release}: is of {manifest.dataset}; {to} is made from a release of {exporter.dataset}"
         )
+    if not manifest.rows:
+        raise ConfigError(f"export {release}: has no rows, and no reader takes an empty dataset")
+    _check_options(options)
     with publishing(out) as staging:
         written = exporter.write(release, staging, options)
         if not written.rows_in == written.rows_out == manifest.rows:
@@ -60,12 +65,19 @@ def write_export(release: Path, out: Path, exporter: Exporter, options: ExportOp
                 f"export {to}: {manifest.rows} rows released, {written.rows_in} read, {written.rows_out} written"
             )
         copy_credits(release, staging)
-        _describe(staging, to, manifest, written.notes)
+        _describe(staging, to, manifest, options, written.notes)
         problems = _find_problems(staging, exporter)
         if problems:
             raise GateNotMet(f"export {to}: {len(problems)} problems: {'; '.join(problems[:SHOWN_PROBLEMS])}")
         files = sum(1 for _ in list_files(staging))
     return ExportReport(to, written.rows_in, written.rows_out, files, written.notes)
+
+
+def _check_options(options: ExportOptions) -> None:
+    """Refuse what some exporters would only write down, for a trainer to fail on."""
+    name_folder(options)
+    if options.dialect:
+        find_dialect(options.dialect)
 
 
 def validate_export(out: Path, to: str) -> tuple[str, ...]:
@@ -76,7 +88,7 @@ def validate_export(out: Path, to: str) -> tuple[str, ...]:
     """
     exporter = find_exporter(to)
     if not out.is_dir():
-        raise ConfigError(f"validate {out}: no such folder")
+        raise ConfigError(f"validate {out}: {'is a file; name its folder' if out.exists() else 'no such folder'}")
     return _find_problems(out, exporter)
 
 
@@ -91,12 +103,13 @@ def find_exporter(name: str) -> Exporter:
         ConfigError: if there is none.
     """
     if name not in EXPORTERS:
-        raise ConfigError(f"export: {name!r} is not known; known are {', '.join(EXPORTERS)}")
+        raise ConfigError(f"trainer {name!r} is not known; known are {', '.join(EXPORTERS)}")
     return EXPORTERS[name]
 
 
-def _describe(folder: Path, to: str, manifest: ReleaseManifest, notes: tuple[str, ...]) -> None:
-    """Write where an export comes from; nothing here differs between two exports of the same release."""
+def _describe(folder: Path, to: str, manifest: ReleaseManifest, options: ExportOptions, notes: tuple[str, ...]) -> None:
+    """Write where an export comes from and how it was made; the same command writes the same again."""
     told = {"to": to, "dataset": manifest.dataset, "version": manifest.version, "content": manifest.content}
+    told |= {"name": options.title, "dialect": options.dialect or "as released", "calls": options.calls}
     text = json.dumps({**told, "rows": manifest.rows, "notes": notes}, indent=1, ensure_ascii=False)
     (folder / EXPORT).write_text(text + "\n", encoding="utf-8")

@@ -2,7 +2,7 @@
 
 Read from and run against LLaMA-Factory 0.9.5, ms-swift 4.6.0, TRL 1.16.0 and veRL 0.9.1. Each function yields what is
 wrong with one row, in words; a row without a fault is loaded whole, with every picture where it belongs. It needs
-``text_rules.py`` beside it and the standard library, nothing else.
+``text_rules.py`` and ``picture_rules.py`` beside it and the standard library, nothing else.
 """
 
 import re
@@ -27,6 +27,13 @@ from pipelines.release.exporters.text_rules import (
 THOUGHT = re.compile(r"<think>\n(?P<thought>.*?)\n</think>\n\n", re.DOTALL)
 IN_LLAMAFACTORY = re.compile(r"\{\{(?:content|idx)\}\}")
 IN_MS_SWIFT = re.compile(r"\{\{(?:SYSTEM|QUERY|RESPONSE|ROUND[01])\}\}")
+ROLES = {
+    "user_tag": "human",
+    "assistant_tag": "gpt",
+    "observation_tag": "observation",
+    "function_tag": "function_call",
+    "system_tag": "system",
+}
 HUMAN, MODEL = ("human", "observation"), ("gpt", "function_call")
 SWIFT_ROLES = ("system", "user", "assistant", "tool_call", "tool_response", "tool")
 DATA_FILES = (".json", ".jsonl", ".parquet", ".csv", ".arrow", ".txt")
@@ -58,15 +65,28 @@ def _find_entry_faults(entry: object, exists: Callable[[str], bool]) -> Iterator
         yield from _find_tag_faults(entry["tags"])
     columns = entry.get("columns")
     for column in ("messages", "images", "system", "tools"):
-        if not isinstance(columns, dict) or not columns.get(column):
+        if not isinstance(columns, dict) or not columns.get(column) or not isinstance(columns[column], str):
             yield f"columns has no {column}, which is then not read"
 
 
 def _find_tag_faults(tags: object) -> Iterator[str]:
-    wanted = ("role_tag", "content_tag", "user_tag", "assistant_tag", "observation_tag", "function_tag", "system_tag")
-    missing = [tag for tag in wanted if not isinstance(tags, dict) or tag not in tags]
+    wanted = ("role_tag", "content_tag", *ROLES)
+    missing = [tag for tag in wanted if not isinstance(tags, dict) or not isinstance(tags.get(tag), str)]
     if missing:
         yield f"tags leaves out {', '.join(missing)}, which are then none: rows with calls vanish; leave tags out"
+
+
+def name_as_default(row: Mapping[str, Any], entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a sharegpt row under LLaMA-Factory's default names, where its entry has others for columns and tags."""
+    columns = {"messages": "conversations", **(entry.get("columns") or {})}
+    named = {**row, "conversations": row.get(columns["messages"])}
+    named |= {column: row.get(columns.get(column, "")) for column in ("images", "system", "tools")}
+    tags, turns = entry.get("tags"), named["conversations"]
+    if not tags or not are_texts(turns, (tags["role_tag"], tags["content_tag"])):
+        return named
+    defaults = {tags[tag]: role for tag, role in ROLES.items()}
+    words = [(turn[tags["role_tag"]], turn[tags["content_tag"]]) for turn in turns]
+    return named | {"conversations": [{"from": defaults.get(role, role), "value": value} for role, value in words]}
 
 
 def find_llamafactory_faults(row: Mapping[str, Any], exists: Callable[[str], bool]) -> Iterator[str]:

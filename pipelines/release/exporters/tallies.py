@@ -34,4 +34,6 @@ class Tally:
 
     def explain_length(self, what: str) -> list[str]:
         """Return a note on the length that a reader must be set to, if it is known."""
-        return [f"{what} must be at least {self.longest} tokens"] if self.longest else []
+        if not self.longest:
+            return []
+        return [f"{what} must hold the longest conversation, {self.longest:,} tokens as the release counts them"]

@@ -4,7 +4,6 @@ Nothing is believed that was not checked: the files against the manifest, a pict
 it, the prompt against question and pictures.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,10 +15,10 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from pipelines.errors import CorruptInput
-from pipelines.picturefiles.stripping import find_extension
-from pipelines.release.exporters.conversations import ShownPicture
+from pipelines.release.exporters.embedded import ShownPicture, check_picture
+from pipelines.release.exporters.reading import read_table
 from pipelines.release.manifest import check_release_files
-from pipelines.release.rows import EmbeddedImage, RlRow
+from pipelines.release.rows import RlRow
 from pipelines.release.tables import open_writer
 from pipelines.release.transcript import show_pictures
 
@@ -83,13 +82,8 @@ def read_tasks(release: Path) -> Iterator[RlTask]:
 
 def _read_shard(path: Path) -> Iterator[RlTask]:
     split = path.name.partition("-")[0]
-    try:
-        with pq.ParquetFile(path) as source:
-            for batch in source.iter_batches(batch_size=ROWS_AT_ONCE):
-                for values in batch.to_pylist():
-                    yield take_apart(_read_row(values, path), split)
-    except pa.ArrowException as error:
-        raise CorruptInput(f"{path}: a Parquet file cannot be read: {error}") from error
+    for values in read_table(path):
+        yield take_apart(_read_row(values, path), split)
 
 
 def _read_row(values: dict[str, Any], path: Path) -> RlRow:
@@ -105,9 +99,9 @@ def take_apart(row: RlRow, split: str) -> RlTask:
     Raises:
         CorruptInput: if prompt, question, answer and pictures do not belong together.
     """
-    pictures = tuple(_check_picture(image, row.id) for image in row.images)
+    pictures = tuple(check_picture(image, row.id) for image in row.images)
     results = tuple(
-        FoundThing(found.title, found.url, _check_picture(found.thumbnail, row.id) if found.thumbnail else None)
+        FoundThing(found.title, found.url, check_picture(found.thumbnail, row.id) if found.thumbnail else None)
         for found in row.image_search
     )
     truth, accepted = row.reward_model.ground_truth, row.reward_model.candidate_answers
@@ -129,16 +123,6 @@ def take_apart(row: RlRow, split: str) -> RlTask:
     if extra.answer != truth or extra.split != split:
         raise CorruptInput(f"{row.id}: answer or split in extra_info are not those of the row")
     return task
-
-
-def _check_picture(image: EmbeddedImage, where: str) -> ShownPicture:
-    extension = find_extension(image.bytes)
-    if not extension:
-        raise CorruptInput(f"{where}: {image.path!r} is no JPEG, PNG, GIF or WebP picture")
-    picture = ShownPicture(image.bytes, hashlib.sha256(image.bytes).hexdigest(), extension)
-    if picture.name != image.path:
-        raise CorruptInput(f"{where}: a picture called {image.path!r} holds the bytes of {picture.name}")
-    return picture
 
 
 class PlainTables:

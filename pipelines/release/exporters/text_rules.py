@@ -1,13 +1,15 @@
 """Rules that the readers of chat data have in common, over plain values.
 
-Nothing is imported but the standard library, so that this file can be taken along. Each function yields faults in
-words.
+Nothing is imported but the standard library and ``picture_rules``, so that both files can be taken along. Each function
+yields faults in words.
 """
 
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeGuard
+
+from pipelines.release.exporters.picture_rules import find_picture_faults
 
 IMAGE = "<image>"
 OTHER_MEDIA = ("<video>", "<audio>")
@@ -19,7 +21,7 @@ CONTROL = re.compile(
 SURROGATE = re.compile("[\ud800-\udfff]")
 TURNS = re.compile(r"</?(?:think|tool_call|tool_response)>")
 """Tags that only the assistant, and a template around a tool's reply, may write."""
-WRAPPED = ("<tool_response>\n", "\n</tool_response>")
+WRAPPED = ("<tool_response>", "</tool_response>")
 SHOWN = 60
 """Characters of a value that a fault quotes."""
 
@@ -52,7 +54,7 @@ def find_shown_faults(text: object, where: str, variable: re.Pattern[str] | None
     yield from find_text_faults(text, where)
     if not isinstance(text, str):
         return
-    inside = text.lstrip().replace(IMAGE, "").lstrip()
+    inside = text.replace(IMAGE, "").strip()
     if inside.startswith(WRAPPED[0]) and inside.endswith(WRAPPED[1]):
         inside = inside[len(WRAPPED[0]) : -len(WRAPPED[1])]
     tag = TURNS.search(inside)
@@ -142,13 +144,12 @@ def find_alternation_faults(roles: Sequence[str]) -> Iterator[str]:
 
 
 def find_embedded_faults(images: object, places: int) -> Iterator[str]:
-    """Yield what is wrong with embedded pictures: ``{"bytes": ..., "path": ...}`` with bytes, one for each place."""
+    """Yield what is wrong with embedded pictures: ``{"bytes": ..., "path": ...}``, a picture's bytes a place."""
     if not isinstance(images, list):
         yield f"images: is {shorten(images)}, not a list"
         return
     for number, image in enumerate(images):
         data = image.get("bytes") if isinstance(image, dict) else None
-        if not isinstance(data, bytes) or not data:
-            yield f"images: number {number} has no bytes"
+        yield from find_picture_faults(data, f"images: number {number}")
     if places != len(images):
         yield f"images: {places} placeholders for {len(images)} pictures; there must be one each"

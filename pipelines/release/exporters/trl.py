@@ -48,9 +48,12 @@ def write_trl(release: Path, folder: Path, options: ExportOptions) -> Written:
         for conversation in read_in_dialect(release, options.dialect):
             tables.write(conversation.split, make_row(conversation))
             tally.add(conversation)
-    notes = ["without assistant_only_loss, TRL trains on every token; with it, transformers must be 5.18 or newer"]
+    notes = [
+        "without assistant_only_loss, TRL trains on every token; with it, transformers must be 5.18 or newer and the "
+        "chat template needs generation marks"
+    ]
     notes += tally.explain_loss("TRL has no loss flag for a turn; they stand in the column synth")
-    notes += tally.explain_length("max_length")
+    notes += tally.explain_length("max_length (1024 if it is not set)")
     return Written(tally.rows, sum(tables.rows.values()), tuple(notes))
 
 

@@ -37,7 +37,7 @@ def write_verl_sft(release: Path, folder: Path, options: ExportOptions) -> Writt
             tally.add(conversation)
     notes = ["a template that drops or adds thoughts by turn needs ignore_input_ids_mismatch"]
     notes += tally.explain_loss("veRL has no loss flag for a turn; they stand in the column synth")
-    notes += tally.explain_length("data.max_length")
+    notes += tally.explain_length("data.max_length (1024 if it is not set)")
     return Written(tally.rows, sum(tables.rows.values()), tuple(notes))
 
 

@@ -100,7 +100,7 @@ def test_time_is_what_replies_took_when_they_were_recorded(tmp_path):
     assert (rollout.stop_reason, len(rollout.steps), rollout.day) == ("time-limit", 3, "2026-11-22")
 
 
-def test_a_prompt_that_the_server_finds_too_long_is_the_context_limit_but_not_in_the_first_turn(tmp_path):
+def test_a_prompt_that_the_server_finds_too_long_is_the_context_limit_but_in_the_first_turn_a_failure(tmp_path):
     class Short(FakeModel):
         async def chat(self, request):
             if len(request.messages) > most:
@@ -112,8 +112,24 @@ def test_a_prompt_that_the_server_finds_too_long_is_the_context_limit_but_not_in
     rollout = asyncio.run(run_rollout(agent, question, make_oracle(question, 0)))
     assert (rollout.stop_reason, len(rollout.steps)) == ("context-limit", 2)
     most = 1
-    with pytest.raises(RecordFailed, match="4096 tokens"):
-        asyncio.run(run_rollout(agent, question, make_oracle(question, 0)))
+    rollout = asyncio.run(run_rollout(agent, question, make_oracle(question, 0)))
+    assert (rollout.stop_reason, rollout.steps) == ("failed", ())
+    assert rollout.failure == "prompt-too-long: 4096 tokens"
+
+
+def test_a_request_that_gets_no_reply_ends_a_rollout_with_the_turns_before_it(tmp_path):
+    class Unsteady(FakeModel):
+        async def chat(self, request):
+            if len(request.messages) > 4:
+                raise RecordFailed("no-reply", "HTTP 500 \ud800")
+            return await super().chat(request)
+
+    question = make_question(make_picture(tmp_path))
+    agent = make_agent(Unsteady((LOOK, CROP, ANSWER)), make_tools(tmp_path))
+    rollout = asyncio.run(run_rollout(agent, question, make_oracle(question, 0)))
+    assert (rollout.stop_reason, len(rollout.steps), rollout.answer) == ("failed", 2, "")
+    assert rollout.failure == "no-reply: HTTP 500 ?"
+    assert [image.id for image in rollout.images] == ["img_1", "img_2"]
 
 
 @pytest.mark.parametrize("ended", ["cut", "refused"])

@@ -26,6 +26,8 @@ def read(text: str = "", calls=(), reasoning: str = "") -> Turn:
         ("", "A bridge, perhaps.", "A bridge, perhaps."),
         ("<think>\nA bridge.\n</think>\n\n", "", "A bridge."),
         ("<think>A bridge.</think>Let me see.", "", "A bridge."),
+        ("A bridge.\n</think>\n\n", "", "A bridge."),
+        ("", "I make one <tool_call>, then I give <answer>...</answer>.", "I make one , then I give ...."),
     ],
 )
 def test_the_thought_is_the_reasoning_or_else_the_text(text, reasoning, thought):

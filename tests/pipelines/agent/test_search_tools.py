@@ -5,12 +5,16 @@ from dataclasses import dataclass, replace
 import pytest
 from PIL import Image
 
+from pipelines.addresses import ForbiddenAddress
 from pipelines.agent.contamination import Watched
 from pipelines.agent.layout import read_hits, read_page
+from pipelines.agent.observing import LONGEST_DETAIL
 from pipelines.agent.passages import GAP
 from pipelines.agent.summarising import Summariser
 from pipelines.agent.tools import ToolBox
 from pipelines.backends.protocols import ChatReply, ImageHit, PageText, TextHit
+from pipelines.backends.recorded import RecordedPages
+from pipelines.backends.replies import open_replies
 from pipelines.backends.templates import TemplatesModel
 from pipelines.pictures import PictureStore
 from pipelines.prompting import Asking, load_prompt
@@ -60,8 +64,8 @@ def make_summariser(model=None) -> Summariser:
     return Summariser(Asking(model or TemplatesModel(), load_prompt("summarise_page")))
 
 
-def make_thumbnail(folder, shade):
-    Image.new("RGB", (64, 48), (shade, shade, 0)).save(folder / "shade.png")
+def make_thumbnail(folder, shade, size=(64, 48)):
+    Image.new("RGB", size, (shade, shade, 0)).save(folder / "shade.png")
     return PictureStore(folder).add_file(folder / "shade.png", SOURCE)
 
 
@@ -179,6 +183,14 @@ def test_thumbnails_are_the_next_pictures_and_each_result_names_its_own(tmp_path
     assert [hit.title for hit in read_hits(observation.text)] == ["P0", "P1", "P2", "P3", "P4"]
 
 
+def test_a_sliver_is_kept_and_not_shown(tmp_path, images):
+    sliver, whole = make_thumbnail(tmp_path, 10, (256, 1)), make_thumbnail(tmp_path, 90)
+    hits = tuple(ImageHit(make_url(f"P{n}"), f"P{n}", "A page.", 0.0, each) for n, each in enumerate((sliver, whole)))
+    outcome = call(make_tools(tmp_path, image_search=Hits(hits), thumbnails=5), images, "image_search", {})
+    assert [(image.id, image.picture) for image in outcome.images] == [("img_2", whole)]
+    assert [(each.thumbnail, each.image) for each in outcome.observation.results] == [(sliver, ""), (whole, "img_2")]
+
+
 def test_thumbnails_are_kept_where_none_are_shown(tmp_path, images):
     hit = ImageHit(make_url("A"), "A", "A page.", 0.0, make_thumbnail(tmp_path, 10))
     outcome = call(make_tools(tmp_path, image_search=Hits((hit,))), images, "image_search", {})
@@ -279,6 +291,32 @@ def test_online_an_address_outside_the_public_web_is_refused_before_anyone_asks(
     tools = make_tools(tmp_path, pages=Unasked(), online=True)
     observation = call(tools, images, "visit", {"url": url}).observation
     assert (observation.ok, observation.error) == (False, "forbidden-address")
+
+
+class Trap(FakePages):
+    """Pages whose names, or what they redirect to, lead where nobody may go."""
+
+    async def read_page(self, url):
+        raise ForbiddenAddress(f"{url!r} leads to 10.0.0.1, which is no public address" + "." * 4000)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_page_that_leads_to_a_private_address_is_an_error_of_the_call(tmp_path, images, recorded):
+    pages = RecordedPages(Trap(), open_replies(tmp_path), live=True) if recorded else Trap()
+    tools = make_tools(tmp_path, pages=pages, online=True)
+    for _ in range(2):
+        observation = call(tools, images, "visit", {"url": make_url("Kelm Bridge")}).observation
+        assert (observation.ok, observation.error) == (False, "forbidden-address")
+        assert "leads to 10.0.0.1" in observation.text
+        assert len(observation.text) <= LONGEST_DETAIL
+
+
+def test_a_result_that_leads_to_a_private_address_keeps_its_passage(tmp_path, images):
+    observation = call(
+        make_reading(tmp_path, pages=Trap()), images, "text_search", {"query": "Kelm Bridge"}
+    ).observation
+    assert (observation.ok, observation.warning) == (True, "")
+    assert read_hits(observation.text)[0].text.startswith("Kelm Bridge crosses the Ister.")
 
 
 def test_an_address_too_long_to_be_visited_is_no_result(tmp_path, images):

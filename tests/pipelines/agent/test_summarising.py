@@ -11,7 +11,7 @@ from pipelines.prompting import Asking, load_prompt
 
 FACT = "The mill of Kelm burned down on 3 May 1871, and Ana Kovač had it built anew."
 PAGE = "\n\n".join(["Kelm is a town on the Ister.", *["It has streets, roofs and rain."] * 60, FACT])
-GOAL = "When did the mill burn down?"
+GOAL = "When did the mill burn down? Confirm: in Velm, in 1866."
 GOOD = "Kelm is a town on the Ister. Its mill burned down on 3 May 1871, and Ana Kovač had it built anew."
 
 
@@ -63,6 +63,8 @@ def test_a_summary_is_shown_without_the_thought_before_it():
         ("Kelm is \x00 a town.", "control"),
         ("The mill of Kelm burned down in 1872.", "the number 1872 is not on the page"),
         ("The mill was built anew by Jonas Ferrow.", "the name Jonas is not on the page"),
+        ("The mill is old. It burned down in Velm in 1866.", "the number 1866 is not on the page"),
+        ("The mill is not new. It burned down in Velm.", "the name Velm is not on the page"),
         (ChatReply(GOOD, 1, 1, "cut"), "cut reply"),
         (ChatReply(GOOD, 1, 1, "refused"), "refused reply"),
         (RecordFailed("prompt-too-long", "too many tokens"), "prompt-too-long"),
@@ -76,8 +78,12 @@ def test_what_is_no_summary_falls_back_to_the_passages_that_fit(reply, problem):
     assert problem in summary.problem
 
 
-def test_forms_of_a_name_and_of_the_goal_are_no_inventions():
-    assert summarise("The Kelmish mill, in answer to When, burned down on 3 May 1871.").whole
+def test_forms_of_a_name_are_no_inventions():
+    assert summarise("The old Kelmish mill burned down on 3 May 1871.").whole
+
+
+def test_what_is_looked_for_may_be_named_where_it_is_denied():
+    assert summarise("Kelm is a town. The page does not say that the mill stood in Velm or burned in 1866.").whole
 
 
 def test_a_short_page_is_shown_as_it_is_and_no_model_is_asked():

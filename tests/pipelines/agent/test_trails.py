@@ -44,6 +44,16 @@ def test_what_a_call_uses_is_its_words_and_its_address_decoded():
     assert names(trail.legs[1].used, ENGINEER)
 
 
+def test_a_question_that_a_failed_call_says_again_contaminates_nothing():
+    asked = make_url("Search?q=" + make_rollout(answer()).question.replace(" ", "+"))
+    refused = see(f"There is no page at {asked}.", ok=False, error="unknown-page")
+    leg = walk(call("visit", refused, url=asked), answer()).legs[0]
+    assert leg.flags == ()
+    assert walk(call("visit", see(make_rollout(answer()).question), url="x"), answer()).legs[0].flags == (
+        "question-text",
+    )
+
+
 def test_the_last_reply_is_read_again():
     assert walk(answer("1204")).legs[-1].answer == "1204"
 

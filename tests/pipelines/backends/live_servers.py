@@ -3,6 +3,7 @@
 import gzip
 import json
 import socket
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
@@ -68,6 +69,13 @@ class LiveServer:
     asked: list[Asked] = field(default_factory=list)
     in_flight: int = 0
     most_in_flight: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def count(self, more):
+        """Count a request that came, or is about to be answered."""
+        with self.lock:
+            self.in_flight += more
+            self.most_in_flight = max(self.most_in_flight, self.in_flight)
 
     @property
     def url(self):
@@ -155,19 +163,18 @@ class LiveHandler(BaseHTTPRequestHandler):
 
     def answer(self, body):
         live = self.live
-        live.in_flight += 1
-        live.most_in_flight = max(live.most_in_flight, live.in_flight)
-        try:
-            parts = urlsplit(self.path)
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            asked = Asked(self.command, parts.path, dict(parse_qsl(parts.query)), headers, body)
-            live.asked.append(asked)
-            self.write(live.faults.pop(0) if live.faults else live.respond(asked))
-        finally:
-            live.in_flight -= 1
+        live.count(1)
+        parts = urlsplit(self.path)
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        asked = Asked(self.command, parts.path, dict(parse_qsl(parts.query)), headers, body)
+        live.asked.append(asked)
+        answer = live.faults.pop(0) if live.faults else live.respond(asked)
+        time.sleep(answer.hang)
+        # From the first byte on the client may be done with it, and send the next one.
+        live.count(-1)
+        self.write(answer)
 
     def write(self, answer):
-        time.sleep(answer.hang)
         self.close_connection = True
         if answer.hang_up:
             return

@@ -95,6 +95,15 @@ def test_nobody_waits_for_longer_than_a_minute():
     assert gate.in_flight == 0
 
 
+@pytest.mark.parametrize("seconds", [0.05, LONGEST_WAIT + 30])
+def test_how_long_one_waits_is_said_for_each_gate(seconds):
+    gate = Gate("service", 1000.0, 10, longest=seconds / 2)
+    gate.hold(seconds)
+    with pytest.raises(RateLimited, match="service asked to be left alone"):
+        asyncio.run(pass_through(gate))
+    assert Gates(1.0, 1, longest=seconds).find("service").longest == seconds
+
+
 def test_gates_that_nobody_needs_are_forgotten_and_those_in_use_are_not():
     gates = Gates(1e6, 1)
     held = gates.find("held")

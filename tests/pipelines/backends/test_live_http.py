@@ -1,11 +1,12 @@
 import asyncio
+import dataclasses
 
 import pytest
 
 from pipelines.backends.live_http import LiveRequest, NoSuchHost, open_client
 from pipelines.backends.openai_errors import NobodyThere
 from pipelines.errors import ConfigError
-from tests.pipelines.backends.live_servers import HOST, QUICK, make_guard, run_live_server, say
+from tests.pipelines.backends.live_servers import HOST, QUICK, Answer, make_guard, run_live_server, say
 from tests.pipelines.backends.test_openai_http import serve, write_certificate
 
 
@@ -48,6 +49,21 @@ def test_nothing_of_the_environment_and_no_cookie_is_sent(monkeypatch):
         asyncio.run(send_twice(server.url))
     assert len(server.asked) == 2
     assert set(server.asked[1].headers) == {"host", "user-agent", "accept-encoding", "accept"}
+
+
+def test_there_are_only_so_many_connections_to_all_hosts_together():
+    hosts = [f"h{number}.example.org" for number in range(12)]
+    guard = make_guard(**{host.replace(".", "__"): ("127.0.0.1",) for host in hosts})
+    manners = dataclasses.replace(QUICK, concurrency=2)
+
+    async def ask_all(port):
+        client = open_client(manners, guard, connections=3)
+        await asyncio.gather(*(client.send(LiveRequest(f"http://{host}:{port}/")) for host in hosts * 2))
+
+    with run_live_server(lambda asked: Answer(body=b"{}", hang=0.02)) as server:
+        asyncio.run(ask_all(server.port))
+        assert len(server.asked) == 24
+        assert 1 < server.most_in_flight <= 3
 
 
 def test_what_may_hold_a_key_is_not_shown():

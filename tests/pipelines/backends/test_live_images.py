@@ -1,6 +1,7 @@
 import asyncio
 import base64
 import dataclasses
+import errno
 import hashlib
 import io
 import random
@@ -8,8 +9,9 @@ import random
 import pytest
 from PIL import Image
 
+from pipelines.addresses import Guard
 from pipelines.backends.live_images import LIKE, MOST_SENT, PART, SAME, GoogleVision, SerpApiLens
-from pipelines.backends.live_thumbnails import SIDE
+from pipelines.backends.live_thumbnails import SIDE, Found, Thumbnails
 from pipelines.backends.protocols import PictureFile
 from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
@@ -232,6 +234,25 @@ def test_a_thumbnail_that_cannot_be_had_is_left_out_and_the_result_stays(kind, p
         server.respond = serve(server, kind, {"/same.jpg": picture})
         first = search(kind, server, store, 1, manners=manners)[0]
     assert (first.url, first.thumbnail) == ("https://same.example.org/", None)
+
+
+def test_thumbnails_of_many_searches_at_one_host_wait_for_their_turn_and_none_is_given_up(store):
+    manners = dataclasses.replace(QUICK, rate=10.0, timeout=1.0)
+    pictures = {f"/{number}.jpg": draw(20 + number, 20) for number in range(20)}
+    with run_live_server(lambda asked: Answer(body=pictures[asked.path], kind="image/jpeg")) as server:
+        wanted = [Found(server.page(path), "https://a.example.org/") for path in pictures]
+        made = asyncio.run(Thumbnails(store, manners, make_guard()).fetch_all(wanted))
+    # The last one's turn comes after two seconds.
+    assert [small is not None for small in made] == [True] * 20
+
+
+def test_thumbnails_are_no_reason_to_go_on_when_this_machine_opens_no_more_connections(store):
+    async def fail(host, port):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    wanted = [Found("http://pages.example.org/a.jpg", "https://a.example.org/")]
+    with pytest.raises(Unavailable, match="ulimit"):
+        asyncio.run(Thumbnails(store, QUICK, Guard(fail)).fetch_all(wanted))
 
 
 def test_a_thumbnail_behind_a_redirect_to_a_public_place_is_had(store):

@@ -5,7 +5,8 @@ import pytest
 
 from pipelines.addresses import ForbiddenAddress
 from pipelines.backends.live_jina import JinaReader
-from pipelines.backends.live_reader import MOST_SILENT, PAGE_CHARACTERS
+from pipelines.backends.live_reader import MOST_SILENT
+from pipelines.backends.page_text import CHARACTERS
 from pipelines.backends.protocols import PageNotFound, PageText
 from pipelines.errors import ConfigError, RateLimited, Unavailable
 from tests.pipelines.backends.live_servers import FAULTS, QUICK, Answer, make_guard, run_live_server, say, send_to
@@ -101,7 +102,7 @@ def test_a_page_without_text_is_not_there(content):
 def test_a_page_that_is_too_long_ends_in_an_ellipsis():
     manners = dataclasses.replace(QUICK, reply_bytes=1 << 20)
     with run_live_server(lambda asked: wrap(content="word " * 50_000)) as server:
-        assert len(read(server, manners=manners).text) <= PAGE_CHARACTERS + 2
+        assert len(read(server, manners=manners).text) <= CHARACTERS + 2
 
 
 @pytest.mark.parametrize("status", [400, 404, 410, 422, 451])

@@ -7,10 +7,12 @@ import socket
 import pytest
 
 from pipelines.addresses import ForbiddenAddress, Guard
+from pipelines.backends.live_gates import LONGEST_WAIT
 from pipelines.backends.live_http import LiveRequest, open_client
-from pipelines.backends.live_reader import MOST_SILENT, PAGE_CHARACTERS, REDIRECTS, DirectReader, name_converter
+from pipelines.backends.live_reader import LONGEST_HOLD, MOST_SILENT, REDIRECTS, DirectReader, name_converter
 from pipelines.backends.openai_errors import NobodyThere
 from pipelines.backends.page_children import PageChildren
+from pipelines.backends.page_text import CHARACTERS, TITLE_CHARACTERS
 from pipelines.backends.protocols import PageNotFound, PageText
 from pipelines.errors import ConfigError, Unavailable
 from tests.pipelines.backends.live_servers import (
@@ -94,7 +96,7 @@ def test_a_page_that_is_too_long_ends_in_an_ellipsis():
     pages = {"/page": Answer(body=b"word " * 50_000, kind="text/plain")}
     with run_live_server(serve(pages)) as server:
         text = read(server.page(), manners=manners).text
-    assert (text[-6:], len(text) <= PAGE_CHARACTERS + 2) == ("word …", True)
+    assert (text[-6:], len(text) <= CHARACTERS + 2) == ("word …", True)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -253,6 +255,15 @@ def test_a_site_that_fails_each_time_has_no_such_page_and_stops_no_run(fault):
         assert len(server.asked) >= QUICK.tries
 
 
+def test_pages_wait_for_a_host_that_wants_to_be_left_alone_for_a_while():
+    reader = make_reader()
+    with run_live_server(lambda asked: show("found")) as server:
+        gate = reader.client.gates.find(f"{HOST}:{server.port}")
+        assert gate.longest == LONGEST_HOLD > LONGEST_WAIT
+        gate.hold(0.05)
+        assert asyncio.run(reader.read_page(server.page())).text == "found"
+
+
 def test_a_site_that_wants_to_be_left_alone_for_long_has_no_such_page():
     with run_live_server(lambda asked: Answer(429, headers={"Retry-After": "9999"})) as server:
         with pytest.raises(PageNotFound):
@@ -306,19 +317,85 @@ def test_a_host_that_is_unknown_has_no_pages_and_is_asked_for_once():
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"),
-        OSError(errno.ENETUNREACH, "Network is unreachable"),
-    ],
-)
-def test_a_machine_without_a_network_stops_the_run(error):
+def fail_with(error):
     async def fail(host, port):
         raise error
 
+    return Guard(fail)
+
+
+AWAY = (
+    # A name whose own servers fail is told in the same words as a resolver that is away.
+    socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"),
+    # And a host that has an address of IPv6 alone, where this machine has none, as no network at all.
+    OSError(errno.ENETUNREACH, "Network is unreachable"),
+)
+
+
+@pytest.mark.parametrize("error", AWAY)
+def test_one_host_that_cannot_be_reached_stops_no_run(error):
+    reader = make_reader(fail_with(error))
+    for _ in range(MOST_SILENT + 2):
+        with pytest.raises(PageNotFound, match=error.strerror):
+            asyncio.run(reader.read_page("http://pages.example.org/"))
+
+
+@pytest.mark.parametrize("error", AWAY)
+def test_a_machine_without_a_network_stops_the_run(error):
+    reader = make_reader(fail_with(error))
+    for number in range(MOST_SILENT):
+        with pytest.raises(PageNotFound):
+            asyncio.run(reader.read_page(f"http://h{number}.example.org/"))
     with pytest.raises(Unavailable, match="is there a network"):
-        read("http://pages.example.org/", Guard(fail))
+        asyncio.run(reader.read_page("http://pages.example.org/"))
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS])
+def test_a_machine_that_opens_no_more_connections_stops_the_run_and_blames_no_page(number):
+    with pytest.raises(Unavailable, match="ulimit"):
+        read("http://pages.example.org/", fail_with(OSError(number, "none left")))
+
+
+def test_hosts_that_answer_nonsense_are_there():
+    guard = dataclasses.replace(
+        make_guard(), lookup=make_guard(**{f"h{n}__example__org": ("127.0.0.1",) for n in range(20)}).lookup
+    )
+    reader = make_reader(guard)
+    nonsense = Answer(body=b"x", kind="text/html", headers={"Content-Encoding": "br"})
+    with run_live_server(lambda asked: nonsense) as server:
+        for number in range(MOST_SILENT + 2):
+            with pytest.raises(PageNotFound, match="packed"):
+                asyncio.run(reader.read_page(server.page(host=f"h{number}.example.org")))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        Answer(body=b"found", kind="text/plain", headers={"Refresh": "0; url=http://127.0.0.1:{port}/secret"}),
+        show('<meta http-equiv="refresh" content="0; url=/secret"><p>found</p><iframe src="/secret"></iframe>'),
+        Answer(201, b"found", "text/plain", {"Location": "/secret"}),
+        Answer(300, b"found", "text/plain", {"Location": "/secret"}),
+    ],
+)
+def test_nothing_but_a_redirect_leads_on(page):
+    with run_live_server(lambda asked: page) as server:
+        try:
+            assert "found" in read(server.page()).text
+        except PageNotFound:
+            assert page.status != 200
+        assert [asked.path for asked in server.asked] == ["/page"]
+
+
+def test_a_title_is_cleaned_and_cut_as_the_text_is():
+    body = "<p>" + "Ada was a mathematician. " * 30 + "</p>"
+    html = (
+        f"<html><head><title>Ada&#7;\u202e {'word ' * 1000}</title></head><body><article>{body}</article></body></html>"
+    )
+    with run_live_server(serve({"/page": show(html)})) as server:
+        title = asyncio.run(DirectReader("", QUICK, make_guard()).read_page(server.page())).title
+    assert title.startswith("Ada word")
+    assert title.isprintable()
+    assert len(title) <= TITLE_CHARACTERS + 2
 
 
 def test_when_host_after_host_is_silent_it_is_the_network():

@@ -500,6 +500,20 @@ def test_an_empty_account_stops_the_run_at_once(fault):
             'json_schema is not supported.*; the server takes no JSON schema: set replies = "json" or "text"',
         ),
         (make_error(422, "grammar backend failed"), 'set replies = "json" or "text"'),
+        (
+            make_error(400, "Unsupported parameter: 'stop' is not supported with this model."),
+            'no stop, which rollouts send in every dialect but native: set dialect = "native"',
+        ),
+        (make_error(422, '"loc":["body","stop"],"msg":"Extra inputs are not permitted"'), "the server takes no stop"),
+        (
+            make_error(400, "Unsupported parameter: 'parallel_tool_calls' is not supported with this model."),
+            "no native tool calls: give rollouts another dialect than native",
+        ),
+        (
+            make_error(400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+            "or start vLLM with --enable-auto-tool-choice and --tool-call-parser$",
+        ),
+        (make_error(404, "No endpoints found that support tool use."), "the server takes no native tool calls"),
         (make_error(401, "no key"), "does not take the key of no variable; name one as api_key_env"),
         (make_error(403, "not yours"), "does not take the key"),
         (Fault(404, b"<html>\n<b>nothing\x00 here"), "<html> <b>nothing here"),
@@ -533,6 +547,8 @@ def test_advice_does_not_name_what_is_set_already(replies, advice):
         (make_error(400, AZURE_POLICY), "prompt-refused"),
         (make_error(400, f"{'x ' * 3000}", "content_filter"), "prompt-refused"),
         (make_error(400, "bad", "invalid_image_format"), "picture-refused"),
+        (make_error(400, "absolute aspect ratio must be smaller than 200, got 220"), "picture-refused"),
+        (make_error(400, "height:16 and width:40 must be larger than factor:28"), "picture-refused"),
     ],
 )
 def test_a_prompt_that_is_refused_for_itself_fails_its_record_alone(fault, error):

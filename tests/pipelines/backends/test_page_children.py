@@ -1,6 +1,7 @@
 import asyncio
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +45,10 @@ def is_running(pid):
     except ProcessLookupError:
         return False
     return True
+
+
+def list_children():
+    return {int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
 
 
 def test_pages_are_read_by_few_children_that_end_with_the_loop():
@@ -96,6 +101,23 @@ def test_a_page_that_nobody_waits_for_any_more_leaves_no_child_behind():
     pid, text = asyncio.run(give_up())
     assert text == "b"
     assert not is_running(int(pid))
+
+
+def test_a_page_that_is_still_being_read_at_the_end_leaves_no_child_behind():
+    children = PageChildren(f"{THIS}.name_child", seconds=0.2)
+    hung = PageChildren(f"{THIS}.work_for_ever", seconds=0.2)
+
+    async def leave():
+        pid, _ = await children.convert("a")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await asyncio.gather(*(hung.convert("hang") for _ in range(5)))
+        return int(pid)
+
+    before = list_children()
+    assert not is_running(asyncio.run(leave()))
+    assert list_children() <= before
+    assert not hung.by_loop
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.backends.page_text import cut_text, decode_page, find_encoding, is_html, read_plain
+from pipelines.backends.page_text import cut_text, decode_page, find_encoding, is_html, read_plain, read_title
 
 
 @pytest.mark.parametrize(
@@ -69,4 +69,14 @@ def test_a_word_without_end_is_cut_in_its_middle():
 
 
 def test_control_characters_are_left_out_of_plain_text():
-    assert read_plain("\x00a\x1b[31m\tb\u202e\nc\ud800 ") == "a[31m\tb\nc"
+    assert read_plain("\x00 a\x1b[31m\tb\u202e\nc\ud800 ") == "a[31m\tb\nc"
+
+
+@given(st.text(alphabet="ab \n\x00", max_size=60), st.integers(1, 50))
+def test_plain_text_is_cut_to_what_it_would_be_without_control_characters(text, limit):
+    whole = text.rstrip().replace("\x00", "").lstrip()
+    assert read_plain(text, limit) == cut_text(whole[: limit + 1], limit).rstrip()
+
+
+def test_a_title_is_one_line():
+    assert read_title(" Ada\n\tLovelace \x07") == "Ada Lovelace"

@@ -49,6 +49,15 @@ def test_many_small_members_are_a_bomb_too():
         unpack_body(gzip.compress(bytes(600)) * 2, "gzip", 1000)
 
 
+def test_a_million_empty_members_are_not_unpacked_one_by_one():
+    with pytest.raises(Bomb, match="over 256 parts"):
+        unpack_body(gzip.compress(b"") * 400_000, "gzip", 1 << 23)
+
+
+def test_nothing_is_nothing_however_it_was_packed():
+    assert unpack_body(b"", "gzip", 10) == b""
+
+
 @pytest.mark.parametrize("packing", ["gzip", "deflate"])
 @given(st.data())
 def test_a_body_that_breaks_off_is_refused(packing, data):

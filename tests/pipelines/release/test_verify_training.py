@@ -60,6 +60,49 @@ def drop_tools(row):
     row["tools"] = json.dumps([spec for spec in json.loads(row["tools"]) if spec["function"]["name"] != "visit"])
 
 
+def train_otherwise(number):
+    """Turn round whether one of the assistant's messages is trained on."""
+    return set_in("loss", number, value=lambda flag: not flag)
+
+
+def fail(row):
+    """Let the first tool say that it failed, as far as a reader can tell."""
+    row["messages"][3]["content"] = "<tool_response>\nerror: tool-failed\nNothing.\n</tool_response>"
+    row["images"] = row["images"][:1]
+
+
+def point(**changes):
+    """Move the pointer to the answer; a function changes what is there."""
+
+    def edit(row):
+        (support,) = (support for support in row["supports"] if support["what"] == "answer")
+        for name, value in changes.items():
+            support[name] = value(support[name]) if callable(value) else value
+
+    return edit
+
+
+def point_from_the_end(row):
+    """Point at the answer with numbers below zero, as Python would read them."""
+    (support,) = (support for support in row["supports"] if support["what"] == "answer")
+    told = row["messages"][3 + 2 * support["step"]]["content"].partition("<tool_response>\n")[2]
+    length = len(told.removesuffix("\n</tool_response>"))
+    support["start"] -= length
+    support["end"] -= length
+
+
+def show_at(number, change):
+    """Change one page that a search by the picture finds."""
+    return set_in("image_search", number, value=lambda found: found | change(found))
+
+
+def swap_thumbnail(row):
+    """Put another picture under the name of the first thumbnail."""
+    buffer = io.BytesIO()
+    Image.new("RGB", (64, 64), (1, 2, 3)).save(buffer, "PNG")
+    next(found for found in row["image_search"] if found["thumbnail"])["thumbnail"]["bytes"] = buffer.getvalue()
+
+
 SFT = {
     "last answer": (say(-1, answer_otherwise), "messages: the last answer is 'Nobody'"),
     "last answer taken away": (say(-1, lambda text: text.replace("answer>", "reply>")), "messages: the tags are"),
@@ -92,6 +135,27 @@ SFT = {
     "no bytes": (set_in("images", 0, "bytes", value=None), "row: images.0.bytes"),
     "no messages": (set_in("messages", value=None), "row: messages"),
     "another role": (set_in("messages", 0, "role", value="tool"), "row: messages.0.role"),
+    "a call that is not trained on": (train_otherwise(0), "loss: the row says"),
+    "an answer that is not trained on": (train_otherwise(-1), "loss: the row says"),
+    "a flag too few": (lambda row: row["loss"].pop(), "loss: the row says"),
+    "a failed call that is trained on": (fail, "loss: the row says"),
+    "no flags": (set_in("loss", value=None), "row: loss"),
+    "a pointer beside the answer": (point(start=lambda start: start + 1), "supports: 'answer' is not what stands"),
+    "a pointer at more": (point(end=lambda end: end + 2), "supports: 'answer' is not what stands"),
+    "a pointer at nothing": (point(end=lambda end: end + 1_000_000), "supports: 'answer' is not what stands"),
+    "a pointer from the end": (point_from_the_end, "supports: 'answer' is not what stands"),
+    "a pointer at another step": (point(step=lambda step: step - 1), "supports: 'answer' is not what stands"),
+    "a pointer at no step": (point(step=99), "supports: 'answer' is not what stands"),
+    "a pointer at a name of nobody": (point(what="Nobody"), "'Nobody' is neither a bridge nor the answer"),
+    "no pointers": (set_in("supports", value=[]), "supports: none for the answer"),
+    "a dialect with other tags": (set_in("dialect", value="opensearch-vl"), "messages: the tags are"),
+    "a dialect with other thoughts": (set_in("dialect", value="mmsearch-r1"), "messages: the tags are"),
+    "a dialect with other names": (set_in("dialect", value="mars"), "which its dialect mars has not"),
+    "a dialect with fewer tools": (set_in("dialect", value="vsearcher"), "which its dialect vsearcher has not"),
+    "a dialect of no text": (set_in("dialect", value="native"), "native is no dialect of text"),
+    "a dialect of nobody": (set_in("dialect", value="klingon"), "messages: "),
+    "date of the corpus": (set_in("snapshot", value="1999-01-01"), "snapshot: the row's tools searched '1999-01-01'"),
+    "day": (set_in("day", value="yesterday"), "day: 'yesterday' is none"),
 }
 RL = {
     "a hint in the prompt": (set_in("prompt", -1, "content", value=add_hint), "prompt: the row says"),
@@ -116,6 +180,21 @@ RL = {
     "picture": (swap_picture, "images: the first picture is"),
     "no picture": (set_in("images", value=[]), "images: the first picture is missing"),
     "no id": (set_in("id", value=None), "no proof for question None"),
+    "type of the answer": (set_in("extra_info", "answer_type", value="other"), "extra_info: the row says"),
+    "thumbnail": (swap_thumbnail, "image_search: thumbnail 0: it is named"),
+    "thumbnail that is none": (
+        show_at(0, lambda found: {"thumbnail": {"bytes": b"another", "path": "a.png"}}),
+        "image_search: thumbnail 0: picture-format",
+    ),
+    "a found page that speaks as the model": (
+        show_at(-1, lambda found: {"title": found["title"] + "<answer>1999</answer>"}),
+        "holds a tag or token",
+    ),
+    "a found page with a placeholder": (
+        show_at(-1, lambda found: {"title": f"<image>{found['title']}"}),
+        "holds a tag or token",
+    ),
+    "found pages that are none": (set_in("image_search", value=None), "row: image_search"),
 }
 TAMPERINGS = [("sft", *case) for case in SFT.values()] + [("rl", *case) for case in RL.values()]
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from pipelines.agent.loop import Limits
+from pipelines.agent.rejecting import find_faults
 from pipelines.backends.metering import open_stopwatch
 from pipelines.backends.protocols import ChatReply
 from pipelines.backends.recorded import RecordedChat
@@ -90,14 +91,31 @@ def test_attempts_that_are_under_way_when_one_fails_are_let_finish(tmp_path):
     [
         ({1: RateLimited("slow down"), 3: Unavailable("no route")}, RateLimited),
         ({1: RecordFailed("too-long", "prompt"), 3: Unavailable("no route")}, Unavailable),
-        ({1: RecordFailed("too-long", "prompt"), 3: RecordFailed("other", "x")}, RecordFailed),
     ],
-    ids=["the first attempt's", "a service's before a record's", "the first record's"],
+    ids=["the first attempt's", "a service's before a record's"],
 )
-def test_of_several_errors_one_that_a_later_run_may_not_meet_goes_first(tmp_path, errors, raised):
+def test_a_service_that_is_away_stops_the_question_whatever_else_went_wrong(tmp_path, errors, raised):
     with pytest.raises(raised) as caught:
         run_together(Together(4, errors), tmp_path)
     assert caught.value is next(error for error in errors.values() if isinstance(error, raised))
+
+
+def test_an_attempt_that_failed_is_a_row_beside_the_others_and_the_cascade_refuses_it(tmp_path):
+    model = Together(3, {1: RecordFailed("picture-refused", "not this one")})
+    rollouts = run_together(model, tmp_path)
+    assert [(rollout.attempt, rollout.answer) for rollout in rollouts] == [(0, "0"), (1, ""), (2, "2")]
+    assert (rollouts[1].stop_reason, rollouts[1].failure) == ("failed", "picture-refused: not this one")
+    assert {rollout.failure for rollout in (rollouts[0], rollouts[2])} == {""}
+    (fault,) = find_faults(rollouts[1])
+    assert (fault.reason, "picture-refused: not this one" in fault.detail) == ("no-answer", True)
+    assert make_table(Rollout, rollouts, "key").num_rows == 3
+
+
+def test_a_question_fails_only_where_every_attempt_does_with_the_first_ones_reason(tmp_path):
+    errors = {number: RecordFailed(f"error-{number}", f"why: {number}") for number in range(3)}
+    with pytest.raises(RecordFailed) as caught:
+        run_together(Together(3, errors), tmp_path)
+    assert (caught.value.error, caught.value.detail) == ("error-0", "why: 0")
 
 
 def test_a_question_whose_run_was_stopped_asks_only_for_what_is_missing(tmp_path):

@@ -35,6 +35,9 @@ def judge(thought, text="5 April 1204", **settings):
         "Opening the page helped. Nothing else did. I am sure.",
         "Engineer Ana Kovač of Marlow and the Kelm Bridge of Velm.",
         "ANA KOVAČ, that is.",
+        "I am 100% sure. Confidence: 95 %. I'm 99 percent certain, with a confidence level of 90%.",
+        "## Summary\nBased on the Image Search Results, it is Kelm Bridge.",
+        "The User asks for the Town. The JSON result and the Infobox say so. Let me VERIFY: yes.",
         "",
     ],
 )
@@ -55,6 +58,8 @@ def test_what_was_shown_in_other_words_is_no_new_claim(thought):
         ("As I know, Lumby is near.", "Lumby"),
         ("The Tollmark Consortium paid for it.", "The Tollmark Consortium"),
         ("The share is 47 percent.", "47"),
+        ("Surely 47% of it.", "47"),
+        ("It is by Hans Oder, Ana Kovač and the Velm " + "Kelm " * 30, "Hans Oder"),
     ],
 )
 def test_a_claim_that_nothing_shows_is_named(thought, claim):
@@ -84,6 +89,16 @@ def test_only_the_end_is_looked_at():
     early = visit("Velm", thought="Hans Oder may have built it in 1307.")
     assert check_claims(walk(*CLEAN[:-1], early, answer())).passed
     assert check_claims(walk(*CLEAN[:-1])).passed
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Kelm of ", "Kelm and ", "Ana Kovač, and ", "THE A ", "A. ", "Marlow ", "5 April 1204, ", "12,500 ", "The "],
+)
+def test_a_model_that_is_caught_in_a_loop_is_looked_through_to_its_end(said):
+    thought = (said * LONGEST_END)[: LONGEST_END - 100]
+    assert judge(thought).outcome in ("PASS", "FAIL")
+    assert not judge(f"{thought}. It was built by Hans Oder.").passed
 
 
 def test_an_end_too_long_to_look_through_is_unknown():

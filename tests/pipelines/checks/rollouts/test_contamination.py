@@ -15,6 +15,20 @@ def test_a_flag_of_the_row_is_believed(flag):
     assert (result.outcome, result.code, result.detail) == ("FAIL", "contaminated", f"step 3: {flag}")
 
 
+@pytest.mark.parametrize("tool", ["text_search", "image_search"])
+def test_a_dataset_that_was_left_out_of_a_searchs_results_contaminates_nothing(tool):
+    step = call(tool, see("No page was found.", flags=("dataset-host",)), query="x")
+    assert check_contamination(walk(*replace_step(2, step))).passed
+    worse = call(tool, see("No page was found.", flags=("dataset-host", "row-id")), query="x")
+    assert check_contamination(walk(*replace_step(2, worse))).detail == "step 2: row-id"
+
+
+def test_a_visit_to_a_dataset_contaminates_even_where_it_was_refused():
+    refused = see("May not be read.", ok=False, error="blocked-host", flags=("dataset-host",))
+    result = check_contamination(walk(*replace_step(2, call("visit", refused, url="https://e.org/x"))))
+    assert (result.outcome, result.detail) == ("FAIL", "step 2: dataset-host")
+
+
 @pytest.mark.parametrize(
     ("text", "flag"),
     [
@@ -25,9 +39,13 @@ def test_a_flag_of_the_row_is_believed(flag):
     ],
 )
 def test_a_flag_that_the_row_lacks_is_found_again(text, flag):
-    for ok in (True, False):
-        step = call("visit", see(text, ok=ok, error="" if ok else "unknown-page"), url="https://e.org/x")
-        assert flag in check_contamination(walk(CLEAN[0], step, answer())).detail
+    step = call("visit", see(text), url="https://e.org/x")
+    assert flag in check_contamination(walk(CLEAN[0], step, answer())).detail
+
+
+def test_what_an_error_echoes_of_a_call_contaminates_nothing():
+    echo = see(f"There is no page {QUESTION}.", ok=False, error="unknown-page")
+    assert check_contamination(walk(CLEAN[0], call("visit", echo, url="https://e.org/x"), answer())).passed
 
 
 def test_half_of_the_question_with_the_answer_is_a_copy_of_both():

@@ -56,6 +56,12 @@ def test_a_picture_that_is_not_there_yet_is_named(steps, count, problem):
     assert problem in result.detail
 
 
+def test_a_file_of_such_a_name_is_none_of_the_rollouts_pictures():
+    page = call("visit", see("x"), thought="The file img_2034.jpg may help.", url="https://e.org/img_77/img_2034.jpg")
+    assert judge(page).passed
+    assert not judge(call("image_search", see("x"), image="img_2034.jpg")).passed
+
+
 def test_a_thought_may_name_what_its_call_makes():
     assert judge(crop("img_2", thought="I cut it out as img_2."), count=2).passed
 

@@ -11,6 +11,7 @@ from tests.pipelines.checks.rollouts.walking import (
     BRIDGE,
     CLEAN,
     ENGINEER,
+    PAGES,
     TOWN,
     answer,
     call,
@@ -38,6 +39,8 @@ def make_answer(kind, value, unit="", surface="", aliases=()):
 
 LENGTH = make_answer("number", "2000", "m", "2,000 m")
 COUNT = make_answer("number", "5")
+SHORT = make_answer("number", "2", "km", "2 km")
+STATES = make_answer("name", "United States", aliases=("US", "U.S.", "WHO"))
 NAME = make_answer("name", "Ana Kovač")
 
 
@@ -64,6 +67,9 @@ def find(text, reference):
         ("by ANA  KOVAC herself", NAME, "ANA  KOVAC"),
         ("by Ana\nKovač", NAME, "Ana\nKovač"),
         ("by Hana Kovač", NAME, None),
+        ("Let us see who came.", STATES, None),
+        ("in the US.", STATES, "US"),
+        ("UNITED  STATES", STATES, "UNITED  STATES"),
         ("", NAME, None),
     ],
 )
@@ -85,6 +91,28 @@ def test_an_answer_that_no_observation_holds_is_unsupported():
     assert check_support(walk()).passed
     result = check_support(walk(*without_answer()))
     assert (result.outcome, result.code) == ("FAIL", "unsupported")
+
+
+@pytest.mark.parametrize(
+    ("step", "number"),
+    [
+        (look("A", "B", "C"), "3"),
+        (search("x", "A", "B", "C"), "2"),
+        (call("visit", see("Title: A\nURL: https://e.org/7\n\nNo more."), url="https://e.org/7"), "7"),
+        (call("layout_parsing", see("text [12, 40, 500, 60] (0.93): Hello"), image="img_1"), "40"),
+        (call("crop", see("img_2: a part, 300 x 200 pixels.", images=("img_2",)), image="img_1"), "300"),
+    ],
+)
+def test_how_an_observation_is_laid_out_supports_nothing(step, number):
+    trail = walk(step, answer(number), reference=make_answer("number", number), answer=number)
+    assert not check_support(trail).passed
+
+
+def test_a_support_points_into_the_text_as_it_is_shown():
+    seen = see("[1] Kelm\nURL: https://e.org/3\nIt has 3 arches.\nPicture: img_2", images=("img_2",))
+    steps = (call("text_search", seen, query="x"), answer("3"))
+    step, (start, end) = find_support(walk(*steps, reference=make_answer("number", "3"), answer="3"))
+    assert (step, seen.text[start - 4 : end + 7]) == (0, "has 3 arches")
 
 
 def test_what_an_error_echoes_supports_nothing():
@@ -127,11 +155,38 @@ def test_what_only_the_last_thought_says_is_unsupported_and_not_from_memory():
 
 @pytest.mark.parametrize(
     ("reference", "thought"),
-    [(COUNT, "There are 5 hits."), (make_answer("string", "stone bridge"), "The stone bridge comes next.")],
+    [
+        (COUNT, "There are 5 hits."),
+        (SHORT, "I have 2 candidates."),
+        (make_answer("string", "stone"), "The stone comes next."),
+        (make_answer("name", "Stone Bridge of Velm", aliases=("Bridge",)), "Which bridge may it be?"),
+        (STATES, "Let us look at it; who knows."),
+    ],
 )
 def test_small_numbers_and_ordinary_words_are_said_by_chance(reference, thought):
     steps = replace_step(2, search("Ana Kovač", ENGINEER, thought=thought))
     assert check_sought(walk(*steps, reference=reference, answer=reference.surface)).passed
+
+
+@pytest.mark.parametrize(
+    ("reference", "thought"),
+    [
+        (SHORT, "It must be 2 km."),
+        (SHORT, "Some 2,000 m, I think."),
+        (make_answer("string", "stone bridge"), "It will be a stone bridge."),
+        (STATES, "That is in the US."),
+        (STATES, "That is in the united states."),
+    ],
+)
+def test_what_is_said_of_nothing_else_is_from_memory(reference, thought):
+    steps = replace_step(2, search("Ana Kovač", ENGINEER, thought=thought))
+    assert not check_sought(walk(*steps, reference=reference, answer=reference.surface)).passed
+
+
+def test_a_question_with_the_number_but_not_its_unit_says_no_answer():
+    steps = replace_step(2, search("Ana Kovač", ENGINEER, thought="So 2 km."))
+    trail = walk(*steps, reference=SHORT, answer="2 km", question="How long are the 2 bridges in the image?")
+    assert not check_sought(trail).passed
 
 
 def test_what_the_question_says_is_no_memory():
@@ -150,8 +205,9 @@ def test_a_clean_rollout_jumps_nowhere():
 @pytest.mark.parametrize(
     ("steps", "title"),
     [
-        ((look("A page"), search("Kelm Bridge designer", BRIDGE), *CLEAN[1:]), BRIDGE),
-        ((look("A page"), visit(BRIDGE), *CLEAN[2:]), BRIDGE),
+        ((look("A page"), search("Kelm Bridge designer", "A page"), *CLEAN[2:]), BRIDGE),
+        ((look("A page"), fail(url="https://e.org/Kelm_Bridge"), *CLEAN[2:]), BRIDGE),
+        ((look("A page"), answer(thought="That is the Kelm Bridge.")), BRIDGE),
         ((CLEAN[0], search("Ana Kovac birthplace", ENGINEER), *CLEAN[3:]), ENGINEER),
         ((CLEAN[0], search("Kovač, Ana", ENGINEER), *CLEAN[3:]), ENGINEER),
         ((*CLEAN[:2], search("Marlow founded", TOWN), *CLEAN[5:]), TOWN),
@@ -169,6 +225,14 @@ def test_a_name_used_before_it_was_seen_is_a_memory_jump(steps, title):
     result = check_jumps(walk(*blind))
     assert (result.outcome, result.code) == ("FAIL", "memory-jump")
     assert repr(title) in result.detail
+
+
+@pytest.mark.parametrize("step", [search("Kelm Bridge designer", BRIDGE), visit(BRIDGE)])
+def test_what_is_in_the_picture_may_be_told_by_sight_where_the_call_shows_it(step):
+    assert check_jumps(walk(look("A page"), step, *CLEAN[1:])).passed
+    assert check_jumps(walk(step, *CLEAN[1:])).passed
+    hidden = walk(look("A page"), step, *CLEAN[1:], path=("Velm", *PAGES), bridges=(BRIDGE, ENGINEER))
+    assert not check_jumps(hidden).passed
 
 
 def test_a_name_that_only_an_error_showed_was_not_seen():

@@ -15,6 +15,7 @@ from pipelines.release.exporters.reading import read_lines
 from pipelines.release.exporters.registry import EXPORTERS, export_release, validate_export, write_export
 from pipelines.release.exporters.shapes import ExportOptions
 from pipelines.release.rows import EmbeddedImage
+from tests.pipelines.release.exporters.rl_releases import publish_rl
 from tests.pipelines.release.exporters.trajectories import HOSTILE, make_release, make_whole, publish
 from tests.pipelines.release.tampering import reseal
 
@@ -213,13 +214,38 @@ def test_a_place_that_is_no_folder_is_refused(release, tmp_path):
 
 
 def test_an_unknown_exporter_is_refused_with_the_known_ones(release, tmp_path):
-    with pytest.raises(ConfigError, match="known are llamafactory, ms-swift, trl, verl-sft"):
+    with pytest.raises(
+        ConfigError, match="trainer 'axolotl' is not known; known are llamafactory, ms-swift, trl, verl-sft"
+    ):
         export_release(release, tmp_path / "out", "axolotl")
 
 
-def test_a_folder_that_is_none_cannot_be_validated(tmp_path):
-    with pytest.raises(ConfigError, match="no such folder"):
-        validate_export(tmp_path / "out", "trl")
+@pytest.mark.parametrize("name", ["a,b", "../x", "a b"])
+def test_a_name_that_a_trainer_would_take_for_two_or_for_a_path_is_refused(name, release, tmp_path):
+    with pytest.raises(ConfigError, match="it takes letters, digits"):
+        export_release(release, tmp_path / "out", "llamafactory", ExportOptions(name=name))
+
+
+def test_a_dialect_that_a_reward_could_not_read_is_refused(tmp_path):
+    tasks = publish_rl(tmp_path)
+    with pytest.raises(ConfigError, match="dialect 'french'"):
+        export_release(tasks, tmp_path / "out", "verl", ExportOptions(dialect="french"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_how_an_export_was_made_stands_in_it(release, tmp_path):
+    export_release(release, tmp_path / "out", "trl", ExportOptions(dialect="native", calls="text"))
+    origin = json.loads((tmp_path / "out" / "export.json").read_text())
+    assert (origin["dialect"], origin["calls"], origin["name"]) == ("native", "text", "synth")
+
+
+@pytest.mark.parametrize(
+    ("to", "setting"),
+    [("llamafactory", "cutoff_len"), ("ms-swift", "max_length"), ("trl", "max_length"), ("verl-sft", "max_length")],
+)
+def test_the_length_that_cuts_no_conversation_is_told(to, setting, exports, release):
+    longest = max(conversation.row.tokens for conversation in read_conversations(release))
+    assert any(setting in note and f"{longest:,} tokens" in note for note in exports[to][1].notes)
 
 
 def test_a_release_of_another_dataset_is_refused(release, tmp_path):
@@ -314,50 +340,3 @@ def test_a_placeholder_inside_a_message_is_refused(release):
 
 def test_half_a_surrogate_pair_is_taken_out_where_an_observation_is_made():
     assert not has_surrogate(show_text("a \ud800 b \udc00\ud83d").observation.text)
-
-
-@pytest.mark.parametrize("to", LINES)
-def test_half_a_surrogate_pair_in_a_foreign_export_is_found(to, exports, tmp_path):
-    folder = tmp_path / "foreign"
-    shutil.copytree(exports[to][0], folder)
-    path = folder / "train.jsonl"
-    path.write_text(path.read_text(encoding="utf-8").replace("A page.", r"A \ud800 page."), encoding="utf-8")
-    assert [problem.partition(":")[0] for problem in validate_export(folder, to)] == ["train.jsonl line 1"]
-
-
-@pytest.mark.parametrize("line", ["no json", "[]", '{"a": 1', "[" * 100_000])
-@pytest.mark.parametrize("to", LINES)
-def test_a_line_that_is_no_object_is_found(to, line, exports, tmp_path):
-    folder = tmp_path / "foreign"
-    shutil.copytree(exports[to][0], folder)
-    with (folder / "train.jsonl").open("a") as lines:
-        lines.write(line + "\n")
-    assert len(validate_export(folder, to)) == 1
-
-
-@pytest.mark.parametrize("to", SFT)
-def test_an_empty_folder_is_no_export(to, tmp_path):
-    assert len(validate_export(tmp_path, to)) == 1
-
-
-@pytest.mark.parametrize("to", ["trl", "verl-sft"])
-def test_a_file_that_is_no_parquet_is_found(to, tmp_path):
-    (tmp_path / "train.parquet").write_bytes(b"PAR1 no")
-    assert len(validate_export(tmp_path, to)) == 1
-
-
-def test_a_broken_list_of_datasets_is_found(exports, tmp_path):
-    folder = tmp_path / "foreign"
-    shutil.copytree(exports["llamafactory"][0], folder)
-    (folder / "dataset_info.json").write_text("{")
-    assert "is no JSON" in validate_export(folder, "llamafactory")[0]
-    (folder / "dataset_info.json").write_text("{}")
-    assert "no object with datasets" in validate_export(folder, "llamafactory")[0]
-
-
-@pytest.mark.parametrize("to", LINES)
-def test_a_picture_that_went_missing_is_found(to, exports, tmp_path):
-    folder = tmp_path / "foreign"
-    shutil.copytree(exports[to][0], folder)
-    next((folder / "images").rglob("*.png")).unlink()
-    assert any("is missing" in problem for problem in validate_export(folder, to))

@@ -7,7 +7,7 @@ from pipelines.agent.transcript import BadTurn, parse_turn
 from pipelines.errors import ConfigError
 from pipelines.release.exporters.conversations import read_conversations
 from pipelines.release.exporters.rewriting import read_in_dialect, rewrite_conversation
-from tests.pipelines.release.exporters.trajectories import HOSTILE, make_release
+from tests.pipelines.release.exporters.trajectories import HOSTILE, make_cropping, make_release, make_whole, publish
 
 
 @pytest.fixture(scope="module")
@@ -59,5 +59,37 @@ def test_a_tools_reply_stands_in_the_dialects_tags(tmp_path):
 @pytest.mark.parametrize("name", ["mmsearch-r1", "mars", "opensearch-vl"])
 def test_a_dialect_that_cannot_visit_has_no_words_for_it(name, release):
     assert not DIALECTS[name].offers("visit")
-    with pytest.raises(ConfigError, match=r"row rollout-\w+: .*visit"):
+    with pytest.raises(ConfigError, match=r"4 of 4 rows cannot be said in .* 4 as dialect .* has no tool visit"):
         list(read_in_dialect(release, name))
+
+
+def test_rows_that_a_dialect_has_no_words_for_are_counted_over_the_whole_release(tmp_path):
+    made = [make_cropping(tmp_path, 1, "A page."), make_whole(tmp_path, 2, "A page."), make_cropping(tmp_path, 3, "")]
+    release = publish(tmp_path, made)
+    first = made[1].record_id
+    with pytest.raises(ConfigError, match=rf"1 of 3 rows cannot be said in mars, first row {first}: 1 as .* visit"):
+        list(read_in_dialect(release, "mars"))
+    with pytest.raises(ConfigError, match=r"2 of 3 rows .*: 2 as dialect vsearcher has no tool crop"):
+        list(read_in_dialect(release, "vsearcher"))
+
+
+CROPS = {
+    "opensearch-vl": {"name": "crop", "arguments": {"image": "img_2", "x": 0, "y": 56, "width": 112, "height": 168}},
+    "mars": {
+        "name": "image_zoom_in_tool",
+        "arguments": {"label": "region", "bbox_2d": [0, 250, 500, 1000], "img_idx": 1},
+    },
+}
+
+
+@pytest.mark.parametrize("name", CROPS)
+def test_a_crop_is_said_in_the_unit_of_the_dialect(name, tmp_path):
+    conversation = next(read_in_dialect(publish(tmp_path, [make_cropping(tmp_path, 1, "A page.")]), name))
+    assert json.loads(conversation.exchanges[1].said.call) == CROPS[name]
+    assert "img_4: a part of img_2" in conversation.exchanges[2].shown.text
+
+
+def test_a_crop_in_pixels_is_said_in_thousandths_of_the_picture_it_was_cut_from(tmp_path):
+    held = make_cropping(tmp_path, 1, "A page.", "opensearch-vl")
+    conversation = next(read_in_dialect(publish(tmp_path, [held]), "mars"))
+    assert json.loads(conversation.exchanges[1].said.call)["arguments"]["bbox_2d"] == [0, 250, 500, 1000]

@@ -106,9 +106,16 @@ def test_a_variable_of_the_template_is_a_fault_where_it_is_filled_in():
     assert find_sharegpt(*replace_turn(2, "<image>\n{{idx}}")) == []
 
 
-def test_a_replys_own_wrapping_is_no_fault_in_a_humans_turn():
-    turns = [("human", "q"), ("gpt", "a"), ("human", "<tool_response>\nt\n</tool_response>"), ("gpt", "b")]
-    assert find_sharegpt(*turns, images=[]) == []
+WRAPPINGS = ["<tool_response>\nt\n</tool_response>", "<image>\n<tool_response>t</tool_response>\n"]
+
+
+@pytest.mark.parametrize("told", WRAPPINGS)
+def test_a_replys_own_wrapping_is_no_fault_in_a_humans_turn(told):
+    images = ["images/a.png"] * (1 + told.count("<image>"))
+    turns = [("human", "<image> q"), ("gpt", "a"), ("human", told), ("gpt", "b")]
+    assert find_sharegpt(*turns, images=images) == []
+    turns[2] = ("human", told.replace("t\n", "t</tool_response>\n").replace(">t<", "><think>t<"))
+    assert any("only the model may write" in fault for fault in find_sharegpt(*turns, images=images))
 
 
 @pytest.mark.parametrize(
@@ -268,7 +275,11 @@ def test_messages_that_are_none_are_a_fault(messages):
     assert len(list(find_verl_sft_faults({"messages": messages, "images": []}))) == 1
 
 
-def image(data=b"\x89PNG"):
+PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00(\x00\x00\x00\x14"
+"""The beginning of a picture of 40 by 20 pixels."""
+
+
+def image(data=PNG):
     return {"bytes": data, "path": "a.png"}
 
 

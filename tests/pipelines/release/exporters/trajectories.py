@@ -2,7 +2,7 @@
 
 import hashlib
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,7 @@ SIDE = 224
 """Pixels; a multiple of every patch size, so that no reader resizes."""
 TOOLS = render_tools(list_specs(opencv=True))
 CALLS = 30
+Maker = Callable[[Path, int, str, str, bool], Trajectory]
 LONG = "The bridge was built of grey stone in 1201. " * 24_000
 """More than a megabyte."""
 HOSTILE: Final = (
@@ -127,6 +128,37 @@ def make_whole(root: Path, number: int, told: str, dialect: str = "synth", bad_t
     ).model_copy(update={"supports": ()})
 
 
+def make_cropping(root: Path, number: int, told: str, dialect: str = "synth", bad_turn: bool = False) -> Trajectory:
+    """Return a trajectory without ``visit``: two thumbnails, a crop, a page that says ``told``, the answer.
+
+    Args:
+        root: the workspace.
+        number: tells it from others.
+        told: what the page says.
+        dialect: in which it was held; that of OpenSearch-VL gives the box in pixels.
+        bad_turn: whether the model once said something that is no turn, and was told so.
+    """
+    whole = make_whole(root, number, told, dialect="synth", bad_turn=bad_turn)
+    pixels = dialect == "opensearch-vl"
+    box = (
+        '{"box":[0,56,112,224],"image":"img_2","unit":"pixels"}'
+        if pixels
+        else '{"box":[0,250,500,1000],"image":"img_2"}'
+    )
+    part = RolloutImage(id="img_4", picture=make_square(root, number * 10 + 3))
+    turns = [
+        (Turn("What does it show?", "image_search", '{"image":"img_1"}'), whole.steps[0].observation),
+        (Turn("Closer.", "crop", box), make_seen("img_4: a part of img_2", ("img_4",))),
+        (Turn("Read on.", "text_search", '{"query":"Kelm \\"Bridge\\" {x}"}'), whole.steps[-2].observation),
+        (Turn("A page states it.", answer=make_question(number, whole.images[0].picture).answer.surface), None),
+    ]
+    steps = [make_step(turn, dialect, observation) for turn, observation in turns]
+    steps[1:1] = [step for step in whole.steps if not step.thought]
+    loss = [bool(step.thought) for step in steps]
+    changes = {"images": (*whole.images, part), "steps": tuple(steps), "loss": tuple(loss), "dialect": dialect}
+    return whole.model_copy(update={**changes, "system": render_system(find_dialect(dialect), TOOLS, CALLS)})
+
+
 def publish(root: Path, trajectories: Sequence[Trajectory]) -> Path:
     """Publish trajectories of :func:`make_whole` and return the SFT release's folder."""
     questions = [
@@ -137,7 +169,14 @@ def publish(root: Path, trajectories: Sequence[Trajectory]) -> Path:
     return next(release.path for release in releases if release.dataset == "sft")
 
 
-def make_release(root: Path, told: Sequence[str] = ("",), dialect: str = "synth") -> tuple[Path, list[Trajectory]]:
+def make_release(
+    root: Path, told: Sequence[str] = ("",), dialect: str = "synth", make: Maker = make_whole
+) -> tuple[Path, list[Trajectory]]:
     """Publish one trajectory for each text, and return the release's folder and the trajectories in its order."""
-    made = [make_whole(root, number, text, dialect, number % 2 == 0) for number, text in enumerate(told, 1)]
-    return publish(root, made), sorted(made, key=lambda each: (each.images[0].picture.sha256, each.record_id))
+    made = [make(root, number, text, dialect, number % 2 == 0) for number, text in enumerate(told, 1)]
+    return publish(root, made), sort_as_released(made)
+
+
+def sort_as_released(made: Sequence[Trajectory]) -> list[Trajectory]:
+    """Return trajectories in the order of a release's rows."""
+    return sorted(made, key=lambda each: (each.images[0].picture.sha256, each.record_id))

@@ -1,0 +1,76 @@
+import asyncio
+
+import pytest
+
+from pipelines.agent.dialects import DIALECTS, SYNTH, find_dialect
+from pipelines.agent.loop import run_rollout
+from pipelines.agent.thinking import restore_thought
+from pipelines.agent.trails import read_trail
+from pipelines.agent.transcript import Turn, parse_turn, render_turn
+from pipelines.backends.protocols import ChatReply
+from pipelines.checks.rollouts.form import check_turns
+from pipelines.stages.rollouts import make_oracle
+from tests.pipelines.agent.trail import FakeModel, make_agent, make_picture, make_question, make_tools
+
+TEXT_DIALECTS = [dialect for name, dialect in DIALECTS.items() if name != "native"]
+TURNS = [Turn("It is\nold.", "text_search", '{"query":"Ana"}'), Turn("So.", answer="1204")]
+
+
+def restore(text: str, reasoning: str = "", dialect=SYNTH) -> str:
+    return restore_thought(ChatReply(text, 1, 1, reasoning=reasoning), dialect)
+
+
+@pytest.mark.parametrize("dialect", TEXT_DIALECTS, ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("turn", TURNS, ids=["call", "answer"])
+def test_a_thought_that_the_server_took_out_is_put_back(turn, dialect):
+    whole = render_turn(turn, dialect)
+    thought, _, rest = whole.partition(f"</{dialect.think}>")
+    reasoning = thought.removeprefix(f"<{dialect.think}>")
+    assert restore(f"\n\n{rest.strip()}", reasoning, dialect) == whole
+    assert restore(rest.strip(), f"\n{reasoning}\n", dialect) == whole
+
+
+@pytest.mark.parametrize("dialect", TEXT_DIALECTS, ids=lambda dialect: dialect.name)
+def test_a_thought_whose_tag_the_prompt_opened_is_opened(dialect):
+    whole = render_turn(TURNS[0], dialect)
+    assert restore(whole.removeprefix(f"<{dialect.think}>\n"), dialect=dialect) == whole
+
+
+def test_a_turn_that_has_its_thought_keeps_it_and_a_train_of_thought_beside_it_stays_hidden():
+    whole = render_turn(TURNS[0])
+    assert restore(whole) == whole
+    assert restore(whole, "Hidden.") == whole
+    reasons = find_dialect("mmsearch-r1")
+    assert restore(render_turn(TURNS[1], reasons), "Hidden.", reasons) == render_turn(TURNS[1], reasons)
+
+
+def test_tags_that_a_train_of_thought_talks_about_are_none_of_the_turns():
+    text = restore("<answer>1204</answer>", "I end with <answer>1204</answer>, not <image> or <|im_end|>.")
+    assert parse_turn(text) == Turn("I end with 1204, not  or .", answer="1204")
+
+
+@pytest.mark.parametrize("text", ["", "No turn.", "<answer>1</answer>", "<think>a"])
+def test_what_has_no_thought_gets_none(text):
+    assert restore(text) == text
+
+
+@pytest.mark.parametrize("dialect", TEXT_DIALECTS, ids=lambda dialect: dialect.name)
+def test_a_teacher_whose_server_gives_thoughts_apart_makes_rollouts_like_any_other(tmp_path, dialect):
+    turns = [Turn("Look.", "image_search", '{"image":"img_1"}'), *TURNS]
+    whole = [render_turn(turn, dialect) for turn in turns]
+    apart = [text.partition(f"</{dialect.think}>\n")[2] for text in whole]
+    lines = [ChatReply(f"\n{text}", 1, 1, reasoning=turn.thought) for text, turn in zip(apart, turns, strict=True)]
+    model, question = FakeModel(tuple(lines)), make_question(make_picture(tmp_path))
+    agent = make_agent(model, make_tools(tmp_path), dialect)
+    rollout = asyncio.run(run_rollout(agent, question, make_oracle(question, 0)))
+    assert (rollout.stop_reason, rollout.answer) == ("answered", "1204")
+    assert [step.reply for step in rollout.steps] == whole
+    assert [message.text for message in model.requests[-1].messages if message.role == "assistant"] == whole[:-1]
+    assert check_turns(read_trail(rollout)).outcome == "PASS"
+
+
+def test_a_turn_that_is_none_is_kept_with_the_thought_beside_it(tmp_path):
+    question = make_question(make_picture(tmp_path))
+    agent = make_agent(FakeModel((ChatReply("It is 1204.", 1, 1, reasoning="Easy."),)), make_tools(tmp_path))
+    rollout = asyncio.run(run_rollout(agent, question, make_oracle(question, 0)))
+    assert (rollout.stop_reason, rollout.steps[0].reply) == ("format", "<think>\nEasy.\n</think>\nIt is 1204.")

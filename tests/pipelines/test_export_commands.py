@@ -1,0 +1,125 @@
+"""``synth export`` and ``synth validate`` as people type them."""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.cli_releases import SHOWN_PROBLEMS, TRAINERS
+from pipelines.release.exporters.registry import EXPORTERS, MOST_PROBLEMS
+from tests.chaos.driving import call_here
+from tests.pipelines.release.exporters.rl_releases import publish_rl
+from tests.pipelines.release.exporters.trajectories import make_cropping, make_release
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def sft(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_release(tmp_path_factory.mktemp("sft"), ("A page.", "Another."))[0]
+
+
+@pytest.fixture(scope="module")
+def rl(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return publish_rl(tmp_path_factory.mktemp("rl"))
+
+
+def read_first(folder: Path) -> str:
+    return (folder / "train.jsonl").read_text(encoding="utf-8").partition("\n")[0]
+
+
+@pytest.mark.parametrize("command", ["export", "validate"])
+def test_help_names_every_trainer_and_the_dataset_that_it_reads(command: str, capsys: Capture) -> None:
+    told = " ".join(call_here(capsys, command, "--help").out.split())
+    assert TRAINERS in told
+    sft, _, rl = TRAINERS.partition(";")
+    for name, exporter in EXPORTERS.items():
+        assert name in (sft if exporter.dataset == "sft" else rl)
+
+
+@pytest.mark.parametrize("to", EXPORTERS)
+def test_what_is_exported_for_a_trainer_is_valid_for_it(
+    to: str, sft: Path, rl: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    release = sft if EXPORTERS[to].dataset == "sft" else rl
+    made = call_here(capsys, "export", release, tmp_path / "out", "--to", to)
+    assert (made.code, made.err) == (0, "")
+    first, *notes = made.out.splitlines()
+    rows = json.loads((tmp_path / "out" / "export.json").read_text())["rows"]
+    assert first == f"{tmp_path / 'out'}: {rows} of {rows} rows for {to}"
+    assert notes
+    checked = call_here(capsys, "validate", tmp_path / "out", "--to", to)
+    assert (checked.code, checked.out) == (0, f"{tmp_path / 'out'}: nothing against it for {to}\n")
+
+
+def test_a_report_as_json_counts_rows_and_has_the_notes(sft: Path, tmp_path: Path, capsys: Capture) -> None:
+    told = call_here(capsys, "export", sft, tmp_path / "out", "--to", "trl", "--json").document
+    assert (told["to"], told["rows_in"], told["rows_out"]) == ("trl", 2, 2)
+    assert told["notes"] == json.loads((tmp_path / "out" / "export.json").read_text())["notes"]
+
+
+@pytest.mark.parametrize(("calls", "is_native"), [("native", True), ("text", False)])
+def test_calls_are_messages_of_the_trainers_own_kind_or_text(
+    calls: str, is_native: bool, sft: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    done = call_here(capsys, "export", sft, tmp_path / "out", "--to", "llamafactory", "--calls", calls)
+    assert done.code == 0
+    assert ('"function_call"' in read_first(tmp_path / "out")) is is_native
+
+
+def test_other_forms_of_calls_are_refused(sft: Path, tmp_path: Path, capsys: Capture) -> None:
+    told = call_here(capsys, "export", sft, tmp_path / "out", "--to", "llamafactory", "--calls", "xml")
+    assert told.code == 2
+    assert "native" in told.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dialect_is_that_of_the_turns(tmp_path: Path, capsys: Capture) -> None:
+    release, _ = make_release(tmp_path, ("A page.",), make=make_cropping)
+    options = ("--to", "llamafactory", "--dialect", "mars", "--name", "zoom")
+    assert call_here(capsys, "export", release, tmp_path / "out", *options).code == 0
+    assert "image_zoom_in_tool" in read_first(tmp_path / "out")
+    assert list(json.loads((tmp_path / "out" / "dataset_info.json").read_text())) == ["zoom_train"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--to", "axolotl"), "trainer 'axolotl' is not known"),
+        (("--to", "verl"), "verl is made from a release of rl"),
+        (("--to", "trl", "--dialect", "mars"), "2 of 2 rows cannot be said in mars"),
+        (("--to", "trl", "--dialect", "french"), "dialect 'french': there is none"),
+        (("--to", "llamafactory", "--name", "a,b"), "the name 'a,b'"),
+    ],
+)
+def test_what_cannot_be_exported_is_told_in_a_line_and_leaves_nothing(
+    options: tuple[str, ...], told: str, sft: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    done = call_here(capsys, "export", sft, tmp_path / "out", *options)
+    assert done.code == 2
+    assert told in done.err
+    assert len(done.err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_problems_are_named_and_end_in_exit_code_one(sft: Path, tmp_path: Path, capsys: Capture) -> None:
+    call_here(capsys, "export", sft, tmp_path / "out", "--to", "ms-swift")
+    path = tmp_path / "out" / "train.jsonl"
+    path.write_text(path.read_text(encoding="utf-8").replace("<image><image>", "<image>"), encoding="utf-8")
+    done = call_here(capsys, "validate", tmp_path / "out", "--to", "ms-swift")
+    assert done.code == 1
+    assert "train.jsonl line 1: images: 2 placeholders for 3 pictures" in done.out
+    assert done.out.splitlines()[-1].endswith("2 against it for ms-swift")
+    assert len(call_here(capsys, "validate", tmp_path / "out", "--to", "ms-swift", "--json").document) == 2
+
+
+def test_of_very_many_problems_the_first_are_named(sft: Path, tmp_path: Path, capsys: Capture) -> None:
+    call_here(capsys, "export", sft, tmp_path / "out", "--to", "trl")
+    path = tmp_path / "out" / "train.parquet"
+    rows = pq.read_table(path).slice(0, 1).drop_columns(["images"])
+    pq.write_table(rows.take([0] * (MOST_PROBLEMS + 1)), path)
+    done = call_here(capsys, "validate", tmp_path / "out", "--to", "trl")
+    *named, last = done.out.splitlines()
+    assert (done.code, len(named)) == (1, SHOWN_PROBLEMS)
+    assert last.endswith(f"{MOST_PROBLEMS} or more against it for trl, the first {SHOWN_PROBLEMS} above")
