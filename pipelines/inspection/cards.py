@@ -90,7 +90,7 @@ def make_card(
         steps=tuple(map(describe_step, certificates)),
         difficulty=_show_difficulty(question) if isinstance(question, Difficulty) else (),
         turns=tuple(_list_turns(rollout)),
-        outcome=f"{rollout.stop_reason}: {rollout.answer}" if rollout else "",
+        outcome=f"{rollout.stop_reason}: {rollout.answer or rollout.failure}" if rollout else "",
     )
 
 

@@ -528,15 +528,16 @@ def compute_score(
         solution_str: the decoded response with the tools' replies, or the model's turns (MMSearch-R1's manager).
         ground_truth: the answer, or all that are accepted.
         extra_info: of the row: ``question``, ``candidate_answers`` (a list or its JSON), and the options.
-        options: each also read from ``extra_info``. ``reward`` (one of ``REWARDS``, default opensearch-vl),
-            ``dialect`` (one of ``PROTOCOLS``, default the reward's own), ``alpha``, ``fatal_index`` (``begins`` or
-            ``reached``), ``failed`` (whether each call failed), ``answer_judge`` and ``query_judge`` (callables, or
-            ``package.module:function``), ``on_unscored`` (``flag`` or ``raise``).
+        options: each but the judges also read from ``extra_info``. ``reward`` (one of ``REWARDS``, default
+            opensearch-vl), ``dialect`` (one of ``PROTOCOLS``, default the reward's own), ``alpha``, ``fatal_index``
+            (``begins`` or ``reached``), ``failed`` (whether each call failed), ``on_unscored`` (``flag`` or ``raise``),
+            ``answer_judge`` and ``query_judge`` (callables, or ``package.module:function``).
 
     Returns:
         The same keys for every row, all floats: ``score``, ``acc``, ``fmt``, ``query``, ``efficiency``, ``turns``,
         ``calls``, ``searched``, ``answered``, ``prefix`` (steps before the fatal one), ``fatal`` and ``unscored``.
-        A part that is not measured is not a number.
+        A part that is not measured is not a number, and neither is a mean over rows that have it, as in veRL's
+        validation metrics: hold ``acc`` against ``unscored``. The score is always a number.
 
     Raises:
         UnscoredReward: if it cannot be scored and ``on_unscored`` is ``raise``.
@@ -549,7 +550,8 @@ def compute_score(
     strict = _choose(given, "on_unscored", {"flag": False, "raise": True}, "flag") == "raise"
     turns = read_turns(solution_str, protocol, given.get("failed"))
     question = str(given.get("question") or "")
-    answer_judge, query_judge = _find_judge(given.get("answer_judge")), _find_judge(given.get("query_judge"))
+    # Never from the row: data that somebody else wrote would name what is imported and called here.
+    answer_judge, query_judge = _find_judge(options.get("answer_judge")), _find_judge(options.get("query_judge"))
     answer = turns[-1].answer if turns else None
     acc = accuracy_reward(answer, list_accepted(ground_truth, given.get("candidate_answers")), question, answer_judge)
     prefix = find_prefix(turns, str(given.get("fatal_index") or "reached"))

@@ -20,6 +20,7 @@ from pipelines.agent.repairing import Patient, Tried, find_gauge, find_strength
 from pipelines.agent.results import VERSION as RESULTS
 from pipelines.agent.results import keep_results
 from pipelines.backends.protocols import ImageSearch, PictureFile
+from pipelines.errors import RecordFailed
 from pipelines.graph.proofs import make_question_id
 from pipelines.ids import digest_value, draw_unit
 from schemas.base import Record, Rejection
@@ -137,10 +138,14 @@ class Enhancements:
         return Enhancement(**(dict(record) | changes))
 
     async def _look_up(self, picture: Picture | None) -> tuple[SearchResult, ...]:
+        """Return what a search by the picture finds: nothing where it refuses the picture, which costs no question."""
         if picture is None or not self.results:
             return ()
         file = PictureFile(picture.sha256, self.pictures.path(picture.sha256, picture.extension))
-        return keep_results(await self.search.search_image(file, self.results))
+        try:
+            return keep_results(await self.search.search_image(file, self.results))
+        except RecordFailed:
+            return ()
 
 
 def _find_title(record: Difficulty) -> str:

@@ -27,7 +27,8 @@ from tests.chaos.driving import (
     share_small_run,
 )
 
-COMMANDS = ("run", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report", "diff", "audit", "push", "export", "validate",
+COMMANDS = ("run", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report", "diff", "audit", "push",
+            "export", "validate",
             "deploy", "world", "replies", "replies prune", "bench planted", "bench judge")  # fmt: skip
 STAGE_KEYS = {"stage", "key", "rows_in", "kept", "rejected", "failed", "rows_out", "seconds", "calls", "cached_calls",
               "retries", "tokens", "gpu_seconds", "cost", "cost_per_kept"}  # fmt: skip

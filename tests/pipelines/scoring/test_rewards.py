@@ -541,6 +541,13 @@ def test_options_are_read_from_the_row_and_arguments_have_the_last_word():
     assert compute_score("s", decode([call(), say("ad 1204")]), "1204", row, reward="vsearcher")["score"] == 1.0
 
 
+def test_a_row_cannot_name_what_is_imported_and_called_as_a_judge():
+    row = {"answer_judge": "builtins:print", "query_judge": "builtins:max"}
+    parts = compute_score("synth", [say("x")], "1204", row, reward="vsearcher")
+    assert (parts["acc"], parts["unscored"]) == (0.0, 0.0)
+    assert math.isnan(compute_score("synth", [call(), say()], "1204", row)["query"])
+
+
 def test_a_judge_may_be_named_as_a_trainers_configuration_must():
     parts = score([say("x")], answer_judge="builtins:print", reward="vsearcher")
     assert parts["unscored"] == 1.0, "print returns None"

@@ -5,7 +5,7 @@ import pytest
 
 from pipelines.agent.enhancing import RepairTool, make_repairs
 from pipelines.backends.protocols import ImageHit
-from pipelines.errors import CorruptInput, Unavailable
+from pipelines.errors import CorruptInput, RecordFailed, Unavailable
 from pipelines.graph.proofs import make_question_id
 from pipelines.pictures import PictureStore
 from pipelines.record_running import process_records
@@ -100,6 +100,15 @@ def test_every_row_keeps_what_a_search_by_its_final_picture_finds(build, picture
     (degraded,) = run(build(), ask(picture))
     assert degraded.trial is not None
     assert run(build({"share": 0.0}), ask(degraded.picture))[0].found == degraded.found
+
+
+def test_a_picture_that_the_search_refuses_costs_no_question(build, picture):
+    class Refusing(HashSearch):
+        async def search_image(self, picture, count):
+            raise RecordFailed("picture-refused", "too large")
+
+    (row,) = run(build({"share": 0.0}, search=Refusing()), ask(picture))
+    assert (row.picture, row.found) == (picture, ())
 
 
 def test_nothing_is_searched_without_a_picture_or_where_no_result_is_wanted(build, picture):
