@@ -143,4 +143,6 @@ def _points_at(text: str, support: Support, forms: Sequence[str], answer: Answer
 def _divides(text: str, place: int) -> bool:
     """Say whether a place in a text is within a word or a number."""
     spans = ((place - 1, place + 1), (place - 1, place + 2), (place - 2, place + 1))
-    return any(start >= 0 and WITHIN.fullmatch(text, start, end) is not None for start, end in spans)
+    # Where the text ends before a span does, what is compared would be a part of it.
+    inside = ((start, end) for start, end in spans if start >= 0 and end <= len(text))
+    return any(WITHIN.fullmatch(text, start, end) is not None for start, end in inside)

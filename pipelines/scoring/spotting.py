@@ -1,8 +1,10 @@
 """Dates and numbers found inside running text, each with its span."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Generic, TypeVar
 
 from pipelines.scoring.dates import MONTHS, Date, parse_date
@@ -59,12 +61,15 @@ def find_dates(text: str) -> list[Spot[Date]]:
 
 def find_measures(text: str) -> list[Spot[Number]]:
     """Return the numbers of a text in order, with a known unit where one follows; parts of dates are left out."""
-    taken = [(spot.start, spot.end) for spot in find_dates(text) if spot.value.precision != "year"]
-    spots = [
-        spot
-        for spot in (*_read_digits(text), *_read_words(text))
-        if not any(start < spot.end and spot.start < end for start, end in taken)
-    ]
+    taken = sorted((spot.start, spot.end) for spot in find_dates(text) if spot.value.precision != "year")
+    # The furthest that any of the dates up to each one reaches: of a page of dates, one look tells.
+    starts, reaches = [start for start, _ in taken], list(accumulate((end for _, end in taken), max))
+
+    def is_free(spot: Spot[Number]) -> bool:
+        before = bisect_left(starts, spot.end)
+        return before == 0 or reaches[before - 1] <= spot.start
+
+    spots = filter(is_free, (*_read_digits(text), *_read_words(text)))
     return sorted(spots, key=lambda spot: spot.start)
 
 

@@ -36,13 +36,15 @@ def loaded(drive, source, exported):
     return drive("rllm", "load_rllm.py", source, exported[0], "kelm", "train")
 
 
-def test_every_row_is_loaded_as_it_was_released(loaded, exported):
+def test_every_row_is_loaded_as_it_was_released(loaded, exported, note):
     assert loaded["splits"] == ["train"]
     assert len(loaded["rows"]) == len(HOSTILE)
     for row, task in zip(loaded["rows"], exported[1], strict=True):
         assert (row["id"], row["question"], row["answer"]) == (task.id, task.question, task.answer)
         assert json.loads(row["candidate_answers"]) == list(task.accepted)
         assert row["images"] == [hashlib.sha256(picture.content).hexdigest() for picture in task.pictures]
+    counted = {"pictures equal": sum(len(row["images"]) for row in loaded["rows"]), "hostile pages": len(HOSTILE)}
+    note(export="rllm", loader="source", **{"rows in": len(exported[1]), "rows out": len(loaded["rows"])}, **counted)
 
 
 def test_what_rllm_hands_to_veRL_is_the_same_rows(loaded):

@@ -54,12 +54,15 @@ def test_every_row_is_loaded_once(loaded, exported):
     assert sorted(ids) == sorted(exported[1])
 
 
-def test_every_picture_is_the_bytes_that_were_released(loaded, exported):
+def test_every_picture_is_the_bytes_that_were_released(loaded, exported, note):
     for row in loaded["rows"]:
         pictures = exported[1][row["question_id"]].pictures
         assert row["files"] == [picture.sha256 for picture in pictures]
         assert row["pixels"] == [hash_pixels(picture.content) for picture in pictures]
         assert row["pads"] > 0
+    counted = {"pictures equal": sum(len(row["pixels"]) for row in loaded["rows"]), "hostile pages": len(HOSTILE)}
+    rows = {"rows in": len(exported[1]), "rows out": loaded["loaded"]}
+    note(export="verl", loader=loaded["version"], **rows, **counted)
 
 
 def test_hostile_questions_are_in_the_prompt_as_they_are_and_change_nothing_else(loaded, exported):

@@ -16,8 +16,7 @@ from pipelines.errors import ConfigError, CorruptInput
 from pipelines.files import explain_os_error, make_temp_path, sync_files, sync_folder
 from pipelines.release.exporters.embedded import ShownPicture
 from pipelines.release.exporters.picture_rules import find_picture_faults
-from pipelines.release.exporters.reading import read_lines as read_lines
-from pipelines.release.exporters.reading import read_table as read_table
+from pipelines.release.exporters.reading import read_table
 from pipelines.release.features import make_release_schema
 from pipelines.release.tables import open_writer
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import ConfigError, CorruptInput
-from pipelines.release.exporters.files import EXPORT, LineFiles, read_lines, save_picture
+from pipelines.release.exporters.files import EXPORT, LineFiles, save_picture
+from pipelines.release.exporters.reading import read_document, read_lines
 from pipelines.release.exporters.replay_rules import MARS_RESULTS, find_manifest_faults, find_mars_faults
 from pipelines.release.exporters.rllm import name_folder
 from pipelines.release.exporters.shapes import Exporter, ExportOptions, Written
@@ -87,11 +88,12 @@ def check_mars(folder: Path) -> Iterator[str]:
         return
     for path in manifests:
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            yield f"{path.name}: is no JSON: {error}"
+            document: Any = read_document(path)
+        except CorruptInput as error:
+            yield str(error)
             continue
         yield from find_manifest_faults(path.name, document, counts)
+    yield from (f"{name}: holds no row" for name, rows in counts.items() if not rows)
     for name in counts:
         for number, row in enumerate(read_lines(folder / name), 1):
             for fault in find_mars_faults(row, lambda file: (folder / file).is_file()):

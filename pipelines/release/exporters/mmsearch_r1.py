@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.errors import CorruptInput
-from pipelines.release.exporters.files import read_table
+from pipelines.release.exporters.reading import read_document, read_table
 from pipelines.release.exporters.replay_rules import MMSEARCH_SOURCE, find_cache_faults, find_mmsearch_faults
 from pipelines.release.exporters.rl_rules import find_repeats
 from pipelines.release.exporters.rllm import name_folder
@@ -95,6 +95,8 @@ def check_mmsearch(folder: Path) -> Iterator[str]:
                     yield f"{path.name} row {number}: {fault}"
         except CorruptInput as error:
             yield str(error)
+    if paths and not ids:
+        yield "there is no row"
     yield from find_repeats(ids)
     for name in ids:
         for fault in _check_cache(folder / CACHE / name):
@@ -106,8 +108,8 @@ def _check_cache(folder: Path) -> Iterator[str]:
         yield "is no folder's name"
         return
     try:
-        meta = json.loads((folder / META).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        meta: Any = read_document(folder / META)
+    except (OSError, CorruptInput) as error:
         yield f"{META}: cannot be read, and the search is an error: {error}"
         return
     yield from find_cache_faults(meta, [path.name for path in folder.iterdir() if path.name != META])

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.errors import ConfigError, CorruptInput
-from pipelines.release.exporters.files import read_table
+from pipelines.release.exporters.reading import read_table
 from pipelines.release.exporters.rl_rules import (
     PLACEHOLDER_PROMPT,
     find_companion_faults,
@@ -58,7 +58,9 @@ def name_folder(options: ExportOptions) -> str:
         ConfigError: if it could be none.
     """
     if not NAME.fullmatch(options.title):
-        raise ConfigError(f"export: the name {options.title!r} becomes a folder; it takes letters, digits, . _ and -")
+        raise ConfigError(
+            f"export: the name {options.title!r} names files and datasets; it takes letters, digits, . _ and -"
+        )
     return options.title
 
 

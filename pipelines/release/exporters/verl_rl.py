@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pipelines.agent.toolspecs import ToolSpec, list_specs
 from pipelines.errors import CorruptInput
-from pipelines.release.exporters.files import read_table
+from pipelines.release.exporters.reading import read_document, read_table
 from pipelines.release.exporters.rl_rules import find_repeats, find_verl_faults, find_verl_tool_faults
 from pipelines.release.exporters.shapes import Exporter, ExportOptions, Written
 from pipelines.release.exporters.tasks import PlainTables, RlTask, read_tasks
@@ -177,15 +177,18 @@ def _check_table(path: Path, tools: Sequence[str]) -> Iterator[str]:
                 yield f"{path.name} row {number}: {fault}"
     except CorruptInput as error:
         yield str(error)
+    else:
+        if not ids:
+            yield f"{path.name}: holds no row"
     for fault in find_repeats(ids):
         yield f"{path.name}: {fault}"
 
 
 def _check_tools(path: Path) -> Iterator[str]:
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))["tools"]
-        schemas = [entry["tool_schema"] for entry in entries]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        document: Any = read_document(path)
+        schemas = [entry["tool_schema"] for entry in document["tools"]]
+    except (OSError, CorruptInput, KeyError, TypeError) as error:
         yield f"{TOOLS}: cannot be read: {error!r}"
         return
     for schema in schemas:

@@ -81,10 +81,13 @@ def point(text, part, what="answer"):
     ],
     ids=["date", "name without its accents", "number in another unit"],
 )
-def test_what_stands_there_in_another_writing_is_what_the_row_says(make, part, what, answer):
+@pytest.mark.parametrize("last", [False, True])
+def test_what_stands_there_in_another_writing_is_what_the_row_says(make, part, what, answer, last):
     proof, row = make("synth")
     proof = proof.model_copy(update={"answer": answer or proof.answer})
-    wrong = [problem for problem in find_transcript_problems(proof, tell(row, WORDS, point(WORDS, part, what)))]
+    # What a text ends with is as whole as what stands in its middle.
+    text = WORDS[: WORDS.index(part) + len(part)] if last else WORDS
+    wrong = [problem for problem in find_transcript_problems(proof, tell(row, text, point(text, part, what)))]
     assert [problem for problem in wrong if "is not what stands there" in problem] == []
 
 

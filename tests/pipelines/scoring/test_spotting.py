@@ -52,3 +52,8 @@ def test_spots_are_spans_of_the_text_in_order(text):
     for spots in (find_dates(text), find_measures(text)):
         assert all(0 <= spot.start < spot.end <= len(text) for spot in spots)
         assert [spot.start for spot in spots] == sorted(spot.start for spot in spots)
+
+
+def test_a_page_of_dates_is_looked_through_once():
+    text = "On 4 June 1814 came 12 km. " * 3000
+    assert [(spot.value.value, spot.value.unit) for spot in find_measures(text)] == [("12", "km")] * 3000

@@ -150,7 +150,7 @@ def test_a_name_that_could_be_no_folder_is_refused(release, tmp_path, to, name):
     if not name:
         assert export_release(release, tmp_path / "out", to, ExportOptions(name=name)).rows_out
         return
-    with pytest.raises(ConfigError, match="becomes a folder"):
+    with pytest.raises(ConfigError, match="names files and datasets"):
         export_release(release, tmp_path / "out", to, ExportOptions(name=name))
 
 
@@ -379,3 +379,22 @@ def test_whoever_downloaded_a_release_can_export_it(tmp_path):
     shutil.rmtree(tmp_path / "workspace")
     for to in READERS:
         assert export_release(tmp_path / "downloaded", tmp_path / to, to).rows_out == 1
+
+
+@pytest.mark.parametrize(("to", "name"), [("verl", "train.parquet"), ("mmsearch-r1", "*.parquet")])
+def test_a_file_without_a_row_is_found_out(exports, tmp_path, to, name):
+    folder = shutil.copytree(exports / to, tmp_path / "out")
+    for path in folder.glob(name):
+        pq.write_table(pq.read_table(path).slice(0, 0), path)
+    assert any("no row" in fault for fault in validate_export(folder, to))
+
+
+@pytest.mark.parametrize(
+    ("to", "pattern"),
+    [("mmsearch-r1", "image_search_cache/*/meta.json"), ("mars", "train_*.json"), ("verl", "tools.yaml")],
+)
+def test_json_that_is_nested_without_end_is_a_fault_and_no_crash(exports, tmp_path, to, pattern):
+    folder = shutil.copytree(exports / to, tmp_path / "out")
+    path = sorted(folder.glob(pattern))[0]
+    path.write_text("[" * 200_000)
+    assert any(path.name in fault for fault in validate_export(folder, to))
