@@ -174,12 +174,23 @@ def test_fresh_replies_of_nobody_are_refused_before_anything_is_asked(workspace:
 # Interrupts
 
 
+def heed_interrupts() -> None:
+    """Undo what a shell does to its background jobs, such as a CI that was started with an ampersand."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def interrupt(workspace: Path, url: str, times: int, answered: int) -> tuple[Outcome, float]:
     """Send a run so many interrupts once so many requests are answered; return its end and its seconds after them."""
     settings = ("--set", "models.solver.timeout=600")
     command = [*make_solved(workspace, url), *settings]
     with subprocess.Popen(
-        command, cwd=ROOT, env=make_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=ROOT,
+        env=make_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
     ) as child:
         deadline = time.monotonic() + MOST_SECONDS
         while read_counts(url)["paid"] < answered and child.poll() is None and time.monotonic() < deadline:
