@@ -38,7 +38,9 @@ class Acting:
     @cached_property
     def corpus_search(self) -> TextSearch:
         """The corpus's full-text search, recorded; it is what attempts of difficulty are given, whatever the tools."""
-        return RecordedTextSearch(LocalTextSearch(self.corpus), self.roles.replies, self._renewed("text_search"))
+        return RecordedTextSearch(
+            LocalTextSearch(self.corpus), self.roles.replies, self.roles.count_renewals("text_search")
+        )
 
     def make_agent(self) -> Agent:
         """Return the teacher with its tools, all recorded.
@@ -113,15 +115,12 @@ class Acting:
 
     def _make_text_search(self) -> TextSearch:
         search = make_text_search(self.config.live)
-        return RecordedTextSearch(search, self.roles.replies, self._renewed("text_search"), live=True)
+        return RecordedTextSearch(search, self.roles.replies, self.roles.count_renewals("text_search"), live=True)
 
     def _make_image_search(self) -> ImageSearch:
         search = make_image_search(self.config.live, self.roles.pictures)
-        return RecordedImageSearch(search, self.roles.replies, self._renewed("image_search"), live=True)
+        return RecordedImageSearch(search, self.roles.replies, self.roles.count_renewals("image_search"), live=True)
 
     def _make_pages(self, live: bool) -> PageReader:
         reader = make_reader(self.config.live) if live else LocalPages(self.corpus)
-        return RecordedPages(reader, self.roles.replies, self._renewed("pages"), live=live)
-
-    def _renewed(self, tool: str) -> int:
-        return self.roles.generations.get(tool, 0)
+        return RecordedPages(reader, self.roles.replies, self.roles.count_renewals("pages"), live=live)

@@ -142,9 +142,6 @@ class Assembly:
         """Return the teacher with its tools, all recorded."""
         return self.acting.make_agent()
 
-    def _renewed(self, tool: str) -> int:
-        return self.roles.generations.get(tool, 0)
-
     def build_stage(self, name: str) -> AnyStage:
         """Build one stage."""
         builders: Mapping[str, Callable[[], AnyStage]] = {
@@ -177,13 +174,15 @@ class Assembly:
             min_image_side=seeds.min_image_side,
         )
         source = (
-            make_wikidata_source(self.config, self.corpus, self.roles.replies, self._renewed("wikidata"))
+            make_wikidata_source(self.config, self.corpus, self.roles.replies, self.roles.count_renewals("wikidata"))
             if seeds.source == "sparql"
             else None
         )
         asked = self.config.commons.api and gate.require_image
         metadata = (
-            make_image_metadata(self.config.commons, self.roles.replies, self._renewed("commons")) if asked else None
+            make_image_metadata(self.config.commons, self.roles.replies, self.roles.count_renewals("commons"))
+            if asked
+            else None
         )
         return Seeds(self.corpus, gate, self.splits, seeds.limit, self.config.seed, source, metadata, seeds.splits)
 

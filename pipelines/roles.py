@@ -63,6 +63,10 @@ class Roles:
         """How often each role and tool was asked for fresh replies."""
         return read_generations(self.workspace.replies)
 
+    def count_renewals(self, name: str) -> int:
+        """Return how often a role or tool was asked for fresh replies: part of what its recordings are found by."""
+        return self.generations.get(name, 0)
+
     def close(self) -> None:
         """End what was begun for models: the recording's thread and file, and workers of this run."""
         for model in self._models.values():
@@ -86,7 +90,7 @@ class Roles:
         config = self.config.models.get(role)
         price = Price(config.price_in, config.price_out, config.gpu_price)
         model = build_model(role, config, self.pictures)
-        return RecordedChat(model, self.replies, price, self.purse, fresh=self.generations.get(role, 0))
+        return RecordedChat(model, self.replies, price, self.purse, fresh=self.count_renewals(role))
 
     def ask(self, role: str, prompt: str, version: int = 1) -> Asking:
         """Return a role's model with a prompt."""

@@ -128,7 +128,7 @@ class Seeing:
 
             folder = self.workspace.derived / "image-indexes"
             search = ClipImageSearch(self.corpus, self.encoder, folder, thumbnails=thumbnails)
-        return RecordedImageSearch(search, self.roles.replies, self._renewed("image_search"))
+        return RecordedImageSearch(search, self.roles.replies, self.roles.count_renewals("image_search"))
 
     @cached_property
     def reader(self) -> Reader | None:
@@ -170,14 +170,14 @@ class Seeing:
             if name not in self._engines:
                 engine = make_engine(name, self.config.ocr)
                 if name != "layer":
-                    engine = RecordedOcr(engine, self.roles.replies, self._renewed("ocr"))
+                    engine = RecordedOcr(engine, self.roles.replies, self.roles.count_renewals("ocr"))
                 self._engines[name] = engine
             return self._engines[name]
 
     def make_lister(self) -> CandidateLister:
         """Return what finds the candidates of an anchor."""
         config, roles, limit = self.config.commons, self.roles, self.config.groundings.candidates
-        fresh = self._renewed("commons")
+        fresh = self.roles.count_renewals("commons")
         metadata = make_image_metadata(config, roles.replies, fresh) if config.api and config.fetch else None
         search = make_file_search(config, roles.replies, fresh) if config.search else None
         fetch = make_file_fetch(config, roles.replies, roles.pictures, fresh) if config.fetch else None
@@ -217,9 +217,6 @@ class Seeing:
         if "encoder" in self.__dict__:
             _return_encoder(self.encoder)
             del self.__dict__["encoder"]
-
-    def _renewed(self, tool: str) -> int:
-        return self.roles.generations.get(tool, 0)
 
 
 def make_upscaler(config: ToolsConfig) -> Upscaler | None:

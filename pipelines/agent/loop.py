@@ -8,9 +8,9 @@ seconds that replies took when they were first given.
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pipelines.agent.calling import Bench, call_tool
+from pipelines.agent.calling import call_tool
 from pipelines.agent.contamination import Watched
-from pipelines.agent.dialects import SYNTH, Dialect
+from pipelines.agent.dialects import SYNTH, Dialect, translate_tools
 from pipelines.agent.native import show_reply, write_down
 from pipelines.agent.observing import refuse_call
 from pipelines.agent.thinking import restore_thought
@@ -85,7 +85,7 @@ class Agent:
     @property
     def offered(self) -> str:
         """The tools as the teacher is told of them, a JSON array."""
-        return Bench(self.tools, self.dialect).offered
+        return translate_tools(self.tools.describe(), self.dialect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ async def _take_turn(agent: Agent, frame: Frame, course: Course) -> Course | End
     if len(course.steps) >= agent.limits.calls:
         # The turn that was left for the answer: what it calls for is not done.
         return End(_add_step(agent, course, said, _make_step(turn, reply)), "turn-limit")
-    outcome = await call_tool(Bench(agent.tools, agent.dialect), turn, course.images, frame.about)
+    outcome = await call_tool(agent.tools, agent.dialect, turn, course.images, frame.about)
     return _go_on(agent, _add_step(agent, course, said, _make_step(turn, reply, outcome.observation), outcome.images))
 
 

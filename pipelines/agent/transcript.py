@@ -32,8 +32,6 @@ CONTROL = (
 )
 TOKEN = re.compile(TAGGED.format(names=MEDIA) + CONTROL, re.IGNORECASE)
 """Media placeholders and the control tokens of common chat templates: nobody may write them."""
-MARKUP = re.compile(TAGGED.format(names=f"{MEDIA}|{OWN_TAGS}") + CONTROL, re.IGNORECASE)
-"""These, and our own tags, which only the assistant and the system message may write."""
 FOREIGN = re.compile(TAGGED.format(names=f"{MEDIA}|{OWN_TAGS}|{OTHER_TAGS}") + CONTROL, re.IGNORECASE)
 """These, and the tags of every dialect: what a page may not write, for it may be shown in any of them."""
 _PASSES = 8

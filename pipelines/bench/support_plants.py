@@ -18,7 +18,6 @@ from schemas.rollouts import Rollout
 
 NOTHING_LIKE_IT = "No page shows a picture like img_1."
 _SMALL = re.compile(r"-?\d{1,2}")
-_CAPITALS = re.compile(r"[A-Z]")
 
 
 def plant_unsupported(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | None:

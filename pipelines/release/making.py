@@ -1,7 +1,7 @@
 """How rows of the three datasets are made from questions and trajectories."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from pipelines.errors import ConservationError
@@ -84,7 +84,7 @@ def _order_example(example: Example) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The part of an SFT row that is the trajectory's; the rest follows from the proof."""
+    """The columns of an SFT row that are the trajectory's, by their names; the rest follows from the proof."""
 
     id: str
     images: tuple[EmbeddedImage, ...]
@@ -92,19 +92,18 @@ class Transcript:
     tools: str
     stop_reason: str
     verdict: str
-    dialect: str = "synth"
-    loss: tuple[bool, ...] = ()
-    supports: tuple[Support, ...] = ()
-    tokens: int = 0
-    snapshot: str = ""
-    day: str = ""
+    dialect: str
+    loss: tuple[bool, ...]
+    supports: tuple[Support, ...]
+    tokens: int
+    snapshot: str
+    day: str
 
 
 def read_transcript(row: SftRow, images: tuple[EmbeddedImage, ...]) -> Transcript:
     """Return the transcript of a row, as one that was accepted."""
-    told = {name: getattr(row, name) for name in ("id", "messages", "tools", "dialect", "loss", "supports", "tokens")}
-    days = {name: getattr(row, name) for name in ("snapshot", "day")}
-    return Transcript(**told, **days, images=images, stop_reason="answered", verdict="correct")
+    told = {field.name: getattr(row, field.name) for field in fields(Transcript)}
+    return Transcript(**(told | {"images": images, "stop_reason": "answered", "verdict": "correct"}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,19 +144,16 @@ class RowMaker:
             raise ConservationError(f"releases: sft entry {example.entry.record_id} has no trajectory")
         messages, pictures = make_messages(trajectory, self.system)
         images = tuple(map(self._embed, pictures))
+        told = {name: getattr(trajectory, name) for name in ("stop_reason", "verdict", "loss", "supports", "tokens")}
         return Transcript(
-            trajectory.record_id,
-            images,
-            messages,
-            self.tools,
-            trajectory.stop_reason,
-            trajectory.verdict,
-            find_text_dialect(trajectory.dialect).name,
-            trajectory.loss,
-            trajectory.supports,
-            trajectory.tokens,
-            trajectory.snapshot,
-            trajectory.day,
+            id=trajectory.record_id,
+            images=images,
+            messages=messages,
+            tools=self.tools,
+            dialect=find_text_dialect(trajectory.dialect).name,
+            snapshot=trajectory.snapshot,
+            day=trajectory.day,
+            **told,
         )
 
 
@@ -185,25 +181,15 @@ def make_proof_row(example: Example) -> ProofRow:
 
 def make_sft_row(proof: ProofRow, transcript: Transcript) -> SftRow:
     """Return the SFT row of a question and one transcript."""
+    told = {field.name: getattr(transcript, field.name) for field in fields(Transcript)}
     return SftRow(
-        id=transcript.id,
+        **told,
         question_id=proof.record_id,
-        images=transcript.images,
-        messages=transcript.messages,
-        tools=transcript.tools,
         question=strip_page_text(proof.text),
         answer=proof.answer.surface,
         answer_aliases=proof.answer.aliases,
         hops=len(proof.proof.hops),
         n_turns=sum(message.role == "assistant" for message in transcript.messages),
-        stop_reason=transcript.stop_reason,
-        verdict=transcript.verdict,
-        dialect=transcript.dialect,
-        loss=transcript.loss,
-        supports=transcript.supports,
-        tokens=transcript.tokens,
-        snapshot=transcript.snapshot,
-        day=transcript.day,
     )
 
 

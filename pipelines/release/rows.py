@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from pydantic import ValidationError
+
 from pipelines.release.transcript import Message
 from schemas.base import Nested
 from schemas.difficulty import Cell, SearchNeed, Standing
@@ -12,6 +14,7 @@ from schemas.releases import Dataset
 from schemas.trajectories import Support
 
 DATA_SOURCE = "synth"
+SHOWN_ERRORS = 3
 ABILITY = "multi-hop visual question answering"
 
 
@@ -162,3 +165,9 @@ class ProofRow(Nested):
 
 ReleaseRow = SftRow | RlRow | BridgeRow
 ROW_TYPES: Mapping[Dataset, type[ReleaseRow]] = {"sft": SftRow, "rl": RlRow, "bridgevqa": BridgeRow}
+
+
+def explain_misfit(error: ValidationError) -> str:
+    """Return what keeps values from being a row: the first few columns, each with what is wrong with it."""
+    found = [f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()[:SHOWN_ERRORS]]
+    return "; ".join(found)

@@ -20,13 +20,12 @@ from pipelines.graph.ground import Ground
 from pipelines.release.claims import find_question_problems, find_row_problems
 from pipelines.release.features import make_release_schema
 from pipelines.release.manifest import check_release_files, read_release_manifest
-from pipelines.release.rows import ROW_TYPES, ProofRow, SftRow
+from pipelines.release.rows import ROW_TYPES, ProofRow, SftRow, explain_misfit
 from schemas.arrow import derive_schema
 from schemas.proofs import Proof
 from schemas.releases import Dataset
 
 ROWS_AT_ONCE = 50
-SHOWN_ERRORS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +197,7 @@ def _read_proofs(folder: Path) -> tuple[dict[str, ProofRow], list[Problem]]:
         try:
             proof = ProofRow.model_validate(raw.values, strict=False)
         except ValidationError as error:
-            problems.append(Problem(where, f"proof: {_explain(error)}"))
+            problems.append(Problem(where, f"proof: {explain_misfit(error)}"))
             continue
         if where in proofs:
             problems.append(Problem(where, "proof: the question has two"))
@@ -206,11 +205,6 @@ def _read_proofs(folder: Path) -> tuple[dict[str, ProofRow], list[Problem]]:
             problems.append(Problem(where, f"proof: it is of split {proof.split}, its file of {raw.split}"))
         proofs[where] = proof
     return proofs, problems
-
-
-def _explain(error: ValidationError) -> str:
-    found = [f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()[:SHOWN_ERRORS]]
-    return "; ".join(found)
 
 
 def _check_row(
@@ -229,7 +223,7 @@ def _check_row(
     try:
         row = ROW_TYPES[dataset].model_validate(raw.values, strict=False)
     except ValidationError as error:
-        return [f"row: {_explain(error)}"]
+        return [f"row: {explain_misfit(error)}"]
     if isinstance(row, SftRow):
         ledger.settings.add((row.messages[0].content if row.messages else "", row.tools, row.dialect))
     if question not in ledger.verdicts:

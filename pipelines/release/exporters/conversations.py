@@ -9,22 +9,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-from pydantic import ValidationError
 
 from pipelines.agent.dialects import CALL, Dialect, find_dialect, translate_tools
 from pipelines.agent.transcript import BadTurn, parse_turn
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet
 from pipelines.release.exporters.embedded import ShownPicture, check_picture
-from pipelines.release.exporters.reading import read_table
-from pipelines.release.manifest import check_release_files
+from pipelines.release.exporters.reading import read_release
 from pipelines.release.rows import SftRow
 from pipelines.release.transcript import PLACEHOLDER, check_messages
 
 SHOWN = re.compile(rf"(?P<marks>(?:{PLACEHOLDER})*)\n?(?P<text>.*)", re.DOTALL)
 THINK, RESPONSE = "think", "tool_response"
-SHOWN_ERRORS = 3
 OPENED, CLOSED = "<tool_call>", "</tool_call>"
 
 
@@ -105,34 +100,13 @@ class Conversation:
 
 
 def read_conversations(release: Path) -> Iterator[Conversation]:
-    """Yield the rows of an SFT release, split by split, in the order of its files.
+    """Yield the rows of an SFT release; see :func:`read_release` for their order and the errors.
 
     Raises:
-        ConfigError: if there is no readable manifest.
-        CorruptInput: if it is no SFT release, or a row is not what such a release holds.
-        GateNotMet: if a file is not the one that the manifest lists.
+        CorruptInput: if the parts of a row do not belong together.
     """
-    manifest = check_release_files(release)
-    if manifest.dataset != "sft":
-        raise CorruptInput(f"release {release}: its dataset is {manifest.dataset}; conversations are read from sft")
-    for path in sorted((release / "data").glob("*.parquet")):
-        yield from _read_shard(path)
-
-
-def _read_shard(path: Path) -> Iterator[Conversation]:
-    split = path.name.partition("-")[0]
-    for values in read_table(path):
-        yield take_apart(_read_row(values, path), split)
-
-
-def _read_row(values: dict[str, Any], path: Path) -> SftRow:
-    try:
-        return SftRow.model_validate(values, strict=False)
-    except ValidationError as error:
-        found = [f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()[:SHOWN_ERRORS]]
-        raise CorruptInput(
-            f"{path}: row {values.get('id')!r} is no SFT row of this version: {'; '.join(found)}; make the release anew"
-        ) from error
+    for split, row in read_release(release, "sft", SftRow):
+        yield take_apart(row, split)
 
 
 def take_apart(row: SftRow, split: str) -> Conversation:

@@ -12,12 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ValidationError
 
 from pipelines.errors import CorruptInput
 from pipelines.release.exporters.embedded import ShownPicture, check_picture
-from pipelines.release.exporters.reading import read_table
-from pipelines.release.manifest import check_release_files
+from pipelines.release.exporters.reading import read_release
 from pipelines.release.rows import RlRow
 from pipelines.release.tables import open_writer
 from pipelines.release.transcript import show_pictures
@@ -66,31 +64,13 @@ class RlTask:
 
 
 def read_tasks(release: Path) -> Iterator[RlTask]:
-    """Yield the rows of an RL release, split by split, in the order of its files.
+    """Yield the rows of an RL release; see :func:`read_release` for their order and the errors.
 
     Raises:
-        ConfigError: if there is no readable manifest.
-        CorruptInput: if it is no RL release, or a row is not what such a release holds.
-        GateNotMet: if a file is not the one that the manifest lists.
+        CorruptInput: if the parts of a row do not belong together.
     """
-    manifest = check_release_files(release)
-    if manifest.dataset != "rl":
-        raise CorruptInput(f"release {release}: its dataset is {manifest.dataset}; tasks are read from rl")
-    for path in sorted((release / "data").glob("*.parquet")):
-        yield from _read_shard(path)
-
-
-def _read_shard(path: Path) -> Iterator[RlTask]:
-    split = path.name.partition("-")[0]
-    for values in read_table(path):
-        yield take_apart(_read_row(values, path), split)
-
-
-def _read_row(values: dict[str, Any], path: Path) -> RlRow:
-    try:
-        return RlRow.model_validate(values, strict=False)
-    except ValidationError as error:
-        raise CorruptInput(f"{path}: row {values.get('id')!r} is no RL row: {error}") from error
+    for split, row in read_release(release, "rl", RlRow):
+        yield take_apart(row, split)
 
 
 def take_apart(row: RlRow, split: str) -> RlTask:

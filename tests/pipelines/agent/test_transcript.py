@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipelines.agent.dialects import DIALECTS
 from pipelines.agent.transcript import (
-    MARKUP,
+    FOREIGN,
     BadTurn,
     Turn,
     neutralise_markup,
@@ -23,7 +23,7 @@ from schemas.groundings import Picture
 from schemas.rollouts import Observation, RolloutImage, Step
 
 PIECES = ("<think>", "</think>", "<tool_call>", "</tool_call>", "<answer>", "</answer>", "{", "}", '"name"', ":", '"a"')
-PLAIN = st.text(st.characters(exclude_categories=["Cs"])).filter(lambda text: not MARKUP.search(text))
+PLAIN = st.text(st.characters(exclude_categories=["Cs"])).filter(lambda text: not FOREIGN.search(text))
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda kids: st.lists(kids, max_size=3))
 CALL = '<think>x</think><tool_call>{"name": "visit", "arguments": {"url": "u"}}</tool_call>'
 
@@ -85,7 +85,7 @@ def test_answers_survive_rendering_and_parsing(thought, answer):
 @given(PLAIN.map(str.strip).filter(bool), st.dictionaries(st.text(max_size=5), JSON, max_size=3))
 def test_calls_survive_rendering_and_parsing(thought, arguments):
     turn = Turn(thought, "visit", canonical_json(arguments))
-    if re.search("[\ud800-\udfff]", turn.arguments) or MARKUP.search(turn.arguments):
+    if re.search("[\ud800-\udfff]", turn.arguments) or FOREIGN.search(turn.arguments):
         return
     assert parse_turn(render_turn(turn)) == turn
 
@@ -96,7 +96,7 @@ def test_calls_survive_rendering_and_parsing(thought, arguments):
     )
 )
 def test_neutralised_text_holds_no_markup_however_it_was_nested(text):
-    assert not MARKUP.search(neutralise_markup(text))
+    assert not FOREIGN.search(neutralise_markup(text))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_text_that_almost_is_markup_is_looked_through_once(text):
 def test_markup_that_is_nested_over_and_over_loses_its_beginnings():
     text = neutralise_markup("<ima" * 50_000 + "<image>" + "ge>" * 50_000)
     assert "<" not in text
-    assert not MARKUP.search(text)
+    assert not FOREIGN.search(text)
 
 
 @given(st.lists(st.sampled_from(("<", "[", "IN", "ST]", "<s", ">", "image", "reason")), max_size=60).map("".join))

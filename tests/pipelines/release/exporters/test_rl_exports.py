@@ -102,7 +102,7 @@ def test_a_release_of_another_dataset_is_refused(tmp_path):
     folder = next(one.path for one in published if one.dataset == "sft")
     with pytest.raises(ConfigError, match="is made from a release of rl"):
         export_release(folder, tmp_path / "out", "verl")
-    with pytest.raises(CorruptInput, match="tasks are read from rl"):
+    with pytest.raises(CorruptInput, match="rows are read from rl"):
         list(read_tasks(folder))
 
 
