@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from PIL.Image import Image, Resampling, Transform
+from PIL import Image
 
 Point = tuple[float, float]
 Corners = tuple[Point, Point, Point, Point]
@@ -16,15 +16,15 @@ def list_frame(width: float, height: float) -> Corners:
 
 
 def warp_picture(
-    shown: Image, source: Corners, target: Corners, size: tuple[int, int], backdrop: tuple[int, int, int]
-) -> Image:
+    shown: Image.Image, source: Corners, target: Corners, size: tuple[int, int], backdrop: tuple[int, int, int]
+) -> Image.Image:
     """Return an RGB picture of ``size`` in which the corners ``source`` of ``shown`` lie at ``target``.
 
     What lies outside the picture is ``backdrop``. No three corners of either quadrilateral may be on a line.
     """
     # Pillow asks for the way back: from a pixel of the result to the place in the picture it is taken from.
     way_back = _solve_map(target, source)
-    return shown.transform(size, Transform.PERSPECTIVE, way_back, Resampling.BICUBIC, fillcolor=backdrop)
+    return shown.transform(size, Image.Transform.PERSPECTIVE, way_back, Image.Resampling.BICUBIC, fillcolor=backdrop)
 
 
 def _solve_map(start: Sequence[Point], end: Sequence[Point]) -> tuple[float, ...]:

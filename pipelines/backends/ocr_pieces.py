@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from PIL import ImageStat
-from PIL.Image import Image, Resampling, new
+from PIL import Image
 
 from pipelines.backends.protocols import TextBlock
 from pipelines.names import fold_name
@@ -31,7 +31,7 @@ _ROW = 10.0
 class Piece:
     """A part of a picture to be read."""
 
-    image: Image
+    image: Image.Image
     left: int
     top: int
     factor: float = 1.0
@@ -50,7 +50,7 @@ class Piece:
         return self.left + x / self.factor, self.top + y / self.factor
 
 
-def cut_pieces(image: Image) -> Iterator[Piece]:
+def cut_pieces(image: Image.Image) -> Iterator[Piece]:
     """Yield a picture whole if it is small, else an overview and overlapping tiles of it; strips are filled up.
 
     Args:
@@ -61,7 +61,7 @@ def cut_pieces(image: Image) -> Iterator[Piece]:
         yield Piece(_fill_up(image), 0, 0)
         return
     small = (max(1, round(image.width * factor)), max(1, round(image.height * factor)))
-    yield Piece(_fill_up(image.resize(small, Resampling.LANCZOS, reducing_gap=2.0)), 0, 0, factor)
+    yield Piece(_fill_up(image.resize(small, Image.Resampling.LANCZOS, reducing_gap=2.0)), 0, 0, factor)
     for top in _list_starts(image.height):
         for left in _list_starts(image.width):
             tile = image.crop((left, top, min(left + TILE_SIDE, image.width), min(top + TILE_SIDE, image.height)))
@@ -101,12 +101,12 @@ def _list_starts(length: int) -> list[int]:
     return [round(step * (length - TILE_SIDE) / last) for step in range(last + 1)]
 
 
-def _fill_up(image: Image) -> Image:
+def _fill_up(image: Image.Image) -> Image.Image:
     """Return a piece that is no strip, its mean colour beside or under it."""
     least = -(-max(image.size) // _MAX_ASPECT)
     if min(image.size) >= least:
         return image
     ground = tuple(round(level) for level in ImageStat.Stat(image).mean)
-    filled = new("RGB", (max(image.width, least), max(image.height, least)), ground)
+    filled = Image.new("RGB", (max(image.width, least), max(image.height, least)), ground)
     filled.paste(image)
     return filled

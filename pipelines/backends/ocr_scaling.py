@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PIL.Image import Image, Resampling
+from PIL import Image
 
 from pipelines.errors import ConfigError
 from pipelines.picturefiles.stripping import strip_picture
@@ -24,7 +24,7 @@ _MAX_READ_SIDE = 16_384
 class ScaledPicture:
     """A picture to be read, with its own size beside that of the enlargement."""
 
-    image: Image
+    image: Image.Image
     """RGB, as displayed."""
     width: int
     height: int
@@ -67,7 +67,7 @@ def open_scaled(data: bytes, scale: float) -> ScaledPicture:
     width, height = image.size
     factor = _find_factor(image.size, scale)
     size = (max(1, int(width * factor)), max(1, int(height * factor)))
-    return ScaledPicture(image if size == image.size else image.resize(size, Resampling.LANCZOS), width, height)
+    return ScaledPicture(image if size == image.size else image.resize(size, Image.Resampling.LANCZOS), width, height)
 
 
 def _find_factor(size: tuple[int, int], scale: float) -> float:

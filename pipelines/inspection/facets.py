@@ -7,7 +7,7 @@ from schemas.base import Record
 from schemas.difficulty import Cell, Difficulty
 from schemas.enhancements import Enhancement, Trial
 from schemas.groundings import Depiction, Grounding, Picture
-from schemas.paths import Path
+from schemas.paths import Path as WalkedPath
 from schemas.proofs import UNCOUNTED, Evidence, Hop, PathNode, Proof, Resolution, Thresholds
 from schemas.questions import Question
 from schemas.releases import ReleaseEntry
@@ -143,7 +143,7 @@ def _describe_seed(seed: Seed) -> Lines:
     yield "split", seed.split
 
 
-def _describe_path(path: Path) -> Lines:
+def _describe_path(path: WalkedPath) -> Lines:
     for hop in path.hops:
         yield f"hop {hop.index}", describe_hop(hop, path.nodes)
         yield "", describe_evidence(hop.evidence)
@@ -268,7 +268,7 @@ DESCRIBERS: tuple[tuple[type[Record], Callable[..., Lines]], ...] = (
     (Rollout, _describe_rollout),
     (Rewrite, _describe_rewrite),
     (Question, _describe_question),
-    (Path, _describe_path),
+    (WalkedPath, _describe_path),
     (Seed, _describe_seed),
     (ReleaseEntry, _describe_entry),
 )
