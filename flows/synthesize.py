@@ -8,13 +8,13 @@ from prefect.futures import wait
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from flows.tasks import THREADS, open_assembly, plan_run, run_shard, run_whole
-from pipelines.commands import finish_run, list_asked_roles, load_config
-from pipelines.inputs import ensure_corpus
-from pipelines.progress import SilentReporter
-from pipelines.runs import PlannedStage, count_shards, list_pending_shards, seal_planned, select_stages
-from pipelines.serving import owned_servers
-from pipelines.stage import RecordStage
-from pipelines.workspace import Workspace
+from pipelines.cli.commands import finish_run, list_asked_roles, load_config
+from pipelines.run.corpora import ensure_corpus
+from pipelines.run.progress import SilentReporter
+from pipelines.run.runner import PlannedStage, count_shards, list_pending_shards, seal_planned, select_stages
+from pipelines.run.stage import RecordStage
+from pipelines.run.workspace import Workspace
+from pipelines.services.clients.serving import owned_servers
 
 
 # Prefect's own thread runner is narrower in its future than the flow's parameter allows for.

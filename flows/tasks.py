@@ -9,13 +9,13 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 
-from pipelines.assembly import Assembly
-from pipelines.config import RunConfig
+from pipelines.config.loading import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import BudgetSpent, ConfigError, ConservationError, GateNotMet
-from pipelines.roles import Roles
-from pipelines.runs import PlannedStage, run_planned_shards, run_planned_whole
-from pipelines.workspace import Workspace
+from pipelines.run.assembly import Assembly
+from pipelines.run.models import Roles
+from pipelines.run.runner import PlannedStage, run_planned_shards, run_planned_whole
+from pipelines.run.workspace import Workspace
 
 THREADS = 2
 """Shards of one stage at a time in a process; requests in flight within a shard are ``runtime.concurrency``."""

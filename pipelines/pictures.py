@@ -12,10 +12,8 @@ import imagehash
 
 from pipelines.errors import CorruptInput, RecordFailed
 from pipelines.files import explain_os_error, write_bytes
-from pipelines.picturefiles.limits import MAX_BYTES
-from pipelines.picturefiles.stripping import strip_picture
-from pipelines.pixels import decode_bare
-from schemas.groundings import Picture
+from pipelines.pixels import MAX_BYTES, decode_bare, strip_picture
+from schemas.datasets import Picture
 
 _HASH_SIDE, _LEAST_HASH_SIDE, _MOST_HASH_SIDE = 128, 64, 1024
 """Longest side to decode to before hashing, pixels; as much longer, up to the last, as the shorter side needs for the

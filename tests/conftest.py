@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import settings
 
-from pipelines.commands import run_recipe
-from pipelines.config import RunConfig, make_config, read_recipe
+from pipelines.cli.commands import run_recipe
+from pipelines.config.loading import RunConfig, make_config, read_recipe
 from pipelines.corpus.store import Corpus
-from pipelines.graph.ground import Ground
-from pipelines.graph.relations import RelationIndex
-from pipelines.shards import read_parts
-from pipelines.workspace import StageFolder, Workspace
-from pipelines.world.generate import WorldConfig, write_world
+from pipelines.graph.facts import RelationIndex
+from pipelines.graph.indexes import Ground
+from pipelines.run.shards import read_parts
+from pipelines.run.workspace import StageFolder, Workspace
+from pipelines.toy.publishing import WorldConfig, write_world
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 SETTINGS = (

@@ -13,7 +13,7 @@ from typing import Any
 
 from PIL import Image
 
-from pipelines.picturefiles.limits import MAX_BYTES, MAX_PARTS
+from pipelines.pixels import MAX_BYTES, MAX_PARTS
 
 SIDE = (640, 520)
 """Large enough for the gates of seeds and groundings."""

@@ -12,7 +12,7 @@ import aiohttp
 import orjson
 import pytest
 
-from pipelines.prompting import make_schema
+from pipelines.services.prompting import make_schema
 from schemas.tasks import AnswerReply
 from tests.mock_openai import CALLS, ROOT, MockSettings, Schedule, open_mock, start_mock
 

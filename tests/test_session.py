@@ -2,7 +2,7 @@ import socket
 
 import pytest
 
-from schemas.seeds import Seed
+from schemas.datasets import Seed
 
 
 def test_tests_cannot_reach_the_network():

@@ -1,18 +1,480 @@
-"""Attempts at a question under one condition, and what they come to."""
+"""Attempts at a question under one condition, and what they come to.
 
-from dataclasses import dataclass, field
+What an attempt is given under each condition: the true picture, another one or none, and what one search brings.
 
-from pipelines.agent.conditions import Exhibit, make_answer_inputs
+A solver is shown a picture and texts; that a picture was swapped it is never told.
+
+Pictures to be shown in place of the true one: of another entity of its type, that leads to another answer or none.
+
+Who answers right all the same did not need the picture (research/quality.md, section 3, advance 6).
+
+Which attempts decide about a question: the papers' filters as steps in order of cost, and when enough were made.
+
+A step is a condition and a solver. A *bound* refuses a question that was met too often (OpenSearch-VL, section 3.2;
+VSearcher, section 2.1; SenseNova-MARS, cold start); a *label* says which search was needed for the first success
+(MMSearch-R1, search balancing); a *measurement* decides nothing. Here is arithmetic alone: who attempts, and how, is
+the stage's.
+
+Decoys: plausible wrong answers of the right answer's type, for scripted players that guess or err.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import cached_property, lru_cache
+from itertools import count as count_from
+from itertools import islice
+from random import Random
+from typing import Literal
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from pipelines.agent.agreement import wilson_interval
 from pipelines.agent.judging import Jury
-from pipelines.errors import RecordFailed
-from pipelines.prompting import Asking, ask_on_day
-from pipelines.scoring.agreement import wilson_interval
-from pipelines.scoring.compare import compare_answers, is_no_answer
-from pipelines.scoring.filters import Filter, Tally
-from schemas.difficulty import Cell
-from schemas.groundings import Grounding
-from schemas.tasks import AnswerReply
-from schemas.trajectories import Verdict
+from pipelines.agent.observations import cut_text
+from pipelines.errors import RecordFailed, Unavailable
+from pipelines.graph.answers import compare_answers, is_no_answer
+from pipelines.graph.indexes import Ground
+from pipelines.graph.proofs import make_query
+from pipelines.graph.query import answer_query, locate_nodes
+from pipelines.graph.values import Date, Number, format_decimal, parse_date, parse_number, render_date, render_number
+from pipelines.ids import digest_value, draw_unit
+from pipelines.pictures import PictureSource, PictureStore
+from pipelines.services.prompting import Asking, ask_on_day
+from pipelines.services.protocols import ImageHit, ImageSearch, PictureFile, TextHit, TextSearch
+from schemas.datasets import Cell, Grounding, Picture, SearchNeed, Verdict
+from schemas.proofs import Answer
+from schemas.reasons import DifficultyReason
+from schemas.tasks import AnswerQuestionInputs, AnswerReply, Condition, SolverOracle
+
+_NAMES = (
+    "Alder", "Brandt", "Corvin", "Dalby", "Ekman", "Fenwick", "Garrow", "Holt", "Ivers", "Jessop", "Kessler", "Lorne",
+    "Merrow", "Norwood", "Osgood", "Pryce", "Quill", "Redfern", "Salter", "Thorne", "Ullman", "Vickers", "Wexley",
+    "Yarrow",
+)  # fmt: skip
+_NOUNS = (
+    "limestone", "oak", "brick", "slate", "bronze", "clay", "copper", "marble", "steel", "glass", "timber", "plaster",
+    "sandstone", "tin", "leather", "cotton", "silk", "amber", "ivory", "wool", "cedar", "basalt", "chalk", "linen",
+)  # fmt: skip
+_ADJECTIVES = ("grey", "polished", "carved", "rough", "painted", "old", "dark", "woven", "plain", "white")
+_MAX_WORDS = 3
+_TRIES = 64
+"""Candidates looked at before an undecided one is taken, and as many again for each decoy wanted."""
+
+
+@lru_cache(maxsize=1024)
+def make_decoys(answer: Answer, count: int) -> tuple[str, ...]:
+    """Return ``count`` different wrong answers, the same ones every time.
+
+    Dates keep their precision and move by years, numbers keep their unit, names and strings are drawn from a fixed
+    list by the answer's key. By :func:`~pipelines.graph.answers.compare_answers` none is correct. All are incorrect
+    where the comparer can tell at all; it leaves most pairs of strings, and names that are not Latin, unscored.
+    """
+    proposed = islice(_PROPOSERS[answer.type](answer), _TRIES * (count + 1))
+    incorrect: list[str] = []
+    undecided: list[str] = []
+    for text in dict.fromkeys(proposed):
+        verdict = compare_answers(text, answer)
+        if verdict == "incorrect":
+            incorrect.append(text)
+        elif verdict == "unscored":
+            undecided.append(text)
+        if len(incorrect) >= count:
+            break
+    return (*incorrect, *undecided)[: max(count, 0)]
+
+
+def _propose_dates(answer: Answer) -> Iterator[str]:
+    known = parse_date(answer.value) or Date(1900)
+    for step in count_from(1):
+        for years in (step, -step):
+            moved = Date(known.year + years, known.month, known.day)
+            text = render_date(moved)[0]
+            # 29 February has no namesake in most years.
+            if parse_date(text) == moved:
+                yield text
+
+
+def _propose_numbers(answer: Answer) -> Iterator[str]:
+    known = parse_number(answer.value)
+    size = Decimal(known.value) if known else Decimal(1)
+    for step in count_from(1):
+        for value in (size * (step + 1), size + step, size - step):
+            # Few things that are counted or measured from zero up turn negative.
+            if value >= 0 or size < 0:
+                yield render_number(Number(format_decimal(value), answer.unit))[0]
+
+
+def _propose_names(answer: Answer) -> Iterator[str]:
+    rng, size = Random(answer.key), _count_words(answer)
+    for turn in count_from():
+        # Longer names when the short ones may be used up.
+        yield " ".join(rng.sample(_NAMES, min(size + turn // (4 * len(_NAMES)), len(_NAMES))))
+
+
+def _propose_strings(answer: Answer) -> Iterator[str]:
+    rng, size = Random(answer.key), _count_words(answer)
+    for turn in count_from():
+        words = size + turn // (4 * len(_NOUNS))
+        yield " ".join([*rng.sample(_ADJECTIVES, min(words - 1, len(_ADJECTIVES))), rng.choice(_NOUNS)])
+
+
+def _count_words(answer: Answer) -> int:
+    return min(max(len(answer.surface.split()), 1), _MAX_WORDS)
+
+
+_PROPOSERS: dict[str, Callable[[Answer], Iterator[str]]] = {
+    "date": _propose_dates,
+    "number": _propose_numbers,
+    "name": _propose_names,
+    "string": _propose_strings,
+}
+
+
+VERSION = 1
+"""Of queries and layout: part of what decides an attempt."""
+BY_PICTURE = ("image-search", "both")
+BY_WORDS = ("text-search", "both")
+"""Tools of a condition, after its plus, that search by picture and by words."""
+SNIPPET = 1000
+"""Characters kept of each result."""
+GUESSES = 3
+"""Wrong answers that a scripted solver chooses from, beside the right one, when it guesses."""
+NOTHING_FOUND = "(nothing found)"
+"""Shown where a search found nothing: without it the attempt would be the very one that was made without a search."""
+
+
+@dataclass(frozen=True, slots=True)
+class Searches:
+    """The searches that an attempt may be given the results of."""
+
+    text: TextSearch
+    images: ImageSearch
+    pictures: PictureStore
+    hits: int = 3
+    """Results of one search."""
+
+    @property
+    def identity(self) -> str:
+        """Digest of everything that decides what an attempt is shown."""
+        return digest_value([VERSION, SNIPPET, self.hits, self.text.identity, self.images.identity])
+
+
+@dataclass(frozen=True, slots=True)
+class Exhibit:
+    """What an attempt under one condition is given beside the question."""
+
+    condition: Condition
+    picture: Picture | None = None
+    image_hits: tuple[ImageHit, ...] = ()
+    text_hits: tuple[TextHit, ...] = ()
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The sha256 of what is shown."""
+        return (self.picture.sha256,) if self.picture else ()
+
+
+@dataclass
+class Exhibits:
+    """Makes the exhibits of one question; a search is made once for all conditions and solvers that need it."""
+
+    record: Grounding
+    searches: Searches
+    swapped: Picture | None = None
+    _texts: dict[str, tuple[TextHit, ...]] = field(default_factory=dict)
+    _images: dict[str, tuple[ImageHit, ...]] = field(default_factory=dict)
+
+    async def show(self, condition: Condition) -> Exhibit:
+        """Return what is given under a condition.
+
+        The text query is the question. Of both searches the picture's comes first, and its best hit's title leads the
+        text query.
+
+        Raises:
+            RecordFailed: if the picture cannot be searched for.
+            ServiceError: if a search is away.
+        """
+        seen, _, tools = condition.partition("+")
+        picture = {"image": self.record.picture, "swapped": self.swapped}.get(seen)
+        images: tuple[ImageHit, ...] = ()
+        texts: tuple[TextHit, ...] = ()
+        if tools in BY_PICTURE:
+            images = await self._search_image(picture)
+        if tools in BY_WORDS:
+            query = f"{images[0].title} {self.record.text}" if images else self.record.text
+            texts = await self._search_text(query)
+        return Exhibit(condition, picture, images, texts)
+
+    async def _search_text(self, query: str) -> tuple[TextHit, ...]:
+        if query not in self._texts:
+            self._texts[query] = await self.searches.text.search_text(query, self.searches.hits)
+        return self._texts[query]
+
+    async def _search_image(self, picture: Picture | None) -> tuple[ImageHit, ...]:
+        if picture is None:
+            return ()
+        if picture.sha256 not in self._images:
+            path = self.searches.pictures.path(picture.sha256, picture.extension)
+            file = PictureFile(picture.sha256, path)
+            self._images[picture.sha256] = await self.searches.images.search_image(file, self.searches.hits)
+        return self._images[picture.sha256]
+
+
+def make_answer_inputs(record: Grounding, exhibit: Exhibit) -> AnswerQuestionInputs:
+    """Return an attempt's inputs."""
+    tools = exhibit.condition.partition("+")[2]
+    return AnswerQuestionInputs(
+        question=record.text,
+        condition=exhibit.condition,
+        pictured=exhibit.picture is not None,
+        image_results=_number_hits(exhibit.image_hits) if tools in BY_PICTURE else "",
+        search_results=_number_hits(exhibit.text_hits) if tools in BY_WORDS else "",
+        oracle=make_oracle(record, exhibit.image_hits),
+    )
+
+
+def _number_hits(hits: Sequence[ImageHit | TextHit]) -> str:
+    lines = (cut_text(" ".join(f"{hit.title}: {hit.snippet}".split()), SNIPPET) for hit in hits)
+    return "\n".join(f"{rank}. {line}" for rank, line in enumerate(lines, start=1)) or NOTHING_FOUND
+
+
+def make_oracle(record: Grounding, hits: Sequence[ImageHit] = ()) -> SolverOracle:
+    """Return what the scripted Knower may know of a question; real models never see it.
+
+    Args:
+        record: the question with its proof.
+        hits: of the image search.
+    """
+    # A capped count is a lower bound: it never says that an entity stands out by itself.
+    alone = [count.value + count.capped for count in record.proof.counts if count.name == "alone"]
+    nodes = record.proof.nodes
+    return SolverOracle(
+        question_id=record.record_id,
+        answer=record.answer,
+        popularity=tuple(node.in_degree for node in nodes),
+        alone_count=min(alone, default=1),
+        guesses=make_decoys(record.answer, GUESSES),
+        seen_titles=tuple(hit.title for hit in hits),
+        anchor_title=nodes[0].title if nodes else "",
+    )
+
+
+Preset = Literal["opensearch-vl", "vsearcher", "mars", "fvqa", "grid"]
+CONFIGURED = -1
+"""Stands in a preset for the bound that the configuration names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Attempts under one condition by one solver, and what they decide."""
+
+    condition: Condition
+    role: str = ""
+    """The solver, as the configuration names it."""
+    max_correct: int | None = None
+    """A question with more correct attempts is refused; None where nothing is."""
+    reason: DifficultyReason | None = None
+    """Of that refusal."""
+    need: SearchNeed = ""
+    """What a question needs whose first success this is; empty for a step that gives no label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Attempts made so far of one step."""
+
+    done: int = 0
+    correct: int = 0
+    unscored: int = 0
+
+    def add(self, verdict: Verdict) -> "Tally":
+        """Return the tally with one more attempt."""
+        return Tally(self.done + 1, self.correct + (verdict == "correct"), self.unscored + (verdict == "unscored"))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything held against a question, the cheapest first: what takes no attempts, then the filters."""
+
+    filters: tuple[Filter, ...]
+    seeks_answer: bool = False
+    """Whether a question that holds its own answer is refused (VSearcher's fourth filter)."""
+    judges_picture: bool = False
+    """Whether a picture that is too simple refuses its question (VSearcher's third filter)."""
+    refuses_unproved: bool = True
+    """Whether a question is refused that nobody solved and nothing proves."""
+
+    def list_roles(self) -> tuple[str, ...]:
+        """Return who attempts, each once, in the order of the filters."""
+        return tuple(dict.fromkeys(step.role for step in self.filters))
+
+
+_FREE: DifficultyReason = "solved-without-tools"
+_PRESETS: Mapping[Preset, Plan] = {
+    "opensearch-vl": Plan((
+        Filter("text", max_correct=CONFIGURED, reason=_FREE),
+        Filter("image", max_correct=CONFIGURED, reason=_FREE),
+        Filter("image+image-search", max_correct=CONFIGURED, reason="solved-by-one-image-search"),
+    )),
+    # Section 2.1 lists these as 2 and 1; text alone costs less.
+    "vsearcher": Plan(
+        (
+            Filter("text", max_correct=CONFIGURED, reason=_FREE),
+            Filter("image", max_correct=CONFIGURED, reason=_FREE),
+        ),
+        seeks_answer=True,
+        judges_picture=True,
+    ),
+    # "marking a sample as hard if the model answers it correctly one time or fewer"
+    "mars": Plan((Filter("image", max_correct=1, reason="not-rare"),)),
+    "fvqa": Plan((
+        Filter("image", need="search-free"),
+        Filter("image+image-search", need="image"),
+        Filter("image+text-search", need="text"),
+        Filter("image+both", need="mixed"),
+    )),
+    "grid": Plan(
+        (
+            Filter("text"),
+            Filter("image"),
+            Filter("swapped"),
+            Filter("text+text-search"),
+            Filter("image+text-search"),
+            Filter("image+image-search"),
+            Filter("swapped+text-search"),
+            Filter("swapped+image-search"),
+            Filter("image+both"),
+            Filter("swapped+both"),
+        ),
+        refuses_unproved=False,
+    ),
+}  # fmt: skip
+
+
+def make_plan(preset: Preset, solvers: Sequence[str], text_solver: str = "", max_correct: int = 0) -> Plan:
+    """Return a preset for its solvers: each filter by every solver in turn, before the next filter costs more.
+
+    Args:
+        preset: the published filter.
+        solvers: roles of those who attempt, the cheapest first.
+        text_solver: role of who attempts without a picture, where that is another model.
+        max_correct: bound of the presets that leave it open.
+    """
+    plan = _PRESETS[preset]
+    steps = []
+    for step in plan.filters:
+        bound = max_correct if step.max_correct == CONFIGURED else step.max_correct
+        alone = (text_solver,) if text_solver and step.condition.startswith("text") else tuple(solvers)
+        steps += [replace(step, role=role, max_correct=bound) for role in alone]
+    return replace(plan, filters=tuple(steps))
+
+
+def fit_filters(filters: Sequence[Filter], pictured: bool, swappable: bool) -> tuple[tuple[Filter, ...], list[str]]:
+    """Return the steps that can be taken with a question, and the conditions that cannot be made for it.
+
+    What is asked of a question without a picture is asked by its words: its text is all that there is to see.
+
+    Args:
+        filters: of the plan.
+        pictured: whether the question has a picture.
+        swappable: whether there is another one to be shown in its place.
+    """
+    fitted: dict[tuple[str, str], Filter] = {}
+    left_out: list[str] = []
+    for step in filters:
+        condition = _fit_condition(step.condition, pictured, swappable)
+        if condition != step.condition:
+            left_out.append(step.condition)
+        if condition is not None:
+            fitted.setdefault((condition, step.role), replace(step, condition=condition))
+    return tuple(fitted.values()), list(dict.fromkeys(left_out))
+
+
+def _fit_condition(condition: Condition, pictured: bool, swappable: bool) -> Condition | None:
+    if condition.startswith("swapped"):
+        return condition if pictured and swappable else None
+    if pictured or condition.startswith("text"):
+        return condition
+    return _BY_WORDS.get(condition)
+
+
+_BY_WORDS: Mapping[Condition, Condition] = {"image": "text", "image+text-search": "text+text-search"}
+
+
+def refuse_cell(step: Filter, tally: Tally) -> DifficultyReason | None:
+    """Return why the attempts of a bound refuse the question; None when they do not, or the step is no bound.
+
+    An attempt that nobody could score might have been right: where enough of them were to break the bound, nothing is
+    known, and what is not known does not pass.
+    """
+    if step.max_correct is None:
+        return None
+    if tally.correct > step.max_correct:
+        return step.reason
+    return "unscored" if tally.correct + tally.unscored > step.max_correct else None
+
+
+def find_need(
+    steps: Sequence[Filter], tallies: Sequence[Tally]
+) -> SearchNeed | Literal["unscored", "never-solved"] | None:
+    """Return the search that a question needs: the cheapest that led to a success; None while that is open.
+
+    Where an attempt without that search could not be scored it might have been right, and the label is not known
+    (``unscored``).
+
+    Args:
+        steps: all labels of the plan, in order of cost.
+        tallies: of the first of them, each complete.
+    """
+    doubtful: SearchNeed = ""
+    for step, tally in zip(steps, tallies, strict=False):
+        if doubtful not in ("", step.need):
+            return "unscored"
+        if tally.correct:
+            return step.need
+        if tally.unscored:
+            doubtful = step.need
+    left = steps[len(tallies) :]
+    if doubtful and (not left or left[0].need != doubtful):
+        return "unscored"
+    return None if left else "never-solved"
+
+
+def is_settled(tally: Tally, planned: int, max_correct: int) -> bool:
+    """Say whether neither a bound's decision nor its reason can change, whatever the remaining attempts give."""
+    left = planned - tally.done
+    refused = tally.correct > max_correct
+    never_refused = tally.correct + tally.unscored + left <= max_correct
+    always_unscored = tally.correct + left <= max_correct < tally.correct + tally.unscored
+    return left <= 0 or refused or never_refused or always_unscored
+
+
+def is_enough(step: Filter, tally: Tally, planned: int, watched: bool) -> bool:
+    """Say whether no further attempt of a step can change what becomes of its question.
+
+    A label has what it wants with its first success, and a measurement only at its end. A bound that is kept to for
+    certain goes on to a first success: whether there was any says why the question counts as one that can be solved.
+
+    Args:
+        step: whose attempts these are.
+        tally: those made so far.
+        planned: how many were to be made.
+        watched: whether a wrong answer given again may refuse the question later; then a bound that is kept to for
+            certain is no reason to stop.
+    """
+    if tally.done >= planned:
+        return True
+    if step.need:
+        return tally.correct > 0
+    if step.max_correct is None or not is_settled(tally, planned, step.max_correct):
+        return False
+    return refuse_cell(step, tally) is not None or (not watched and tally.correct > 0)
+
 
 DIGITS = 6
 
@@ -91,3 +553,95 @@ class Series:
             low=round(low, DIGITS),
             high=round(high, DIGITS),
         )
+
+
+SWAPPING_VERSION = 2
+"""Of the choice, which decides what a swapped picture shows."""
+ALIKE = 10
+"""Bits of 64 by which the hashes of one picture may differ, as in a search by picture: that would name the anchor."""
+TRIES = 32
+"""Entities that are looked at for one question."""
+_COLUMNS = ["node", "type", "image"]
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """A picture that is not the question's."""
+
+    title: str
+    """Of the entity that it shows."""
+    picture: Picture
+
+
+@dataclass(frozen=True)
+class PictureSwaps:
+    """Chooses a picture to be swapped in; the same one for a question in every run, however the work is cut."""
+
+    ground: Ground
+    pictures: PictureStore
+
+    @property
+    def identity(self) -> str:
+        """Version of the choice and digest of the corpus."""
+        return f"picture-swaps@{SWAPPING_VERSION}:{TRIES}:{self.ground.corpus.digest}"
+
+    def choose(self, record: Grounding) -> Swap | None:
+        """Return another picture for a question, None when there is none to be had.
+
+        It shows an entity of the anchor's type that is no node of the path and from which the path does not lead to
+        the same answer.
+
+        Raises:
+            LookupError: if the proof is not about this corpus.
+            Unavailable: if the corpus's pictures are not at hand any more.
+        """
+        if record.picture is None or not record.proof.nodes:
+            return None
+        found = self._pictured.get(record.proof.nodes[0].type)
+        if found is None:
+            return None
+        corpus, start = self.ground.corpus, int(draw_unit(record.record_id, "swap") * len(found))
+        own, query = set(locate_nodes(corpus, record.proof.nodes)), make_query(corpus, record.proof)
+        for step in range(min(TRIES, len(found))):
+            node = int(found[(start + step) % len(found)])
+            if node in own or record.answer.key in answer_query(self.ground, replace(query, anchor=node)):
+                continue
+            picture = self._take(corpus.page(node).image, record.picture)
+            if picture is not None:
+                return Swap(corpus.page(node).title, picture)
+        return None
+
+    def _take(self, file: str, shown: Picture) -> Picture | None:
+        """Return an entity's picture as the workspace keeps it; None for one that cannot be shown or is the same."""
+        image = self.ground.corpus.image(file)
+        if image is None or shown.sha256 == image.sha256 or _look_alike(shown.phash, image.phash):
+            return None
+        source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
+        try:
+            picture = self.pictures.add_file(self.ground.corpus.image_path(file), source)
+        except RecordFailed as error:
+            if error.error == "picture-missing":
+                raise Unavailable(f"picture {file}: {error.detail}; bring it back and run again") from error
+            return None
+        return picture if picture.sha256 == image.sha256 else None
+
+    @cached_property
+    def _pictured(self) -> dict[str, NDArray[np.uint32]]:
+        """Nodes whose page shows a picture that is at hand and can be read, ascending, by type."""
+        folder = self.ground.corpus.folder
+        images = pq.read_table(folder / "images.parquet", columns=["file", "path", "phash", "error"])
+        usable = pc.and_(pc.and_(pc.not_equal(images["path"], ""), pc.not_equal(images["phash"], "")),
+                         pc.equal(images["error"], ""))  # fmt: skip
+        files = images["file"].filter(usable).combine_chunks()
+        nodes: defaultdict[str, list[int]] = defaultdict(list)
+        with pq.ParquetFile(folder / "pages.parquet") as pages:
+            for batch in pages.iter_batches(columns=_COLUMNS):
+                kept = batch.filter(pc.is_in(batch.column("image"), value_set=files))
+                for node, kind, _ in zip(*(column.to_pylist() for column in kept.columns), strict=True):
+                    nodes[kind].append(node)
+        return {kind: np.array(sorted(found), dtype=np.uint32) for kind, found in nodes.items() if kind}
+
+
+def _look_alike(one: str, other: str) -> bool:
+    """Say whether two perceptual hashes (16 hex digits) are of one picture, cropped, scaled or saved again."""
+    return bool(one and other) and (int(one, 16) ^ int(other, 16)).bit_count() <= ALIKE

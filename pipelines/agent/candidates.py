@@ -7,7 +7,13 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from pipelines.backends.image_metadata import (
+from pipelines.checks.pictures import is_free_licence
+from pipelines.corpus.images import find_page_images
+from pipelines.corpus.store import Corpus, CorpusImage
+from pipelines.errors import RecordFailed
+from pipelines.ids import digest_value
+from pipelines.pictures import PictureSource, PictureStore
+from pipelines.services.image_metadata import (
     MOST_FILES,
     FileFetch,
     FileSearch,
@@ -16,14 +22,8 @@ from pipelines.backends.image_metadata import (
     RemoteFile,
     make_row,
 )
-from pipelines.backends.protocols import PictureFile
-from pipelines.checks.images import is_free_licence
-from pipelines.corpus.pageimages import find_page_images
-from pipelines.corpus.store import Corpus, CorpusImage
-from pipelines.errors import RecordFailed
-from pipelines.ids import digest_value
-from pipelines.pictures import PictureSource, PictureStore
-from schemas.groundings import CandidateSource
+from pipelines.services.protocols import PictureFile
+from schemas.datasets import CandidateSource
 
 _VERSION = 1
 _MISSING = "missing"

@@ -15,20 +15,26 @@ from weakref import WeakKeyDictionary
 
 from pipelines.agent.candidates import Candidate, CandidateList, CandidateLister
 from pipelines.agent.depicting import Ranked, Ranker
-from pipelines.agent.reading import Reader, Reading
-from pipelines.backends.protocols import ImageSearch, PictureFile
-from pipelines.checks.depiction import DepictionRules, check_depiction
-from pipelines.checks.images import check_picture
+from pipelines.agent.pictures import Reader, Reading
 from pipelines.checks.legibility import check_readable
-from pipelines.checks.likeness import CopyFinder, check_copies, check_parts, check_use, rate_ease
-from pipelines.checks.simplicity import check_simple
+from pipelines.checks.pictures import (
+    CopyFinder,
+    DepictionRules,
+    check_copies,
+    check_depiction,
+    check_parts,
+    check_picture,
+    check_simple,
+    check_use,
+    rate_ease,
+)
 from pipelines.checks.verdicts import Check, CheckResult, run_checks
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.ids import digest_value
-from pipelines.picturefiles.limits import MAX_BYTES
 from pipelines.pictures import PictureSource, PictureStore, Probe, probe_picture
-from pipelines.pixels import encode_picture, open_pixels
-from schemas.groundings import Depiction, Ease, Picture
+from pipelines.pixels import MAX_BYTES, encode_picture, open_pixels
+from pipelines.services.protocols import ImageSearch, PictureFile
+from schemas.datasets import Depiction, Ease, Picture
 from schemas.proofs import Answer
 
 VERSION = 1

@@ -12,7 +12,7 @@ from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
 from pipelines.ids import digest_value
-from schemas.rollouts import ObservationFlag
+from schemas.datasets import ObservationFlag
 
 VERSION = 1
 """Of these rules: part of what decides an observation."""

@@ -1,22 +1,283 @@
-"""Which of several pictures shows an entity best (OpenSearch-VL, section 3.1; research/quality.md I6)."""
+"""Which of several pictures shows an entity best (OpenSearch-VL, section 3.1; research/quality.md I6).
+
+What is known of a picture without looking at it: where it stands, what its file is called, what Commons says.
+
+============================  =======  ===========================================================
+what                          points   why
+============================  =======  ===========================================================
+in the infobox                +0.45    editors chose it to show the subject
+elsewhere in the article      +0.20    shows something that the article speaks of
+found by a search             +0.10    its page holds the words
+file named for the anchor     +0.30    the whole of one of its names, word by word
+file has a word of its name   +0.10    a word of the title that is not ordinary
+no other article leads        +0.05    a picture of one thing is not shown for another
+``depicts`` the anchor        +0.35    somebody said so (P180)
+``depicts`` others only       -0.50    somebody said something else
+file named for another        -0.30    it begins with the title of another article, and no word of the anchor's follows
+drawn or a part               -0.50    map, logo, flag, arms, signature, grave and the like in its name
+============================  =======  ===========================================================
+
+The sum is kept within 0..1. From 0.5 on a picture passes: an infobox picture with nothing against it, an article's
+picture that is named for the anchor, a search result that Commons says depicts it.
+
+Entities that an anchor's picture is held against: of its own type, or a picture of any bridge would do for a bridge.
+
+Who is chosen is decided by a hash of the seed, the anchor's title and the other's, not by numbers of nodes: an entity
+more in the corpus takes at most one other's place.
+"""
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import lru_cache
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.agent import file_evidence
 from pipelines.agent.candidates import Candidate
-from pipelines.agent.file_evidence import explain_evidence, gather_evidence, weigh_evidence
-from pipelines.backends.protocols import ImageEncoder, PictureFile
-from pipelines.corpus import descriptions
-from pipelines.corpus.descriptions import describe_entity
-from pipelines.corpus.store import Corpus
-from pipelines.errors import RecordFailed
-from pipelines.graph.distractors import Draw, choose_distractors, find_lead_picture
+from pipelines.corpus import store as descriptions
+from pipelines.corpus.dump import strip_qualifier
+from pipelines.corpus.store import Corpus, describe_entity
+from pipelines.errors import ConfigError, RecordFailed
+from pipelines.ids import draw_unit
+from pipelines.names import fold_name, is_common_word
+from pipelines.services.protocols import ImageEncoder, PictureFile
+from schemas.corpus import CorpusImage, Page
+from schemas.datasets import CandidateSource
+
+FILE_EVIDENCE_VERSION = 1
+"""Of the table."""
+Named = Literal["anchor", "partly", "not", "another"]
+"""What a file is named for."""
+_SOURCES: dict[CandidateSource, float] = {"infobox": 0.45, "page": 0.20, "search": 0.10}
+_NAMED: dict[Named, float] = {"anchor": 0.30, "partly": 0.10, "not": 0.0, "another": -0.30}
+_DEPICTS = {True: 0.35, None: 0.0, False: -0.50}
+_ONE_ARTICLE = 0.05
+_NOT_IT = -0.50
+_NOT_IT_WORDS = frozenset(
+    "map maps karte carte mapa locator location logo logotype wordmark flag flagge drapeau bandera banner coat arms coa"
+    " wappen blason blazon escudo crest emblem seal insignia badge icon signature autograph diagram chart graph plan"
+    " scheme schema stamp coin banknote grave gravestone tombstone birthplace plaque".split()
+)
+_LONGEST_TITLE = 8
+"""Words of a file name that are looked up as a title."""
+_EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,5}$")
+_SHORTEST_WORD = 3
+_PARTICLES = frozenset("a an and at by for from in of on or the to with".split())
+
+
+@dataclass(frozen=True, slots=True)
+class FileEvidence:
+    """What speaks for and against a picture."""
+
+    source: CandidateSource
+    named: Named
+    single: bool
+    """Whether no article but the anchor's leads with it."""
+    depicts: bool | None
+    """None where Commons says nothing."""
+    contrary: tuple[str, ...]
+    """Words of the file name that speak of something other than a view of the anchor."""
+
+
+def weigh_evidence(evidence: FileEvidence) -> float:
+    """Return the points, 0..1, by the table of this module."""
+    points = _SOURCES[evidence.source] + _NAMED[evidence.named] + _DEPICTS[evidence.depicts]
+    points += _ONE_ARTICLE * evidence.single + (_NOT_IT if evidence.contrary else 0.0)
+    return round(min(max(points, 0.0), 1.0), 2)
+
+
+def explain_evidence(evidence: FileEvidence) -> str:
+    """Return the same in words, for a reader."""
+    parts = [f"source {evidence.source}", f"file named for {_describe_named(evidence.named)}"]
+    parts += [] if evidence.single else ["leads other articles"]
+    if evidence.depicts is not None:
+        parts.append("depicts it" if evidence.depicts else "depicts others")
+    parts += [f"file name says {', '.join(evidence.contrary)}"] if evidence.contrary else []
+    return ", ".join(parts)
+
+
+def gather_evidence(corpus: Corpus, node: int, image: CorpusImage, source: CandidateSource) -> FileEvidence:
+    """Collect what is known of a candidate for an anchor's picture.
+
+    Args:
+        corpus: the open corpus.
+        node: the anchor.
+        image: the candidate's row.
+        source: where the candidate comes from.
+    """
+    page = corpus.page(node)
+    stem = _EXTENSION.sub("", image.file)
+    names = fold_own_names(corpus, node)
+    owned = {word for name in (*names, fold_name(page.title), fold_name(page.type)) for word in name.split()}
+    contrary = [word for word in fold_name(stem).split() if word in _NOT_IT_WORDS and word not in owned]
+    return FileEvidence(
+        source=source,
+        named=_find_named(corpus, node, stem, names),
+        single=not set(image.title) - {page.title},
+        depicts=page.qid in image.depicts if image.depicts and page.qid else None,
+        contrary=tuple(dict.fromkeys(contrary)),
+    )
+
+
+@lru_cache(maxsize=1 << 14)
+def fold_own_names(corpus: Corpus, node: int) -> frozenset[str]:
+    """Return an entity's names, folded, its title without qualifier among them; not those that could be anything's."""
+    given = (*corpus.aliases(node), strip_qualifier(corpus.page(node).title))
+    names = {fold_name(name) for name in given}
+    return frozenset(name for name in names if _is_told(name))
+
+
+def _find_named(corpus: Corpus, node: int, stem: str, names: frozenset[str]) -> Named:
+    folded = f" {fold_name(stem)} "
+    held = max((name for name in names if f" {name} " in folded), key=len, default="")
+    title = fold_name(strip_qualifier(corpus.page(node).title))
+    own = {word for word in title.split() if _is_telling(word)}
+    other, rest = _split_other_title(corpus, node, stem)
+    # "Greenland Albedo Change" says where the albedo is; what comes first in a name is not always what is shown.
+    if len(other) > len(held) and not own & set(rest.split()):
+        return "another"
+    if held:
+        return "anchor"
+    return "partly" if own & set(folded.split()) else "not"
+
+
+def _split_other_title(corpus: Corpus, node: int, stem: str) -> tuple[str, str]:
+    """Return the longest beginning of a file name that names another article, and the rest, folded.
+
+    The first is empty where it names none, or the anchor.
+    """
+    words = stem.replace("_", " ").split()
+    for count in range(min(len(words), _LONGEST_TITLE), 0, -1):
+        name = " ".join(words[:count]).rstrip(",;")
+        found = corpus.find(name)
+        if found == node:
+            break
+        if found is not None and not corpus.page(found).is_disambiguation and _is_told(fold_name(name)):
+            return fold_name(strip_qualifier(name)), fold_name(" ".join(words[count:]))
+    return "", ""
+
+
+def _is_told(name: str) -> bool:
+    """Say whether a folded name tells its bearer: it has a word of its own, or two ordinary ones ("black sea")."""
+    words = name.split()
+    return any(map(_is_telling, words)) or sum(word not in _PARTICLES for word in words) > 1
+
+
+def _is_telling(word: str) -> bool:
+    """Say whether a folded word is a name's own: neither ordinary nor a number nor a letter or two."""
+    return len(word) >= _SHORTEST_WORD and not word.isdigit() and not is_common_word(word)
+
+
+def _describe_named(named: Named) -> str:
+    return {"anchor": "it", "partly": "part of its name", "not": "nothing known", "another": "another article"}[named]
+
+
+MAX_SCANNED = 8_192
+"""Articles looked at for a type or a domain; of more, so many at equal distances, which do move when some are added."""
+KEPT_POOLS = 512
+_SPARE = 64
+"""Drawn for a whole type beyond those asked for, in place of the anchor, its path and who shares its picture. The draw
+is one for all anchors of the type, so that they share what was encoded."""
+_SHOWN_POOLS = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Who may be chosen: a type's or a domain's nodes."""
+
+    kind: str
+    """``type`` or ``domain``."""
+    name: str
+    size: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How many are drawn, and by which seed."""
+
+    needed: int
+    """Where the type has fewer, others of its domain are added."""
+    most: int
+    """Of the type."""
+    seed: int
+
+
+def choose_distractors(corpus: Corpus, node: int, draw: Draw, avoid: Collection[int]) -> tuple[int, ...]:
+    """Return entities of an anchor's type, those whose picture is at hand before others; then of its domain.
+
+    Never chosen are the anchor, lists, disambiguation pages, and who leads with the anchor's picture.
+
+    Args:
+        corpus: the open corpus.
+        node: the anchor.
+        draw: how many are needed, how many are taken; another seed chooses others.
+        avoid: nodes not to be chosen, such as the path's.
+
+    Returns:
+        At most ``draw.most`` nodes, and fewer than ``draw.needed`` only when the corpus has no more.
+    """
+    page = corpus.page(node)
+    chosen: list[int] = []
+    for kind, name, wanted in (("type", page.type, draw.most), ("domain", page.domain, draw.needed)):
+        if not name or len(chosen) >= wanted:
+            continue
+        pool = _list_pool(corpus, Pool(kind, name, wanted + _SPARE, draw.seed))
+        taken = {node, *avoid, *chosen}
+        fitting = [other for other in pool if other not in taken and not _shares_picture(corpus, node, other)]
+        fitting.sort(key=lambda other: _rank(corpus, page, other, draw.seed))
+        chosen += fitting[: wanted - len(chosen)]
+    return tuple(chosen)
+
+
+@lru_cache(maxsize=_SHOWN_POOLS)
+def find_lead_picture(corpus: Corpus, node: int) -> PictureFile | None:
+    """Return an article's lead picture where it is at hand and can be used, else None."""
+    file = corpus.page(node).image
+    image = corpus.image(file) if file else None
+    if image is None or image.error or not image.path:
+        return None
+    try:
+        return PictureFile(image.sha256, corpus.image_path(file))
+    except ConfigError:  # its path leads outside the folder
+        return None
+
+
+def _rank(corpus: Corpus, page: Page, other: int, seed: int) -> tuple[bool, float]:
+    title = corpus.page(other).title
+    return find_lead_picture(corpus, other) is None, draw_unit("distractor", seed, page.title, title)
+
+
+def _shares_picture(corpus: Corpus, node: int, other: int) -> bool:
+    file = corpus.page(node).image
+    if file and corpus.page(other).image == file:
+        return True
+    own, shown = find_lead_picture(corpus, node), find_lead_picture(corpus, other)
+    return own is not None and shown is not None and own.sha256 == shown.sha256
+
+
+@lru_cache(maxsize=KEPT_POOLS)
+def _list_pool(corpus: Corpus, pool: Pool) -> tuple[int, ...]:
+    """Return a draw from a type or a domain, those whose article has a picture first."""
+    if pool.kind == "type":
+        nodes: Iterable[int] = _spread(corpus.nodes_of_type(pool.name).tolist())
+    else:
+        nodes = (node for node in _spread(corpus.article_nodes()) if corpus.page(node).domain == pool.name)
+    drawn = []
+    for node in nodes:
+        page = corpus.page(node)
+        if not page.is_list and not page.is_disambiguation:
+            drawn.append((not page.image, draw_unit("pool", pool.seed, pool.name, page.title), node))
+    return tuple(node for _, _, node in sorted(drawn)[: pool.size])
+
+
+def _spread(nodes: list[int] | range) -> list[int] | range:
+    """Return some nodes at equal distances, ``MAX_SCANNED`` at most."""
+    return nodes[:: -(-len(nodes) // MAX_SCANNED)] if nodes else nodes
+
 
 VERSION = 1
 _DIGITS = 4
@@ -68,7 +329,7 @@ class Ranker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MetadataRanker:
-    """Orders by what is known without looking: the table of :mod:`pipelines.agent.file_evidence`."""
+    """Orders by what is known without looking: the table of :mod:`pipelines.agent.depicting`."""
 
     corpus: Corpus
 
@@ -80,7 +341,7 @@ class MetadataRanker:
     @property
     def identity(self) -> str:
         """Name and version of the table."""
-        return f"metadata@{file_evidence.VERSION}"
+        return f"metadata@{FILE_EVIDENCE_VERSION}"
 
     async def rank(self, node: int, path: Sequence[int], candidates: Sequence[Candidate]) -> tuple[Ranked, ...]:
         """Order by points; see :class:`Ranker`."""

@@ -4,19 +4,386 @@ A step always holds our own tool names and arguments; a dialect decides only wha
 read. Sources: OpenSearch-VL appendix E (figures 7 and 8), VSearcher appendix B, MMSearch-R1 appendix D.2,
 SenseNova-MARS (its tool configuration; figures 16 and 18 of the paper show another set), DR-MMSearchAgent appendix G
 and its tool configuration. Names and shapes are theirs, every text is ours.
+
+How a published system calls one of our tools: another name, other arguments, and the way there and back.
+
+What a form cannot say is no call of it. A model that uses one of our own names where the form has another has made it
+up, so such a name is read with a leading ``?``, which no tool and no argument has.
+
+What the tools are called and what they take: one argument model a tool, its JSON schema derived.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pipelines.agent.toolforms import MADE_UP, ToolForm, UnsayableTurn, Values, list_arguments, list_tools
 from pipelines.errors import ConfigError
-from pipelines.prompting import Prompt, load_prompt, render_messages
+from pipelines.ids import canonical_json
+from pipelines.services.prompting import Prompt, load_prompt, render_messages
+
+FULL_BOX = 1000
+"""Of a normalised box: 0 is the left or upper edge of the picture, 1000 the right or lower one."""
+
+BOX_EDGES = 4
+UNIT = "what the box counts in. normalised: each edge from 0 to 1000, whatever the picture's size"
+Edge = Annotated[float, Field(ge=0, le=100_000)]
+BoxUnit = Literal["normalised", "pixels"]
+
+
+class Arguments(BaseModel):
+    """Arguments of one call: strict types, nothing undeclared."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class TextSearchArguments(Arguments):
+    """A full-text query."""
+
+    query: str = Field(min_length=1, max_length=400, description="words to look for")
+    top_k: int = Field(5, ge=1, le=10, description="most pages to return")
+
+
+class PictureArguments(Arguments):
+    """One of the rollout's pictures."""
+
+    image: str = Field("img_1", description="name of the picture, such as img_1")
+
+
+class BoxArguments(PictureArguments):
+    """A part of a picture, or the whole of it."""
+
+    box: list[Edge] = Field([], max_length=BOX_EDGES, description="left, top, right, bottom; empty: the whole picture")
+    unit: BoxUnit = Field("normalised", description=UNIT)
+
+    @model_validator(mode="after")
+    def check_order(self) -> Self:
+        """Refuse a box whose right or lower edge does not lie beyond the other, or beyond 1000 where that is all."""
+        if not self.box:
+            return self
+        if len(self.box) != BOX_EDGES:
+            raise ValueError(f"the box must have {BOX_EDGES} edges: left, top, right, bottom")
+        left, top, right, bottom = self.box
+        if not (left < right and top < bottom):
+            raise ValueError("the box must have left < right and top < bottom")
+        if self.unit == "normalised" and max(right, bottom) > FULL_BOX:
+            raise ValueError(f"a normalised box goes from 0 to {FULL_BOX}; there is unit pixels, too")
+        return self
+
+
+class ImageSearchArguments(BoxArguments):
+    """A picture, or a part of one, to look up."""
+
+
+class VisitArguments(Arguments):
+    """A page to read."""
+
+    url: str = Field(min_length=1, max_length=2000, description="address as a search returned it")
+    goal: str = Field("", max_length=400, description="what to find on the page")
+
+
+class CropArguments(BoxArguments):
+    """A part of a picture."""
+
+    box: list[Edge] = Field(min_length=BOX_EDGES, max_length=BOX_EDGES, description="left, top, right, bottom")
+
+
+class SharpenArguments(PictureArguments):
+    """A blurred picture."""
+
+    amount: float = Field(1.5, ge=0.1, le=5.0, description="how much")
+
+
+class SuperResolutionArguments(PictureArguments):
+    """A small picture."""
+
+    scale: Literal[2, 3, 4] = Field(4, description="factor of width and height")
+
+
+class PerspectiveArguments(PictureArguments):
+    """A picture seen from the side."""
+
+
+class LayoutArguments(PictureArguments):
+    """A picture with text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as the model is told of it."""
+
+    name: str
+    description: str
+    arguments: type[Arguments]
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """JSON schema of the arguments, without the titles pydantic adds."""
+        return _drop_titles(self.arguments.model_json_schema())
+
+
+def _drop_titles(schema: dict[str, object]) -> dict[str, object]:
+    kept = {key: value for key, value in schema.items() if key not in ("title", "description")}
+    properties = kept.get("properties")
+    if isinstance(properties, dict):
+        kept["properties"] = {
+            name: {key: value for key, value in field.items() if key != "title"} for name, field in properties.items()
+        }
+    return kept
+
+
+_SEARCHES = (
+    ToolSpec(
+        "image_search",
+        "Find pages that show the same or a like picture. The first thing to try when the question hangs on what a "
+        "picture shows; gives titles, addresses and a line of text. With a box it looks at that part alone.",
+        ImageSearchArguments,
+    ),
+    ToolSpec(
+        "text_search",
+        "Find pages by words. Gives titles, addresses and the passage that fits best; use it to find the page of a "
+        "name or to look for a fact.",
+        TextSearchArguments,
+    ),
+    ToolSpec(
+        "visit",
+        "Read one page by its address: its table of facts as lines, then its text; of a long page what fits the goal. "
+        "Use it to confirm what a snippet only hints at.",
+        VisitArguments,
+    ),
+)
+_CROP = ToolSpec(
+    "crop",
+    "Cut a part out of a picture and get it as a new picture. Use it when the subject fills little of the frame "
+    "or several things are in view.",
+    CropArguments,
+)
+_SHARPEN = ToolSpec(
+    "sharpen",
+    "Sharpen a picture (unsharp mask) and get it as a new picture. Use it when edges or letters are blurred.",
+    SharpenArguments,
+)
+_SUPER_RESOLUTION = ToolSpec(
+    "super_resolution",
+    "Enlarge a picture with a network that restores detail (EDSR) and get it as a new picture. Use it when a picture "
+    "or a crop is small; gives no new picture, and a warning, where the network is not at hand.",
+    SuperResolutionArguments,
+)
+_PERSPECTIVE = ToolSpec(
+    "perspective_correct",
+    "Straighten the largest four-sided area of a picture and get it as a new picture. Use it when a sign, a page or "
+    "a whole photograph is seen at an angle; gives no new picture, and a warning, where no such area is found.",
+    PerspectiveArguments,
+)
+_LAYOUT = ToolSpec(
+    "layout_parsing",
+    "Read the text in a picture: blocks in reading order, each with its kind, its box (0 to 1000, as crop takes it) "
+    "and the reader's confidence. Use it on signs, captions and documents.",
+    LayoutArguments,
+)
+
+
+def list_specs(opencv: bool = False, layout: bool = False) -> tuple[ToolSpec, ...]:
+    """Return the tools that can be offered.
+
+    Args:
+        opencv: whether OpenCV is installed, which straightens and enlarges.
+        layout: whether there is an engine that reads text.
+    """
+    return (
+        *_SEARCHES,
+        _CROP,
+        _SHARPEN,
+        *((_SUPER_RESOLUTION, _PERSPECTIVE) if opencv else ()),
+        *((_LAYOUT,) if layout else ()),
+    )
+
+
+@lru_cache(maxsize=16)
+def render_tools(specs: tuple[ToolSpec, ...]) -> str:
+    """Return the tools as a JSON array of function schemas, as chat templates and trainers take them."""
+    functions = [
+        {
+            "type": "function",
+            "function": {"name": spec.name, "description": spec.description, "parameters": spec.parameters},
+        }
+        for spec in specs
+    ]
+    return json.dumps(functions, ensure_ascii=False)
+
+
+Values = dict[str, object]
+Boxes = Literal["ours", "corner"]
+"""A box as we have it, or its upper left corner with width and height, in pixels."""
+MADE_UP = "?"
+_CORNER = ("x", "y", "width", "height")
+
+
+class UnsayableTurn(ValueError):
+    """A turn that a dialect has no words for; the message says which."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToolForm:
+    """One tool as a dialect has it.
+
+    Attributes:
+        tool: our name.
+        name: the dialect's.
+        fields: the dialect's arguments that are one of ours under another name, or the same: theirs to ours.
+        fixed: ours that it cannot say, with their value in its calls.
+        added: theirs that mean nothing to us, with what a call is written with.
+        schemas: JSON schemas of its arguments, where those of ours do not fit.
+        required: its arguments that a call must have.
+        description: what a model is told of it; empty: what is told of ours.
+        boxes: how it gives a box.
+        counts_from: number of the first picture where pictures go by number; -1 where they go by name.
+        tag: tag that its calls are written in, without the angle brackets; empty: ``tool_call``, with JSON.
+        content: what stands in that tag; empty: its one argument.
+    """
+
+    tool: str
+    name: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+    fixed: Mapping[str, object] = field(default_factory=dict)
+    added: Mapping[str, object] = field(default_factory=dict)
+    schemas: Mapping[str, Values] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+    description: str = ""
+    boxes: Boxes = "ours"
+    counts_from: int = -1
+    tag: str = ""
+    content: str = ""
+
+    def read_values(self, said: Values) -> Values:
+        """Return a call's arguments as ours; what is none of theirs stays, under a name that no tool takes."""
+        ours = list_arguments(self.tool)
+        read: Values = dict(self.fixed)
+        for name, value in said.items():
+            if name in self.fields:
+                read[self.fields[name]] = value
+            elif name not in self.added:
+                read[MADE_UP + name if name in ours else name] = value
+        if self.boxes == "corner":
+            _join_box(read)
+        if self.counts_from >= 0 and "image" in read:
+            read["image"] = _name_picture(read["image"], self.counts_from)
+        known = list_arguments(self.tool)
+        return {our: known[our] for _, our in self._list_filled()} | read
+
+    def write_values(self, ours: Values) -> Values:
+        """Return our arguments as theirs.
+
+        Raises:
+            UnsayableTurn: if one of them has no word there and is not what a call without it means.
+        """
+        left = dict(ours)
+        if self.boxes == "corner":
+            _split_box(left)
+        if self.counts_from >= 0:
+            left["image"] = _number_picture(left.get("image", "img_1"), self.counts_from)
+        theirs = {our: name for name, our in self.fields.items()}
+        known = list_arguments(self.tool)
+        written: Values = dict(self.added)
+        for name, value in left.items():
+            bare = name.removeprefix(MADE_UP)
+            if name in theirs:
+                written[theirs[name]] = value
+            elif name not in known:
+                written[bare if bare in known and bare not in self.fields else name] = value
+            elif not _is_default(known, name, value):
+                raise UnsayableTurn(f"{self.name} has no word for {self.tool}'s {name} {canonical_json(value)[:80]}")
+        return written | {name: known[our] for name, our in self._list_filled() if name not in written}
+
+    def _list_filled(self) -> list[tuple[str, str]]:
+        """Return what a call must have there and ours may leave out: theirs and ours."""
+        known = list_arguments(self.tool)
+        needed = [(name, self.fields[name]) for name in self.required if name in self.fields]
+        return [(name, our) for name, our in needed if known.get(our) is not None]
+
+    def describe(self, function: Mapping[str, object]) -> Values:
+        """Return the function schema of the tool from that of ours."""
+        ours = function["parameters"]
+        properties = ours.get("properties", {}) if isinstance(ours, dict) else {}
+        shown = {name: properties[our] for name, our in self.fields.items() if our in properties}
+        parameters: Values = {"type": "object", "properties": {**shown, **self.schemas}}
+        if self.required:
+            parameters["required"] = list(self.required)
+        description = self.description or function["description"]
+        return {"name": self.name, "description": description, "parameters": parameters}
+
+
+@lru_cache(maxsize=1)
+def list_tools() -> Mapping[str, Mapping[str, object]]:
+    """Return our tools by name, each with its arguments and their defaults; a required one's default is None."""
+    found = {}
+    for spec in list_specs(opencv=True, layout=True):
+        fields = spec.arguments.model_fields.items()
+        found[spec.name] = {name: None if given.is_required() else given.default for name, given in fields}
+    return found
+
+
+def list_arguments(tool: str) -> Mapping[str, object]:
+    """Return the arguments of a tool of ours with their defaults; none of a tool that is not ours."""
+    return list_tools().get(tool, {})
+
+
+def drop_defaults(tool: str, values: Values) -> Values:
+    """Return arguments without those that say what a call without them means, too."""
+    defaults = list_arguments(tool)
+    return {name: value for name, value in values.items() if not _is_default(defaults, name, value)}
+
+
+def _is_default(defaults: Mapping[str, object], name: str, value: object) -> bool:
+    # As JSON, since True is 1 and 1 is 1.0 to Python.
+    return defaults.get(name) is not None and canonical_json(defaults[name]) == canonical_json(value)
+
+
+def _join_box(read: Values) -> None:
+    corner = [read[name] for name in _CORNER if type(read.get(name)) is int]
+    if len(corner) == len(_CORNER):
+        left, top, width, height = (part for part in corner if isinstance(part, int))
+        for name in _CORNER:
+            del read[name]
+        read |= {"box": [left, top, left + width, top + height], "unit": "pixels"}
+
+
+def _split_box(left: Values) -> None:
+    if "box" not in left:
+        return
+    box = left["box"]
+    if left.get("unit") != "pixels" or not isinstance(box, list) or len(box) != len(_CORNER):
+        raise UnsayableTurn("a box can be said in pixels alone here, as corner, width and height")
+    edges = [int(edge) if isinstance(edge, float) and edge.is_integer() else edge for edge in box]
+    if any(type(edge) is not int for edge in edges):
+        raise UnsayableTurn(f"box {canonical_json(box)[:80]}: only whole pixels can be said here")
+    del left["box"], left["unit"]
+    left |= zip(_CORNER, (edges[0], edges[1], edges[2] - edges[0], edges[3] - edges[1]), strict=True)
+
+
+def _name_picture(number: object, first: int) -> object:
+    """Return the name of a picture from its number; what is no number becomes the name of none."""
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
+    if type(number) is int and number >= first:
+        return f"img_{number - first + 1}"
+    return MADE_UP + number if isinstance(number, str) else number
+
+
+def _number_picture(name: object, first: int) -> object:
+    if not isinstance(name, str):
+        return name
+    if name.startswith(MADE_UP):
+        return name.removeprefix(MADE_UP)
+    digits = name.removeprefix("img_")
+    if not (digits.isascii() and digits.isdecimal()):
+        raise UnsayableTurn(f"picture {name[:80]!r} has no number")
+    return int(digits) - 1 + first
+
 
 VERSION = 2
 """Raised when a dialect is read or written otherwise, so that rollouts are made anew."""
@@ -248,7 +615,7 @@ def render_system(dialect: Dialect, tools: str, calls: int) -> str:
 
     Args:
         dialect: in which the model is to speak.
-        tools: ours, as :func:`pipelines.agent.toolspecs.render_tools` gives them.
+        tools: ours, as :func:`pipelines.agent.dialects.render_tools` gives them.
         calls: tool calls that the model may make; one more turn is for the answer.
     """
     inputs = SystemInputs(tools=translate_tools(tools, dialect), turns_left=calls + 1)

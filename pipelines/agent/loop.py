@@ -8,23 +8,28 @@ seconds that replies took when they were first given.
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pipelines.agent.calling import call_tool
 from pipelines.agent.contamination import Watched
 from pipelines.agent.dialects import SYNTH, Dialect, translate_tools
-from pipelines.agent.native import show_reply, write_down
-from pipelines.agent.observing import refuse_call
-from pipelines.agent.thinking import restore_thought
-from pipelines.agent.tools import ToolBox
-from pipelines.agent.transcript import BadTurn, Turn, neutralise_markup, parse_turn, render_step
-from pipelines.backends.metering import Stopwatch, open_stopwatch
-from pipelines.backends.protocols import ChatModel, ChatReply, ChatRequest, Message, Sampling
-from pipelines.checks.rollouts.form import find_fatal
+from pipelines.agent.observations import refuse_call
+from pipelines.agent.tools import ToolBox, call_tool
+from pipelines.agent.transcript import (
+    BadTurn,
+    Turn,
+    neutralise_markup,
+    parse_turn,
+    render_step,
+    restore_thought,
+    show_reply,
+    write_down,
+)
+from pipelines.checks.rollouts import find_fatal
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.ids import digest_value, make_record_id
-from pipelines.prompting import Prompt
-from pipelines.prompting import render_messages as render_prompt
-from schemas.groundings import Grounding, Picture
-from schemas.rollouts import Observation, Rollout, RolloutImage, Step, StopReason
+from pipelines.services.metering import Stopwatch, open_stopwatch
+from pipelines.services.prompting import Prompt
+from pipelines.services.prompting import render_messages as render_prompt
+from pipelines.services.protocols import ChatModel, ChatReply, ChatRequest, Message, Sampling
+from schemas.datasets import Grounding, Observation, Picture, Rollout, RolloutImage, Step, StopReason
 from schemas.tasks import ActInputs, TeacherOracle
 
 TASK = "act"

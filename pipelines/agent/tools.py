@@ -1,38 +1,352 @@
 """The tools: what a call does, and its typed observation.
 
 An unknown tool, bad arguments, an unknown picture or page is an observation with ``ok=False`` and a class of
-:data:`pipelines.agent.observing.ERRORS`. A service that is away is no observation: its ``ServiceError`` goes through
+:data:`pipelines.agent.observations.ERRORS`. A service that is away is no observation: its ``ServiceError`` goes through
 and the rollout is tried again later.
+
+The tools that search and read: by words, by picture, and one page by its address.
+
+The tools that look at a picture and make another of it, or read it (OpenSearch-VL, appendix F).
+
+Cutting a part out of a picture.
+
+Calls in a dialect: which tools are offered in it, and what is wrong with a call in its own names.
 """
 
+import asyncio
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 from pydantic import ValidationError
 
-from pipelines.agent.contamination import Watched, find_flags, identify_rules
-from pipelines.agent.enhancing import VERSION as ENHANCING
-from pipelines.agent.enhancing import Upscaler
-from pipelines.agent.observing import ImageStore, Outcome, refuse_call, refuse_failed
-from pipelines.agent.passages import VERSION as PASSAGES
-from pipelines.agent.results import VERSION as RESULTS
-from pipelines.agent.search_tools import IMAGE_HITS, SearchTools
-from pipelines.agent.summarising import Summariser
-from pipelines.agent.toolspecs import (
+from pipelines.agent.contamination import Watched, find_flags, identify_rules, is_blocked
+from pipelines.agent.dialects import (
+    FULL_BOX,
     Arguments,
+    BoxUnit,
+    CropArguments,
+    Dialect,
     ImageSearchArguments,
+    LayoutArguments,
+    PerspectiveArguments,
     PictureArguments,
+    SharpenArguments,
+    SuperResolutionArguments,
     TextSearchArguments,
     ToolSpec,
     VisitArguments,
     list_specs,
     render_tools,
+    translate_tools,
 )
-from pipelines.agent.visual_tools import VisualTools
-from pipelines.backends.protocols import ImageSearch, Ocr, PageReader, TextSearch
+from pipelines.agent.observations import (
+    LONGEST,
+    LONGEST_DETAIL,
+    LONGEST_URL,
+    ImageStore,
+    Outcome,
+    Shown,
+    Summariser,
+    choose_passages,
+    credit_picture,
+    cut_text,
+    keep_result,
+    keep_results,
+    refuse_call,
+    refuse_failed,
+    render_blocks,
+    render_hits,
+    render_page,
+    show_picture,
+    show_results,
+    show_text,
+    warn_of,
+)
+from pipelines.agent.observations import PASSAGES_VERSION as PASSAGES
+from pipelines.agent.observations import VERSION as RESULTS
+from pipelines.agent.pictures import VERSION as ENHANCING
+from pipelines.agent.pictures import Upscaler, correct_perspective, enlarge_picture, sharpen_picture
+from pipelines.agent.transcript import Turn
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
-from schemas.rollouts import Observation, RolloutImage
+from pipelines.pixels import encode_picture, find_extension, open_pixels
+from pipelines.services.addresses import ForbiddenAddress, check_address
+from pipelines.services.protocols import (
+    ImageHit,
+    ImageSearch,
+    Ocr,
+    PageNotFound,
+    PageReader,
+    PageText,
+    PictureFile,
+    TextHit,
+    TextSearch,
+)
+from schemas.datasets import Observation, Picture, RolloutImage
+
+MIN_SIDE = 16
+
+
+def cut_picture(data: bytes, box: Sequence[float], unit: BoxUnit = "normalised") -> bytes:
+    """Return the part of a picture inside a box as a file's bytes: JPEG for a JPEG, else PNG.
+
+    Args:
+        data: a picture file's bytes.
+        box: left, top, right, bottom of the picture as it is displayed (EXIF rotation applied).
+        unit: what the box counts in: thousandths of the picture's sides, or pixels.
+
+    Raises:
+        RecordFailed: ``crop-outside`` if the box goes beyond the picture, ``crop-too-small`` if a side of the part is
+            under 16 pixels, and as :func:`pipelines.pixels.open_pixels`.
+    """
+    shown = open_pixels(data)
+    width, height = shown.size
+    across, down = (width / FULL_BOX, height / FULL_BOX) if unit == "normalised" else (1.0, 1.0)
+    left, right = (round(edge * across) for edge in (box[0], box[2]))
+    top, bottom = (round(edge * down) for edge in (box[1], box[3]))
+    if right > width or bottom > height:
+        raise RecordFailed("crop-outside", f"the picture is {width} x {height} pixels")
+    if min(right - left, bottom - top) < MIN_SIDE:
+        part = f"{right - left} x {bottom - top}"
+        raise RecordFailed("crop-too-small", f"the part is {part} pixels, each side needs {MIN_SIDE}")
+    return encode_picture(shown.crop((left, top, right, bottom)), find_extension(data))
+
+
+IMAGE_HITS = 5
+LEAST_SHOWN = 28
+"""Pixels of the shorter side of a thumbnail that is shown: models refuse a conversation for a sliver of a banner."""
+NO_SUMMARY = "no-summary"
+HitT = TypeVar("HitT", TextHit, ImageHit)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What is shown of one page."""
+
+    text: str
+    source: str = ""
+    """The whole page, where something else than its beginning is shown."""
+    whole: bool = True
+    """False where a summary was wanted and there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTools:
+    """The tools over a tool box's backends; its attributes are described there."""
+
+    text_search: TextSearch
+    image_search: ImageSearch
+    pages: PageReader
+    store: ImageStore
+    summariser: Summariser | None
+    blocked_hosts: tuple[str, ...]
+    snippet_limit: int
+    page_limit: int
+    pages_read: int
+    thumbnails: int
+    online: bool
+
+    async def search_text(self, arguments: TextSearchArguments) -> Outcome:
+        """Return pages found by words; the best ones are read and summed up where there is a summariser."""
+        found = await self.text_search.search_text(arguments.query, arguments.top_k)
+        hits = self._leave_out(found)
+        reads = [Read(cut_text(" ".join(hit.snippet.split()), self.snippet_limit)) for hit in hits]
+        if self.summariser is not None:
+            best = zip(hits[: self.pages_read], reads, strict=False)
+            summed = await asyncio.gather(*(self._sum_up(hit, read, arguments.query) for hit, read in best))
+            reads[: len(summed)] = summed
+        shown = [Shown(hit.url, hit.title, read.text) for hit, read in zip(hits, reads, strict=True)]
+        text = render_hits(shown, max(self.snippet_limit, LONGEST)) or "No page was found for these words."
+        warning = "" if all(read.whole for read in reads) else NO_SUMMARY
+        outcome = show_results(text, keep_results(hits), (), warning)
+        raw = "\n".join((text, *(read.source for read in reads)))
+        return _mark(replace(outcome, raw=raw), found, self.blocked_hosts)
+
+    async def _sum_up(self, hit: TextHit, passage: Read, query: str) -> Read:
+        """Return a page that was found, summed up for the query; its passage where the page cannot be read."""
+        try:
+            page = await self.pages.read_page(hit.url)
+        except (PageNotFound, ForbiddenAddress):
+            return passage
+        if is_blocked(page.url, self.blocked_hosts):
+            return passage
+        read = await self._read(page, query, self.snippet_limit)
+        return read if read.whole else replace(passage, source=read.source, whole=False)
+
+    async def search_image(self, arguments: ImageSearchArguments, image: RolloutImage, known: int) -> Outcome:
+        """Return pages that show a picture like one of the rollout's, or like a part of it.
+
+        Args:
+            arguments: the part, if any.
+            image: the picture.
+            known: how many pictures the rollout has; a thumbnail that is shown takes the next number.
+        """
+        what, picture = image.id, image.picture
+        if arguments.box:
+            picture = await asyncio.to_thread(self._cut, arguments, image.picture)
+            what = f"this part of {image.id}"
+        file = PictureFile(picture.sha256, self.store.path(picture.sha256, picture.extension))
+        found = await self.image_search.search_image(file, IMAGE_HITS)
+        hits = self._leave_out(found)
+        names = _name_thumbnails(hits, self.thumbnails, known)
+        results = tuple(keep_result(hit, names.get(_find_sha(hit), "")) for hit in hits)
+        shown = [
+            Shown(hit.url, hit.title, cut_text(" ".join(hit.snippet.split()), self.snippet_limit), result.image)
+            for hit, result in zip(hits, results, strict=True)
+        ]
+        text = render_hits(shown, self.snippet_limit) or f"No page shows a picture like {what}."
+        pictures = {hit.thumbnail.sha256: hit.thumbnail for hit in hits if hit.thumbnail is not None}
+        images = tuple(RolloutImage(id=name, picture=pictures[sha256]) for sha256, name in names.items())
+        return _mark(show_results(text, results, images), found, self.blocked_hosts)
+
+    def _cut(self, arguments: ImageSearchArguments, picture: Picture) -> Picture:
+        """Return a part of a picture, stored; it has no name among the rollout's pictures."""
+        data = cut_picture(self.store.read(picture), arguments.box, arguments.unit)
+        return self.store.add_bytes(data, credit_picture(picture))
+
+    async def visit(self, arguments: VisitArguments) -> Outcome:
+        """Return one page: summed up for the goal where there is a summariser, else as much of it as is allowed."""
+        url = arguments.url
+        try:
+            if self.online:
+                check_address(url)
+            if is_blocked(url, self.blocked_hosts):
+                return _refuse_host(url)
+            page = await self.pages.read_page(url)
+        except PageNotFound:
+            return refuse_call(
+                "unknown-page", f"No page can be read at {url}; use another address that a search returned."
+            )
+        except ForbiddenAddress as error:
+            # Of the address itself, of one that it redirects to, or of what its name resolves to.
+            return refuse_call("forbidden-address", cut_text(f"{error}.", LONGEST_DETAIL))
+        if is_blocked(page.url, self.blocked_hosts):
+            return _refuse_host(page.url)
+        read = await self._read(page, arguments.goal, self.page_limit)
+        text = render_page(Shown(page.url, page.title, read.text), self.page_limit)
+        outcome = show_text(text, "" if read.whole else NO_SUMMARY)
+        return replace(outcome, raw=f"{text}\n{read.source}")
+
+    async def _read(self, page: PageText, goal: str, limit: int) -> Read:
+        if self.summariser is None or not goal.strip():
+            return Read(choose_passages(page.text, goal, limit))
+        summary = await self.summariser.summarise(goal, page.title, page.text, limit)
+        return Read(summary.text, page.text, summary.whole)
+
+    def _leave_out(self, hits: Sequence[HitT]) -> tuple[HitT, ...]:
+        """Return the hits without those on blocked hosts, and those that nobody could visit."""
+        hosts = self.blocked_hosts
+        return tuple(hit for hit in hits if len(hit.url) <= LONGEST_URL and not is_blocked(hit.url, hosts))
+
+
+def _mark(outcome: Outcome, found: Sequence[TextHit | ImageHit], hosts: tuple[str, ...]) -> Outcome:
+    """Return a search's outcome with the flag of what was left out of it."""
+    if not any(is_blocked(hit.url, hosts) for hit in found):
+        return outcome
+    return replace(outcome, observation=_flag_host(outcome.observation))
+
+
+def _refuse_host(url: str) -> Outcome:
+    refused = refuse_call("blocked-host", f"Pages at {url} may not be read: their host publishes datasets.")
+    return replace(refused, observation=_flag_host(refused.observation))
+
+
+def _flag_host(observation: Observation) -> Observation:
+    return observation.model_copy(update={"flags": ("dataset-host",)})
+
+
+def _name_thumbnails(hits: Sequence[ImageHit], most: int, known: int) -> dict[str, str]:
+    """Return the names of the thumbnails that are shown, by sha256, best hit first; a picture has one name."""
+    pictures = [hit.thumbnail for hit in hits if hit.thumbnail is not None]
+    found = dict.fromkeys(each.sha256 for each in pictures if min(each.width, each.height) >= LEAST_SHOWN)
+    return {sha256: f"img_{known + number}" for number, sha256 in enumerate(list(found)[:most], start=1)}
+
+
+def _find_sha(hit: ImageHit) -> str:
+    return "" if hit.thumbnail is None else hit.thumbnail.sha256
+
+
+NO_WEIGHTS = "no-weights"
+NO_QUADRILATERAL = "no-quadrilateral"
+
+
+@dataclass(frozen=True, slots=True)
+class VisualTools:
+    """The visual tools over the image store and what reads and enlarges.
+
+    Attributes:
+        text_limit: characters of the text read in a picture.
+    """
+
+    store: ImageStore
+    ocr: Ocr | None
+    upscaler: Upscaler | None
+    text_limit: int
+
+    async def call(self, arguments: PictureArguments, images: Sequence[RolloutImage]) -> Outcome:
+        """Make one call on one of the rollout's pictures; a produced one takes the next number.
+
+        Raises:
+            ServiceError: if the engine that reads is away.
+        """
+        image = next(image for image in images if image.id == arguments.image)
+        made_id = f"img_{len(images) + 1}"
+        data = await asyncio.to_thread(self.store.read, image.picture)
+        try:
+            match arguments:
+                case LayoutArguments():
+                    return await self._read(image, data)
+                case CropArguments():
+                    return await self._crop(arguments, image, made_id, data)
+                case SharpenArguments():
+                    made = await asyncio.to_thread(sharpen_picture, data, arguments.amount)
+                    return await self._show(made, image, made_id, f"{image.id}, sharpened by {arguments.amount:g}")
+                case SuperResolutionArguments():
+                    return await self._enlarge(arguments, image, made_id, data)
+                case PerspectiveArguments():
+                    return await self._straighten(image, made_id, data)
+        except RecordFailed as error:
+            return refuse_failed(error, f"This cannot be done with {image.id}")
+        raise TypeError(f"no tool takes {type(arguments).__name__}")
+
+    async def _read(self, image: RolloutImage, data: bytes) -> Outcome:
+        if self.ocr is None:
+            raise TypeError("layout_parsing is offered only where an engine reads")
+        blocks = await self.ocr.read_text(data)
+        size = (image.picture.width, image.picture.height)
+        return show_text(render_blocks(blocks, size, self.text_limit) or f"No text can be read in {image.id}.")
+
+    async def _crop(self, arguments: CropArguments, image: RolloutImage, made_id: str, data: bytes) -> Outcome:
+        part = await asyncio.to_thread(cut_picture, data, arguments.box, arguments.unit)
+        box = ", ".join(f"{edge:g}" for edge in arguments.box)
+        unit = " in pixels" if arguments.unit == "pixels" else ""
+        return await self._show(part, image, made_id, f"the part [{box}]{unit} of {image.id}")
+
+    async def _enlarge(
+        self, arguments: SuperResolutionArguments, image: RolloutImage, made_id: str, data: bytes
+    ) -> Outcome:
+        if self.upscaler is None:
+            return warn_of(NO_WEIGHTS, f"The network's weights are not at hand; {image.id} stays as it is.")
+        enlarge = partial(enlarge_picture, upscaler=self.upscaler, scale=arguments.scale)
+        made = await asyncio.to_thread(enlarge, data)
+        return await self._show(made, image, made_id, f"{image.id}, enlarged {arguments.scale} times")
+
+    async def _straighten(self, image: RolloutImage, made_id: str, data: bytes) -> Outcome:
+        made = await asyncio.to_thread(correct_perspective, data)
+        if made is None:
+            text = f"No area with four clear sides was found in {image.id}; it stays as it is."
+            return warn_of(NO_QUADRILATERAL, text)
+        return await self._show(made, image, made_id, f"the largest four-sided area of {image.id}, seen straight on")
+
+    async def _show(self, data: bytes, image: RolloutImage, made_id: str, what: str) -> Outcome:
+        # Beside the loop: what is stored is decoded and flushed to disk first.
+        made = await asyncio.to_thread(self.store.add_bytes, data, credit_picture(image.picture))
+        text = f"{made_id}: {what}, {made.width} x {made.height} pixels."
+        return show_picture(RolloutImage(id=made_id, picture=made), text)
+
 
 VERSION = 4
 """Raised when a tool's behaviour changes, so that rollouts are made anew."""
@@ -172,3 +486,31 @@ def _flag(outcome: Outcome, about: Watched | None) -> Observation:
 
 def _explain(error: ValidationError) -> str:
     return "; ".join(f"{'.'.join(map(str, part['loc'])) or 'arguments'}: {part['msg']}" for part in error.errors())
+
+
+async def call_tool(
+    tools: ToolBox, dialect: Dialect, turn: Turn, images: Sequence[RolloutImage], about: Watched
+) -> Outcome:
+    """Make the call of a turn.
+
+    Args:
+        tools: ours.
+        dialect: in which the call was made.
+        turn: has our names.
+        images: the rollout's pictures so far.
+        about: what an observation may not hold.
+
+    Raises:
+        ServiceError: if a backend is away.
+    """
+    if dialect.forms is None:
+        return await tools.call(turn.tool, turn.arguments, images, about)
+    functions = [each["function"] for each in json.loads(translate_tools(tools.describe(), dialect))]
+    parameters = {function["name"]: function["parameters"] for function in functions}
+    name = dialect.name_tool(turn.tool)
+    if name not in parameters:
+        return refuse_call("unknown-tool", f"There is no tool {name!r}; there are: {', '.join(parameters)}.")
+    outcome = await tools.call(turn.tool, turn.arguments, images, about)
+    if outcome.observation.error != "bad-arguments":
+        return outcome
+    return refuse_call("bad-arguments", f"{name} takes {json.dumps(parameters[name], ensure_ascii=False)}.")

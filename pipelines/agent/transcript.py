@@ -4,6 +4,12 @@ A turn of the model is ``<think>...</think>`` followed by exactly one ``<tool_ca
 </tool_call>`` or one ``<answer>...</answer>``; a tool answers with ``<tool_response>...</tool_response>`` in a user
 message. The tags are literal text, so a transcript means the same to every trainer that masks by role. Dialects have
 other tags and tool names (:mod:`pipelines.agent.dialects`); a turn holds ours in all of them.
+
+JSON objects that models write, held to what JSON allows and to one value a key.
+
+Native tool calls, written down in the text protocol: everything after the reply reads one kind of turn.
+
+Thoughts that a server took out of a reply, put back: a turn of the text protocols begins with its thought.
 """
 
 import json
@@ -11,13 +17,64 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import isfinite
 
-from pipelines.agent.dialects import CALL, SYNTH, Dialect
-from pipelines.agent.strict_json import read_strict_object
-from pipelines.agent.toolforms import ToolForm, UnsayableTurn, Values, drop_defaults
-from pipelines.backends.protocols import Message, ToolCall
+from pipelines.agent.dialects import CALL, SYNTH, Dialect, ToolForm, UnsayableTurn, Values, drop_defaults
 from pipelines.ids import canonical_json
-from schemas.rollouts import Observation, RolloutImage, Step
+from pipelines.services.protocols import ChatReply, Message, ToolCall
+from schemas.datasets import Observation, RolloutImage, Step
+
+MOST_DEEP = 32
+"""Objects and lists within each other. How deep the interpreter reads depends on who calls it: a turn that was one for
+the loop could be none for a check."""
+_TOO_DEEP = f"it is deeper than {MOST_DEEP} objects and lists"
+
+
+def read_strict_object(source: str) -> dict[str, object]:
+    """Return a JSON object.
+
+    Raises:
+        ValueError: if it is none: no JSON, another value, a key twice in one object, a number that is none or is out
+            of range, or deeper than :data:`MOST_DEEP`.
+    """
+    try:
+        read = json.loads(
+            source, object_pairs_hook=_make_object, parse_float=_parse_finite, parse_constant=_refuse_constant
+        )
+    except RecursionError as error:
+        raise ValueError(_TOO_DEEP) from error
+    if not isinstance(read, dict):
+        raise ValueError(f"it is no object but {type(read).__name__}")
+    if not _is_shallow(read, MOST_DEEP):
+        raise ValueError(_TOO_DEEP)
+    return read
+
+
+def _is_shallow(value: object, levels: int) -> bool:
+    """Whether a value is no deeper than some levels."""
+    if not isinstance(value, dict | list):
+        return True
+    inner = value.values() if isinstance(value, dict) else value
+    return levels > 0 and all(_is_shallow(each, levels - 1) for each in inner)
+
+
+def _make_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key occurs twice in one object")
+    return made
+
+
+def _parse_finite(literal: str) -> float:
+    number = float(literal)
+    if not isfinite(number):
+        raise ValueError(f"{literal[:40]} is out of range")
+    return number
+
+
+def _refuse_constant(literal: str) -> float:
+    raise ValueError(f"{literal} is no JSON number")
+
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 MEDIA = "image|video|audio"
@@ -293,3 +350,72 @@ def render_step(step: Step, number: int, shas: Mapping[str, str], dialect: Diale
     if observation is not None and shown:
         messages.append(Message("user", ", ".join(observation.images), shown))
     return tuple(messages)
+
+
+def restore_thought(reply: ChatReply, dialect: Dialect) -> str:
+    """Return a reply's text with its thought where the dialect has it.
+
+    Servers with a parser of trains of thought give them apart, and templates of thinking models open the tag in the
+    prompt, so that the reply begins within it. A reply that opens it itself, rightly or not, comes back unchanged.
+    """
+    opening, closing = f"<{dialect.think}>", f"</{dialect.think}>"
+    if opening in reply.text:
+        return reply.text
+    if closing in reply.text:
+        return f"{opening}\n{reply.text.lstrip()}"
+    thought = clean_reasoning(reply)
+    return f"{opening}\n{thought}\n{closing}\n{reply.text.lstrip()}" if thought else reply.text
+
+
+def clean_reasoning(reply: ChatReply) -> str:
+    """Return the train of thought that a server gave apart, without the tags that it talks about.
+
+    It ends where the server says, so a tag in it, such as that of the answer to come, is none of the turn's.
+    """
+    return neutralise_markup(reply.reasoning).strip()
+
+
+ADVICE = "a turn says what it makes of things, and then makes one tool call or gives <answer>...</answer>"
+_THINK = re.compile(r"\A\s*(?:<think>)?(?P<thought>.*?)</think>", re.DOTALL)
+"""Templates of thinking models open the tag in the prompt."""
+
+
+def write_down(reply: ChatReply) -> str:
+    """Return a reply as a turn of the text protocol.
+
+    The thought is the train of thought that the server gives apart, else the text before the answer or the call.
+    ``parse_turn`` decides whether it is a turn.
+
+    Raises:
+        BadTurn: if there are several calls, or neither a call nor an answer.
+    """
+    if len(reply.calls) > 1:
+        raise BadTurn(f"there are {len(reply.calls)} tool calls; {ADVICE}")
+    said = _THINK.match(reply.text)
+    spoken = reply.text[said.end() :] if said else reply.text
+    if reply.calls:
+        thought, action = spoken, _write_call(reply.calls[0])
+    else:
+        thought, tag, answer = spoken.partition("<answer>")
+        action = (tag + answer).strip()
+        if not action.endswith("</answer>"):
+            raise BadTurn(f"there is neither a tool call nor an answer in its tags; {ADVICE}")
+    thought = clean_reasoning(reply) or (said["thought"].strip() if said else "") or thought.strip()
+    return f"<think>\n{thought}\n</think>\n{action}"
+
+
+def show_reply(reply: ChatReply) -> str:
+    """Return a reply that is no turn as text, with all that came."""
+    calls = [f"<tool_call>\n{json.dumps([call.name, call.arguments])}\n</tool_call>" for call in reply.calls]
+    thought = [f"<think>\n{reply.reasoning}\n</think>"] if reply.reasoning else []
+    return "\n".join([*thought, *([reply.text] if reply.text else []), *calls])
+
+
+def _write_call(call: ToolCall) -> str:
+    try:
+        # Some servers give none as an empty text.
+        arguments = read_strict_object(call.arguments) if call.arguments.strip() else {}
+    except ValueError as error:
+        raise BadTurn(f"the call's arguments are not a JSON object: {error}") from error
+    written = json.dumps({"name": call.name, "arguments": arguments}, ensure_ascii=False)
+    return f"<tool_call>\n{written}\n</tool_call>"

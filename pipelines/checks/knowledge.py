@@ -17,9 +17,8 @@ class Parts:
     apart: tuple[str, ...] = ()
 
 
-_REWARDS = ("scoring/rewards.py",)
-_QUESTIONS = Parts(("checks", "graph", "scoring", "names.py"), ("checks/rollouts", "scoring/lengths.py", *_REWARDS))
-_ROLLOUTS = Parts(("checks/rollouts", "scoring", "names.py", "agent/rejecting.py", "agent/trails.py"), _REWARDS)
+_QUESTIONS = Parts(("checks", "graph", "names.py"), ("checks/rollouts.py",))
+_ROLLOUTS = Parts(("checks/rollouts.py", "graph/answers.py", "graph/values.py", "names.py", "agent/cascade.py"))
 DECIDED: Mapping[str, Parts] = {
     **dict.fromkeys(("paths", "questions", "rewrites", "groundings"), _QUESTIONS),
     "trajectories": _ROLLOUTS,

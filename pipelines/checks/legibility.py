@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, pairwise
 
-from pipelines.checks.leakage import check_answer, check_demonyms, check_names
-from pipelines.checks.name_index import build_leak_index
-from pipelines.checks.readings import split_words
+from pipelines.checks.leakage import build_leak_index, check_answer, check_demonyms, check_names, split_words
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.names import is_common_word
 from schemas.proofs import Answer

@@ -1,4 +1,9 @@
-"""Ways to answer with fewer hops: the answer on an earlier page, or a shorter link path."""
+"""Ways to answer with fewer hops: the answer on an earlier page, or a shorter link path.
+
+Does one search with the question's own words find the answer's page? (research/quality.md S4).
+
+Can the answer be guessed from the form of the question alone? (research/quality.md S7).
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,13 +12,21 @@ from functools import lru_cache
 
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.store import Corpus
-from pipelines.graph.mentions import fold_page, fold_text, show_page
+from pipelines.graph.indexes import Ground
 from pipelines.graph.query import find_shortcut
-from pipelines.scoring.dates import Date, parse_date
-from pipelines.scoring.numbers import KNOWN_UNITS, Number
-from pipelines.scoring.spelled import find_spelled_numbers
-from pipelines.scoring.spotting import Spot, find_dates, find_measures
-from pipelines.scoring.units import compare_measures
+from pipelines.graph.statements import fold_page, fold_text, show_page
+from pipelines.graph.values import (
+    KNOWN_UNITS,
+    Date,
+    Number,
+    Spot,
+    compare_measures,
+    find_dates,
+    find_measures,
+    find_spelled_numbers,
+    parse_date,
+)
+from pipelines.names import fold_name
 from schemas.proofs import Answer
 
 KEPT_PAGES = 1024
@@ -94,3 +107,106 @@ def _read_numbers(corpus: Corpus, node: int) -> tuple[Spot[Number], ...]:
 def _read_spelled(corpus: Corpus, node: int) -> frozenset[int]:
     """Return the numbers that a page spells in words."""
     return frozenset(find_spelled_numbers(_WORD.findall(show_page(corpus, node).lower())))
+
+
+ARTICLES_A_RANK = 100
+"""Articles that a corpus must have for each rank looked at: the tenth of fifty pages says nothing."""
+MIN_CLAUSE_WORDS = 4
+"""A shorter piece of a question finds by chance."""
+_PASSAGES = 4
+"""Passages fetched for each page wanted: one page has several."""
+_PICTURE = re.compile(
+    r"\b(?:(?:that is |who is |which is )?(?:shown|seen|depicted|pictured|featured|visible|displayed) )?(?:in|on)"
+    r" (?:the|this) (?:given |attached |provided )?(?:image|picture|photo|photograph|illustration|painting shown)\b",
+    re.IGNORECASE,
+)
+
+
+def rank_page(corpus: Corpus, text: str, number: int, count: int) -> int:
+    """Return at which place one search for a text finds a page: 1 is first, 0 is not among the first ``count`` pages.
+
+    References to the picture are left out of the query: whoever searches for text has none.
+    """
+    query = _PICTURE.sub(" ", text)
+    wanted = count * _PASSAGES
+    while True:
+        passages = corpus.search(query, wanted)
+        pages = list(dict.fromkeys(passage.node for passage in passages))[:count]
+        if number in pages:
+            return pages.index(number) + 1
+        if len(pages) == count or len(passages) < wanted:
+            return 0
+        wanted *= _PASSAGES
+
+
+def check_retrieval(corpus: Corpus, text: str, number: int, rank: int, clauses: Sequence[str] = ()) -> CheckResult:
+    """FAIL (``one-retrieval``) when one search finds the answer's page; UNKNOWN without a text.
+
+    Args:
+        corpus: what is searched; with fewer than 100 articles a rank, fewer results are looked at, at least one.
+        text: the question.
+        number: the answer node's number.
+        rank: results of a search for the whole question that may not hold the page; 0 switches the check off.
+        clauses: pieces of the question; none of four words or more may put the page first by itself.
+    """
+    if not rank:
+        return PASSED
+    if not text.strip():
+        return CheckResult("UNKNOWN", "one-retrieval", "the text is empty")
+    limit = max(1, min(rank, len(corpus.article_nodes()) // ARTICLES_A_RANK))
+    found = rank_page(corpus, text, number, limit)
+    if found:
+        return CheckResult("FAIL", "one-retrieval", f"the question finds {corpus.page(number).title!r} at rank {found}")
+    for clause in clauses:
+        if len(clause.split()) >= MIN_CLAUSE_WORDS and rank_page(corpus, clause, number, 1):
+            return CheckResult("FAIL", "one-retrieval", f"{clause!r} alone finds {corpus.page(number).title!r}")
+    return PASSED
+
+
+MAX_SMALL = 12
+"""Counts up to a dozen are guessed."""
+_GUESSED_TEXT = """
+yes;no;true;false;both;neither;male;female;man;woman;left;right;north;south;east;west;northern;southern;eastern;western
+africa;antarctica;asia;europe;north america;south america;oceania;australia;eurasia;the americas;america;latin america
+"""
+_GUESSED = frozenset(_GUESSED_TEXT.replace("\n", ";").split(";")) - {""}
+
+
+def check_guessable(ground: Ground, relation: str, answer: Answer, max_share: float) -> CheckResult:
+    """FAIL (``guessable-answer``) when somebody who knows nothing would often guess the answer.
+
+    Guessed are yes and no, continents and directions, and whole numbers up to twelve without a unit; and what more
+    than ``max_share`` of the relation's other subjects show, the question's own left out. However few these are, their
+    share is taken as it is. Of a relation without other subjects nothing is known: UNKNOWN, unless the answer is a
+    number or a full date, of which there are too many to guess.
+
+    Args:
+        ground: whose corpus the answers are counted in.
+        relation: infobox key that is asked for.
+        answer: as it is asked for.
+        max_share: 1.0 switches the check off.
+    """
+    if max_share >= 1.0:
+        return PASSED
+    if _is_guessed(answer):
+        return CheckResult("FAIL", "guessable-answer", f"{answer.surface!r} is one of few")
+    share, observed = ground.shares.share(relation, answer.key)
+    others, trials = max(round(share * observed) - 1, 0), max(observed - 1, 0)
+    if not trials and not _has_many(answer):
+        return CheckResult("UNKNOWN", "guessable-answer", f"nobody else shows {relation}")
+    if trials and others / trials > max_share:
+        detail = f"{answer.surface!r} is {others} of {trials} other answers of {relation}"
+        return CheckResult("FAIL", "guessable-answer", detail)
+    return PASSED
+
+
+def _has_many(answer: Answer) -> bool:
+    """Say whether an answer is one of very many whatever is asked for: a number, a day."""
+    return answer.type == "number" or (answer.type == "date" and answer.precision == "day")
+
+
+def _is_guessed(answer: Answer) -> bool:
+    if answer.type == "number":
+        whole = answer.value.isdigit() and answer.unit not in KNOWN_UNITS
+        return whole and int(answer.value) <= MAX_SMALL
+    return answer.type != "date" and fold_name(answer.surface) in _GUESSED

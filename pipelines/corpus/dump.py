@@ -3,16 +3,397 @@
 The reader looks for ``<page>`` and ``</page>`` with ``bytes.find`` and never builds an XML tree. Inside an export every
 ``<`` of a page is escaped, so the scan is exact, and as no XML parser runs, no XML entity can expand. Export schemas
 0.10 and 0.11 differ only in elements that are skipped here (``<origin>``, further slots).
+
+Find the parts of a dump, cut them into byte ranges that workers read on their own, and unpack one range.
+
+A multistream dump is a row of bz2 streams: the header, streams of a hundred pages each, and the footer. A range starts
+where a stream of pages starts, so that it can be unpacked without what comes before it. Every cut is proved by
+unpacking its first bytes: ten bytes that look like the start of a stream may stand anywhere in compressed data, and an
+index may belong to another dump.
+
+What differs from one language edition to another and is not in the header of its dump.
+
+Source: MediaWiki's ``languages/messages/Messages*.php`` (link trails, namespace aliases and gendered names, the words
+for redirects). An edition that is not named here gets English link trails and the names of its own dump.
+
+What a link target means: namespace, title and fragment, by MediaWiki's rules for titles.
+
+Source: MediaWiki's ``MediaWikiTitleCodec`` and ``Language::ucfirst``, and ``UcfirstOverrides.php`` of Wikimedia's
+configuration: titles keep the capitals of an older Unicode.
 """
 
+import bz2
+import html
 import re
+import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice, pairwise
 from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import unquote
 
-from pipelines.corpus.languages import DEFAULT_NAMESPACES, REDIRECT_WORDS
-from pipelines.corpus.streams import EXPECTED, ByteRange, cover_file, list_parts, read_blocks
-from pipelines.errors import CorruptInput
+import xxhash
+
+from pipelines.errors import ConfigError, CorruptInput
+
+_READ_BYTES = 1 << 17  # half a MB of XML at a time stays in a core's own cache
+_BLOCK_BYTES = 4 << 20
+_WINDOW_BYTES = 8 << 20  # a stream of a hundred pages is below 2 MB; beyond the window the cut is given up
+_STEP_BYTES = 1 << 18  # a stream of a hundred pages takes about 100 KB, so a cut mostly shows in the first step
+_MAX_PROOFS = 8
+_MAX_INDEX_BYTES = 32 << 20  # the index of English Wikipedia takes a minute to unpack, a search takes milliseconds
+_PROOF_BYTES = 2 << 20  # holds the first block of any stream
+_PROOF_OUTPUT_BYTES = 1 << 10
+_MAX_GAP = 1000  # ids of deleted pages may lie between two parts; a part holds far more
+_STREAM_START, _STREAM_START_BYTES = re.compile(rb"BZh[1-9]1AY&SY"), 10
+_PAGE_START = b"<page>"
+_INDEX_OFFSET = re.compile(rb"^(\d{1,18}):", re.MULTILINE)
+_PART = re.compile(r"(?P<stem>.+?)(?P<number>\d+)\.xml-p(?P<first>\d+)p(?P<last>\d+)(?P<ending>\.bz2|)")
+EXPECTED = "expected a MediaWiki export (.xml, or .xml.bz2 in one or many streams)"
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """A run of bytes of a dump that holds whole pages."""
+
+    number: int
+    """Its place in the dump, from 0."""
+    start: int
+    """Offset of its first byte in the file: compressed bytes of a .bz2, plain ones of an .xml."""
+    end: int
+    """Offset after its last byte."""
+
+
+def plan_ranges(dump: Path, range_bytes: int) -> tuple[ByteRange, ...]:
+    """Cut a dump into ranges of about ``range_bytes``, in file order, that cover the file without gap or overlap.
+
+    The header belongs to the first range and the footer to the last. A bz2 file of one stream, and one whose streams do
+    not start with pages, is a single range. About half a MB is read a cut, a few MB at most.
+
+    Raises:
+        ConfigError: there is no such file, or ``range_bytes`` is no positive number.
+        CorruptInput: the file is not what its name says.
+    """
+    if range_bytes < 1:
+        raise ConfigError(f"{range_bytes} bytes a range; expected at least 1")
+    with open_dump(dump) as file:
+        size = file.seek(0, 2)
+        cuts = _find_cuts(file, size, range_bytes, _read_index(dump) if is_packed(file) else ())
+    edges = [0, *cuts, size]
+    return tuple(ByteRange(number, *pair) for number, pair in enumerate(pairwise(edges)))
+
+
+def sample_ranges(dump: Path, count: int, range_bytes: int) -> tuple[ByteRange, ...]:
+    """Return ranges of about ``range_bytes`` spread evenly over a dump: enough to judge what reading all of it takes.
+
+    A file too small for that many, or one that cannot be cut, is given as :func:`plan_ranges` cuts it.
+
+    Raises:
+        ConfigError, CorruptInput: as for :func:`plan_ranges`.
+    """
+    spread = plan_ranges(dump, max(range_bytes, cover_file(dump).end // count))
+    if len(spread) == 1 or spread[0].end <= 2 * range_bytes:
+        return spread
+    with open_dump(dump) as file:
+        search = _search_stream if is_packed(file) else _search_page
+        ends = [(piece, search(file, piece.start + range_bytes)) for piece in spread[:count]]
+    return tuple(ByteRange(piece.number, piece.start, end or piece.end) for piece, end in ends)
+
+
+def cover_file(dump: Path) -> ByteRange:
+    """Return the range that is the whole file."""
+    with open_dump(dump) as file:
+        return ByteRange(0, 0, file.seek(0, 2))
+
+
+def list_parts(path: Path) -> tuple[Path, ...]:
+    """Return every part of the dump that ``path`` is a part of, by first page; a whole file is its own only part.
+
+    Parts are named ``...-multistream<N>.xml-p<first>p<last>.bz2``; one N may have several files. Names do not say how
+    many parts there are: that the last ones are missing cannot be seen here.
+
+    Raises:
+        ConfigError: there is no such file, or a part of the dump is missing beside it (a number, or over 1,000 page ids
+            before or between the parts), or two parts share pages.
+    """
+    if not path.is_file():
+        raise ConfigError(f"no dump at {path}; {EXPECTED}")
+    own = _PART.fullmatch(path.name)
+    if own is None:
+        return (path,)
+    found = ((_PART.fullmatch(other.name), other) for other in path.parent.iterdir())
+    parts = sorted(
+        (int(match["first"]), int(match["last"]), int(match["number"]), other)
+        for match, other in found
+        if match is not None and match["stem"] == own["stem"] and match["ending"] == own["ending"]
+    )
+    numbers = {number for _, _, number, _ in parts}
+    missing = next((number for number in range(1, parts[-1][2]) if number not in numbers), None)
+    if missing is not None:
+        raise ConfigError(f"{path.parent} lacks part {missing} of {own['stem']}; expected parts 1 to {parts[-1][2]}")
+    _check_gaps([(first, last, part) for first, last, _, part in parts])
+    return tuple(other for _, _, _, other in parts)
+
+
+def _check_gaps(parts: list[tuple[int, int, Path]]) -> None:
+    """Refuse parts, as (first page, last page, file) in order, between or before which a part must be missing."""
+    end, before = -1, ""
+    for first, last, part in parts:
+        if first <= end:
+            raise ConfigError(f"{part.name} begins at page {first}, which {before} holds; expected one")
+        if first - end - 1 > _MAX_GAP:
+            lacking = f"pages {max(end + 1, 1)} to {first - 1}"
+            raise ConfigError(f"{part.parent} lacks the part with {lacking}, before {part.name}; expected every part")
+        end, before = last, part.name
+
+
+def open_dump(path: Path) -> BinaryIO:
+    """Open a dump for reading its bytes as they are.
+
+    Raises:
+        ConfigError: there is no such file.
+        CorruptInput: the file is named .bz2 and is none.
+    """
+    if not path.is_file():
+        raise ConfigError(f"no dump at {path}; {EXPECTED}")
+    file = path.open("rb")
+    if path.suffix == ".bz2" and not is_packed(file):
+        file.close()
+        raise CorruptInput(f"{path} is not a bz2 file: it does not start with BZh; {EXPECTED}")
+    return file
+
+
+def is_packed(file: BinaryIO) -> bool:
+    """Say whether an open file is bz2, by its first bytes."""
+    file.seek(0)
+    return file.read(3) == b"BZh"
+
+
+def read_blocks(path: Path, byte_range: ByteRange) -> Iterator[bytes]:
+    """Yield the unpacked bytes of a range in order, a few MB at a time.
+
+    Raises:
+        ConfigError: there is no such file.
+        CorruptInput: the range is cut short, is damaged, or does not end where a stream ends.
+    """
+    with open_dump(path) as file:
+        packed = is_packed(file)
+        file.seek(byte_range.start)
+        pieces = _read_pieces(path, file, byte_range.end - byte_range.start)
+        yield from _unpack(path, pieces) if packed else pieces
+
+
+def _read_pieces(path: Path, file: BinaryIO, left: int) -> Iterator[bytes]:
+    while left:
+        piece = file.read(min(_READ_BYTES, left))
+        if not piece:
+            raise CorruptInput(f"{path} is cut short: {left} bytes of a range are missing; {EXPECTED} that is whole")
+        left -= len(piece)
+        yield piece
+
+
+def _unpack(path: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    stream, is_open = bz2.BZ2Decompressor(), False
+    for piece in pieces:
+        data = piece
+        while data or not stream.needs_input:
+            try:
+                block = stream.decompress(data, _BLOCK_BYTES)
+            except (OSError, ValueError) as error:
+                raise CorruptInput(f"{path} cannot be decompressed ({error}); {EXPECTED}") from error
+            data, is_open = b"", True
+            if stream.eof:
+                data, stream, is_open = stream.unused_data, bz2.BZ2Decompressor(), False
+            if block:
+                yield block
+    if is_open:
+        raise CorruptInput(f"{path} is cut short inside a bz2 stream; {EXPECTED} that is whole")
+
+
+def _find_cuts(file: BinaryIO, size: int, range_bytes: int, index: tuple[int, ...]) -> list[int]:
+    """Return the offsets where ranges but the first start, each the first usable one after its place."""
+    cuts: list[int] = []
+    packed = is_packed(file)
+    first = _search_stream(file, 1) if packed else _search_page(file, 1)
+    aim = max(range_bytes, first + 1) if first is not None else size  # the header is no range of its own
+    while aim < size:
+        found = _choose_offset(file, index, aim) if packed else _search_page(file, aim)
+        if found is None and packed:
+            found = _search_stream(file, aim)
+        if found is not None:
+            cuts.append(found)
+        aim = max(aim, found or 0) + range_bytes
+    return cuts
+
+
+def _choose_offset(file: BinaryIO, index: tuple[int, ...], aim: int) -> int | None:
+    place = bisect_left(index, aim)
+    if place == len(index) or not _starts_pages(file, index[place]):
+        return None
+    return index[place]
+
+
+def _search_stream(file: BinaryIO, aim: int) -> int | None:
+    places = islice(_find_places(file, aim, _STREAM_START, _STREAM_START_BYTES), _MAX_PROOFS)
+    return next((place for place in places if _starts_pages(file, place)), None)
+
+
+def _search_page(file: BinaryIO, aim: int) -> int | None:
+    return next(_find_places(file, aim, re.compile(_PAGE_START), len(_PAGE_START)), None)
+
+
+def _find_places(file: BinaryIO, aim: int, start: re.Pattern[bytes], length: int) -> Iterator[int]:
+    """Yield where a pattern of ``length`` bytes stands in the window after an offset, ascending, read step by step."""
+    tail = b""
+    for place in range(aim, aim + _WINDOW_BYTES, _STEP_BYTES):
+        file.seek(place)  # whoever takes the places reads in between
+        step = file.read(_STEP_BYTES)
+        piece = tail + step
+        for match in start.finditer(piece):
+            yield place - len(tail) + match.start()
+        if len(step) < _STEP_BYTES:
+            return
+        tail = piece[1 - length :]
+
+
+def _starts_pages(file: BinaryIO, offset: int) -> bool:
+    """Say whether a bz2 stream that holds pages starts at an offset; the footer's stream holds none."""
+    file.seek(offset)
+    piece = file.read(_STEP_BYTES)
+    if not _STREAM_START.match(piece):
+        return False
+    stream, start, left = bz2.BZ2Decompressor(), b"", _PROOF_BYTES
+    try:
+        while piece and not start and not stream.eof and left > 0:  # a block is unpacked when all of it is there
+            start = stream.decompress(piece, _PROOF_OUTPUT_BYTES)
+            left -= len(piece)
+            piece = file.read(_STEP_BYTES) if not start else b""
+    except (OSError, ValueError):
+        return False
+    return start.lstrip().startswith(_PAGE_START)
+
+
+def _find_index(dump: Path) -> Path:
+    """Return where the index of a multistream dump, or of a part of one, would lie."""
+    name = re.sub(r"multistream(\d*)\.xml(-p\d+p\d+)?\.bz2$", r"multistream-index\1.txt\2.bz2", dump.name)
+    return dump.with_name(name)
+
+
+def _read_index(dump: Path) -> tuple[int, ...]:
+    """Return the offsets that the index beside a dump names, ascending; none when it is absent, large or no index."""
+    path = _find_index(dump)
+    if path == dump or not path.is_file() or path.stat().st_size > _MAX_INDEX_BYTES:
+        return ()
+    offsets: dict[int, None] = {}
+    tail, left = b"", _MAX_INDEX_BYTES << 5
+    try:
+        for block in read_blocks(path, cover_file(path)):
+            lines, _, tail = (tail + block).rpartition(b"\n")
+            offsets.update(dict.fromkeys(map(int, _INDEX_OFFSET.findall(lines))))
+            left -= len(block)
+            if left < 0 or len(tail) > _BLOCK_BYTES:
+                return ()
+    except CorruptInput:
+        return ()
+    return tuple(sorted(offsets))
+
+
+LINK_TRAILS: dict[str, str] = {
+    "cs": "áčďéěíňóřšťúůýž",
+    "da": "æøå",
+    "de": "äöüß",
+    "es": "áéíóúñ",
+    "fr": "àâçéèêîôûäëïöüùÇÉÂÊÎÔÛÄËÏÖÜÀÈÙ",
+    "hu": "áéíóúöüőűÁÉÍÓÚÖÜŐŰ",
+    "it": "àéèíîìóòúù",
+    "nl": "äöüïëéèà",
+    "pl": "ęóąśłżźćńĘÓĄŚŁŻŹĆŃ",
+    "pt": "áâãàéêẽçíòóôõ\u0303úüűũ",
+    "ru": "абвгдеёжзийклмнопрстуфхцчшщъыьэюя",
+    "sv": "åäöéÅÄÖÉ",
+    "uk": "абвгґдеєжзиіїйклмнопрстуфхцчшщьєюяёъы“»",
+}
+"""Letters beside a-z that a link takes into its anchor text when they follow it, by language code."""
+
+NAMESPACE_ALIASES: dict[str, dict[str, int]] = {
+    "de": {"bild": 6, "bild diskussion": 7, "benutzerin": 2, "benutzerin diskussion": 3},
+    "es": {"imagen": 6, "imagen discusión": 7, "usuaria": 2, "usuaria discusión": 3},
+    "fr": {"utilisatrice": 2, "discussion utilisatrice": 3},
+    "it": {"immagine": 6, "discussioni immagine": 7},
+    "nl": {"afbeelding": 6, "overleg afbeelding": 7},
+    "pl": {"grafika": 6, "dyskusja grafiki": 7, "użytkowniczka": 2, "dyskusja użytkowniczki": 3},
+    "pt": {"imagem": 6, "imagem discussão": 7, "usuário": 2, "usuária": 2},
+    "ru": {"изображение": 6, "обсуждение изображения": 7, "участница": 2, "обсуждение участницы": 3},
+    "sv": {"bild": 6, "bilddiskussion": 7},
+    "uk": {"зображення": 6, "обговорення зображення": 7, "користувачка": 2},
+}
+"""Names of namespaces in lower case that hold beside those of the dump, by language code."""
+
+REDIRECT_WORDS: tuple[str, ...] = (
+    "redirect",
+    "weiterleitung",
+    "redirección",
+    "redireccion",
+    "redirection",
+    "rinvia",
+    "rinvio",
+    "rimando",
+    "doorverwijzing",
+    "patrz",
+    "przekieruj",
+    "tam",
+    "redirecionamento",
+    "omdirigering",
+    "перенаправление",
+    "перенапр",
+    "перенаправлення",
+    "přesměruj",
+    "átirányítás",
+    "yönlendirme",
+    "転送",
+    "リダイレクト",
+    "重定向",
+    "넘겨주기",
+    "تحويل",
+    "הפניה",
+)
+"""What follows the ``#`` of a redirect; a page is known as one in the words of every edition."""
+
+DOTTED_LANGUAGES = frozenset({"az", "kaa", "kk-latn", "tr"})
+"""Languages whose capital of ``i`` is ``İ``."""
+
+DEFAULT_NAMESPACES: tuple[tuple[int, str], ...] = (
+    (-2, "Media"),
+    (-1, "Special"),
+    (0, ""),
+    (1, "Talk"),
+    (2, "User"),
+    (3, "User talk"),
+    (4, "Wikipedia"),
+    (5, "Wikipedia talk"),
+    (6, "File"),
+    (7, "File talk"),
+    (8, "MediaWiki"),
+    (9, "MediaWiki talk"),
+    (10, "Template"),
+    (11, "Template talk"),
+    (12, "Help"),
+    (13, "Help talk"),
+    (14, "Category"),
+    (15, "Category talk"),
+    (100, "Portal"),
+    (101, "Portal talk"),
+    (118, "Draft"),
+    (119, "Draft talk"),
+    (710, "TimedText"),
+    (711, "TimedText talk"),
+    (828, "Module"),
+    (829, "Module talk"),
+)
+"""The namespaces of English Wikipedia, for an export that carries no ``<siteinfo>``."""
+
 
 __all__ = [
     "DEFAULT_NAMESPACES",
@@ -275,3 +656,192 @@ def find_text(source: bytes, revision: int, end: int | None = None) -> int:
         return -1
     start = source.find(b">", start) + 1
     return -1 if source[start - 2 : start] == b"/>" else start
+
+
+_BIDI = re.compile("[\u200e\u200f\u202a-\u202e]")
+_SPACES = re.compile("[ _\u00a0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\t\r\n]+")
+_PERCENT = re.compile("%[0-9A-Fa-f]{2}")
+_ENTITY = re.compile("&(?:[A-Za-z0-9]+|#[0-9]+|#[xX][0-9A-Fa-f]+);")
+_ILLEGAL = re.compile(
+    "[<>\\[\\]{}|\x00-\x1f\x7f\ufffd]|~~~|%[0-9A-Fa-f]{2}|&(?:[A-Za-z0-9\x80-\U0010ffff]+|#[0-9]+|#[xX][0-9A-Fa-f]+);"
+)
+_RELATIVE = re.compile(r"(?:^|/)\.\.?(?:/|$)")
+_KEPT_LETTERS = re.compile(
+    "[\u0345\u01c5\u01c8\u01cb\u01f2\u10d0-\u10ff\u2170-\u217f\u24d0-\u24e9\ua7b9\U00016e60-\U00016e7f]"
+)
+"""Letters with a capital in Unicode that a title does not take."""
+MAX_TITLE_BYTES = 255
+_MAX_OWN_PREFIXES = 2  # MediaWiki drops any number, one at a time; each takes another pass over the rest
+
+_ALIASES: dict[str, int] = {
+    "media": -2,
+    "special": -1,
+    "talk": 1,
+    "user": 2,
+    "user talk": 3,
+    "project": 4,
+    "project talk": 5,
+    "wp": 4,
+    "wt": 5,
+    "file": 6,
+    "image": 6,
+    "file talk": 7,
+    "image talk": 7,
+    "mediawiki": 8,
+    "mediawiki talk": 9,
+    "template": 10,
+    "tm": 10,
+    "template talk": 11,
+    "help": 12,
+    "help talk": 13,
+    "category": 14,
+    "category talk": 15,
+}
+"""Canonical names and aliases that hold in every wiki, beside its local names."""
+
+_PROJECTS = """
+b betawikiversity bugzilla c commons creativecommons d doi foundation gerrit google imdb incubator irc iso mail m
+mediawikiwiki meta metawikimedia metawikipedia mw n oeis outreach phab phabricator q s sources species toollabs
+toolforge translatewiki v voy w wikia wikibooks wikicities wikidata wikifunctions wikimedia wikinews wikipedia
+wikiquote wikisource wikispecies wikiversity wikivoyage wikt wiktionary wmf
+"""
+_LANGUAGES = """
+aa ab ace ady af ak als alt am ami an ang anp ar arc ary arz as ast atj av avk awa ay az azb ba ban bar bat-smg bbc
+bcl bdr be be-tarask be-x-old bew bg bh bi bjn blk bm bn bo bpy br bs btm bug bxr ca cbk-zam cdo ce ceb ch cho chr chy
+ckb co cr crh cs csb cu cv cy da dag de dga din diq dsb dtp dty dv dz ee el eml en eo es et eu ext fa fat ff fi
+fiu-vro fj fo fon fr frp frr fur fy ga gag gan gcr gd gl glk gn gom gor got gpe gsw gu guc gur guw gv ha hak haw he hi
+hif ho hr hsb ht hu hy hyw hz ia iba id ie ig igl ii ik ilo inh io is it iu ja jam jbo jv ka kaa kab kaj kbd kbp kcg
+kg kge ki kj kk kl km kn knc ko koi kr krc ks ksh ku kus kv kw ky la lad lb lbe lez lfn lg li lij lld lmo ln lo lrc lt
+ltg lv lzh mad mai map-bms mdf mg mh mhr mi min mk ml mn mni mnw mos mr mrj ms mt mus mwl my myv mzn na nah nan nap nb
+nds nds-nl ne new ng nia nl nn no nov nqo nr nrm nso nup nv ny oc olo om or os pa pag pam pap pcd pcm pdc pdt pfl pi
+pih pl pms pnb pnt ps pt pwn qu rm rmy rn ro roa-rup roa-tara rsk ru rue rup rw sa sah sat sc scn sco sd se sg sgs sh
+shi shn si simple sk skr sl sm smn sn so sq sr srn ss st stq su sv sw syl szl szy ta tay tcy tdd te tet tg th ti tig
+tk tl tly tn to tpi tr trv ts tt tum tw ty tyv udm ug uk ur uz ve vec vep vi vls vo vro wa war wo wuu xal xh xmf yi yo
+yue za zea zgh zh zh-classical zh-cn zh-min-nan zh-tw zh-yue zu
+"""
+_INTERWIKI = frozenset(_PROJECTS.split()) | frozenset(_LANGUAGES.split())
+
+_LIST_PREFIXES = ("List of ", "Lists of ", "Outline of ", "Index of ", "Timeline of ")
+_DISAMBIGUATION_SUFFIX = "(disambiguation)"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTarget:
+    """A page of this wiki that a link names."""
+
+    namespace: int
+    title: str
+    """Normalised, without namespace prefix."""
+    fragment: str
+    """Section name after ``#``, or empty."""
+
+
+class TitleRules:
+    """Resolves link targets by the rules of one wiki."""
+
+    def __init__(self, site: Site) -> None:
+        self.language = site.language
+        self._is_capital = site.case == "first-letter"
+        self._kept_cases = site.case_sensitive
+        self._namespaces = _ALIASES | NAMESPACE_ALIASES.get(site.language, {})
+        self._namespaces.update({name.lower().replace("_", " "): number for number, name in site.namespaces if name})
+        self._own_prefixes = _list_own_prefixes(site).difference(self._namespaces)
+
+    def resolve(self, raw_target: str) -> LinkTarget | None:
+        """Say what a raw target (the text between ``[[`` and ``|`` or ``]]``) names.
+
+        Returns:
+            None for another wiki, another language, a bare ``#fragment``, or text that can be no title: more than two
+            prefixes of the own wiki are none.
+        """
+        title, _, fragment = normalise_spaces(_decode(raw_target)).partition("#")
+        namespace, title = 0, title.strip().removeprefix(":").strip()
+        for _ in range(_MAX_OWN_PREFIXES):
+            prefix, colon, rest = title.partition(":")
+            if not colon or prefix.strip().lower() not in self._own_prefixes:
+                break
+            title = rest.strip().removeprefix(":").strip()
+        if ":" in title:
+            prefix, _, rest = title.partition(":")
+            prefix = prefix.strip().lower()
+            if prefix in self._namespaces:
+                namespace, title = self._namespaces[prefix], rest.strip()
+            elif prefix in _INTERWIKI or prefix in self._own_prefixes:
+                return None
+        if not _is_legal(title):
+            return None
+        return LinkTarget(namespace, self.capitalise(title, namespace), fragment.strip())
+
+    def capitalise(self, title: str, namespace: int = 0) -> str:
+        """Upper-case the first letter where the wiki does so; letters whose capital is longer stay (``ß``)."""
+        keeps = namespace in self._kept_cases if self._kept_cases else not self._is_capital
+        if keeps or not title:
+            return title
+        if title[0] == "i" and self.language in DOTTED_LANGUAGES:
+            return "\u0130" + title[1:]
+        return _raise_letter(title[0]) + title[1:]
+
+
+def _list_own_prefixes(site: Site) -> frozenset[str]:
+    """Return the interwiki prefixes that lead back to this wiki: ``en`` and ``w`` in English Wikipedia."""
+    code = site.dbname.removesuffix("wiki").replace("_", "-")
+    if code in _PROJECTS.split() or not site.dbname.endswith("wiki"):
+        return frozenset({code} if site.dbname else {site.language, "w", "wikipedia"})
+    return frozenset({code, "w", "wikipedia"})
+
+
+def _raise_letter(letter: str) -> str:
+    if letter.isascii():
+        return letter.upper()
+    if _KEPT_LETTERS.match(letter):
+        return letter
+    return next((capital for capital in (letter.upper(), letter.title()) if len(capital) == 1), letter)
+
+
+def _is_legal(title: str) -> bool:
+    if not title or title[0] == ":" or len(title.encode("utf-8", "replace")) > MAX_TITLE_BYTES:
+        return False
+    return not _ILLEGAL.search(title) and not _RELATIVE.search(title)
+
+
+NO_ARTICLE = 0
+"""Stands where the hash of a title would stand when what is named is no article of this wiki."""
+
+
+def hash_article(target: LinkTarget | None) -> int:
+    """Return the hash of the title of the article that a link names, ``NO_ARTICLE`` when it names none."""
+    return hash_title(target.title) if target is not None and target.namespace == 0 else NO_ARTICLE
+
+
+def hash_title(title: str) -> int:
+    """Return the 64-bit XXH3 digest of a normalised title, the name it goes by until it has an id; never 0."""
+    return xxhash.xxh3_64_intdigest(title.encode("utf-8", "surrogatepass")) or 1
+
+
+def normalise_spaces(title: str) -> str:
+    """Drop bidirectional marks, make every run of spaces and underscores one space, strip, and compose (NFC)."""
+    if title.isascii():
+        return _SPACES.sub(" ", title).strip()
+    return unicodedata.normalize("NFC", _SPACES.sub(" ", _BIDI.sub("", title)).strip())
+
+
+def is_list_title(title: str) -> bool:
+    """Say whether a title announces a list, an outline, an index or a timeline."""
+    return title.startswith(_LIST_PREFIXES)
+
+
+def is_disambiguation_title(title: str) -> bool:
+    """Say whether a title carries the disambiguation qualifier."""
+    return title.endswith(_DISAMBIGUATION_SUFFIX)
+
+
+def strip_qualifier(title: str) -> str:
+    """Drop a closing parenthesis or the part after the first comma: ``Paris (mythology)``, ``Springfield, Ohio``."""
+    base = re.sub(r"\s*\([^()]*\)$", "", title)
+    return base.partition(", ")[0].strip() or title
+
+
+def _decode(raw: str) -> str:
+    if "%" in raw and _PERCENT.search(raw):
+        raw = unquote(raw, errors="replace")
+    return _ENTITY.sub(lambda match: html.unescape(match[0]), raw) if "&" in raw else raw

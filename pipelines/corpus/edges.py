@@ -16,20 +16,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.corpus.dump import find_text, parse_page, scan_pages, unescape_xml
-from pipelines.corpus.links import (
+from pipelines.corpus.dump import ByteRange, TitleRules, find_text, hash_title, parse_page, scan_pages, unescape_xml
+from pipelines.corpus.wikitext import (
     FIND_TARGETS,
+    IGNORED_INITIALS,
     SEPARATOR,
     Offsets,
     TargetHashes,
     count_between,
     find_candidates,
     find_continuations,
+    find_escaped_ignored,
     find_starts,
 )
-from pipelines.corpus.markup import IGNORED_INITIALS, find_escaped_ignored
-from pipelines.corpus.streams import ByteRange
-from pipelines.corpus.titles import TitleRules, hash_title
 from pipelines.errors import CorruptInput
 
 _HEAD = re.compile(

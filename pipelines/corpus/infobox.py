@@ -3,16 +3,725 @@
 A value is cut so that it can be checked later: ``parse_value(text[value.start:value.end])`` gives the same value again.
 The verifier relies on that, so values are split (``values.split_value``) until nothing splits further, and each piece
 is then read on its own.
+
+Split the raw value of an infobox field into single values and read each of them.
+
+Splitting works on the raw text alone and goes on until nothing splits further, so a piece read by itself gives what it
+gave in its place. Separators: list templates, ``*`` lists, ``<br>``, and commas between links.
+
+Render one infobox value as plain text, or say that it cannot be done for certain.
+
+Templates are rendered only where their output is known; a value with any other template is given up whole, because a
+half-rendered value would become a wrong answer.
+
+Names of the templates whose output is known, as English Wikipedia uses them in infoboxes.
+
+All names are lower case, with spaces.
+
+Dates as infoboxes write them, as ISO 8601 strings of full or partial precision.
+
+Measures and numbers as ``{{convert}}`` and ``{{formatnum}}`` show them.
 """
 
+import html
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import mwparserfromhell
-from mwparserfromhell.nodes import Template
+from mwparserfromhell.nodes import (
+    Argument,
+    Comment,
+    ExternalLink,
+    HTMLEntity,
+    Node,
+    Tag,
+    Template,
+    Text,
+    Wikilink,
+)
+from mwparserfromhell.wikicode import Wikicode
 
-from pipelines.corpus.markup import blank_ignored, match_template
-from pipelines.corpus.values import FieldValue, parse_value
+from pipelines.corpus.wikitext import blank_ignored, blank_spans, find_references, match_template
+
+
+def _read_names(names: str) -> frozenset[str]:
+    return frozenset(" ".join(name.split()) for name in names.split(","))
+
+
+LIST_TEMPLATES = _read_names("""
+blist, br separated entries, bulleted list, bulletlist, collapsible list, comma separated entries, cslist, flat list,
+flatlist, hidden list, hlist, ordered list, plain list, plainlist, tree list, ubl, ublist, unbullet, unbulleted list,
+vlist, vunblist
+""")
+"""Each argument, or each line with a bullet, is one value."""
+WRAPPERS = _read_names("""
+big, center, larger, longitem, nobold, nobr, nowrap, nowrap begin, small, smaller
+""")
+"""Their first argument is shown, in some style."""
+FIRST_ARGUMENT = _read_names("""
+abbr, as written, big, bold, center, em, flag, flagcountry, flaglist, flagu, flatlist, formatnum, ill, ill2, illm,
+interlanguage link, interlanguage link multi, italic, italics, larger, longitem, midsize, native name link, nbr,
+nobold, nobr, nobreak, noitalic, not a typo, nowrap, nowrap begin, nts, plainlist, resize, sic, small, smalldiv,
+smaller, strong, tooltip, url
+""")
+"""Shown as their first argument."""
+SECOND_ARGUMENT = _read_names("""
+lang, native name, native phrase, nihongo2, script, transl, transliteration
+""")
+"""Shown as their second argument; the first is a language."""
+NOTHING = _read_names("""
+0, better source needed, by whom, cbignore, citation, citation needed, citation needed span, cite book, cite journal,
+cite magazine, cite news, cite web, clarify, clear, cn, coord, coords, cref, cref2, dead link, decrease,
+decreaseneutral, decreasepositive, disputed inline, dubious, edit on wikidata, efn, efn-lr, efn-ua, fact, failed
+verification, flag icon, flagdeco, flagicon, flagicon image, full citation needed, gain, harv, harvnb, increase,
+increasenegative, increaseneutral, loss, not verified in body, note, notetag, official website, page needed, profit,
+r, ref, ref label, refn, rp, self-published inline, sfn, sfnp, small begin, specify, steady, unreliable source?,
+update inline, verification needed, verify source, when, which, who, wikidata
+""")
+"""Notes, coordinates, flags and arrows: nothing that belongs to the value."""
+DATES = _read_names("""
+bda, birth based on age as of date, birth date, birth date and age, birth date and given age, birth year, birth year
+and age, birth-date, birth-date and age, completion date, date, dda, death date, death date and age, death date and
+given age, death year and age, death-date, death-date and age, dob, dts, end date, end date and age, end-date, film
+date, launch date, opening date, release date, start and end date, start date, start date and age, start-date,
+television film date, video game release date
+""")
+"""Year, month and day as the first three arguments, or a written date."""
+CHARACTERS: dict[str, str] = {
+    "nbsp": " ",
+    "spaces": " ",
+    "ndash": "–",
+    "mdash": "—",
+    "en dash": "–",
+    "snd": " – ",
+    "spnd": " – ",
+    "spaced ndash": " – ",
+    "dash": " – ",
+    "dot": " · ",
+    "·": " · ",
+    "•": " • ",
+    "bullet": " • ",
+    "!": "|",
+    "=": "=",
+    "'": "'",
+    "-": " ",
+    "shy": "",
+    "zwj": "",
+    "slash": " / ",
+    "deg": "°",
+    "pi": "π",
+}
+"""Shown as these characters."""
+UNITS: dict[str, str] = {
+    "km2": "km²",
+    "m2": "m²",
+    "ft2": "sq ft",
+    "sqft": "sq ft",
+    "sqmi": "sq mi",
+    "sqkm": "km²",
+    "mi2": "sq mi",
+    "km3": "km³",
+    "m3": "m³",
+    "cuft": "cu ft",
+    "cumi": "cu mi",
+    "C": "°C",
+    "F": "°F",
+    "acre": "acres",
+    "mile": "miles",
+    "miles": "miles",
+    "ha": "ha",
+    "m3/s": "m³/s",
+    "cuft/s": "cu ft/s",
+    "/km2": "/km²",
+    "PD/km2": "/km²",
+    "/sqmi": "/sq mi",
+    "PD/sqmi": "/sq mi",
+    "long ton": "long tons",
+    "short ton": "short tons",
+    "t": "t",
+    "MT": "t",
+}
+"""Unit codes of {{convert}} that are not shown as written."""
+RANGE_WORDS: dict[str, str] = {
+    "-": "–",
+    "–": "–",
+    "to": " to ",
+    "and": " and ",
+    "by": " by ",
+    "x": " × ",
+    "or": " or ",
+    "to(-)": "–",
+}
+"""What stands between two numbers of {{convert}}."""
+
+
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+_NUMBERS = {name.lower(): number for number, name in enumerate(MONTHS, start=1)}
+_NUMBERS |= {name.lower()[:3]: number for number, name in enumerate(MONTHS, start=1)}
+_MONTH = r"(?P<month>[A-Za-z]{3,9})\.?"
+_FORMS = (
+    re.compile(rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th)? {_MONTH},? (?P<year>\d{{3,4}})"),
+    re.compile(rf"{_MONTH} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<year>\d{{3,4}})"),
+    re.compile(rf"{_MONTH},? (?P<year>\d{{3,4}})(?P<day>)"),
+    re.compile(r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})"),
+    re.compile(r"(?P<year>\d{3,4})(?P<month>)(?P<day>)"),
+)
+_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def parse_date(text: str) -> str:
+    """Read a text that is a date and nothing else.
+
+    Returns:
+        ``YYYY-MM-DD``, ``YYYY-MM`` or ``YYYY``; empty for anything else, also ranges and years BC.
+    """
+    if not text[-4:].strip().isdigit() and "-" not in text:
+        return ""
+    for form in _FORMS:
+        if match := form.fullmatch(text):
+            month = match.group("month")
+            number = int(month) if month.isdigit() else _NUMBERS.get(month.lower(), 0) if month else None
+            day = int(match.group("day")) if match.group("day") else None
+            if number == 0:
+                return ""
+            return format_iso(int(match.group("year")), number, day)
+    return ""
+
+
+def format_iso(year: int, month: int | None = None, day: int | None = None) -> str:
+    """Join the known parts of a date; an impossible one gives an empty string."""
+    if not 0 < year < 10_000 or (month is not None and not 1 <= month <= 12):
+        return ""
+    if month is None:
+        return f"{year:04d}"
+    if day is None:
+        return f"{year:04d}-{month:02d}"
+    return f"{year:04d}-{month:02d}-{day:02d}" if 1 <= day <= _DAYS[month - 1] else ""
+
+
+def read_date_parts(arguments: Sequence[str]) -> tuple[int, int | None, int | None] | None:
+    """Read year, month and day from the positional arguments of a date template; None when the year is no number."""
+    parts = []
+    for argument in arguments[:3]:
+        value = argument.strip()
+        number = int(value) if value.isdecimal() else _NUMBERS.get(value.lower())
+        if number is None:
+            break
+        parts.append(number)
+    if not parts or (len(parts) > 1 and not 1 <= parts[1] <= 12):
+        return None
+    return parts[0], parts[1] if len(parts) > 1 else None, parts[2] if len(parts) > 2 else None
+
+
+def format_date(year: int, month: int | None, day: int | None, day_first: bool) -> str:
+    """Write a date the way English Wikipedia shows it: ``April 5, 1931`` or ``5 April 1931``."""
+    if month is None:
+        return str(year)
+    if day is None:
+        return f"{MONTHS[month - 1]} {year}"
+    return f"{day} {MONTHS[month - 1]} {year}" if day_first else f"{MONTHS[month - 1]} {day}, {year}"
+
+
+NUMBER = re.compile(r"[-−+]?\d[\d,]*(?:\.\d+)?")
+
+
+class Unreadable(ValueError):
+    """Some part of a value has no certain rendering; the whole value is given up."""
+
+
+def show_conversion(words: Sequence[str]) -> str:
+    """Show the measure that ``{{convert}}`` starts from, such as ``320 m`` or ``6 ft 4 in``, without the rest.
+
+    Raises:
+        Unreadable: the arguments are no number and unit.
+    """
+    text, position = "", 0
+    while position + 1 < len(words) and NUMBER.fullmatch(words[position]):
+        number, unit = words[position], words[position + 1]
+        position += 2
+        if unit in RANGE_WORDS:
+            text += group_digits(number) + RANGE_WORDS[unit]
+            continue
+        return _finish_convert(text + _show_measure(number, unit), words[position:])
+    raise Unreadable("convert")
+
+
+def _finish_convert(text: str, rest: Sequence[str]) -> str:
+    """Append the smaller unit of a pair such as ``6|ft|4|in``; the units converted to are left out."""
+    if len(rest) >= 2 and NUMBER.fullmatch(rest[0]) and rest[1] in ("in", "oz", "lb", "ft", "yd", "ch"):
+        return f"{text} {_show_measure(rest[0], rest[1])}"
+    return text
+
+
+def _show_measure(number: str, unit: str) -> str:
+    number = group_digits(number)
+    shown = UNITS.get(unit, unit)
+    return number + shown if shown.startswith(("/", "°")) else f"{number} {shown}"
+
+
+def group_digits(number: str) -> str:
+    """Write an integer part of four digits or more with commas.
+
+    Raises:
+        Unreadable: the text is no number.
+    """
+    whole, point, fraction = number.partition(".")
+    if not NUMBER.fullmatch(number):
+        raise Unreadable("number")
+    digits = whole.lstrip("+-−")
+    sign = whole[: len(whole) - len(digits)]
+    return f"{sign}{int(digits):,}{point}{fraction}" if digits.isdecimal() and len(digits) > 3 else number
+
+
+_FILE_LINK = re.compile(r"\s*(?:file|image|media|category)\s*:", re.IGNORECASE)
+_BARE_LINK = re.compile(r"\[\[([^\[\]{}|<>&'\n]+)(?:\|([^\[\]{}|<>&'\n]+))?\]\]")
+_DROPPED_TAGS = frozenset(["ref", "gallery", "references", "templatestyles", "section"])
+_UNREADABLE_TAGS = frozenset(["math", "chem", "ce", "score", "timeline", "syntaxhighlight", "graph", "table"])
+_BREAKS = frozenset(["br", "p", "li", "dt", "dd", "div", "hr"])
+_HOLLOW = re.compile(r"\(\s*[;,]*\s*\)")
+_QUOTES = re.compile(r"'{2,5}")
+_INTEGER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedLink:
+    """A link that shows in a rendered value."""
+
+    target: str
+    """Raw, as written."""
+    text: str
+    """Its anchor, rendered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A value as a reader sees it."""
+
+    text: str
+    links: tuple[RenderedLink, ...]
+    iso: str
+    """Date named by a date template, else empty."""
+
+
+@dataclass(slots=True)
+class _State:
+    links: list[RenderedLink] = field(default_factory=list)
+    isos: list[str] = field(default_factory=list)
+
+
+def render_value(raw: str) -> Rendered | None:
+    """Render a single value.
+
+    Returns:
+        None when a part of it (an unknown template, a formula) has no certain rendering.
+    """
+    if not any(mark in raw for mark in "[{<'&"):
+        return Rendered(" ".join(raw.split()), (), "")
+    if (match := _BARE_LINK.fullmatch(raw)) and not _FILE_LINK.match(match.group(1)):
+        target, anchor = match.groups()
+        text = _clean(anchor or target.strip().removeprefix(":")) or target.strip()
+        return Rendered(text, (RenderedLink(target, text),), "")
+    state = _State()
+    try:
+        text = _render(mwparserfromhell.parse(raw), state)
+    except Unreadable:
+        return None
+    text = _clean(text)
+    iso = state.isos[0] if len(state.isos) == 1 else ""
+    return Rendered(text, tuple(state.links), iso)
+
+
+def _clean(text: str) -> str:
+    text = _QUOTES.sub("", html.unescape(text))
+    return " ".join(_HOLLOW.sub("", text).split()).strip(" ,;")
+
+
+def _render(code: Wikicode, state: _State) -> str:
+    return "".join(_render_node(node, state) for node in code.nodes)
+
+
+def _render_node(node: Node, state: _State) -> str:
+    if isinstance(node, Text):
+        return str(node.value).replace("[[", "").replace("]]", "")
+    if isinstance(node, Comment):
+        return ""
+    if isinstance(node, HTMLEntity):
+        return html.unescape(str(node))
+    if isinstance(node, Wikilink):
+        return _render_link(node, state)
+    if isinstance(node, Template):
+        return _render_template(node, state)
+    if isinstance(node, Tag):
+        return _render_tag(node, state)
+    if isinstance(node, ExternalLink):
+        return _render(node.title, state) if node.title is not None else ("" if node.brackets else str(node.url))
+    if isinstance(node, Argument):
+        raise Unreadable(str(node))
+    return str(node)
+
+
+def _render_link(node: Wikilink, state: _State) -> str:
+    target = str(node.title)
+    if _FILE_LINK.match(target):
+        return ""
+    shown = _render(node.text, _State()) if node.text is not None else target.strip().removeprefix(":")
+    text = _clean(shown) or target.strip()
+    state.links.append(RenderedLink(target, text))
+    return text
+
+
+def _render_tag(node: Tag, state: _State) -> str:
+    name = str(node.tag).strip().lower()
+    if name in _DROPPED_TAGS:
+        return ""
+    if name in _UNREADABLE_TAGS:
+        raise Unreadable(name)
+    content = _render(node.contents, state) if node.contents is not None else ""
+    if name == "sup" and not any(char.isdigit() for char in content):
+        return ""  # a footnote's letter; glued to its word it would make another word of it
+    return f" {content} " if name in _BREAKS else content
+
+
+def _render_template(node: Template, state: _State) -> str:
+    name = " ".join(str(node.name).replace("_", " ").split()).lower()
+    arguments = [parameter.value for parameter in node.params if not parameter.showkey]
+    named = {str(p.name).strip().lower(): p.value for p in node.params if p.showkey}
+    if not arguments and "1" in named:
+        arguments = [named[key] for key in ("1", "2", "3") if key in named]
+    if name.startswith("formatnum:"):
+        return group_digits(name.removeprefix("formatnum:").strip())
+    if name in NOTHING:
+        return ""
+    if name in CHARACTERS:
+        return CHARACTERS[name]
+    if name in FIRST_ARGUMENT:
+        return _render_argument(arguments, 0, state)
+    if name in SECOND_ARGUMENT:
+        return _render_argument(arguments, 1, state)
+    if name in DATES:
+        return _render_date(arguments, named, state)
+    renderer = _RENDERERS.get(name)
+    if renderer is None:
+        raise Unreadable(name)
+    return renderer(arguments, named, state)
+
+
+def _render_argument(arguments: Sequence[Wikicode], index: int, state: _State) -> str:
+    if len(arguments) <= index:
+        raise Unreadable("argument missing")
+    return _render(arguments[index], state).strip()
+
+
+def _render_date(arguments: Sequence[Wikicode], named: dict[str, Wikicode], state: _State) -> str:
+    written = [_render(argument, _State()).strip() for argument in arguments]
+    parts = read_date_parts(written)
+    if parts is None or (len(written) == 1 and not _INTEGER.fullmatch(written[0])):
+        text = written[0] if written else ""
+        iso = parse_date(text)
+        if not iso:
+            raise Unreadable("date")
+        state.isos.append(iso)
+        return text
+    # A year-and-age template takes years only; what follows the year there is another year.
+    year, month, day = parts
+    iso = format_iso(year, month, day)
+    if not iso:
+        raise Unreadable("date")
+    state.isos.append(iso)
+    day_first = any(str(named.get(key, "")).strip().lower() in ("y", "yes", "1", "true") for key in ("df", "dayfirst"))
+    return format_date(year, month, day, day_first)
+
+
+def _render_years(arguments: Sequence[Wikicode], _named: dict[str, Wikicode], state: _State) -> str:
+    year = _render_argument(arguments, 0, _State())
+    if not _INTEGER.fullmatch(year):
+        raise Unreadable("year")
+    state.isos.append(format_iso(int(year)))
+    return year
+
+
+def _render_convert(arguments: Sequence[Wikicode], _named: dict[str, Wikicode], _state: _State) -> str:
+    return show_conversion([_render(argument, _State()).strip() for argument in arguments])
+
+
+def _render_marriage(arguments: Sequence[Wikicode], _named: dict[str, Wikicode], state: _State) -> str:
+    return _render_argument(arguments, 0, state)
+
+
+def _render_circa(arguments: Sequence[Wikicode], _named: dict[str, Wikicode], _state: _State) -> str:
+    years = [_render(argument, _State()).strip() for argument in arguments]
+    return "–".join(f"c. {year}" for year in years) if years else "c. "
+
+
+def _render_number(arguments: Sequence[Wikicode], _named: dict[str, Wikicode], _state: _State) -> str:
+    number = _render_argument(arguments, 0, _State())
+    if len(arguments) > 1 or not NUMBER.fullmatch(number):
+        raise Unreadable("val")
+    return number
+
+
+def _render_sort_name(arguments: Sequence[Wikicode], named: dict[str, Wikicode], state: _State) -> str:
+    text = f"{_render_argument(arguments, 0, state)} {_render_argument(arguments, 1, state)}"
+    if "nolink" not in named and len(arguments) < 3:
+        state.links.append(RenderedLink(text, text))
+    return text
+
+
+def _render_height(_arguments: Sequence[Wikicode], named: dict[str, Wikicode], _state: _State) -> str:
+    parts = [
+        f"{str(named[unit]).strip()} {unit}"
+        for unit in ("m", "cm", "ft", "in")
+        if unit in named and NUMBER.fullmatch(str(named[unit]).strip())
+    ]
+    if not parts:
+        raise Unreadable("height")
+    return " ".join(parts)
+
+
+def _render_currency(sign: str) -> "_Renderer":
+    def render(arguments: Sequence[Wikicode], _named: dict[str, Wikicode], _state: _State) -> str:
+        return sign + _render_argument(arguments, 0, _State()) if arguments else sign
+
+    return render
+
+
+_Renderer = Callable[[Sequence[Wikicode], dict[str, Wikicode], _State], str]
+_RENDERERS: dict[str, _Renderer] = {
+    "convert": _render_convert,
+    "cvt": _render_convert,
+    "conv": _render_convert,
+    "marriage": _render_marriage,
+    "married": _render_marriage,
+    "circa": _render_circa,
+    "c.": _render_circa,
+    "val": _render_number,
+    "sortname": _render_sort_name,
+    "height": _render_height,
+    "us$": _render_currency("US$"),
+    "usd": _render_currency("US$"),
+    "£": _render_currency("£"),
+    "gbp": _render_currency("£"),
+    "€": _render_currency("€"),
+    "euro": _render_currency("€"),
+    "birth year and age": _render_years,
+    "death year and age": _render_years,
+    "birth year": _render_years,
+}
+
+
+_LIST_MARKER = re.compile(
+    r"\{\{\s*(?:end\s?)?(?:plain\s?list|flat\s?list|tree\s?list|hlist|nowrap begin|nowrap end|startplainlist)"
+    r"\s*(?:/\s*end)?\s*(?:\|\s*(?:class|style|indent)\s*=[^{}|]*)?\}\}",
+    re.IGNORECASE,
+)
+_HEAD = re.compile(r"\{\{\s*([^{}|<>\[\]]*?)\s*(?=\||\}\})")
+_NAMED = re.compile(r"\s*[\w -]+\s*=")
+_BREAK = re.compile(r"<br\s*/?\s*>|</?li\s*>", re.IGNORECASE)
+_BULLET = re.compile(r"^[ \t]*[*]+[ \t]*", re.MULTILINE)
+_BRACKET = re.compile(r"\[\[|\{\{|\]\]|\}\}|[()]|,")
+_PURE_LINK = re.compile(r"'{0,5}\[\[[^\[\]{}|]+(?:\|[^\[\]{}]*)?\]\]'{0,5}(?:\s*\([^()]*\))?$")
+_PLAIN_PLACE = re.compile(r"[^\W\d_a-z][\w.'’ -]*$")
+_QUALIFIER = re.compile(r"\s*\([^()]*\)")
+_MAX_PLAIN_WORDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class FieldValue:
+    """One value of an infobox field."""
+
+    text: str
+    """Plain text; of a value that is one link its anchor text; empty when the value cannot be read for certain."""
+    start: int
+    """Span of this value in the text its field was read from."""
+    end: int
+    link: str | None
+    """Raw target when the value is one link, apart from references, comments and qualifiers in parentheses."""
+    link_start: int
+    """Offset of that link's ``[[`` in the same text, or -1."""
+    iso: str
+    """``1931-04-05``, ``1931-04`` or ``1931`` when the value is a date of the common era, else empty."""
+
+
+def parse_value(raw: str) -> tuple[FieldValue, ...]:
+    """Read all values of a field; offsets are relative to ``raw``.
+
+    Guarantee: for each value, ``parse_value(raw[value.start:value.end])`` is that value alone, at offset 0.
+    """
+    return tuple(_read_piece(raw, start, end) for start, end in split_value(raw))
+
+
+def split_value(raw: str) -> list[tuple[int, int]]:
+    """Return the spans of the single values of a field, without their list markers and outer blanks."""
+    if not any(mark in raw for mark in "[{<*"):
+        return _trim(raw, 0, len(raw))
+    visible = _LIST_MARKER.sub(lambda match: " " * len(match.group()), _blank_notes(raw))
+    spans: list[tuple[int, int]] = []
+    pending = _trim(visible, 0, len(raw))
+    while pending:
+        start, end = pending.pop()
+        pieces = [span for piece in _split_once(visible, start, end) for span in _trim(visible, *piece)]
+        if pieces in ([(start, end)], []):
+            spans += pieces
+        else:
+            pending += reversed(pieces)
+    return spans
+
+
+def _blank_notes(raw: str) -> str:
+    text = blank_ignored(raw)
+    return blank_spans(text, find_references(text)) if "<" in text else text
+
+
+def _trim(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    body = text[start:end]
+    start += len(body) - len(body.lstrip())
+    stop = start + len(body.strip())
+    return [(start, stop)] if start < stop else []
+
+
+def _split_once(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Split a span at its outermost separators, of the first kind that it has; itself when it has none."""
+    body = text[start:end]
+    arguments = _find_list_arguments(body)
+    if arguments is None:
+        marks = _find_marks(body)
+        arguments = _cut(body, marks) if marks else [(0, len(body))]
+    return [(start + first, start + last) for first, last in arguments]
+
+
+def _find_list_arguments(body: str) -> list[tuple[int, int]] | None:
+    """Return the arguments of a list template that is the whole body; of a wrapper its content if that splits."""
+    head = _HEAD.match(body)
+    if head is None or match_template(body, 0) != len(body):
+        return None
+    name = head.group(1).lower().replace("_", " ")
+    if name not in LIST_TEMPLATES and name not in WRAPPERS:
+        return None
+    arguments = []
+    for first, last in find_arguments(body):
+        named = _NAMED.match(body, first, last)
+        if named is None:
+            arguments.append((first, last))
+        elif named.group().strip(" =\t\n").isdigit():
+            arguments.append((named.end(), last))
+    if name in WRAPPERS:
+        inner = [piece for first, last in arguments[:1] for piece in _split_once(body, first, last)]
+        return inner if len(inner) > 1 else None
+    return arguments
+
+
+def find_arguments(template: str) -> list[tuple[int, int]]:
+    """Return the spans between the outermost pipes of a template's text, its name left out."""
+    depth, cuts = 0, []
+    for match in re.compile(r"\[\[|\{\{|\]\]|\}\}|\|").finditer(template):
+        token = match.group()
+        if token == "|":
+            if depth == 1:
+                cuts.append(match.start())
+        else:
+            depth += 1 if token in ("[[", "{{") else -1
+    stops = [*cuts[1:], len(template) - len("}}")]
+    return [(cut + 1, stop) for cut, stop in zip(cuts, stops, strict=True)] if cuts else []
+
+
+def _find_marks(body: str) -> list[tuple[int, int]]:
+    """Return the spans of the separators of a body: bullets, else line breaks, else commas between links."""
+    outside = _find_outside(body)
+    for pattern in (_BULLET, _BREAK):
+        # A line that opens with a parenthesis qualifies the value above it: "[[A]]<br>(1861-65)" is one value.
+        marks = [match.span() for match in pattern.finditer(body) if outside[match.start()]]
+        marks = [(first, last) for first, last in marks if not first or body[last:].lstrip()[:1] != "("]
+        if marks:
+            return marks
+    commas = [match.span() for match in re.finditer(",", body) if outside[match.start()] == 1]
+    return commas if commas and _is_link_list(body, commas) else []
+
+
+def _find_outside(body: str) -> bytearray:
+    """Mark each character: 0 inside ``[[ ]]`` or ``{{ }}``, 1 outside, 2 outside but within parentheses."""
+    outside = bytearray(len(body) + 1)
+    depth = parentheses = position = 0
+    for match in _BRACKET.finditer(body):
+        fill = 0 if depth else 2 if parentheses else 1
+        outside[position : match.start() + 1] = bytes([fill]) * (match.start() + 1 - position)
+        position = match.start() + 1
+        token = match.group()
+        if token in ("[[", "{{"):
+            depth += 1
+        elif token in ("]]", "}}"):
+            depth = max(0, depth - 1)
+        elif not depth and token != ",":
+            parentheses = max(0, parentheses + (1 if token == "(" else -1))
+    fill = 0 if depth else 2 if parentheses else 1
+    outside[position:] = bytes([fill]) * (len(outside) - position)
+    return outside
+
+
+def _is_link_list(body: str, commas: list[tuple[int, int]]) -> bool:
+    """Say whether commas separate values: links, the first one at least, and short names written without a link."""
+    pieces = [body[first:last].strip() for first, last in _cut(body, commas)]
+    if not _PURE_LINK.match(pieces[0]):
+        return False
+    return all(
+        _PURE_LINK.match(piece) or (_PLAIN_PLACE.match(piece) and len(piece.split()) <= _MAX_PLAIN_WORDS)
+        for piece in pieces[1:]
+    )
+
+
+def _cut(body: str, marks: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    starts = [0, *(last for _, last in marks)]
+    stops = [*(first for first, _ in marks), len(body)]
+    return list(zip(starts, stops, strict=True))
+
+
+def _read_piece(raw: str, start: int, end: int) -> FieldValue:
+    piece = raw[start:end]
+    rendered = render_value(piece)
+    if rendered is None or not rendered.text:
+        return FieldValue("", start, end, None, -1, "")
+    link = _find_only_link(rendered.text, rendered.links)
+    if link is None:
+        # A bare number may be a year or a count of people: without a date template only its key can tell.
+        plain = _unqualify(rendered.text)
+        iso = rendered.iso or ("" if plain.isdigit() else parse_date(plain))
+        return FieldValue(rendered.text, start, end, None, -1, iso)
+    offset = _blank_notes(piece).find("[[" + link.target)
+    return FieldValue(
+        text=link.text,
+        start=start,
+        end=end,
+        link=link.target.strip() if offset >= 0 else None,
+        link_start=start + offset if offset >= 0 else -1,
+        iso=rendered.iso,
+    )
+
+
+def _unqualify(text: str) -> str:
+    return _QUALIFIER.sub("", text).strip()
+
+
+def _find_only_link(text: str, links: tuple[RenderedLink, ...]) -> RenderedLink | None:
+    for link in links:
+        if link.text and link.text in (text, _unqualify(text)):
+            rest = text.replace(link.text, "", 1)
+            if not _unqualify(rest).strip(" ,;"):
+                return link
+    return None
+
 
 __all__ = ["Field", "FieldValue", "Infobox", "has_infobox", "parse_value", "read_infobox"]
 
@@ -52,8 +761,8 @@ class Infobox:
         Args:
             text: the page the infobox was read from.
         """
-        for field in self.fields:
-            if _IMAGE_KEY.fullmatch(field.key) and (match := _FILE.search(text, field.start, field.end)):
+        for shown in self.fields:
+            if _IMAGE_KEY.fullmatch(shown.key) and (match := _FILE.search(text, shown.start, shown.end)):
                 name = " ".join(match.group(1).replace("_", " ").split())
                 return name[:1].upper() + name[1:]
         return ""

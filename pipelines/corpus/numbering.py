@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.corpus.arrays import map_array
-from pipelines.corpus.parts import Part
+from pipelines.corpus.scan import Part
+from pipelines.corpus.tables import map_array
 
 Hashes = NDArray[np.uint64]
 Nodes = NDArray[np.int64]

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.corpus.arrays import map_array
+from pipelines.corpus.tables import map_array
 from pipelines.errors import ConfigError
 
 _BLOB = "texts.zst"

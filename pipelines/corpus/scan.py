@@ -1,35 +1,244 @@
-"""The first pass over a dump: a worker reads one byte range, and what later steps need of it is left as a part."""
+"""The first pass over a dump: a worker reads one byte range, and what later steps need of it is left as a part.
 
+What a worker leaves of one byte range of a dump: a folder of small tables in the order of the dump.
+
+Titles are known by their 64-bit hashes here; which article a hash means is decided once all ranges are read. A part is
+complete when its ``part.json`` exists, which is written last.
+
+What is kept of an article beside its text, links and facts.
+
+An article as a search index and a page reader show it: its infobox as lines, then its text without markup.
+
+Read the byte ranges of a dump in several processes; what is complete already is left alone.
+"""
+
+import hashlib
+import json
+import multiprocessing
+import os
+import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 
-from pipelines.corpus.articles import describe_article
-from pipelines.corpus.dump import RawPage, Site, read_range
-from pipelines.corpus.graphbuild import ArrayFile
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from pipelines.corpus.dump import (
+    NO_ARTICLE,
+    ByteRange,
+    RawPage,
+    Site,
+    TitleRules,
+    hash_article,
+    hash_title,
+    is_disambiguation_title,
+    is_list_title,
+    read_range,
+)
 from pipelines.corpus.infobox import Field, Infobox, has_infobox, read_infobox
-from pipelines.corpus.links import LinkReader
+from pipelines.corpus.kinds import choose_kind, find_domain, name_infobox_kind, name_lead_kind
+from pipelines.corpus.linkgraph import ArrayFile
 from pipelines.corpus.manifest import CorpusOptions
 from pipelines.corpus.pagestore import PageStoreWriter
-from pipelines.corpus.parts import (
-    ANCHOR_PARTS,
-    ARTICLE_PARTS,
-    FACT_PARTS,
-    LINKS,
-    PASSAGE_PARTS,
-    REDIRECT_PARTS,
-    PartCounts,
-    finish_part,
-)
 from pipelines.corpus.passages import split_passages
-from pipelines.corpus.readable import render_article
-from pipelines.corpus.sandbox import ParserChild
-from pipelines.corpus.streams import ByteRange
-from pipelines.corpus.tables import FAILED, REJECTED, TableWriter
-from pipelines.corpus.titles import NO_ARTICLE, TitleRules, hash_article, hash_title
-from pipelines.errors import RecordFailed
+from pipelines.corpus.tables import FACTS, FAILED, PAGES, REDIRECTS, REJECTED, TableWriter, map_array
+from pipelines.corpus.wikitext import LinkBlock, LinkReader, drop_spans, find_braces, lead_paragraph, plain_text
+from pipelines.errors import RecordFailed, Unavailable
+from pipelines.files import sync_files, write_text
+from pipelines.services.clients.sandbox import ParserChild, die_with_parent
+
+
+def _take(table: pa.Schema, *names: str) -> list[pa.Field]:
+    return [table.field(name) for name in names]
+
+
+ARTICLE_PARTS = pa.schema(
+    [
+        ("ordinal", pa.int64()),
+        *_take(PAGES, "page_id", "title"),
+        ("title_hash", pa.uint64()),
+        *_take(PAGES, "revision", "timestamp", "bytes", "text_sha256", "is_list", "is_disambiguation", "infobox"),
+        *_take(PAGES, "type", "lead_type", "domain", "image"),
+        ("bold", pa.list_(pa.string())),
+    ]
+)
+REDIRECT_PARTS = pa.schema(
+    [
+        ("ordinal", pa.int64()),
+        *_take(REDIRECTS, "page_id", "title"),
+        ("title_hash", pa.uint64()),
+        ("target", pa.string()),
+        ("target_hash", pa.uint64()),
+        *_take(REDIRECTS, "revision"),
+    ]
+)
+FACT_PARTS = pa.schema(
+    [
+        ("article", pa.uint32()),
+        *(field for field in FACTS if field.name not in ("node", "target")),
+        ("target_hash", pa.uint64()),
+    ]
+)
+ANCHOR_PARTS = pa.schema(
+    [("target_hash", pa.uint64()), ("anchor", pa.string()), ("pages", pa.uint32()), ("in_infobox", pa.bool_())]
+)
+PASSAGE_PARTS = pa.schema([("article", pa.uint32()), ("text", pa.string())])
+
+LINKS = {"sources": np.uint32, "target_hashes": np.uint64, "positions": np.uint32}
+"""The arrays of a part's links, as in ``LinkBlock``, and their types."""
+_DONE = "part.json"
+
+
+@dataclass(frozen=True, slots=True)
+class PartCounts:
+    """What is in a part."""
+
+    rows_in: int
+    articles: int
+    redirects: int
+    rejected: int
+    failed: int
+    newest: str
+    """Latest revision timestamp."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A complete part, opened for reading."""
+
+    folder: Path
+    counts: PartCounts
+
+    def read_columns(self, table: str, columns: Sequence[str]) -> pa.Table:
+        """Return columns of one of its tables."""
+        return pq.read_table(self.folder / f"{table}.parquet", columns=list(columns))
+
+    def read_numbers(self, table: str, columns: Sequence[str]) -> list[NDArray[np.generic]]:
+        """Return columns of numbers of one of its tables."""
+        found = self.read_columns(table, columns)
+        return [found[name].to_numpy() for name in columns]
+
+    def read_batches(self, table: str) -> Iterator[pa.Table]:
+        """Yield one of its tables in pieces."""
+        with pq.ParquetFile(self.folder / f"{table}.parquet") as source:
+            for batch in source.iter_batches():
+                yield pa.Table.from_batches([batch])
+
+    def read_links(self, most: int = 1 << 22) -> Iterator[LinkBlock]:
+        """Yield its links in blocks of about ``most`` that end where an article's links end.
+
+        Anchor texts are in the table ``anchors``.
+        """
+        sources, hashes, positions = (map_array(self.folder / f"{name}.npy") for name in LINKS)
+        start = 0
+        while start < len(sources):
+            end = min(start + most, len(sources))
+            end = int(np.searchsorted(sources, sources[end - 1], side="right"))
+            yield LinkBlock(sources[start:end], hashes[start:end], positions[start:end], {})
+            start = end
+
+
+def finish_part(folder: Path, counts: PartCounts) -> None:
+    """Flush a part to disk and mark it complete."""
+    sync_files(folder)
+    write_text(folder / _DONE, json.dumps(asdict(counts)))
+
+
+def open_part(folder: Path) -> Part | None:
+    """Open a part, or return None when it is not complete."""
+    done = folder / _DONE
+    return Part(folder, PartCounts(**json.loads(done.read_text()))) if done.is_file() else None
+
+
+_BOLD = re.compile(r"'''(?!')([^'\n][^\n]*?)'''")
+_HEADING = re.compile(r"^==", re.MULTILINE)
+_LEAD_CHARACTERS = 20_000
+_MAX_BOLD = 6
+_MAX_BOLD_CHARACTERS = 80
+_DISAMBIGUATION = re.compile(
+    r"\{\{\s*(?:disambig(?:uation)?(?: page| cleanup)?|dab|hndis|geodis|human name disambiguation|school disambiguation"
+    r"|place name disambiguation|numberdis|roadis|letter-number combination disambiguation)\s*(?:\||\}\})",
+    re.IGNORECASE,
+)
+
+
+def describe_article(page: RawPage, infobox: Infobox | None) -> tuple[object, ...]:
+    """Return an article's row of ``parts.ARTICLE_PARTS`` after its ordinal."""
+    source = page.text.encode("utf-8", "surrogatepass")
+    lead_kind = name_lead_kind(lead_paragraph(page.text))
+    kind = choose_kind(name_infobox_kind(infobox.template) if infobox else "", lead_kind)
+    return (
+        page.page_id,
+        page.title,
+        hash_title(page.title),
+        page.revision,
+        page.timestamp,
+        len(source),
+        hashlib.sha256(source).hexdigest(),
+        is_list_title(page.title),
+        is_disambiguation_title(page.title) or _DISAMBIGUATION.search(page.text) is not None,
+        infobox.template if infobox else "",
+        kind,
+        lead_kind,
+        find_domain(kind, lead_kind),
+        infobox.find_image(page.text) if infobox else "",
+        find_bold_names(page.text),
+    )
+
+
+def find_bold_names(text: str) -> list[str]:
+    """Return the names that the lead's first paragraph with bold text sets in bold, as plain text, at most six."""
+    if "'''" not in text:
+        return []
+    heading = _HEADING.search(text, 0, _LEAD_CHARACTERS)
+    lead = text[: heading.start() if heading else _LEAD_CHARACTERS]
+    running = drop_spans(lead, find_braces(lead))
+    for line in running.split("\n"):
+        if "'''" in line and not line.startswith((":", "*", "[[File:", "[[Image:")):
+            names = [" ".join(plain_text(match.group(1)).split()) for match in _BOLD.finditer(line)]
+            return [name for name in names if 1 < len(name) <= _MAX_BOLD_CHARACTERS][:_MAX_BOLD]
+    return []
+
+
+_SKIPPED_KEYS = (
+    "image",
+    "caption",
+    "alt",
+    "coordinates",
+    "map",
+    "pushpin",
+    "website",
+    "signature",
+    "logo",
+    "footnotes",
+)
+
+
+def render_article(text: str, infobox: Infobox | None) -> str:
+    """Return the plain text of an article, its infobox as ``Key: value.`` lines first."""
+    facts = "\n".join(render_fields(infobox)) if infobox else ""
+    body = plain_text(text)
+    return f"{facts}\n{body}" if facts else body
+
+
+def render_fields(infobox: Infobox) -> Iterator[str]:
+    """Yield ``Key: value; value.`` lines of the fields that say something in words."""
+    for field in infobox.fields:
+        if field.key.lower().startswith(_SKIPPED_KEYS):
+            continue
+        values = "; ".join(value for value, _ in groupby(value.text for value in field.values) if value)
+        if values:
+            yield f"{field.key.replace('_', ' ').capitalize()}: {values}."
+
 
 _BLOCK = 256
 _BLOCK_CHARACTERS = 8 << 20
@@ -215,3 +424,76 @@ def _flush_links(scanner: _Scanner, links: Mapping[str, ArrayFile], anchors: Tab
     ]
     for start in range(0, len(rows), _ROWS_A_CALL):
         anchors.write_rows(rows[start : start + _ROWS_A_CALL])
+
+
+Tell = Callable[[int, int], None]
+"""Called with the bytes of the dump read so far, and all of them."""
+_WAIT_SECONDS = 1.0
+
+
+def scan_ranges(jobs: Sequence[RangeJob], workers: int, tell: Tell) -> list[Part]:
+    """Leave the part of every range and return them in order.
+
+    Args:
+        jobs: the ranges, in the order of the dump.
+        workers: processes at work at once; a single range is read in this process.
+        tell: told after every range.
+
+    Raises:
+        CorruptInput: a range is damaged; those that are complete stay for the next try.
+        Unavailable: a worker was killed, as for want of memory.
+    """
+    total = sum(_count_bytes(job) for job in jobs)
+    pending = [job for job in jobs if open_part(job.folder) is None]
+    done = total - sum(_count_bytes(job) for job in pending)
+    tell(done, total)
+    workers = min(workers, len(pending))
+    if workers <= 1:
+        for job in pending:
+            scan_range(job)
+            done += _count_bytes(job)
+            tell(done, total)
+    else:
+        _scan_in_pool(pending, workers, lambda read: tell(done + read, total))
+    return [_open_read(job) for job in jobs]
+
+
+def _open_read(job: RangeJob) -> Part:
+    part = open_part(job.folder)
+    if part is None:
+        raise Unavailable(f"{job.folder} was read and is gone; run again, with nobody else at work in it")
+    return part
+
+
+def _scan_in_pool(pending: Sequence[RangeJob], workers: int, tell: Callable[[int], None]) -> None:
+    read = 0
+    # A fresh interpreter, not a fork: the caller may hold threads and open connections.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, context, initializer=_begin_worker, initargs=(os.getpid(),))
+    try:
+        jobs: dict[Future[object], RangeJob] = {pool.submit(scan_range, job): job for job in pending}
+        waiting = set(jobs)
+        while waiting:
+            finished, waiting = wait(waiting, _WAIT_SECONDS, FIRST_COMPLETED)
+            for future in finished:
+                future.result()
+                read += _count_bytes(jobs[future])
+            tell(read)
+    except BrokenProcessPool as error:
+        raise Unavailable(
+            "a process that reads the dump was killed, as for want of memory; run the same command again: "
+            "ranges that are read stay read"
+        ) from error
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin_worker(parent: int) -> None:
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # on Ctrl-C a worker ends at once and without a word
+    if os.getppid() != parent:
+        raise SystemExit(1)
+
+
+def _count_bytes(job: RangeJob) -> int:
+    return job.byte_range.end - job.byte_range.start

@@ -17,9 +17,8 @@ import xxhash
 from numpy.typing import NDArray
 
 from pipelines.corpus.linkfiles import LinkFiles, split_links
-from pipelines.corpus.sidefiles import SideFiles
-from pipelines.corpus.sqlcolumns import read_columns, read_integers, require_titles
-from pipelines.corpus.sqlsource import is_by_number, list_columns
+from pipelines.corpus.manifest import SideFiles
+from pipelines.corpus.sqltables import is_by_number, list_columns, read_columns, read_integers, require_titles
 from pipelines.corpus.tables import TableWriter
 from pipelines.errors import ConfigError, CorruptInput
 

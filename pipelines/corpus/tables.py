@@ -3,20 +3,46 @@
 Each table is there twice. ``<name>.parquet`` is for queries over whole columns. ``<name>.arrow`` holds the same rows
 uncompressed, in batches of one size: it is mapped into memory, so that it opens at once, costs a process only the pages
 it touches, and is shared by all processes of a machine.
+
+Arrays on disk, mapped into memory.
+
+Joins and sorts that do not fit memory: DuckDB with a memory limit and a folder to spill to.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pipelines.corpus.arrays import map_array
-from pipelines.errors import ConfigError
+from pipelines.errors import ConfigError, SynthError, Unavailable
+
+_HEADER_BYTES = 128
+"""Size of the header that numpy writes before an array of one or two dimensions."""
+
+
+def map_array(path: Path) -> NDArray[Any]:
+    """Map an array into memory: opened at once, shared by all processes.
+
+    Raises:
+        ConfigError: there is no such file, it is no array of numpy's, or it is shorter than it says.
+    """
+    try:
+        # An empty array cannot be mapped.
+        array: NDArray[Any] = np.load(path, mmap_mode="r" if path.stat().st_size > _HEADER_BYTES else None)
+    except FileNotFoundError as error:
+        raise ConfigError(f"no {path.name} in {path.parent}; the corpus is incomplete: build it anew") from error
+    except (ValueError, EOFError) as error:
+        raise ConfigError(f"{path} is no whole array ({error}); the corpus is damaged: build it anew") from error
+    # Without numpy's subclass for maps, whose every look-up makes a new object.
+    return np.asarray(array)
+
 
 PAGES = pa.schema(
     [
@@ -241,3 +267,52 @@ class OffsetCounter:
     def write(self, folder: Path, name: str) -> None:
         """Write ``<name>-offsets.npy``: node n's rows are ``offsets[n]:offsets[n + 1]``."""
         np.save(folder / f"{name}-offsets.npy", np.cumsum(self._counts))
+
+
+MEMORY_MEGABYTES = 256
+_THREADS = 2
+_SHORTAGE = "Out of Memory Error"
+_FULL_DISK = "max_temp_directory_size"
+
+
+@contextmanager
+def open_spill(folder: Path, megabytes: int = MEMORY_MEGABYTES) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Give a connection that holds at most so many megabytes and keeps the rest in a folder.
+
+    Raises:
+        ConfigError: what is done with the connection takes more memory.
+        Unavailable: the folder's disk is too full for the rest.
+    """
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": f"{megabytes}MB",
+        "threads": _THREADS,
+        "temp_directory": str(folder / "spill"),
+        "preserve_insertion_order": False,  # every query here says its own order
+    }
+    with duckdb.connect(":memory:", config=settings) as connection:
+        try:
+            yield connection
+        except (duckdb.OutOfMemoryException, OSError) as error:  # the latter from the reader of a result
+            if _SHORTAGE not in str(error):
+                raise
+            raise _name_shortage(str(error), folder, megabytes) from error
+
+
+def stream_tables(connection: duckdb.DuckDBPyConnection, query: str, rows: int) -> Iterator[pa.Table]:
+    """Yield the rows of a query in pieces."""
+    for batch in connection.sql(query).to_arrow_reader(rows):
+        yield pa.Table.from_batches([batch])
+
+
+def _name_shortage(message: str, folder: Path, megabytes: int) -> SynthError:
+    reason = message[message.index(_SHORTAGE) :].partition("\n")[0]
+    if _FULL_DISK in message:
+        return Unavailable(f"{folder}: the disk is too full to sort on ({reason}); free some space and run again")
+    return ConfigError(
+        f"{folder}: rows cannot be sorted or joined in {megabytes} MB of memory ({reason}); expected more"
+    )
+
+
+def quote_path(path: Path) -> str:
+    """Return a path as an SQL string."""
+    return "'" + str(path).replace("'", "''") + "'"

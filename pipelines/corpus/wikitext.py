@@ -1,18 +1,423 @@
-"""Wikitext as the rest of synth sees it: links, sentences, readable text, and what to leave out.
+"""Find the spans of wikitext that are not running text: comments, tags that hide markup, references, templates, tables.
+
+Every scan is linear in the text: what has no end is looked for once.
+
+Find the sentence around a place in wikitext, without splitting links, templates, references or abbreviations.
+
+Turn wikitext into text for reading and searching; templates are dropped, never expanded.
+
+Wikitext as the rest of synth sees it: links, sentences, readable text, and what to leave out.
 
 Nothing here expands templates. Offsets are characters of the page's text as stored, so a span found here can be cut out
 of the page again by anyone.
+
+Article links of many pages as arrays: the hot path of reading a dump.
+
+Links are looked for in UTF-8 bytes, in many pages at once, and their targets become 64-bit title hashes by way of a
+table of targets seen before. What is found is exactly what ``find_links`` and ``TitleRules.resolve`` find page by page.
+
+Every ``[[`` that no third bracket follows is a candidate, and no link holds another candidate, neither in its target
+nor in its anchor. So the regular expression yields one result a candidate, in order, and where the candidates stand is
+read off the bytes by numpy, without a match object a link.
 """
 
+import html
 import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from string import ascii_lowercase
+from typing import AnyStr
 
-from pipelines.corpus.languages import LINK_TRAILS
-from pipelines.corpus.markup import blank_ignored
-from pipelines.corpus.plaintext import clean_anchor, lead_paragraph, plain_text
-from pipelines.corpus.sentences import find_sentence, split_sentences
+import numpy as np
+from numpy.typing import NDArray
+from xxhash import xxh3_64_intdigest
+
+from pipelines.corpus.dump import LINK_TRAILS, MAX_TITLE_BYTES, NO_ARTICLE, TitleRules, hash_article, unescape_xml
+
+_IGNORED_TAGS = (
+    "nowiki|pre|math|chem|ce|syntaxhighlight|source|gallery|timeline|score|hiero|graph|mapframe|templatedata"
+)
+_IGNORED_OPEN = re.compile(rf"<(?:!--|(?i:({_IGNORED_TAGS}))(?=[\s>/])([^<>]*)>)", re.ASCII)
+_CLOSE = {name: re.compile(rf"</(?i:{name})\s*>", re.ASCII) for name in _IGNORED_TAGS.split("|")}
+# The same in XML as a dump holds it: "<" is "&lt;" and ">" is "&gt;".
+_ESCAPED_OPEN = re.compile(rf"&lt;(?:!--|(?i:({_IGNORED_TAGS}))(?=[\s/]|&gt;)((?:[^&]++|&(?![lg]t;))*+)&gt;)".encode())
+_ESCAPED_CLOSE = {name.encode(): re.compile(rf"&lt;/(?i:{name})\s*&gt;".encode()) for name in _IGNORED_TAGS.split("|")}
+IGNORED_INITIALS = bytes(sorted({ord(letter) for name in _CLOSE for letter in name[0] + name[0].upper()} | {ord("!")}))
+"""What may follow the ``<`` of a span that ``find_ignored`` yields."""
+_REF = re.compile(r"<ref(?:\s[^<>]*)?/?>", re.IGNORECASE)
+_REF_CLOSE = re.compile(r"</ref\s*>", re.IGNORECASE)
+_BRACES = re.compile(r"\{\{|\}\}|^[ \t:*#]*\{\||^[ \t:*#]*\|\}(?!\})", re.MULTILINE)
+
+
+def blank_ignored(text: str) -> str:
+    """Replace what MediaWiki does not read as wikitext with as many spaces, so that offsets stay valid.
+
+    That is comments, and ``nowiki``, ``pre``, ``math``, ``syntaxhighlight``, ``gallery``, ``timeline`` and their like.
+    An unclosed comment runs to the end of the text; an unclosed tag is ordinary text, as in MediaWiki.
+    """
+    return blank_spans(text, find_ignored(text)) if "<" in text else text
+
+
+def blank_spans(text: str, spans: Iterator[tuple[int, int]]) -> str:
+    """Replace ordered, disjoint spans with as many spaces."""
+    parts: list[str] = []
+    position = 0
+    for start, end in spans:
+        parts.append(text[position:start])
+        parts.append(" " * (end - start))
+        position = end
+    parts.append(text[position:])
+    return "".join(parts)
+
+
+def drop_spans(text: str, spans: Iterator[tuple[int, int]]) -> str:
+    """Cut ordered, disjoint spans out of a text."""
+    parts: list[str] = []
+    position = 0
+    for start, end in spans:
+        parts.append(text[position:start])
+        position = end
+    parts.append(text[position:])
+    return "".join(parts)
+
+
+def find_ignored(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans that ``blank_ignored`` blanks, in order and without overlap."""
+    position = 0
+    unclosed: set[str] = set()
+    for match in _IGNORED_OPEN.finditer(text):
+        if match.start() < position:
+            continue
+        position = match.end()
+        name = match[1]
+        if name is None:
+            end = text.find("-->", position)
+            position = len(text) if end < 0 else end + 3
+        else:
+            closing = _find_close(_CLOSE[name.lower()], text, match, unclosed)
+            if closing is None:
+                continue
+            position = closing.end()
+        yield match.start(), position
+
+
+def find_escaped_ignored(xml: bytes, opens: Iterable[int], end: int) -> Iterator[tuple[int, int]]:
+    """Yield the spans of ``find_ignored`` in a page as a dump holds it, with ``<`` and ``>`` escaped.
+
+    Args:
+        xml: bytes that hold the page; what decodes otherwise than in ASCII is nowhere in a span's own markup.
+        opens: offsets of the page's ``&lt;`` that ``IGNORED_INITIALS`` follow, ascending.
+        end: offset after the page's text.
+    """
+    position = 0
+    unclosed: set[bytes] = set()
+    for start in opens:
+        match = _ESCAPED_OPEN.match(xml, start, end) if start >= position else None
+        if match is None:
+            continue
+        position = match.end()
+        name = match[1]
+        if name is None:
+            close = xml.find(b"--&gt;", position, end)
+            position = end if close < 0 else close + 6
+        else:
+            closing = _find_close(_ESCAPED_CLOSE[name.lower()], xml, match, unclosed, end)
+            if closing is None:
+                continue
+            position = closing.end()
+        yield start, position
+
+
+def _find_close(
+    pattern: re.Pattern[AnyStr], text: AnyStr, opening: re.Match[AnyStr], unclosed: set[AnyStr], end: int = sys.maxsize
+) -> re.Match[AnyStr] | None:
+    """Find what closes a tag, and remember in ``unclosed`` the names that nothing closes from here on."""
+    name, attributes = opening[1].lower(), opening[2]
+    if name in unclosed or attributes[-1:] in ("/", b"/"):
+        return None
+    closing = pattern.search(text, opening.end(), end)
+    if closing is None:
+        unclosed.add(name)
+    return closing
+
+
+def find_references(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of ``<ref .../>`` and ``<ref>...</ref>`` in order; a reference without end is ordinary text."""
+    position = 0
+    while match := _REF.search(text, position):
+        position = match.end()
+        if not match.group().endswith("/>"):
+            closing = _REF_CLOSE.search(text, position)
+            if closing is None:
+                return
+            position = closing.end()
+        yield match.start(), position
+
+
+def find_braces(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the outermost balanced ``{{...}}`` and ``{|...|}`` spans in order; what is not balanced is passed over."""
+    stack: list[tuple[str, int]] = []
+    counts = {"{{": 0, "{|": 0}
+    spans: list[tuple[int, int]] = []
+    for match in _BRACES.finditer(text):
+        token = match.group().lstrip(" \t:*#")
+        if token in counts:
+            stack.append((token, match.end() - 2))
+            counts[token] += 1
+            continue
+        opener = "{{" if token == "}}" else "{|"
+        if not counts[opener]:
+            continue
+        while True:
+            kind, start = stack.pop()
+            counts[kind] -= 1
+            if kind == opener:
+                break
+        while spans and spans[-1][0] >= start:
+            spans.pop()
+        spans.append((start, match.end()))
+    yield from spans
+
+
+def match_template(text: str, start: int) -> int:
+    """Return the offset after the ``}}`` that closes the template opened at ``start``, or -1 when nothing closes it."""
+    depth = 0
+    for match in re.compile(r"\{\{|\}\}").finditer(text, start):
+        depth += 1 if match.group() == "{{" else -1
+        if depth == 0:
+            return match.end()
+    return -1
+
+
+_ABBREVIATION_LIST = """
+adm al approx apr art assoc aug ave bishop bros c ca capt cf ch co col comdr corp cpl dec dept dr ed eds e.g est etc
+feb fig fl fr ft gen gov hon i.e inc jan jr jul jun lat lt ltd maj mar messrs mr mrs ms msgr mt mts no nos nov oct op
+p.m a.m ph.d pl pp prof pt pvt rep rev sen sept sgt sr st sta ste vol vols vs u.s u.k u.n d.c b.c a.d
+"""
+_ABBREVIATIONS = frozenset(_ABBREVIATION_LIST.split())
+_MARK = re.compile(
+    r"(?P<open>\[\[|\{\{|<ref(?:\s[^<>]*)?(?<!/)>)"
+    r"|(?P<close>\]\]|\}\}|</ref\s*>)"
+    r"|(?P<stop>[.!?]+)",
+    re.IGNORECASE,
+)
+_AFTER_STOP = re.compile(
+    r"[\"'”’»)\]]*"
+    r"(?:<ref(?:\s[^<>]*)?/>|<ref(?:\s[^<>]*)?>[^\n]*?</ref\s*>|\{\{[^{}\n]*\}\})*"
+    r"(?=(?P<gap>\s+)(?P<next>\S)|\s*$)"
+)
+_WORD_BEFORE = re.compile(r"[\w.]+$")
+_CLOSERS = {"[[": "]]", "{{": "}}"}
+_LONGEST_WORD = 24
+
+
+def find_sentence(text: str, position: int) -> tuple[int, int]:
+    """Return the span of the sentence that holds a character of raw wikitext.
+
+    A sentence lies within one line. References and templates right after its full stop belong to it.
+
+    Args:
+        text: the page's wikitext.
+        position: a character offset into it.
+
+    Returns:
+        (start, end) without surrounding blanks; a place between two sentences belongs to the one after it.
+
+    Raises:
+        ValueError: the position lies outside the text.
+    """
+    if not 0 <= position < len(text):
+        raise ValueError(f"position {position} is outside a text of {len(text)} characters")
+    line_start = text.rfind("\n", 0, position) + 1
+    line_end = text.find("\n", position)
+    line = blank_ignored(text[line_start : len(text) if line_end < 0 else line_end])
+    start, end = _cut_line(line, position - line_start)
+    return line_start + start, line_start + end
+
+
+def split_sentences(text: str) -> list[tuple[int, int]]:
+    """Return the spans of all sentences of a text, line by line; empty lines have none."""
+    spans: list[tuple[int, int]] = []
+    offset = 0
+    for raw in text.split("\n"):
+        line = blank_ignored(raw)
+        start = 0
+        for end in [*_find_ends(line), len(line)]:
+            first, last = _strip_span(line, start, end)
+            if first < last:
+                spans.append((offset + first, offset + last))
+            start = end
+        offset += len(raw) + 1
+    return spans
+
+
+def _cut_line(line: str, position: int) -> tuple[int, int]:
+    start, end = 0, len(line)
+    for stop in _find_ends(line):
+        if stop > position:
+            end = stop
+            break
+        start = stop
+    return _strip_span(line, start, end)
+
+
+def _strip_span(line: str, start: int, end: int) -> tuple[int, int]:
+    body = line[start:end]
+    last = start + len(body.rstrip())
+    return min(start + len(body) - len(body.lstrip()), last), last
+
+
+def _find_ends(line: str) -> list[int]:
+    """Return where sentences end: offsets just after their stop and what belongs to it, blanks not included."""
+    ends: list[int] = []
+    stack: list[str] = []
+    resume = 0
+    for mark in _MARK.finditer(line):
+        if mark.start() < resume:
+            continue
+        if opener := mark.group("open"):
+            stack.append(_CLOSERS.get(opener, "</ref>"))
+        elif closer := mark.group("close"):
+            expected = "</ref>" if closer.startswith("<") else closer
+            if expected in stack[-4:]:
+                while stack.pop() != expected:
+                    pass
+        elif not stack and (after := _AFTER_STOP.match(line, mark.end())) and _is_end(line, mark, after):
+            resume = after.end()
+            ends.append(resume + len(after.group("gap") or ""))
+    return ends
+
+
+def _is_end(line: str, mark: re.Match[str], after: re.Match[str]) -> bool:
+    following = after.group("next")
+    if following is None:
+        return True
+    if following.islower():
+        return False
+    if mark.group() != "." or after.end() > mark.end():
+        return True
+    before = _WORD_BEFORE.search(line[max(0, mark.start() - _LONGEST_WORD) : mark.start()])
+    word = before.group() if before else ""
+    is_initial = len(word) == 1 and word.isupper()
+    is_acronym = re.fullmatch(r"(?:[A-Za-z]\.)+[A-Za-z]", word) is not None
+    return not (is_initial or is_acronym or word.lower() in _ABBREVIATIONS)
+
+
+_INNER_LINK = re.compile(r"\[\[([^\[\]]*+)\]\]")
+_EXTERNAL = re.compile(r"\[(?:https?:)?//[^\s\[\]]++\s*([^\[\]]*+)\]")
+_DROPPED_LINK = re.compile(
+    r"\s*(?:file|image|media|category|datei|fichier|archivo|kategorie|catégorie)\s*:", re.IGNORECASE
+)
+_LANGUAGE_LINK = re.compile(r"(?:[a-z]{2,3}|simple|zh-[a-z-]+|be-[a-z-]+):[^|]+$")
+_BREAK = re.compile(r"<br\s*/?>|</?(?:p|div|li|ul|ol|blockquote|center)(?:\s[^<>]*)?>", re.IGNORECASE)
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+_QUOTES = re.compile(r"'{2,5}")
+_MAGIC_WORD = re.compile(r"__[A-Z]{3,}__")
+_HOLLOW = re.compile(r"\(\s*+(?:[;,:/–-]\s*+)*+\)")
+_HOLLOW_START = re.compile(r"\((?:\s*+[;,:])++\s*+")
+_BEFORE_MARK = re.compile(r"(?<! ) ++([,;.:!?)])(?=\s|$)")
+_HEADING = re.compile(r"^==.*==\s*$", re.MULTILINE)
+_SAYS_WHAT = re.compile(r"\b(?:is|was|are|were)\s+(?:an?|the|one)\s")
+_NOTICES = ("This is a featured article", "This article is about", "For other uses", "For the ")
+_MAX_NESTING = 8
+_LEAD_CHARACTERS = 20_000
+_BARE_LEAD_CHARACTERS = 6_000
+_LEAD_LINES = 12
+
+
+def plain_text(wikitext: str) -> str:
+    """Turn wikitext into text for reading and searching.
+
+    Templates, tables, references, files, categories and tags go; links leave their anchors; entities are decoded. Lines
+    stay lines and paragraphs stay apart by one empty line. Unbalanced brackets stay as literal text.
+    """
+    text = drop_spans(wikitext, find_ignored(wikitext)) if "<" in wikitext else wikitext
+    if "<" in text:
+        text = drop_spans(text, find_references(text))
+    if "{" in text:
+        text = drop_spans(text, find_braces(text))
+    was_cut = len(text) != len(wikitext)
+    text = _flatten_links(text)
+    if "<" in text:
+        text = _TAG.sub("", _BREAK.sub("\n", text))
+    if "''" in text or "__" in text:
+        text = _MAGIC_WORD.sub("", _QUOTES.sub("", text))
+    if "&" in text:
+        text = html.unescape(text)
+    if was_cut:
+        text = _BEFORE_MARK.sub(r"\1", _HOLLOW_START.sub("(", _HOLLOW.sub("", text)))
+    return _tidy_lines(text)
+
+
+def clean_anchor(anchor: str) -> str:
+    """Remove markup from a link's text; text without any is returned as it is, stripped."""
+    if any(mark in anchor for mark in "'<{&[\n"):
+        return " ".join(plain_text(anchor).split())
+    return anchor.strip()
+
+
+def lead_paragraph(text: str) -> str:
+    """Return the plain first paragraph that defines the subject, or an empty string.
+
+    Preferred is a paragraph above the first heading that says what something is or was; hatnotes and the captions that
+    some sources run together are passed over.
+    """
+    is_bare = "{{" not in text[:_BARE_LEAD_CHARACTERS]
+    lead = text[: _BARE_LEAD_CHARACTERS if is_bare else _LEAD_CHARACTERS]
+    heading = _HEADING.search(lead)
+    lead = lead[: heading.start()] if heading else lead
+    running = "\n".join(line for line in lead.split("\n") if not line.startswith((":", "*", "#")))
+    lines = [line for line in plain_text(running).split("\n") if line][:_LEAD_LINES]
+    sentences = [line for line in lines if line.count(" ") >= 5 and not line.startswith(_NOTICES)]
+    for line in sentences:
+        if _SAYS_WHAT.search(line[:400]):
+            return line
+    for line in sentences:
+        if line[-1] in ".!?":
+            return line
+    return lines[0] if lines else ""
+
+
+def _flatten_links(text: str) -> str:
+    if "[" not in text:
+        return text
+    text = _EXTERNAL.sub(r"\1", text)
+    for _ in range(_MAX_NESTING):
+        text, count = _INNER_LINK.subn(_show_link, text)
+        if not count:
+            break
+    return text.replace("[[", "").replace("]]", "")
+
+
+def _show_link(match: re.Match[str]) -> str:
+    content = match.group(1)
+    if ":" in content and (_DROPPED_LINK.match(content) or _LANGUAGE_LINK.match(content)):
+        return ""
+    target, pipe, anchor = content.partition("|")
+    return anchor if pipe and anchor else target.removeprefix(":")
+
+
+def _tidy_lines(text: str) -> str:
+    lines: list[str] = []
+    for line in text.split("\n"):
+        kept = " ".join(line.split())
+        if kept and kept[0] in "*#:;=-":
+            kept = _strip_line_markup(kept)
+        if kept or (lines and lines[-1]):
+            lines.append(kept)
+    return "\n".join(lines).strip("\n")
+
+
+def _strip_line_markup(line: str) -> str:
+    if line[0] == "=":
+        return line.strip("=").strip()
+    if line[0] == "-":
+        return line.lstrip("-").strip() if line.startswith("----") else line
+    return line.lstrip("*#:; ")
+
 
 __all__ = [
     "WikiLink",
@@ -79,3 +484,219 @@ def trail_letters(language: str) -> str:
 @cache
 def _compile_link(language: str) -> re.Pattern[str]:
     return re.compile(_LINK.replace("letters", re.escape(trail_letters(language))))
+
+
+SEPARATOR = b"[[\n"
+"""Stands between joined pages: it ends any link left open, and is a link itself to nothing."""
+_MISSING = 1
+
+_BATCH_BYTES = 1 << 20
+_MAX_TARGETS = 1 << 19  # about 100 MB
+_MAX_KEPT_BYTES = 1 << 10
+_TARGET = rb"([^\[\]{}|\n]++)"
+_ANCHOR = rb"[^\[\]]*+(?:(?:\[(?!\[)[^\[\]]*+\](?=[^\]]|\]\])|\[(?!\[)|\](?!\]))[^\[\]]*+)*+"
+# A target on a line of its own that normalising would leave alone but for its first letter, if its spaces are single:
+# no colon, underscore, entity or fragment; beyond ASCII only letters that compose with nothing, the dash and the quote.
+_PLAIN = re.compile(
+    rb"^[A-Za-z0-9(][A-Za-z0-9 (),'!?.-]*+(?:(?:[\xc3-\xc5][\x80-\xbf]|\xe2\x80[\x93\x99])[A-Za-z0-9 (),'!?.-]*+)*+$",
+    re.MULTILINE,
+)
+FIND_TARGETS = re.compile(rb"\[\[(?!\[)(?:" + _TARGET + rb"(?:\]\]|\|" + _ANCHOR + rb"\]\]))?").findall
+"""Finds the raw target of each candidate of ``find_candidates`` in joined pages; empty where there is no link."""
+
+Offsets = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkBlock:
+    """The links between articles of some pages, in order of reading."""
+
+    sources: NDArray[np.uint32]
+    """As given to ``add_page``."""
+    target_hashes: NDArray[np.uint64]
+    """``hash_title`` of the normalised title in the article namespace."""
+    positions: NDArray[np.uint32]
+    """Character offset of the ``[[`` in the page's text."""
+    anchors: dict[tuple[int, str], int]
+    """Number of pages that use an anchor text for a target, by (target hash, anchor text); empty when not kept."""
+
+
+class _Hashes(dict[bytes, int]):
+    """Hashes by raw target; what is asked for and absent is listed, to be worked out together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.missing: list[bytes] = []
+
+    def __missing__(self, raw: bytes) -> int:
+        self.missing.append(raw)
+        return _MISSING
+
+    def look_up(self, targets: Sequence[bytes]) -> NDArray[np.uint64]:
+        return np.fromiter(map(self.__getitem__, targets), np.uint64, len(targets))
+
+
+class TargetHashes:
+    """Title hashes of raw link targets in UTF-8, worked out when first asked for; it forgets all when it is full."""
+
+    def __init__(self, rules: TitleRules, is_escaped: bool) -> None:
+        self._rules = rules
+        self._is_escaped = is_escaped
+        self._hashes = _Hashes()
+        self._capitalises = rules.capitalise("i") == "I"
+
+    def hash_all(self, targets: Sequence[bytes]) -> NDArray[np.uint64]:
+        """Return the hash of each target, ``NO_ARTICLE`` for what is no article of this wiki."""
+        hashes = self._hashes.look_up(targets)
+        if self._hashes.missing:
+            missing, self._hashes.missing = self._hashes.missing, []
+            self._add(set(missing))
+            places = np.flatnonzero(hashes == _MISSING)
+            if len(places) == len(missing):
+                hashes[places] = self._hashes.look_up(missing)
+            else:  # a title has that very hash
+                hashes = self._hashes.look_up(targets)
+            for raw in {raw for raw in missing if len(raw) > _MAX_KEPT_BYTES}:
+                del self._hashes[raw]
+        if len(self._hashes) > _MAX_TARGETS:
+            self._hashes.clear()
+        return hashes
+
+    def _add(self, targets: set[bytes]) -> None:
+        """Work out the hashes of new targets, the plain ones together."""
+        lines = b"\n".join(targets)
+        plain = _PLAIN.findall(lines)
+        if (
+            b"  " in lines
+            or b" \n" in lines
+            or lines.endswith(b" ")
+            or max(map(len, plain), default=0) > MAX_TITLE_BYTES
+        ):
+            plain = [line for line in plain if len(line) <= MAX_TITLE_BYTES and b" ".join(line.split()) == line]
+        plain = plain if self._capitalises else []
+        titles = [line if line[0] < 0x61 else line[:1].upper() + line[1:] for line in plain]
+        digests = [digest or 1 for digest in map(xxh3_64_intdigest, titles)]  # as hash_title
+        self._hashes.update(zip(plain, digests, strict=True))
+        for raw in targets.difference(plain):
+            self._hashes[raw] = self._hash(raw)
+
+    def _hash(self, raw: bytes) -> int:
+        text = unescape_xml(raw) if self._is_escaped else raw.decode("utf-8", "surrogatepass")
+        if "<" in text or ">" in text:
+            return NO_ARTICLE
+        return hash_article(self._rules.resolve(text))
+
+
+class LinkReader:
+    """Collects the article links of pages; pages are gathered and read many at a time."""
+
+    def __init__(self, rules: TitleRules, keep_anchors: bool) -> None:
+        self._hashes = TargetHashes(rules, is_escaped=False)
+        self._anchors = _AnchorCounter(rules, self._hashes) if keep_anchors else None
+        self._sources: list[int] = []
+        self._texts: list[bytes] = []
+        self._size = 0
+        self._blocks: list[tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32]]] = []
+
+    def add_page(self, source: int, text: str) -> None:
+        """Take the text of one page; ``source`` is what its links will be filed under."""
+        page = blank_ignored(text).encode("utf-8", "surrogatepass")
+        self._sources.append(source)
+        self._texts.append(page)
+        self._size += len(page)
+        if self._size >= _BATCH_BYTES:
+            self._read()
+
+    def take(self) -> LinkBlock:
+        """Return the links of all pages since the last call, and forget them."""
+        self._read()
+        blocks, self._blocks = self._blocks, []
+        sources, hashes, positions = zip(*blocks, strict=True) if blocks else ((), (), ())
+        return LinkBlock(
+            np.concatenate([np.empty(0, np.uint32), *sources]),
+            np.concatenate([np.empty(0, np.uint64), *hashes]),
+            np.concatenate([np.empty(0, np.uint32), *positions]),
+            self._anchors.take() if self._anchors is not None else {},
+        )
+
+    def _read(self) -> None:
+        if not self._texts:
+            return
+        xml = SEPARATOR.join(self._texts)
+        starts = find_starts(self._texts)
+        hashes = self._anchors.count(xml, starts) if self._anchors else self._hashes.hash_all(FIND_TARGETS(xml))
+        codes = np.frombuffer(xml, np.uint8)
+        kept = np.flatnonzero(hashes)
+        places = find_candidates(codes)[kept]
+        pages = np.searchsorted(starts, places, "right") - 1
+        inside = find_continuations(codes)
+        positions = places - starts[pages] - count_between(inside, starts, pages, places)
+        sources = np.array(self._sources, np.uint32)[pages]
+        self._blocks.append((sources, hashes[kept], positions.astype(np.uint32)))
+        self._sources, self._texts, self._size = [], [], 0
+
+
+class _AnchorCounter:
+    """Counts the pages that use an anchor text for a target."""
+
+    def __init__(self, rules: TitleRules, hashes: TargetHashes) -> None:
+        trail = "|".join(trail_letters(rules.language)).encode()
+        pattern = rb"\[\[(?!\[)(?:" + _TARGET + rb"(?:\|(" + _ANCHOR + rb"))?\]\]((?:" + trail + rb")*+))?"
+        self._find = re.compile(pattern).findall
+        self._hashes = hashes
+        self._shown: dict[tuple[bytes, bytes, bytes], tuple[int, str]] = {}
+        self._counts: Counter[tuple[int, str]] = Counter()
+
+    def count(self, xml: bytes, starts: Offsets) -> NDArray[np.uint64]:
+        """Count the anchors of joined pages and return the target hash of each candidate."""
+        found = self._find(xml)
+        missing = set(found).difference(self._shown)
+        if len(self._shown) + len(missing) > _MAX_TARGETS:
+            self._shown.clear()
+            missing = set(found)
+        self._add(list(missing))
+        shown = [self._shown[link] for link in found]
+        for link in missing:
+            if sum(map(len, link)) > _MAX_KEPT_BYTES:
+                del self._shown[link]
+        places = find_candidates(np.frombuffer(xml, np.uint8))
+        pages = np.searchsorted(starts, places, "right").tolist()
+        self._counts.update(link for _, link in dict.fromkeys(zip(pages, shown, strict=True)))
+        return np.fromiter((digest for digest, _ in shown), np.uint64, len(shown))
+
+    def take(self) -> dict[tuple[int, str], int]:
+        """Return the counts since the last call."""
+        counts, self._counts = self._counts, Counter()
+        return {link: pages for link, pages in counts.items() if link[0] != NO_ARTICLE}
+
+    def _add(self, links: Sequence[tuple[bytes, bytes, bytes]]) -> None:
+        hashes = self._hashes.hash_all([link[0] for link in links]).tolist()
+        for link, digest in zip(links, hashes, strict=True):
+            parts = [part.decode("utf-8", "surrogatepass") for part in link]
+            self._shown[link] = (digest, show_anchor(*parts) if digest != NO_ARTICLE else "")
+
+
+def find_candidates(codes: NDArray[np.uint8]) -> Offsets:
+    """Return the offset of every ``[[`` that no third ``[`` follows, ascending."""
+    opens = np.flatnonzero(codes == 0x5B)
+    is_pair = np.diff(opens, append=-1) == 1
+    is_pair[:-1] &= ~is_pair[1:]
+    candidates: Offsets = opens[is_pair]
+    return candidates
+
+
+def find_continuations(codes: NDArray[np.uint8]) -> Offsets:
+    """Return the offset of every byte that only continues a character of UTF-8, ascending."""
+    return np.flatnonzero(codes.view(np.int8) < -64)
+
+
+def find_starts(texts: Iterable[bytes]) -> Offsets:
+    """Return where each text starts once they are joined by ``SEPARATOR``."""
+    lengths = np.fromiter(map(len, texts), np.int64)
+    return np.concatenate([[0], np.cumsum(lengths[:-1] + len(SEPARATOR))])
+
+
+def count_between(marks: Offsets, starts: Offsets, pages: Offsets, places: Offsets) -> Offsets:
+    """Return how many of the ascending ``marks`` lie between the start of a place's page and the place."""
+    counts: Offsets = np.searchsorted(marks, places) - np.searchsorted(marks, starts)[pages]
+    return counts

@@ -2,22 +2,246 @@
 
 Where an infobox shows a value, the sentences of its page that hold the value are taken to state the relation,
 all others not. A word near the value is a cue when it is frequent there and rare elsewhere. What a small corpus cannot
-teach, the words of the key and their kin in :mod:`pipelines.graph.kin` say.
+teach, the words of the key and their kin in :mod:`pipelines.graph.cues` say.
+
+English kin of the words in infobox keys: a page about a person's birth says ``born``.
+
+Stems of English words, light enough to join ``designed`` with ``designer`` and no more.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from pipelines.corpus.store import Corpus, Fact
-from pipelines.graph.facts import FactIndex
-from pipelines.graph.holders import draw_nodes, sample_nodes
-from pipelines.graph.kin import GENERIC, find_kin
+from pipelines.graph.facts import FactIndex, draw_nodes, sample_nodes, split_key, stem_key, type_value
 from pipelines.graph.prose import Sentence, list_prose
-from pipelines.graph.relations import split_key, stem_key, type_value
-from pipelines.graph.stems import EVERYWHERE, WORD, list_stems, stem_word
 from pipelines.names import fold_name
+
+_EVERYWHERE_TEXT = """
+a about after all also an and another any are as at be became become been before being between both but by can could did
+do does during each for from had has have he her here him his how i if in into is it its later many may more most much
+new no nor not now of often on once one only or other others our out over own said same several she since so some such
+than that the their them then there these they this those three through to two under until up upon us usually very was
+we well were what when where which while who whom whose why will with within would
+"""
+EVERYWHERE = frozenset(_EVERYWHERE_TEXT.split())
+"""Words that mark no relation."""
+
+WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ions", "ion", "ers", "er", "ors", "or", "ed", "es", "s",
+            "ly", "at", "e")  # fmt: skip
+_MIN_STEM = 4
+
+
+@lru_cache(maxsize=65536)
+def fold_word(word: str) -> str:
+    """Return a word folded (:func:`pipelines.names.fold_name`); words come back, names do not."""
+    return fold_name(word)
+
+
+@lru_cache(maxsize=65536)
+def stem_word(word: str) -> str:
+    """Return a folded word without its common endings: ``designed`` and ``designer`` give ``design``."""
+    while True:
+        ending = next((end for end in _ENDINGS if word.endswith(end) and len(word) - len(end) >= _MIN_STEM), "")
+        if not ending:
+            return word
+        word = word[: -len(ending)]
+
+
+def list_stems(text: str) -> list[str]:
+    """Return the stems of a text's words in order, digits and stop words left out."""
+    return [stem_word(word) for word in map(fold_word, WORD.findall(text)) if word and word not in EVERYWHERE]
+
+
+_GENERIC_TEXT = """
+date dates year years place places name names number num no type total main country region title note notes first last
+current time location loc est estimate estimated m km cm mm ft mi kg lb ha sq metric imperial max min info text blank
+data id code list other by of in on at to the and a ship
+"""
+GENERIC = frozenset(_GENERIC_TEXT.split())
+"""Words of keys that say what kind of value it is, not which."""
+
+_KIN_TEXT = """
+birth born birthplace
+death died deathplace
+resting burial buried interred rest cemetery
+spouse married wife husband marriage partner
+parent parents father mother son daughter child children
+children child son daughter
+architect architects designed design designer architecture
+designer designed design plans
+engineer engineered designed design
+builder built build building constructed erected
+built build building constructed construction erected completed finished yearbuilt
+construction constructed built material
+material materials made built construction
+completion completed finished built opened
+yearbuilt built completed opened finished
+year finished completed made painted created
+ordo order belongs
+familia family belongs
+complete completed finished built
+opened open opening inaugurated completed
+closed close closing closure shut
+established establish establishment founded founding dates created foundation
+founded found founder founders founding established foundation beginnings
+foundation founded established
+formed formation founded created established
+incorporated incorporation chartered
+author writer wrote written
+writer wrote written
+director directed
+composer composed
+creator created wrote made painted
+artist painted painter
+published pub publication appeared issued released
+pub published publication appeared
+released release appeared premiered premiere
+premiere premiered performed appeared
+launched launch
+discovered discovery found discoverer
+described description named
+height high tall rises elevation
+elevation elev elevations lies altitude sea metres
+length long
+width wide breadth
+depth deep
+area covers
+diameter across measures
+mass weighs weight
+weight weighs mass
+wingspan wings span
+capacity seats seating holds
+population inhabitants people residents live
+employees employs staff workers
+num employees
+students enrolled enrolment
+visitors receives attendance
+attendance draws crowd
+circulation prints copies
+pages edition
+runtime runs minutes
+speakers spoken speak
+casualties losses killed lost
+displacement displaces
+language spoken speak
+currency money
+motto slogan
+genre genres
+movement school
+instrument instruments played
+instruments played instrument
+occupation worked profession
+nationality citizen
+party member
+rank reached
+field worked
+discipline studied
+education educated studied attended graduated
+alma educated studied graduated
+teacher taught pupil student studied
+student taught pupil studied
+employer worked employed
+owner owned owns belongs
+operator operated operates run
+headquarters based seat
+capital seat
+leader led leads head
+mayor leads headed
+president leads heads head
+monarch king queen
+crosses cross spans carries
+source rises springs
+mouth flows
+inflow inflows flows
+outflow outflows drains
+river flows
+religion church
+order belongs
+family belongs
+genus belongs
+style architecture architectural
+architectural style architecture
+colour color coloured
+color colour coloured
+composition consists
+product products known makes
+products known makes product
+format printed
+made created
+created made
+start began begun started
+end ended finished
+commissioned commission
+decommissioned retired
+location located situated stands found lies placed
+locale located situated stands found lies
+place took fought held
+city based seat situated located
+hq based seat headquartered
+country lies belongs part
+subdivision lies belongs part
+rector head headed heads led
+editor head headed heads edited edits
+director head headed heads led
+key head headed heads leads led
+people head headed heads leads led
+training trained educated studied graduated
+workplaces worked career taught
+practice worked career practised
+employer career
+museum display displayed held kept exhibited
+collection display displayed held kept exhibited
+maker built maker made manufactured
+manufacturer built made manufactured
+namesake honours remembers honour named
+named honours remembers honour namesake
+etymology named honours
+organization operated operates run
+operator runs
+based plot adapted adaptation
+subject about depicts shows portrays
+works created wrote painted composed directed
+languages uses spoken language
+cities nearest reached reach
+largest nearest reached
+twin twinned twin
+range endemic occurs native found
+venue takes held
+homeport sails port
+designer architect drew plans
+commander commanded led
+combatant defeated fought
+predecessor succeeded preceded before
+successor succeeded followed after
+publisher published
+distributor distributed
+studio produced
+producer produced
+editing edited
+starring stars starred played
+doctoral advisor supervised student advised
+thesis dissertation
+"""
+
+
+def find_kin(stem: str) -> tuple[str, ...]:
+    """Return words that state what the word with this stem names."""
+    return _index_kin().get(stem, ())
+
+
+@lru_cache(maxsize=1)
+def _index_kin() -> dict[str, tuple[str, ...]]:
+    index: dict[str, tuple[str, ...]] = {}
+    for line in _KIN_TEXT.strip().splitlines():
+        head, *rest = line.split()
+        index[stem_word(head)] = (*index.get(stem_word(head), ()), *rest)
+    return index
+
 
 MAX_SUBJECTS = 300
 """Subjects of a relation that are read, drawn from all that show it."""

@@ -1,14 +1,31 @@
-"""A proof as a query to evaluate, as a path to put into words, and as a graph to look at."""
+"""A proof as a query to evaluate, as a path to put into words, and as a graph to look at.
 
-from collections.abc import Sequence
+Nodes and spans of a proof, as the corpus's pages have them.
+
+Which facts an entity may be hidden behind, and the proof that grows backwards as it is (VSearcher, section 2.1).
+
+Hiding the outermost entity of a question behind ``born in Ostrel`` puts Ostrel in front of it: the next round hides
+Ostrel. A chain of rounds is therefore a walk along infobox relations from the answer node outwards, and the article it
+ends at is the anchor. To make ten rounds succeed, only facts are offered from which a walk of the length that is left
+reaches an article that may be an anchor.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import networkx as nx
 
-from pipelines.corpus.store import Corpus
+from pipelines.corpus.store import Corpus, Fact
+from pipelines.graph.facts import read_relations
+from pipelines.graph.indexes import Ground
+from pipelines.graph.prose import list_prose, mask_names
 from pipelines.graph.query import Query, locate_nodes
-from pipelines.ids import digest_value, make_record_id
-from schemas.proofs import Answer, PathNode, Proof
-from schemas.tasks import HopView, WriteQuestionInputs
+from pipelines.ids import SplitRule, digest_value, draw_unit, make_record_id
+from pipelines.names import digest_aliases
+from schemas.datasets import Certificate, Split
+from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof, Role
+from schemas.tasks import HopView, OfferedFact, WriteQuestionInputs
 
 
 def list_names(corpus: Corpus, nodes: Sequence[PathNode]) -> tuple[tuple[str, ...], ...]:
@@ -80,3 +97,285 @@ def draw_proof(proof: Proof, answer: Answer) -> nx.DiGraph:
     graph.add_node(value, role="value", type=answer.type)
     graph.add_edge(proof.nodes[-1].title, value, relation=proof.answer_relation, evidence=proof.answer_evidence)
     return graph
+
+
+def make_node(corpus: Corpus, node: int, role: Role) -> PathNode:
+    """Return a node of a path as its page has it."""
+    page = corpus.page(node)
+    return PathNode(page_id=page.page_id, title=page.title, role=role, type=page.type, in_degree=page.in_degree)
+
+
+def cite_fact(corpus: Corpus, fact: Fact) -> Evidence:
+    """Return an infobox value as evidence."""
+    page = corpus.page(fact.node)
+    return Evidence(
+        page_id=page.page_id,
+        title=page.title,
+        revision=page.revision,
+        kind="infobox",
+        key=fact.key,
+        start=fact.start,
+        end=fact.end,
+        text=corpus.text(fact.node)[fact.start : fact.end],
+        link_start=fact.link_start if fact.target >= 0 else -1,
+    )
+
+
+def cite(corpus: Corpus, node: int, kind: str, start: int, end: int, link_start: int) -> Evidence:
+    """Return a span of a page as evidence."""
+    page = corpus.page(node)
+    return Evidence.model_validate(
+        {
+            "page_id": page.page_id,
+            "title": page.title,
+            "revision": page.revision,
+            "kind": kind,
+            "key": "",
+            "start": start,
+            "end": end,
+            "text": corpus.text(node)[start:end],
+            "link_start": link_start,
+        }
+    )
+
+
+EXPANSIONS = 400
+"""Articles whose relations are read to find out whether one fact leads on; without a way by then it counts as none."""
+LOOKED_AT = 60
+"""Relations of an article that are looked at, from the top of its box: more are no infobox but a table."""
+OPEN = ""
+"""What a test of an article says when there is nothing against it."""
+
+Test = Callable[[int], str]
+"""Says what speaks against an article, or ``OPEN``."""
+
+
+@dataclass(frozen=True, slots=True)
+class InjectionRules:
+    """How far a question is grown, and the thresholds of the checks on the way."""
+
+    rounds: tuple[int, ...]
+    weights: tuple[float, ...]
+    tries: int
+    """Chains tried for a question: each round that fails ends one, and the next differs from it in one fact."""
+    page_words: int
+    """Words of an article that a model is shown."""
+    candidates: int
+    """Descriptors tried for an entity."""
+    min_alone_first: int
+    min_alone: int
+    near_misses: int
+    min_answers: int
+    """Distinct answers over all anchors of the type, in each round: growing a chain can only lose some. 0 is off."""
+    forbid_shortcuts: bool
+    hub_in_degree: int
+    max_answer_tokens: int
+    seed: int
+    audit: bool = False
+
+    def draw_rounds(self, identity: str) -> int:
+        """Return how many rounds a question gets, decided by its id alone."""
+        left = draw_unit(self.seed, "rounds", identity) * sum(self.weights)
+        for rounds, weight in zip(self.rounds, self.weights, strict=True):
+            left -= weight
+            if left < 0:
+                return rounds
+        return self.rounds[-1]
+
+    def threshold(self, node: int) -> int:
+        """Return how many entities a node's descriptor must fit without the chain."""
+        return self.min_alone_first if node == 1 else self.min_alone
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorRules:
+    """What an article must have to end a chain: the split and the picture that seeds must have."""
+
+    splits: SplitRule
+    require_image: bool
+    min_image_side: int
+    """Pixels of the picture's shorter side."""
+
+    def explain(self, corpus: Corpus, node: int, split: Split) -> str:
+        """Return what speaks against an article as the anchor of a question of a split, or ``OPEN``."""
+        page = corpus.page(node)
+        if self.splits.place("entity", page.title) != split:
+            return "other-split"
+        if not self.require_image:
+            return OPEN
+        picture = corpus.image(page.image) if page.image else None
+        if picture is None or not picture.path or picture.error:
+            return "no-image"
+        if not page.image_free:
+            return "image-not-free"
+        return OPEN if min(picture.width, picture.height) >= self.min_image_side else "image-too-small"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A question on its way: what it says, and what has been hidden so far."""
+
+    text: str
+    proof: Proof
+    certificates: tuple[Certificate, ...]
+    taken: tuple[int, ...]
+    """Node numbers of the chain from the answer node outwards; the last is named in the question."""
+    fact: Fact | None = None
+    """The relation that was injected last."""
+
+
+@dataclass(slots=True)
+class Level:
+    """A draft and the facts behind which the entity it names may still be hidden."""
+
+    draft: Draft
+    facts: list[Fact]
+
+
+@dataclass(slots=True)
+class ChainSearch:
+    """Looks ahead for one question: which facts of an article lead to an anchor in so many rounds.
+
+    Each article is judged once. What was met and refused is counted, so that a question that cannot grow says why.
+    """
+
+    corpus: Corpus
+    hub_in_degree: int
+    """Articles with more incoming links are closed: a fact about a country hides nothing."""
+    pass_test: Test
+    """Judges every article behind which an entity would be hidden."""
+    end_test: Test
+    """Judges those that would be the anchor, besides."""
+    draw: str
+    """Decides the order in which ways are tried."""
+    keep_fact: Callable[[Fact], bool] = lambda fact: True
+    """Says whether a question may rest on a relation."""
+    refused: Counter[str] = field(default_factory=Counter)
+    _judged: dict[tuple[int, bool], str] = field(default_factory=dict)
+    _left: int = 0
+
+    def list_facts(self, taken: Sequence[int], rounds: int) -> tuple[Fact, ...]:
+        """Return the relations of the last article taken that lead to an anchor in so many rounds, in page order.
+
+        Args:
+            taken: articles of the chain so far, from the answer node outwards.
+            rounds: rounds left, the one at hand included; 1 asks for an anchor.
+        """
+        found = []
+        for fact in self._read_relations(taken[-1]):
+            self._left = EXPANSIONS
+            if self._leads_on(fact.target, tuple(taken), rounds - 1):
+                found.append(fact)
+        return tuple(found)
+
+    def open_level(self, draft: Draft, rounds: int) -> Level:
+        """Return a draft with the facts from which so many rounds can be done."""
+        return Level(draft, list(self.list_facts(draft.taken, rounds)))
+
+    def _leads_on(self, node: int, taken: tuple[int, ...], left: int) -> bool:
+        if node in taken or not self._is_open(node, last=left == 0):
+            return False
+        if left == 0:
+            return True
+        if self._left <= 0:
+            return False
+        self._left -= 1
+        ahead = {fact.target for fact in self._read_relations(node)}
+        return any(self._leads_on(target, (*taken, node), left - 1) for target in sorted(ahead, key=self._draw_order))
+
+    def _read_relations(self, node: int) -> list[Fact]:
+        return [fact for fact in read_relations(self.corpus, node)[:LOOKED_AT] if self.keep_fact(fact)]
+
+    def _draw_order(self, node: int) -> float:
+        return draw_unit("chain", self.draw, node)
+
+    def _is_open(self, node: int, last: bool) -> bool:
+        if (node, last) not in self._judged:
+            found = self._judge(node) or (self.end_test(node) if last else OPEN)
+            self._judged[node, last] = found
+            self.refused.update([found] if found else [])
+        return self._judged[node, last] == OPEN
+
+    def _judge(self, node: int) -> str:
+        page = self.corpus.page(node)
+        if page.is_list or page.is_disambiguation or not page.type:
+            return "no-type"
+        return "hub" if page.in_degree > self.hub_in_degree else self.pass_test(node)
+
+
+def retreat(levels: list[Level], fact: Fact | None) -> None:
+    """Drop a fact that failed, and every draft that has none left together with the fact that led to it."""
+    if fact is not None:
+        levels[-1].facts.remove(fact)
+    while levels and not levels[-1].facts:
+        led = levels.pop().draft.fact
+        if levels and led is not None:
+            levels[-1].facts.remove(led)
+
+
+def offer_relation(ground: Ground, fact: Fact) -> OfferedFact:
+    """Return a relation as a model sees it, with the sentence of the page that says it, if there is one."""
+    page = ground.corpus.page(fact.target)
+    return OfferedFact(
+        relation=fact.key,
+        object_name=page.title,
+        object_type=page.type,
+        sentence=_find_sentence(ground, fact),
+        in_degree=page.in_degree,
+    )
+
+
+def _find_sentence(ground: Ground, fact: Fact) -> str:
+    """Return the first sentence of a fact's page that names its object beside a cue of the relation."""
+    names = ground.corpus.aliases(fact.target)
+    for sentence in list_prose(ground.corpus, fact.node):
+        named = mask_names(sentence.text, names) != sentence.text
+        if named and ground.cues.states(fact.key, sentence.text):
+            return sentence.text
+    return ""
+
+
+def read_opening(corpus: Corpus, node: int, words: int) -> str:
+    """Return so many words of an article's prose, from its beginning."""
+    found: list[str] = []
+    for sentence in list_prose(corpus, node):
+        if len(found) >= words:
+            break
+        found.extend(sentence.text.split())
+    return " ".join(found[:words])
+
+
+def grow_proof(corpus: Corpus, proof: Proof, fact: Fact) -> Proof:
+    """Return a proof with one more node in front: the article that a relation of its first node links to.
+
+    The new hop is backward: the relation is stated on the page of the node it leads to. All that speaks of a node by
+    its index moves up by one. Counts, being of the shorter chain, are dropped.
+
+    Args:
+        corpus: what the proof is about.
+        proof: its first node is the one whose relation this is.
+        fact: the relation.
+    """
+    first = proof.nodes[0]
+    front = make_node(corpus, fact.target, "anchor")
+    hidden = first.model_copy(update={"role": "bridge" if proof.hops else "answer"})
+    nodes = (front, hidden, *proof.nodes[1:])
+    hop = Hop(
+        index=1,
+        relation=fact.key,
+        subject_id=first.page_id,
+        object_id=front.page_id,
+        clause="",
+        evidence=cite_fact(corpus, fact),
+        backward=True,
+    )
+    grown = {
+        "nodes": nodes,
+        "hops": (hop, *(old.model_copy(update={"index": old.index + 1}) for old in proof.hops)),
+        "constraints": tuple(old.model_copy(update={"node": old.node + 1}) for old in proof.constraints),
+        "near_misses": tuple(old.model_copy(update={"node": old.node + 1}) for old in proof.near_misses),
+        "descriptors": ("", *proof.descriptors),
+        "counts": (),
+        "alias_digest": digest_aliases(flatten_names(list_names(corpus, nodes))),
+    }
+    return proof.model_copy(update=grown)

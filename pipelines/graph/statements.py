@@ -2,24 +2,63 @@
 
 In a sentence every date, number or known value of the relation is a candidate, and each cue word of the relation states
 the candidate next to it. The life span in a first sentence, ``(12 May 1860 – 3 June 1920)``, states birth and death.
+
+What an article says of a value that its infobox leaves open: nothing, that it is so, or something unclear.
+
+Looked at are prose, tables and infobox, folded; a link counts as a name of its target. Not found is what the article
+says in words that hold no form of the value: a quantity in another unit, a place by a town inside it, a paraphrase.
+
+Entities that would fit a node too, were a fact true that their infobox does not show (research/quality.md, U2).
+
+Which entities are looked at. A rival of the entity at the end of a backward hop has nothing against it and something
+open. One whose infobox shows the relation is found by value. One whose infobox leaves the relation open is
+found by what its article would have to do to state it: link to the previous entity, or name it in the text. All others
+are refuted in bulk: their articles say nothing of the previous entity at all.
+
+What is sound: no entity is passed over whose article links to the previous entity, or holds one of its names in a
+passage of the search index (prose and infobox) or in an unlinked value of the same field. What is assumed: an article
+that states a relation does one of these, so pronouns, descriptions, names under three letters, names cut by the end of
+a passage and names only in other templates are not seen; a field that shows other values shows all of them, unless its
+relation often has several; a type shown is right where :func:`matching.match_type` says no. Lists and disambiguation
+pages are about no entity.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from itertools import islice
 from typing import Literal
 
-from pipelines.graph.prose import Sentence
-from pipelines.graph.stems import EVERYWHERE, WORD, fold_word, stem_word
+from pipelines.corpus.infobox import render_value
+from pipelines.corpus.store import Corpus
+from pipelines.corpus.wikitext import find_sentence, plain_text
+from pipelines.graph.cues import EVERYWHERE, WORD, fold_word, stem_word
+from pipelines.graph.facts import Match, Wanted, fold_names, holds_phrase, list_periods, read_wanted
+from pipelines.graph.indexes import Ground
+from pipelines.graph.prose import Sentence, list_prose, show_sentence
+from pipelines.graph.query import (
+    TYPE,
+    Query,
+    follow_chain,
+    is_of_other_domain,
+    list_constraints_of,
+    match_constraint,
+    match_relation,
+)
+from pipelines.graph.values import (
+    KNOWN_UNITS,
+    Date,
+    Number,
+    compare_measures,
+    find_dates,
+    find_measures,
+    parse_date,
+    render_date,
+)
 from pipelines.names import fold_name
-from pipelines.scoring.dates import parse_date
-from pipelines.scoring.numbers import KNOWN_UNITS, Number
-from pipelines.scoring.spotting import find_dates, find_measures
-from pipelines.scoring.units import compare_measures
-from schemas.proofs import Answer
+from schemas.proofs import Answer, Constraint, Resolution
 
 Likeness = Literal["same", "close", "other"]
 """``close`` neither confirms nor denies: a coarser date, a rounded number."""
@@ -237,3 +276,273 @@ def _measure(text: str, cue: re.Match[str], candidate: _Candidate) -> int:
     else:
         return _MAX_GAP + 1
     return min(len(between) * weight + _BREAK_COST * len(_BREAK.findall(between[:_MAX_GAP])), _MAX_GAP + 1)
+
+
+KEPT_PAGES = 1024
+KEPT_FORMS = 1 << 14
+LEAST_STEM = 4
+"""Characters of a word that must be there: what follows may differ, so that ``granite`` finds ``granitic``."""
+ENDING = 2
+"""Characters at the end of a word that may differ."""
+MAX_TEMPLATES = 1000
+"""Small templates of a page that are rendered."""
+_SMALL = re.compile(r"\{\{\s*(?!cit|sfn|harv|main|see|short|use |coord)[^{}\[\]]{1,200}\}\}", re.IGNORECASE)
+"""Templates without another or a link inside, references and notes left out: dates and measures."""
+_SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")
+_SPELLED = {".": "p", ",": "c"}
+_ORDINALS = {
+    11: "eleventh", 12: "twelfth", 13: "thirteenth", 14: "fourteenth", 15: "fifteenth", 16: "sixteenth",
+    17: "seventeenth", 18: "eighteenth", 19: "nineteenth", 20: "twentieth", 21: "twenty first",
+}  # fmt: skip
+_NEVER = r"(?!)"
+
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """How a text may write a value, as patterns over folded text."""
+
+    exact: re.Pattern[str]
+    """Forms that mention the value wherever they stand."""
+    coarse: re.Pattern[str]
+    """Forms that may mean it where the sentence is about the relation: the century of a date."""
+
+
+def find_object(ground: Ground, node: int, relation: str, object: int) -> Resolution:
+    """Return what an article says of a relation to an entity, by a link or by any name."""
+    linked = ground.corpus.graph.find_link(node, object)
+    if linked >= 0 and ground.cues.states(relation, _show_around(ground.corpus, node, linked)):
+        return "stated"
+    found = _find_forms(ground, node, relation, _compile_names(fold_names(ground.corpus, object)))
+    return "unclear" if linked >= 0 and found == "absent" else found
+
+
+def find_literal(ground: Ground, node: int, relation: str, value: str) -> Resolution:
+    """Return what an article says of a literal value, in any of its forms; of a date also by its year."""
+    return _find_forms(ground, node, relation, _compile_value(relation, value))
+
+
+def says_in_lead(corpus: Corpus, node: int, word: str) -> bool:
+    """Say whether an article's first sentence holds a word: whoever "was a painter and sculptor" is both."""
+    return any(holds_phrase(fold_name(sentence.text), fold_name(word)) for sentence in list_prose(corpus, node)[:1])
+
+
+@lru_cache(maxsize=KEPT_PAGES)
+def show_page(corpus: Corpus, node: int) -> str:
+    """Return all that an article shows: sentences with their measures and dates, the rest, other templates, infobox."""
+    sentences = " ; ".join(sentence.text for sentence in list_prose(corpus, node))
+    text = corpus.text(node)
+    shown = " ; ".join(f"{fact.text} ; {fact.iso}" for fact in corpus.facts(node))
+    return f"{sentences} ; {plain_text(text)} ; {' ; '.join(_render_small(text))} ; {shown}"
+
+
+def _render_small(text: str) -> Iterator[str]:
+    """Yield what the small templates of a page show, also those in lists and tables; unknown ones show nothing."""
+    for found in islice(_SMALL.finditer(text), MAX_TEMPLATES) if "{{" in text else ():
+        rendered = render_value(found.group())
+        if rendered is not None and rendered.text:
+            yield rendered.text
+
+
+@lru_cache(maxsize=KEPT_PAGES)
+def fold_page(corpus: Corpus, node: int) -> str:
+    """Return all that an article shows (:func:`show_page`), folded."""
+    return fold_text(show_page(corpus, node))
+
+
+def fold_text(text: str) -> str:
+    """Fold a text and keep its numbers whole: folding alone would read 1204.50 as 1204 and 50."""
+    return fold_name(_SEPARATOR.sub(lambda found: _SPELLED[found[0]], text))
+
+
+def _find_forms(ground: Ground, node: int, relation: str, forms: Forms) -> Resolution:
+    page = fold_page(ground.corpus, node)
+    mentioned = forms.exact.search(page) is not None
+    if not mentioned and forms.coarse.search(page) is None:
+        return "absent"
+    for sentence in list_prose(ground.corpus, node):
+        folded = fold_text(sentence.text)
+        if (forms.exact.search(folded) or forms.coarse.search(folded)) and ground.cues.states(relation, sentence.text):
+            return "stated"
+    return "unclear" if mentioned else "absent"
+
+
+def _show_around(corpus: Corpus, node: int, position: int) -> str:
+    text = corpus.text(node)
+    start, end = find_sentence(text, position)
+    return show_sentence(text[start:end])
+
+
+@lru_cache(maxsize=KEPT_FORMS)
+def _compile_names(names: frozenset[str]) -> Forms:
+    return Forms(_compile(map(re.escape, sorted(names))), re.compile(_NEVER))
+
+
+@lru_cache(maxsize=KEPT_FORMS)
+def _compile_value(relation: str, value: str) -> Forms:
+    wanted = read_wanted(relation, value)
+    if wanted.years is not None:
+        exact, coarse = _list_date_forms(wanted, value)
+        return Forms(_compile(exact), _compile(coarse))
+    answer = wanted.answer
+    forms = {value} if answer is None else {value, answer.surface, answer.value, *answer.aliases}
+    if answer is not None and answer.type == "number":
+        return Forms(_compile(re.escape(fold_text(form)) for form in sorted(forms)), re.compile(_NEVER))
+    return Forms(_compile(_loosen(fold_text(form)) for form in sorted(forms)), re.compile(_NEVER))
+
+
+def _list_date_forms(wanted: Wanted, value: str) -> tuple[list[str], list[str]]:
+    """Return patterns of the forms of a date or period: those that mention it, and coarser ones."""
+    first, last = wanted.years or (0, 0)
+    exact = [re.escape(fold_text(value)), *(rf"{year}s?" for year in range(first, last + 1))]
+    periods = list_periods(Date(last))
+    if wanted.date is not None:
+        exact += [re.escape(fold_text(form)) for form in render_date(wanted.date)]
+        exact += [re.escape(fold_text(render_date(Date(wanted.date.year))[0]))]
+    century = (last - 1) // 100 + 1
+    coarse = [re.escape(fold_text(period)) for period in periods]
+    coarse += [rf"{century - 1}00s", *([f"{_ORDINALS[century]} century"] if century in _ORDINALS else [])]
+    return exact, coarse
+
+
+def _loosen(folded: str) -> str:
+    """Return a pattern of a folded phrase whose words may end otherwise."""
+    return " ".join(_loosen_word(word) for word in folded.split())
+
+
+def _loosen_word(word: str) -> str:
+    if not word.isalpha() or len(word) <= LEAST_STEM:
+        return re.escape(word)
+    return rf"{re.escape(word[: max(LEAST_STEM, len(word) - ENDING)])}\w*"
+
+
+def _compile(forms: Iterable[str]) -> re.Pattern[str]:
+    kept = [form for form in dict.fromkeys(forms) if form]
+    return re.compile(rf"(?<!\w)(?:{'|'.join(kept)})(?!\w)" if kept else _NEVER)
+
+
+MAX_MENTIONS = 20_000
+"""Passages that may name the previous entity, and articles that may link to it: with more nothing is looked up."""
+KEPT_NAMES = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """An entity with nothing against it and something open."""
+
+    number: int
+    relation: str
+    """Relation of the hop when that is open, else empty."""
+    previous: int
+    """The entity that the hop leaves."""
+    constraints: tuple[Constraint, ...]
+    """Constraints that are open."""
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What is open, by relation, ``type`` among them."""
+        return tuple(dict.fromkeys(filter(None, (self.relation, *(part.relation for part in self.constraints)))))
+
+
+def list_rivals(ground: Ground, query: Query, node: int, limit: int) -> tuple[Rival, ...] | None:
+    """Return the rivals at the end of a backward hop, ascending; none of a forward hop.
+
+    Args:
+        ground: the corpus with its indexes.
+        query: whose chain leads to the node.
+        node: index of the node, from 1.
+        limit: rivals listed at most.
+
+    Returns:
+        None when there are more than ``limit``, or more articles than ``MAX_MENTIONS`` name the previous entity.
+    """
+    hop = query.hops[node - 1]
+    if not hop.backward:
+        return ()
+    sets = follow_chain(ground, query, query.anchor)
+    fitting = sets[node] if node < len(sets) else frozenset()
+    here, found = list_constraints_of(query, node), dict[int, Rival]()
+    for previous in sorted(sets[node - 1]) if node <= len(sets) else ():
+        candidates = _list_candidates(ground, hop.relation, previous)
+        if candidates is None:
+            return None
+        for number in sorted(candidates - fitting - found.keys()):
+            rival = _judge(ground, hop.relation, previous, number, here)
+            if rival is not None:
+                found[number] = rival
+            if len(found) > limit:
+                return None
+    return tuple(found[number] for number in sorted(found))
+
+
+def resolve_rival(ground: Ground, rival: Rival) -> Resolution:
+    """Return what a rival's article says of what is open: one open fact of which it says nothing refutes it.
+
+    A type is never refuted so: an article need not use the noun of the question. With nothing open the rival fits, and
+    all is stated.
+    """
+    results: set[Resolution] = set()
+    for constraint in rival.constraints:
+        if constraint.relation == TYPE:
+            results.add("unclear")
+        else:
+            results.add(find_literal(ground, rival.number, constraint.relation, constraint.value))
+        if "absent" in results:
+            return "absent"
+    if rival.relation:
+        results.add(find_object(ground, rival.number, rival.relation, rival.previous))
+    return "absent" if "absent" in results else "unclear" if "unclear" in results else "stated"
+
+
+def _list_candidates(ground: Ground, relation: str, previous: int) -> set[int] | None:
+    """Return the entities that show the relation to an entity, link to it or name it; None when too many name it."""
+    named = _find_named(ground.corpus, previous)
+    linking = ground.corpus.graph.sources_of(previous)
+    if named is None or len(linking) > MAX_MENTIONS:
+        return None
+    shown = (*ground.facts.subjects_of(relation, previous), *ground.facts.naming(relation, previous))
+    return {*linking.tolist(), *named, *shown} - {previous}
+
+
+@lru_cache(maxsize=KEPT_NAMES)
+def _find_named(corpus: Corpus, node: int) -> tuple[int, ...] | None:
+    folded = fold_names(corpus, node)
+    # As they are written, too: folding spells out letters that the search index keeps.
+    written = [alias for alias in corpus.aliases(node) if fold_name(alias) in folded]
+    return corpus.find_phrases([*written, *sorted(folded)], MAX_MENTIONS)
+
+
+def _judge(
+    ground: Ground, relation: str, previous: int, number: int, constraints: Sequence[Constraint]
+) -> Rival | None:
+    """Return an entity as a rival, or None when something speaks against it.
+
+    One with nothing open fits and was not counted: the index and the page disagree, which is no reason to trust either.
+    """
+    page = ground.corpus.page(number)
+    if page.is_list or page.is_disambiguation:
+        return None
+    match = match_relation(ground.corpus, number, relation, previous)
+    if match is Match.NO and not _may_have_more(ground, relation, previous, number):
+        return None
+    unclear = []
+    # The type last: telling whether an entity is of two types reads its article.
+    for constraint in sorted(constraints, key=lambda constraint: constraint.relation == TYPE):
+        fits = match_constraint(ground.corpus, number, constraint)
+        if fits is Match.NO and not _may_be_too(ground.corpus, number, constraint):
+            return None
+        if fits is not Match.YES:
+            unclear.append(constraint)
+    ordered = tuple(constraint for constraint in constraints if constraint in unclear)
+    return Rival(number, "" if match is Match.YES else relation, previous, ordered)
+
+
+def _may_be_too(corpus: Corpus, number: int, constraint: Constraint) -> bool:
+    """Say whether an entity of another type is of the wanted one too: its lead names both."""
+    if constraint.relation != TYPE or is_of_other_domain(corpus.page(number), constraint.value):
+        return False
+    return says_in_lead(corpus, number, constraint.value)
+
+
+def _may_have_more(ground: Ground, relation: str, previous: int, number: int) -> bool:
+    """Say whether a field that shows others may have this value too: its relation often has several; prose says so."""
+    return ground.facts.is_multiple(relation) and find_object(ground, number, relation, previous) == "stated"

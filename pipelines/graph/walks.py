@@ -8,38 +8,573 @@ not in how many ways: of two bridges, one leading on by 1 of its 10 links and th
 the walks, where drawing failed walks again from the start gives the first 1 of 11 (9.1%). So answers behind narrow
 bridges are drawn more often than published. ``WalkRules.look_ahead = False`` draws as published: any allowed link is a
 step, a walk that ends where there is no answer fails as ``out-of-reach``, and the stage's ``walks`` are the tries.
+
+Many constrained walks at once, in numpy alone (OpenSearch-VL, section 3.1 and appendix D.1).
+
+A walk is drawn from its identity: every choice is a hash of the seed, the identity, the step and the try, so a walk is
+the same alone, in a batch of millions, on any machine and in any cut. A step draws a link of its node up to ``tries``
+times; a node whose draws were all refused is looked through, so a walk ends early only where nothing leads on, or where
+none of ``ASKED`` links reads. Either way, each link that the rules allow is taken with the same probability.
+
+Who may be stepped on, and from where an answer can still be reached: one pass over the edges for each step.
+
+A node's marks are bits, one for each split and number of steps left, so that one look-up tells a walk whether a node
+still leads to an answer of its split. They cost two bytes an article.
+
+Random numbers by hash: any choice of any walk can be drawn alone, in any order, and comes out the same.
+
+A generator would tie each draw to those before it; here a word is a function of the seed, who draws, and a counter.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AnySet
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.parquet as pq
 
+from pipelines import names
 from pipelines.corpus.store import Corpus, Fact
+from pipelines.corpus.tables import map_array
 from pipelines.corpus.wikitext import WikiLink
-from pipelines.graph.clauses import Clause, make_clause
-from pipelines.graph.draws import draw_units, make_keys
-from pipelines.graph.reach import (
-    REACH_VERSION,
-    SPLITS,
-    Bits,
-    Marks,
-    digest_tables,
-    extend_reach,
-    find_bit,
-    keep_marks,
-    place_answers,
-    read_flags,
-    show_mark,
+from pipelines.errors import ConfigError
+from pipelines.files import replacing
+from pipelines.graph import answers
+from pipelines.graph import facts as relations
+from pipelines.graph import values as dates
+from pipelines.graph import values as numbers
+from pipelines.graph import values as spelled
+from pipelines.graph.answers import count_tokens
+from pipelines.graph.facts import (
+    Attribute,
+    FieldKeys,
+    RelationIndex,
+    list_single_rows,
+    read_attributes,
+    read_relations,
+    type_value,
 )
-from pipelines.graph.relations import Attribute, RelationIndex, read_attributes, read_relations
-from pipelines.graph.sampling import REASONS, Draw, Mask, Numbers, Rows, Sampled, Starts, Terrain, sample_walks
-from pipelines.graph.splits import SplitRule
-from pipelines.ids import digest_value
-from schemas.seeds import Split
+from pipelines.graph.prose import Clause, make_clause
+from pipelines.ids import SplitRule, canonical_json, digest_value
+from schemas.datasets import Split
+
+Words = npt.NDArray[np.uint64]
+Purpose = Literal["link", "relation", "links-in-order", "relations-in-order", "coin"]
+"""What a step of a walk draws: a link or a relation by number, an order of all of them, which kind comes first."""
+
+TRIES = 10
+"""Draws of a link, and of a relation, that a step has counters for."""
+COUNTED_STEPS = 1 << 26
+"""Steps that have counters, all of them below 2 to the 32."""
+CHOICES = 64
+"""Counters of a step, more than it has choices: where each begins is kept as it is, or every walk would be another."""
+_FIRST: dict[Purpose, int] = {
+    "link": 0,
+    "relation": 11,
+    "links-in-order": 31,
+    "relations-in-order": 42,
+    "coin": 60,
+}
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_WORD = (1 << 64) - 1
+
+
+def mix_words(values: Words) -> Words:
+    """Return the finaliser of splitmix64 over 64-bit words."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def make_keys(seed: int, identities: Words) -> Words:
+    """Return for each identity the word that all its choices are drawn from."""
+    salt = mix_words(np.array([seed & _WORD], dtype=np.uint64) + np.uint64(_GOLDEN))
+    return mix_words(mix_words(identities.astype(np.uint64) + np.uint64(_GOLDEN)) ^ salt)
+
+
+def count_choice(step: int, purpose: Purpose, attempt: int = 0) -> int:
+    """Return the counter of one choice of a step: each step, purpose and attempt has its own.
+
+    Raises:
+        ValueError: there is no such step, or no such attempt; only links and relations have more than one.
+    """
+    attempts = TRIES if purpose in ("link", "relation") else 1
+    if not 0 <= step < COUNTED_STEPS or not 0 <= attempt < attempts:
+        allowed = f"expected attempts below {attempts} and steps below {COUNTED_STEPS}"
+        raise ValueError(f"attempt {attempt} at {purpose} of step {step}: {allowed}")
+    return step * CHOICES + _FIRST[purpose] + attempt
+
+
+def draw_words(keys: Words, counter: int) -> Words:
+    """Return one random word for each key; another counter, another word."""
+    return mix_words(keys + np.uint64((counter + 1) * _GOLDEN & _WORD))
+
+
+def draw_units(keys: Words, counter: int) -> npt.NDArray[np.float64]:
+    """Return one number in [0, 1) for each key."""
+    return (draw_words(keys, counter) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+Mask = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int64]
+Nodes = npt.NDArray[np.uint32]
+
+LIST, DISAMBIGUATION, HUB = 1, 2, 4
+"""Bits of a node's flags; a node with any of them is never stepped on."""
+REASONS = ("hub", "list-page", "disambiguation-page", "out-of-reach", "cycle", "unreadable", "dead-end")
+"""Why a link was not taken, the first that applies; ``dead-end`` counts the steps that found no link to take."""
+BATCH = 1 << 17
+"""Walks drawn together: many enough for numpy, few enough for the cache; about 20 MB."""
+ASKED = 256
+"""Links, in random order, whose sentences are read where a node is looked through: each costs the length of a line."""
+LOOKED_THROUGH = 1 << 20
+"""Links looked through together."""
+
+_FAR, _CYCLE, _UNREADABLE, _DEAD_END = (
+    np.uint8(1 + REASONS.index(name)) for name in ("out-of-reach", "cycle", "unreadable", "dead-end")
+)
+
+
+def _list_flag_reasons() -> npt.NDArray[np.uint8]:
+    """Return the reason of each value of the flags, 0 for none."""
+    reasons = np.zeros(256, dtype=np.uint8)
+    for flag, name in ((DISAMBIGUATION, "disambiguation-page"), (LIST, "list-page"), (HUB, "hub")):
+        reasons[(np.arange(256) & flag) > 0] = 1 + REASONS.index(name)
+    return reasons
+
+
+_REASON_OF_FLAGS = _list_flag_reasons()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Edges as compressed sparse rows: those of node n lead to ``targets[offsets[n]:offsets[n + 1]]``."""
+
+    offsets: Numbers
+    targets: Nodes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terrain:
+    """What is walked on: at least one kind of edges, and what each node is."""
+
+    links: Rows | None
+    relations: Rows | None
+    flags: npt.NDArray[np.uint8]
+    reach: npt.NDArray[np.uint16] | None = None
+    """Bits of a node that say from where a walk can still be finished; see :class:`Starts`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Starts:
+    """Walks to be drawn: four arrays of one length."""
+
+    nodes: npt.NDArray[np.integer]
+    lengths: npt.NDArray[np.integer]
+    identities: Words
+    bits: npt.NDArray[np.integer]
+    """A node is stepped on with k steps left only if bit ``bits + k`` of its reach is set; see ``Draw.look_ahead``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How walks are drawn."""
+
+    seed: int
+    tries: int = TRIES
+    """Links drawn at a step before its node is looked through, at most 10."""
+    relation_preference: float = 1.0
+    """Probability that a step looks for a relation first, and for a link where none leads on; else the other way."""
+    look_ahead: bool = True
+    """Whether the reach is asked at every step, or only where a walk ends, which there may turn out not to be whole."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sampled:
+    """Walks as arrays, one row a walk; ``steps`` is the longest length asked for."""
+
+    nodes: npt.NDArray[np.int32]
+    """Shape (walks, steps + 1): the nodes visited, -1 after the end."""
+    edges: Numbers
+    """Shape (walks, steps): the number of the edge in its rows' targets, -1 after the end."""
+    related: Mask
+    """Shape (walks, steps): whether the edge is a relation."""
+    whole: Mask
+    """Shape (walks,): whether the walk has the length asked for, and ends where the reach says it may."""
+    refused: npt.NDArray[np.uint32]
+    """Shape (walks, reasons): how many links were looked at and not taken, by reason; columns as in ``REASONS``."""
+
+
+Reads = Callable[[npt.NDArray[np.int32], Numbers], Mask]
+"""Takes the sources and the numbers of links that pass all other rules; says which of them read as a sentence."""
+
+
+def sample_walks(terrain: Terrain, starts: Starts, draw: Draw, reads: Reads | None = None) -> Sampled:
+    """Draw a walk for each start.
+
+    Args:
+        terrain: the edges and nodes.
+        starts: where each walk begins, how long it is, and who it is.
+        draw: seed, tries and preference.
+        reads: asked about links (never about relations) that pass all other rules.
+
+    Raises:
+        ValueError: there are no edges, or more tries than a step has random words for.
+    """
+    if terrain.links is None and terrain.relations is None:
+        raise ValueError("no links and no relations: expected at least one kind of edges to walk on")
+    if not 0 <= draw.tries <= TRIES:
+        raise ValueError(f"{draw.tries} tries a step: expected 0 to {TRIES}")
+    count, steps = len(starts.nodes), int(starts.lengths.max()) if len(starts.lengths) else 0
+    parts = [
+        _Batch(terrain, _cut(starts, slice(first, first + BATCH)), draw, steps, reads).walk()
+        for first in range(0, max(count, 1), BATCH)
+    ]
+    names = ("nodes", "edges", "related", "whole", "refused")
+    return Sampled(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+def _cut(starts: Starts, part: slice) -> Starts:
+    return Starts(starts.nodes[part], starts.lengths[part], starts.identities[part], starts.bits[part])
+
+
+class _Batch:
+    """Walks that are drawn together, step by step; arrays by step are stored one step a row."""
+
+    def __init__(self, terrain: Terrain, starts: Starts, draw: Draw, steps: int, reads: Reads | None) -> None:
+        count = len(starts.nodes)
+        self.terrain, self.draw, self.reads = terrain, draw, reads
+        self.lengths = starts.lengths.astype(np.int64)
+        self.bits = starts.bits.astype(np.uint16)
+        self.keys = make_keys(draw.seed, starts.identities)
+        self.nodes = np.full((steps + 1, count), -1, dtype=np.int32)
+        self.nodes[0] = starts.nodes
+        self.edges = np.full((steps, count), -1, dtype=np.int64)
+        self.related = np.zeros((steps, count), dtype=bool)
+        self.refused = np.zeros(count * len(REASONS), dtype=np.uint32)
+
+    def walk(self) -> Sampled:
+        steps, count = self.edges.shape
+        walks = np.arange(count)
+        for step in range(steps):
+            walks = walks[self.lengths[walks] > step]
+            moved = self._take_step(step, walks)
+            self._count(walks[~moved], np.full(len(walks) - int(moved.sum()), _DEAD_END))
+            walks = walks[moved]
+        refused = self.refused.reshape(count, len(REASONS))
+        return Sampled(self.nodes.T, self.edges.T, self.related.T, self._judge_ends(), refused)
+
+    def _judge_ends(self) -> Mask:
+        """Return which walks are whole; without look-ahead an end out of reach is counted as refused only here."""
+        walks = np.arange(len(self.lengths))
+        whole: Mask = self.nodes[self.lengths, walks] >= 0
+        if self.terrain.reach is None or self.draw.look_ahead:
+            return whole
+        ends = self.terrain.reach.take(self.nodes[self.lengths, walks])
+        far = whole & ((ends >> self.bits) & 1 == 0)
+        self._count(walks[far], np.full(int(far.sum()), _FAR))
+        whole &= ~far
+        return whole
+
+    def _take_step(self, step: int, walks: Numbers) -> Mask:
+        """Move walks by one step, along a relation first for as many as the preference says; return who moved."""
+        links, relations = self.terrain.links, self.terrain.relations
+        moved = np.zeros(len(walks), dtype=bool)
+        if links is None or relations is None:
+            choosing = [(links or relations, links is None, ~moved)]
+        else:
+            first = draw_units(self.keys[walks], count_choice(step, "coin")) < self.draw.relation_preference
+            choosing = [(relations, True, first), (links, False, ~moved), (relations, True, ~first)]
+        for rows, related, who in choosing:
+            (chosen,) = np.nonzero(who & ~moved)
+            if len(chosen) and rows is not None:
+                moved[chosen] = _Step(self, rows, related, step, walks[chosen]).choose()
+        return moved
+
+    def judge(self, step: int, walks: Numbers, targets: Nodes) -> npt.NDArray[np.uint8]:
+        """Return for each walk why it must not step on its target, 0 where it may."""
+        reasons = _REASON_OF_FLAGS.take(self.terrain.flags.take(targets))
+        if self.terrain.reach is not None and self.draw.look_ahead:
+            left = (self.lengths.take(walks) - step - 1).astype(np.uint16)
+            far = (self.terrain.reach.take(targets) >> (self.bits.take(walks) + left)) & 1 == 0
+            reasons[far & (reasons == 0)] = _FAR
+        # Who was visited is the dearest question, and after the others few links are left to ask it of.
+        (open_,) = np.nonzero(reasons == 0)
+        walks, targets = walks.take(open_), targets.take(open_)
+        seen = np.zeros(len(walks), dtype=bool)
+        for visited in self.nodes[: step + 1]:
+            seen |= visited.take(walks) == targets
+        reasons[open_[seen]] = _CYCLE
+        return reasons
+
+    def count(self, walks: Numbers, reasons: npt.NDArray[np.uint8]) -> None:
+        """Count refusals; a walk may occur more than once, and reason 0 counts for nothing."""
+        (refused,) = np.nonzero(reasons)
+        self._count(walks[refused], reasons[refused])
+
+    def _count(self, walks: Numbers, reasons: npt.NDArray[np.uint8]) -> None:
+        np.add.at(self.refused, walks * len(REASONS) + reasons - 1, np.uint32(1))
+
+
+class _Step:
+    """One step of some walks along one kind of edges."""
+
+    def __init__(self, batch: _Batch, rows: Rows, related: bool, step: int, walks: Numbers) -> None:
+        self.batch, self.rows, self.related, self.step, self.walks = batch, rows, related, step, walks
+        self.keys = batch.keys.take(walks)
+        self.nodes = batch.nodes[step].take(walks)
+        self.starts = rows.offsets.take(self.nodes)
+        self.degrees = rows.offsets.take(self.nodes + np.int32(1)) - self.starts
+        self.moved = np.zeros(len(walks), dtype=bool)
+
+    def choose(self) -> Mask:
+        """Move the walks that find an edge; return who moved."""
+        purpose: Purpose = "relation" if self.related else "link"
+        (open_,) = np.nonzero(self.degrees)
+        for attempt in range(self.batch.draw.tries):
+            if not len(open_):
+                break
+            words = draw_words(self.keys.take(open_), count_choice(self.step, purpose, attempt)) >> np.uint64(32)
+            ordinals = (words * self.degrees.take(open_).astype(np.uint64)) >> np.uint64(32)
+            edges = self.starts.take(open_) + ordinals.astype(np.int64)
+            targets = self.rows.targets.take(edges)
+            moved = self._accept(open_, edges, targets, self._judge(open_, targets))
+            # Drawing more often than there are links costs more than looking at them.
+            open_ = open_[~moved & (self.degrees.take(open_) > attempt + 1)]
+        (left,) = np.nonzero(~self.moved & (self.degrees > 0))
+        for part in _cut_by_size(left, self.degrees.take(left)):
+            self._look_through(part)
+        return self.moved
+
+    def _look_through(self, who: Numbers) -> None:
+        """Take one of all edges that may be taken, each with the same probability."""
+        degrees = self.degrees.take(who)
+        ends = np.cumsum(degrees)
+        owners = np.repeat(np.arange(len(who)), degrees)
+        ordinals = np.arange(int(ends[-1])) - (ends - degrees).take(owners)
+        edges = self.starts.take(who).take(owners) + ordinals
+        targets = self.rows.targets.take(edges)
+        (fine,) = np.nonzero(self._judge(who.take(owners), targets) == 0)
+        owners, ordinals, edges = (array.take(fine) for array in (owners, ordinals, edges))
+        targets = targets.take(fine)
+        order_of_all = count_choice(self.step, "relations-in-order" if self.related else "links-in-order")
+        words = draw_words(self.keys.take(who), order_of_all).take(owners)
+        order = np.lexsort((make_keys(self.batch.draw.seed, words + ordinals.astype(np.uint64)), owners))
+        counts = np.bincount(owners, minlength=len(who))
+        firsts = np.cumsum(counts) - counts
+        (some,), number = np.nonzero(counts), 0
+        # Whoever has moved or has no link left is dropped, so that a link costs once, whatever page it is of.
+        while len(some) and number < ASKED:
+            taken = order.take(firsts.take(some) + number)
+            reasons = np.zeros(len(some), dtype=np.uint8)
+            moved = self._accept(who.take(some), edges.take(taken), targets.take(taken), reasons)
+            number += 1
+            some = some[~moved & (counts.take(some) > number)]
+
+    def _judge(self, who: Numbers, targets: Nodes) -> npt.NDArray[np.uint8]:
+        walks = self.walks.take(who)
+        reasons = self.batch.judge(self.step, walks, targets)
+        self.batch.count(walks, reasons)
+        return reasons
+
+    def _accept(self, who: Numbers, edges: Numbers, targets: Nodes, reasons: npt.NDArray[np.uint8]) -> Mask:
+        """Move along the edges that no reason speaks against and that read; return who moved."""
+        fine: Mask = reasons == 0
+        if self.batch.reads is not None and not self.related and fine.any():
+            reading = fine.copy()
+            reading[fine] = self.batch.reads(self.nodes[who[fine]], edges[fine])
+            self.batch.count(self.walks[who], np.where(fine & ~reading, _UNREADABLE, np.uint8(0)))
+            fine = reading
+        (taken,) = np.nonzero(fine)
+        chosen = who.take(taken)
+        walks = self.walks.take(chosen)
+        self.batch.nodes[self.step + 1, walks] = targets.take(taken)
+        self.batch.edges[self.step, walks] = edges.take(taken)
+        self.batch.related[self.step, walks] = self.related
+        self.moved[chosen] = True
+        return fine
+
+
+def _cut_by_size(who: Numbers, degrees: Numbers) -> list[Numbers]:
+    """Cut walks into runs of at most ``LOOKED_THROUGH`` links, or one walk."""
+    numbers = (np.cumsum(degrees) - 1) // LOOKED_THROUGH
+    return np.split(who, np.flatnonzero(np.diff(numbers)) + 1) if len(who) else []
+
+
+Bits = npt.NDArray[np.uint8]
+Marks = npt.NDArray[np.uint16]
+
+REACH_VERSION = 2
+"""Raised when the code gives other marks of the same corpus, rules and tables."""
+DECIDING = (relations, answers, dates, numbers, spelled, names)
+"""Modules whose constants decide which values are answers, and of which key."""
+SPLITS: tuple[Split, ...] = ("sft", "rl", "eval")
+MOST_STEPS = 16 // len(SPLITS) - 1
+KEPT_VALUES = 1 << 17
+"""Values whose split is remembered, about 40 MB."""
+JOINED_EDGES = 1 << 22
+"""Edges looked along together."""
+
+
+def digest_tables(modules: Sequence[ModuleType] = DECIDING) -> str:
+    """Return the digest of every constant of the modules that decide who can be an answer."""
+    tables = [
+        [module.__name__, name, _spell_out(value)]
+        for module in modules
+        for name, value in sorted(vars(module).items())
+        if name.isupper() and not callable(value)
+    ]
+    return digest_value(tables)
+
+
+def keep_marks(path: Path, count: int, find: Callable[[], Marks]) -> Marks:
+    """Return the marks of so many nodes from a file; where it is missing, damaged or of another length, found anew."""
+    if path.exists():
+        try:
+            kept = map_array(path)
+        except ConfigError:
+            kept = np.empty(0)
+        if kept.shape == (count,) and kept.dtype == np.uint16:
+            return kept
+    with replacing(path) as temp, temp.open("wb") as stream:
+        np.save(stream, find())
+    return map_array(path)
+
+
+def read_flags(corpus: Corpus, hub_in_degree: int) -> Bits:
+    """Return the flags of each article: lists, disambiguation pages, and hubs by their in-degree."""
+    columns = ["is_list", "is_disambiguation", "in_degree"]
+    pages = pq.read_table(corpus.folder / "pages.parquet", columns=columns)
+    listed, ambiguous = (pages[name].to_numpy().astype(np.uint8) for name in columns[:2])
+    hubs = (pages["in_degree"].to_numpy() > hub_in_degree).astype(np.uint8)
+    flags: Bits = listed * np.uint8(LIST) | ambiguous * np.uint8(DISAMBIGUATION) | hubs * np.uint8(HUB)
+    return flags
+
+
+def place_answers(corpus: Corpus, splits: SplitRule, max_tokens: int, flags: Bits) -> Bits:
+    """Return for each article the bit of its split when one of its attributes has an answer key of that split.
+
+    Args:
+        corpus: whose facts are read once, in order.
+        splits: decides who belongs where.
+        max_tokens: longest answer in words, 0 is no bound.
+        flags: articles with any are left out.
+    """
+    ends = np.zeros(len(flags), dtype=np.uint8)
+    titles = pq.read_table(corpus.folder / "pages.parquet", columns=["title"])["title"]
+
+    # Years and nationalities come back again and again, and typing one costs more than looking it up.
+    @lru_cache(maxsize=KEPT_VALUES)
+    def place_value(text: str, iso: str, key: str) -> Split | None:
+        answer = type_value(text, iso, key)
+        short = answer is not None and (not max_tokens or count_tokens(answer.surface) <= max_tokens)
+        return splits.place("answer", answer.key) if answer is not None and short else None
+
+    for table, _ in list_single_rows(corpus, FieldKeys(), ["target", "text", "iso"]):
+        nodes = table["node"].to_numpy()
+        kept = np.flatnonzero((table["target"].to_numpy() < 0) & (flags[nodes] == 0))
+        if not len(kept):
+            continue
+        found, firsts = np.unique(nodes[kept], return_index=True)
+        values = list(zip(*(table[name].take(kept).to_pylist() for name in ("text", "iso", "key")), strict=True))
+        # Only the titles of this run of nodes: taking from a whole column would join all its pieces first.
+        here = titles.slice(int(found[0]), int(found[-1] - found[0]) + 1).take(found - found[0]).to_pylist()
+        for node, title, (first, after) in zip(
+            found.tolist(), here, pairwise([*firsts.tolist(), len(values)]), strict=True
+        ):
+            split = splits.place("entity", title)
+            if any(place_value(*value) == split for value in values[first:after]):
+                ends[node] = 1 << SPLITS.index(split)
+    return ends
+
+
+def extend_reach(ends: Bits, edges: Sequence[Rows], flags: Bits, steps: int) -> Marks:
+    """Return the marks of each node.
+
+    Args:
+        ends: bit s of a node says that a walk of split s may end there.
+        edges: what may be walked along.
+        flags: a node with any is not stepped on.
+        steps: longest walk.
+
+    Returns:
+        Bit ``find_bit(split, steps) + k`` says: from here, k more steps can end at an answer of the split.
+
+    Raises:
+        ValueError: the steps of all splits do not fit into 16 bits.
+    """
+    if steps > MOST_STEPS:
+        raise ValueError(f"walks of {steps} steps: expected at most {MOST_STEPS}")
+    marks = np.zeros(len(ends), dtype=np.uint16)
+    current = ends
+    for left in range(steps + 1):
+        for number, split in enumerate(SPLITS):
+            marks |= ((current >> np.uint8(number)) & np.uint8(1)).astype(np.uint16) << (find_bit(split, steps) + left)
+        if left < steps:
+            open_ = np.where(flags == 0, current, np.uint8(0))
+            current = np.zeros_like(ends)
+            for rows in edges:
+                _join_rows(rows, open_, current)
+    return marks
+
+
+def find_bit(split: Split, steps: int) -> int:
+    """Return the lowest bit of a split's marks when the longest walk has so many steps."""
+    return SPLITS.index(split) * (steps + 1)
+
+
+def show_mark(marks: Marks, split: Split, left: int, steps: int) -> Mask:
+    """Return which nodes lead to an answer of a split in exactly so many steps."""
+    mask: Mask = (marks >> np.uint16(find_bit(split, steps) + left)) & np.uint16(1) == 1
+    return mask
+
+
+def _join_rows(rows: Rows, values: Bits, joined: Bits) -> None:
+    """Join to each node the values of all nodes that its edges lead to."""
+    for first, last in _cut_nodes(rows.offsets):
+        offsets = np.asarray(rows.offsets[first : last + 1])
+        some = np.flatnonzero(offsets[1:] > offsets[:-1])
+        if len(some):
+            gathered = values.take(rows.targets[offsets[0] : offsets[-1]])
+            # reduceat gives a row without edges the value after it, so only rows with edges are asked for.
+            joined[first + some] |= np.bitwise_or.reduceat(gathered, offsets[some] - offsets[0])
+
+
+def _cut_nodes(offsets: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Yield runs of nodes with at most ``JOINED_EDGES`` edges, or of one node."""
+    first, count = 0, len(offsets) - 1
+    while first < count:
+        last = int(np.searchsorted(offsets, offsets[first] + JOINED_EDGES, side="right")) - 1
+        last = min(max(last, first + 1), count)
+        yield first, last
+        first = last
+
+
+def _spell_out(value: object) -> object:
+    """Return a constant as JSON that does not depend on the order in which a set or a table was filled."""
+    if isinstance(value, re.Pattern):
+        return [value.pattern, value.flags]
+    if callable(value):
+        return str(getattr(value, "__qualname__", type(value).__name__))
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, dict):
+        return sorted(([_spell_out(key), _spell_out(held)] for key, held in value.items()), key=canonical_json)
+    if isinstance(value, AnySet):
+        return sorted(map(_spell_out, value), key=canonical_json)
+    if isinstance(value, tuple | list):
+        return [_spell_out(held) for held in value]
+    return value
+
 
 __all__ = ["SPLITS", "Drawn", "Move", "Order", "Walk", "WalkGraph", "WalkRules", "find_hub_threshold"]
 
@@ -144,7 +679,7 @@ class WalkGraph:
 
     @cached_property
     def marks(self) -> Marks:
-        """From where each split's answers can be reached, see :mod:`pipelines.graph.reach`."""
+        """From where each split's answers can be reached, see :mod:`pipelines.graph.walks`."""
         if self._kept is None:
             return self._find_marks()
         rules = self.rules

@@ -1,24 +1,167 @@
-"""``README.md`` of a release: written prose from ``data_cards``, every number generated."""
+"""``README.md`` of a release: written prose from ``data_cards``, every number generated.
+
+``croissant.json``: the release in MLCommons Croissant 1.1, with the real sha256 of every data file.
+
+``ATTRIBUTION.tsv``: every picture and every page a release draws on, with author, licence and source.
+"""
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 from jinja2 import Environment, StrictUndefined
 
+from pipelines.agent.observations import Shown, read_hits, read_page
+from pipelines.corpus.search import make_page_url
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.ids import digest_file, digest_value
-from pipelines.release.attribution import list_evidence
-from pipelines.release.features import describe_columns
 from pipelines.release.making import Example, make_chain
 from pipelines.release.manifest import ReleaseManifest
 from pipelines.release.quality import Quality, Section, render_section
-from pipelines.release.rows import ReleaseRow
-from schemas.releases import Dataset
+from pipelines.release.rows import ReleaseRow, describe_columns, is_image
+from schemas.datasets import Dataset, Picture, Trajectory
+from schemas.manifest import FileEntry
+from schemas.proofs import Evidence
+
+PAGE_AUTHOR = "Wikipedia contributors"
+PAGE_LICENCE = "CC BY-SA 4.0"
+PAGE_LICENCE_URL = "https://creativecommons.org/licenses/by-sa/4.0/"
+UNCHANGED, EXCERPT, SCALED = "none", "excerpt", "scaled down"
+UNKNOWN = "unknown"
+"""Licence of what live tools bring; only a run that was told to lets it pass."""
+SPACES = re.compile(r"[\s\x00-\x1f\x7f]+")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Credit:
+    """One line of the attribution file."""
+
+    kind: str
+    """``image``; ``page``: evidence of a proof; ``page-read``: shown in a trajectory, opened or quoted by a search."""
+    title: str
+    url: str
+    author: str
+    licence: str
+    licence_url: str
+    source: str
+    """For a picture the sha256 of its bytes, for a page the corpus it was read from."""
+    changes: str
+    """What was done to a picture, in order, as licences ask to be told: ``none``, or such as ``crop``; of a page an
+    excerpt is shown."""
+
+
+def make_revision_url(base_url: str, title: str, revision: int) -> str:
+    """Return the permanent link of a page's revision.
+
+    Raises:
+        GateNotMet: if the corpus gives no web address to link to.
+    """
+    if urlsplit(base_url).scheme not in ("http", "https"):
+        raise GateNotMet(f"attribution: base_url {base_url!r} is no http address; every page needs a link")
+    return f"{make_page_url(base_url, title)}?oldid={revision}"
+
+
+def list_evidence(example: Example) -> tuple[Evidence, ...]:
+    """Return the evidence of an example's hops and of its answer."""
+    proof = example.question.proof
+    return (*(hop.evidence for hop in proof.hops), proof.answer_evidence)
+
+
+def list_credits(examples: Sequence[Example], base_url: str, corpus: str, lenient: bool = False) -> list[Credit]:
+    """Return each picture and page of the examples once, sorted.
+
+    Args:
+        examples: the release's rows.
+        base_url: of the corpus's wiki.
+        corpus: its digest.
+        lenient: let pages and pictures pass whose licence is not known; their lines say so.
+
+    Raises:
+        GateNotMet: if a picture or a page has no known licence, or pages cannot be linked to.
+    """
+    found: set[Credit] = set()
+    for example in examples:
+        changes = list_changes(example)
+        found.update(credit_picture(picture, changes[picture.sha256], lenient) for picture in example.list_pictures())
+        found.update(credit_picture(picture, SCALED, lenient) for picture in example.list_thumbnails())
+        for evidence in list_evidence(example):
+            url = make_revision_url(base_url, evidence.title, evidence.revision)
+            found.add(credit_page("page", evidence.title, url, corpus))
+        if example.trajectory is not None:
+            found.update(credit_shown(page, base_url, corpus, lenient) for page in list_shown_pages(example.trajectory))
+    return sorted(found)
+
+
+def list_changes(example: Example) -> dict[str, str]:
+    """Return what was done to each of an example's pictures by sha256: its degradation, then the tools behind it."""
+    question, trajectory = example.question, example.trajectory
+    trial = question.trial
+    first = UNCHANGED if trial is None else f"{trial.degradation} of strength {trial.strength:g}"
+    changes = {"img_1": first}
+    for step in trajectory.steps if trajectory else ():
+        for made in step.observation.images if step.observation else ():
+            if step.tool == "image_search":
+                changes[made] = SCALED
+                continue
+            before = changes.get(json.loads(step.arguments).get("image", "img_1"), first)
+            changes[made] = step.tool if before == UNCHANGED else f"{before}; {step.tool}"
+    pictures = {image.id: image.picture for image in trajectory.images} if trajectory else {}
+    told = {picture.sha256: changes.get(name, first) for name, picture in pictures.items()}
+    return told | ({question.picture.sha256: first} if question.picture else {})
+
+
+def credit_picture(picture: Picture, changes: str, lenient: bool = False) -> Credit:
+    """Return a picture's line.
+
+    Raises:
+        GateNotMet: if it has no licence: such a picture may not be passed on.
+    """
+    if picture.licence.strip() in ("", UNKNOWN) and not lenient:
+        raise GateNotMet(f"attribution: picture {picture.file!r} has no licence; it cannot be released")
+    author = picture.author.strip() or "author not stated at the source"
+    licence = (picture.licence.strip() or UNKNOWN, picture.licence_url)
+    return Credit("image", picture.file, picture.source_url, author, *licence, picture.sha256, changes)
+
+
+def credit_page(kind: str, title: str, url: str, corpus: str) -> Credit:
+    """Return a page's line; the text of Wikipedia is CC BY-SA 4.0."""
+    return Credit(kind, title, url, PAGE_AUTHOR, PAGE_LICENCE, PAGE_LICENCE_URL, f"corpus {corpus}", EXCERPT)
+
+
+def list_shown_pages(trajectory: Trajectory) -> Iterator[Shown]:
+    """Yield every page whose text an observation shows: the one that was opened, or each that a search quotes."""
+    for step in trajectory.steps:
+        if step.observation is None or not step.observation.ok:
+            continue
+        page = read_page(step.observation.text)
+        # A page's own text may look like hits, and is not read as such.
+        yield from (page,) if page is not None else read_hits(step.observation.text)
+
+
+def credit_shown(page: Shown, base_url: str, corpus: str, lenient: bool = False) -> Credit:
+    """Return the line of a page that a trajectory shows.
+
+    Raises:
+        GateNotMet: if it is no page of the corpus's wiki, so that its licence is not known.
+    """
+    if not page.url.startswith(base_url) and lenient:
+        return Credit("page-read", page.title, page.url, "not stated", UNKNOWN, "", "live tools", EXCERPT)
+    if not page.url.startswith(base_url):
+        raise GateNotMet(f"attribution: a trajectory shows {page.url!r}; only pages of {base_url} have a known licence")
+    return credit_page("page-read", page.title, page.url, corpus)
+
+
+def render_credits(credit_lines: Sequence[Credit]) -> str:
+    """Return the file: a header, then one tab-separated line each; white space inside a value becomes one space."""
+    header = "\t".join(field.name for field in fields(Credit))
+    lines = ["\t".join(SPACES.sub(" ", value).strip() for value in astuple(credit)) for credit in credit_lines]
+    return "\n".join([header, *lines]) + "\n"
+
 
 PART = re.compile(r"^([a-z_]+):\n", re.MULTILINE)
 PARTS = ("title", "summary", "uses", "out_of_scope", "columns", "loading", "rationale", "limits")
@@ -201,3 +344,121 @@ def shorten_value(value: Any) -> Any:  # noqa: ANN401 - a JSON value
         rest = [f"({len(value) - LONGEST_LIST} more)"] if len(value) > LONGEST_LIST else []
         return [shorten_value(inner) for inner in value[:LONGEST_LIST]] + rest
     return value
+
+
+LICENCE = "https://creativecommons.org/licenses/by-sa/4.0/"
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+DATA_TYPES = {pa.string(): "sc:Text", pa.int64(): "sc:Integer", pa.float64(): "sc:Float", pa.bool_(): "sc:Boolean"}
+CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileObject": "cr:fileObject",
+    "fileProperty": "cr:fileProperty",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+
+
+def make_croissant(
+    identity: dict[str, str], schema: pa.Schema, files: Sequence[FileEntry], limits: str
+) -> dict[str, Any]:
+    """Return the JSON-LD document.
+
+    Args:
+        identity: ``name``, ``description``, ``version``, ``snapshot`` and ``url`` of the release.
+        schema: Arrow schema of the data files.
+        files: the data files; each is one FileObject and one record set.
+        limits: known limits, as one paragraph for the RAI vocabulary.
+    """
+    document = {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.1",
+        "name": identity["name"],
+        "description": identity["description"],
+        "version": identity["version"],
+        "license": LICENCE,
+        "url": identity["url"],
+        "creator": {"@type": "sc:Organization", "name": "synth"},
+        "citeAs": f"{identity['name']}, version {identity['version']}",
+        "isLiveDataset": False,
+        "rai:dataCollection": f"Made by synth from the Wikipedia snapshot {identity['snapshot']}.",
+        "rai:dataLimitations": limits,
+        "rai:personalSensitiveInformation": "Facts and pictures of people, as Wikipedia and Commons show them.",
+        "distribution": [_make_file(entry) for entry in files],
+        "recordSet": [_make_records(entry, schema) for entry in files],
+    }
+    if DATE.fullmatch(identity["snapshot"]):
+        document["datePublished"] = identity["snapshot"]
+    return document
+
+
+def _name_file(entry: FileEntry) -> str:
+    return entry.name.rsplit("/", 1)[-1].removesuffix(".parquet")
+
+
+def _make_file(entry: FileEntry) -> dict[str, Any]:
+    return {
+        "@type": "cr:FileObject",
+        "@id": entry.name,
+        "name": _name_file(entry),
+        "contentUrl": entry.name,
+        "contentSize": f"{entry.bytes} B",
+        "encodingFormat": "application/x-parquet",
+        "sha256": entry.sha256,
+    }
+
+
+def _make_records(entry: FileEntry, schema: pa.Schema) -> dict[str, Any]:
+    name = _name_file(entry)
+    fields = [made for field in schema if (made := _make_field(name, entry.name, field)) is not None]
+    return {"@type": "cr:RecordSet", "@id": name, "name": name, "key": {"@id": f"{name}/id"}, "field": fields}
+
+
+def _make_field(records: str, file: str, field: pa.Field) -> dict[str, Any] | None:
+    """Return a column's field, or None: structs other than pictures have no form that loaders agree on."""
+    repeated = pa.types.is_list(field.type)
+    kind = field.type.value_type if repeated else field.type
+    source: dict[str, Any] = {"fileObject": {"@id": file}, "extract": {"column": field.name}}
+    if is_image(kind):
+        source["transform"] = {"jsonPath": "[*].bytes" if repeated else "bytes"}
+    elif kind not in DATA_TYPES:
+        return None
+    made: dict[str, Any] = {
+        "@type": "cr:Field",
+        "@id": f"{records}/{field.name}",
+        "name": field.name,
+        "dataType": "sc:ImageObject" if is_image(kind) else DATA_TYPES[kind],
+        "source": source,
+    }
+    return made | ({"repeated": True} if repeated else {})

@@ -1,11 +1,19 @@
-"""How rows of the three datasets are made from questions and trajectories."""
+"""How rows of the three datasets are made from questions and trajectories.
 
-from collections.abc import Sequence
+Pictures from the workspace's image store, believed only after their bytes were hashed again.
+
+``proofs/<split>-*.parquet``: what a stranger needs to derive each answer again, one row a question.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from pipelines.errors import ConservationError
-from pipelines.release.pictures import name_picture, read_picture
+import pyarrow.parquet as pq
+
+from pipelines.errors import ConservationError, CorruptInput
+from pipelines.pictures import PictureStore
 from pipelines.release.rows import (
     ABILITY,
     DATA_SOURCE,
@@ -14,19 +22,59 @@ from pipelines.release.rows import (
     EmbeddedImage,
     ExtraInfo,
     FoundPage,
+    Message,
     ProofRow,
     ReleaseRow,
     RewardModel,
     RlRow,
     SftRow,
+    find_text_dialect,
+    make_messages,
+    show_pictures,
+    strip_page_text,
 )
-from pipelines.release.transcript import Message, find_text_dialect, make_messages, show_pictures, strip_page_text
-from schemas.enhancements import Enhancement
-from schemas.groundings import Picture
+from schemas.datasets import Enhancement, Picture, ReleaseEntry, SearchResult, Support, Trajectory
 from schemas.proofs import Proof
-from schemas.releases import ReleaseEntry
-from schemas.searches import SearchResult
-from schemas.trajectories import Support, Trajectory
+
+SHA256 = re.compile(r"[0-9a-f]{64}")
+EXTENSION = re.compile(r"[a-z0-9]{1,8}")
+
+
+def name_picture(picture: Picture) -> str:
+    """Return ``<sha256>.<extension>``.
+
+    Raises:
+        CorruptInput: if a part could not be a file's name in the store.
+    """
+    if not SHA256.fullmatch(picture.sha256) or not EXTENSION.fullmatch(picture.extension):
+        raise CorruptInput(
+            f"picture {picture.file!r}: {picture.sha256!r}.{picture.extension!r} is no name in the image store; "
+            "it takes 64 hex digits and a short extension"
+        )
+    return f"{picture.sha256}.{picture.extension}"
+
+
+def locate_picture(root: Path, picture: Picture) -> Path:
+    """Return the picture's path under the workspace's ``images/<ab>/``.
+
+    Raises:
+        CorruptInput: if there is no such file.
+    """
+    name_picture(picture)
+    path = PictureStore(root / "images").path(picture.sha256, picture.extension)
+    if not path.is_file():
+        raise CorruptInput(f"picture {picture.file!r}: {path} is missing from the image store")
+    return path
+
+
+def read_picture(root: Path, picture: Picture) -> bytes:
+    """Return the picture's bytes, hashed again.
+
+    Raises:
+        CorruptInput: if the file is missing or its bytes are not those its name promises.
+    """
+    locate_picture(root, picture)
+    return PictureStore(root / "images").read(picture)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,3 +314,25 @@ def make_chain(question: Enhancement | ProofRow) -> tuple[ChainLink, ...]:
     last = question.proof.nodes[-1].title
     links.append(ChainLink(relation=question.proof.answer_relation, subject=last, object=question.answer.surface))
     return tuple(links)
+
+
+__all__ = ["ProofRow", "make_proofs", "read_proofs"]
+
+
+def make_proofs(examples: Sequence[Example]) -> list[ProofRow]:
+    """Return one proof row for each question of the examples, by id."""
+    rows = {example.question.record_id: example for example in examples}
+    return [make_proof_row(example) for _, example in sorted(rows.items())]
+
+
+def read_proofs(folder: Path) -> Iterator[ProofRow]:
+    """Yield a release's proof rows, file by file.
+
+    Raises:
+        pydantic.ValidationError: if a row does not have the shape of :class:`ProofRow`.
+    """
+    for path in sorted((folder / "proofs").glob("*.parquet")):
+        with pq.ParquetFile(path) as source:
+            for batch in source.iter_batches(batch_size=1000):
+                for row in batch.to_pylist():
+                    yield ProofRow.model_validate(row, strict=False)

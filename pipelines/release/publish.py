@@ -11,30 +11,40 @@ from pathlib import Path
 
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet
 from pipelines.files import clear_temps, explain_os_error, make_temp_path, sync_folder
-from pipelines.release.attribution import list_credits, render_credits
-from pipelines.release.card import CardFacts, Prose, find_cards, read_prose, render_card
-from pipelines.release.context import PublishedRelease, ReleaseContext
-from pipelines.release.croissant import make_croissant
-from pipelines.release.features import make_release_schema
-from pipelines.release.making import Example, RowMaker, join_examples
+from pipelines.release.card import (
+    CardFacts,
+    Prose,
+    find_cards,
+    list_credits,
+    make_croissant,
+    read_prose,
+    render_card,
+    render_credits,
+)
+from pipelines.release.making import Example, ProofRow, RowMaker, join_examples, locate_picture, make_proofs
 from pipelines.release.manifest import (
     MANIFEST,
+    PublishedRelease,
+    ReleaseContext,
     SplitEntry,
     check_release_files,
     digest_content,
     make_release_manifest,
     name_version,
 )
-from pipelines.release.pictures import locate_picture
-from pipelines.release.proofs import ProofRow, make_proofs
 from pipelines.release.quality import check_quality, measure_quality, render_quality
-from pipelines.release.rows import ROW_TYPES
-from pipelines.release.tables import Shard, describe_file, list_files, plan_shards, write_shard_file
-from schemas.arrow import derive_schema
-from schemas.enhancements import Enhancement
+from pipelines.release.rows import (
+    ROW_TYPES,
+    Shard,
+    describe_file,
+    list_files,
+    make_release_schema,
+    plan_shards,
+    write_shard_file,
+)
+from schemas.base import derive_schema
+from schemas.datasets import Dataset, Enhancement, ReleaseEntry, Trajectory
 from schemas.manifest import FileEntry
-from schemas.releases import Dataset, ReleaseEntry
-from schemas.trajectories import Trajectory
 
 DATASETS: tuple[Dataset, ...] = ("sft", "rl", "bridgevqa")
 READ_ONLY = 0o444
@@ -181,7 +191,7 @@ def _write_proofs(draft: Draft, staging: Path) -> list[FileEntry]:
 
 def _write_rewards(staging: Path) -> FileEntry:
     """Lay the rewards beside the questions that they are for: one file that a trainer is pointed at."""
-    source = resources.files("pipelines.scoring") / REWARDS
+    source = resources.files("pipelines.release") / REWARDS
     path = staging / REWARDS
     path.write_bytes(source.read_bytes())
     return describe_file(path, staging, 0)

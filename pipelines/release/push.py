@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from pipelines.errors import ConfigError, GateNotMet, Unavailable
 from pipelines.release.manifest import MANIFEST, ReleaseManifest, check_release_files
-from pipelines.release.tables import list_files
+from pipelines.release.rows import list_files
 
 HINT = "install it with: pip install -e '.[hub]'"
 SERVER_FILES = frozenset({".gitattributes"})

@@ -1,32 +1,392 @@
-"""``quality.json`` and ``quality.md``: what can be measured on a release without a person or a benchmark."""
+"""``quality.json`` and ``quality.md``: what can be measured on a release without a person or a benchmark.
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+What a release's proofs and answers come to in numbers; every one is counted from rows.
 
+What a release's pictures come to in numbers: how they were chosen, how easily they are looked up, how degraded.
+
+What attempts say of a release's questions: cells summed up, and why each counts as a question that can be solved.
+
+Small numbers that a quality report is made of; all rounded, so that reports compare byte for byte.
+
+How varied a release is: wording, relations, types, entities, and what its questions have in common.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import get_args
+
+from pipelines.agent.agreement import bound_mean
+from pipelines.checks.sets import (
+    count_duplicates,
+    count_near_duplicates,
+    delexicalise,
+    list_shared_values,
+    make_signature,
+    measure_compression,
+    measure_distinct,
+    measure_self_bleu,
+)
 from pipelines.errors import GateNotMet
-from pipelines.release.attempts import list_unmeasured, measure_difficulty, measure_standing
-from pipelines.release.context import ReleaseContext
-from pipelines.release.counts import (
-    count_precisions,
-    measure_answers,
-    measure_counts,
-    measure_necessity,
-    measure_proofs,
-)
-from pipelines.release.duplicates import list_shared_values, make_signature
 from pipelines.release.making import Example
-from pipelines.release.sight import measure_enhancements, measure_grounding
-from pipelines.release.statistics import Number, count_values, describe_numbers, share
-from pipelines.release.variety import (
-    count_bigrams,
-    count_sequences,
-    measure_diversity,
-    measure_duplicates,
-    measure_reuse,
-    measure_wording,
-)
-from schemas.enhancements import Enhancement
-from schemas.trajectories import Trajectory
+from pipelines.release.manifest import ReleaseContext
+from schemas.datasets import Cell, Depiction, Difficulty, Enhancement, Trajectory
+from schemas.proofs import Count, Resolution, Role
+
+DIGITS = 4
+Number = int | float
+Table = dict[str, dict[str, Number]]
+"""Named rows of named numbers."""
+
+
+def share(part: int, whole: int) -> float:
+    """Return ``part / whole``, 0.0 of nothing."""
+    return round(part / whole, DIGITS) if whole else 0.0
+
+
+def count_rows(flags: Iterable[bool]) -> dict[str, Number]:
+    """Return in how many rows something holds, and their share of all."""
+    told = list(flags)
+    return {"rows": sum(told), "share": share(sum(told), len(told))}
+
+
+def count_values(values: Iterable[str]) -> Table:
+    """Return rows and share of each value, the most frequent first, then by name."""
+    counts = Counter(values)
+    total = sum(counts.values())
+    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return {value: {"rows": rows, "share": share(rows, total)} for value, rows in ordered}
+
+
+def describe_numbers(values: Sequence[Number]) -> dict[str, Number]:
+    """Return count, min, median, 95th percentile (nearest rank) and max; only the count when there are none."""
+    ordered = sorted(values)
+    if not ordered:
+        return {"n": 0}
+    return {
+        "n": len(ordered),
+        "min": ordered[0],
+        "median": ordered[math.ceil(len(ordered) * 0.5) - 1],
+        "p95": ordered[math.ceil(len(ordered) * 0.95) - 1],
+        "max": ordered[-1],
+    }
+
+
+def count_effective(values: Iterable[str]) -> float:
+    """Return exp(entropy): how many equally frequent values would be as varied."""
+    counts = Counter(values)
+    total = sum(counts.values())
+    shares = [counts[value] / total for value in sorted(counts)]
+    return round(math.exp(-sum(part * math.log(part) for part in shares)), DIGITS) if shares else 0.0
+
+
+def measure_gini(counts: Iterable[int]) -> float:
+    """Return the Gini coefficient of use counts: 0.0 when all are used alike."""
+    ordered = sorted(counts)
+    total = sum(ordered)
+    if not total:
+        return 0.0
+    ranked = sum(rank * value for rank, value in enumerate(ordered, 1))
+    return round(2 * ranked / (len(ordered) * total) - (len(ordered) + 1) / len(ordered), DIGITS)
+
+
+def measure_prior(answers: Iterable[tuple[Hashable, str]]) -> float:
+    """Return the share of answers that whoever gives the most frequent other answer of the same group gets right.
+
+    An answer does not vouch for itself, so a group of one is never guessed; a tie is drawn.
+
+    Args:
+        answers: group and answer of each row.
+    """
+    groups: defaultdict[Hashable, Counter[str]] = defaultdict(Counter)
+    for group, answer in answers:
+        groups[group][answer] += 1
+    right = sum(map(_guess_most_frequent, groups.values()), 0.0)
+    total = sum(counts.total() for counts in groups.values())
+    return round(right / total, DIGITS) if total else 0.0
+
+
+def _guess_most_frequent(counts: Counter[str]) -> float:
+    """Return how many of a group's answers are expected right: only those of a single most frequent one can be."""
+    ranked = sorted(counts.values(), reverse=True)
+    first, second = ranked[0], ranked[1] if len(ranked) > 1 else 0
+    if first - 1 > second:
+        return float(first)
+    tied = ranked.count(second) + 1 if second and first - 1 == second else 0
+    return first / tied if tied else 0.0
+
+
+ENOUGH = 20
+"""Questions of a relation from which the share of one answer among them says something."""
+
+
+def measure_counts(questions: Sequence[Difficulty]) -> Table:
+    """Return the distributions of the proofs' counts, and how many stopped at their threshold."""
+    return {name: _describe_counts(questions, name) for name in ("chain", "alone", "anchors", "answers")}
+
+
+def _describe_counts(questions: Sequence[Difficulty], name: str, later: bool | None = None) -> dict[str, Number]:
+    """Describe the counts of a name: all of them, or those of the first hidden node or of later ones."""
+    counts: list[Count] = [
+        count
+        for question in questions
+        for count in question.proof.counts
+        if count.name == name and (later is None or (count.node > 1) is later)
+    ]
+    return describe_numbers([count.value for count in counts]) | {"capped": sum(count.capped for count in counts)}
+
+
+def measure_proofs(questions: Sequence[Difficulty]) -> Table:
+    """Return how near misses were resolved, and how many answers something beside the infobox confirms."""
+    proofs = [question.proof for question in questions]
+    misses = [miss for proof in proofs for miss in proof.near_misses]
+    told = Counter(miss.resolution for miss in misses)
+    return {
+        "near misses looked for": count_rows(proof.thresholds.near_misses > 0 for proof in proofs),
+        "near misses a question": describe_numbers([len(proof.near_misses) for proof in proofs]),
+        **{
+            f"near misses: {resolution}": {"n": told[resolution], "share": share(told[resolution], len(misses))}
+            for resolution in get_args(Resolution)
+        },
+        "answer confirmed by a sentence": count_rows(proof.corroboration is not None for proof in proofs),
+        "confirmation required": count_rows(proof.thresholds.agreement == "required" for proof in proofs),
+        "checked: the same in another dump": count_rows(bool(proof.compared_snapshot) for proof in proofs),
+        "volatile facts refused": count_rows(not proof.thresholds.volatile for proof in proofs),
+    }
+
+
+def measure_necessity(questions: Sequence[Difficulty]) -> Table:
+    """Return how much each part of a question decides: picture, bridges, whole path, single constraints."""
+    proofs = [question.proof for question in questions]
+    return {
+        "R_alone, first hidden node": _describe_counts(questions, "alone", later=False),
+        "R_alone, later nodes": _describe_counts(questions, "alone", later=True),
+        "N_img": _describe_counts(questions, "answers"),
+        "checked: no path shorter by two links": count_rows(proof.shortcuts_checked for proof in proofs),
+        "checked: not found by one search": count_rows(proof.thresholds.retrieval_rank > 0 for proof in proofs),
+        "constraints a question": describe_numbers([len(proof.constraints) for proof in proofs]),
+        "redundant constraints a question": describe_numbers([len(proof.redundant) for proof in proofs]),
+        "questions with a redundant constraint": count_rows(bool(proof.redundant) for proof in proofs),
+    }
+
+
+def measure_answers(questions: Sequence[Difficulty]) -> Table:
+    """Return lengths, aliases and use of the answers, and how far guessing by what is asked would come.
+
+    The guesser knows the relation and the answer's type, and gives what most other questions of both have.
+    """
+    keys = Counter(question.answer.key for question in questions)
+    asked = [((q.proof.answer_relation, q.answer.type), q.answer.key) for q in questions]
+    groups: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for group, key in asked:
+        groups[group][key] += 1
+    shares = [share(max(found.values()), found.total()) for found in groups.values() if found.total() >= ENOUGH]
+    return {
+        "characters": describe_numbers([len(question.answer.surface) for question in questions]),
+        "words": describe_numbers([len(question.answer.surface.split()) for question in questions]),
+        "aliases": describe_numbers([len(question.answer.aliases) for question in questions]),
+        "questions an answer key": describe_numbers(list(keys.values())),
+        "right by the most frequent answer": {"n": len(asked), "share": measure_prior(asked)},
+        f"largest share in a relation of {ENOUGH} questions": describe_numbers(shares),
+    }
+
+
+def count_precisions(questions: Sequence[Difficulty]) -> Table:
+    """Return how precise the dates are, and how many ask for less than the page says."""
+    dates = [question for question in questions if question.answer.type == "date"]
+    table = count_values(question.answer.precision or "none" for question in dates)
+    derived = Counter(question.proof.derivation for question in questions if question.proof.derivation)
+    for part, rows in sorted(derived.items()):
+        table[f"{part} of a fuller date"] = {"rows": rows, "share": share(rows, len(dates))}
+    return table
+
+
+def measure_grounding(questions: Sequence[Enhancement]) -> Table:
+    """Return rankers and sources, how scores and margins lie, and what OCR and a search by picture find."""
+    seen = [question.depiction for question in questions if question.depiction is not None]
+    table: dict[str, dict[str, Number]] = {}
+    for name, values in (
+        ("ranked by", [each.ranker for each in seen]),
+        ("from", [each.source for each in seen]),
+        ("to look up", [each.ease or "not searched" for each in seen]),
+        ("to look up at training resolution", [each.ease_at_training or "not searched" for each in seen]),
+        ("read by", [" and ".join(each.engines) or "nobody" for each in seen]),
+        ("Commons says it depicts the anchor", [_say(each.depicts) for each in seen]),
+    ):
+        table |= {f"{name}: {value}": dict(row) for value, row in count_values(values).items()}
+    table["with text that tells nothing"] = dict(count_rows(bool(each.text) for each in seen))
+    table["candidates a question"] = dict(describe_numbers([each.candidates for each in seen]))
+    margins = [each.margin for each in seen if each.margin is not None]
+    if margins:
+        table |= _measure_margins(seen, margins)
+    return table
+
+
+def _measure_margins(seen: Sequence[Depiction], margins: Sequence[float]) -> dict[str, dict[str, Number]]:
+    judged = [each for each in seen if each.margin is not None]
+    return {
+        "score": dict(describe_numbers([each.score for each in judged])),
+        "margin over the best distractor": dict(describe_numbers(margins)),
+        "distractors": dict(describe_numbers([each.distractors for each in judged])),
+        "over the absolute threshold": dict(count_rows(bool(each.over_threshold) for each in judged)),
+    }
+
+
+def measure_enhancements(questions: Sequence[Enhancement]) -> Table:
+    """Return how many pictures are degraded, by degradation and what showed that its repair restores them; strengths.
+
+    A strength is looked for, picture by picture, so hardly two are alike: they are described, not listed.
+    """
+    trials = [question.trial for question in questions if question.trial is not None]
+    found = Counter(f"{trial.degradation}, {trial.repair}, shown by {trial.test}" for trial in trials)
+    rows = {"degraded": len(trials), **{name: found[name] for name in sorted(found)}}
+    table: Table = {name: {"rows": count, "share": share(count, len(questions))} for name, count in rows.items()}
+    for degradation in sorted({trial.degradation for trial in trials}):
+        strengths = [trial.strength for trial in trials if trial.degradation == degradation]
+        table[f"strength of {degradation}"] = dict(describe_numbers(strengths))
+    return table
+
+
+def _say(depicts: bool | None) -> str:
+    return "not stated" if depicts is None else "yes" if depicts else "no"
+
+
+def measure_difficulty(questions: Sequence[Difficulty]) -> dict[str, dict[str, str | Number]]:
+    """Return the attempts by condition and solver, by name; an interval takes each question's attempts as one."""
+    cells: dict[str, list[Cell]] = {}
+    for question in questions:
+        for cell in question.cells:
+            cells.setdefault(f"{cell.condition}, {cell.solver}", []).append(cell)
+    return {name: _sum_cells(cells[name]) for name in sorted(cells)}
+
+
+def _sum_cells(cells: Sequence[Cell]) -> dict[str, str | Number]:
+    correct, attempts = sum(cell.correct for cell in cells), sum(cell.attempts for cell in cells)
+    scored = attempts - sum(cell.unscored for cell in cells)
+    asked = sum(cell.attempts > cell.unscored for cell in cells)
+    # Attempts at one question are alike: at worst all of them say what one says.
+    interval = bound_mean(asked * correct / scored if scored else 0.0, asked, 1.0)
+    return {
+        "questions": len(cells),
+        "planned": sum(cell.planned for cell in cells),
+        "attempts": attempts,
+        "unscored": attempts - scored,
+        "correct": correct,
+        "rate": share(correct, scored),
+        "low": round(interval.low, DIGITS),
+        "high": round(interval.high, DIGITS),
+        "never solved": sum(cell.correct == 0 for cell in cells),
+        "latest reply": max(cell.day for cell in cells),
+    }
+
+
+def measure_standing(questions: Sequence[Difficulty]) -> dict[str, dict[str, Number]]:
+    """Return rows and shares by standing and by search need, of alternatives, and of what had to be left out."""
+    counts: Counter[str] = Counter()
+    for question in questions:
+        counts[f"standing: {question.standing}"] += 1
+        counts[f"search need: {question.search_need or 'not measured'}"] += 1
+        counts["with wrong answers given twice, all refuted"] += bool(question.alternatives)
+        counts["shown a swapped picture"] += bool(question.swapped_with)
+        counts.update(f"left out: {name}" for name in question.left_out)
+    return {name: {"rows": counts[name], "share": share(counts[name], len(questions))} for name in sorted(counts)}
+
+
+def list_unmeasured(questions: Sequence[Difficulty], reasons: Mapping[str, str]) -> dict[str, str]:
+    """Return what was not measured, without the picture ablation where pictures were swapped."""
+    swapped = any(question.swapped_with for question in questions)
+    return {name: reason for name, reason in reasons.items() if not (swapped and name == "picture ablation")}
+
+
+TOP = 10
+DUPLICATES = ("duplicate-question", "duplicate-path", "duplicate-picture")
+
+
+def measure_diversity(questions: Sequence[Difficulty]) -> dict[str, Number]:
+    """Return skeletons, relations and type sequences: how many, how evenly used, and the shares of the most used."""
+    skeletons = Counter(map(delexicalise, questions))
+    chains = [list_relations(question) for question in questions]
+    bigrams = _list_bigrams(questions)
+    top = sum(rows for _, rows in Counter(bigrams).most_common(TOP))
+    sequences = [_name_types(question) for question in questions]
+    return {
+        "skeletons": len(skeletons),
+        "top skeleton share": share(max(skeletons.values(), default=0), len(questions)),
+        "relations": len({relation for chain in chains for relation in chain}),
+        "effective relations": count_effective(relation for chain in chains for relation in chain),
+        "relation bigrams": len(set(bigrams)),
+        "effective relation bigrams": count_effective(bigrams),
+        f"top {TOP} bigrams share": share(top, len(bigrams)),
+        "type sequences": len(set(sequences)),
+        "effective type sequences": count_effective(sequences),
+    }
+
+
+def list_relations(question: Difficulty) -> list[str]:
+    """Return a question's relations in order, the one asked for last; ``<-`` is before one that leads backward."""
+    proof = question.proof
+    return [*(f"<-{hop.relation}" if hop.backward else hop.relation for hop in proof.hops), proof.answer_relation]
+
+
+def _list_bigrams(questions: Sequence[Difficulty]) -> list[str]:
+    return [f"{left} {right}" for question in questions for left, right in pairwise(list_relations(question))]
+
+
+def _name_types(question: Difficulty) -> str:
+    return " > ".join(node.type for node in question.proof.nodes)
+
+
+def count_bigrams(questions: Sequence[Difficulty]) -> Table:
+    """Return the most frequent pairs of neighbouring relations."""
+    return dict(list(count_values(_list_bigrams(questions)).items())[:TOP])
+
+
+def count_sequences(questions: Sequence[Difficulty]) -> Table:
+    """Return the most frequent sequences of the nodes' types."""
+    return dict(list(count_values(map(_name_types, questions)).items())[:TOP])
+
+
+def measure_wording(questions: Sequence[Difficulty]) -> Table:
+    """Return how much the questions' texts, and their skeletons, repeat each other."""
+    texts = {
+        "text": [question.text for question in questions],
+        "skeleton": [delexicalise(question) for question in questions],
+    }
+    return {name: _measure_texts(of_name) for name, of_name in texts.items()}
+
+
+def _measure_texts(texts: Sequence[str]) -> dict[str, Number]:
+    return {
+        **{f"distinct-{size}": round(measure_distinct(texts, size), DIGITS) for size in (1, 2, 3)},
+        "self-BLEU": round(measure_self_bleu(texts), DIGITS),
+        "compression ratio": round(measure_compression(texts), 2),
+        "near duplicates": share(count_near_duplicates(texts), len(texts)),
+    }
+
+
+def measure_reuse(questions: Sequence[Difficulty]) -> Table:
+    """Return how often entities are used in each role."""
+    table: Table = {}
+    roles: tuple[Role, ...] = ("anchor", "bridge", "answer")
+    for role in roles:
+        uses = Counter(n.page_id for question in questions for n in question.proof.nodes if n.role == role)
+        numbers = describe_numbers(list(uses.values()))
+        table[role] = {
+            "entities": len(uses),
+            "median uses": numbers.get("median", 0),
+            "p95 uses": numbers.get("p95", 0),
+            "most uses": numbers.get("max", 0),
+            "gini": measure_gini(uses.values()),
+        }
+    return table
+
+
+def measure_duplicates(questions: Sequence[Difficulty]) -> dict[str, Number]:
+    """Return how many questions repeat another one; the releases stage leaves none."""
+    found = count_duplicates(map(make_signature, questions))
+    return {name: found[name] for name in DUPLICATES}
+
 
 Scalar = str | Number
 Section = Mapping[str, Scalar | Mapping[str, Scalar]]

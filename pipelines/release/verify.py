@@ -3,11 +3,25 @@
 A release is checked three times: its files against the manifest, each row against its proof and the corpus, and the
 rows against one another. The later ones do not trust the manifest, so a release that was resealed after tampering fails
 all the same.
+
+What a released row claims, compared with its proof, and what its proof claims, compared with the corpus.
+
+A row is made again from its proof row by the functions that publishing uses, so a column that is not compared does not
+exist. What no proof can decide, a transcript, is held to the rules it was accepted by; its length is told, as are the
+pages that a search by picture finds.
+
+What a released row claims of its picture, compared with the anchor's article and with what the corpus knows.
+
+What a released transcript claims: its form and tools, the question asked, the answer given and where it stood.
 """
 
+import hashlib
+import json
+import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +29,427 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from pipelines.errors import CorruptInput, GateNotMet
-from pipelines.graph.ground import Ground
-from pipelines.release.claims import find_question_problems, find_row_problems
-from pipelines.release.features import make_release_schema
+from pipelines.agent.depicting import gather_evidence, weigh_evidence
+from pipelines.agent.dialects import Dialect, find_dialect
+from pipelines.agent.observations import ANSWER, ERRORS, WARNINGS, list_forms
+from pipelines.agent.pictures import MIN_WORDS, REPAIRS, fits_strength, list_words, measure_degraded
+from pipelines.agent.transcript import BadTurn, Turn, parse_turn, read_observation
+from pipelines.checks.answers import check_named
+from pipelines.checks.claims import Claim
+from pipelines.checks.descriptors import check_spoken
+from pipelines.checks.examination import check_picture_names, list_hidden_checks
+from pipelines.checks.leakage import list_type_words
+from pipelines.checks.legibility import check_readable
+from pipelines.checks.pictures import check_licence
+from pipelines.checks.proofs import find_problems
+from pipelines.checks.rollouts import fold_words, locate_form, locate_value
+from pipelines.checks.verdicts import Check, run_checks
+from pipelines.corpus.images import find_page_images
+from pipelines.corpus.store import Corpus
+from pipelines.errors import ConfigError, CorruptInput, GateNotMet, RecordFailed
+from pipelines.graph.answers import compare_answers
+from pipelines.graph.indexes import Ground
+from pipelines.graph.proofs import list_names, make_question_id
+from pipelines.graph.query import locate_nodes
+from pipelines.pictures import probe_picture
+from pipelines.release.making import make_bridge_row, make_rl_row, make_sft_row, read_transcript
 from pipelines.release.manifest import check_release_files, read_release_manifest
-from pipelines.release.rows import ROW_TYPES, ProofRow, SftRow, explain_misfit
-from schemas.arrow import derive_schema
-from schemas.proofs import Proof
-from schemas.releases import Dataset
+from pipelines.release.rows import (
+    PLACEHOLDER,
+    ROW_TYPES,
+    BridgeRow,
+    EmbeddedImage,
+    ProofRow,
+    ReleaseRow,
+    RlRow,
+    SftRow,
+    check_messages,
+    explain_misfit,
+    make_release_schema,
+    show_pictures,
+    strip_page_text,
+)
+from schemas.base import derive_schema
+from schemas.corpus import CorpusImage
+from schemas.datasets import CandidateSource, Dataset, Picture, Support, Trial
+from schemas.proofs import Answer, Proof
+
+_SAID = ("author", "licence", "licence_url", "source_url")
+"""What a picture keeps of its source, however it was scaled."""
+_MEASURED = ("sha256", "width", "height", "phash")
+
+
+def find_picture_problems(ground: Ground, anchor: int, proof: ProofRow) -> Iterator[str]:
+    """Yield what does not hold of a question's picture: whose it is, what may be done with it, what it tells.
+
+    A picture that a search on Commons found is in no article: of it only its licence and its words can be checked.
+
+    Args:
+        ground: the corpus.
+        anchor: the anchor's node.
+        proof: of the question.
+    """
+    picture = proof.original or proof.picture
+    if picture is None:
+        lead = _find_lead(ground.corpus, anchor)
+        if lead is not None and lead.path:
+            yield "picture: the proof has none, the anchor's page has one"
+        if proof.depiction is not None or proof.trial is not None:
+            yield "picture: the proof tells how it was chosen, and has none"
+        return
+    yield from _find_source_problems(ground.corpus, anchor, proof, picture)
+    yield from _find_choice_problems(ground.corpus, anchor, proof, picture)
+    yield from _find_degradation_problems(proof)
+    licence = check_licence(picture.licence)
+    if licence.outcome != "PASS":
+        yield f"picture: {licence.code}: {licence.detail}"
+    yield from _find_told_problems(ground, proof, picture)
+
+
+def _find_source_problems(corpus: Corpus, anchor: int, proof: ProofRow, picture: Picture) -> Iterator[str]:
+    source = proof.depiction.source if proof.depiction else "infobox"
+    right = _find_source(corpus, anchor, picture)
+    if source == "infobox" != right:
+        lead = _find_lead(corpus, anchor)
+        named = lead.file if lead else "none"
+        yield f"picture: file of the anchor's lead picture is {named!r}, the proof says {picture.file!r}"
+        return
+    if source != right:
+        yield f"picture: {picture.file} is from {right} of the anchor's article, the proof says {source}"
+    image = corpus.image(picture.file)
+    if image is None:
+        return
+    # Of a picture that was fetched because the corpus says too little of it, the source knows more than the corpus.
+    said = _SAID if image.path or (image.url and image.width and image.height and image.licence) else ()
+    for name in ("file", *said, *(_MEASURED if image.path else ())):
+        given, wanted = getattr(picture, name), getattr(image, name)
+        if given != wanted:
+            yield f"picture: {name} of the anchor's picture is {wanted!r}, the proof says {given!r}"
+    if proof.depiction and proof.depiction.articles != len(image.title):
+        yield f"picture: {len(image.title)} articles lead with {image.file}, the proof says {proof.depiction.articles}"
+
+
+def _find_source(corpus: Corpus, anchor: int, picture: Picture) -> CandidateSource:
+    """Return where a candidate of this file comes from; what stands nowhere in the article was found by a search."""
+    lead = _find_lead(corpus, anchor)
+    if lead is not None and lead.file == picture.file:
+        return "infobox"
+    shown = find_page_images(corpus.text(anchor), corpus.manifest.language)
+    return "page" if picture.file in shown else "search"
+
+
+def _find_lead(corpus: Corpus, anchor: int) -> CorpusImage | None:
+    page = corpus.page(anchor)
+    return corpus.image(page.image) if page.image and page.image_free else None
+
+
+def _find_choice_problems(corpus: Corpus, anchor: int, proof: ProofRow, picture: Picture) -> Iterator[str]:
+    """Say what does not hold of how a picture was chosen, as far as the corpus, or the rest of it, can tell."""
+    depiction = proof.depiction
+    if depiction is None:
+        yield "picture: the proof does not say how it was chosen"
+        return
+    judged = depiction.margin is not None and depiction.over_threshold is not None and depiction.distractors > 0
+    told = depiction.margin is not None or depiction.over_threshold is not None or depiction.distractors != 0
+    if (depiction.ranker == "metadata") == judged or judged != told:
+        yield f"picture: {depiction.ranker} does not rank by such a margin, threshold and number of distractors"
+    if depiction.candidates < 1:
+        yield f"picture: it was chosen among {depiction.candidates} candidates"
+    if not depiction.engines and (depiction.text or depiction.text_at_training):
+        yield "picture: it has text that nobody read"
+    image = corpus.image(picture.file)
+    if image is None:
+        return
+    evidence = gather_evidence(corpus, anchor, image, depiction.source)
+    if depiction.depicts != evidence.depicts:
+        yield f"picture: of what it depicts Commons says {evidence.depicts}, the proof {depiction.depicts}"
+    if depiction.ranker == "metadata" and depiction.score != weigh_evidence(evidence):
+        yield f"picture: the metadata give {weigh_evidence(evidence)} points, the proof says {depiction.score}"
+
+
+def _find_degradation_problems(proof: ProofRow) -> Iterator[str]:
+    """A degraded picture keeps author and licence, and its trial must have shown that the repair restores it."""
+    if (proof.original is None) != (proof.trial is None):
+        yield "picture: a degraded picture needs its original and its trial, the proof has one of the two"
+    if proof.original is None or proof.trial is None:
+        return
+    if proof.picture is None or proof.picture.sha256 == proof.original.sha256:
+        yield "picture: it is said to be degraded and is the original"
+        return
+    if any(getattr(proof.picture, name) != getattr(proof.original, name) for name in ("file", *_SAID)):
+        yield "picture: the degraded picture is credited otherwise than its original"
+    yield from _find_trial_problems(proof.trial, proof.original, proof.picture)
+    words = list_words(proof.depiction.text) if proof.depiction else frozenset()
+    if proof.trial.test == "text" and len(words) < MIN_WORDS:
+        yield "picture: its trial was to read words, and none were read in the original"
+
+
+def _find_trial_problems(trial: Trial, original: Picture, picture: Picture) -> Iterator[str]:
+    if not (trial.before and trial.repaired) or trial.degraded:
+        yield "picture: its trial does not show that the repair restores what the degradation broke"
+    if REPAIRS[trial.degradation] != trial.repair:
+        yield f"picture: {trial.degradation} is repaired by {REPAIRS[trial.degradation]}, the proof says {trial.repair}"
+    size = (original.width, original.height)
+    if not fits_strength(trial.degradation, trial.strength, trial.parameters, size):
+        yield f"picture: {trial.degradation} of strength {trial.strength:g} has other parameters"
+    elif (picture.width, picture.height) != measure_degraded(trial.degradation, trial.parameters, size):
+        yield f"picture: {trial.degradation} with these parameters makes another size"
+
+
+def _find_told_problems(ground: Ground, proof: ProofRow, picture: Picture) -> Iterator[str]:
+    """Say whether what travels with a picture, or can be read in it, tells more than it may."""
+    nodes, told = proof.proof.nodes, (picture.file, picture.source_url)
+    names, words = list_names(ground.corpus, nodes), list_type_words(nodes)
+    results = [check_picture_names(told, names, proof.answer, words)]
+    if proof.depiction and proof.depiction.text:
+        results.append(check_readable(proof.depiction.text, names, proof.answer, words))
+    if proof.depiction and proof.depiction.text_at_training:
+        results.append(check_readable(proof.depiction.text_at_training, names, proof.answer, words))
+    for result in results:
+        if not result.passed:
+            yield f"picture: {result.code}: {result.detail}"
+
+
+PICTURES = re.compile(rf"\A(?:{PLACEHOLDER})+\n")
+FAILED = re.compile(rf"\Aerror: (?:{'|'.join(ERRORS)})\n")
+WARNING = re.compile(rf"\Awarning: (?:{'|'.join(WARNINGS)})\n")
+"""What tools say of a call; a page may begin with the same word."""
+WITHIN = re.compile(r"\w\w|\d[.,]\d")
+"""Two characters, or three, that belong to one word or number."""
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+SHOWN = 80
+"""Characters of a value that a problem quotes."""
+
+
+def shorten(value: object) -> str:
+    """Return a value as a problem quotes it."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def find_transcript_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
+    """Hold a transcript to what it was accepted by: form, known tools, the question asked, the right answer given."""
+    try:
+        check_messages(row.messages, len(row.images), "messages")
+        dialect = find_dialect(row.dialect)
+        if dialect.native:
+            raise ConfigError(f"messages: {row.dialect} is no dialect of text")
+        turns = [parse_turn(message.content, dialect) for message in row.messages if message.role == "assistant"]
+    except (GateNotMet, BadTurn, ConfigError) as error:
+        yield f"messages: {error}".replace("messages: messages: ", "messages: ")
+        return
+    users = [message.content for message in row.messages if message.role == "user"]
+    roles = [message.role for message in row.messages]
+    if roles[:1] != ["system"] or "system" in roles[1:]:
+        yield "messages: there must be one system message, the first"
+    if users[0] != show_pictures(int(proof.picture is not None), strip_page_text(proof.text)):
+        yield f"messages: the user asks {shorten(users[0])}, not the proof's question"
+    yield from _find_tool_problems(row, dialect, turns)
+    yield from _find_date_problems(proof, row)
+    shown = [_read_shown(user, dialect) for user in users[1:]]
+    yield from _find_turn_problems(turns, shown)
+    yield from _find_flag_problems(row, shown)
+    yield from _find_support_problems(proof, row, shown, turns[-1].answer)
+    if compare_answers(turns[-1].answer, proof.answer) != "correct":
+        yield f"messages: the last answer is {turns[-1].answer!r}, the proof's is {proof.answer.surface!r}"
+
+
+def _find_turn_problems(turns: Sequence[Turn], shown: Sequence[str | None]) -> Iterator[str]:
+    for number, turn in enumerate(turns, 1):
+        last = number == len(turns)
+        if last is bool(turn.tool):
+            yield f"messages: turn {number} of {len(turns)} {'makes a call' if last else 'answers'}"
+    for number, text in enumerate(shown, 1):
+        if text is None or strip_page_text(text) != text:
+            yield f"messages: the observation after turn {number} is no tool's response"
+
+
+def _find_tool_problems(row: SftRow, dialect: Dialect, turns: Sequence[Turn]) -> Iterator[str]:
+    tools = _read_tool_names(row.tools)
+    strange = [turn.tool for turn in turns if turn.tool and dialect.name_tool(turn.tool) not in tools]
+    if strange:
+        yield f"messages: a turn calls {strange[0]!r}; the row's tools are {sorted(tools)}"
+    known = tools if dialect.forms is None else {form.name for form in dialect.forms}
+    if tools - known:
+        yield f"tools: the row has {sorted(tools - known)}, which its dialect {dialect.name} has not"
+
+
+def _find_date_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
+    if row.snapshot not in ("", proof.proof.snapshot):
+        yield f"snapshot: the row's tools searched {shorten(row.snapshot)}, its proof is of {proof.proof.snapshot}"
+    if row.day and DAY.fullmatch(row.day) is None:
+        yield f"day: {shorten(row.day)} is none"
+
+
+def _read_tool_names(tools: str) -> frozenset[str]:
+    """Return the names of the functions in a JSON array of their schemas; none when it is something else."""
+    try:
+        specs = json.loads(tools)
+        return frozenset(str(spec["function"]["name"]) for spec in specs)
+    except (ValueError, TypeError, KeyError):
+        return frozenset()
+
+
+def _read_shown(user: str, dialect: Dialect) -> str | None:
+    """Return what a tool said in a user message; None where no tool did."""
+    text = PICTURES.sub("", user)
+    told = read_observation(text, dialect)
+    return told if text == f"<{dialect.response}>\n{told}\n</{dialect.response}>" else None
+
+
+def _find_flag_problems(row: SftRow, shown: Sequence[str | None]) -> Iterator[str]:
+    """A call that failed is not trained on; everything else is."""
+    wanted = (*(FAILED.match(text or "") is None for text in shown), True)
+    if row.loss != wanted:
+        yield f"loss: the row says {shorten(row.loss)}, its observations {shorten(wanted)}"
+
+
+def _find_support_problems(proof: ProofRow, row: SftRow, shown: Sequence[str | None], given: str) -> Iterator[str]:
+    """Each pointer must point at what it says, however it is written there, and one at the answer."""
+    answer = proof.answer
+    forms = {node.title: list_forms(node.title) for node in proof.proof.nodes if node.role == "bridge"}
+    forms[ANSWER] = tuple(form for form in (given, answer.surface, answer.value, *answer.aliases) if form.strip())
+    for support in row.supports:
+        told = shown[support.step] if 0 <= support.step < len(shown) else None
+        text = "" if FAILED.match(told or "") else WARNING.sub("", told or "")
+        if support.what not in forms:
+            yield f"supports: {support.what!r} is neither a bridge nor the answer"
+        elif not _points_at(text, support, forms[support.what], answer if support.what == ANSWER else None):
+            stands = shorten(text[max(support.start, 0) : max(support.end, 0)])
+            yield f"supports: {support.what!r} is not what stands there: {stands}"
+    if all(support.what != ANSWER for support in row.supports):
+        yield "supports: none for the answer"
+
+
+def _points_at(text: str, support: Support, forms: Sequence[str], answer: Answer | None) -> bool:
+    """Say whether a span of a text is one of some writings, whole words of it, or else an answer's value."""
+    start, end = support.start, support.end
+    if not 0 <= start < end <= len(text):
+        return False
+    part = text[start:end]
+    words, whole = fold_words(part), (0, len(part))
+    if any(locate_form(part, words, (form,)) == whole for form in forms):
+        return not any(_divides(text, place) for place in (start, end))
+    return answer is not None and (locate_value(part, answer) == whole or locate_value(text, answer) == (start, end))
+
+
+def _divides(text: str, place: int) -> bool:
+    """Say whether a place in a text is within a word or a number."""
+    spans = ((place - 1, place + 1), (place - 1, place + 2), (place - 2, place + 1))
+    # Where the text ends before a span does, what is compared would be a part of it.
+    inside = ((start, end) for start, end in spans if start >= 0 and end <= len(text))
+    return any(WITHIN.fullmatch(text, start, end) is not None for start, end in inside)
+
+
+def find_question_problems(ground: Ground, proof: ProofRow) -> list[str]:
+    """Return what does not hold of a question: its query, its text, its picture, its id; empty when it verifies."""
+    corpus = ground.corpus
+    problems = find_problems(ground, Claim(proof.text, proof.answer, proof.proof))
+    if problems:
+        return problems
+    (anchor,) = locate_nodes(corpus, proof.proof.nodes[:1])
+    page = corpus.page(anchor)
+    if proof.domain != page.domain:
+        problems.append(f"domain: {page.title} is of {page.domain}, the proof says {proof.domain}")
+    problems += find_picture_problems(ground, anchor, proof)
+    problems += _find_wording_problems(ground, proof)
+    sha256 = proof.picture.sha256 if proof.picture else ""
+    wanted = make_question_id(proof.text, sha256, proof.answer, proof.proof)
+    if proof.record_id != wanted:
+        problems.append(f"id: the question's id is {wanted}, the proof says {proof.record_id}")
+    return problems
+
+
+def _find_wording_problems(ground: Ground, row: ProofRow) -> Iterator[str]:
+    """Hold the earlier wordings to what they were: the canonical one names the path, the fuzzy one its anchor alone."""
+    proof = row.proof
+    # Injection starts with a question about its answer node alone, and hides it in the first round.
+    grown = any(hop.backward for hop in proof.hops)
+    named = proof.nodes[-1:] if grown else proof.nodes[:-1]
+    earlier: dict[str, tuple[Check, ...]] = {
+        "canonical": tuple(partial(check_named, row.canonical, node.title) for node in named),
+        "fuzzy": (
+            partial(check_named, row.fuzzy, proof.nodes[0].title),
+            *list_hidden_checks(ground.corpus, row.fuzzy, proof, row.answer),
+            partial(check_spoken, row.fuzzy, proof.descriptors),
+        ),
+    }
+    for name, checks in earlier.items():
+        if not getattr(row, name).rstrip().endswith("?"):
+            yield f"{name}: it is no question"
+        for result in run_checks(checks, audit=True):
+            yield f"{name}: {result.code}: {result.detail}"
+
+
+def find_row_problems(proof: ProofRow, row: ReleaseRow, index: int) -> list[str]:
+    """Return what does not hold of a row.
+
+    Args:
+        proof: the row of the question's proof, which verifies.
+        row: the row as it was read.
+        index: its place in its split.
+    """
+    images = _list_images(row)
+    problems = list(_find_image_problems(proof.picture, images))
+    match row:
+        case SftRow():
+            made: ReleaseRow = make_sft_row(proof, read_transcript(row, images))
+            problems += find_transcript_problems(proof, row)
+        case RlRow():
+            made = make_rl_row(proof, images, index, row.image_search)
+            problems += _find_thumbnail_problems(row)
+        case BridgeRow():
+            made = make_bridge_row(proof, images)
+    for name in type(row).model_fields:
+        given, right = getattr(row, name), getattr(made, name)
+        if given != right:
+            problems.append(f"{name}: the row says {shorten(given)}, its proof {shorten(right)}")
+    return problems
+
+
+def _list_images(row: ReleaseRow) -> tuple[EmbeddedImage, ...]:
+    if isinstance(row, BridgeRow):
+        return () if row.image is None else (row.image,)
+    return row.images
+
+
+def _find_image_problems(picture: Picture | None, images: Sequence[EmbeddedImage]) -> Iterator[str]:
+    """Hash and decode every embedded picture again; the first one must be the anchor's."""
+    first = hashlib.sha256(images[0].bytes).hexdigest() if images else ""
+    if first != (picture.sha256 if picture else ""):
+        yield f"images: the first picture is {first or 'missing'}, not the anchor's"
+    for number, image in enumerate(images):
+        problems = list(_find_name_problems(image, f"images: picture {number}"))
+        yield from problems
+        if number or picture is None or problems:
+            continue
+        probe = probe_picture(image.bytes)
+        seen = (probe.extension, probe.width, probe.height, probe.phash)
+        if seen != (picture.extension, picture.width, picture.height, picture.phash):
+            yield f"images: the first picture is {seen}, the proof says otherwise"
+
+
+def _find_name_problems(image: EmbeddedImage, where: str) -> Iterator[str]:
+    """Hash and decode a picture, and hold its name to both."""
+    digest = hashlib.sha256(image.bytes).hexdigest()
+    try:
+        extension = probe_picture(image.bytes).extension
+    except RecordFailed as error:
+        yield f"{where}: {error}"
+        return
+    if image.path != f"{digest}.{extension}":
+        yield f"{where}: it is named {image.path}, has sha256 {digest} and is {extension}"
+
+
+def _find_thumbnail_problems(row: RlRow) -> Iterator[str]:
+    """Hold the thumbnails to their names, titles to what a prompt may hold; what a search finds takes it to know."""
+    for number, found in enumerate(row.image_search):
+        if strip_page_text(found.title) != found.title:
+            yield f"image_search: title {number} holds a tag or token: {shorten(found.title)}"
+    shown = [found.thumbnail for found in row.image_search if found.thumbnail is not None]
+    for number, image in enumerate(shown):
+        yield from _find_name_problems(image, f"image_search: thumbnail {number}")
+
 
 ROWS_AT_ONCE = 50
 

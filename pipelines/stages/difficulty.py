@@ -1,6 +1,6 @@
 """Difficulty: attempts under conditions of rising cost, each kept as a count, and what they refuse.
 
-What decides is a preset of :mod:`pipelines.scoring.filters`. A wrong answer that different attempts gave is held
+What decides is a preset of :mod:`pipelines.agent.attempts`. A wrong answer that different attempts gave is held
 against the corpus: where it cannot be refuted, the question may have two answers and is refused (research/quality.md
 U4).
 """
@@ -9,20 +9,30 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, get_args
 
-from pipelines.agent.attempts import Series, Solver
-from pipelines.agent.conditions import Exhibit, Exhibits, Searches
+from pipelines.agent.attempts import (
+    Exhibit,
+    Exhibits,
+    Filter,
+    PictureSwaps,
+    Plan,
+    Searches,
+    Series,
+    Solver,
+    Swap,
+    find_need,
+    fit_filters,
+    is_enough,
+    refuse_cell,
+)
 from pipelines.agent.judging import Jury, UnscoredWatch
-from pipelines.agent.swapping import PictureSwaps, Swap
 from pipelines.checks.leakage import check_answer, list_type_words
 from pipelines.checks.verdicts import CheckResult, refuse
 from pipelines.errors import RecordFailed
+from pipelines.graph.answers import find_repeats
 from pipelines.ids import digest_value
-from pipelines.prompting import Asking, ask_model, make_schema
-from pipelines.scoring.filters import Filter, Plan, find_need, fit_filters, is_enough, refuse_cell
-from pipelines.scoring.repeats import find_repeats
+from pipelines.services.prompting import Asking, ask_model, make_schema
 from schemas.base import Record, Rejection
-from schemas.difficulty import Alternative, Difficulty, SearchNeed, Standing
-from schemas.groundings import Grounding
+from schemas.datasets import Alternative, Difficulty, Grounding, SearchNeed, Standing
 from schemas.manifest import ModelEntry
 from schemas.proofs import Answer, Proof
 from schemas.reasons import DifficultyReason

@@ -11,25 +11,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar
 
-from pipelines.agent.degrading import VERSION as DEGRADING
-from pipelines.agent.enhancing import RepairTool
-from pipelines.agent.observing import ImageStore, credit_picture
-from pipelines.agent.reading import Reader
-from pipelines.agent.repairing import VERSION as REPAIRING
-from pipelines.agent.repairing import Patient, Tried, find_gauge, find_strength
-from pipelines.agent.results import VERSION as RESULTS
-from pipelines.agent.results import keep_results
-from pipelines.backends.protocols import ImageSearch, PictureFile
+from pipelines.agent.observations import VERSION as RESULTS
+from pipelines.agent.observations import ImageStore, credit_picture, keep_results
+from pipelines.agent.pictures import DEGRADING_VERSION as DEGRADING
+from pipelines.agent.pictures import REPAIRING_VERSION as REPAIRING
+from pipelines.agent.pictures import Patient, Reader, RepairTool, Tried, find_gauge, find_strength
 from pipelines.errors import RecordFailed
 from pipelines.graph.proofs import make_question_id
 from pipelines.ids import digest_value, draw_unit
+from pipelines.services.protocols import ImageSearch, PictureFile
 from schemas.base import Record, Rejection
-from schemas.difficulty import Difficulty
-from schemas.enhancements import Degradation, Enhancement
-from schemas.groundings import Picture
+from schemas.datasets import Degradation, Difficulty, Enhancement, Picture, SearchResult
 from schemas.manifest import ModelEntry
 from schemas.reasons import EnhancementReason
-from schemas.searches import SearchResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,16 @@ from pipelines.checks.examination import check_picture_names, list_text_checks
 from pipelines.checks.leakage import list_type_words
 from pipelines.checks.references import check_reference
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
-from pipelines.graph.ground import Ground
+from pipelines.graph.indexes import Ground
 from pipelines.graph.proofs import list_names, make_query, make_question_id, view_proof
 from pipelines.graph.query import count_anchor_answers, locate_nodes
 from pipelines.ids import digest_value
-from pipelines.prompting import Asking, ask_model, make_schema
+from pipelines.services.prompting import Asking, ask_model, make_schema
 from schemas.base import Record, Rejection
-from schemas.groundings import Grounding, Picture
+from schemas.datasets import Grounding, Picture, Rewrite
 from schemas.manifest import ModelEntry
 from schemas.proofs import Count, Proof
 from schemas.reasons import GroundingReason
-from schemas.rewrites import Rewrite
 from schemas.tasks import QuestionReply, ReferToAnchorInputs
 
 

@@ -12,33 +12,26 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, get_args
 
-from pipelines.checks.agreement import find_corroboration
-from pipelines.checks.answers import check_precision
-from pipelines.checks.asking import check_asked
+from pipelines.checks.agreement import check_timeless, find_corroboration
+from pipelines.checks.answers import check_asked, check_named, check_precision
 from pipelines.checks.descriptors import check_told
 from pipelines.checks.examination import AnswerRules, list_answer_checks
 from pipelines.checks.leakage import check_answer, list_type_words
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
-from pipelines.checks.volatility import check_timeless
-from pipelines.checks.wording import check_named
 from pipelines.errors import RecordFailed
-from pipelines.graph.clauses import mask_names
-from pipelines.graph.evidence import cite_fact, make_node
-from pipelines.graph.ground import Ground
-from pipelines.graph.injections import read_opening
-from pipelines.graph.proofs import flatten_names, list_names, make_query
+from pipelines.graph.facts import Attribute, read_attributes
+from pipelines.graph.indexes import Ground
+from pipelines.graph.proofs import cite_fact, flatten_names, list_names, make_node, make_query, read_opening
+from pipelines.graph.prose import mask_names
 from pipelines.graph.query import answer_query
-from pipelines.graph.relations import Attribute, read_attributes
-from pipelines.graph.splits import SplitRule
-from pipelines.ids import digest_value, make_record_id
+from pipelines.ids import SplitRule, digest_value, make_record_id
 from pipelines.names import digest_aliases
-from pipelines.prompting import Asking, ask_model, make_schema
+from pipelines.services.prompting import Asking, ask_model, make_schema
 from schemas.base import Record, Rejection
+from schemas.datasets import Question, Seed
 from schemas.manifest import ModelEntry
 from schemas.proofs import UNCOUNTED, Proof
-from schemas.questions import Question
 from schemas.reasons import QuestionReason
-from schemas.seeds import Seed
 from schemas.tasks import AskedFactReply, AskFactInputs, FactView
 
 REASONS = frozenset(get_args(QuestionReason))

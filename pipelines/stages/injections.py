@@ -5,6 +5,10 @@ rewords the question, which then names the other article instead. Where the pape
 checked: the entity stands in the question and was not taken from a prompt, the fact is on the page, exactly one entity
 fits, none does whose page leaves a fact open, the answer follows as before, and nothing else of the question is lost.
 The article named after the last round is the anchor, whose picture takes its name's place next.
+
+What a model is asked in a round of injection, in order: an entity, a fact, descriptors, the reworded question.
+
+What it picks is held against what it was offered, so that nothing it makes up goes on.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,31 +16,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, cast, get_args
 
-from pipelines.agent.rounds import (
-    REPLIES,
-    Askings,
-    extract_fact,
-    propose_descriptors,
-    reword_question,
-    select_entity,
-)
-from pipelines.checks.descriptors import list_constraints
-from pipelines.checks.injections import Round, list_descriptor_checks, list_hidden_checks, list_rewording_checks
+from pipelines.checks.agreement import is_volatile
+from pipelines.checks.answers import check_named
+from pipelines.checks.descriptors import list_constraints, offer_facts
+from pipelines.checks.examination import Round, list_descriptor_checks, list_hidden_checks, list_rewording_checks
 from pipelines.checks.leakage import list_type_words
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
-from pipelines.checks.uniqueness import (
-    Fit,
-    check_fit,
-    check_near_misses,
-    count_fit,
-    find_near_misses,
-    find_redundant,
-)
+from pipelines.checks.uniqueness import Fit, check_fit, check_near_misses, count_fit, find_near_misses, find_redundant
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
-from pipelines.checks.volatility import is_volatile
-from pipelines.corpus.store import Fact
-from pipelines.graph.ground import Ground
-from pipelines.graph.injections import (
+from pipelines.corpus.store import Corpus, Fact
+from pipelines.graph.indexes import Ground
+from pipelines.graph.proofs import (
     OPEN,
     AnchorRules,
     ChainSearch,
@@ -44,19 +34,125 @@ from pipelines.graph.injections import (
     InjectionRules,
     Level,
     grow_proof,
+    list_names,
+    make_query,
+    offer_relation,
+    read_opening,
     retreat,
+    view_proof,
 )
-from pipelines.graph.proofs import list_names, make_query, view_proof
 from pipelines.graph.query import locate_nodes
 from pipelines.ids import digest_value, make_record_id
-from pipelines.prompting import make_schema
+from pipelines.services.prompting import Asking, ask_model, make_schema
 from schemas.base import Record, Rejection
+from schemas.datasets import Candidate, Certificate, Question, Rewrite
 from schemas.manifest import ModelEntry
-from schemas.proofs import Answer
-from schemas.questions import Question
+from schemas.proofs import Answer, PathNode
 from schemas.reasons import RewriteReason
-from schemas.rewrites import Candidate, Certificate, Rewrite
-from schemas.tasks import Descriptor
+from schemas.tasks import (
+    Descriptor,
+    DescriptorsReply,
+    ExtractedFactReply,
+    ExtractFactInputs,
+    ProposeDescriptorsInputs,
+    QuestionReply,
+    RewriteQuestionInputs,
+    SelectedEntityReply,
+    SelectEntityInputs,
+)
+
+REPLIES = (SelectedEntityReply, ExtractedFactReply, DescriptorsReply, QuestionReply)
+
+
+@dataclass(frozen=True, slots=True)
+class Askings:
+    """The requests of a round, in their order."""
+
+    selecting: Asking
+    extracting: Asking
+    proposing: Asking
+    rewriting: Asking
+
+    def list_all(self) -> tuple[Asking, ...]:
+        """Return them in the order of a round."""
+        return (self.selecting, self.extracting, self.proposing, self.rewriting)
+
+
+async def select_entity(asking: Asking, question: str, entity: str, sample: int) -> CheckResult:
+    """Have an entity of the question selected; FAIL (``entity-not-in-question``) when it is not the one to be hidden.
+
+    Args:
+        asking: the model and its prompt.
+        question: names the entity.
+        entity: the one at which the chain ends: hiding any other would not lengthen it.
+        sample: number of the reply; another asks anew.
+    """
+    inputs = SelectEntityInputs(question=question, entities=(entity,), variety=digest_value(["select", question])[:16])
+    said = (await ask_model(asking, inputs, SelectedEntityReply, sample=sample)).entity
+    if said == entity and check_named(question, said).passed:
+        return PASSED
+    return CheckResult("FAIL", "entity-not-in-question", f"{said!r} instead of {entity!r} in {question!r}")
+
+
+async def extract_fact(
+    asking: Asking, ground: Ground, node: PathNode, facts: Sequence[Fact], page_words: int, sample: int
+) -> Fact | CheckResult:
+    """Have a fact of an entity's page extracted; FAIL (``no-injection``) when it is none of those offered.
+
+    Args:
+        asking: the model and its prompt.
+        ground: the corpus.
+        node: the entity.
+        facts: relations of its page, one or more.
+        page_words: words of the page that are shown.
+        sample: number of the reply; another asks anew.
+    """
+    offered = {fact: offer_relation(ground, fact) for fact in facts}
+    inputs = ExtractFactInputs(
+        name=node.title,
+        type=node.type,
+        page=read_opening(ground.corpus, facts[0].node, page_words),
+        facts=tuple(offered.values()),
+        variety=digest_value(["extract", node.page_id])[:16],
+    )
+    said = await ask_model(asking, inputs, ExtractedFactReply, sample=sample)
+    for fact, view in offered.items():
+        if (view.relation, view.object_name) == (said.relation, said.object_name):
+            return fact
+    return CheckResult("FAIL", "no-injection", f"{said.relation!r} {said.object_name!r} was not offered")
+
+
+async def propose_descriptors(
+    asking: Asking, corpus: Corpus, this: Round, rules: InjectionRules
+) -> tuple[Descriptor, ...]:
+    """Return descriptors of the entity that a round hides; they are offered all its facts but the one asked for."""
+    view = this.view
+    facts = offer_facts(corpus, this.numbers[1], rules.max_answer_tokens)
+    if len(view.hops) == 1:
+        facts = tuple(fact for fact in facts if fact.relation != this.proof.answer_relation)
+    inputs = ProposeDescriptorsInputs(
+        anchor_type=view.anchor_type,
+        subject_type=view.anchor_type,
+        hop=view.hops[0],
+        facts=facts,
+        count=rules.candidates,
+        variety=view.variety,
+    )
+    return (await ask_model(asking, inputs, DescriptorsReply)).descriptors[: rules.candidates]
+
+
+async def reword_question(asking: Asking, question: str, this: Round, descriptor: Descriptor) -> str:
+    """Return the question with the entity that a round hides behind its descriptor."""
+    inputs = RewriteQuestionInputs(
+        question=question,
+        name=this.proof.nodes[1].title,
+        node=1,
+        descriptor=descriptor.text,
+        path=this.view,
+        descriptors=this.proof.descriptors,
+    )
+    return (await ask_model(asking, inputs, QuestionReply)).question
+
 
 ACCEPTED = "accepted"
 REASONS = frozenset(get_args(RewriteReason))

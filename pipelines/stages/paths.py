@@ -7,17 +7,16 @@ from typing import ClassVar
 
 from pipelines.checks.examination import PathDemands
 from pipelines.corpus.store import Corpus
-from pipelines.graph.clauses import make_clause
-from pipelines.graph.evidence import cite, cite_fact, make_node
-from pipelines.graph.ground import Ground
-from pipelines.graph.relations import Attribute
+from pipelines.graph.facts import Attribute
+from pipelines.graph.indexes import Ground
+from pipelines.graph.proofs import cite, cite_fact, make_node
+from pipelines.graph.prose import make_clause
 from pipelines.graph.walks import Drawn, Move, Order, Walk, WalkGraph
 from pipelines.ids import digest_value, make_record_id
 from schemas.base import Record, Rejection
+from schemas.datasets import Path, Seed
 from schemas.manifest import ModelEntry
-from schemas.paths import Path
 from schemas.proofs import Hop, Role
-from schemas.seeds import Seed
 
 
 @dataclass(frozen=True)

@@ -5,26 +5,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, get_args
 
-from pipelines.checks.agreement import find_corroboration
-from pipelines.checks.asking import check_asked
+from pipelines.checks.agreement import check_lasting_hop, find_corroboration
+from pipelines.checks.answers import check_asked, check_named, check_not_bridge
 from pipelines.checks.examination import AnswerRules, list_answer_checks
 from pipelines.checks.uniqueness import check_single_value
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
-from pipelines.checks.volatility import check_lasting_hop
-from pipelines.checks.wording import check_named, check_not_bridge
 from pipelines.errors import RecordFailed
-from pipelines.graph.ground import Ground
+from pipelines.graph.answers import derive_answer, type_answer
+from pipelines.graph.indexes import Ground
 from pipelines.graph.proofs import flatten_names, list_names, make_query, view_proof
 from pipelines.graph.query import answer_query, locate_nodes
 from pipelines.ids import digest_value, draw_unit, make_record_id
 from pipelines.names import digest_aliases
-from pipelines.prompting import Asking, ask_model, make_schema
-from pipelines.scoring.answers import derive_answer, type_answer
+from pipelines.services.prompting import Asking, ask_model, make_schema
 from schemas.base import Record, Rejection
+from schemas.datasets import Path, Question
 from schemas.manifest import ModelEntry
-from schemas.paths import Path
 from schemas.proofs import UNCOUNTED, Answer, Derivation, Proof
-from schemas.questions import Question
 from schemas.reasons import QuestionReason
 from schemas.tasks import QuestionReply
 

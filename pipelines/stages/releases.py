@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from pipelines.errors import ConfigError, ConservationError
-from pipelines.ids import digest_value, make_record_id
-from pipelines.release.duplicates import (
+from pipelines.checks.sets import (
     Signature,
     check_splits,
     make_signature,
@@ -18,12 +16,11 @@ from pipelines.release.duplicates import (
     refuse_search_free,
     refuse_skeletons,
 )
+from pipelines.errors import ConfigError, ConservationError
+from pipelines.ids import digest_value, make_record_id
 from schemas.base import Failure, Record, Rejection
-from schemas.enhancements import Enhancement
+from schemas.datasets import Dataset, Enhancement, ReleaseEntry, Split, Trajectory
 from schemas.manifest import ModelEntry
-from schemas.releases import Dataset, ReleaseEntry
-from schemas.seeds import Split
-from schemas.trajectories import Trajectory
 
 SPLIT_OF_BRIDGEVQA: dict[Split, str] = {"sft": "train", "rl": "train", "eval": "test"}
 PASSES = 16

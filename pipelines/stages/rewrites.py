@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import ClassVar, cast, get_args
 
-from pipelines.checks.asking import check_asked
+from pipelines.checks.answers import check_asked
 from pipelines.checks.descriptors import (
     check_counted,
     check_facts,
@@ -24,18 +24,17 @@ from pipelines.checks.leakage import check_answer, check_demonyms, check_names, 
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import Fit, check_answer_unchanged, check_fit, count_fit, find_redundant
 from pipelines.checks.verdicts import Check, CheckResult, refuse, run_checks
-from pipelines.graph.clauses import mask_names
-from pipelines.graph.ground import Ground
+from pipelines.graph.indexes import Ground
 from pipelines.graph.proofs import list_names, make_query, view_proof
+from pipelines.graph.prose import mask_names
 from pipelines.graph.query import Query, locate_nodes
 from pipelines.ids import digest_value, make_record_id
-from pipelines.prompting import Asking, ask_model, make_schema
+from pipelines.services.prompting import Asking, ask_model, make_schema
 from schemas.base import Record, Rejection
+from schemas.datasets import Candidate, Certificate, Question, Rewrite
 from schemas.manifest import ModelEntry
 from schemas.proofs import Count, Proof
-from schemas.questions import Question
 from schemas.reasons import RewriteReason
-from schemas.rewrites import Candidate, Certificate, Rewrite
 from schemas.tasks import (
     Descriptor,
     DescriptorsReply,

@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pipelines.agent.attempts import make_decoys
 from pipelines.agent.loop import Agent, run_rollout
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
-from pipelines.scoring.decoys import make_decoys
 from schemas.base import Record, Rejection
-from schemas.enhancements import Enhancement
+from schemas.datasets import Enhancement, Rollout
 from schemas.manifest import ModelEntry
-from schemas.rollouts import Rollout
 from schemas.tasks import TeacherHop, TeacherOracle
 
 

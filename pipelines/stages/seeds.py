@@ -16,20 +16,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.backends.image_metadata import MOST_FILES, ImageMetadata, look_up_images
-from pipelines.backends.protocols import Sparql
-from pipelines.checks.images import is_free_licence
+from pipelines.checks.pictures import is_free_licence
 from pipelines.corpus.store import Corpus, CorpusImage
 from pipelines.errors import ConfigError
-from pipelines.graph.candidates import Candidate, Drawing, draw_candidates, join_candidates
-from pipelines.graph.gates import JUDGED, SeedGate, judge_pages
-from pipelines.graph.slices import Slice, Span
-from pipelines.graph.splits import SplitRule
-from pipelines.ids import digest_value, draw_unit, make_record_id
+from pipelines.graph.seeds import (
+    JUDGED,
+    Candidate,
+    Drawing,
+    SeedGate,
+    Slice,
+    Span,
+    draw_candidates,
+    join_candidates,
+    judge_pages,
+)
+from pipelines.ids import SplitRule, digest_value, draw_unit, make_record_id
+from pipelines.services.image_metadata import MOST_FILES, ImageMetadata, look_up_images
+from pipelines.services.protocols import Sparql
 from schemas.base import Failure, Record, Rejection
+from schemas.datasets import Seed, Split
 from schemas.manifest import ModelEntry
 from schemas.reasons import SeedReason
-from schemas.seeds import Seed, Split
 
 BATCH_ROWS = 65_536
 _SHOWN = ["node", "page_id", "title", "domain", "image", "image_free"]

@@ -11,25 +11,23 @@ from dataclasses import asdict, dataclass
 from itertools import groupby, islice
 from typing import Any, ClassVar, TypeVar
 
-from pipelines.agent.judging import COMPARER_ALONE, Judgement, Jury, UnscoredWatch
-from pipelines.agent.process_judging import ProcessJudgement, ProcessJury
-from pipelines.agent.rejecting import (
+from pipelines.agent.cascade import (
     DEFAULT_RULES,
     ESTIMATED,
     Examination,
     Finding,
+    TokenCounter,
     TrajectoryRules,
     examine_rollout,
     find_faults,
 )
-from pipelines.checks.rollouts.form import list_loss
+from pipelines.agent.judging import COMPARER_ALONE, Judgement, Jury, ProcessJudgement, ProcessJury, UnscoredWatch
+from pipelines.checks.rollouts import list_loss
 from pipelines.errors import ConservationError
 from pipelines.ids import digest_value
-from pipelines.scoring.lengths import TokenCounter
 from schemas.base import Failure, Record, Rejection
+from schemas.datasets import Rollout, Trajectory
 from schemas.manifest import ModelEntry
-from schemas.rollouts import Rollout
-from schemas.trajectories import Trajectory
 
 __all__ = ["QUESTIONS_AT_ONCE", "Trajectories", "find_faults"]
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 
-from pipelines.agent.enhancing import has_opencv, make_repairs
+from pipelines.agent.pictures import has_opencv, make_repairs
+from pipelines.cli.facets import read_stage
 from pipelines.ids import draw_unit
-from pipelines.inspection.rows import read_stage
 from pipelines.pictures import PictureStore
 from pipelines.pixels import open_pixels
-from pipelines.world.names import fold_accents
-from schemas.enhancements import Enhancement
+from pipelines.toy.names import fold_accents
+from schemas.datasets import Enhancement
 
 ROWS = 6
 DEGRADED = 2

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.assembly import Assembly
-from pipelines.backends.replies import open_replies
-from pipelines.config import make_config, read_recipe
+from pipelines.config.loading import make_config, read_recipe
 from pipelines.corpus.store import Corpus
-from pipelines.shards import read_parts
-from pipelines.stage import RecordStage
-from pipelines.workspace import Workspace
-from schemas.seeds import Seed
+from pipelines.run.assembly import Assembly
+from pipelines.run.shards import read_parts
+from pipelines.run.stage import RecordStage
+from pipelines.run.workspace import Workspace
+from pipelines.services.clients.replies import open_replies
+from schemas.datasets import Seed
 from tests.benchmarks.measured import Measured
 from tests.chaos.driving import ROOT, make_command, make_environment
 

@@ -13,19 +13,17 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from pipelines.agent.conditions import Searches
+from pipelines.agent.attempts import Preset, Searches, make_plan
 from pipelines.agent.judging import Jury, UnscoredWatch
-from pipelines.backends.knower import ScriptedKnower
-from pipelines.backends.protocols import ChatReply, ChatRequest, ImageHit, PictureFile, TextHit
-from pipelines.bench.judge import COMPARER, JudgeRow, make_scripted_judges, run_judge_bench
-from pipelines.bench.shares import Share, show_interval
 from pipelines.checks.verdicts import PASSED
+from pipelines.cli.judge_card import COMPARER, JudgeRow, Share, make_scripted_judges, run_judge_bench, show_interval
 from pipelines.pictures import PictureStore
-from pipelines.prompting import Asking, load_prompt
-from pipelines.scoring.filters import Preset, make_plan
+from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.protocols import ChatReply, ChatRequest, ImageHit, PictureFile, TextHit
 from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
+from pipelines.toy.players import ScriptedKnower
 from schemas.base import Rejection
-from schemas.groundings import Grounding, Picture
+from schemas.datasets import Grounding, Picture
 from tests.benchmarks.measured import Measured
 from tests.pipelines.release.builders import make_picture, make_question
 

@@ -22,13 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from pipelines.backends.clip_images import ClipIndex
-from pipelines.backends.embeddings import CachedEncoder
-from pipelines.backends.open_clip_encoder import OpenClipEncoder
-from pipelines.backends.open_clip_names import Precision
-from pipelines.backends.protocols import PictureFile
-from pipelines.backends.squaring import Preprocessing, square_picture
-from pipelines.corpus.arrays import map_array
+from pipelines.agent.picture_search import ClipIndex
+from pipelines.corpus.tables import map_array
+from pipelines.services.clients.encoder import CachedEncoder, OpenClipEncoder, Precision, Preprocessing, square_picture
+from pipelines.services.protocols import PictureFile
 from tests.benchmarks.measured import Measured, read_peak
 
 SIDE = 512

@@ -15,17 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from pipelines.agent.degrading import degrade_picture
-from pipelines.agent.enhancing import make_repairs
-from pipelines.agent.reading import Reader
-from pipelines.agent.repairing import Patient, Tried, find_gauge, find_strength, try_repair
-from pipelines.backends.ocr_rapid import RapidOcr
-from pipelines.backends.protocols import ImageHit, PictureFile, TextBlock
+from pipelines.agent.pictures import (
+    Patient,
+    Reader,
+    Tried,
+    degrade_picture,
+    find_gauge,
+    find_strength,
+    make_repairs,
+    try_repair,
+)
 from pipelines.errors import RecordFailed
 from pipelines.pictures import compute_phash, measure_distance
 from pipelines.pixels import open_pixels
-from pipelines.world.generate import WorldConfig, write_world
-from schemas.enhancements import Degradation
+from pipelines.services.clients.ocr import RapidOcr
+from pipelines.services.protocols import ImageHit, PictureFile, TextBlock
+from pipelines.toy.publishing import WorldConfig, write_world
+from schemas.datasets import Degradation
 from tests.benchmarks.measured import Measured
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 

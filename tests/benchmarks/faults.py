@@ -15,12 +15,12 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-from pipelines.backends.openai_chat import OpenAIChat
-from pipelines.backends.protocols import ChatRequest, Message, Sampling
 from pipelines.errors import RecordFailed
-from pipelines.prompting import Asking, Prompt, make_schema
-from pipelines.record_running import run_record_shards
-from pipelines.workspace import StageFolder
+from pipelines.run.runner import run_record_shards
+from pipelines.run.workspace import StageFolder
+from pipelines.services.clients.chat import OpenAIChat
+from pipelines.services.prompting import Asking, Prompt, make_schema
+from pipelines.services.protocols import ChatRequest, Message, Sampling
 from schemas.tasks import AnswerReply
 from tests.benchmarks.measured import Measured
 from tests.benchmarks.models import SHARD_ROWS, Answers, WantedInputs, write_wanted

@@ -23,8 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipelines.corpus.linkgraph import EdgeBlock, LinkGraph, build_graph
-from pipelines.graph.reach import extend_reach
-from pipelines.graph.sampling import (
+from pipelines.graph.walks import (
     DISAMBIGUATION,
     HUB,
     LIST,
@@ -34,6 +33,7 @@ from pipelines.graph.sampling import (
     Rows,
     Starts,
     Terrain,
+    extend_reach,
     sample_walks,
 )
 from tests.benchmarks.measured import Measured

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pipelines.agent.depicting import ClipRules
-from pipelines.backends.embeddings import CachedEncoder
-from pipelines.backends.protocols import ImageEncoder
-from pipelines.bench.shares import make_share, show_interval
-from pipelines.checks.depiction import DepictionRules
+from pipelines.checks.pictures import DepictionRules
+from pipelines.cli.judge_card import make_share, show_interval
+from pipelines.services.clients.encoder import CachedEncoder
+from pipelines.services.protocols import ImageEncoder
 from tests.benchmarks.measured import Measured
 from tests.clip.trials import CANDIDATES, THRESHOLD, Town, build_town, choose_looks, list_sets, rank_sets
 
@@ -26,7 +26,7 @@ LEAST = 0.95
 
 def measure(scratch: Path) -> list[Measured]:
     """Train, build the wiki, and measure."""
-    from pipelines.backends.open_clip_encoder import OpenClipEncoder
+    from pipelines.services.clients.encoder import OpenClipEncoder
     from tests.clip.training import train_clip
 
     known, strangers = choose_looks()

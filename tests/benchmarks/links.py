@@ -21,12 +21,19 @@ from tempfile import TemporaryDirectory
 import mwparserfromhell
 import mwxml
 
-from pipelines.corpus.dump import RawPage, read_pages, read_range, read_site
+from pipelines.corpus.dump import (
+    ByteRange,
+    RawPage,
+    TitleRules,
+    cover_file,
+    hash_title,
+    plan_ranges,
+    read_pages,
+    read_range,
+    read_site,
+)
 from pipelines.corpus.edges import read_edges
-from pipelines.corpus.links import LinkReader
-from pipelines.corpus.streams import ByteRange, cover_file, plan_ranges
-from pipelines.corpus.titles import TitleRules, hash_title
-from pipelines.corpus.wikitext import find_links
+from pipelines.corpus.wikitext import LinkReader, find_links
 from tests.benchmarks.measured import Measured
 
 ROOT = Path(__file__).resolve().parents[2]

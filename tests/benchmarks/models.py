@@ -18,15 +18,15 @@ from pathlib import Path
 from statistics import median
 from typing import ClassVar
 
-from pipelines.backends.metering import Price
-from pipelines.backends.openai_chat import OpenAIChat
-from pipelines.backends.recorded import RecordedChat
-from pipelines.backends.replies import open_replies
 from pipelines.ids import digest_value
-from pipelines.prompting import Asking, Prompt, ask_model
-from pipelines.record_running import run_record_shards
-from pipelines.shards import ShardInput, ShardRows, write_shard
-from pipelines.workspace import StageFolder
+from pipelines.run.runner import run_record_shards
+from pipelines.run.shards import ShardInput, ShardRows, write_shard
+from pipelines.run.workspace import StageFolder
+from pipelines.services.clients.chat import OpenAIChat
+from pipelines.services.clients.recorded import RecordedChat
+from pipelines.services.clients.replies import open_replies
+from pipelines.services.metering import Price
+from pipelines.services.prompting import Asking, Prompt, ask_model
 from schemas.base import Nested, Record, Rejection
 from schemas.manifest import ModelEntry
 from schemas.tasks import AnswerReply

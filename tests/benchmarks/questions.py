@@ -5,16 +5,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pipelines.assembly import Assembly
-from pipelines.checks.agreement import check_agreement, find_corroboration
+from pipelines.checks.agreement import check_agreement, check_timeless, check_volatility, find_corroboration
 from pipelines.checks.answers import check_form, check_precision
 from pipelines.checks.descriptors import check_spoken, check_told
 from pipelines.checks.examination import check_need, check_picture_names, examine
-from pipelines.checks.guessing import check_guessable
 from pipelines.checks.leakage import check_answer, check_demonyms, check_names, list_type_words
 from pipelines.checks.proofs import Claim, find_problems
-from pipelines.checks.retrieval import check_retrieval
-from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
+from pipelines.checks.shortcuts import check_earlier_pages, check_guessable, check_path_length, check_retrieval
 from pipelines.checks.uniqueness import (
     check_answer_unchanged,
     check_single_value,
@@ -22,15 +19,15 @@ from pipelines.checks.uniqueness import (
     find_near_misses,
     find_redundant,
 )
-from pipelines.checks.volatility import check_timeless, check_volatility
-from pipelines.config import RunConfig, make_config, read_recipe
+from pipelines.config.loading import RunConfig, make_config, read_recipe
 from pipelines.corpus.store import Corpus
-from pipelines.graph.ground import Ground
+from pipelines.graph.indexes import Ground
 from pipelines.graph.proofs import list_names, make_query
 from pipelines.graph.query import locate_nodes
-from pipelines.shards import read_parts
-from pipelines.workspace import Workspace
-from schemas.groundings import Grounding
+from pipelines.run.assembly import Assembly
+from pipelines.run.shards import read_parts
+from pipelines.run.workspace import Workspace
+from schemas.datasets import Grounding
 from tests.benchmarks.demo import time_command
 from tests.benchmarks.measured import Measured
 

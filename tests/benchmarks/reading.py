@@ -15,20 +15,17 @@ from random import Random
 
 from PIL import Image, ImageDraw, ImageFont
 
-from pipelines.agent.reading import Reader
-from pipelines.backends.ocr_rapid import RapidOcr
-from pipelines.backends.ocr_tesseract import Tesseract
-from pipelines.backends.protocols import Ocr
-from pipelines.bench.shares import make_share, show_interval
-from pipelines.bench.vocabulary import invent_title, load_half
+from pipelines.agent.pictures import Reader
+from pipelines.checks.leakage import split_words
 from pipelines.checks.legibility import check_readable
-from pipelines.checks.readings import split_words
-from pipelines.corpus.titles import strip_qualifier
+from pipelines.cli.judge_card import invent_title, load_half, make_share, show_interval
+from pipelines.corpus.dump import strip_qualifier
 from pipelines.names import is_common_word
-from pipelines.world.canvas import Pen, paint_landscape
-from pipelines.world.config import WorldConfig
-from pipelines.world.scenery import OUTDOORS
-from pipelines.world.world import build_world
+from pipelines.services.clients.ocr import RapidOcr, Tesseract
+from pipelines.services.protocols import Ocr
+from pipelines.toy.drawing import OUTDOORS, Pen, paint_landscape
+from pipelines.toy.knowledge import WorldConfig
+from pipelines.toy.world import build_world
 from schemas.proofs import Answer
 from tests.benchmarks.measured import Measured
 

@@ -25,18 +25,18 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from pipelines.assembly import Assembly
-from pipelines.backends.protocols import PageReader, PageText
-from pipelines.backends.replies import connect_replies
-from pipelines.commands import load_config
-from pipelines.config import RunConfig
+from pipelines.cli.commands import load_config
+from pipelines.config.loading import RunConfig
 from pipelines.corpus.store import Corpus
-from pipelines.record_running import run_record_shards
-from pipelines.shards import read_rows
+from pipelines.run.assembly import Assembly
+from pipelines.run.runner import run_record_shards
+from pipelines.run.shards import read_rows
+from pipelines.run.workspace import StageFolder, Workspace
+from pipelines.services.clients.replies import connect_replies
+from pipelines.services.protocols import PageReader, PageText
 from pipelines.stages.rollouts import Rollouts
-from pipelines.workspace import StageFolder, Workspace
-from schemas.arrow import make_table
-from schemas.enhancements import Enhancement
+from schemas.base import make_table
+from schemas.datasets import Enhancement
 from tests.benchmarks.measured import Measured, read_peak
 from tests.chaos.driving import ROOT, make_command
 from tests.mock_teacher import Manner, start_teacher

@@ -13,10 +13,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipelines.backends.openai_chat import OpenAIChat
-from pipelines.backends.protocols import ChatRequest, Message, Sampling
-from pipelines.serving import ModelServer
-from pipelines.settings import ModelConfig, ServeConfig
+from pipelines.config.settings import ModelConfig, ServeConfig
+from pipelines.services.clients.chat import OpenAIChat
+from pipelines.services.clients.serving import ModelServer
+from pipelines.services.protocols import ChatRequest, Message, Sampling
 from schemas.tasks import AnswerReply
 from tests.benchmarks.measured import Measured
 from tests.vllm.conftest import CONTEXT, ENGINE, ENVIRONMENT, PYTHON, find_port

@@ -17,9 +17,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from pipelines.corpus.properties import PropertySources, collect_properties
-from pipelines.corpus.sqlcolumns import read_columns, read_integers
-from pipelines.corpus.sqlsource import Window
-from pipelines.corpus.sqltables import read_table
+from pipelines.corpus.sqltables import Window, read_columns, read_integers, read_table
 from pipelines.corpus.tablelinks import LinkTables, count_table_links
 from tests.benchmarks.measured import Measured, read_peak
 from tests.chaos.driving import ROOT, make_environment

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.cli import main
+from pipelines.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("corpus.generate.entities=300", "groundings.min_answers=2", "runtime.shard_rows=8")
@@ -42,7 +42,7 @@ class Outcome:
 
 def make_command(*arguments: object) -> list[str]:
     """Return the command line of synth as this checkout has it."""
-    return [sys.executable, "-m", "pipelines.cli", *(str(argument) for argument in arguments)]
+    return [sys.executable, "-m", "pipelines.cli.main", *(str(argument) for argument in arguments)]
 
 
 def make_run(workspace: Path, *more: object, settings: Iterable[str] = SMALL) -> list[str]:

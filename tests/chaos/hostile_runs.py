@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from pipelines.workspace import Workspace
+from pipelines.run.workspace import Workspace
 from tests.chaos.driving import SMALL, run_small
 
 SETTINGS = tuple(setting for setting in SMALL if not setting.startswith("corpus."))

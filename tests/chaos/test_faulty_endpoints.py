@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from pipelines.backends.endpoints import DEAD_AFTER, FIRST_LIMIT
-from pipelines.backends.openai_chat import OpenAIChat
-from pipelines.backends.protocols import ChatReply, ChatRequest, Message, Sampling
 from pipelines.errors import RecordFailed
-from pipelines.prompting import make_schema
+from pipelines.services.clients.chat import DEAD_AFTER, FIRST_LIMIT, OpenAIChat
+from pipelines.services.prompting import make_schema
+from pipelines.services.protocols import ChatReply, ChatRequest, Message, Sampling
 from schemas.tasks import AnswerReply
 from tests.mock_openai import FAULTS, Mock, MockSettings, Schedule, open_mock
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.workspace import Workspace
+from pipelines.run.workspace import Workspace
 from tests.chaos.driving import (
     ROOT,
     call,

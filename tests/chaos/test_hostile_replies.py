@@ -12,19 +12,19 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.assembly import Assembly
-from pipelines.backends.openai_chat import OpenAIChat
-from pipelines.backends.protocols import ChatModel, ChatReply, ChatRequest
-from pipelines.backends.recorded import RecordedChat
-from pipelines.backends.templates import TemplatesModel
-from pipelines.config import RunConfig, make_config, read_recipe
+from pipelines.config.loading import RunConfig, make_config, read_recipe
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.ids import digest_value, draw_unit
-from pipelines.progress import SilentReporter
-from pipelines.roles import Roles
-from pipelines.runs import run_stage
-from pipelines.workspace import StageFolder, Workspace
+from pipelines.run.assembly import Assembly
+from pipelines.run.models import Roles
+from pipelines.run.progress import SilentReporter
+from pipelines.run.runner import run_stage
+from pipelines.run.workspace import StageFolder, Workspace
+from pipelines.services.clients.chat import OpenAIChat
+from pipelines.services.clients.recorded import RecordedChat
+from pipelines.services.protocols import ChatModel, ChatReply, ChatRequest
+from pipelines.toy.writer import TemplatesModel
 from tests.chaos.driving import digest_files
 from tests.conftest import SETTINGS, DemoRun
 from tests.pipelines.backends.openai_server import ChatServer, Fault, make_completion, make_error, run_chat

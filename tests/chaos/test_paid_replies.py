@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.backends.replies import open_replies
+from pipelines.services.clients.replies import open_replies
 from tests.chaos.driving import ROOT, Ledger, read_ledger
 
 KILLS = 10
@@ -26,10 +26,10 @@ MOST_SECONDS = 60.0
 CHILD = """
 import asyncio, os, random, sys
 from pathlib import Path
-from pipelines.backends.chat_keys import make_chat_key
-from pipelines.backends.protocols import ChatReply, ChatRequest, Message
-from pipelines.backends.recorded import RecordedChat
-from pipelines.backends.replies import open_replies
+from pipelines.services.clients.recorded import make_chat_key
+from pipelines.services.protocols import ChatReply, ChatRequest, Message
+from pipelines.services.clients.recorded import RecordedChat
+from pipelines.services.clients.replies import open_replies
 from schemas.tasks import AnswerReply
 
 workspace, first, last, in_flight = Path(sys.argv[1]), *map(int, sys.argv[2:5])

@@ -12,7 +12,7 @@ from random import Random
 
 from PIL import Image, ImageDraw
 
-from pipelines.world.canvas import Colour, Pen, mix_colour, paint_backdrop, shade
+from pipelines.toy.drawing import Colour, Pen, mix_colour, paint_backdrop, shade
 
 Hues = tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
 """Ranges of hue, saturation and value."""

@@ -12,7 +12,7 @@ from typing import Any
 import open_clip
 import torch
 
-from pipelines.backends.protocols import PictureFile
+from pipelines.services.protocols import PictureFile
 
 SIDE = 32
 """Pixels of the tiny model's square picture."""

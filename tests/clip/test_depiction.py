@@ -10,13 +10,11 @@ import open_clip
 import pytest
 
 from pipelines.agent.depicting import ClipRules
-from pipelines.backends.embeddings import CachedEncoder
-from pipelines.backends.open_clip_encoder import OpenClipEncoder
-from pipelines.checks.depiction import DepictionRules
+from pipelines.checks.pictures import DepictionRules
 from pipelines.corpus.build import build_corpus
-from pipelines.corpus.descriptions import MAX_PIECES, count_pieces, describe_entity
-from pipelines.corpus.store import Corpus
-from pipelines.world.generate import WorldConfig, write_world
+from pipelines.corpus.store import MAX_PIECES, Corpus, count_pieces, describe_entity
+from pipelines.services.clients.encoder import CachedEncoder, OpenClipEncoder
+from pipelines.toy.publishing import WorldConfig, write_world
 from tests.clip.training import train_clip
 from tests.clip.trials import THRESHOLD, Sets, Town, build_town, choose_looks, list_sets, rank_sets, share
 

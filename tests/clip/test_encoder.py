@@ -16,11 +16,9 @@ import torch
 from open_clip.transform import PreprocessCfg, image_transform_v2
 from PIL import Image
 
-from pipelines.backends.embeddings import CachedEncoder
-from pipelines.backends.open_clip_encoder import OpenClipEncoder
-from pipelines.backends.protocols import PictureFile
-from pipelines.backends.squaring import Preprocessing, square_picture
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
+from pipelines.services.clients.encoder import CachedEncoder, OpenClipEncoder, Preprocessing, square_picture
+from pipelines.services.protocols import PictureFile
 from tests.clip.models import (
     WIDTH,
     make_architecture,
@@ -279,7 +277,7 @@ def test_weights_of_another_activation_are_refused_with_the_right_architecture(p
 
 def test_weights_that_cannot_be_fetched_are_away(tmp_path):
     program = (
-        "import asyncio, sys; from pipelines.backends.open_clip_encoder import OpenClipEncoder\n"
+        "import asyncio, sys; from pipelines.services.clients.encoder import OpenClipEncoder\n"
         "from pipelines.errors import Unavailable\n"
         "try: asyncio.run(OpenClipEncoder('ViT-B-32', 'laion2b_s34b_b79k', device='cpu').encode_texts(['a']))\n"
         "except Unavailable as error: print(error)\n"
@@ -357,7 +355,7 @@ def test_a_closed_encoder_refuses(encoder, pictures):
 
 def test_torch_comes_with_the_first_encoding_and_not_before(tiny):
     program = (
-        "import asyncio, sys; from pipelines.backends.open_clip_encoder import OpenClipEncoder\n"
+        "import asyncio, sys; from pipelines.services.clients.encoder import OpenClipEncoder\n"
         f"encoder = OpenClipEncoder({str(tiny.config)!r}, {str(tiny.weights)!r})\n"
         "encoder.identity; print('torch' in sys.modules)\n"
         "asyncio.run(encoder.encode_texts(['a'])); print('torch' in sys.modules)\n"

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.backends.clip_images import ClipImageSearch
-from pipelines.backends.embeddings import CachedEncoder
-from pipelines.backends.open_clip_encoder import OpenClipEncoder
+from pipelines.agent.picture_search import ClipImageSearch
+from pipelines.services.clients.encoder import CachedEncoder, OpenClipEncoder
 from tests.clip.models import name_picture
 from tests.pipelines.backends.test_clip_images import paint, write_corpus
 

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.assembly import Assembly
-from pipelines.backends.embeddings import FILE
-from pipelines.commands import run_recipe
-from pipelines.config import make_config, read_recipe
+from pipelines.cli.commands import run_recipe
+from pipelines.config.loading import make_config, read_recipe
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.errors import Unavailable
-from pipelines.shards import read_parts
-from pipelines.workspace import Workspace
-from pipelines.world.generate import WorldConfig, write_world
-from schemas.groundings import Grounding
+from pipelines.run.assembly import Assembly
+from pipelines.run.shards import read_parts
+from pipelines.run.workspace import Workspace
+from pipelines.services.clients.encoder import FILE
+from pipelines.toy.publishing import WorldConfig, write_world
+from schemas.datasets import Grounding
 from tests.chaos.driving import call_here, list_settings
 from tests.clip.models import WIDTH
 from tests.clip.training import train_by_heart

@@ -15,10 +15,10 @@ from statistics import fmean
 
 from pipelines.agent.candidates import Candidate
 from pipelines.agent.depicting import ClipRanker, ClipRules, Ranked
-from pipelines.backends.protocols import ImageEncoder, PictureFile
-from pipelines.checks.depiction import DepictionRules, check_depiction
-from pipelines.corpus.records import CorpusImage
+from pipelines.checks.pictures import DepictionRules, check_depiction
 from pipelines.corpus.store import Corpus
+from pipelines.services.protocols import ImageEncoder, PictureFile
+from schemas.corpus import CorpusImage
 from tests.clip.buildings import KINDS, Look, draw_jpeg, list_looks, make_name
 from tests.toy import box, build_toy_corpus
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from PIL import Image
 
 from pipelines.pictures import PictureStore
-from pipelines.release.transcript import strip_page_text
-from schemas.rollouts import Observation, Step
-from schemas.trajectories import Trajectory
+from pipelines.release.rows import strip_page_text
+from schemas.datasets import Observation, Step, Trajectory
 
 PICTURE = "<|vision_start|><|image_pad|><|vision_end|>"
 END = "<|im_end|>\n"

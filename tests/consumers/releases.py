@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipelines.release.exporters.base import ExportOptions
 from pipelines.release.exporters.registry import export_release
-from pipelines.release.exporters.shapes import ExportOptions
-from schemas.trajectories import Trajectory
+from schemas.datasets import Trajectory
 from tests.consumers.expected import Form, compare_rows, expect
 from tests.pipelines.release.exporters.trajectories import (
     HOSTILE,

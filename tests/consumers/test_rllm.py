@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.release.exporters.base import ExportOptions
 from pipelines.release.exporters.registry import export_release
-from pipelines.release.exporters.shapes import ExportOptions
 from pipelines.release.exporters.tasks import read_tasks
 from tests.pipelines.release.exporters.rl_releases import HOSTILE, publish_rl
 

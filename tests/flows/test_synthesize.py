@@ -8,9 +8,9 @@ from threading import Barrier
 
 import pytest
 
-from pipelines.assembly import Assembly
 from pipelines.errors import BudgetSpent, ConfigError
-from pipelines.workspace import read_names
+from pipelines.run.assembly import Assembly
+from pipelines.run.workspace import read_names
 from tests.chaos.driving import SMALL, digest_outputs, run_small
 
 pytestmark = [
@@ -86,7 +86,7 @@ def test_a_shard_task_that_dies_is_tried_again(tmp_path: Path, monkeypatch: pyte
 
 def test_threads_of_a_flow_share_models_budget_and_recordings(by_command: Path) -> None:
     from flows.tasks import open_assembly
-    from pipelines.commands import load_config
+    from pipelines.cli.commands import load_config
 
     config, corpus = load_config("demo", None, SETTINGS).model_dump_json(), read_names(by_command / "latest.json")
     arguments = (config, str(by_command), corpus["corpus"])

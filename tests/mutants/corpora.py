@@ -5,17 +5,15 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from pipelines.bench.plants import Pair
-from pipelines.bench.pools import Pool
-from pipelines.bench.scenes import Case, Scene, Twins, make_pair
-from pipelines.bench.vocabulary import load_half
 from pipelines.checks.proofs import Claim
+from pipelines.cli.judge_card import Pair, load_half
 from pipelines.corpus.store import Corpus
 from pipelines.graph.query import locate_nodes
-from schemas.questions import Question
+from schemas.datasets import Question
 from tests.pipelines.painters import build_painters
 from tests.pipelines.stages.chain_wiki import build_chain_wiki
 from tests.pipelines.stages.test_injections import make_question
+from tests.planted.scenes import Case, Pool, Scene, Twins, make_pair
 from tests.toy import build_toy_corpus
 
 WORDS = load_half("open")

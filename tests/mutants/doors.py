@@ -3,13 +3,12 @@
 import asyncio
 from functools import partial
 
-from pipelines.bench.plants import Pair
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.graph.ground import Ground
+from pipelines.cli.judge_card import Pair
+from pipelines.graph.indexes import Ground
 from pipelines.stages.groundings import GroundingRules, Groundings
 from schemas.base import Rejection
-from schemas.groundings import Grounding
-from schemas.rewrites import Rewrite
+from schemas.datasets import Grounding, Rewrite
 from schemas.tasks import Descriptor, FactView, QuestionReply
 from tests.mutants.corpora import Corpora, Judge
 from tests.pipelines.stages import test_rewrites

@@ -4,37 +4,28 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
 
-from pipelines.bench.overlay import relocate
-from pipelines.bench.plants import Pair
-from pipelines.bench.scenes import Case, Scene, Twins, lay, pick_result
-from pipelines.checks import (
-    alternatives,
-    asking,
-    descriptors,
-    examination,
-    guessing,
-    images,
-    leakage,
-    retrieval,
-    shortcuts,
-    uniqueness,
-    verdicts,
-    wording,
-)
+from pipelines.checks import agreement as alternatives
+from pipelines.checks import answers as asking
+from pipelines.checks import answers as wording
+from pipelines.checks import descriptors, examination, leakage, shortcuts, uniqueness, verdicts
+from pipelines.checks import pictures as images
+from pipelines.checks import shortcuts as guessing
+from pipelines.checks import shortcuts as retrieval
 from pipelines.checks.descriptors import offer_facts
-from pipelines.checks.retrieval import rank_page
+from pipelines.checks.shortcuts import rank_page
 from pipelines.checks.verdicts import PASSED, CheckResult
+from pipelines.cli.judge_card import Pair
 from pipelines.corpus.store import Corpus
-from pipelines.graph.ground import Ground
+from pipelines.graph.facts import parse_period, read_attributes
+from pipelines.graph.indexes import Ground
 from pipelines.graph.proofs import make_query
 from pipelines.graph.query import count_alone, count_anchor_answers, locate_nodes
-from pipelines.graph.relations import read_attributes
-from pipelines.graph.values import parse_period
 from schemas.proofs import Thresholds
 from schemas.tasks import Descriptor, FactView
 from tests.mutants.corpora import SCENES, Corpora, Judge, examine_pair, keep, limit
 from tests.pipelines.checks.planted_alternatives import draw
 from tests.pipelines.painters import add_pages, ask_back, born, paint
+from tests.planted.scenes import Case, Scene, Twins, lay, pick_result, relocate
 
 FAR = 10_000
 

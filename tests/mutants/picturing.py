@@ -6,13 +6,15 @@ from functools import partial
 from itertools import islice
 from random import Random
 
-from pipelines.bench import picture_plants
-from pipelines.bench.plants import Defect, Pair
-from pipelines.checks import depiction, legibility, likeness, references
-from pipelines.checks.depiction import DepictionRules
-from pipelines.scoring.answers import make_answer
-from pipelines.scoring.dates import Date
+from pipelines.checks import legibility, references
+from pipelines.checks import pictures as depiction
+from pipelines.checks import pictures as likeness
+from pipelines.checks.pictures import DepictionRules
+from pipelines.cli.judge_card import Defect, Pair
+from pipelines.graph.answers import make_answer
+from pipelines.graph.values import Date
 from tests.mutants.corpora import SCENES, WORDS, Judge, flips
+from tests.planted import picture_plants
 
 NAMES = (("Kelm Bridge",), ("Mira Tolland",), ("Ostrel",))
 TYPES = ("bridge", "suspension bridge", "town")

@@ -7,20 +7,33 @@ from functools import partial
 from itertools import islice
 from random import Random
 
-from pipelines.bench import corpus_plants, lone_plants, set_plants, truth_plants
-from pipelines.bench.plants import Pair
-from pipelines.bench.scenes import Case, Scene, Twins, add_sentence, find_facts, set_field
-from pipelines.bench.statements import link
-from pipelines.bench.tampering import UNVERIFIED, change_at, list_changes, verify
-from pipelines.bench.text_plants import DEFECTS
 from pipelines.checks.descriptors import offer_facts
 from pipelines.checks.verdicts import CheckResult
-from pipelines.graph.ground import Ground
-from pipelines.graph.relations import read_attributes
-from schemas.groundings import Grounding
+from pipelines.cli.judge_card import Pair
+from pipelines.graph.facts import read_attributes
+from pipelines.graph.indexes import Ground
+from schemas.datasets import Grounding
 from schemas.proofs import Constraint, Proof
 from schemas.tasks import SUBJECT
 from tests.mutants.corpora import SCENES, WORDS, Corpora, Judge, examine_pair, keep, limit
+from tests.planted import corpus_plants
+from tests.planted import corpus_plants as lone_plants
+from tests.planted import corpus_plants as set_plants
+from tests.planted import corpus_plants as truth_plants
+from tests.planted.disguises import link
+from tests.planted.scenes import (
+    UNVERIFIED,
+    Case,
+    Scene,
+    Twins,
+    add_sentence,
+    change_at,
+    find_facts,
+    list_changes,
+    set_field,
+    verify,
+)
+from tests.planted.text_plants import DEFECTS
 
 PLANTED = 40
 """Pairs of a defect that lies in a text alone: there are many ways to write a name, and each costs little."""

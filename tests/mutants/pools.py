@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.bench.pools import Pool, PoolSize, make_pool
-from pipelines.workspace import Workspace
+from pipelines.run.workspace import Workspace
 from tests.conftest import hold_lock
+from tests.planted.scenes import Pool, PoolSize, make_pool
 
 SIZE = PoolSize(260, {"paths": 60, "injection": 300})
 

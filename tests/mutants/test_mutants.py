@@ -7,24 +7,27 @@ import pytest
 from pipelines.checks import (
     agreement,
     answers,
-    depiction,
     examination,
-    guessing,
-    images,
     leakage,
     legibility,
-    likeness,
-    name_index,
     proofs,
     references,
-    retrieval,
     sets,
     shortcuts,
     uniqueness,
     verdicts,
 )
-from pipelines.graph import matching, query, rivals, values
-from pipelines.release import duplicates
+from pipelines.checks import leakage as name_index
+from pipelines.checks import pictures as depiction
+from pipelines.checks import pictures as images
+from pipelines.checks import pictures as likeness
+from pipelines.checks import sets as duplicates
+from pipelines.checks import shortcuts as guessing
+from pipelines.checks import shortcuts as retrieval
+from pipelines.graph import facts as values
+from pipelines.graph import query
+from pipelines.graph import query as matching
+from pipelines.graph import statements as rivals
 from tests.mutants.corpora import Corpora, Judge, build_corpora, flips
 from tests.mutants.mutate import (
     disable,

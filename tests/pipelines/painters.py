@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from pipelines.bench.overlay import OverlayCorpus
 from pipelines.corpus.store import Corpus
 from pipelines.graph.query import Query
 from schemas.proofs import Constraint, Evidence, Hop
+from tests.planted.scenes import OverlayCorpus
 from tests.toy import box, build_toy_corpus
 
 NOWHERE = Evidence(page_id=0, title="", revision=0, kind="infobox", key="", start=0, end=0, text="", link_start=-1)

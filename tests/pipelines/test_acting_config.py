@@ -1,8 +1,8 @@
 import pytest
 
-from pipelines.config import make_config, read_recipe
+from pipelines.cli.doctor import look_at_judges
+from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
-from pipelines.local_models import look_at_judges
 
 LIVE = ("tools.family=live", "live.contact=a@b.example")
 OPENAI = ("models.{role}.adapter=openai", "models.{role}.name=m", "models.{role}.base_url=http://127.0.0.1:9/v1")

@@ -2,8 +2,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipelines.adapters import open_later
 from pipelines.errors import ConfigError
+from pipelines.run.models import open_later
 
 
 def make_corpus(corpus, snapshot, base_url=None):

@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.address_ranges import is_public
-from pipelines.addresses import ForbiddenAddress, Guard, check_address, look_up, read_address, resolve_address
+from pipelines.services.addresses import (
+    ForbiddenAddress,
+    Guard,
+    check_address,
+    is_public,
+    look_up,
+    read_address,
+    resolve_address,
+)
 
 PRIVATE = (
     "0.0.0.0 0.1.2.3 10.0.0.1 10.255.255.255 100.64.0.1 100.100.100.200 127.0.0.1 127.8.9.10 168.63.129.16 "

@@ -5,7 +5,7 @@ import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
 
-from pipelines.asking_services import QUOTED, Answer, Line
+from pipelines.cli.doctor import QUOTED, Answer, Line
 
 KEY = "sk-hush-0123456789"
 PLACE = ConnectionKey("models.example", 443, True, True, None, None, None)

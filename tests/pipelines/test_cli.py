@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.main import get_command
 
-from pipelines.cli import app
+from pipelines.cli.main import app
 from tests.chaos.driving import (
     ROOT,
     SMALL,

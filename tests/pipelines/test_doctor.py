@@ -1,8 +1,8 @@
 import pytest
 
-from pipelines.commands import run_recipe
-from pipelines.config import make_config, read_recipe
-from pipelines.doctor import examine_run
+from pipelines.cli.commands import run_recipe
+from pipelines.cli.doctor import examine_run
+from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
 
 CONFIG = make_config(read_recipe("demo"), [])

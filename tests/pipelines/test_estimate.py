@@ -3,14 +3,14 @@ import shutil
 
 import pytest
 
-from pipelines.commands import run_recipe
-from pipelines.config import make_config, read_recipe
+from pipelines.cli.commands import run_recipe
+from pipelines.cli.plan import estimate_run, make_sample_config, render_estimate
+from pipelines.config.loading import make_config, read_recipe
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
-from pipelines.estimate import estimate_run, make_sample_config, render_estimate
-from pipelines.inputs import ensure_corpus
-from pipelines.progress import SilentReporter
-from pipelines.workspace import Workspace
+from pipelines.run.corpora import ensure_corpus
+from pipelines.run.progress import SilentReporter
+from pipelines.run.workspace import Workspace
 from tests.conftest import SETTINGS, make_demo_config
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.cli_releases import SHOWN_PROBLEMS, TRAINERS
+from pipelines.cli.releases import SHOWN_PROBLEMS, TRAINERS
 from pipelines.release.exporters.registry import EXPORTERS, MOST_PROBLEMS
 from tests.chaos.driving import call_here
 from tests.pipelines.release.exporters.rl_releases import publish_rl

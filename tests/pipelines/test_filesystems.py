@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import ConfigError
-from pipelines.filesystems import MOUNTS, check_shared_memory, find_file_system
+from pipelines.files import MOUNTS, check_shared_memory, find_file_system
 
 MOUNTED = r"""
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw

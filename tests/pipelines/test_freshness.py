@@ -1,7 +1,7 @@
 import pytest
 
 from pipelines.errors import ConfigError, CorruptInput
-from pipelines.freshness import GENERATIONS, name_generation, read_generations, renew
+from pipelines.services.clients.replies import GENERATIONS, name_generation, read_generations, renew
 
 
 def test_before_anything_is_renewed_every_role_is_in_generation_0(tmp_path):

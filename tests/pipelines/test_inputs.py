@@ -1,10 +1,10 @@
 import pytest
 
+from pipelines.config.settings import CorpusConfig, GeneratedWorld
 from pipelines.corpus.build import CorpusOptions
 from pipelines.errors import ConfigError, CorruptInput
-from pipelines.inputs import ensure_corpus, find_dump, name_corpus
-from pipelines.settings import CorpusConfig, GeneratedWorld
-from pipelines.workspace import Workspace
+from pipelines.run.corpora import ensure_corpus, find_dump, name_corpus
+from pipelines.run.workspace import Workspace
 from tests.toy import build_toy_corpus
 
 

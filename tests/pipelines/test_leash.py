@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.leash import start_leashed
+from pipelines.services.clients.supervisor import start_leashed
 from tests.fake_vllm import is_alive
 
 STUBBORN = """

@@ -10,16 +10,16 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
-from pipelines.assembly import Assembly
-from pipelines.backends.live_images import GoogleVision
-from pipelines.backends.live_reader import DirectReader
-from pipelines.backends.live_search import SerperSearch
-from pipelines.backends.recorded import RecordedChat, RecordedImageSearch, RecordedPages, RecordedTextSearch
-from pipelines.backends.replies import open_replies
-from pipelines.config import make_config, read_recipe
+from pipelines.config.loading import make_config, read_recipe
 from pipelines.pictures import PictureStore
+from pipelines.run.assembly import Assembly
+from pipelines.run.workspace import Workspace
+from pipelines.services.clients.images import GoogleVision
+from pipelines.services.clients.pages import DirectReader
+from pipelines.services.clients.recorded import RecordedChat, RecordedImageSearch, RecordedPages, RecordedTextSearch
+from pipelines.services.clients.replies import open_replies
+from pipelines.services.clients.search import SerperSearch
 from pipelines.stages.rollouts import Rollouts
-from pipelines.workspace import Workspace
 from tests.mock_teacher import Manner, start_teacher
 from tests.pipelines.agent.trail import FakeModel, make_agent, make_picture, make_question, make_tools
 from tests.pipelines.backends.live_servers import QUICK, Answer, make_guard, run_live_server, say, show

@@ -1,7 +1,7 @@
 import pytest
 
-from pipelines.live_services import look_at_live
-from pipelines.settings import LiveConfig
+from pipelines.cli.doctor import look_at_live
+from pipelines.config.settings import LiveConfig
 from tests.pipelines.backends.live_servers import Answer, run_live_server, say, send_to
 
 pytest.importorskip("trafilatura")

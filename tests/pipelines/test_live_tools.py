@@ -1,13 +1,12 @@
 import pytest
 
-from pipelines.backends.live_images import GoogleVision, SerpApiLens
-from pipelines.backends.live_jina import JinaReader
-from pipelines.backends.live_reader import DirectReader
-from pipelines.backends.live_search import SerpApiSearch, SerperSearch
+from pipelines.config.settings import LiveConfig
 from pipelines.errors import ConfigError
-from pipelines.live_tools import LiveService, list_services, make_image_search, make_reader, make_text_search
 from pipelines.pictures import PictureStore
-from pipelines.settings import LiveConfig
+from pipelines.run.assembly import LiveService, list_services, make_image_search, make_reader, make_text_search
+from pipelines.services.clients.images import GoogleVision, SerpApiLens
+from pipelines.services.clients.pages import DirectReader, JinaReader
+from pipelines.services.clients.search import SerpApiSearch, SerperSearch
 
 LENS = {"images": "serpapi", "picture_base": "https://pictures.example.org/images"}
 

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from pipelines.config import make_config, read_recipe
-from pipelines.local_models import look_at_judges, look_at_local_models, name_family
+from pipelines.cli.doctor import look_at_judges, look_at_local_models, name_family
+from pipelines.config.loading import make_config, read_recipe
 
 
 def configure(*settings):

@@ -4,7 +4,7 @@ import threading
 import pytest
 
 from pipelines.errors import ConfigError
-from pipelines.loopback import check_port, fetch
+from pipelines.services.clients.serving import check_port, fetch
 
 
 def serve_once(answer: bytes) -> tuple[str, list[bytes]]:

@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.agent.agreement import wilson_interval
+from pipelines.cli.plan import Measurements, measure_stage, price_tokens
 from pipelines.ids import digest_value, make_stage_key
-from pipelines.measured import Measurements, measure_stage, price_tokens
-from pipelines.runs import PlannedStage
-from pipelines.scoring.agreement import wilson_interval
-from pipelines.workspace import StageFolder
+from pipelines.run.runner import PlannedStage
+from pipelines.run.workspace import StageFolder
 from schemas.manifest import InputEntry, Manifest, ModelEntry, ShardSidecar, Usage
 
 CORPUS = "c" * 64

@@ -1,7 +1,7 @@
 import pytest
 
-from pipelines.config import make_config, read_recipe
-from pipelines.picture_services import look_at_pictures
+from pipelines.cli.doctor import look_at_pictures
+from pipelines.config.loading import make_config, read_recipe
 
 
 def look(*settings, recipe="demo"):

@@ -9,8 +9,8 @@ from PIL import Image
 
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import clear_temps, make_temp_path
-from pipelines.picturefiles.stripping import find_extension
 from pipelines.pictures import PictureSource, PictureStore, compute_phash, measure_distance, probe_picture
+from pipelines.pixels import find_extension
 
 SOURCE = PictureSource("Kelm.jpg", "A. Orn", "CC BY 4.0", "https://licence.example", "https://source.example")
 FORMATS = {"JPEG": "jpg", "PNG": "png", "GIF": "gif", "WEBP": "webp"}

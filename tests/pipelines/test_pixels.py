@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from pipelines.errors import RecordFailed
-from pipelines.picturefiles.limits import MAX_SIDE
 from pipelines.pictures import measure_distance, probe_picture
-from pipelines.pixels import encode_picture, open_pixels
+from pipelines.pixels import MAX_SIDE, encode_picture, open_pixels
 from tests.hostile_pictures import (
     HOSTILE,
     ODD,

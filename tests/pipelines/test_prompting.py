@@ -6,18 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from pipelines.backends.protocols import ChatReply
 from pipelines.errors import ConfigError, RecordFailed
-from pipelines.prompting import (
+from pipelines.services.prompting import (
     Asking,
+    BadReply,
     Prompt,
     ask_model,
     ask_on_day,
     load_prompt,
     make_schema,
+    read_reply,
     render_messages,
 )
-from pipelines.structured import BadReply, read_reply
+from pipelines.services.protocols import ChatReply
 from schemas.tasks import AnswerReply
 from tests.pipelines.stages.players import FakeModel
 

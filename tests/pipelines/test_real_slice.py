@@ -12,11 +12,10 @@ import pytest
 
 from pipelines.checks.proofs import Claim, find_problems
 from pipelines.corpus.store import Corpus
-from pipelines.graph.ground import Ground
-from pipelines.shards import read_parts
-from pipelines.workspace import Workspace
-from schemas.groundings import Grounding
-from schemas.rewrites import Rewrite
+from pipelines.graph.indexes import Ground
+from pipelines.run.shards import read_parts
+from pipelines.run.workspace import Workspace
+from schemas.datasets import Grounding, Rewrite
 from tests.chaos.driving import ROOT, call_synth, run_small
 
 DATA = Path(os.environ.get("SYNTH_SHARED_DATA", ROOT.parent / "shared" / "data"))

@@ -18,14 +18,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.backends.metering import count_usage
 from pipelines.errors import GateNotMet, RateLimited, RecordFailed, Unavailable
-from pipelines.record_running import Batch, RecordRunner, process_records, run_record_shards
-from pipelines.shards import Origin, ShardInput, ShardRows, read_rows, seal_stage, write_shard
-from pipelines.workspace import StageFolder
+from pipelines.run.runner import Batch, RecordRunner, process_records, run_record_shards
+from pipelines.run.shards import Origin, ShardInput, ShardRows, read_rows, seal_stage, write_shard
+from pipelines.run.workspace import StageFolder
+from pipelines.services.metering import count_usage
 from schemas.base import Record, Rejection
+from schemas.datasets import Seed
 from schemas.manifest import ModelEntry, Usage
-from schemas.seeds import Seed
 from tests.pipelines.test_stage import Source, make_seed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -299,7 +299,7 @@ def test_a_second_interrupt_drops_what_is_under_way(tmp_path):
 import asyncio, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {str(ROOT)!r})
-from pipelines.record_running import Batch, RecordRunner
+from pipelines.run.runner import Batch, RecordRunner
 from tests.pipelines.test_record_running import Script, cut
 async def file(batch): raise SystemExit("nothing is whole")
 async def hang():

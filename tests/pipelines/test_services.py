@@ -7,9 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from pipelines.asking_services import make_png
-from pipelines.config import make_config, read_recipe
-from pipelines.services import look_at_services
+from pipelines.cli.doctor import look_at_services, make_png
+from pipelines.config.loading import make_config, read_recipe
 
 KEY = "sk-hush-0123456789"
 FAST = 1.0

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.config import RunConfig, make_config, read_recipe
+from pipelines.config.loading import RunConfig, make_config, read_recipe
+from pipelines.config.settings import ModelConfig, ModelsConfig, ServeConfig
 from pipelines.errors import ConfigError, Unavailable
-from pipelines.serving import ModelServer, make_serve_command, owned_servers, place_log, serve_model
-from pipelines.settings import ModelConfig, ModelsConfig, ServeConfig
+from pipelines.services.clients.serving import ModelServer, make_serve_command, owned_servers, place_log, serve_model
 from tests.fake_vllm import is_alive, write_fake_vllm
 
 ROOT = Path(__file__).parents[2]
@@ -274,8 +274,8 @@ def test_only_a_role_with_a_server_can_be_served(make_model, tmp_path, role, mes
 OWNER = """
 import signal, sys, time
 from pathlib import Path
-from pipelines.serving import ModelServer
-from pipelines.settings import ModelConfig
+from pipelines.services.clients.serving import ModelServer
+from pipelines.config.settings import ModelConfig
 
 # One that was started in the background inherits that interrupts are ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)

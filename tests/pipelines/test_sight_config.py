@@ -1,6 +1,6 @@
 import pytest
 
-from pipelines.config import make_config, read_recipe
+from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError
 
 

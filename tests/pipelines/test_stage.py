@@ -10,13 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import ConservationError, CorruptInput, RateLimited, RecordFailed, Unavailable
-from pipelines.record_running import run_record_shards
-from pipelines.running import run_source_stage
-from pipelines.shards import Origin, ShardInput, ShardRows, read_parts, read_rows, seal_stage, write_shard
-from pipelines.workspace import StageFolder
+from pipelines.run.runner import run_record_shards, run_source_stage
+from pipelines.run.shards import Origin, ShardInput, ShardRows, read_parts, read_rows, seal_stage, write_shard
+from pipelines.run.workspace import StageFolder
 from schemas.base import Record, Rejection
+from schemas.datasets import Seed
 from schemas.manifest import ModelEntry
-from schemas.seeds import Seed
 
 ORIGIN = Origin((), "", "")
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.structured import BadReply, parse_reply
+from pipelines.services.prompting import BadReply, parse_reply
 from schemas.tasks import (
     AnswerReply,
     AskedFactReply,

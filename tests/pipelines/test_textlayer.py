@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from pipelines.errors import ConfigError, RecordFailed
-from pipelines.textlayer import WrittenText, read_layer, write_layer
+from pipelines.toy.textlayer import WrittenText, read_layer, write_layer
 
 BOX = (1.0, 2.5, 30.0, 20.0)
 FORMATS = ["JPEG", "PNG"]

@@ -7,12 +7,11 @@ from ipaddress import ip_address
 
 import pytest
 
-from pipelines.address_ranges import is_public
-from pipelines.addresses import Guard
-from pipelines.backends.live_reader import DirectReader
-from pipelines.backends.recorded import RecordedPages
-from pipelines.backends.replies import open_replies
-from pipelines.settings import ToolsConfig
+from pipelines.config.settings import ToolsConfig
+from pipelines.services.addresses import Guard, is_public
+from pipelines.services.clients.pages import DirectReader
+from pipelines.services.clients.recorded import RecordedPages
+from pipelines.services.clients.replies import open_replies
 from tests.pipelines.agent.trail import make_tools
 from tests.pipelines.backends.live_servers import HOST, OTHER, QUICK, Answer, run_live_server, send_to
 

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.files import TEMP_PREFIX, clear_temps, explain_os_error, replacing, write_text
-from pipelines.workspace import Workspace
+from pipelines.run.workspace import Workspace
 
 
 def test_two_runs_in_one_workspace_do_not_mix(tmp_path: Path) -> None:

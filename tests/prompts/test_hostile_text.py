@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 import schemas.tasks
-from pipelines.prompting import load_prompt, render_messages
+from pipelines.services.prompting import load_prompt, render_messages
 
 PROMPTS = Path(__file__).parents[2] / "prompts"
 FILES = sorted(path.relative_to(PROMPTS) for path in PROMPTS.glob("*/v*.md"))

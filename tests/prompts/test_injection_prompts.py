@@ -1,6 +1,6 @@
 import pytest
 
-from pipelines.prompting import load_prompt, render_messages
+from pipelines.services.prompting import load_prompt, render_messages
 from schemas.proofs import Answer
 from schemas.tasks import (
     AskFactInputs,

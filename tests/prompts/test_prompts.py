@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from pipelines.prompting import load_prompt, render_messages
+from pipelines.services.prompting import load_prompt, render_messages
 from schemas.proofs import Answer
 from schemas.tasks import (
     ActInputs,

@@ -6,20 +6,21 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import BaseModel
 
-from pipelines.release.proofs import ProofRow
+from pipelines.release.making import ProofRow
 from pipelines.release.rows import BridgeRow, RlRow, SftRow
-from schemas.arrow import derive_schema, derive_type, make_table
-from schemas.base import Failure, Nested, Record, Rejection, read_row
-from schemas.difficulty import Difficulty
-from schemas.enhancements import Enhancement
-from schemas.groundings import Grounding
-from schemas.paths import Path
-from schemas.questions import Question
-from schemas.releases import ReleaseEntry
-from schemas.rewrites import Rewrite
-from schemas.rollouts import Rollout
-from schemas.seeds import Seed
-from schemas.trajectories import Trajectory
+from schemas.base import Failure, Nested, Record, Rejection, derive_schema, derive_type, make_table, read_row
+from schemas.datasets import (
+    Difficulty,
+    Enhancement,
+    Grounding,
+    Path,
+    Question,
+    ReleaseEntry,
+    Rewrite,
+    Rollout,
+    Seed,
+    Trajectory,
+)
 
 GOLDEN = File(__file__).parent / "golden"
 DATASETS = {

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.config import RunConfig, make_config, read_recipe
+from pipelines.config.loading import RunConfig, make_config, read_recipe
 from pipelines.pictures import PictureStore
-from pipelines.serving import ModelServer, owned_servers
-from pipelines.world.config import WorldConfig
-from pipelines.world.generate import write_world
+from pipelines.services.clients.serving import ModelServer, owned_servers
+from pipelines.toy.knowledge import WorldConfig
+from pipelines.toy.publishing import write_world
 
 ROOT = Path(__file__).parents[2]
 PYTHON = Path(os.environ.get("SYNTH_VLLM_PYTHON", ROOT / ".venv-vllm" / "bin" / "python"))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.commands import RunDocument, run_recipe
-from pipelines.config import make_config, read_recipe
-from pipelines.shards import read_parts
-from pipelines.workspace import Workspace
-from schemas.difficulty import Difficulty
+from pipelines.cli.commands import RunDocument, run_recipe
+from pipelines.config.loading import make_config, read_recipe
+from pipelines.run.shards import read_parts
+from pipelines.run.workspace import Workspace
+from schemas.datasets import Difficulty
 from tests.chaos.driving import ROOT, make_command, read_ledger
 
 IN_FLIGHT = 16

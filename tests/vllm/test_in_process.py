@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.backends.protocols import ChatReply
-from pipelines.backends.vllm_batch import VllmBatch
 from pipelines.errors import ConfigError, RecordFailed
+from pipelines.services.clients.vllm_batch import VllmBatch
+from pipelines.services.protocols import ChatReply
 from tests.vllm.conftest import CONTEXT, ENGINE, PICTURES, PYTHON
 from tests.vllm.test_served import CHOICE, REQUEST, show, shown
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
-from pipelines.backends.openai_chat import OpenAIChat
-from pipelines.backends.protocols import ChatReply, ChatRequest, Message, Sampling
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.pictures import PictureSource
-from pipelines.prompting import make_schema
+from pipelines.services.clients.chat import OpenAIChat
+from pipelines.services.prompting import make_schema
+from pipelines.services.protocols import ChatReply, ChatRequest, Message, Sampling
 from schemas.tasks import AnswerReply
 from tests.vllm.conftest import CONTEXT
 

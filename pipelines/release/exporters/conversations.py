@@ -2,21 +2,42 @@
 
 Shards are read a few rows at a time, so memory does not grow with a release. Nothing is believed that was not checked:
 the files against the manifest, a picture against the name its content gives it, placeholders against pictures.
+
+Conversations in another protocol than the one they were held in: tags, tool names, tools and the system message.
+
+How parts are worded for trainers: thoughts, the system message, texts that a template would fill in.
+
+Chat templates of the Qwen family hold ``<think>``, one newline, the thought, ``</think>`` between newlines, and one
+empty line; LLaMA-Factory 0.9.5 knows a thought by exactly that.
+
+What an export counts on its way, for the notes that say what a reader cannot be told.
+
+A call's box in the unit that a dialect has words for: the same part of the same picture.
 """
 
 import json
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipelines.agent.dialects import CALL, Dialect, find_dialect, translate_tools
-from pipelines.agent.transcript import BadTurn, parse_turn
+from pipelines.agent.dialects import (
+    BOX_EDGES,
+    CALL,
+    FULL_BOX,
+    Dialect,
+    UnsayableTurn,
+    find_dialect,
+    list_arguments,
+    render_system,
+    translate_tools,
+)
+from pipelines.agent.transcript import BadTurn, Turn, parse_turn, render_turn
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet
-from pipelines.release.exporters.embedded import ShownPicture, check_picture
-from pipelines.release.exporters.reading import read_release
-from pipelines.release.rows import SftRow
-from pipelines.release.transcript import PLACEHOLDER, check_messages
+from pipelines.ids import canonical_json
+from pipelines.release.exporters.base import ExportOptions, ShownPicture, check_picture, read_release
+from pipelines.release.rows import PLACEHOLDER, SftRow, check_messages, strip_tokens
 
 SHOWN = re.compile(rf"(?P<marks>(?:{PLACEHOLDER})*)\n?(?P<text>.*)", re.DOTALL)
 THINK, RESPONSE = "think", "tool_response"
@@ -170,3 +191,188 @@ def _read_call(rest: str) -> str:
         return ""
     call = json.loads(rest[len(OPENED) : -len(CLOSED)])
     return json.dumps({"name": call["name"], "arguments": call["arguments"]}, ensure_ascii=False)
+
+
+def restate_turn(turn: Turn, dialect: Dialect, sizes: Mapping[str, tuple[int, int]]) -> Turn:
+    """Return a turn with its box in pixels or in thousandths, as the dialect wants it; other turns come back unchanged.
+
+    Both cut the very same pixels. A box that is none, or lies in a picture that is none, is left as it is.
+
+    Args:
+        turn: has our names.
+        dialect: that it is to be said in.
+        sizes: width and height of the rollout's pictures, by name, as they are displayed.
+    """
+    form = dialect.find_form(turn.tool)
+    if form is None:
+        return turn
+    values = {"unit": "normalised", **json.loads(turn.arguments)}
+    wanted = "pixels" if form.boxes == "corner" else values["unit"] if "unit" in form.fields.values() else "normalised"
+    size = sizes.get(str(values.get("image", list_arguments(turn.tool).get("image"))))
+    box = _read_box(values.get("box"))
+    if wanted == values["unit"] or size is None or box is None:
+        return turn
+    sides = (size[0], size[1], size[0], size[1])
+    # Cropping rounds to whole pixels, and so does what is to cut the same.
+    if wanted == "pixels":
+        restated: list[float] = [round(edge * (side / FULL_BOX)) for edge, side in zip(box, sides, strict=True)]
+    else:
+        restated = [
+            min(round(FULL_BOX * round(edge) / side, 3), FULL_BOX) for edge, side in zip(box, sides, strict=True)
+        ]
+    return Turn(turn.thought, turn.tool, canonical_json({**values, "box": restated, "unit": wanted}))
+
+
+def _read_box(value: object) -> list[float] | None:
+    if not isinstance(value, list) or len(value) != BOX_EDGES:
+        return None
+    edges = [edge for edge in value if isinstance(edge, int | float) and not isinstance(edge, bool)]
+    return edges if len(edges) == BOX_EDGES else None
+
+
+CALLS = 30
+"""Tool calls that the system message allows where the dialect names no limit."""
+SHOWN_REASONS = 3
+"""Of what a dialect has no words for, the most frequent are told."""
+
+
+def read_in_dialect(release: Path, name: str) -> Iterator[Conversation]:
+    """Yield the rows of an SFT release in a dialect; with an empty name, as they are.
+
+    Raises:
+        ConfigError: if there is no such dialect, or it has no words for a turn of some rows, which are counted over the
+            whole release; and as :func:`read_conversations`.
+        GateNotMet: as :func:`read_conversations`.
+    """
+    dialect = find_dialect(name) if name else None
+    rows, first, unsayable = 0, "", Counter[str]()
+    for conversation in read_conversations(release):
+        rows += 1
+        try:
+            rewritten = rewrite_conversation(conversation, dialect) if dialect else conversation
+        except UnsayableTurn as error:
+            unsayable[str(error)] += 1
+            first = first or conversation.row.id
+            continue
+        if not unsayable:
+            yield rewritten
+    if unsayable:
+        reasons = "; ".join(f"{count:,} as {reason}" for reason, count in unsayable.most_common(SHOWN_REASONS))
+        raise ConfigError(
+            f"export {release}: {unsayable.total():,} of {rows:,} rows cannot be said in {name}, first row {first}: "
+            f"{reasons}; leave the dialect as it is, take another, or hold rollouts in it (rollouts.dialect)"
+        )
+
+
+def rewrite_conversation(conversation: Conversation, dialect: Dialect) -> Conversation:
+    """Return a conversation in another dialect; a turn that was none stays as it is.
+
+    Raises:
+        UnsayableTurn: if the dialect has no words for one of its turns.
+    """
+    if dialect is conversation.dialect:
+        return conversation
+    sizes = _measure_pictures(conversation) if dialect.forms is not None else {}
+    exchanges = tuple(
+        Exchange(_rewrite_shown(each.shown, dialect), _rewrite_said(each.said, conversation.dialect, dialect, sizes))
+        for each in conversation.exchanges
+    )
+    calls = max(dialect.calls or CALLS, len(exchanges) - 1)
+    system = strip_tokens(render_system(dialect, conversation.row.tools, calls))
+    tools = translate_tools(conversation.row.tools, dialect)
+    return replace(conversation, system=system, dialect=dialect, tools=tools, exchanges=exchanges)
+
+
+def _measure_pictures(conversation: Conversation) -> dict[str, tuple[int, int]]:
+    """Return the pictures' sizes by name; a picture's number is its place in reading order."""
+    return {f"img_{number}": each.measure() for number, each in enumerate(conversation.pictures, 1)}
+
+
+def _rewrite_shown(shown: Shown, dialect: Dialect) -> Shown:
+    if shown.told is None:
+        return shown
+    tag = RESPONSE if dialect.native else dialect.response
+    return replace(shown, text=f"<{tag}>\n{shown.told}\n</{tag}>")
+
+
+def _rewrite_said(said: Said, source: Dialect, dialect: Dialect, sizes: Mapping[str, tuple[int, int]]) -> Said:
+    try:
+        turn = parse_turn(said.text, source)
+    except BadTurn:
+        return said
+    return read_said(render_turn(restate_turn(turn, dialect, sizes), dialect), said.loss, dialect)
+
+
+LISTED = "(listed at the end of this message)"
+"""Stands in the system message for the tools' schemas where a reader adds them from a column of their own."""
+
+
+def write_thought(said: Said) -> str:
+    """Return a turn's thought as templates write it; empty where the turn has none."""
+    return f"<think>\n{said.thought}\n</think>\n\n" if said.thought else ""
+
+
+def write_native(said: Said) -> str:
+    """Return a call, or what follows a thought, after the thought as templates write it."""
+    return write_thought(said) + (said.call or said.rest)
+
+
+def show_images(count: int, text: str) -> str:
+    """Return a text with its placeholders before it."""
+    return f"{PLACEHOLDER * count}\n{text}" if count else text
+
+
+def leave_tools_out(conversation: Conversation, options: ExportOptions) -> tuple[str, str]:
+    """Return the system message and the tools' column, so that the schemas reach the model once.
+
+    In native form they are moved from the message to the column; as text they stay in the message.
+    """
+    if options.calls == "text" or not conversation.native:
+        return write_tools_in(conversation), ""
+    return conversation.system.replace(conversation.tools, LISTED), conversation.tools
+
+
+def write_tools_in(conversation: Conversation) -> str:
+    """Return the system message with the tools' schemas in it, for readers that have no other place for them."""
+    if not conversation.tools or conversation.tools in conversation.system:
+        return conversation.system
+    return f"{conversation.system}\n\nThe tools, as JSON schemas:\n{conversation.tools}".lstrip()
+
+
+def defuse(text: str, names: tuple[str, ...]) -> str:
+    """Put a space into ``{{name}}``, which a reader's template would fill in wherever it stands."""
+    return re.sub(r"\{\{(?=(?:" + "|".join(names) + r")\}\})", "{ {", text)
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts over the conversations of one export."""
+
+    rows: int = 0
+    masked: int = 0
+    """Turns of the assistant that are not to be trained on."""
+    silent: int = 0
+    """Turns without a thought in think tags."""
+    longest: int = 0
+    """Tokens of the longest conversation, as the release counts them."""
+
+    def add(self, conversation: Conversation) -> None:
+        """Count one conversation."""
+        self.rows += 1
+        self.masked += conversation.masked
+        self.silent += sum(not exchange.said.thought for exchange in conversation.exchanges)
+        self.longest = max(self.longest, conversation.row.tokens)
+
+    def explain_loss(self, why: str) -> list[str]:
+        """Return a note on flags that the reader cannot honour, if there are any."""
+        return [f"{self.masked} turns are trained on although the release says not to: {why}"] if self.masked else []
+
+    def explain_silence(self, why: str) -> list[str]:
+        """Return a note on turns without a thought, if there are any."""
+        return [f"{self.silent} turns have no thought: {why}"] if self.silent else []
+
+    def explain_length(self, what: str) -> list[str]:
+        """Return a note on the length that a reader must be set to, if it is known."""
+        if not self.longest:
+            return []
+        return [f"{what} must hold the longest conversation, {self.longest:,} tokens as the release counts them"]

@@ -11,14 +11,27 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import CorruptInput
-from pipelines.release.exporters.conversations import Conversation, Exchange
-from pipelines.release.exporters.files import LineFiles, PictureFiles, save_picture
-from pipelines.release.exporters.reading import read_document, read_lines
-from pipelines.release.exporters.rewriting import read_in_dialect
-from pipelines.release.exporters.sft_rules import find_dataset_faults, find_llamafactory_faults, name_as_default
-from pipelines.release.exporters.shapes import Exporter, ExportOptions, Written
-from pipelines.release.exporters.tallies import Tally
-from pipelines.release.exporters.wording import defuse, leave_tools_out, show_images, write_native
+from pipelines.release.exporters.base import (
+    Exporter,
+    ExportOptions,
+    LineFiles,
+    PictureFiles,
+    Written,
+    read_document,
+    read_lines,
+    save_picture,
+)
+from pipelines.release.exporters.conversations import (
+    Conversation,
+    Exchange,
+    Tally,
+    defuse,
+    leave_tools_out,
+    read_in_dialect,
+    show_images,
+    write_native,
+)
+from pipelines.release.exporters.rules import find_dataset_faults, find_llamafactory_faults, name_as_default
 
 DATASETS = "dataset_info.json"
 FILLED_IN = ("content", "idx")

@@ -8,18 +8,15 @@ from typing import Final
 
 from pipelines.agent.dialects import find_dialect
 from pipelines.errors import ConfigError, ConservationError, GateNotMet
-from pipelines.release.exporters.files import EXPORT, copy_credits, publishing
+from pipelines.release.exporters.base import EXPORT, Exporter, ExportOptions, ExportReport, copy_credits, publishing
 from pipelines.release.exporters.llamafactory import LLAMAFACTORY
-from pipelines.release.exporters.mars import MARS
-from pipelines.release.exporters.mmsearch_r1 import MMSEARCH_R1
 from pipelines.release.exporters.ms_swift import MS_SWIFT
+from pipelines.release.exporters.replaying import MARS, MMSEARCH_R1
 from pipelines.release.exporters.rllm import RLLM, name_folder
-from pipelines.release.exporters.shapes import Exporter, ExportOptions, ExportReport
 from pipelines.release.exporters.trl import TRL
-from pipelines.release.exporters.verl_rl import VERL
-from pipelines.release.exporters.verl_sft import VERL_SFT
+from pipelines.release.exporters.verl import VERL, VERL_SFT
 from pipelines.release.manifest import ReleaseManifest, read_release_manifest
-from pipelines.release.tables import list_files
+from pipelines.release.rows import list_files
 
 SHOWN_PROBLEMS = 5
 MOST_PROBLEMS = 1000

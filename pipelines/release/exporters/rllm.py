@@ -15,15 +15,14 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.errors import ConfigError, CorruptInput
-from pipelines.release.exporters.reading import read_table
-from pipelines.release.exporters.rl_rules import (
+from pipelines.release.exporters.base import Exporter, ExportOptions, Written, read_table
+from pipelines.release.exporters.rules import (
     PLACEHOLDER_PROMPT,
     find_companion_faults,
     find_registry_faults,
     find_repeats,
     find_rllm_faults,
 )
-from pipelines.release.exporters.shapes import Exporter, ExportOptions, Written
 from pipelines.release.exporters.tasks import PlainTables, RlTask, read_tasks
 from pipelines.release.rows import DATA_SOURCE
 

@@ -14,11 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import CorruptInput
-from pipelines.release.exporters.embedded import ShownPicture, check_picture
-from pipelines.release.exporters.reading import read_release
-from pipelines.release.rows import RlRow
-from pipelines.release.tables import open_writer
-from pipelines.release.transcript import show_pictures
+from pipelines.release.exporters.base import ShownPicture, check_picture, read_release
+from pipelines.release.rows import RlRow, open_writer, show_pictures
 
 ROWS_AT_ONCE = 8
 """Rows in memory at a time; each holds its pictures and thumbnails."""

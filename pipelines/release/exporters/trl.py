@@ -7,13 +7,9 @@ Its collator never passes tools to the template, so they stand in the system mes
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipelines.release.exporters.conversations import Conversation, Shown
-from pipelines.release.exporters.files import TableFiles, check_tables
-from pipelines.release.exporters.rewriting import read_in_dialect
-from pipelines.release.exporters.sft_rules import find_trl_faults
-from pipelines.release.exporters.shapes import Exporter, ExportOptions, Written
-from pipelines.release.exporters.tallies import Tally
-from pipelines.release.exporters.wording import write_tools_in
+from pipelines.release.exporters.base import Exporter, ExportOptions, TableFiles, Written, check_tables
+from pipelines.release.exporters.conversations import Conversation, Shown, Tally, read_in_dialect, write_tools_in
+from pipelines.release.exporters.rules import find_trl_faults
 from pipelines.release.rows import EmbeddedImage
 from schemas.base import Nested
 

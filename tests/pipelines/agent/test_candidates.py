@@ -8,11 +8,11 @@ import pytest
 from PIL import Image
 
 from pipelines.agent.candidates import CandidateLister
-from pipelines.backends.image_metadata import ImageFacts
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RateLimited, RecordFailed
 from pipelines.pictures import PictureStore
+from pipelines.services.image_metadata import ImageFacts
 from tests.hostile_pictures import HOSTILE
 from tests.pipelines.corpus.conftest import HEADER, render_page
 from tests.pipelines.corpus.test_commons import PREFIXES, write_entity

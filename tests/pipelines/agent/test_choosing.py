@@ -11,14 +11,13 @@ from PIL import Image
 from pipelines.agent.candidates import Candidate
 from pipelines.agent.choosing import OPEN, Anchor, PictureChooser, PictureRules
 from pipelines.agent.depicting import Ranked
-from pipelines.agent.reading import Reader
-from pipelines.backends.protocols import ImageHit, PictureFile, TextBlock
-from pipelines.checks.depiction import DepictionRules
-from pipelines.checks.likeness import Copy
-from pipelines.corpus.records import CorpusImage
+from pipelines.agent.pictures import Reader
+from pipelines.checks.pictures import Copy, DepictionRules
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
-from pipelines.world.canvas import paint_landscape, plant_trees
+from pipelines.services.protocols import ImageHit, PictureFile, TextBlock
+from pipelines.toy.drawing import paint_landscape, plant_trees
+from schemas.corpus import CorpusImage
 from schemas.proofs import Answer
 
 RULES = PictureRules(min_side=512, depiction=DepictionRules("margin", 0.28, 0.0, 20))

@@ -4,10 +4,10 @@ from typing import get_args
 
 import pytest
 
-from pipelines.agent.conditions import NOTHING_FOUND, SNIPPET, Exhibits, Searches, make_answer_inputs, make_oracle
-from pipelines.backends.protocols import ImageHit, TextHit
+from pipelines.agent.attempts import NOTHING_FOUND, SNIPPET, Exhibits, Searches, make_answer_inputs, make_oracle
+from pipelines.graph.answers import compare_answers
 from pipelines.pictures import PictureStore
-from pipelines.scoring.compare import compare_answers
+from pipelines.services.protocols import ImageHit, TextHit
 from schemas.proofs import Count
 from schemas.tasks import Condition
 from tests.pipelines.release.builders import make_picture, make_question

@@ -3,7 +3,7 @@ import io
 import pytest
 from PIL import Image
 
-from pipelines.agent.cropping import cut_picture
+from pipelines.agent.tools import cut_picture
 from pipelines.errors import RecordFailed
 from pipelines.pixels import open_pixels
 

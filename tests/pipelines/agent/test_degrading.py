@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.agent.degrading import MIN_SIDE, degrade_picture, place_corners
+from pipelines.agent.pictures import DEGRADING_MIN_SIDE as MIN_SIDE
+from pipelines.agent.pictures import degrade_picture, place_corners
 from pipelines.errors import RecordFailed
-from pipelines.picturefiles.stripping import find_extension
 from pipelines.pictures import compute_phash, measure_distance
-from pipelines.pixels import open_pixels
+from pipelines.pixels import find_extension, open_pixels
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 
 STRENGTHS = (0.1, 0.25, 0.5, 0.75, 1.0)

@@ -9,10 +9,10 @@ from PIL import Image
 
 from pipelines.agent.candidates import Candidate
 from pipelines.agent.depicting import ClipRanker, ClipRules, MetadataRanker
-from pipelines.backends.protocols import PictureFile
-from pipelines.checks.depiction import DepictionRules, check_depiction
-from pipelines.corpus.descriptions import describe_entity
+from pipelines.checks.pictures import DepictionRules, check_depiction
+from pipelines.corpus.store import describe_entity
 from pipelines.errors import RecordFailed, Unavailable
+from pipelines.services.protocols import PictureFile
 from tests.toy import box, build_toy_corpus
 
 BRIDGES = [f"Bridge {number:02d}" for number in range(30)]

@@ -5,14 +5,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.agent.dialects import CALL, DIALECTS, find_dialect, render_system, translate_tools
-from pipelines.agent.toolforms import UnsayableTurn, drop_defaults, list_arguments, list_tools
-from pipelines.agent.toolspecs import list_specs, render_tools
+from pipelines.agent.dialects import (
+    CALL,
+    DIALECTS,
+    UnsayableTurn,
+    drop_defaults,
+    find_dialect,
+    list_arguments,
+    list_specs,
+    list_tools,
+    render_system,
+    render_tools,
+    translate_tools,
+)
 from pipelines.agent.transcript import BadTurn, Turn, parse_turn, read_observation, render_observation, render_turn
+from pipelines.config.settings import RolloutsConfig
 from pipelines.errors import ConfigError
 from pipelines.ids import canonical_json
-from pipelines.settings import RolloutsConfig
-from schemas.rollouts import Observation
+from schemas.datasets import Observation
 
 TOOLS = render_tools(list_specs(opencv=True, layout=True))
 TEXT = [dialect for dialect in DIALECTS.values() if not dialect.native]

@@ -4,19 +4,18 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
-from pipelines.agent.degrading import degrade_picture
-from pipelines.agent.enhancing import (
+from pipelines.agent.pictures import (
     MOST_PIXELS,
     correct_perspective,
+    degrade_picture,
     enlarge_picture,
     find_quadrilateral,
     make_repairs,
     sharpen_picture,
 )
 from pipelines.errors import RecordFailed
-from pipelines.picturefiles.stripping import find_extension
 from pipelines.pictures import compute_phash, measure_distance
-from pipelines.pixels import open_pixels
+from pipelines.pixels import find_extension, open_pixels
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 
 

@@ -2,9 +2,9 @@ from itertools import product
 
 import pytest
 
-from pipelines.agent.file_evidence import FileEvidence, explain_evidence, gather_evidence, weigh_evidence
-from pipelines.checks.depiction import METADATA_PASSES
-from pipelines.corpus.records import CorpusImage
+from pipelines.agent.depicting import FileEvidence, explain_evidence, gather_evidence, weigh_evidence
+from pipelines.checks.pictures import METADATA_PASSES
+from schemas.corpus import CorpusImage
 from tests.toy import box, build_toy_corpus
 
 PAGES = {

@@ -6,13 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.agent.judging import Jury, UnscoredWatch, ask_judge, make_judge_inputs, read_verdict
-from pipelines.backends.protocols import ChatReply
 from pipelines.errors import GateNotMet, RateLimited, RecordFailed, Unavailable
-from pipelines.prompting import Asking, load_prompt, render_messages
-from pipelines.scoring.answers import make_answer
-from pipelines.scoring.compare import LONGEST_ANSWER
-from pipelines.scoring.dates import Date
-from pipelines.scoring.numbers import Number
+from pipelines.graph.answers import LONGEST_ANSWER, make_answer
+from pipelines.graph.values import Date, Number
+from pipelines.services.prompting import Asking, load_prompt, render_messages
+from pipelines.services.protocols import ChatReply
 from schemas.proofs import Answer
 from schemas.tasks import JudgePictureInputs
 from tests.pipelines.stages.players import make_asking

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.agent.layout import Shown, cut_text, read_hits, read_page, render_blocks, render_hits, render_page
-from pipelines.backends.protocols import TextBlock
+from pipelines.agent.observations import Shown, cut_text, read_hits, read_page, render_blocks, render_hits, render_page
+from pipelines.services.protocols import TextBlock
 
 
 def test_hits_read_back_as_they_were_shown():

@@ -1,8 +1,7 @@
 from dataclasses import dataclass
 
-from pipelines.agent.lengths import measure_rollout
-from pipelines.scoring.lengths import PICTURE_TOKENS, TURN_TOKENS
-from schemas.rollouts import RolloutImage
+from pipelines.agent.cascade import PICTURE_TOKENS, TURN_TOKENS, measure_rollout
+from schemas.datasets import RolloutImage
 from tests.pipelines.checks.rollouts.walking import answer, fail, make_picture, make_rollout, visit
 
 

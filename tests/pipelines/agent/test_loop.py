@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from pipelines.agent.dialects import DIALECTS, find_dialect
 from pipelines.agent.loop import run_rollout
 from pipelines.agent.transcript import Turn, render_turn
-from pipelines.backends.metering import add_waited
-from pipelines.backends.openai_chat import OpenAIChat
-from pipelines.backends.protocols import ChatReply, Message, ToolCall
 from pipelines.errors import RecordFailed
 from pipelines.pictures import PictureStore
+from pipelines.services.clients.chat import OpenAIChat
+from pipelines.services.metering import add_waited
+from pipelines.services.protocols import ChatReply, Message, ToolCall
 from pipelines.stages.rollouts import make_oracle
 from tests.mock_openai import CALLS, open_mock
 from tests.pipelines.agent.trail import (

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.agent.native import show_reply, write_down
-from pipelines.agent.transcript import BadTurn, Turn, parse_turn
-from pipelines.backends.protocols import ChatReply, ToolCall
+from pipelines.agent.transcript import BadTurn, Turn, parse_turn, show_reply, write_down
+from pipelines.services.protocols import ChatReply, ToolCall
 
 LOOK = ToolCall("1", "image_search", '{"image": "img_1"}')
 TEXT = st.text(max_size=30) | st.sampled_from(

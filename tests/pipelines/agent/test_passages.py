@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.agent.passages import GAP, PASSAGE, choose_passages, choose_sentences
+from pipelines.agent.observations import GAP, PASSAGE, choose_passages, choose_sentences
 
 FILLER = "\n\n".join(f"Paragraph {number} speaks of nothing in particular, as most do." for number in range(60))
 PAGE = f"Kelm is a town.\n\n{FILLER}\n\nThe mill burned down in 1871.\n\n{FILLER}"

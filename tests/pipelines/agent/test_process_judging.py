@@ -3,16 +3,11 @@ import json
 
 import pytest
 
-from pipelines.agent.process_judging import (
-    LONGEST_OBSERVATION,
-    LONGEST_WORDS,
-    ProcessJury,
-    make_process_inputs,
-)
-from pipelines.backends.protocols import ChatReply
-from pipelines.backends.scripted_judge import FAULTS, ScriptedJudge
+from pipelines.agent.judging import LONGEST_OBSERVATION, LONGEST_WORDS, ProcessJury, make_process_inputs
 from pipelines.errors import RecordFailed, Unavailable
-from pipelines.prompting import Asking, load_prompt
+from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.protocols import ChatReply
+from pipelines.toy.players import FAULTS, ScriptedJudge
 from schemas.manifest import ModelEntry
 from tests.pipelines.checks.rollouts.walking import CLEAN, answer, call, fail, make_rollout, see
 from tests.pipelines.stages.players import FakeModel

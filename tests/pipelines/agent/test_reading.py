@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.agent.reading import Reader, measure_area
-from pipelines.backends.protocols import TextBlock
+from pipelines.agent.pictures import Reader, measure_area
 from pipelines.errors import ConfigError, RecordFailed, Unavailable
+from pipelines.services.protocols import TextBlock
 from tests.pipelines.backends.signs import draw_sign
 
 SIGN = draw_sign(size=(400, 100))

@@ -4,21 +4,22 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from pipelines.agent.enhancing import RepairTool, make_repairs
-from pipelines.agent.reading import Reader
-from pipelines.agent.repairing import (
+from pipelines.agent.pictures import (
     BROKEN,
     HALVINGS,
     RESTORED,
     Patient,
+    Reader,
+    RepairTool,
     find_gauge,
     find_strength,
     list_words,
+    make_repairs,
     try_repair,
 )
-from pipelines.backends.protocols import ImageHit, TextBlock
 from pipelines.pictures import compute_phash, measure_distance
 from pipelines.pixels import open_pixels
+from pipelines.services.protocols import ImageHit, TextBlock
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 
 DATA = encode_scene(draw_scene(1), "png")

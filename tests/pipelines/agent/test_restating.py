@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.agent.cropping import cut_picture
 from pipelines.agent.dialects import DIALECTS, find_dialect
-from pipelines.agent.restating import restate_turn
+from pipelines.agent.tools import cut_picture
 from pipelines.agent.transcript import Turn, parse_turn, render_turn
 from pipelines.errors import RecordFailed
 from pipelines.ids import canonical_json
+from pipelines.release.exporters.conversations import restate_turn
 
 SIZES = {"img_1": (640, 480), "img_2": (97, 333)}
 

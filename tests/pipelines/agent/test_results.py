@@ -4,10 +4,10 @@ from collections import Counter
 import pytest
 from PIL import Image
 
-from pipelines.agent.results import KEPT, SIDE, Thumbnails, clean_text, keep_result, shrink_picture
-from pipelines.backends.protocols import ImageHit, TextHit
+from pipelines.agent.observations import KEPT, SIDE, Thumbnails, clean_text, keep_result, shrink_picture
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
+from pipelines.services.protocols import ImageHit, TextHit
 from tests.pipelines.agent.trail import SOURCE, make_picture
 
 

@@ -1,10 +1,10 @@
 import asyncio
 
-from pipelines.agent.rounds import REPLIES, Askings, extract_fact, select_entity
 from pipelines.corpus.store import Fact
-from pipelines.graph.evidence import make_node
-from pipelines.graph.ground import Ground
-from pipelines.graph.relations import read_relations
+from pipelines.graph.facts import read_relations
+from pipelines.graph.indexes import Ground
+from pipelines.graph.proofs import make_node
+from pipelines.stages.injections import REPLIES, Askings, extract_fact, select_entity
 from schemas.tasks import ExtractedFactReply, SelectedEntityReply
 from tests.pipelines.stages.chain_wiki import build_chain_wiki
 from tests.pipelines.stages.players import make_asking

@@ -5,20 +5,17 @@ from dataclasses import dataclass, replace
 import pytest
 from PIL import Image
 
-from pipelines.addresses import ForbiddenAddress
 from pipelines.agent.contamination import Watched
-from pipelines.agent.layout import read_hits, read_page
-from pipelines.agent.observing import LONGEST_DETAIL
-from pipelines.agent.passages import GAP
-from pipelines.agent.summarising import Summariser
+from pipelines.agent.observations import GAP, LONGEST_DETAIL, Summariser, read_hits, read_page
 from pipelines.agent.tools import ToolBox
-from pipelines.backends.protocols import ChatReply, ImageHit, PageText, TextHit
-from pipelines.backends.recorded import RecordedPages
-from pipelines.backends.replies import open_replies
-from pipelines.backends.templates import TemplatesModel
 from pipelines.pictures import PictureStore
-from pipelines.prompting import Asking, load_prompt
-from schemas.rollouts import RolloutImage
+from pipelines.services.addresses import ForbiddenAddress
+from pipelines.services.clients.recorded import RecordedPages
+from pipelines.services.clients.replies import open_replies
+from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.protocols import ChatReply, ImageHit, PageText, TextHit
+from pipelines.toy.writer import TemplatesModel
+from schemas.datasets import RolloutImage
 from tests.pipelines.agent.trail import (
     SOURCE,
     FakeImageSearch,

@@ -1,6 +1,6 @@
 import pytest
 
-from pipelines.agent.spans import find_name
+from pipelines.agent.observations import find_name
 
 
 @pytest.mark.parametrize(

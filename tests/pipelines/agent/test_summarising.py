@@ -3,11 +3,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from pipelines.agent.summarising import LONGEST, MOST_READ, TASK, Summariser
-from pipelines.backends.protocols import ChatReply, ChatRequest
-from pipelines.backends.templates import TemplatesModel
+from pipelines.agent.observations import LONGEST, MOST_READ, TASK, Summariser
 from pipelines.errors import RecordFailed, Unavailable
-from pipelines.prompting import Asking, load_prompt
+from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.protocols import ChatReply, ChatRequest
+from pipelines.toy.writer import TemplatesModel
 
 FACT = "The mill of Kelm burned down on 3 May 1871, and Ana Kovač had it built anew."
 PAGE = "\n\n".join(["Kelm is a town on the Ister.", *["It has streets, roofs and rain."] * 60, FACT])

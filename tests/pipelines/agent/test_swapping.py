@@ -2,13 +2,13 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.agent.swapping import PictureSwaps
+from pipelines.agent.attempts import PictureSwaps
 from pipelines.errors import Unavailable
-from pipelines.graph.ground import Ground
+from pipelines.graph.indexes import Ground
 from pipelines.graph.proofs import make_query
 from pipelines.graph.query import answer_query
 from pipelines.pictures import PictureStore
-from schemas.groundings import Grounding
+from schemas.datasets import Grounding
 
 
 class OtherPictures:

@@ -2,13 +2,12 @@ import asyncio
 
 import pytest
 
+from pipelines.agent.cascade import read_trail
 from pipelines.agent.dialects import DIALECTS, SYNTH, find_dialect
 from pipelines.agent.loop import run_rollout
-from pipelines.agent.thinking import restore_thought
-from pipelines.agent.trails import read_trail
-from pipelines.agent.transcript import Turn, parse_turn, render_turn
-from pipelines.backends.protocols import ChatReply
-from pipelines.checks.rollouts.form import check_turns
+from pipelines.agent.transcript import Turn, parse_turn, render_turn, restore_thought
+from pipelines.checks.rollouts import check_turns
+from pipelines.services.protocols import ChatReply
 from pipelines.stages.rollouts import make_oracle
 from tests.pipelines.agent.trail import FakeModel, make_agent, make_picture, make_question, make_tools
 

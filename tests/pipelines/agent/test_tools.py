@@ -5,15 +5,14 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
-from pipelines.agent.observing import ERRORS, refuse_call, refuse_failed
-from pipelines.agent.summarising import Summariser
+from pipelines.agent.dialects import list_specs, render_tools
+from pipelines.agent.observations import ERRORS, Summariser, refuse_call, refuse_failed
 from pipelines.agent.tools import ToolBox
-from pipelines.agent.toolspecs import list_specs, render_tools
-from pipelines.backends.templates import TemplatesModel
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
-from pipelines.prompting import Asking, load_prompt
-from schemas.rollouts import RolloutImage
+from pipelines.services.prompting import Asking, load_prompt
+from pipelines.toy.writer import TemplatesModel
+from schemas.datasets import RolloutImage
 from tests.pipelines.agent.trail import (
     SOURCE,
     FakeImageSearch,

@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.agent.trails import read_trail
-from pipelines.checks.rollouts.trails import fold_words, names
-from schemas.searches import SearchResult
+from pipelines.agent.cascade import read_trail
+from pipelines.checks.rollouts import fold_words, names
+from schemas.datasets import SearchResult
 from tests.pipelines.checks.rollouts.walking import (
     BRIDGE,
     ENGINEER,

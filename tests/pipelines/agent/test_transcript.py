@@ -17,10 +17,9 @@ from pipelines.agent.transcript import (
     render_observation,
     render_turn,
 )
-from pipelines.backends.protocols import Message, ToolCall
 from pipelines.ids import canonical_json
-from schemas.groundings import Picture
-from schemas.rollouts import Observation, RolloutImage, Step
+from pipelines.services.protocols import Message, ToolCall
+from schemas.datasets import Observation, Picture, RolloutImage, Step
 
 PIECES = ("<think>", "</think>", "<tool_call>", "</tool_call>", "<answer>", "</answer>", "{", "}", '"name"', ":", '"a"')
 PLAIN = st.text(st.characters(exclude_categories=["Cs"])).filter(lambda text: not FOREIGN.search(text))

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import pytest
 
 from pipelines.agent.transcript import render_observation
-from pipelines.backends.protocols import TextBlock
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
-from schemas.rollouts import RolloutImage
+from pipelines.services.protocols import TextBlock
+from schemas.datasets import RolloutImage
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.agent.test_enhancing import Doubling
 from tests.pipelines.agent.trail import SOURCE, make_tools
@@ -43,7 +43,7 @@ def call(tmp_path):
 
 
 def draw_turned():
-    from pipelines.agent.degrading import degrade_picture
+    from pipelines.agent.pictures import degrade_picture
 
     return degrade_picture(encode_scene(draw_scene(2)), "perspective", 0.5, 1).data
 

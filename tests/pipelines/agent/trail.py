@@ -11,7 +11,8 @@ from pipelines.agent.dialects import SYNTH, Dialect, find_dialect
 from pipelines.agent.loop import Agent, Limits
 from pipelines.agent.tools import ToolBox
 from pipelines.agent.transcript import render_messages
-from pipelines.backends.protocols import (
+from pipelines.pictures import PictureSource, PictureStore
+from pipelines.services.protocols import (
     ChatReply,
     ChatRequest,
     ImageHit,
@@ -21,11 +22,8 @@ from pipelines.backends.protocols import (
     PictureFile,
     TextHit,
 )
-from pipelines.pictures import PictureSource, PictureStore
-from schemas.enhancements import Enhancement
-from schemas.groundings import Picture
+from schemas.datasets import Enhancement, Picture, Rollout
 from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof
-from schemas.rollouts import Rollout
 
 BASE = "https://en.wikipedia.org/wiki/"
 TITLES = ("Kelm Bridge", "Ana Kovač", "Marlow (town)")

@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_address
 from urllib.parse import parse_qsl, urlsplit
 
-from pipelines.addresses import Guard
-from pipelines.backends.live_http import LiveManners
+from pipelines.services.addresses import Guard
+from pipelines.services.clients.http import LiveManners
 from tests.pipelines.backends.loopback_server import run_server
 
 HOST = "pages.example.org"

@@ -3,9 +3,7 @@
 import random
 from collections.abc import Sequence
 
-from pipelines.world.attributes import ATTRIBUTES
-from pipelines.world.relations import RELATIONS
-from pipelines.world.subtypes import SUBTYPES
+from pipelines.toy.knowledge import ATTRIBUTES, RELATIONS, SUBTYPES
 from schemas.proofs import Answer
 from schemas.tasks import FactView, HopView, WriteQuestionInputs
 

@@ -4,7 +4,7 @@ import io
 
 from PIL import Image, ImageDraw, ImageFont
 
-from pipelines.textlayer import WrittenText, write_layer
+from pipelines.toy.textlayer import WrittenText, write_layer
 
 GROUND = (58, 84, 120)
 

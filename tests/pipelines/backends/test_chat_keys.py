@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.backends.chat_keys import make_chat_key, write_reply
-from pipelines.backends.protocols import ChatRequest, Message, Sampling, ToolCall
 from pipelines.ids import canonical_json, digest_value
+from pipelines.services.clients.recorded import make_chat_key, write_reply
+from pipelines.services.protocols import ChatRequest, Message, Sampling, ToolCall
 from schemas.tasks import AnswerReply
 
 

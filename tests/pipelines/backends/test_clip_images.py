@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from pipelines.agent.results import Thumbnails
-from pipelines.backends.clip_images import ClipImageSearch, open_index
-from pipelines.backends.protocols import PictureFile
+from pipelines.agent.observations import Thumbnails
+from pipelines.agent.picture_search import ClipImageSearch, open_index
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
+from pipelines.services.protocols import PictureFile
 from tests.pipelines.backends.fake_encoder import FakeEncoder
 
 BASE = "https://en.wikipedia.org/wiki/"

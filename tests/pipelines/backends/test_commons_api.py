@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.backends.commons_api import THUMBNAIL_WIDTHS, CommonsApi, make_title
-from pipelines.backends.image_metadata import ImageFacts, look_up_images, strip_html
-from pipelines.backends.metering import open_meter
-from pipelines.backends.recorded_commons import RecordedImageMetadata
-from pipelines.backends.replies import open_replies
-from pipelines.checks.images import classify_licence
+from pipelines.checks.pictures import classify_licence
 from pipelines.errors import ConfigError, RateLimited, Unavailable
+from pipelines.services.clients.commons import THUMBNAIL_WIDTHS, CommonsApi, RecordedImageMetadata, make_title
+from pipelines.services.clients.replies import open_replies
+from pipelines.services.image_metadata import ImageFacts, look_up_images, strip_html
+from pipelines.services.metering import open_meter
 from tests.pipelines.backends.commons_server import Fault, make_image, run_commons
 
 AGENT = "synth/0.1 (who@example.org)"

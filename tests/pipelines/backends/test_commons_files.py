@@ -9,15 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.backends.commons_api import CommonsApi
-from pipelines.backends.commons_files import CommonsFiles, choose_address, list_hosts
-from pipelines.backends.commons_http import Pace
-from pipelines.backends.image_metadata import RemoteFile
-from pipelines.backends.metering import open_meter
-from pipelines.backends.recorded_commons_files import RecordedFileFetch
-from pipelines.backends.replies import open_replies
 from pipelines.errors import ConfigError, RateLimited, RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
+from pipelines.services.clients.commons import (
+    CommonsApi,
+    CommonsFiles,
+    Pace,
+    RecordedFileFetch,
+    choose_address,
+    list_hosts,
+)
+from pipelines.services.clients.replies import open_replies
+from pipelines.services.image_metadata import RemoteFile
+from pipelines.services.metering import open_meter
 from tests.pipelines.backends.commons_server import Fault, run_commons
 
 AGENT = "synth/0.1 (who@example.org)"

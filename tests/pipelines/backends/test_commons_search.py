@@ -5,13 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.backends.commons_api import CommonsApi
-from pipelines.backends.commons_search import CommonsSearch, plain_query
-from pipelines.backends.image_metadata import ImageFacts
-from pipelines.backends.metering import open_meter
-from pipelines.backends.recorded_commons_files import RecordedFileSearch
-from pipelines.backends.replies import open_replies
 from pipelines.errors import ConfigError, RateLimited, Unavailable
+from pipelines.services.clients.commons import CommonsApi, CommonsSearch, RecordedFileSearch, plain_query
+from pipelines.services.clients.replies import open_replies
+from pipelines.services.image_metadata import ImageFacts
+from pipelines.services.metering import open_meter
 from tests.pipelines.backends.commons_server import Fault, make_image, run_commons
 
 AGENT = "synth/0.1 (who@example.org)"

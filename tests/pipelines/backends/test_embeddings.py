@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.backends.embeddings import CHUNK, FILE, CachedEncoder
-from pipelines.backends.protocols import PictureFile
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
+from pipelines.services.clients.encoder import CHUNK, FILE, CachedEncoder
+from pipelines.services.protocols import PictureFile
 from tests.pipelines.backends.fake_encoder import FakeEncoder
 
 ROOT = Path(__file__).parents[3]
@@ -21,7 +21,7 @@ WORKER = """
 import asyncio, sys
 from pathlib import Path
 import numpy as np
-from pipelines.backends.embeddings import CachedEncoder
+from pipelines.services.clients.encoder import CachedEncoder
 from tests.pipelines.backends.fake_encoder import FakeEncoder
 
 class Counting(FakeEncoder):

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.backends.encoding_engine import ROOM, EncodingEngine
-from pipelines.backends.protocols import PictureFile
 from pipelines.errors import ConfigError, RecordFailed, Unavailable
+from pipelines.services.clients.encoder import ROOM, EncodingEngine
+from pipelines.services.protocols import PictureFile
 
 PATIENCE = 20.0
 """Seconds after which a caller counts as forgotten."""

@@ -10,17 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.backends.endpoint_pool import Bounds, EndpointPool, make_pool
-from pipelines.backends.endpoints import (
+from pipelines.errors import Unavailable
+from pipelines.services.clients.chat import (
     DEAD_AFTER,
     FIRST_LIMIT,
     LONGEST_PAUSE,
     LONGEST_WAIT,
+    Bounds,
     Endpoint,
+    EndpointPool,
     Outcome,
     choose_endpoint,
+    make_pool,
 )
-from pipelines.errors import Unavailable
 
 ANSWERED, FAILED, GONE = Outcome("answered"), Outcome("failed", said="HTTP 500"), Outcome("gone", said="refused")
 BUSY, SILENT, UNKNOWN = Outcome("busy", said="HTTP 429"), Outcome("silent", said="nothing"), Outcome("unknown")

@@ -5,11 +5,11 @@ from typing import get_args
 
 import pytest
 
-from pipelines.agent.conditions import NOTHING_FOUND
-from pipelines.backends import knower
-from pipelines.backends.knower import UNKNOWN, ScriptedKnower
-from pipelines.backends.protocols import ChatRequest
+from pipelines.agent.attempts import NOTHING_FOUND
 from pipelines.errors import ConfigError
+from pipelines.services.protocols import ChatRequest
+from pipelines.toy import players as knower
+from pipelines.toy.players import UNKNOWN, ScriptedKnower
 from schemas.proofs import Answer
 from schemas.tasks import AnswerQuestionInputs, Condition, FactView, SolverOracle
 
@@ -182,6 +182,6 @@ def test_a_question_without_popularity_is_refused():
 def test_the_rules_are_part_of_the_identity(monkeypatch):
     before, read = SURE.identity, inspect.getsource
     monkeypatch.setattr(inspect, "getsource", lambda given: read(given) + "# new")
-    knower._digest_source.cache_clear()
+    knower._digest_source_knower.cache_clear()
     assert SURE.identity != before
-    knower._digest_source.cache_clear()
+    knower._digest_source_knower.cache_clear()

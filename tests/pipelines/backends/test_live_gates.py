@@ -3,8 +3,8 @@ import time
 
 import pytest
 
-from pipelines.backends.live_gates import LONGEST_WAIT, Gate, Gates
 from pipelines.errors import RateLimited
+from pipelines.services.clients.http import LONGEST_WAIT, Gate, Gates
 
 EARLY = 0.002
 """Seconds by which a loop may wake too early."""

@@ -3,9 +3,8 @@ import dataclasses
 
 import pytest
 
-from pipelines.backends.live_http import LiveRequest, NoSuchHost, open_client
-from pipelines.backends.openai_errors import NobodyThere
 from pipelines.errors import ConfigError
+from pipelines.services.clients.http import LiveRequest, NobodyThere, NoSuchHost, open_client
 from tests.pipelines.backends.live_servers import HOST, QUICK, Answer, make_guard, run_live_server, say
 from tests.pipelines.backends.test_openai_http import serve, write_certificate
 

@@ -9,12 +9,21 @@ import random
 import pytest
 from PIL import Image
 
-from pipelines.addresses import Guard
-from pipelines.backends.live_images import LIKE, MOST_SENT, PART, SAME, GoogleVision, SerpApiLens
-from pipelines.backends.live_thumbnails import SIDE, Found, Thumbnails
-from pipelines.backends.protocols import PictureFile
 from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
+from pipelines.services.addresses import Guard
+from pipelines.services.clients.images import (
+    LIKE,
+    MOST_SENT,
+    PART,
+    SAME,
+    SIDE,
+    Found,
+    GoogleVision,
+    SerpApiLens,
+    Thumbnails,
+)
+from pipelines.services.protocols import PictureFile
 from tests.pipelines.backends.live_servers import (
     FAULTS,
     OTHER,

@@ -3,12 +3,10 @@ import dataclasses
 
 import pytest
 
-from pipelines.addresses import ForbiddenAddress
-from pipelines.backends.live_jina import JinaReader
-from pipelines.backends.live_reader import MOST_SILENT
-from pipelines.backends.page_text import CHARACTERS
-from pipelines.backends.protocols import PageNotFound, PageText
 from pipelines.errors import ConfigError, RateLimited, Unavailable
+from pipelines.services.addresses import ForbiddenAddress
+from pipelines.services.clients.pages import CHARACTERS, MOST_SILENT, JinaReader
+from pipelines.services.protocols import PageNotFound, PageText
 from tests.pipelines.backends.live_servers import FAULTS, QUICK, Answer, make_guard, run_live_server, say, send_to
 
 PAGE = "https://pages.example.org/ada?x=1#part"

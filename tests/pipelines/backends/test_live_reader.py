@@ -6,15 +6,20 @@ import socket
 
 import pytest
 
-from pipelines.addresses import ForbiddenAddress, Guard
-from pipelines.backends.live_gates import LONGEST_WAIT
-from pipelines.backends.live_http import LiveRequest, open_client
-from pipelines.backends.live_reader import LONGEST_HOLD, MOST_SILENT, REDIRECTS, DirectReader, name_converter
-from pipelines.backends.openai_errors import NobodyThere
-from pipelines.backends.page_children import PageChildren
-from pipelines.backends.page_text import CHARACTERS, TITLE_CHARACTERS
-from pipelines.backends.protocols import PageNotFound, PageText
 from pipelines.errors import ConfigError, Unavailable
+from pipelines.services.addresses import ForbiddenAddress, Guard
+from pipelines.services.clients.http import LONGEST_WAIT, LiveRequest, NobodyThere, open_client
+from pipelines.services.clients.pages import (
+    CHARACTERS,
+    LONGEST_HOLD,
+    MOST_SILENT,
+    REDIRECTS,
+    TITLE_CHARACTERS,
+    DirectReader,
+    PageChildren,
+    name_converter,
+)
+from pipelines.services.protocols import PageNotFound, PageText
 from tests.pipelines.backends.live_servers import (
     HOST,
     OTHER,

@@ -6,11 +6,11 @@ from contextlib import closing
 
 import pytest
 
-from pipelines.backends.live_search import LONGEST_QUERY, SerpApiSearch, SerperSearch
-from pipelines.backends.protocols import TextHit
-from pipelines.backends.recorded import RecordedTextSearch
-from pipelines.backends.replies import open_replies
 from pipelines.errors import ConfigError, RateLimited, RecordFailed, Unavailable
+from pipelines.services.clients.recorded import RecordedTextSearch
+from pipelines.services.clients.replies import open_replies
+from pipelines.services.clients.search import LONGEST_QUERY, SerpApiSearch, SerperSearch
+from pipelines.services.protocols import TextHit
 from tests.pipelines.backends.live_servers import FAULTS, QUICK, Answer, make_bomb, run_live_server, say, send_to
 
 KEY = "k3y/with+signs=and more"

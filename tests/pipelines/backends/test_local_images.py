@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from pipelines.agent.results import Thumbnails
-from pipelines.backends.local_images import LocalImageSearch
-from pipelines.backends.protocols import PictureFile
+from pipelines.agent.observations import Thumbnails
+from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.pictures import PictureStore, compute_phash
+from pipelines.services.protocols import PictureFile
 
 BASE = "https://en.wikipedia.org/wiki/"
 

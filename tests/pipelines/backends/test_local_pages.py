@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.backends.local_pages import LocalPages, make_page_url, parse_page_url
-from pipelines.backends.protocols import PageNotFound
+from pipelines.corpus.search import LocalPages, make_page_url, parse_page_url
+from pipelines.services.protocols import PageNotFound
 
 BASE = "https://en.wikipedia.org/wiki/"
 TEXT = "{{Infobox bridge|designer=[[Ana Kovač]]}}\n'''Kelm Bridge''' is a bridge in [[Velm]].\n\n" + "It is old. " * 50

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipelines.backends.local_search import LocalTextSearch
+from pipelines.corpus.search import LocalTextSearch
 
 BASE = "https://en.wikipedia.org/wiki/"
 

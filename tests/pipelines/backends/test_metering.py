@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.backends.metering import Meter, Price, Purse, add_waited, count_usage, open_meter, open_stopwatch
 from pipelines.errors import BudgetSpent, ServiceError
+from pipelines.services.metering import Meter, Price, Purse, add_waited, count_usage, open_meter, open_stopwatch
 from schemas.manifest import Usage
 
 SPENT = Usage(calls=3, tokens_in=700, tokens_out=300, gpu_seconds=1800.0, cost=2.5)

@@ -5,13 +5,11 @@ import shutil
 
 import pytest
 
-from pipelines.backends.ocr_layer import LayerOcr
-from pipelines.backends.ocr_paddlex import PaddleX
-from pipelines.backends.ocr_rapid import RapidOcr
-from pipelines.backends.ocr_tesseract import Tesseract
-from pipelines.backends.recorded_ocr import RecordedOcr
-from pipelines.backends.replies import open_replies
 from pipelines.errors import ConfigError, RecordFailed
+from pipelines.services.clients.ocr import PaddleX, RapidOcr, Tesseract
+from pipelines.services.clients.recorded import RecordedOcr
+from pipelines.services.clients.replies import open_replies
+from pipelines.toy.textlayer import LayerOcr
 from tests.pipelines.backends.paddlex_server import run_layout
 from tests.pipelines.backends.signs import draw_sign
 

@@ -3,12 +3,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from pipelines.backends.metering import open_meter
-from pipelines.backends.ocr_layer import LayerOcr
-from pipelines.backends.protocols import TextBlock
-from pipelines.backends.recorded_ocr import RecordedOcr
-from pipelines.backends.replies import open_replies
 from pipelines.errors import RecordFailed
+from pipelines.services.clients.recorded import RecordedOcr
+from pipelines.services.clients.replies import open_replies
+from pipelines.services.metering import open_meter
+from pipelines.services.protocols import TextBlock
+from pipelines.toy.textlayer import LayerOcr
 from tests.pipelines.backends.signs import draw_sign
 
 SIGN = draw_sign(layered=True)

@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-from pipelines.backends.ocr_paddlex import PaddleX
 from pipelines.errors import ConfigError, RateLimited, RecordFailed, Unavailable
+from pipelines.services.clients.ocr import PaddleX
 from tests.pipelines.backends.paddlex_server import Fault, run_layout
 from tests.pipelines.backends.signs import draw_sign
 

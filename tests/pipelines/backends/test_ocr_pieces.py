@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.backends.ocr_pieces import OVERLAP, TILE_SIDE, WHOLE_SIDE, cut_pieces, merge_blocks
-from pipelines.backends.protocols import TextBlock
+from pipelines.services.clients.ocr import OVERLAP, TILE_SIDE, WHOLE_SIDE, cut_pieces, merge_blocks
+from pipelines.services.protocols import TextBlock
 
 
 def block(text, box, confidence=0.9):

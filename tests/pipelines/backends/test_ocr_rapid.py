@@ -5,9 +5,9 @@ from importlib import resources
 
 import pytest
 
-from pipelines.backends.ocr_rapid import MODELS, RapidOcr
-from pipelines.backends.ocr_scaling import MAX_ENLARGED_PIXELS, open_scaled
 from pipelines.errors import ConfigError
+from pipelines.pixels import MAX_ENLARGED_PIXELS, open_scaled
+from pipelines.services.clients.ocr import MODELS, RapidOcr
 from tests.pipelines.backends.signs import draw_sign
 
 SIGN = draw_sign()

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from pipelines.backends.ocr_tesseract import Tesseract
 from pipelines.errors import ConfigError, RecordFailed
+from pipelines.services.clients.ocr import Tesseract
 from tests.pipelines.backends.signs import draw_sign
 
 SIGN = draw_sign()

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.backends.open_clip_encoder import OpenClipEncoder
 from pipelines.errors import ConfigError
+from pipelines.services.clients.encoder import OpenClipEncoder
 
 MISSING = importlib.util.find_spec("open_clip") is None
 
@@ -45,5 +45,5 @@ def test_an_encoder_without_weights_is_refused():
 
 
 def test_torch_is_not_imported_with_the_adapter():
-    program = "import sys, pipelines.backends.open_clip_encoder; sys.exit('torch' in sys.modules)"
+    program = "import sys, pipelines.services.clients.encoder; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parents[3]).returncode == 0

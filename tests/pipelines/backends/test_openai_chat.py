@@ -9,15 +9,13 @@ from dataclasses import replace
 import pytest
 from openai import OpenAI
 
-from pipelines.backends.endpoints import LONGEST_WAIT
-from pipelines.backends.openai_body import PictureParts
-from pipelines.backends.openai_chat import OpenAIChat
-from pipelines.backends.openai_http import MAX_REPLY
-from pipelines.backends.protocols import ChatReply, ChatRequest, Message, Sampling, ToolCall
-from pipelines.backends.recorded import RecordedChat
-from pipelines.backends.replies import open_replies
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
-from pipelines.prompting import Asking, ask_model, load_prompt, make_schema
+from pipelines.services.clients.chat import LONGEST_WAIT, OpenAIChat, PictureParts
+from pipelines.services.clients.http import MAX_REPLY
+from pipelines.services.clients.recorded import RecordedChat
+from pipelines.services.clients.replies import open_replies
+from pipelines.services.prompting import Asking, ask_model, load_prompt, make_schema
+from pipelines.services.protocols import ChatReply, ChatRequest, Message, Sampling, ToolCall
 from schemas.tasks import AnswerReply, ReferToAnchorInputs
 from tests.pipelines.backends.openai_server import Fault, make_completion, make_error, run_chat
 from tests.prompts.test_prompts import EXAMPLES

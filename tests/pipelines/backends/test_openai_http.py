@@ -19,8 +19,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from pipelines.backends.openai_chat import OpenAIChat
 from pipelines.errors import ConfigError
+from pipelines.services.clients.chat import OpenAIChat
 from tests.chaos.test_faulty_endpoints import make_request
 from tests.mock_openai import Mock, MockSettings
 
@@ -41,7 +41,7 @@ needs_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="no IPv6 loopback")
 SERVED = [HOSTS[0], pytest.param(HOSTS[1], marks=needs_ipv6)]
 ASK = """
 import asyncio, sys
-from pipelines.backends.openai_chat import OpenAIChat
+from pipelines.services.clients.chat import OpenAIChat
 from tests.chaos.test_faulty_endpoints import make_request
 print(asyncio.run(OpenAIChat("mock", (sys.argv[1],)).chat(make_request(1))).text)
 """

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.backends.html_text import extract_text
-from pipelines.backends.page_children import CHILDREN, PageChildren
 from pipelines.errors import RecordFailed
+from pipelines.services.clients.pages import CHILDREN, PageChildren, extract_text
 
 pytest.importorskip("trafilatura")
 

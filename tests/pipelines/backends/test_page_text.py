@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.backends.page_text import cut_text, decode_page, find_encoding, is_html, read_plain, read_title
+from pipelines.services.clients.pages import cut_text, decode_page, find_encoding, is_html, read_plain, read_title
 
 
 @pytest.mark.parametrize(

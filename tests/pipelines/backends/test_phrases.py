@@ -6,33 +6,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.backends.phrases import (
+from pipelines.checks.agreement import check_timeless
+from pipelines.toy.knowledge import ATTRIBUTES as WORLD_ATTRIBUTES
+from pipelines.toy.knowledge import RELATIONS as WORLD_RELATIONS
+from pipelines.toy.phrases import (
     ATTRIBUTES,
+    MENTIONS,
     RELATIONS,
-    find_attribute,
-    find_relation,
-    normalise_key,
-    split_key,
-    word_relation,
-)
-from pipelines.backends.phrases_chains import STYLES, find_noun
-from pipelines.backends.phrases_clauses import cut_clause, elide_names
-from pipelines.backends.phrases_facts import add_clauses, qualify_fact
-from pipelines.backends.phrases_frames import list_frames
-from pipelines.backends.phrases_nouns import (
+    SLOT,
+    add_clauses,
     choose_article,
     classify_noun,
+    find_attribute,
     find_head,
+    find_relation,
     is_known_unit,
     name_kind,
     name_unit,
+    normalise_key,
+    qualify_fact,
+    split_key,
+    word_relation,
 )
-from pipelines.backends.phrases_references import choose_nouns, list_references, name_role
-from pipelines.backends.phrases_shapes import SLOT
-from pipelines.backends.phrases_things import MENTIONS
-from pipelines.checks.volatility import check_timeless
-from pipelines.world.attributes import ATTRIBUTES as WORLD_ATTRIBUTES
-from pipelines.world.relations import RELATIONS as WORLD_RELATIONS
+from pipelines.toy.writer import (
+    STYLES,
+    choose_nouns,
+    cut_clause,
+    elide_names,
+    find_noun,
+    list_frames,
+    list_references,
+    name_role,
+)
 from schemas.tasks import FactView
 from tests.pipelines.backends.question_paths import make_answer
 

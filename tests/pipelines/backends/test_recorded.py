@@ -6,11 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.addresses import ForbiddenAddress
-from pipelines.backends.chat_keys import make_chat_key
-from pipelines.backends.image_metadata import ImageFacts
-from pipelines.backends.metering import Price, Purse, open_meter, open_stopwatch
-from pipelines.backends.protocols import (
+from pipelines.errors import BudgetSpent, Unavailable
+from pipelines.ids import digest_value
+from pipelines.services.addresses import ForbiddenAddress
+from pipelines.services.clients.commons import RecordedImageMetadata
+from pipelines.services.clients.recorded import (
+    RecordedChat,
+    RecordedImageSearch,
+    RecordedPages,
+    RecordedSparql,
+    RecordedTextSearch,
+    make_chat_key,
+)
+from pipelines.services.clients.replies import open_replies
+from pipelines.services.image_metadata import ImageFacts
+from pipelines.services.metering import Price, Purse, open_meter, open_stopwatch
+from pipelines.services.protocols import (
     ChatReply,
     ChatRequest,
     ImageHit,
@@ -22,18 +33,7 @@ from pipelines.backends.protocols import (
     TextHit,
     ToolCall,
 )
-from pipelines.backends.recorded import (
-    RecordedChat,
-    RecordedImageSearch,
-    RecordedPages,
-    RecordedSparql,
-    RecordedTextSearch,
-)
-from pipelines.backends.recorded_commons import RecordedImageMetadata
-from pipelines.backends.replies import open_replies
-from pipelines.errors import BudgetSpent, Unavailable
-from pipelines.ids import digest_value
-from schemas.groundings import Picture
+from schemas.datasets import Picture
 from schemas.tasks import AnswerReply
 
 

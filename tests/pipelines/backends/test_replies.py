@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.backends.group_commit import GroupWriter, Table
-from pipelines.backends.replies import FILE, connect_replies, open_replies
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
+from pipelines.services.clients.replies import FILE, GroupWriter, Table, connect_replies, open_replies
 
 ROOT = Path(__file__).parents[3]
 FIRST_TABLES = """
@@ -492,7 +491,7 @@ def test_a_store_of_the_first_version_is_upgraded_where_it_lies(tmp_path):
 OPENER = """
 import asyncio, sys
 from pathlib import Path
-from pipelines.backends.replies import open_replies
+from pipelines.services.clients.replies import open_replies
 store = open_replies(Path(sys.argv[1]))
 
 async def ask():

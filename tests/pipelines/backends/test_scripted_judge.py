@@ -4,15 +4,13 @@ from statistics import fmean
 
 import pytest
 
-from pipelines.agent.judging import Jury, make_judge_inputs
-from pipelines.backends import scripted_judge
-from pipelines.backends.protocols import ChatRequest, Message
-from pipelines.backends.scripted_judge import FAULTS, ScriptedJudge
+from pipelines.agent.agreement import wilson_interval
+from pipelines.agent.judging import Jury, make_judge_inputs, parse_verdict
 from pipelines.errors import ConfigError, RecordFailed
-from pipelines.prompting import Asking, ask_model, load_prompt
-from pipelines.scoring.agreement import wilson_interval
-from pipelines.scoring.verdicts import parse_verdict
-from pipelines.structured import BadReply, parse_reply
+from pipelines.services.prompting import Asking, BadReply, ask_model, load_prompt, parse_reply
+from pipelines.services.protocols import ChatRequest, Message
+from pipelines.toy import players as scripted_judge
+from pipelines.toy.players import FAULTS, ScriptedJudge
 from schemas.proofs import Answer
 from schemas.tasks import FactView, JudgePictureInputs, JudgeProcessInputs, PictureReply, ProcessReply
 

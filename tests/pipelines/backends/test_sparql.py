@@ -7,14 +7,20 @@ from email.message import Message
 
 import pytest
 
-from pipelines.backends.protocols import QueryTimeout
-from pipelines.backends.recorded import RecordedSparql
-from pipelines.backends.replies import open_replies
-from pipelines.backends.sparql import Manners, SparqlEndpoint, name_agent, read_retry_after, read_rows
-from pipelines.backends.sparql_http import RequestLimits, Watchdog
 from pipelines.errors import ConfigError, RateLimited, Unavailable
-from pipelines.graph.candidates import draw_candidates
-from pipelines.graph.slices import Slice, Span
+from pipelines.graph.seeds import Slice, Span, draw_candidates
+from pipelines.services.clients.recorded import RecordedSparql
+from pipelines.services.clients.replies import open_replies
+from pipelines.services.clients.sparql import (
+    Manners,
+    RequestLimits,
+    SparqlEndpoint,
+    Watchdog,
+    name_agent,
+    read_retry_after,
+    read_rows,
+)
+from pipelines.services.protocols import QueryTimeout
 from tests.pipelines.backends.sparql_server import (
     FAULTS,
     PREFIXES,

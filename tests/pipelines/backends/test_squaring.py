@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.backends.squaring import Preprocessing, choose_side, square_picture, square_pixels
 from pipelines.errors import ConfigError, RecordFailed
+from pipelines.services.clients.encoder import Preprocessing, choose_side, square_picture, square_pixels
 
 MEAN = (0.5, 0.5, 0.5)
 SETTINGS = {

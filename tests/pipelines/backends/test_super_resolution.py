@@ -3,10 +3,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from pipelines.agent.enhancing import enlarge_picture
-from pipelines.backends.super_resolution import TILE, Edsr, name_block_sizes
+from pipelines.agent.pictures import enlarge_picture
 from pipelines.errors import ConfigError
 from pipelines.pixels import open_pixels
+from pipelines.services.clients.upscaling import TILE, Edsr, name_block_sizes
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.backends.frozen_graphs import write_graph, write_int, write_message
 

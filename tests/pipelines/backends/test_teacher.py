@@ -9,26 +9,22 @@ from typing import get_args
 import pytest
 
 from pipelines.agent.dialects import DIALECTS, find_dialect
-from pipelines.agent.layout import read_hits
 from pipelines.agent.loop import run_rollout
-from pipelines.agent.spans import find_name, list_forms
+from pipelines.agent.observations import find_name, list_forms, read_hits
 from pipelines.agent.transcript import read_observation
-from pipelines.backends import (
-    teacher,
-    teacher_faults,
-    teacher_looks,
-    teacher_plan,
-    teacher_speech,
-    teacher_thoughts,
-    teacher_vices,
-)
-from pipelines.backends.protocols import ChatRequest
-from pipelines.backends.teacher import EXPECTED, ScriptedTeacher, Vices, list_vices, make_vices
-from pipelines.backends.teacher_thoughts import THOUGHTS
 from pipelines.errors import ConfigError
+from pipelines.services.protocols import ChatRequest
 from pipelines.stages.rollouts import make_oracle
 from pipelines.stages.trajectories import find_faults
-from schemas.enhancements import Repair
+from pipelines.toy import teacher
+from pipelines.toy import teacher as teacher_faults
+from pipelines.toy import teacher as teacher_looks
+from pipelines.toy import teacher as teacher_plan
+from pipelines.toy import teacher as teacher_speech
+from pipelines.toy import teacher as teacher_thoughts
+from pipelines.toy import teacher as teacher_vices
+from pipelines.toy.teacher import EXPECTED, THOUGHTS, ScriptedTeacher, Vices, list_vices, make_vices
+from schemas.datasets import Repair
 from schemas.tasks import AnswerReply
 from tests.pipelines.agent.trail import (
     TEXTS,

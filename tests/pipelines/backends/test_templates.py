@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.backends.protocols import ChatRequest, Message
-from pipelines.backends.templates import (
+from pipelines.errors import ConfigError
+from pipelines.services.protocols import ChatRequest, Message
+from pipelines.toy.knowledge import SUBTYPES
+from pipelines.toy.writer import (
     TemplatesModel,
     list_sources,
     propose_descriptors,
@@ -18,8 +20,6 @@ from pipelines.backends.templates import (
     rewrite_question,
     write_question,
 )
-from pipelines.errors import ConfigError
-from pipelines.world.subtypes import SUBTYPES
 from schemas.tasks import (
     SUBJECT,
     AskedFactReply,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.backends.unpacking import Bomb, Unpackable, unpack_body
+from pipelines.services.clients.http import Bomb, Unpackable, unpack_body
 
 PACKERS = {
     "gzip": gzip.compress,

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.backends.openai_chat import OpenAIChat
-from pipelines.backends.protocols import ChatReply, ChatRequest, Message, Sampling, ToolCall
-from pipelines.backends.vllm_batch import VllmBatch
 from pipelines.errors import ConfigError, RecordFailed, Unavailable
-from pipelines.prompting import make_schema
+from pipelines.services.clients.chat import OpenAIChat
+from pipelines.services.clients.vllm_batch import VllmBatch
+from pipelines.services.prompting import make_schema
+from pipelines.services.protocols import ChatReply, ChatRequest, Message, Sampling, ToolCall
 from schemas.tasks import AnswerReply
 from tests.fake_vllm import is_alive, write_fake_vllm
 
@@ -237,7 +237,7 @@ def test_ending_it_refuses_what_waits(make_model):
 OWNER = """
 import asyncio, json, sys
 from pathlib import Path
-from pipelines.backends.vllm_batch import VllmBatch
+from pipelines.services.clients.vllm_batch import VllmBatch
 from tests.pipelines.backends.test_vllm_batch import REQUEST
 
 model = VllmBatch("tiny", log=Path(sys.argv[1]), python=sys.argv[2])
@@ -265,7 +265,7 @@ def test_it_ends_with_whoever_started_it(tmp_path, end, status):
 IMPATIENT = """
 import asyncio, sys
 from pathlib import Path
-from pipelines.backends.vllm_batch import VllmBatch
+from pipelines.services.clients.vllm_batch import VllmBatch
 from tests.pipelines.backends.test_vllm_batch import REQUEST
 
 model = VllmBatch("tiny", log=Path(sys.argv[1]), python=sys.argv[2], arguments=("--fake", "hang"))

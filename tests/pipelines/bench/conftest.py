@@ -1,6 +1,6 @@
 import pytest
 
-from pipelines.bench.pools import PoolSize, make_pool
+from tests.planted.scenes import PoolSize, make_pool
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.bench.accepted import evaluate, find_allowed, measure_rate
-from pipelines.bench.truth import SOUND, Truth, judge_question
 from schemas.proofs import Constraint
+from tests.planted.truth import SOUND, Truth, evaluate, find_allowed, judge_question, measure_rate
 
 
 @pytest.fixture(scope="module")

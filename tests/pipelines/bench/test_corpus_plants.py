@@ -3,22 +3,35 @@ from random import Random
 
 import pytest
 
-from pipelines.bench import corpus_plants, lone_plants, set_plants, tampering, truth_plants
-from pipelines.bench.ranking import rank_by_words
-from pipelines.bench.scenes import Case, Scene, draw_case, judge, make_pair, pick_result
-from pipelines.bench.statements import draw_sentence, find_statements, state_fact
-from pipelines.bench.tampering import change_at, list_changes, verify
-from pipelines.bench.vocabulary import load_half
+from pipelines.checks.agreement import check_volatility, is_volatile
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.checks.volatility import check_volatility, is_volatile
+from pipelines.cli.judge_card import load_half
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
-from pipelines.graph.ground import Ground
+from pipelines.graph.facts import read_attributes
+from pipelines.graph.indexes import Ground
 from pipelines.graph.query import locate_nodes
-from pipelines.graph.relations import read_attributes
-from pipelines.world.config import WorldConfig
-from pipelines.world.generate import write_world
+from pipelines.toy.knowledge import WorldConfig
+from pipelines.toy.publishing import write_world
+from tests.planted import corpus_plants
+from tests.planted import corpus_plants as lone_plants
+from tests.planted import corpus_plants as set_plants
+from tests.planted import corpus_plants as truth_plants
+from tests.planted import scenes as tampering
+from tests.planted.disguises import draw_sentence, find_statements, state_fact
+from tests.planted.scenes import (
+    Case,
+    Scene,
+    change_at,
+    draw_case,
+    judge,
+    list_changes,
+    make_pair,
+    pick_result,
+    rank_by_words,
+    verify,
+)
 
 WORDS = load_half("held-out")
 OPERATORS = (

@@ -7,20 +7,23 @@ from collections import Counter
 import pytest
 from rich.console import Console
 
-from pipelines.backends.scripted_judge import ScriptedJudge
-from pipelines.bench.answer_trials import TYPES, list_cases
-from pipelines.bench.judge import (
+from pipelines.cli.judge_card import (
     CASCADE,
     COMPARER,
+    FAULTY,
     PASS_RATES,
+    TYPES,
+    count_faults,
+    list_cases,
+    list_open_trials,
     make_scripted_judges,
+    render_judge,
     run_judge_bench,
 )
-from pipelines.bench.judge_faults import FAULTY, count_faults, list_open_trials
-from pipelines.bench.judge_tables import render_judge
 from pipelines.errors import ConfigError, Unavailable
-from pipelines.prompting import Asking, load_prompt
-from pipelines.scoring.compare import compare_answers
+from pipelines.graph.answers import compare_answers
+from pipelines.services.prompting import Asking, load_prompt
+from pipelines.toy.players import ScriptedJudge
 from tests.pipelines.stages.players import FakeModel
 
 PROMPT = load_prompt("judge_answer")
@@ -232,7 +235,7 @@ def test_a_card_of_the_comparer_alone_has_tables_too():
 
 
 def test_the_judge_card_needs_nothing_of_the_pipeline_that_makes_questions():
-    code = "import sys, pipelines.bench.judge_tables; sys.exit('pipelines.assembly' in sys.modules)"
+    code = "import sys, pipelines.cli.judge_card; sys.exit('pipelines.run.assembly' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -5,17 +5,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipelines.bench.overlay import OverlayCorpus, relocate
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import FACTS
 from pipelines.errors import ConfigError
-from pipelines.graph.evidence import cite_fact, make_node
-from pipelines.world.config import WorldConfig
-from pipelines.world.pages import Page, compose_wiki
-from pipelines.world.publish_xml import write_dump
-from pipelines.world.world import build_world
+from pipelines.graph.proofs import cite_fact, make_node
+from pipelines.toy.knowledge import WorldConfig
+from pipelines.toy.publishing import write_dump
+from pipelines.toy.wikitext import Page, compose_wiki
+from pipelines.toy.world import build_world
 from schemas.proofs import Evidence, Hop, Proof
+from tests.planted.scenes import OverlayCorpus, relocate
 
 QUERIES = ("bridge over the river", "born in", "Quarvo Bridge", "town", "painter 1870")
 NEW = "Quarvo Bridge"

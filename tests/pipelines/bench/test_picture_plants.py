@@ -4,14 +4,13 @@ from random import Random
 import pytest
 from PIL import Image
 
-from pipelines.backends.ocr_layer import LayerOcr
-from pipelines.bench import picture_plants, sign_plants
-from pipelines.bench.catalogue import DEMANDS
-from pipelines.bench.gallery import copy_picture, list_kin, open_gallery
-from pipelines.bench.picture_designs import DESIGNS, draw_design
-from pipelines.bench.picture_plants import GalleryFinder
-from pipelines.bench.vocabulary import BY_HALF, HALVES
+from pipelines.cli.judge_card import BY_HALF, HALVES
 from pipelines.pictures import compute_phash, measure_distance
+from pipelines.toy.textlayer import LayerOcr
+from tests.planted import picture_plants
+from tests.planted import picture_plants as sign_plants
+from tests.planted.catalogue import DEMANDS
+from tests.planted.picture_plants import DESIGNS, GalleryFinder, copy_picture, draw_design, list_kin, open_gallery
 
 PAIRS = 24
 SIGNS = (sign_plants.plant_sign, sign_plants.plant_answer_sign)

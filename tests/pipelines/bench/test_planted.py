@@ -3,16 +3,13 @@ import json
 
 import pytest
 
-from pipelines.bench.catalogue import DEMANDS, NOT_PLANTED, list_defects
-from pipelines.bench.measuring import count_confusion, measure_defect, measure_flips
-from pipelines.bench.planted import run_planted
-from pipelines.bench.planted_tables import render_planted
-from pipelines.bench.plants import Pair
-from pipelines.bench.shares import find_lower_bound, make_share
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.cli import main
-from pipelines.console import to_json
+from pipelines.cli.console import to_json
+from pipelines.cli.judge_card import Pair, find_lower_bound, make_share
+from pipelines.cli.main import main
 from pipelines.errors import ConfigError
+from tests.planted.bench import count_confusion, measure_defect, measure_flips, render_planted, run_planted
+from tests.planted.catalogue import DEMANDS, NOT_PLANTED, list_defects
 
 TEXTS = ("D01", "D02", "D03", "D04", "D05", "D13", "D16")
 ROLLOUTS = [f"D22-R{number}" for number in range(1, 11)]

@@ -2,11 +2,10 @@ from random import Random
 
 import pytest
 
-from pipelines.bench.catalogue import DEMANDS
-from pipelines.bench.disguises import DISGUISES
-from pipelines.bench.text_plants import DEFECTS, MEASURED
-from pipelines.bench.vocabulary import BY_HALF, HALVES
-from pipelines.bench.writings import convert_measure, spell_number, spell_ordinal, spell_year, write_roman
+from pipelines.cli.judge_card import BY_HALF, HALVES
+from tests.planted.catalogue import DEMANDS
+from tests.planted.disguises import DISGUISES, convert_measure, spell_number, spell_ordinal, spell_year, write_roman
+from tests.planted.text_plants import DEFECTS, MEASURED
 
 PAIRS = 60
 

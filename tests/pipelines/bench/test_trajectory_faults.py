@@ -1,6 +1,6 @@
 import pytest
 
-from pipelines.bench.trajectory_faults import MISTAKEN, UNMARKED, count_trajectory_faults
+from tests.planted.trajectory_faults import MISTAKEN, UNMARKED, count_trajectory_faults
 
 MANY = 30
 

@@ -2,12 +2,11 @@ from random import Random
 
 import pytest
 
-from pipelines.bench.catalogue import list_editors
-from pipelines.bench.plants import Pair
-from pipelines.bench.trajectory_cases import CASCADE, judge_edits, plant_edits, roll_out
-from pipelines.bench.vocabulary import BY_HALF, HALVES
-from schemas.rollouts import Rollout
+from pipelines.cli.judge_card import BY_HALF, HALVES, Pair
+from schemas.datasets import Rollout
 from tests.pipelines.bench.test_corpus_plants import list_cases
+from tests.planted.catalogue import list_editors
+from tests.planted.rollout_plants import CASCADE, judge_edits, plant_edits, roll_out
 
 EDITORS = {title: (reason, operator) for _, title, reason, operator in list_editors()}
 EXCUSED = 1

@@ -3,7 +3,7 @@ from importlib import resources
 
 import pytest
 
-from pipelines.bench.vocabulary import BY_HALF, load_vocabulary
+from pipelines.cli.judge_card import BY_HALF, load_vocabulary
 from pipelines.errors import ConfigError
 from pipelines.names import fold_name, is_common_word
 

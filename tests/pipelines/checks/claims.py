@@ -6,12 +6,12 @@ from pipelines.checks.agreement import find_corroboration
 from pipelines.checks.descriptors import list_constraints
 from pipelines.checks.proofs import Claim
 from pipelines.checks.uniqueness import count_fit, find_near_misses, find_redundant
-from pipelines.graph.clauses import make_clause
+from pipelines.graph.answers import derive_answer
+from pipelines.graph.facts import read_attributes
 from pipelines.graph.proofs import flatten_names, list_names, make_query
+from pipelines.graph.prose import make_clause
 from pipelines.graph.query import count_anchor_answers
-from pipelines.graph.relations import read_attributes
 from pipelines.names import digest_aliases
-from pipelines.scoring.answers import derive_answer
 from schemas.proofs import Count, Evidence, Hop, PathNode, Proof, Thresholds
 from schemas.tasks import Descriptor
 

@@ -3,16 +3,23 @@
 from dataclasses import dataclass
 from random import Random
 
-from pipelines.bench.overlay import relocate
-from pipelines.bench.scenes import Case, Scene, add_sentence, copy_infobox, find_facts, invent_name, lay, set_field
-from pipelines.bench.statements import link
-from pipelines.bench.vocabulary import load_half
-from pipelines.checks.agreement import find_corroboration
-from pipelines.checks.alternatives import check_alternative
+from pipelines.checks.agreement import check_alternative, find_corroboration
+from pipelines.cli.judge_card import load_half
+from pipelines.graph.answers import compare_answers, derive_answer
+from pipelines.graph.facts import read_attributes
 from pipelines.graph.query import MENTIONS, locate_nodes
-from pipelines.graph.relations import read_attributes
-from pipelines.scoring.answers import derive_answer
-from pipelines.scoring.compare import compare_answers
+from tests.planted.disguises import link
+from tests.planted.scenes import (
+    Case,
+    Scene,
+    add_sentence,
+    copy_infobox,
+    find_facts,
+    invent_name,
+    lay,
+    relocate,
+    set_field,
+)
 
 WORDS = load_half("open")
 

@@ -1,9 +1,9 @@
 import pytest
 
 from pipelines.checks.agreement import check_agreement, find_corroboration
-from pipelines.graph.ground import Ground
-from pipelines.graph.relations import read_attributes
-from pipelines.scoring.answers import derive_answer, type_answer
+from pipelines.graph.answers import derive_answer, type_answer
+from pipelines.graph.facts import read_attributes
+from pipelines.graph.indexes import Ground
 from tests.toy import box, build_toy_corpus
 
 PAGES = {

@@ -5,17 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.bench.overlay import OverlayCorpus
-from pipelines.bench.pools import PoolSize, make_pool
-from pipelines.bench.scenes import Scene
-from pipelines.checks.alternatives import check_alternative, type_given
-from pipelines.checks.fitting import MAX_FITTING, list_fitting_ends
-from pipelines.graph.ground import Ground
+from pipelines.agent.agreement import wilson_interval
+from pipelines.checks.agreement import check_alternative, type_given
+from pipelines.checks.uniqueness import MAX_FITTING, list_fitting_ends
+from pipelines.graph.indexes import Ground
 from pipelines.graph.proofs import make_query
-from pipelines.scoring.agreement import wilson_interval
 from tests.pipelines.checks.claims import prove
 from tests.pipelines.checks.planted_alternatives import PLANTS, ask, draw, list_siblings, make_case
 from tests.pipelines.painters import PAGES, born, paint
+from tests.planted.scenes import OverlayCorpus, PoolSize, Scene, make_pool
 from tests.toy import box, build_toy_corpus
 
 ADA = "Her movement was Luminist. She was 170 cm tall. She was born on 2 April 1871. Her patron was Jon Vask."

@@ -1,8 +1,8 @@
 import pytest
 
-from pipelines.backends.phrases_frames import list_frames
 from pipelines.checks.answers import check_form, check_precision
-from pipelines.scoring.answers import derive_answer, type_answer
+from pipelines.graph.answers import derive_answer, type_answer
+from pipelines.toy.writer import list_frames
 from schemas.proofs import Answer
 
 

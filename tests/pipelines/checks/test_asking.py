@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.checks.asking import check_asked
+from pipelines.checks.answers import check_asked
 from pipelines.checks.examination import examine
 from pipelines.checks.proofs import find_problems
-from pipelines.graph.ground import Ground
+from pipelines.graph.indexes import Ground
 from tests.pipelines.checks.claims import prove
 from tests.pipelines.painters import build_painters
 from tests.toy import build_toy_corpus

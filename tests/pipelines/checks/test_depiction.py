@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.checks.depiction import DepictionRules, check_depiction
+from pipelines.checks.pictures import DepictionRules, check_depiction
 
 NAN = float("nan")
 

@@ -5,18 +5,19 @@ from random import Random
 
 import pytest
 
-from pipelines.bench import corpus_plants, truth_plants
-from pipelines.bench.scenes import MAX_TOKENS, Case, judge
-from pipelines.bench.vocabulary import load_half
 from pipelines.checks.examination import examine
 from pipelines.checks.proofs import Claim, find_problems
-from pipelines.graph.ground import Ground
+from pipelines.cli.judge_card import load_half
+from pipelines.graph.indexes import Ground
 from pipelines.graph.query import locate_nodes
-from schemas.groundings import Grounding
+from schemas.datasets import Grounding
 from schemas.proofs import Thresholds
 from tests.mutants.pools import share_pool
 from tests.pipelines.checks.claims import prove
 from tests.pipelines.painters import add_pages, born, build_painters, paint
+from tests.planted import corpus_plants
+from tests.planted import corpus_plants as truth_plants
+from tests.planted.scenes import MAX_TOKENS, Case, judge
 
 STRICT = Thresholds(alone_first=2, alone=1, answers=2, near_misses=5, answer_share=0.9, volatile=False)
 WORDS = load_half("open")

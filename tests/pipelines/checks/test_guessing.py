@@ -1,8 +1,8 @@
 import pytest
 
-from pipelines.checks.guessing import check_guessable
-from pipelines.graph.ground import Ground
-from pipelines.scoring.answers import type_answer
+from pipelines.checks.shortcuts import check_guessable
+from pipelines.graph.answers import type_answer
+from pipelines.graph.indexes import Ground
 from tests.toy import box, build_toy_corpus
 
 

@@ -7,10 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.checks.leakage import check_answer, check_demonyms, check_file_names, check_names, find_numbers
-from pipelines.scoring.answers import type_answer
-from pipelines.scoring.compare import compare_answers
-from pipelines.scoring.dates import parse_date
-from pipelines.scoring.numbers import parse_number
+from pipelines.graph.answers import compare_answers, type_answer
+from pipelines.graph.values import parse_date, parse_number
 from schemas.proofs import Answer
 
 PIECES = st.sampled_from([

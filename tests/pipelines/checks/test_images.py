@@ -1,6 +1,6 @@
 import pytest
 
-from pipelines.checks.images import check_picture, is_free_licence
+from pipelines.checks.pictures import check_picture, is_free_licence
 
 
 @pytest.mark.parametrize(

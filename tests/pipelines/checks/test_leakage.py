@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.checks.leakage import build_leak_index, check_answer, check_names, find_common_tokens, find_leaks
-from pipelines.scoring.answers import type_answer
+from pipelines.graph.answers import type_answer
 
 NODES = (
     ("Kelmor Bridge (river crossing)", "Kelmor Crossing", "KB", "bridge", "the bridge", "Мост"),

@@ -3,7 +3,7 @@
 import pytest
 
 from pipelines.checks.leakage import check_answer, check_file_names
-from pipelines.scoring.answers import type_answer
+from pipelines.graph.answers import type_answer
 
 TOLD = {
     "5 April 1931": [

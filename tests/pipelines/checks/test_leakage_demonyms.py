@@ -6,8 +6,8 @@ from importlib import resources
 import pytest
 
 from pipelines.checks.leakage import check_answer, check_demonyms
+from pipelines.graph.answers import type_answer
 from pipelines.names import fold_name
-from pipelines.scoring.answers import type_answer
 
 RAW = tomllib.loads(resources.files("pipelines.checks").joinpath("data/demonyms.toml").read_text("utf-8"))
 KNOWN = [

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.backends.protocols import ImageHit
-from pipelines.checks.likeness import Copy, check_copies, check_parts, check_use, hash_parts, rate_ease
+from pipelines.checks.pictures import Copy, check_copies, check_parts, check_use, hash_parts, rate_ease
 from pipelines.pictures import compute_phash, measure_distance
+from pipelines.services.protocols import ImageHit
 
 
 class Shelf:

@@ -16,32 +16,32 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pipelines.agent.conditions import Searches
+from pipelines.agent.attempts import Searches, make_plan
 from pipelines.agent.judging import Jury, UnscoredWatch
-from pipelines.backends.knower import ScriptedKnower
-from pipelines.bench import corpus_plants, lone_plants, truth_plants
-from pipelines.bench.overlay import OverlayCorpus, relocate
-from pipelines.bench.scenes import MAX_TOKENS, Case, Scene, find_facts, judge, set_field
-from pipelines.bench.vocabulary import invent_person, invent_word, load_half
 from pipelines.checks.examination import examine
 from pipelines.checks.leakage import check_answer, check_demonyms, check_file_names, check_names, list_type_words
 from pipelines.checks.proofs import Claim, find_problems
-from pipelines.graph.ground import Ground
+from pipelines.cli.judge_card import invent_person, invent_word, load_half
+from pipelines.graph.answers import type_answer
+from pipelines.graph.indexes import Ground
 from pipelines.graph.proofs import list_names
 from pipelines.graph.query import locate_nodes
 from pipelines.pictures import PictureStore
-from pipelines.prompting import Asking, load_prompt
-from pipelines.scoring.answers import type_answer
-from pipelines.scoring.filters import make_plan
+from pipelines.services.prompting import Asking, load_prompt
 from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
+from pipelines.toy.players import ScriptedKnower
 from schemas.base import Rejection
-from schemas.groundings import Grounding
+from schemas.datasets import Grounding
 from schemas.proofs import Thresholds
 from tests.mutants.pools import share_pool
 from tests.pipelines.agent.trail import FakeImageSearch, FakeTextSearch
 from tests.pipelines.checks.claims import prove
 from tests.pipelines.painters import PAGES, REDIRECTS, add_pages, born, build_painters, paint
 from tests.pipelines.release.builders import make_question
+from tests.planted import corpus_plants
+from tests.planted import corpus_plants as lone_plants
+from tests.planted import corpus_plants as truth_plants
+from tests.planted.scenes import MAX_TOKENS, Case, OverlayCorpus, Scene, find_facts, judge, relocate, set_field
 from tests.toy import build_toy_corpus
 
 WORDS = load_half("open")

@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.bench.overlay import OverlayCorpus
 from pipelines.checks.proofs import Claim, find_problems
-from pipelines.graph.ground import Ground
-from schemas.groundings import Grounding
+from pipelines.graph.indexes import Ground
+from schemas.datasets import Grounding, Rewrite
 from schemas.proofs import NearMiss, Thresholds
-from schemas.rewrites import Rewrite
 from tests.pipelines.checks.claims import complete, prove
 from tests.pipelines.painters import add_pages, born, build_painters, paint
+from tests.planted.scenes import OverlayCorpus
 from tests.toy import build_toy_corpus
 
 STRICT = Thresholds(

@@ -1,6 +1,6 @@
 import pytest
 
-from pipelines.checks.retrieval import check_retrieval, rank_page
+from pipelines.checks.shortcuts import check_retrieval, rank_page
 from tests.toy import build_toy_corpus
 
 COUNT = 220

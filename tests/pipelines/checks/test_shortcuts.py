@@ -1,9 +1,9 @@
 import pytest
 
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
+from pipelines.graph.answers import type_answer
 from pipelines.graph.query import locate_nodes
-from pipelines.scoring.answers import type_answer
-from schemas.rewrites import Rewrite
+from schemas.datasets import Rewrite
 from tests.toy import PAGES, box, build_toy_corpus
 
 

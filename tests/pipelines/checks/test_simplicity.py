@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFilter
 
-from pipelines.checks.simplicity import (
+from pipelines.checks.pictures import (
     Plainness,
     check_simple,
     count_palette,
@@ -17,7 +17,7 @@ from pipelines.checks.simplicity import (
     judge_plainness,
     measure_plainness,
 )
-from pipelines.world.generate import WorldConfig, write_world
+from pipelines.toy.publishing import WorldConfig, write_world
 from tests.pipelines.checks.drawings import DRAWINGS, encode, make_copies
 
 ROOT = Path(__file__).parents[3]

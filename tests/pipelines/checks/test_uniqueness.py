@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.bench.overlay import OverlayCorpus
 from pipelines.checks.uniqueness import (
     Fit,
     NearMissSearch,
@@ -16,11 +15,11 @@ from pipelines.checks.uniqueness import (
     find_near_misses,
     find_redundant,
 )
-from pipelines.graph.ground import Ground
+from pipelines.graph.indexes import Ground
 from pipelines.graph.proofs import make_query
 from pipelines.graph.query import Query
+from schemas.datasets import Rewrite
 from schemas.proofs import Constraint, Evidence, Hop
-from schemas.rewrites import Rewrite
 from tests.pipelines.painters import (
     DECADE,
     TYPE,
@@ -31,6 +30,7 @@ from tests.pipelines.painters import (
     make_hop,
     paint,
 )
+from tests.planted.scenes import OverlayCorpus
 from tests.toy import build_toy_corpus
 
 NOWHERE = Evidence(page_id=0, title="", revision=0, kind="infobox", key="", start=0, end=0, text="", link_start=-1)

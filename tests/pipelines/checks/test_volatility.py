@@ -1,8 +1,8 @@
 import pytest
 
-from pipelines.checks.volatility import check_timeless, check_volatility, is_volatile
-from pipelines.graph.ground import Ground
-from pipelines.scoring.answers import type_answer
+from pipelines.checks.agreement import check_timeless, check_volatility, is_volatile
+from pipelines.graph.answers import type_answer
+from pipelines.graph.indexes import Ground
 from tests.toy import PAGES, build_toy_corpus
 
 

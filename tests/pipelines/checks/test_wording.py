@@ -1,7 +1,7 @@
 import pytest
 
-from pipelines.checks.wording import check_kept, check_named, check_not_bridge
-from pipelines.scoring.answers import type_answer
+from pipelines.checks.answers import check_kept, check_named, check_not_bridge
+from pipelines.graph.answers import type_answer
 
 BEFORE = "In what year did Edda Marn, a friend of Jon Vask, move to Ostrel for 3 years?"
 

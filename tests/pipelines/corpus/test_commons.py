@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import RdfFormat, parse, serialize
 
-from pipelines.corpus.commons import collect_media, hash_files
-from pipelines.corpus.mediainfo import Malformed, make_file_url, make_source_url, read_json, read_rdf
+from pipelines.corpus.commons import (
+    Malformed,
+    collect_media,
+    hash_files,
+    make_file_url,
+    make_source_url,
+    read_json,
+    read_rdf,
+)
 from pipelines.errors import ConfigError, CorruptInput
 
 PREFIXES = """@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .

@@ -9,16 +9,15 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.config.settings import CorpusConfig
 from pipelines.corpus.build import CorpusOptions, build_corpus, place_unfinished
-from pipelines.corpus.dump import read_site
+from pipelines.corpus.dump import plan_ranges, read_site
 from pipelines.corpus.scan import RangeJob, scan_range
 from pipelines.corpus.store import Corpus
-from pipelines.corpus.streams import plan_ranges
 from pipelines.errors import ConfigError, CorruptInput
-from pipelines.inputs import ensure_corpus
-from pipelines.progress import SilentReporter
-from pipelines.settings import CorpusConfig
-from pipelines.workspace import Workspace
+from pipelines.run.corpora import ensure_corpus
+from pipelines.run.progress import SilentReporter
+from pipelines.run.workspace import Workspace
 from tests.chaos.driving import make_environment
 
 PAGES = [

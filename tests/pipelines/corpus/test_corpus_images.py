@@ -8,14 +8,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.checks.images import check_picture
+from pipelines.checks.pictures import check_picture
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.commons import MEDIA
-from pipelines.corpus.images import merge_images, normalise_file, read_images
-from pipelines.corpus.records import CorpusImage
+from pipelines.corpus.images import merge_images, read_images
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import IMAGES
 from pipelines.errors import ConfigError, CorruptInput
+from pipelines.services.image_metadata import normalise_file
+from schemas.corpus import CorpusImage
 
 HEADER = "file\tsha256\tauthor\tlicence\tlicence_url\tsource_url\n"
 

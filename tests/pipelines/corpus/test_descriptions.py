@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.corpus.descriptions import MAX_PIECES, count_pieces, cut_pieces, describe_entity
+from pipelines.corpus.store import MAX_PIECES, count_pieces, cut_pieces, describe_entity
 from tests.toy import box, build_toy_corpus
 
 LONG = ", and the home of a thousand and one storks" * 40

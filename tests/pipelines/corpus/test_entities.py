@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.corpus.entities import ENTITIES, collect_entities, count_in_line, read_entity
+from pipelines.corpus.properties import ENTITIES, collect_entities, count_in_line, read_entity
 from pipelines.errors import CorruptInput
 from tests.pipelines.corpus.entity_lines import make_claim, make_entity, make_instance, render_line, write_dump
 

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.corpus.graphbuild import ArrayFile
-from pipelines.corpus.linkgraph import EdgeBlock, LinkGraph, build_graph
+from pipelines.corpus.linkgraph import ArrayFile, EdgeBlock, LinkGraph, build_graph
 from pipelines.errors import ConfigError
 
 NODES = 9

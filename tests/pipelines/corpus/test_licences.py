@@ -1,7 +1,7 @@
 import pytest
 
-from pipelines.checks.images import classify_licence, is_free_licence
-from pipelines.corpus.licences import PUBLIC_DOMAIN, choose_licence, find_licence_url, name_licence
+from pipelines.checks.pictures import classify_licence, is_free_licence
+from pipelines.corpus.commons import PUBLIC_DOMAIN, choose_licence, find_licence_url, name_licence
 
 NAMES = {
     "Q6938433": "CC0",

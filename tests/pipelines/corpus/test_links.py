@@ -8,12 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.corpus.dump import DEFAULT_NAMESPACES, Site, read_pages, read_site
+from pipelines.corpus.dump import (
+    DEFAULT_NAMESPACES,
+    Site,
+    TitleRules,
+    cover_file,
+    hash_title,
+    plan_ranges,
+    read_pages,
+    read_site,
+)
 from pipelines.corpus.edges import read_edges
-from pipelines.corpus.links import LinkReader
-from pipelines.corpus.streams import cover_file, plan_ranges
-from pipelines.corpus.titles import TitleRules, hash_title
-from pipelines.corpus.wikitext import find_links
+from pipelines.corpus.wikitext import LinkReader, find_links
 from pipelines.errors import CorruptInput
 
 SITE = Site("enwiki", "https://en.wikipedia.org/wiki/", "en", "first-letter", DEFAULT_NAMESPACES)

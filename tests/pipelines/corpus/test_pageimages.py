@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.corpus.pageimages import MOST_FILES, find_page_images
+from pipelines.corpus.images import MOST_FILES, find_page_images
 
 PAGE = """{{Short description|Bridge}}
 [[File:First.jpg|thumb|The [[Kelm]] in [[1900]]]]

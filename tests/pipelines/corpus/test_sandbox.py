@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.corpus.infobox import read_infobox
-from pipelines.corpus.sandbox import ParserChild
 from pipelines.errors import ConfigError, RecordFailed
+from pipelines.services.clients.sandbox import ParserChild
 from tests.pipelines.corpus import slow_parsers
 
 
@@ -86,7 +86,7 @@ def test_a_text_costs_less_than_a_millisecond():
 def test_the_child_dies_with_its_parent():
     script = (
         "import sys\n"
-        "from tests.pipelines.corpus import slow_parsers\nfrom pipelines.corpus.sandbox import ParserChild\n"
+        "from tests.pipelines.corpus import slow_parsers\nfrom pipelines.services.clients.sandbox import ParserChild\n"
         "child = ParserChild(slow_parsers.count_or_misbehave, timeout=60)\nchild.__enter__()\n"
         "sys.stdout.write(f'{child.pid}\\n')\nsys.stdout.flush()\nchild.parse('hang')\n"
     )

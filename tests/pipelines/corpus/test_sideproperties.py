@@ -1,8 +1,8 @@
 import pytest
 
 from pipelines.corpus.build import build_corpus, place_unfinished
-from pipelines.corpus.sidefiles import find_side_files
-from pipelines.corpus.sideproperties import make_once
+from pipelines.corpus.manifest import find_side_files
+from pipelines.corpus.properties import make_once
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput
 from tests.pipelines.corpus import entity_lines

@@ -1,6 +1,6 @@
 import pytest
 
-from pipelines.corpus.spill import open_spill, stream_tables
+from pipelines.corpus.tables import open_spill, stream_tables
 from pipelines.errors import ConfigError, Unavailable
 
 SORTED = "SELECT hash(n) AS number, 'some words' AS words FROM range(3_000_000) t(n) ORDER BY number"

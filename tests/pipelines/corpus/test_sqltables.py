@@ -6,9 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.corpus.sqlcolumns import read_columns, read_integers
-from pipelines.corpus.sqlsource import list_columns
-from pipelines.corpus.sqltables import read_table
+from pipelines.corpus.sqltables import list_columns, read_columns, read_integers, read_table
 from pipelines.errors import ConfigError, CorruptInput
 
 

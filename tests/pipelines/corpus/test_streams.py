@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.corpus.dump import read_pages, read_range
-from pipelines.corpus.streams import ByteRange, cover_file, plan_ranges, read_blocks, sample_ranges
+from pipelines.corpus.dump import ByteRange, cover_file, plan_ranges, read_blocks, read_pages, read_range, sample_ranges
 from pipelines.errors import ConfigError, CorruptInput
 
 MAGIC = b"BZh91AY&SY"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.corpus.sidefiles import SideFiles
+from pipelines.corpus.dump import hash_title
+from pipelines.corpus.manifest import SideFiles
 from pipelines.corpus.tablelinks import LinkTables, count_table_links, hash_titles, write_table_in_degree
-from pipelines.corpus.titles import hash_title
 from pipelines.errors import ConfigError, CorruptInput
 
 LAYOUTS = {

@@ -5,9 +5,10 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.corpus.dump import DEFAULT_NAMESPACES, Site
-from pipelines.corpus.titles import (
+from pipelines.corpus.dump import (
+    DEFAULT_NAMESPACES,
     LinkTarget,
+    Site,
     TitleRules,
     hash_title,
     is_disambiguation_title,

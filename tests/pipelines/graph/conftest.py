@@ -1,8 +1,8 @@
 import pytest
 
 from pipelines.corpus.store import Corpus
-from pipelines.graph.ground import Ground
-from pipelines.graph.relations import RelationIndex
+from pipelines.graph.facts import RelationIndex
+from pipelines.graph.indexes import Ground
 from tests.toy import build_toy_corpus
 
 

@@ -4,17 +4,18 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pytest
 
-from pipelines.backends.protocols import QueryTimeout
 from pipelines.errors import RateLimited, Unavailable
-from pipelines.graph.candidates import (
+from pipelines.graph.seeds import (
     LONGEST_WAIT,
     RATE_TRIES,
     Candidate,
+    Slice,
+    Span,
     draw_candidates,
     join_candidates,
     read_candidate,
 )
-from pipelines.graph.slices import Slice, Span
+from pipelines.services.protocols import QueryTimeout
 from schemas.base import Failure
 from tests.pipelines.backends.sparql_server import PREFIXES, describe_item, load_store
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.corpus.wikitext import find_links
-from pipelines.graph.clauses import BLANK, MASK, make_clause, mask_names
+from pipelines.graph.prose import BLANK, MASK, make_clause, mask_names
 
 PAGE = (
     "It is old. The money for the bridge came from the banker [[Hans Oder|Oder]], of the old town of Kelm. It stands."

@@ -4,7 +4,7 @@ import zlib
 import pytest
 from PIL import Image
 
-from pipelines.graph.distractors import Draw, choose_distractors, find_lead_picture
+from pipelines.agent.depicting import Draw, choose_distractors, find_lead_picture
 from tests.toy import box, build_toy_corpus
 
 BRIDGES = [f"Bridge {number:02d}" for number in range(30)]

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.graph.draws import COUNTED_STEPS, TRIES, count_choice, draw_units, draw_words, make_keys, mix_words
+from pipelines.graph.walks import COUNTED_STEPS, TRIES, count_choice, draw_units, draw_words, make_keys, mix_words
 
 IDENTITIES = np.arange(20_000, dtype=np.uint64)
 

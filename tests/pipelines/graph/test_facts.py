@@ -1,12 +1,9 @@
 import numpy as np
 import pytest
 
-from pipelines.graph.facts import FactIndex
-from pipelines.graph.holders import stem_key
-from pipelines.graph.matching import match_literal, match_relation, name_relation, read_field
-from pipelines.graph.relations import read_attributes
-from pipelines.graph.values import Match, list_periods
-from pipelines.scoring.dates import parse_date
+from pipelines.graph.facts import FactIndex, Match, list_periods, read_attributes, stem_key
+from pipelines.graph.query import match_literal, match_relation, name_relation, read_field
+from pipelines.graph.values import parse_date
 from tests.pipelines.painters import add_pages, build_painters, paint
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from pipelines.graph.proofs import draw_proof, flatten_names, list_names, make_query, view_proof
 from pipelines.graph.query import answer_query
-from schemas.questions import Question
+from schemas.datasets import Question
 
 
 @pytest.fixture(scope="module")

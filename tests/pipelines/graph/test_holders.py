@@ -1,6 +1,6 @@
 import pytest
 
-from pipelines.graph.holders import draw_nodes, sample_nodes, split_key, stem_key
+from pipelines.graph.facts import draw_nodes, sample_nodes, split_key, stem_key
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,21 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.graph.evidence import cite_fact, make_node
-from pipelines.graph.ground import Ground
-from pipelines.graph.injections import (
+from pipelines.graph.facts import read_attributes, read_relations
+from pipelines.graph.indexes import Ground
+from pipelines.graph.proofs import (
     EXPANSIONS,
     LOOKED_AT,
     AnchorRules,
     ChainSearch,
     InjectionRules,
+    cite_fact,
     grow_proof,
+    make_node,
     offer_relation,
     read_opening,
 )
-from pipelines.graph.relations import read_attributes, read_relations
-from pipelines.graph.splits import SplitRule
+from pipelines.ids import SplitRule
 from schemas.proofs import Constraint, NearMiss, Proof
 from tests.pipelines.stages.chain_wiki import TITLES, build_chain_wiki, make_pages
 from tests.toy import box, build_toy_corpus

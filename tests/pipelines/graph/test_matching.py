@@ -1,7 +1,7 @@
 import pytest
 
-from pipelines.graph.matching import match_constraint, match_literal, match_relation, match_type, read_field
-from pipelines.graph.values import Match
+from pipelines.graph.facts import Match
+from pipelines.graph.query import match_constraint, match_literal, match_relation, match_type, read_field
 from schemas.proofs import Constraint
 from tests.pipelines.painters import add_pages, build_painters, paint
 from tests.toy import box

@@ -1,7 +1,7 @@
 import pytest
 
-from pipelines.graph.ground import Ground
-from pipelines.graph.mentions import find_literal, find_object, says_in_lead, show_page
+from pipelines.graph.indexes import Ground
+from pipelines.graph.statements import find_literal, find_object, says_in_lead, show_page
 from tests.pipelines.painters import add_pages, build_painters, paint
 
 

@@ -5,7 +5,9 @@ from itertools import pairwise
 import networkx as nx
 import pytest
 
-from pipelines.graph.ground import Ground
+from pipelines.graph.answers import derive_answer
+from pipelines.graph.facts import read_attributes, read_relations
+from pipelines.graph.indexes import Ground
 from pipelines.graph.proofs import make_query
 from pipelines.graph.query import (
     Query,
@@ -18,11 +20,8 @@ from pipelines.graph.query import (
     locate_nodes,
     matches,
 )
-from pipelines.graph.relations import read_attributes, read_relations
-from pipelines.scoring.answers import derive_answer
+from schemas.datasets import Question, Rewrite
 from schemas.proofs import Constraint, Hop, PathNode
-from schemas.questions import Question
-from schemas.rewrites import Rewrite
 from tests.pipelines.painters import NOWHERE, TYPE, add_pages, ask_back, born, build_painters, make_hop, paint
 
 

@@ -7,19 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.graph.reach import (
+from pipelines.graph.facts import is_layout, read_attributes, type_value
+from pipelines.graph.walks import (
+    DISAMBIGUATION,
+    HUB,
     JOINED_EDGES,
+    LIST,
     MOST_STEPS,
     SPLITS,
+    Rows,
     digest_tables,
     extend_reach,
     place_answers,
     read_flags,
     show_mark,
 )
-from pipelines.graph.relations import is_layout, read_attributes, type_value
-from pipelines.graph.sampling import DISAMBIGUATION, HUB, LIST, Rows
-from pipelines.graph.splits import SplitRule
+from pipelines.ids import SplitRule
 from tests.pipelines.graph.test_sampling import EDGES, NODES, make_rows
 
 DIGEST_OF_TABLES = "8b50a4dcbf7a1990544f5d3e16fc6f18e8bcfdddd7a69bc57b8c5ecf267a6040"

@@ -5,13 +5,7 @@ import pytest
 from pipelines.corpus.store import FACT_ROWS, Corpus
 from pipelines.corpus.tables import FACTS
 from pipelines.errors import CorruptInput
-from pipelines.graph.relations import (
-    RelationIndex,
-    is_layout,
-    read_attributes,
-    read_relations,
-    read_single_facts,
-)
+from pipelines.graph.facts import RelationIndex, is_layout, read_attributes, read_relations, read_single_facts
 from tests.toy import box, build_toy_corpus
 
 

@@ -1,8 +1,8 @@
 import pytest
 
 from pipelines.graph.facts import FactIndex
-from pipelines.graph.ground import Ground
-from pipelines.graph.rivals import list_rivals, resolve_rival
+from pipelines.graph.indexes import Ground
+from pipelines.graph.statements import list_rivals, resolve_rival
 from tests.pipelines.painters import DECADE, TYPE, add_pages, ask_back, born, build_painters, paint
 from tests.toy import box
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.graph.sampling import (
+from pipelines.graph.walks import (
     ASKED,
     BATCH,
     DISAMBIGUATION,

@@ -1,7 +1,6 @@
 import pytest
 
-from pipelines.graph.facts import FactIndex
-from pipelines.graph.shares import AnswerShares
+from pipelines.graph.facts import AnswerShares, FactIndex
 from tests.toy import box, build_toy_corpus
 
 STONES = ["granite"] * 5 + ["[[Marble]]"] * 2 + ["slate"]

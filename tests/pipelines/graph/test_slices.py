@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pyoxigraph import Store
 
 from pipelines.errors import ConfigError
-from pipelines.graph.slices import PREFIXES, Slice, Span
+from pipelines.graph.seeds import PREFIXES, Slice, Span
 from tests.pipelines.backends.sparql_server import PREFIXES as TURTLE
 from tests.pipelines.backends.sparql_server import describe_item, load_store
 

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.graph.splits import SplitRule
-from schemas.difficulty import Difficulty
-from schemas.releases import ReleaseEntry
+from pipelines.ids import SplitRule
+from schemas.datasets import Difficulty, ReleaseEntry
 
 RULE = SplitRule(0.6, 0.3, 0.1, seed=7)
 

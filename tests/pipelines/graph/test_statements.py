@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.graph.answers import type_answer
 from pipelines.graph.cues import name_cues
 from pipelines.graph.prose import Sentence
 from pipelines.graph.statements import read_sentence
-from pipelines.scoring.answers import type_answer
 
 STYLES = frozenset({"art deco", "gothic revival", "baroque"})
 

@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.graph.kin import find_kin
-from pipelines.graph.stems import list_stems, stem_word
+from pipelines.graph.cues import find_kin, list_stems, stem_word
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pipelines.graph.values import Match, compare_value, list_periods, parse_period, read_shown, read_wanted
-from pipelines.scoring.dates import Date, render_date
+from pipelines.graph.facts import Match, compare_value, list_periods, parse_period, read_shown, read_wanted
+from pipelines.graph.values import Date, render_date
 
 
 def compare(relation, wanted, shown, iso=""):

@@ -6,15 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.assembly import Assembly
-from pipelines.graph.reach import REACH_VERSION, digest_tables
-from pipelines.graph.relations import read_attributes, read_relations
-from pipelines.graph.splits import SplitRule
-from pipelines.graph.walks import SPLITS, Order, WalkGraph, WalkRules, find_hub_threshold
-from pipelines.ids import digest_value
-from pipelines.workspace import Workspace
-from schemas.paths import Path
-from schemas.seeds import Seed
+from pipelines.graph.facts import read_attributes, read_relations
+from pipelines.graph.walks import REACH_VERSION, SPLITS, Order, WalkGraph, WalkRules, digest_tables, find_hub_threshold
+from pipelines.ids import SplitRule, digest_value
+from pipelines.run.assembly import Assembly
+from pipelines.run.workspace import Workspace
+from schemas.datasets import Path, Seed
 
 ALL = SplitRule(1.0, 0.0, 0.0, seed=0)
 

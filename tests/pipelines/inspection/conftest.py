@@ -1,13 +1,12 @@
 import pytest
 
-from pipelines.inspection.views import write_catalogue
 from pipelines.release.publish import publish_releases
-from pipelines.shards import Origin, ShardInput, ShardRows, seal_stage, write_shard
+from pipelines.run.shards import Origin, ShardInput, ShardRows, seal_stage, write_shard
+from pipelines.run.views import write_catalogue
+from pipelines.run.workspace import Workspace
 from pipelines.stages.releases import Releases
-from pipelines.workspace import Workspace
 from schemas.base import Failure, Rejection
-from schemas.difficulty import Difficulty
-from schemas.trajectories import Trajectory
+from schemas.datasets import Difficulty, Trajectory
 from tests.pipelines.release.builders import make_context, make_material
 
 

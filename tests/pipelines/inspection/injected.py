@@ -1,7 +1,7 @@
 """A question of the injection recipe with every part that a proof may have, and the rewrite it was made from."""
 
+from schemas.datasets import Candidate, Certificate, Rewrite
 from schemas.proofs import Constraint, NearMiss, Thresholds
-from schemas.rewrites import Candidate, Certificate, Rewrite
 from tests.pipelines.release.builders import make_evidence, make_question
 
 REFUTED = 12

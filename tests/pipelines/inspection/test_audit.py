@@ -5,8 +5,8 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
+from pipelines.cli.audit import audit_file, contains_answer, render_audit
 from pipelines.errors import ConfigError
-from pipelines.inspection.audit import audit_file, contains_answer, render_audit
 
 REMOTE = "https://images.example/1.jpg"
 

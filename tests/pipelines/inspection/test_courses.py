@@ -1,8 +1,6 @@
-from pipelines.inspection.courses import report_courses
-from pipelines.inspection.report import collect_report, render_report
-from pipelines.workspace import Workspace
-from schemas.rollouts import Rollout
-from schemas.trajectories import Trajectory
+from pipelines.cli.report import collect_report, render_report, report_courses
+from pipelines.run.workspace import Workspace
+from schemas.datasets import Rollout, Trajectory
 from tests.pipelines.inspection.conftest import FakeStage, write_stage
 from tests.pipelines.release.builders import make_picture, make_question, make_trajectory
 

@@ -1,9 +1,9 @@
 import pytest
 from rich.console import Console
 
+from pipelines.cli.diff import ChangedRow, FunnelShift, diff_releases, render_diff
 from pipelines.errors import ConfigError
-from pipelines.inspection.diff import ChangedRow, FunnelShift, diff_releases, render_diff
-from pipelines.release.context import FunnelRow
+from pipelines.release.manifest import FunnelRow
 from pipelines.release.publish import publish_releases
 from tests.pipelines.release.builders import make_context, make_material, make_picture, make_question, run_stage
 

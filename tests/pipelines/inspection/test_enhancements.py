@@ -7,14 +7,13 @@ import re
 import pytest
 from PIL import Image
 
-from pipelines.agent.degrading import degrade_picture
-from pipelines.agent.observing import credit_picture
-from pipelines.inspection.enhancements import report_enhancements
-from pipelines.inspection.report import collect_report, render_report
+from pipelines.agent.observations import credit_picture
+from pipelines.agent.pictures import degrade_picture
+from pipelines.cli.report import collect_report, render_report, report_enhancements
 from pipelines.pictures import PictureStore
-from pipelines.workspace import Workspace
+from pipelines.run.workspace import Workspace
 from schemas.base import Failure, Rejection
-from schemas.enhancements import Enhancement
+from schemas.datasets import Enhancement
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.agent.trail import SOURCE
 from tests.pipelines.inspection.conftest import FakeStage, write_stage

@@ -3,10 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from pipelines.cli.explain import explain_record, list_chain, render_explanation, trace_line
+from pipelines.cli.facets import describe_proof, describe_record, list_near_misses
 from pipelines.errors import ConfigError
-from pipelines.inspection.explain import explain_record, list_chain, render_explanation, trace_line
-from pipelines.inspection.facets import describe_proof, describe_record, list_near_misses
-from schemas.difficulty import Alternative
+from schemas.datasets import Alternative
 from tests.pipelines.inspection.injected import REFUTED, make_injected, make_rewrite
 from tests.pipelines.release.builders import make_question
 

@@ -6,18 +6,12 @@ from contextlib import closing
 import pytest
 from rich.console import Console
 
-from pipelines.backends.replies import FILE, open_replies
+from pipelines.cli.status import PruneRules, prune_replies, render_pruned, render_replies, summarise_replies
 from pipelines.errors import ConfigError, CorruptInput, Unavailable
-from pipelines.inspection.replies import (
-    PruneRules,
-    prune_replies,
-    render_pruned,
-    render_replies,
-    summarise_replies,
-)
-from pipelines.shards import Origin, ShardInput, ShardRows, seal_stage, write_shard
-from pipelines.workspace import Workspace
-from schemas.difficulty import Difficulty
+from pipelines.run.shards import Origin, ShardInput, ShardRows, seal_stage, write_shard
+from pipelines.run.workspace import Workspace
+from pipelines.services.clients.replies import FILE, open_replies
+from schemas.datasets import Difficulty
 from schemas.manifest import Usage
 from tests.pipelines.inspection.conftest import FakeStage
 

@@ -2,11 +2,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+from pipelines.cli.report import collect_report, render_report, sample_questions, write_report
 from pipelines.errors import ConfigError
-from pipelines.inspection.report import collect_report, render_report, sample_questions, write_report
-from pipelines.workspace import Workspace
-from schemas.difficulty import Alternative, Difficulty
-from schemas.rewrites import Rewrite
+from pipelines.run.workspace import Workspace
+from schemas.datasets import Alternative, Difficulty, Rewrite
 from tests.pipelines.inspection.conftest import FakeStage, write_stage
 from tests.pipelines.inspection.injected import make_injected, make_rewrite
 from tests.pipelines.release.builders import make_picture, make_question

@@ -1,9 +1,9 @@
 import pytest
 from rich.console import Console
 
+from pipelines.cli.status import format_bytes, render_status, summarise_workspace
 from pipelines.errors import ConfigError
-from pipelines.inspection.status import format_bytes, render_status, summarise_workspace
-from pipelines.workspace import Workspace
+from pipelines.run.workspace import Workspace
 from schemas.manifest import ShardSidecar, Usage
 
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import ConfigError
-from pipelines.inspection.views import QueryRows, open_views, render_result, run_sql, write_catalogue
+from pipelines.run.views import QueryRows, open_views, render_result, run_sql, write_catalogue
 
 
 @pytest.fixture

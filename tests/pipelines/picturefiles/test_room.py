@@ -3,8 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pipelines.picturefiles.room import ROOM, DecodingRoom
-from pipelines.pixels import open_pixels
+from pipelines.pixels import ROOM, DecodingRoom, open_pixels
 from tests.hostile_pictures import SIDE, draw, encode
 
 A_WHILE, SOON = 0.1, 10.0

@@ -7,16 +7,23 @@ from pathlib import Path
 from PIL import Image
 
 from pipelines.agent.transcript import Turn, render_turn
-from pipelines.release.context import FunnelRow, ReleaseContext
+from pipelines.release.manifest import FunnelRow, ReleaseContext
 from pipelines.stages.releases import Releases
-from schemas.difficulty import Cell
-from schemas.enhancements import Enhancement, Parameter, Trial
-from schemas.groundings import Picture
+from schemas.datasets import (
+    Cell,
+    Enhancement,
+    Observation,
+    Parameter,
+    Picture,
+    ReleaseEntry,
+    RolloutImage,
+    Step,
+    Support,
+    Trajectory,
+    Trial,
+)
 from schemas.manifest import InputEntry, ModelEntry
 from schemas.proofs import Answer, Constraint, Count, Evidence, Hop, PathNode, Proof
-from schemas.releases import ReleaseEntry
-from schemas.rollouts import Observation, RolloutImage, Step
-from schemas.trajectories import Support, Trajectory
 
 BASE = "https://toy.example/wiki/"
 

@@ -2,10 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.release.attempts import list_unmeasured, measure_difficulty, measure_standing
-from pipelines.release.quality import NOT_MEASURED
-from pipelines.scoring.agreement import wilson_interval
-from schemas.difficulty import Alternative, Cell
+from pipelines.agent.agreement import wilson_interval
+from pipelines.release.quality import NOT_MEASURED, list_unmeasured, measure_difficulty, measure_standing
+from schemas.datasets import Alternative, Cell
 from tests.pipelines.release.builders import make_question
 
 

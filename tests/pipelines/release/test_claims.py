@@ -5,8 +5,8 @@ import copy
 import pytest
 from pydantic import ValidationError
 
-from pipelines.release.claims import find_question_problems, find_row_problems
 from pipelines.release.rows import BridgeRow, ProofRow
+from pipelines.release.verify import find_question_problems, find_row_problems
 from tests.pipelines.release.tampering import read_rows
 
 HOSTILE = (None, -1, 99, 2**62, "", "\x00", "[[A]]", "9" * 400, "[subject]", True)

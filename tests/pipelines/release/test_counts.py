@@ -1,6 +1,6 @@
 import pytest
 
-from pipelines.release.counts import (
+from pipelines.release.quality import (
     count_precisions,
     measure_answers,
     measure_counts,

@@ -5,18 +5,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.agent.layout import Shown, render_hits, render_page
+from pipelines.agent.observations import Shown, render_hits, render_page
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet
-from pipelines.release.attribution import list_credits, list_shown_pages, make_revision_url, render_credits
-from pipelines.release.card import check_card, find_cards, read_prose, shorten_value
-from pipelines.release.making import join_examples
-from pipelines.release.pictures import name_picture
+from pipelines.release.card import (
+    check_card,
+    find_cards,
+    list_credits,
+    list_shown_pages,
+    make_revision_url,
+    read_prose,
+    render_credits,
+    shorten_value,
+)
+from pipelines.release.making import join_examples, name_picture
 from pipelines.release.publish import publish_releases
-from pipelines.release.quality import check_quality, measure_quality, render_section
-from pipelines.release.statistics import count_effective, describe_numbers, measure_gini
-from schemas.releases import ReleaseEntry
-from schemas.rollouts import Observation, Step
-from schemas.trajectories import Trajectory
+from pipelines.release.quality import (
+    check_quality,
+    count_effective,
+    describe_numbers,
+    measure_gini,
+    measure_quality,
+    render_section,
+)
+from schemas.datasets import Observation, ReleaseEntry, Step, Trajectory
 from tests.pipelines.release.builders import (
     BASE,
     make_context,

@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.agent.degrading import degrade_picture
-from pipelines.agent.enhancing import REPAIRS
-from pipelines.graph.ground import Ground
+from pipelines.agent.pictures import REPAIRS, degrade_picture
+from pipelines.graph.indexes import Ground
 from pipelines.graph.query import locate_nodes
 from pipelines.pictures import probe_picture
-from pipelines.release.picture_claims import find_picture_problems
 from pipelines.release.rows import ProofRow
-from schemas.enhancements import Enhancement, Parameter
+from pipelines.release.verify import find_picture_problems
+from schemas.datasets import Enhancement, Parameter
 from tests.pipelines.release.builders import make_trial
 
 DEGRADATIONS = ("blur", "downsample", "perspective")

@@ -9,12 +9,12 @@ import pytest
 import yaml
 
 from pipelines.errors import ConservationError, CorruptInput, GateNotMet
+from pipelines.release import rewards
+from pipelines.release.making import read_proofs
 from pipelines.release.manifest import check_release_files, read_release_manifest
-from pipelines.release.proofs import read_proofs
 from pipelines.release.publish import publish_releases
-from pipelines.release.tables import plan_shards
-from pipelines.scoring import rewards
-from schemas.searches import SearchResult
+from pipelines.release.rows import plan_shards
+from schemas.datasets import SearchResult
 from tests.pipelines.release.builders import (
     BASE,
     make_context,

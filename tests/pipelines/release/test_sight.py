@@ -1,7 +1,7 @@
 """What a card says of pictures: how they were chosen, how easily they are looked up, how they were degraded."""
 
-from pipelines.release.sight import measure_enhancements, measure_grounding
-from schemas.groundings import Depiction
+from pipelines.release.quality import measure_enhancements, measure_grounding
+from schemas.datasets import Depiction
 from tests.pipelines.release.builders import make_degraded, make_question, make_trial
 
 

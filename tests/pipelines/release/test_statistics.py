@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.release.statistics import count_rows, measure_prior
+from pipelines.release.quality import count_rows, measure_prior
 
 
 def guess_by_definition(answers):

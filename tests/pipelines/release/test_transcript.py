@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.errors import GateNotMet
-from pipelines.release.transcript import PLACEHOLDER, make_messages, strip_page_text, strip_tokens
-from schemas.rollouts import Observation
+from pipelines.release.rows import PLACEHOLDER, make_messages, strip_page_text, strip_tokens
+from schemas.datasets import Observation
 from tests.pipelines.release.builders import make_picture, make_question, make_trajectory
 
 NOISE = ["<image>", "<video>", "<audio>", "<|im_end|>", "<|im_start|>assistant", "</tool_call>", "<im", "age>", "text "]

@@ -7,14 +7,13 @@ import pytest
 
 from pipelines.agent.dialects import DIALECTS, SYNTH, find_dialect, render_system
 from pipelines.agent.loop import run_rollout
-from pipelines.backends.teacher import ScriptedTeacher, Vices
 from pipelines.release.making import Example, RowMaker, make_proof_row
-from pipelines.release.transcript_claims import find_transcript_problems
+from pipelines.release.verify import find_transcript_problems
 from pipelines.stages.rollouts import make_oracle
 from pipelines.stages.trajectories import Trajectories
+from pipelines.toy.teacher import ScriptedTeacher, Vices
+from schemas.datasets import ReleaseEntry, Support
 from schemas.proofs import Answer
-from schemas.releases import ReleaseEntry
-from schemas.trajectories import Support
 from tests.pipelines.agent.trail import make_agent, make_picture, make_question, make_tools
 
 WORDS = "It opened on the fifth day, April 5th, 1204, near Ana Kovac and 1.5 km of 3.25 during 1931."

@@ -1,4 +1,4 @@
-from pipelines.release.variety import (
+from pipelines.release.quality import (
     count_bigrams,
     count_sequences,
     list_relations,

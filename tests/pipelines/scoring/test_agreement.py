@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.agent.agreement import Rate, cohen_kappa, correct_share, wilson_interval
 from pipelines.errors import ConfigError
-from pipelines.scoring.agreement import Rate, cohen_kappa, correct_share, wilson_interval
 
 
 def test_the_published_audit_example_holds():

@@ -2,9 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.scoring.answers import count_tokens, derive_answer, make_answer, type_answer
-from pipelines.scoring.compare import compare_answers
-from pipelines.scoring.dates import Date, render_date
+from pipelines.graph.answers import compare_answers, count_tokens, derive_answer, make_answer, type_answer
+from pipelines.graph.values import Date, render_date
 
 
 @pytest.mark.parametrize(

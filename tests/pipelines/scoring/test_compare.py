@@ -5,10 +5,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pipelines.scoring.answers import make_answer, type_answer
-from pipelines.scoring.compare import compare_answers
-from pipelines.scoring.dates import Date, render_date
-from pipelines.scoring.numbers import KNOWN_UNITS, Number, parse_number, render_number
+from pipelines.graph.answers import compare_answers, make_answer, type_answer
+from pipelines.graph.values import KNOWN_UNITS, Date, Number, parse_number, render_date, render_number
 
 DATES = st.dates(datetime.date(1000, 1, 1), datetime.date(2100, 12, 31)).map(
     lambda day: Date(day.year, day.month, day.day)

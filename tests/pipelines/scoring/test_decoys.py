@@ -2,9 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.scoring.answers import type_answer
-from pipelines.scoring.compare import compare_answers
-from pipelines.scoring.decoys import make_decoys
+from pipelines.agent.attempts import make_decoys
+from pipelines.graph.answers import compare_answers, type_answer
 from schemas.proofs import Answer
 
 

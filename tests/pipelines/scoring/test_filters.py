@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.scoring.filters import (
+from pipelines.agent.attempts import (
     Filter,
     Preset,
     Tally,

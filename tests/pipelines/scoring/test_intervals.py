@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.scoring.agreement import wilson_interval
-from pipelines.scoring.intervals import (
+from pipelines.agent.agreement import (
     LEAST_GROUPS,
     Interval,
     bound_mean,
     estimate_ratio,
     make_bound,
     make_exact,
+    wilson_interval,
 )
 
 amounts = st.floats(0, 1e6).map(lambda number: round(number, 3))

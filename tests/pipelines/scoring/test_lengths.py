@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.agent.cascade import EstimatedTokens, ExactTokens, count_picture, open_tokenizer
 from pipelines.errors import ConfigError
-from pipelines.scoring.lengths import EstimatedTokens, ExactTokens, count_picture, open_tokenizer
 
 COUNT = EstimatedTokens().count
 

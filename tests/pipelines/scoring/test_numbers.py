@@ -2,9 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.scoring.dates import Date, parse_date
-from pipelines.scoring.numbers import parse_number
-from pipelines.scoring.spelled import find_roman_numbers, find_spelled_numbers
+from pipelines.graph.values import Date, find_roman_numbers, find_spelled_numbers, parse_date, parse_number
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.scoring.repeats import Repeat, find_repeats
+from pipelines.graph.answers import Repeat, find_repeats
 
 
 def test_one_attempt_is_no_repeat():

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pipelines.agent.dialects import DIALECTS
 from pipelines.agent.transcript import Turn, render_turn
-from pipelines.scoring import rewards
-from pipelines.scoring.rewards import (
+from pipelines.release import rewards
+from pipelines.release.rewards import (
     DR_CORRECT,
     DR_WRONG,
     PROTOCOLS,

@@ -1,6 +1,6 @@
 import pytest
 
-from pipelines.scoring.spelled import sum_spelled
+from pipelines.graph.values import sum_spelled
 
 
 @pytest.mark.parametrize(

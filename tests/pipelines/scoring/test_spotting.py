@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.scoring.dates import Date, render_date
-from pipelines.scoring.spotting import find_dates, find_measures
+from pipelines.graph.values import Date, find_dates, find_measures, render_date
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pipelines.scoring.numbers import Number, format_decimal
-from pipelines.scoring.units import compare_measures
+from pipelines.graph.values import Number, compare_measures, format_decimal
 
 LENGTHS = st.sampled_from(["m", "km", "cm", "ft", "in", "mi", "yd"])
 VALUES = st.decimals(1, 10**6, places=1, allow_nan=False).map(format_decimal)

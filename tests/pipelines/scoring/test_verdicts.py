@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.scoring.verdicts import parse_verdict
+from pipelines.agent.judging import parse_verdict
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
-from pipelines.assembly import Assembly
-from pipelines.workspace import Workspace
+from pipelines.run.assembly import Assembly
+from pipelines.run.workspace import Workspace
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
-from pipelines.backends.protocols import ChatReply, ChatRequest
-from pipelines.prompting import Asking, load_prompt
+from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.protocols import ChatReply, ChatRequest
 
 
 @dataclass

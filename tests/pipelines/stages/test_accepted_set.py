@@ -8,17 +8,14 @@ from dataclasses import dataclass, replace
 import pytest
 
 from pipelines.agent.loop import Agent, run_rollout
-from pipelines.assembly import Assembly
-from pipelines.backends.teacher import EXPECTED, ScriptedTeacher, Vices, list_vices
-from pipelines.backends.teacher_plan import UNKNOWN
+from pipelines.run.assembly import Assembly
+from pipelines.run.workspace import Workspace
 from pipelines.stages.rollouts import make_oracle
 from pipelines.stages.trajectories import Trajectories
-from pipelines.workspace import Workspace
+from pipelines.toy.teacher import EXPECTED, UNKNOWN, ScriptedTeacher, Vices, list_vices
 from schemas.base import Rejection
-from schemas.enhancements import Enhancement
+from schemas.datasets import Enhancement, Rollout, Trajectory
 from schemas.reasons import TrajectoryReason
-from schemas.rollouts import Rollout
-from schemas.trajectories import Trajectory
 
 VICES = Vices(**dict.fromkeys(EXPECTED, 0.05), crop_first=0.25)
 ORDER = list(EXPECTED)

@@ -9,22 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.agent.conditions import Searches
+from pipelines.agent.agreement import wilson_interval
+from pipelines.agent.attempts import Searches, Swap, make_plan
 from pipelines.agent.judging import Jury, UnscoredWatch
-from pipelines.agent.swapping import Swap
-from pipelines.backends.knower import ScriptedKnower
-from pipelines.backends.protocols import ChatReply, ImageHit, TextHit
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.config import make_config, read_recipe
+from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import GateNotMet, RecordFailed
 from pipelines.pictures import PictureStore
-from pipelines.prompting import Asking, load_prompt
-from pipelines.scoring.agreement import wilson_interval
-from pipelines.scoring.filters import make_plan
+from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.protocols import ChatReply, ImageHit, TextHit
 from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
+from pipelines.toy.players import ScriptedKnower
 from schemas.base import Rejection
-from schemas.difficulty import Alternative, Difficulty
-from schemas.groundings import Grounding
+from schemas.datasets import Alternative, Difficulty, Grounding
 from schemas.tasks import AnswerReply, PictureReply
 from tests.pipelines.release.builders import make_picture, make_question
 from tests.pipelines.stages.players import FakeModel, make_asking

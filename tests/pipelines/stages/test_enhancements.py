@@ -3,19 +3,16 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.agent.enhancing import RepairTool, make_repairs
-from pipelines.backends.protocols import ImageHit
+from pipelines.agent.pictures import RepairTool, make_repairs
 from pipelines.errors import CorruptInput, RecordFailed, Unavailable
 from pipelines.graph.proofs import make_question_id
 from pipelines.pictures import PictureStore
-from pipelines.record_running import process_records
-from pipelines.stage import RecordStage
+from pipelines.run.runner import process_records
+from pipelines.run.stage import RecordStage
+from pipelines.services.protocols import ImageHit
 from pipelines.stages.enhancements import EnhancementRules, Enhancements
-from schemas.arrow import make_table
-from schemas.base import Rejection
-from schemas.difficulty import Difficulty
-from schemas.enhancements import Enhancement
-from schemas.searches import SearchResult
+from schemas.base import Rejection, make_table
+from schemas.datasets import Difficulty, Enhancement, SearchResult
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.agent.test_repairing import DATA, HashSearch, make_reader
 from tests.pipelines.agent.trail import SOURCE, make_question

@@ -7,18 +7,17 @@ from PIL import Image
 from pipelines.agent.candidates import CandidateList, CandidateLister
 from pipelines.agent.choosing import PictureChooser, PictureRules
 from pipelines.agent.depicting import MetadataRanker
-from pipelines.backends.local_images import LocalImageSearch
-from pipelines.checks.depiction import DepictionRules
+from pipelines.agent.picture_search import LocalImageSearch
+from pipelines.checks.pictures import DepictionRules
 from pipelines.errors import RecordFailed, Unavailable
-from pipelines.graph.ground import Ground
+from pipelines.graph.facts import read_attributes
+from pipelines.graph.indexes import Ground
 from pipelines.graph.proofs import make_question_id
-from pipelines.graph.relations import read_attributes
 from pipelines.names import fold_name
 from pipelines.pictures import PictureStore
 from pipelines.stages.groundings import GroundingRules, Groundings
 from schemas.base import Rejection
-from schemas.groundings import Grounding
-from schemas.rewrites import Rewrite
+from schemas.datasets import Grounding, Rewrite
 from schemas.tasks import QuestionReply
 from tests.pipelines.stages.players import make_asking
 

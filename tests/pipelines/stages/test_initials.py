@@ -6,12 +6,12 @@ import pytest
 
 from pipelines.checks.examination import AnswerRules
 from pipelines.errors import RecordFailed
-from pipelines.graph.ground import Ground
-from pipelines.graph.splits import SplitRule
+from pipelines.graph.indexes import Ground
+from pipelines.ids import SplitRule
 from pipelines.stages.initials import REASONS, Initials
 from schemas.base import Rejection
+from schemas.datasets import Seed
 from schemas.reasons import STAGE_REASONS
-from schemas.seeds import Seed
 from schemas.tasks import AskedFactReply
 from tests.pipelines.stages.chain_wiki import build_chain_wiki
 from tests.pipelines.stages.players import make_asking

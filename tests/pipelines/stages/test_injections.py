@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.agent.rounds import Askings
 from pipelines.checks.proofs import Claim, find_problems
 from pipelines.errors import RecordFailed
-from pipelines.graph.ground import Ground
-from pipelines.graph.injections import AnchorRules, InjectionRules
+from pipelines.graph.indexes import Ground
+from pipelines.graph.proofs import AnchorRules, InjectionRules
 from pipelines.graph.query import locate_nodes
-from pipelines.graph.splits import SplitRule
-from pipelines.stages.injections import REASONS, Injections
+from pipelines.ids import SplitRule
+from pipelines.stages.injections import REASONS, Askings, Injections
 from schemas.base import Rejection
 from schemas.reasons import STAGE_REASONS
 from schemas.tasks import (

@@ -3,15 +3,14 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.graph.ground import Ground
-from pipelines.graph.relations import RelationIndex
-from pipelines.graph.splits import SplitRule
+from pipelines.graph.facts import RelationIndex
+from pipelines.graph.indexes import Ground
 from pipelines.graph.walks import WalkGraph, WalkRules
+from pipelines.ids import SplitRule
 from pipelines.stages.paths import Paths
 from schemas.base import Rejection
-from schemas.paths import Path
+from schemas.datasets import Path, Seed
 from schemas.proofs import Evidence
-from schemas.seeds import Seed
 from tests.toy import box, build_toy_corpus
 
 

@@ -5,10 +5,9 @@ import pytest
 
 from pipelines.checks.examination import AnswerRules
 from pipelines.errors import RecordFailed
-from pipelines.graph.ground import Ground
+from pipelines.graph.indexes import Ground
 from pipelines.stages.questions import Questions
-from schemas.paths import Path
-from schemas.questions import Question
+from schemas.datasets import Path, Question
 from schemas.tasks import QuestionReply, WriteQuestionInputs
 from tests.pipelines.stages.players import make_asking
 

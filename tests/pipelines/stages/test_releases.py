@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.checks.sets import list_shared_values, make_signature
 from pipelines.errors import ConfigError, ConservationError, GateNotMet
-from pipelines.release.duplicates import list_shared_values, make_signature
-from pipelines.stage import DatasetStage
+from pipelines.run.stage import DatasetStage
 from pipelines.stages.releases import Releases
 from schemas.base import Rejection
 from tests.pipelines.release.builders import make_picture, make_question, make_trajectory, run_stage

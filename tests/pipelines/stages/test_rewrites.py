@@ -9,19 +9,17 @@ from hypothesis import strategies as st
 
 from pipelines.checks.proofs import Claim, find_problems
 from pipelines.errors import RecordFailed
-from pipelines.graph.evidence import cite_fact, make_node
-from pipelines.graph.ground import Ground
-from pipelines.graph.proofs import flatten_names, list_names
-from pipelines.graph.relations import read_attributes, read_relations
+from pipelines.graph.facts import read_attributes, read_relations
+from pipelines.graph.indexes import Ground
+from pipelines.graph.proofs import cite_fact, flatten_names, list_names, make_node
 from pipelines.graph.walks import Move
 from pipelines.names import digest_aliases, fold_name
 from pipelines.stages.paths import make_hop
 from pipelines.stages.rewrites import RewriteRules, Rewrites
 from schemas.base import Rejection
+from schemas.datasets import Question, Rewrite
 from schemas.proofs import Proof, Thresholds
-from schemas.questions import Question
 from schemas.reasons import STAGE_REASONS
-from schemas.rewrites import Rewrite
 from schemas.tasks import Descriptor, DescriptorsReply, FactView, QuestionReply
 from tests.pipelines.stages.players import make_asking
 from tests.toy import PAGES, build_toy_corpus

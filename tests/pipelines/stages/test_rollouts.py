@@ -3,22 +3,20 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from pipelines.agent.cascade import find_faults
 from pipelines.agent.loop import Limits
-from pipelines.agent.rejecting import find_faults
-from pipelines.backends.metering import open_stopwatch
-from pipelines.backends.protocols import ChatReply
-from pipelines.backends.recorded import RecordedChat
-from pipelines.backends.replies import open_replies
-from pipelines.backends.teacher import ScriptedTeacher, Vices
 from pipelines.errors import RateLimited, RecordFailed, Unavailable
-from pipelines.record_running import process_records
-from pipelines.scoring.compare import compare_answers
-from pipelines.stage import DatasetStage, RecordStage
+from pipelines.graph.answers import compare_answers
+from pipelines.run.runner import process_records
+from pipelines.run.stage import DatasetStage, RecordStage
+from pipelines.services.clients.recorded import RecordedChat
+from pipelines.services.clients.replies import open_replies
+from pipelines.services.metering import open_stopwatch
+from pipelines.services.protocols import ChatReply
 from pipelines.stages.rollouts import Rollouts, make_oracle
-from schemas.arrow import make_table
-from schemas.base import Rejection
-from schemas.enhancements import Parameter, Trial
-from schemas.rollouts import Rollout
+from pipelines.toy.teacher import ScriptedTeacher, Vices
+from schemas.base import Rejection, make_table
+from schemas.datasets import Parameter, Rollout, Trial
 from tests.pipelines.agent.trail import (
     FakePages,
     make_agent,

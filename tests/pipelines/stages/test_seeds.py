@@ -7,16 +7,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.backends.image_metadata import ImageFacts
-from pipelines.corpus.records import CorpusImage, Page
 from pipelines.corpus.tables import PAGES
 from pipelines.errors import ConfigError
-from pipelines.graph.gates import SeedGate
-from pipelines.graph.splits import SplitRule
+from pipelines.graph.seeds import SeedGate
+from pipelines.ids import SplitRule
+from pipelines.services.image_metadata import ImageFacts
 from pipelines.stages.seeds import Seeds
 from schemas.base import Rejection
+from schemas.corpus import CorpusImage, Page
+from schemas.datasets import Seed
 from schemas.reasons import STAGE_REASONS
-from schemas.seeds import Seed
 
 GATE = SeedGate(min_in_degree=3, hub_in_degree=50)
 RARE = SeedGate(rule="vsearcher", max_sitelinks=10, min_statements=20)

@@ -5,21 +5,21 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from pipelines.assembly import Assembly
-from pipelines.backends.protocols import QueryTimeout
-from pipelines.backends.recorded import RecordedSparql
-from pipelines.backends.replies import open_replies
-from pipelines.backends.sparql import Manners, SparqlEndpoint
-from pipelines.commands import run_recipe
-from pipelines.config import make_config, read_recipe
+from pipelines.cli.commands import run_recipe
+from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import ConfigError, Unavailable
-from pipelines.graph.gates import SeedGate
-from pipelines.graph.splits import SplitRule
-from pipelines.running import run_source_stage
+from pipelines.graph.seeds import SeedGate
+from pipelines.ids import SplitRule
+from pipelines.run.assembly import Assembly
+from pipelines.run.runner import run_source_stage
+from pipelines.run.workspace import StageFolder, Workspace
+from pipelines.services.clients.recorded import RecordedSparql
+from pipelines.services.clients.replies import open_replies
+from pipelines.services.clients.sparql import Manners, SparqlEndpoint
+from pipelines.services.protocols import QueryTimeout
 from pipelines.stages.seeds import Seeds, WikidataSource
-from pipelines.workspace import StageFolder, Workspace
 from schemas.base import Failure, Rejection
-from schemas.seeds import Seed
+from schemas.datasets import Seed
 from tests.pipelines.backends.sparql_server import (
     FAULTS,
     PREFIXES,

@@ -6,25 +6,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.agent.judging import Jury, UnscoredWatch
+from pipelines.agent.cascade import TrajectoryRules
+from pipelines.agent.judging import Jury, ProcessJury, UnscoredWatch
 from pipelines.agent.loop import run_rollout
-from pipelines.agent.process_judging import ProcessJury
-from pipelines.agent.rejecting import TrajectoryRules
-from pipelines.agent.spans import ANSWER as ANSWER_SUPPORT
+from pipelines.agent.observations import ANSWER as ANSWER_SUPPORT
 from pipelines.agent.transcript import Turn, render_turn
-from pipelines.backends.protocols import ChatReply
-from pipelines.backends.teacher import ScriptedTeacher
+from pipelines.config.settings import ALL_CHECKS
 from pipelines.errors import ConservationError, GateNotMet, Unavailable
-from pipelines.prompting import Asking, load_prompt
-from pipelines.settings import ALL_CHECKS
-from pipelines.stage import DatasetStage, RecordStage
+from pipelines.run.stage import DatasetStage, RecordStage
+from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.protocols import ChatReply
 from pipelines.stages.rollouts import make_oracle
 from pipelines.stages.trajectories import QUESTIONS_AT_ONCE, Trajectories, find_faults
-from schemas.arrow import make_table
-from schemas.base import Rejection
+from pipelines.toy.teacher import ScriptedTeacher
+from schemas.base import Rejection, make_table
+from schemas.datasets import Rollout, Step, Trajectory
 from schemas.reasons import STAGE_REASONS
-from schemas.rollouts import Rollout, Step
-from schemas.trajectories import Trajectory
 from tests.pipelines.agent.trail import make_agent, make_picture, make_question, make_tools
 from tests.pipelines.stages.players import make_asking
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from pipelines.world.generate import WorldConfig, write_world
+from pipelines.toy.publishing import WorldConfig, write_world
 
 EXPORT = "{http://www.mediawiki.org/xml/export-0.11/}"
 

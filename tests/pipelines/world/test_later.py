@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from pipelines.world.config import WorldConfig
-from pipelines.world.generate import write_world
+from pipelines.toy.knowledge import WorldConfig
+from pipelines.toy.publishing import write_world
 
 CONFIG = WorldConfig(entities=150, seed=5, missing=0.1)
 PAGE = re.compile(

@@ -2,7 +2,7 @@ from collections import Counter, defaultdict
 
 from rdflib import Graph, Namespace
 
-from pipelines.world.pages import Page, list_links
+from pipelines.toy.wikitext import Page, list_links
 
 WIKIBASE = Namespace("http://wikiba.se/ontology#")
 SCHEMA = Namespace("http://schema.org/")

@@ -10,14 +10,20 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.textlayer import read_layer
-from pipelines.world.config import WorldConfig
-from pipelines.world.drawing import draw_picture, paint_scene
-from pipelines.world.emblems import SIMPLE, draw_simple
-from pipelines.world.names import fold_accents
-from pipelines.world.pictures import LICENCES, plan_pictures, plan_second_pictures
-from pipelines.world.signs import put_sign
-from pipelines.world.world import build_world
+from pipelines.toy.drawing import (
+    LICENCES,
+    SIMPLE,
+    draw_picture,
+    draw_simple,
+    paint_scene,
+    plan_pictures,
+    plan_second_pictures,
+    put_sign,
+)
+from pipelines.toy.knowledge import WorldConfig
+from pipelines.toy.names import fold_accents
+from pipelines.toy.textlayer import read_layer
+from pipelines.toy.world import build_world
 
 ODD = WorldConfig(entities=150, seed=11, signs=0.3, simple=0.3)
 PLAIN = WorldConfig(entities=150, seed=11, signs=0.0, simple=0.0)

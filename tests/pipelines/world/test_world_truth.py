@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.world.config import WorldConfig
-from pipelines.world.relations import RELATIONS
-from pipelines.world.world import build_world
+from pipelines.toy.knowledge import RELATIONS, WorldConfig
+from pipelines.toy.world import build_world
 
 
 def read_infobox(text, template):

@@ -4,8 +4,8 @@ import pytest
 
 from pipelines.errors import ConfigError
 from pipelines.files import make_temp_path
-from pipelines.world.generate import WorldConfig, write_world
-from pipelines.world.names import fold_accents
+from pipelines.toy.names import fold_accents
+from pipelines.toy.publishing import WorldConfig, write_world
 
 SMALL = WorldConfig(entities=60, seed=3, missing=0.0)
 
@@ -47,7 +47,7 @@ def test_a_config_out_of_range_is_refused_before_anything_is_written(tmp_path, c
 
 
 def test_a_failed_run_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.world.generate.write_truth", lambda *_: 1 / 0)
+    monkeypatch.setattr("pipelines.toy.publishing.write_truth", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_world(tmp_path / "w", SMALL)
     assert not list(tmp_path.iterdir())

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.checks.rollouts.claims import LONGEST_END, check_claims
+from pipelines.checks.rollouts import LONGEST_END, check_claims
 from tests.pipelines.checks.rollouts.walking import ANSWER, CLEAN, answer, visit, walk
 
 PAGE = visit(

@@ -1,6 +1,6 @@
 import pytest
 
-from pipelines.checks.rollouts.contamination import check_contamination
+from pipelines.checks.rollouts import check_contamination
 from tests.pipelines.checks.rollouts.walking import CLEAN, QUESTION, answer, call, replace_step, see, visit, walk
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from pipelines.checks.rollouts.coverage import check_path
+from pipelines.checks.rollouts import check_path
 from tests.pipelines.checks.rollouts.walking import (
     BRIDGE,
     CLEAN,

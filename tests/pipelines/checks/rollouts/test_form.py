@@ -2,7 +2,7 @@ import pytest
 
 from pipelines.agent.dialects import DIALECTS
 from pipelines.agent.transcript import Turn, render_turn
-from pipelines.checks.rollouts.form import check_tool_errors, check_turns, find_fatal, list_loss
+from pipelines.checks.rollouts import check_tool_errors, check_turns, find_fatal, list_loss
 from tests.pipelines.checks.rollouts.walking import CLEAN, answer, call, fail, replace_step, see, visit, walk
 
 BAD_TURN = call("visit", see("That is no turn.", ok=False, error="bad-turn")).model_copy(

@@ -1,8 +1,7 @@
 import pytest
 
-from pipelines.checks.rollouts.pictures import check_images
-from schemas.rollouts import RolloutImage
-from schemas.searches import SearchResult
+from pipelines.checks.rollouts import check_images
+from schemas.datasets import RolloutImage, SearchResult
 from tests.pipelines.checks.rollouts.walking import (
     CLEAN,
     answer,

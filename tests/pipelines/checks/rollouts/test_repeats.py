@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.checks.rollouts.repeats import check_repetition
+from pipelines.checks.rollouts import check_repetition
 from tests.pipelines.checks.rollouts.walking import (
     BRIDGE,
     CLEAN,

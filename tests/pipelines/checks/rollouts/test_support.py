@@ -2,9 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.checks.rollouts.locating import locate_answer
-from pipelines.checks.rollouts.support import check_jumps, check_sought, check_support, find_support
-from pipelines.checks.rollouts.trails import fold_words
+from pipelines.checks.rollouts import check_jumps, check_sought, check_support, find_support, fold_words, locate_answer
 from schemas.proofs import Answer
 from tests.pipelines.checks.rollouts.walking import (
     ANSWER,

@@ -1,13 +1,12 @@
 """A clean rollout of three pages made by hand, for the checks to be held against its faulty twins."""
 
-from pipelines.agent.layout import Shown, render_hits, render_page
-from pipelines.agent.trails import read_trail
+from pipelines.agent.cascade import read_trail
+from pipelines.agent.observations import Shown, render_hits, render_page
 from pipelines.agent.transcript import Turn, render_turn
-from pipelines.checks.rollouts.trails import Trail
+from pipelines.checks.rollouts import Trail
 from pipelines.ids import canonical_json
-from schemas.groundings import Picture
+from schemas.datasets import Observation, Picture, Rollout, RolloutImage, Step
 from schemas.proofs import Answer
-from schemas.rollouts import Observation, Rollout, RolloutImage, Step
 
 BASE = "https://en.wikipedia.org/wiki/"
 ANSWER = Answer(

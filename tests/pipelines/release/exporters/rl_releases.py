@@ -1,7 +1,7 @@
 """A small RL release with pictures, thumbnails and hostile texts, published for real."""
 
 from pipelines.release.publish import publish_releases
-from schemas.searches import SearchResult
+from schemas.datasets import SearchResult
 from tests.pipelines.release.builders import make_context, make_picture, make_question, run_stage
 
 HOSTILE = (

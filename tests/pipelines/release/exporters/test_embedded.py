@@ -4,7 +4,7 @@ import pytest
 from PIL import Image
 
 from pipelines.errors import CorruptInput
-from pipelines.release.exporters.embedded import ShownPicture, check_picture
+from pipelines.release.exporters.base import ShownPicture, check_picture
 from pipelines.release.rows import EmbeddedImage
 
 ORIENTATION = 0x0112

@@ -7,13 +7,12 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.agent.observing import show_text
+from pipelines.agent.observations import show_text
 from pipelines.agent.transcript import has_surrogate
 from pipelines.errors import ConfigError, ConservationError, CorruptInput, GateNotMet, Unavailable
+from pipelines.release.exporters.base import ExportOptions, read_lines
 from pipelines.release.exporters.conversations import read_conversations, take_apart
-from pipelines.release.exporters.reading import read_lines
 from pipelines.release.exporters.registry import EXPORTERS, export_release, validate_export, write_export
-from pipelines.release.exporters.shapes import ExportOptions
 from pipelines.release.rows import EmbeddedImage
 from tests.pipelines.release.exporters.rl_releases import publish_rl
 from tests.pipelines.release.exporters.trajectories import HOSTILE, make_release, make_whole, publish

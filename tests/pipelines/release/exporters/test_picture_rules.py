@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.release.exporters.picture_rules import find_picture_faults, measure_picture
+from pipelines.release.exporters.base import find_picture_faults, measure_picture
 from tests.pipelines.release.exporters.pictures import draw
 
 

@@ -3,7 +3,7 @@ import random
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.release.exporters.reading import read_table
+from pipelines.release.exporters.base import read_table
 
 PICTURE = 100_000
 GROUPS = 60

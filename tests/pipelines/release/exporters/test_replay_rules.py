@@ -1,6 +1,6 @@
 import pytest
 
-from pipelines.release.exporters.replay_rules import (
+from pipelines.release.exporters.rules import (
     find_cache_faults,
     find_manifest_faults,
     find_mars_faults,

@@ -5,8 +5,7 @@ import pytest
 from pipelines.agent.dialects import DIALECTS, find_dialect
 from pipelines.agent.transcript import BadTurn, parse_turn
 from pipelines.errors import ConfigError
-from pipelines.release.exporters.conversations import read_conversations
-from pipelines.release.exporters.rewriting import read_in_dialect, rewrite_conversation
+from pipelines.release.exporters.conversations import read_conversations, read_in_dialect, rewrite_conversation
 from tests.pipelines.release.exporters.trajectories import HOSTILE, make_cropping, make_release, make_whole, publish
 
 

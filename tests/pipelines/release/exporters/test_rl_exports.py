@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet
+from pipelines.release import rewards
+from pipelines.release.exporters.base import ExportOptions
 from pipelines.release.exporters.registry import export_release, validate_export
-from pipelines.release.exporters.shapes import ExportOptions
 from pipelines.release.exporters.tasks import read_tasks, take_apart
 from pipelines.release.publish import publish_releases
 from pipelines.release.rows import RlRow
-from pipelines.scoring import rewards
 from tests.pipelines.release.builders import make_context, make_material, make_picture, make_question, run_stage
 from tests.pipelines.release.exporters.rl_releases import HOSTILE, publish_rl
 

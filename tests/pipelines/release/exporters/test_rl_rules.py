@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from pipelines.release.exporters.rl_rules import (
+from pipelines.release.exporters.rules import (
     find_companion_faults,
     find_registry_faults,
     find_repeats,

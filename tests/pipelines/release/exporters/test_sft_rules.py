@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from pipelines.release.exporters.sft_rules import (
+from pipelines.release.exporters.rules import (
     find_dataset_faults,
     find_llamafactory_faults,
     find_ms_swift_faults,

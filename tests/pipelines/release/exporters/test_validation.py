@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import ConfigError
-from pipelines.release.exporters.reading import read_lines
+from pipelines.release.exporters.base import read_lines
 from pipelines.release.exporters.registry import export_release, validate_export
 from tests.pipelines.release.exporters.trajectories import make_release
 

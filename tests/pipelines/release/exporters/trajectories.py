@@ -8,14 +8,11 @@ from typing import Final
 
 from PIL import Image
 
-from pipelines.agent.dialects import find_dialect, render_system
-from pipelines.agent.observing import show_text
-from pipelines.agent.toolspecs import list_specs, render_tools
+from pipelines.agent.dialects import find_dialect, list_specs, render_system, render_tools
+from pipelines.agent.observations import show_text
 from pipelines.agent.transcript import Turn, render_turn
 from pipelines.release.publish import publish_releases
-from schemas.groundings import Picture
-from schemas.rollouts import Observation, RolloutImage, Step
-from schemas.trajectories import Trajectory
+from schemas.datasets import Observation, Picture, RolloutImage, Step, Trajectory
 from tests.pipelines.release.builders import make_context, make_picture, make_question, make_trajectory, run_stage
 
 SIDE = 224

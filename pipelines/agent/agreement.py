@@ -1,0 +1,215 @@
+"""Intervals and agreement: how sure a measured share is, and how much two raters agree beyond chance.
+
+Amounts known within bounds: what a sample says of a whole, and how doubts add up when amounts are multiplied.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipelines.errors import ConfigError
+
+
+def wilson_interval(successes: int, trials: int, z: float = 1.96) -> tuple[float, float]:
+    """Return the Wilson score interval of a share; no trials at all say nothing: (0.0, 1.0).
+
+    Source: Wilson 1927, equation 3; ``z`` 1.96 is 95% confidence.
+
+    Raises:
+        ConfigError: if not 0 <= successes <= trials.
+    """
+    if not 0 <= successes <= trials:
+        raise ConfigError(f"wilson_interval: {successes} successes of {trials} trials; allowed are 0 to trials")
+    if trials == 0:
+        return 0.0, 1.0
+    share, spread = successes / trials, z * z / trials
+    centre = (share + spread / 2) / (1 + spread)
+    half = z * math.sqrt(share * (1 - share) / trials + spread / (4 * trials)) / (1 + spread)
+    # The bounds are exactly 0 and 1 at the ends; rounding would leave 1e-17 there.
+    low = 0.0 if successes == 0 else centre - half
+    high = 1.0 if successes == trials else centre + half
+    return low, high
+
+
+def cohen_kappa(first: Sequence[str], second: Sequence[str]) -> float:
+    """Return Cohen's kappa of two raters' labels for the same rows; 1.0 is full agreement, 0.0 is chance.
+
+    Where both raters use one and the same label throughout, kappa is undefined and 1.0 is returned.
+
+    Raises:
+        ConfigError: if the labels do not pair up, or there are none.
+    """
+    if len(first) != len(second) or not first:
+        raise ConfigError(
+            f"cohen_kappa: {len(first)} and {len(second)} labels; allowed are equal counts of at least one"
+        )
+    count = len(first)
+    observed = sum(one == other for one, other in zip(first, second, strict=True)) / count
+    ones, others = Counter(first), Counter(second)
+    expected = sum(ones[label] * others[label] for label in sorted(ones)) / (count * count)
+    return 1.0 if expected == 1.0 else (observed - expected) / (1.0 - expected)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How often something was found among so many rows."""
+
+    count: int
+    trials: int
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """A share with its 95% interval after correction."""
+
+    share: float
+    low: float
+    high: float
+
+
+def correct_share(accepted: Rate, specificity: Rate, sensitivity: Rate, z: float = 1.96) -> Corrected:
+    """Return the true share behind a share that a fallible judge accepted (Rogan and Gladen 1978).
+
+    The interval takes the doubt about the judge's own rates into account (arXiv 2511.21140, adjusted interval). A judge
+    that accepts right answers no more often than wrong ones says nothing: the accepted share, and 0.0 to 1.0.
+
+    Args:
+        accepted: answers that the judge took for right, of all.
+        specificity: wrong answers that it did not take for right, of those of a calibration set.
+        sensitivity: right answers that it did, of those of a calibration set.
+        z: 1.96 is 95% confidence.
+
+    Raises:
+        ConfigError: if a rate has no trials, or more counts than trials.
+    """
+    for rate in (accepted, specificity, sensitivity):
+        if not 0 <= rate.count <= rate.trials or not rate.trials:
+            raise ConfigError(f"correct_share: {rate.count} of {rate.trials}; allowed are 0 to trials, at least one")
+    shares = [rate.count / rate.trials for rate in (accepted, specificity, sensitivity)]
+    gain = shares[1] + shares[2] - 1
+    p, p_size = _smooth(accepted, z * z)
+    q0, q0_size = _smooth(specificity, 2)
+    q1, q1_size = _smooth(sensitivity, 2)
+    smooth_gain = q0 + q1 - 1
+    if gain <= 0 or smooth_gain <= 0:
+        return Corrected(shares[0], 0.0, 1.0)
+    share = (p + q0 - 1) / smooth_gain
+    doubt0, doubt1 = q0 * (1 - q0) / q0_size, q1 * (1 - q1) / q1_size
+    centre = share + 2 * z * z * (share * doubt1 - (1 - share) * doubt0)
+    half = z * math.sqrt(p * (1 - p) / p_size + (1 - share) ** 2 * doubt0 + share**2 * doubt1) / smooth_gain
+    return Corrected(_clip((shares[0] + shares[1] - 1) / gain), _clip(centre - half), _clip(centre + half))
+
+
+def _smooth(rate: Rate, weight: float) -> tuple[float, float]:
+    """Return a share and its trials with ``weight`` trials added, half of them found."""
+    return (rate.count + weight / 2) / (rate.trials + weight), rate.trials + weight
+
+
+def _clip(share: float) -> float:
+    return min(max(share, 0.0), 1.0)
+
+
+LEAST_GROUPS = 8
+"""Groups of rows from which on their spread is trusted; fewer happen to agree too often."""
+_Z = 1.96
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An amount with the bounds it lies between, 95% of the time where it was measured."""
+
+    low: float
+    middle: float
+    high: float
+
+    @property
+    def exact(self) -> bool:
+        """Whether there is no doubt."""
+        return self.low == self.middle == self.high
+
+    def times(self, other: "Interval") -> "Interval":
+        """Return the product of two amounts that have nothing to do with each other: relative doubts add as squares."""
+        middle = self.middle * other.middle
+        if not middle:
+            return Interval(0.0, 0.0, self.high * other.high)
+        down = math.hypot(_take_log(self.middle, self.low), _take_log(other.middle, other.low))
+        up = math.hypot(_take_log(self.high, self.middle), _take_log(other.high, other.middle))
+        return Interval(middle * math.exp(-down), middle, middle * math.exp(up))
+
+    def scale(self, factor: float) -> "Interval":
+        """Return the amount times a number that is known."""
+        return Interval(self.low * factor, self.middle * factor, self.high * factor)
+
+    def plus(self, other: "Interval") -> "Interval":
+        """Return the sum; both may err in the same direction, so bounds add."""
+        return Interval(self.low + other.low, self.middle + other.middle, self.high + other.high)
+
+    def less(self, known: float) -> "Interval":
+        """Return what is left without a known part, never below nothing."""
+        return Interval(max(self.low - known, 0.0), max(self.middle - known, 0.0), max(self.high - known, 0.0))
+
+    def cap(self, most: float) -> "Interval":
+        """Return the amount where it cannot be larger than a number."""
+        return Interval(min(self.low, most), min(self.middle, most), min(self.high, most))
+
+    def join(self, other: "Interval") -> "Interval":
+        """Return this amount with the wider of both bounds."""
+        return Interval(min(self.low, other.low), self.middle, max(self.high, other.high))
+
+
+def make_exact(amount: float) -> Interval:
+    """Return an amount without doubt."""
+    return Interval(amount, amount, amount)
+
+
+def make_bound(most: float) -> Interval:
+    """Return an amount of which only the upper bound is known; the bound stands for the middle, too."""
+    return Interval(0.0, most, most)
+
+
+def bound_mean(total: float, trials: int, most: float) -> Interval:
+    """Return the mean of amounts between 0 and ``most`` a trial, by their sum alone.
+
+    No amounts within those bounds spread more than a share with the same mean, so the Wilson interval of that share
+    holds for all of them.
+
+    Args:
+        total: sum over all trials; none gives 0 to ``most``.
+        trials: how many there were.
+        most: largest amount of one trial; a larger mean takes its place.
+    """
+    mean = total / trials if trials else 0.0
+    most = max(most, mean)
+    if not most:
+        return make_exact(0.0)
+    low, high = wilson_interval(min(round(total / most), trials), trials)
+    return Interval(min(low * most, mean), mean, max(high * most, mean))
+
+
+def estimate_ratio(amounts: Sequence[float], rows: Sequence[int]) -> Interval | None:
+    """Return the amount a row from groups of rows, by how much the groups differ; None for too few groups.
+
+    Groups are taken as drawn at random; rows of one group may be as alike as they like.
+    Source: Cochran 1977, equation 6.13 (ratio estimator); Student's t by the expansion of Abramowitz and Stegun 26.7.5.
+    """
+    groups = [(amount, count) for amount, count in zip(amounts, rows, strict=True) if count]
+    if len(groups) < LEAST_GROUPS:
+        return None
+    whole = sum(count for _, count in groups)
+    ratio = sum(amount for amount, _ in groups) / whole
+    squares = math.fsum((amount - ratio * count) ** 2 for amount, count in groups)
+    spread = math.sqrt(squares * len(groups) / (len(groups) - 1)) / whole
+    half = _find_quantile(len(groups) - 1) * spread
+    return Interval(max(ratio - half, 0.0), ratio, ratio + half)
+
+
+def _find_quantile(freedom: int) -> float:
+    """Return Student's two-sided 95% quantile for at least a handful of degrees of freedom."""
+    first = (_Z**3 + _Z) / (4 * freedom)
+    return _Z + first + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * freedom**2)
+
+
+def _take_log(larger: float, smaller: float) -> float:
+    """Return the logarithm of a ratio of at least 1; infinite where the smaller one is 0."""
+    return math.log(larger / smaller) if smaller > 0 else math.inf

@@ -1,0 +1,492 @@
+"""The rejection cascade of one rollout: every reason against it, in the order in which they decide.
+
+Format and the answer always decide. The mechanical checks (research/quality.md 1H, R1-R10) are those that the rules
+name. A check that cannot tell refuses as one that fails does.
+
+Reading a rollout for its checks: every reply parsed again, every page that a step showed.
+
+How long a rollout is to a student: its messages as they are trained on, and its pictures.
+
+How long a text and a picture are to a student, in tokens.
+
+With a student's own ``tokenizer.json`` lengths are exact. Without one they are estimated, for byte-level BPE of some
+150,000 tokens as Qwen has it, with weights fitted to the Qwen tokenizer so that whole transcripts come out longer than
+they are: those of the demo by 8% to 17%, any six articles of the English Wikipedia by 5% to 18%. One article alone
+comes out longer by 11% on average; four of a hundred come out shorter, at worst by 10%. Text that is no language, such
+as random letters, may be longer than estimated; no estimate exceeds the number of bytes: each token has at least one.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
+from math import ceil, prod, sqrt
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol, get_args
+from urllib.parse import unquote
+
+from pipelines.agent.contamination import Watched, find_flags
+from pipelines.agent.dialects import DIALECTS, SYNTH
+from pipelines.agent.judging import Judgement
+from pipelines.agent.observations import ANSWER, list_forms, read_hits, read_page
+from pipelines.agent.transcript import BadTurn, parse_turn, render_observation
+from pipelines.checks.rollouts import (
+    Leg,
+    Sight,
+    Trail,
+    check_claims,
+    check_contamination,
+    check_images,
+    check_jumps,
+    check_length,
+    check_path,
+    check_repetition,
+    check_sought,
+    check_support,
+    check_tool_errors,
+    check_turns,
+    find_support,
+    fold_words,
+    locate_form,
+)
+from pipelines.checks.verdicts import CheckResult
+from pipelines.config.settings import ALL_CHECKS
+from pipelines.errors import ConfigError
+from pipelines.graph.answers import compare_answers, is_no_answer
+from schemas.datasets import Observation, Rollout, Step, Support
+from schemas.reasons import TrajectoryReason
+
+USED = ("query", "goal", "url")
+"""Arguments whose words a name may stand in."""
+_HITS = re.compile(r"^(?:\[\d+\] (?=.*\nURL: )|URL: \S+$|Picture: img_\d+$)", re.MULTILINE)
+_LAYOUT: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {
+        "text_search": _HITS,
+        "image_search": _HITS,
+        "visit": re.compile(r"(?<=\n)URL: \S+(?=\n\n)"),
+        "layout_parsing": re.compile(r" \[\d+, \d+, \d+, \d+\] \(\d\.\d\d\):"),
+    }
+)
+"""By tool that shows something of the world, what of its text is only how that is laid out."""
+
+
+def read_trail(rollout: Rollout) -> Trail:
+    """Return a rollout as its checks read it. Nothing that one may hold fails here; what is wrong is a finding."""
+    watched = Watched(rollout.question, (rollout.record_id, rollout.parent_id))
+    legs = tuple(_read_leg(step, rollout.dialect, watched) for step in rollout.steps)
+    return Trail(rollout, fold_words(rollout.question), legs)
+
+
+def _read_leg(step: Step, dialect: str, watched: Watched) -> Leg:
+    problem, answer = _compare_reply(step, dialect)
+    arguments = _read_arguments(step.arguments)
+    observation = step.observation
+    shown = observation.text if observation is not None and observation.ok else ""
+    sights = tuple(_list_sights(step.tool, observation)) if observation is not None and shown else ()
+    return Leg(
+        step=step,
+        problem=problem,
+        answer=answer,
+        arguments=arguments,
+        thought=fold_words(step.thought),
+        used=fold_words(" ; ".join(_list_used(arguments))),
+        seen=_join_sights(shown, sights),
+        told=_blank_layout(step.tool, shown),
+        sights=sights,
+        # A failed call says again what the model wrote into it, such as the question in a search engine's address.
+        flags=_list_flags(shown, watched),
+    )
+
+
+def _list_flags(text: str, watched: Watched) -> tuple[str, ...]:
+    plain = text.casefold()
+    ids = tuple(name for name in watched.ids if name.casefold() in plain)
+    return find_flags(text, Watched(watched.question, ids))
+
+
+def _compare_reply(step: Step, dialect: str) -> tuple[str, str]:
+    """Return why a reply is not the turn that its step records, and what it answers."""
+    if dialect not in DIALECTS:
+        return f"there is no dialect {dialect!r}", ""
+    try:
+        turn = parse_turn(step.reply, DIALECTS[dialect])
+    except BadTurn as error:
+        return str(error), ""
+    if (turn.thought, turn.tool, turn.arguments) != (step.thought, step.tool, step.arguments):
+        return "the step is not what its reply says", turn.answer
+    return "", turn.answer
+
+
+def _read_arguments(source: str) -> dict[str, object]:
+    try:
+        arguments = json.loads(source) if source else {}
+    except (ValueError, RecursionError):
+        return {}
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def _list_used(arguments: dict[str, object]) -> Iterator[str]:
+    for name in USED:
+        value = arguments.get(name)
+        if isinstance(value, str):
+            yield unquote(value) if name == "url" else value
+
+
+def _list_sights(tool: str, observation: Observation) -> Iterator[Sight]:
+    """Yield the pages that an observation shows: the one that was opened, or each search result."""
+    page = read_page(observation.text) if tool == "visit" else None
+    if page is not None:
+        yield _make_sight(page.url, page.title, page.text, opened=True)
+        return
+    hits = read_hits(observation.text) if tool in ("text_search", "image_search") else ()
+    yield from (_make_sight(hit.url, hit.title, hit.text, opened=False) for hit in hits)
+    told = {hit.url for hit in hits}
+    # A result that is kept beside the text was shown by its title at least.
+    yield from (
+        _make_sight(each.url, each.title, "", opened=False) for each in observation.results if each.url not in told
+    )
+
+
+def _blank_layout(tool: str, shown: str) -> str:
+    layout = _LAYOUT.get(tool)
+    return layout.sub(lambda found: "|" * len(found[0]), shown) if layout is not None else ""
+
+
+def _join_sights(shown: str, sights: tuple[Sight, ...]) -> str:
+    """Return the folded words of an observation; pages are folded already, and what stands beside them is addresses."""
+    return "".join(sight.words for sight in sights) if sights else fold_words(shown)
+
+
+def _make_sight(url: str, title: str, text: str, *, opened: bool) -> Sight:
+    return Sight(url=url, title=title, text=text, words=fold_words(f"{title}\n{text}"), opened=opened)
+
+
+PATCH = 28
+"""Pixels of a picture's side that one token covers: Qwen2.5-VL merges patches of 14 pixels two by two. Later models
+have larger ones, so that this is a count from above."""
+TURN_TOKENS = 6
+"""Tokens that a chat template sets around a message: its beginning, role and end with their line breaks."""
+PICTURE_TOKENS = 2
+"""Tokens that a chat template sets around a picture."""
+VERSION = 1
+_LETTERS = bytes(97 if chr(c).islower() and c < 128 else 65 if chr(c).isupper() and c < 128 else 32 for c in range(256))
+"""Lower letters as a, upper ones as A, all else as a space."""
+_MARKS = bytes(46 if 32 < c < 127 and not chr(c).isalnum() else 32 for c in range(256))
+"""Punctuation as a dot, all else as a space."""
+_BLANKS = bytes(
+    48 if 48 <= c <= 57 else c if c in (10, 32) else 10 if c == 13 else 32 if c == 9 else 46 for c in range(256)
+)
+"""Digits as 0, line breaks and spaces as they are, all else as a dot."""
+_LINES = re.compile(rb"\n+")
+_LONG = 14
+"""Letters beyond which a word is likely none."""
+
+
+class TokenCounter(Protocol):
+    """Counts the tokens of texts."""
+
+    @property
+    def identity(self) -> str:
+        """Digest of everything that decides a count."""
+
+    def __hash__(self) -> int: ...
+
+    def count(self, text: str) -> int:
+        """Return the tokens of a text, without those of a template."""
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatedTokens:
+    """Counts from above, without a tokenizer."""
+
+    @property
+    def identity(self) -> str:
+        """The version of the weights."""
+        return f"estimate:{VERSION}"
+
+    def count(self, text: str) -> int:
+        """Return about how many tokens a text has, at most its bytes."""
+        return _estimate(text)
+
+
+@lru_cache(maxsize=512)
+def _estimate(text: str) -> int:
+    """Return about how many tokens a text has; kept, as rollouts of one question show the same pages."""
+    size = len(text.encode("utf-8", "replace"))
+    plain = text.encode("ascii", "replace")
+    words, marks = plain.translate(_LETTERS).split(), plain.translate(_MARKS).split()
+    blanks = plain.translate(_BLANKS)
+    names = [word for word in words if word[0] == 65]
+    letters, capital = sum(map(len, words)), sum(map(len, names))
+    runs = sum(map(len, marks)) - len(marks)
+    long = sum(len(word) for word in words if len(word) > _LONG)
+    spaces = len(_LINES.findall(blanks)) + blanks.count(b"  ") + blanks.count(b" 0")
+    estimate = (
+        0.85 * (len(words) - len(names)) + 0.05 * (letters - capital) + 0.6 * len(names) + 0.23 * capital
+        + 0.2 * long + len(marks) + 0.1 * runs + blanks.count(b"0") + spaces + (size - len(plain))
+    )  # fmt: skip
+    return min(max(1, ceil(estimate)), size)
+
+
+@dataclass(frozen=True, slots=True)
+class ExactTokens:
+    """Counts with a student's tokenizer, as :func:`open_tokenizer` makes it."""
+
+    tokenizer: Any = field(compare=False)
+    """Of the package ``tokenizers``."""
+    digest: str
+
+    @property
+    def identity(self) -> str:
+        """The digest of the tokenizer's file."""
+        return f"tokenizer:{self.digest}"
+
+    def count(self, text: str) -> int:
+        """Return the tokens of a text."""
+        clean = text.encode("utf-8", "replace").decode()
+        return len(self.tokenizer.encode(clean, add_special_tokens=False).ids)
+
+
+def open_tokenizer(path: Path) -> ExactTokens:
+    """Read a ``tokenizer.json``.
+
+    Raises:
+        ConfigError: if the package ``tokenizers`` is missing, or the file, or it is none.
+    """
+    try:
+        tokenizers = import_module("tokenizers")
+    except ImportError as error:
+        raise ConfigError(f"trajectories.tokenizer: {path} needs the package tokenizers, which is missing") from error
+    try:
+        source = path.read_bytes()
+        json.loads(source)
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"trajectories.tokenizer: {path} is no tokenizer.json: {error}") from error
+    try:
+        tokenizer = tokenizers.Tokenizer.from_buffer(source)
+    except Exception as error:  # the package raises nothing finer
+        raise ConfigError(f"trajectories.tokenizer: {path} is no tokenizer.json: {error}") from error
+    return ExactTokens(tokenizer, hashlib.sha256(source).hexdigest())
+
+
+def count_picture(width: int, height: int, pixels: int) -> int:
+    """Return the tokens of a picture, from above.
+
+    Args:
+        width: in pixels.
+        height: in pixels.
+        pixels: of the picture as a student sees it; a larger one is made smaller, in its proportions.
+    """
+    scale = min(1.0, sqrt(pixels / (width * height)))
+    # Trainers round each side to whole patches, some up and some down; none has less than one.
+    sides = (max(1, ceil(side * scale / PATCH)) for side in (width, height))
+    return PICTURE_TOKENS + prod(sides)
+
+
+def measure_rollout(rollout: Rollout, counter: TokenCounter, image_pixels: int) -> int:
+    """Return a rollout's length in tokens, from above where the counter counts so.
+
+    Everything counts that a release has of it: system message, question, every reply and every observation. A release
+    may strip markup, which makes it shorter.
+
+    Args:
+        rollout: with its pictures.
+        counter: of texts.
+        image_pixels: of a picture as a student sees it.
+    """
+    dialect = DIALECTS.get(rollout.dialect, SYNTH)
+    texts = [rollout.question]
+    for step in rollout.steps:
+        texts.append(step.reply)
+        if step.observation is not None:
+            texts.append(render_observation(step.observation, dialect))
+    words = _count_system(counter, rollout.system) + sum(map(counter.count, texts))
+    sizes = ((image.picture.width, image.picture.height) for image in rollout.images)
+    pictures = sum(count_picture(width, height, image_pixels) for width, height in sizes)
+    return words + pictures + TURN_TOKENS * (len(texts) + 1)
+
+
+@lru_cache(maxsize=16)
+def _count_system(counter: TokenCounter, system: str) -> int:
+    """Return the tokens of a system message; it is the same for every rollout of a stage."""
+    return counter.count(system)
+
+
+_ORDER: tuple[TrajectoryReason, ...] = get_args(TrajectoryReason)
+_ASKED_OF_ANSWERS = ("from-memory", "unsupported", "path-not-covered", "unseen-claim")
+"""Checks of how an answer was come by; a rollout that gives none is not held to them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryRules:
+    """What a rollout is held to.
+
+    Attributes:
+        max_accepted: trajectories kept of a question; 2 in VSearcher and in OpenSearch-VL.
+        checks: mechanical checks that refuse.
+        max_tokens: length a student is trained at, pictures included; 0 is no limit.
+        image_pixels: of a picture as a student sees it.
+        overlap: share of words that two queries have in common to be a repetition.
+        max_repeats: repetitions that a rollout may have.
+        min_process: lowest mean mark of a process judge.
+        fatal_errors: consecutive tool errors that are fatal, as the rollouts were made with.
+    """
+
+    max_accepted: int = 2
+    checks: tuple[str, ...] = ALL_CHECKS
+    max_tokens: int = 32_000
+    image_pixels: int = 262_144
+    overlap: float = 0.8
+    max_repeats: int = 0
+    min_process: float = 3.0
+    fatal_errors: int = 3
+
+
+DEFAULT_RULES = TrajectoryRules()
+ESTIMATED = EstimatedTokens()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One reason against a rollout."""
+
+    reason: TrajectoryReason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What is found of one rollout."""
+
+    faults: tuple[Finding, ...]
+    """In the order of the cascade; empty if there is nothing against it."""
+    tokens: int
+    """Its length when trained on."""
+    supports: tuple[Support, ...]
+    """Where the bridges and the answer were seen; empty for one with faults."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A rollout with everything that its checks look at."""
+
+    trail: Trail
+    judgement: Judgement | None
+    """None where there is no answer to judge."""
+    tokens: int
+    rules: TrajectoryRules
+
+
+_CHECKS: Mapping[str, Callable[[_Case], CheckResult]] = MappingProxyType(
+    {
+        "tool-errors": lambda case: check_tool_errors(case.trail, case.rules.fatal_errors),
+        "from-memory": lambda case: check_sought(case.trail),
+        "unsupported": lambda case: check_support(case.trail),
+        "memory-jump": lambda case: check_jumps(case.trail),
+        "path-not-covered": lambda case: check_path(case.trail),
+        "repetition": lambda case: check_repetition(case.trail, case.rules.overlap, case.rules.max_repeats),
+        "contaminated": lambda case: check_contamination(case.trail),
+        "unknown-image": lambda case: check_images(case.trail),
+        "unseen-claim": lambda case: check_claims(case.trail, _is_right(case.judgement)),
+        "too-long": lambda case: check_length(case.tokens, case.rules.max_tokens),
+    }
+)
+
+
+def find_faults(
+    rollout: Rollout,
+    judgement: Judgement | None = None,
+    rules: TrajectoryRules = DEFAULT_RULES,
+    counter: TokenCounter = ESTIMATED,
+) -> tuple[Finding, ...]:
+    """Return every reason against a rollout but those of the process judge and the cap, in the order of the cascade.
+
+    Args:
+        rollout: with its reference.
+        judgement: of its answer; without one the comparer alone decides.
+        rules: what it is held to.
+        counter: of its length.
+    """
+    return examine_rollout(rollout, judgement, rules, counter).faults
+
+
+def examine_rollout(
+    rollout: Rollout, judgement: Judgement | None, rules: TrajectoryRules, counter: TokenCounter
+) -> Examination:
+    """Return what is found of a rollout, as :func:`find_faults`, with its length and its supports.
+
+    A missing answer is not compared, so it is never wrong as well; of a wrong one it is not asked whether a tool showed
+    it.
+    """
+    trail, tokens = read_trail(rollout), measure_rollout(rollout, counter, rules.image_pixels)
+    held = None if is_unanswered(rollout) else judgement or _compare(rollout)
+    case = _Case(trail, held, tokens, rules)
+    found = [*_check_turns(trail), *_find_answer_faults(rollout, held)]
+    found += [Finding(name, result.detail) for name, result in _run(case) if not result.passed]
+    faults = tuple(sorted(found, key=lambda fault: _ORDER.index(fault.reason)))
+    return Examination(faults, tokens, () if faults else list_supports(trail))
+
+
+def is_unanswered(rollout: Rollout) -> bool:
+    """Say whether a rollout gives no answer. "None" is none, unless that is what is asked for."""
+    return is_no_answer(rollout.answer) and compare_answers(rollout.answer, rollout.reference) != "correct"
+
+
+def _compare(rollout: Rollout) -> Judgement:
+    return Judgement(compare_answers(rollout.answer, rollout.reference), "comparer")
+
+
+def _is_right(judgement: Judgement | None) -> bool:
+    return judgement is not None and judgement.verdict == "correct"
+
+
+def _check_turns(trail: Trail) -> list[Finding]:
+    result = check_turns(trail)
+    return [] if result.passed else [Finding("format", result.detail)]
+
+
+def _find_answer_faults(rollout: Rollout, judgement: Judgement | None) -> list[Finding]:
+    if judgement is None:
+        failure = f" ({rollout.failure})" if rollout.failure else ""
+        return [Finding("no-answer", f"stopped by {rollout.stop_reason}{failure}, answer {rollout.answer!r}")]
+    if judgement.verdict == "incorrect":
+        return [Finding("wrong-answer", f"{rollout.answer!r} instead of {rollout.reference.surface!r}")]
+    if judgement.verdict == "unscored":
+        against = f"{rollout.answer!r} against {rollout.reference.surface!r}"
+        return [Finding("unscored", f"{against} ({judgement.detail})" if judgement.detail else against)]
+    return []
+
+
+def _run(case: _Case) -> list[tuple[TrajectoryReason, CheckResult]]:
+    """Return the results of the checks that the rules name and that apply."""
+    left_out = set(_ASKED_OF_ANSWERS) if case.judgement is None else set()
+    if case.judgement is not None and case.judgement.verdict == "incorrect":
+        left_out.add("unsupported")
+    asked = [name for name in _ORDER if name in case.rules.checks and name not in left_out]
+    return [(name, _CHECKS[name](case)) for name in asked]
+
+
+def list_supports(trail: Trail) -> tuple[Support, ...]:
+    """Return where each bridge's name and the answer were first seen; what was never seen has no support.
+
+    ``step`` counts from 0 in ``rollout.steps``; the span is in that step's observation text. Bridges come in path
+    order, the answer last, under the name ``answer``.
+    """
+    supports = [_find_name(trail, title) for title in dict.fromkeys(trail.rollout.bridges)]
+    found = find_support(trail)
+    if found is not None:
+        step, (start, end) = found
+        supports.append(Support(what=ANSWER, step=step, start=start, end=end))
+    return tuple(support for support in supports if support is not None)
+
+
+def _find_name(trail: Trail, title: str) -> Support | None:
+    for number, leg in enumerate(trail.legs):
+        span = locate_form(leg.shown, leg.seen, list_forms(title)) if leg.shown else None
+        if span is not None:
+            return Support(what=title, step=number, start=span[0], end=span[1])
+    return None

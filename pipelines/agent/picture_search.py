@@ -1,0 +1,403 @@
+"""Search by picture over the corpus: nearest perceptual hashes.
+
+A hash stands for a whole picture, so that crops are not found, but for those that leave nearly all of it. Windows of
+every picture would have to be hashed as well, and a crop of any size and place fits none of them closely enough; crops
+are found by an encoder (:mod:`pipelines.agent.picture_search`).
+
+Search by picture over the corpus with an encoder: what shows the like is near, and so is what the query is cut from.
+
+The index is made once for a corpus and an encoder: one embedding a usable picture, in a folder whose name is their
+digest. It appears whole or not at all, and is mapped into memory, so that all processes of a host share it.
+
+Pages of the corpus that a search by picture found, each with a small copy of its picture.
+"""
+
+import asyncio
+import fcntl
+import shutil
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from pipelines.agent.observations import Thumbnails
+from pipelines.checks.pictures import Copy
+from pipelines.corpus.search import make_page_url
+from pipelines.corpus.store import Corpus
+from pipelines.corpus.tables import MappedTable, TableWriter, map_array
+from pipelines.corpus.wikitext import lead_paragraph
+from pipelines.errors import CorruptInput, RecordFailed
+from pipelines.files import explain_os_error, make_temp_path, sync_files, sync_folder
+from pipelines.ids import digest_value
+from pipelines.pictures import PictureSource, compute_phash
+from pipelines.services.protocols import ImageEncoder, ImageHit, PictureFile
+from schemas.datasets import Picture
+
+Found = tuple[str, str, float]
+"""Title of a page, file name of the picture that was found on it, distance."""
+
+
+async def make_hits(corpus: Corpus, found: Sequence[Found], thumbnails: Thumbnails | None) -> tuple[ImageHit, ...]:
+    """Return pages as hits, the first paragraph of each as its snippet.
+
+    Args:
+        corpus: the pages and the pictures.
+        found: in order.
+        thumbnails: makes the small copies, with author and licence of the picture; None: there are none.
+
+    Raises:
+        Unavailable: if a picture is not at hand any more, or its copy cannot be written.
+    """
+    small: list[Picture | None] = [None] * len(found)
+    if thumbnails is not None:
+        small = await asyncio.to_thread(_make_thumbnails, corpus, found, thumbnails)
+    return tuple(_make_hit(corpus, one, picture) for one, picture in zip(found, small, strict=True))
+
+
+def _make_hit(corpus: Corpus, found: Found, thumbnail: Picture | None) -> ImageHit:
+    title, _, distance = found
+    node = corpus.find(title)
+    snippet = "" if node is None else lead_paragraph(corpus.text(node))
+    return ImageHit(make_page_url(corpus.manifest.base_url, title), title, snippet, distance, thumbnail)
+
+
+def _make_thumbnails(corpus: Corpus, found: Sequence[Found], thumbnails: Thumbnails) -> list[Picture | None]:
+    return [_make_thumbnail(corpus, file, thumbnails) for _, file, _ in found]
+
+
+def _make_thumbnail(corpus: Corpus, file: str, thumbnails: Thumbnails) -> Picture | None:
+    image = corpus.image(file)
+    if image is None:
+        return None
+    source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
+    return thumbnails.make(corpus.image_path(file), image.sha256, source)
+
+
+LOCAL_IMAGES_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PictureIndex:
+    """The perceptual hashes of a corpus.
+
+    Attributes:
+        hashes: uint64, one a usable picture.
+        files: file name of each.
+        titles: titles of the articles that show each, sorted.
+    """
+
+    hashes: NDArray[np.uint64]
+    files: tuple[str, ...]
+    titles: tuple[tuple[str, ...], ...]
+
+
+@lru_cache(maxsize=4)
+def read_index(path: Path, digest: str) -> PictureIndex:
+    """Read the hashes from ``images.parquet``; pictures without one (unusable) are left out.
+
+    Args:
+        path: the Parquet file, with columns ``file``, ``title`` (list) and ``phash`` (16 hex digits, or empty).
+        digest: the corpus's, so that a corpus built anew in the same place is read anew.
+    """
+    rows = pq.read_table(path, columns=["file", "title", "phash"], filters=[("phash", "!=", "")]).to_pylist()
+    usable = sorted(rows, key=lambda row: str(row["file"]))
+    hashes = np.array([int(row["phash"], 16) for row in usable], dtype=np.uint64)
+    files = tuple(row["file"] for row in usable)
+    return PictureIndex(hashes, files, tuple(tuple(sorted(row["title"])) for row in usable))
+
+
+@dataclass(frozen=True, slots=True)
+class LocalImageSearch:
+    """Finds the pages whose pictures look like the query picture, and the files that are copies of one.
+
+    Attributes:
+        corpus: the open corpus.
+        max_distance: most bits of 64 in which two pictures' hashes may differ.
+        thumbnails: makes the hits' thumbnails; without one they have none.
+    """
+
+    corpus: Corpus
+    max_distance: int = 10
+    thumbnails: Thumbnails | None = None
+
+    @property
+    def identity(self) -> str:
+        """Name, version, distance and corpus digest, and how thumbnails are made if they are."""
+        made = "" if self.thumbnails is None else f":{self.thumbnails.identity}"
+        return f"local-image-search@{LOCAL_IMAGES_VERSION}:{self.max_distance}:{self.corpus.digest}{made}"
+
+    async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
+        """Return at most ``count`` pages, nearest picture first, equal distances by file name and title.
+
+        Raises:
+            RecordFailed: if the query picture cannot be decoded, as :func:`pipelines.pictures.compute_phash` says.
+            Unavailable: if a thumbnail cannot be made of a picture that is not at hand any more, or cannot be written.
+        """
+        index = read_index(self.corpus.folder / "images.parquet", self.corpus.digest)
+        query = np.uint64(int(await asyncio.to_thread(compute_phash, picture.path), 16))
+        distances = np.bitwise_count(index.hashes ^ query)
+        near = np.flatnonzero(distances <= self.max_distance)
+        nearest: dict[str, int] = {}
+        for place in near[np.argsort(distances[near], kind="stable")]:
+            for title in index.titles[place]:
+                nearest.setdefault(title, int(place))
+        best = list(nearest.items())[:count]
+        found = [(title, index.files[place], float(distances[place])) for title, place in best]
+        return await make_hits(self.corpus, found, self.thumbnails)
+
+    def has_pictures(self) -> bool:
+        """Say whether anything can be found at all: whether a picture of the corpus has a hash."""
+        return bool(read_index(self.corpus.folder / "images.parquet", self.corpus.digest).files)
+
+    def find_copies(self, phash: str, count: int = 5) -> tuple[Copy, ...]:
+        """Return at most ``count`` files whose hash is near one (16 hex digits), nearest first, then by file name.
+
+        Raises:
+            LookupError: if no picture of the corpus has a hash.
+        """
+        index = read_index(self.corpus.folder / "images.parquet", self.corpus.digest)
+        if not index.files:
+            raise LookupError(
+                f"corpus {self.corpus.folder.name}: no picture has a perceptual hash; none can be compared"
+            )
+        distances = np.bitwise_count(index.hashes ^ np.uint64(int(phash, 16)))
+        near = np.flatnonzero(distances <= self.max_distance)
+        order = near[np.argsort(distances[near], kind="stable")][:count]
+        return tuple(Copy(index.files[place], index.titles[place], int(distances[place])) for place in order)
+
+
+VERSION = 1
+CHUNK = 512
+"""Pictures that are encoded and written together while the index is made."""
+BLOCK = 16_384
+"""Embeddings that are compared at once: some 50 MB."""
+FIRST = 4
+"""Pictures looked at for each page that is wanted; more where pages share pictures."""
+DIGITS = 6
+"""Decimals of a distance: what is left of a 32-bit sum of products."""
+_NOISE = 1e-5
+"""How far a sum in 32 bits may be from the exact one."""
+_TURN = 0.05
+"""Seconds between two looks whether another one has made the index."""
+_PICTURES = pa.schema([("file", pa.string()), ("title", pa.list_(pa.string()))])
+
+
+@dataclass(frozen=True, slots=True)
+class ClipIndex:
+    """Embeddings and what they are of.
+
+    Attributes:
+        embeddings: float32 of shape (n, d), rows of unit length, sorted by file name; mapped.
+        pictures: columns ``file`` and ``title``, the titles of the articles that show it, sorted.
+    """
+
+    embeddings: NDArray[np.float32]
+    pictures: MappedTable
+
+    def rank(self, query: NDArray[np.float32], count: int) -> list[tuple[float, str, tuple[str, ...]]]:
+        """Return the nearest ``count`` pictures: distance, file, titles; equal distances in the order of the files."""
+        scores = np.concatenate([block @ query for block in self._cut()] or [np.empty(0, np.float32)])
+        count = min(count, len(scores))
+        if not count:
+            return []
+        edge = np.partition(scores, len(scores) - count)[len(scores) - count]
+        near = np.flatnonzero(scores >= edge - _NOISE)
+        # A product's last digits depend on where in its block a row lies; like pictures must be like far.
+        parts = (near[start : start + BLOCK] for start in range(0, len(near), BLOCK))
+        exact = np.concatenate([(self.embeddings[part] * query).sum(axis=1, dtype=np.float64) for part in parts])
+        distances = np.maximum(np.round(1.0 - exact, DIGITS), 0.0)
+        best = np.argsort(distances, kind="stable")[:count]
+        return [(float(distances[place]), *self._name(int(near[place]))) for place in best]
+
+    def _cut(self) -> Iterator[NDArray[np.float32]]:
+        return (self.embeddings[start : start + BLOCK] for start in range(0, len(self.embeddings), BLOCK))
+
+    def _name(self, row: int) -> tuple[str, tuple[str, ...]]:
+        file, titles = self.pictures.row(row)
+        return file, tuple(titles)
+
+
+@lru_cache(maxsize=4)
+def open_index(folder: Path) -> ClipIndex:
+    """Open a complete index.
+
+    Raises:
+        ConfigError: if a part of it is missing or damaged.
+    """
+    embeddings, pictures = map_array(folder / "embeddings.npy"), MappedTable(folder, "pictures")
+    if len(embeddings) != len(pictures):
+        raise CorruptInput(f"{folder}: {len(embeddings)} embeddings of {len(pictures)} pictures; delete the folder")
+    return ClipIndex(embeddings, pictures)
+
+
+@dataclass(frozen=True, slots=True)
+class ClipImageSearch:
+    """Finds the pages whose pictures show what the query shows, a part of a picture included.
+
+    Attributes:
+        corpus: the open corpus.
+        encoder: what makes embeddings, one that keeps them best.
+        folder: derived folder of indexes.
+        max_distance: largest distance (1 - cosine) of a hit; 1 leaves out what has nothing in common.
+        thumbnails: makes the hits' thumbnails; without one they have none.
+    """
+
+    corpus: Corpus
+    encoder: ImageEncoder
+    folder: Path
+    max_distance: float = 1.0
+    thumbnails: Thumbnails | None = None
+    _turn: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
+    """Held by the one task of this process that makes the index, or waits for another process that does."""
+
+    @property
+    def identity(self) -> str:
+        """Name, version, distance, corpus digest and encoder, and how thumbnails are made if they are."""
+        made = "" if self.thumbnails is None else f":{self.thumbnails.identity}"
+        index = f"{self.corpus.digest}:{self.encoder.identity}"
+        return f"clip-image-search@{VERSION}:{self.max_distance:g}:{index}{made}"
+
+    async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
+        """Return at most ``count`` pages, nearest picture first, equal distances by file name and title.
+
+        The first search makes the index, which takes as long as encoding every picture of the corpus.
+
+        Raises:
+            RecordFailed: if the query picture cannot be decoded.
+            ServiceError: if the encoder is away, or the disk.
+        """
+        if count < 1:
+            return ()
+        (query,) = await self.encoder.encode_pictures([picture])
+        index = await self.prepare()
+        nearest = await asyncio.to_thread(self._find_pages, index, query, count)
+        return await make_hits(self.corpus, nearest, self.thumbnails)
+
+    async def prepare(self) -> ClipIndex:
+        """Return the index, made now where there is none.
+
+        Raises:
+            ServiceError: if the encoder is away, or the disk.
+            ConfigError: if the folder cannot be written.
+        """
+        key = digest_value([VERSION, self.corpus.digest, self.encoder.identity])[:32]
+        place = self.folder / key
+        if not place.is_dir():
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                async with self._hold(self.folder / f"{key}.lock"):
+                    if not place.is_dir():
+                        await self._make(place)
+            except OSError as error:
+                raise explain_os_error(error, f"index of pictures in {self.folder}") from error
+        return open_index(place)
+
+    def _find_pages(self, index: ClipIndex, query: NDArray[np.float32], count: int) -> list[tuple[str, str, float]]:
+        """Return the nearest pages: title, the nearest of its pictures, distance."""
+        looked = FIRST * count
+        while True:
+            nearest: dict[str, tuple[str, str, float]] = {}
+            for distance, file, titles in index.rank(query, looked):
+                for title in titles if distance <= self.max_distance else ():
+                    nearest.setdefault(title, (title, file, distance))
+            if len(nearest) >= count or looked >= len(index.embeddings):
+                return list(nearest.values())[:count]
+            looked *= FIRST
+
+    @asynccontextmanager
+    async def _hold(self, path: Path) -> AsyncIterator[None]:
+        """Wait for the turn to make the index, within this process and among others; no thread waits meanwhile."""
+        while not self._turn.acquire(blocking=False):
+            await asyncio.sleep(_TURN)
+        try:
+            with path.open("a") as lock:
+                while not _try_lock(lock.fileno()):
+                    await asyncio.sleep(_TURN)
+                yield
+        finally:
+            self._turn.release()
+
+    async def _make(self, place: Path) -> None:
+        for left in self.folder.glob(f".tmp-{place.name}-*"):
+            # A crash left it: only who holds the lock makes such a folder.
+            shutil.rmtree(left)
+        temp = make_temp_path(place)
+        temp.mkdir()
+        try:
+            await self._write(temp)
+            await asyncio.to_thread(sync_files, temp)
+            temp.rename(place)
+            sync_folder(self.folder)
+        finally:
+            shutil.rmtree(temp, ignore_errors=True)
+
+    async def _write(self, temp: Path) -> None:
+        width = (await self.encoder.encode_texts([""])).shape[1]
+        with (temp / "embeddings.npy").open("wb") as target, TableWriter(temp, "pictures", _PICTURES, True) as table:
+            _write_header(target, 0, width)
+            for chunk in read_usable(self.corpus):
+                rows, kept = await self._encode(chunk)
+                target.write(np.ascontiguousarray(rows, dtype="<f4").tobytes())
+                table.write_rows([(file, sorted(titles)) for file, titles, _ in kept])
+            # numpy leaves room in a header for the first number of a shape to grow.
+            target.seek(0)
+            _write_header(target, table.rows, width)
+
+    async def _encode(self, chunk: "Sequence[Usable]") -> "tuple[NDArray[np.float32], Sequence[Usable]]":
+        """Return the embeddings of a chunk, and of which pictures they are: one that cannot be read is left out."""
+        try:
+            return await self.encoder.encode_pictures([picture for _, _, picture in chunk]), chunk
+        except RecordFailed:
+            outcomes = await asyncio.gather(*(self._encode_alone(picture) for _, _, picture in chunk))
+        kept = [usable for usable, rows in zip(chunk, outcomes, strict=True) if rows is not None]
+        found = [rows for rows in outcomes if rows is not None]
+        return np.concatenate(found) if found else np.empty((0, 0), dtype=np.float32), kept
+
+    async def _encode_alone(self, picture: PictureFile) -> NDArray[np.float32] | None:
+        try:
+            return await self.encoder.encode_pictures([picture])
+        except RecordFailed:
+            return None
+
+
+Usable = tuple[str, list[str], PictureFile]
+"""File name, titles of the articles that show it, and where it lies."""
+
+
+def read_usable(corpus: Corpus) -> Iterator[list[Usable]]:
+    """Yield the corpus's pictures that are at hand, can be decoded and stand in an article, by file name, in chunks."""
+    columns = ["file", "title", "path", "sha256", "phash"]
+    held: list[Usable] = []
+    with pq.ParquetFile(corpus.folder / "images.parquet") as file:
+        for batch in file.iter_batches(CHUNK, columns=columns):
+            held += [_locate(corpus, row) for row in batch.to_pylist() if row["phash"] and row["path"] and row["title"]]
+            if len(held) >= CHUNK:
+                yield held
+                held = []
+    if held:
+        yield held
+
+
+def _locate(corpus: Corpus, row: dict[str, Any]) -> Usable:
+    return row["file"], row["title"], PictureFile(row["sha256"], corpus.image_path(row["file"]))
+
+
+def _write_header(target: BinaryIO, count: int, width: int) -> None:
+    header = {"descr": "<f4", "fortran_order": False, "shape": (count, width)}
+    np.lib.format.write_array_header_1_0(target, header)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,722 @@
+"""Making more of a poor picture: sharper, larger, seen straight on (OpenSearch-VL, appendix F).
+
+OpenCV is imported where it is used: the core does without it.
+
+Controlled degradations of a picture: blur, downsampling, perspective (OpenSearch-VL, section 3.2).
+
+The paper gives no strengths. Here one number from 0 to 1 says how strong, and what it came to in pixels is recorded.
+
+Perspective: pictures drawn through the map of one quadrilateral onto another.
+
+The repair loop: a degraded picture must break what its repair restores.
+
+What a picture is of use for is tested before, degraded and repaired: its words are read again, or a search by picture
+finds the anchor.
+
+Reading a picture with every engine at every scale: what one of them can read, a reader of the picture can, too.
+"""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageFilter
+
+from pipelines.errors import ConfigError, RecordFailed
+from pipelines.ids import draw_unit
+from pipelines.names import fold_name
+from pipelines.pixels import encode_picture, find_extension, list_scales, open_pixels
+from pipelines.services.protocols import ImageSearch, Ocr, PictureFile, TextBlock
+from schemas.datasets import Degradation, Parameter, Repair, RepairTest, Trial
+
+Point = tuple[float, float]
+Corners = tuple[Point, Point, Point, Point]
+"""Upper left, upper right, lower right, lower left; pixels from the upper left."""
+
+
+def list_frame(width: float, height: float) -> Corners:
+    """Return the corners of a whole picture."""
+    return (0.0, 0.0), (width, 0.0), (width, height), (0.0, height)
+
+
+def warp_picture(
+    shown: Image.Image, source: Corners, target: Corners, size: tuple[int, int], backdrop: tuple[int, int, int]
+) -> Image.Image:
+    """Return an RGB picture of ``size`` in which the corners ``source`` of ``shown`` lie at ``target``.
+
+    What lies outside the picture is ``backdrop``. No three corners of either quadrilateral may be on a line.
+    """
+    # Pillow asks for the way back: from a pixel of the result to the place in the picture it is taken from.
+    way_back = _solve_map(target, source)
+    return shown.transform(size, Image.Transform.PERSPECTIVE, way_back, Image.Resampling.BICUBIC, fillcolor=backdrop)
+
+
+def _solve_map(start: Sequence[Point], end: Sequence[Point]) -> tuple[float, ...]:
+    """Return a..h for four pairs of points: u = (ax + by + c) / (gx + hy + 1), v = (dx + ey + f) / (gx + hy + 1)."""
+    rows, values = [], []
+    for (x, y), (u, v) in zip(start, end, strict=True):
+        rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
+        values += [u, v]
+    return tuple(map(float, np.linalg.solve(np.array(rows, dtype=np.float64), np.array(values, dtype=np.float64))))
+
+
+VERSION = 1
+"""Raised when a tool makes other pixels of the same picture."""
+AMOUNT = 1.5
+"""Published default of sharpening."""
+SCALE = 4
+"""Published default of super-resolution."""
+SIGMA = 3.0
+"""Standard deviation, in pixels, of the blur that sharpening subtracts. The paper leaves it open; with its amount, this
+one makes blurred signs readable that 2 leaves unreadable, and from 4 on the halo eats the letters."""
+MOST_PIXELS = 512 * 512
+"""Of a picture that is to be enlarged: 16 times as many come out, and a network takes seconds for each such tile."""
+SEARCH_SIDE = 800
+"""Longest side, in pixels, of the picture in which quadrilaterals are looked for."""
+MIN_AREA = 0.15
+"""Share of the picture that a quadrilateral must cover to be what the picture is about."""
+MIN_DRAWN = 0.75
+"""Share of a quadrilateral's outline that must lie on edges: four corners alone are found in any thicket."""
+EDGE_SHARES = (1.0, 0.5, 0.25)
+"""Of Otsu's threshold, what an edge must have: a strong edge elsewhere must not hide a weak side."""
+FRAME = 0.015
+"""A quadrilateral whose corners are all so near the picture's own, as a share of its sides, is the frame."""
+MIN_SIDE = 32
+MOST_OUTLINES = 64
+REPAIRS: Mapping[Degradation, Repair] = MappingProxyType(
+    {"blur": "sharpen", "downsample": "super_resolution", "perspective": "perspective_correct"}
+)
+"""The tool that each degradation is paired with."""
+
+
+class Upscaler(Protocol):
+    """A network that enlarges pictures."""
+
+    @property
+    def identity(self) -> str:
+        """All that decides its pixels: architecture and weights."""
+
+    @property
+    def scale(self) -> int:
+        """Factor its weights were trained for."""
+
+    def enlarge(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return RGB pixels of shape (h * scale, w * scale, 3) for such of shape (h, w, 3); safe from any thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairTool:
+    """A visual tool as it is called when only the picture is named."""
+
+    name: Repair
+    identity: str
+    mend: Callable[[bytes], bytes | None]
+    """A picture's bytes to those of the repaired one; None when the tool gives the original back.
+
+    Raises ``RecordFailed`` if the picture cannot be processed.
+    """
+
+
+def has_opencv() -> bool:
+    """Say whether OpenCV is installed, without loading it."""
+    return find_spec("cv2") is not None
+
+
+def make_repairs(upscaler: Upscaler | None, opencv: bool) -> dict[Degradation, RepairTool]:
+    """Return the tool that repairs each degradation; a degradation whose tool cannot work here is missing."""
+    mends: dict[Degradation, tuple[Callable[[bytes], bytes | None], str]] = {"blur": (sharpen_picture, "")}
+    if upscaler is not None:
+        mends["downsample"] = (partial(enlarge_picture, upscaler=upscaler), f":{upscaler.identity}")
+    if opencv:
+        mends["perspective"] = (correct_perspective, "")
+    return {
+        degradation: RepairTool(REPAIRS[degradation], f"{REPAIRS[degradation]}@{VERSION}{means}", mend)
+        for degradation, (mend, means) in mends.items()
+    }
+
+
+def sharpen_picture(data: bytes, amount: float = AMOUNT) -> bytes:
+    """Return a picture with its fine structure raised: ``(1 + amount) * picture - amount * blurred picture``.
+
+    Args:
+        data: a picture file's bytes.
+        amount: 0.1 to 5.
+
+    Returns:
+        JPEG for a JPEG, else PNG.
+
+    Raises:
+        RecordFailed: if the picture cannot be decoded.
+    """
+    mask = ImageFilter.UnsharpMask(radius=SIGMA, percent=round(amount * 100), threshold=0)
+    return encode_picture(open_pixels(data).filter(mask), find_extension(data))
+
+
+def enlarge_picture(data: bytes, upscaler: Upscaler, scale: int = SCALE) -> bytes:
+    """Return a picture ``scale`` times as wide and high.
+
+    The network enlarges by the factor of its weights; where another is asked for, the rest is interpolated.
+
+    Raises:
+        RecordFailed: if the picture cannot be decoded, ``picture-too-large`` if it has over 262,144 pixels.
+    """
+    shown = open_pixels(data)
+    if shown.width * shown.height > MOST_PIXELS:
+        raise RecordFailed(
+            "picture-too-large",
+            f"{shown.width} x {shown.height} pixels, super-resolution takes at most {MOST_PIXELS} in all",
+        )
+    made = Image.fromarray(upscaler.enlarge(np.asarray(shown)))
+    size = (shown.width * scale, shown.height * scale)
+    if made.size != size:
+        made = made.resize(size, Image.Resampling.LANCZOS)
+    return encode_picture(made, find_extension(data))
+
+
+def correct_perspective(data: bytes) -> bytes | None:
+    """Return the largest quadrilateral of a picture as seen straight on, None when there is no reliable one.
+
+    Raises:
+        RecordFailed: if the picture cannot be decoded.
+    """
+    shown = open_pixels(data)
+    corners = find_quadrilateral(shown)
+    if corners is None:
+        return None
+    upper_left, upper_right, lower_right, lower_left = (np.array(corner) for corner in corners)
+    width = max(_measure(upper_left, upper_right), _measure(lower_left, lower_right))
+    height = max(_measure(upper_left, lower_left), _measure(upper_right, lower_right))
+    if min(width, height) < MIN_SIDE:
+        return None
+    straight = warp_picture(shown, corners, list_frame(width, height), (width, height), (255, 255, 255))
+    return encode_picture(straight, find_extension(data))
+
+
+def find_quadrilateral(shown: Image.Image) -> Corners | None:
+    """Return the corners of the largest convex quadrilateral that is drawn by edges, None when there is none.
+
+    The picture's own frame is none, nor is what covers less than 15% of it or is not closed for the most part.
+    """
+    import cv2
+
+    factor = min(1.0, SEARCH_SIDE / max(shown.size))
+    size = (max(1, round(shown.width * factor)), max(1, round(shown.height * factor)))
+    gray = np.asarray(shown.resize(size, Image.Resampling.BOX).convert("L"))
+    smooth = cv2.GaussianBlur(gray, (5, 5), 0)
+    otsu, _ = cv2.threshold(smooth, 0, 255, cv2.THRESH_BINARY + cv2.THRESH_OTSU)
+    found: list[tuple[float, NDArray[np.float64]]] = []
+    for share in EDGE_SHARES:
+        edges = cv2.dilate(cv2.Canny(smooth, otsu * share / 2, otsu * share), np.ones((3, 3), np.uint8))
+        outlines, _ = cv2.findContours(edges, cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
+        quadrilaterals = _list_quadrilaterals(outlines, size)
+        found += [(area, corners) for area, corners in quadrilaterals if _measure_drawn(corners, edges) >= MIN_DRAWN]
+    if not found:
+        return None
+    _, largest = max(found, key=lambda pair: pair[0])
+    points = [(x * shown.width / size[0], y * shown.height / size[1]) for x, y in largest.tolist()]
+    return points[0], points[1], points[2], points[3]
+
+
+def _list_quadrilaterals(outlines: Iterable[Any], size: tuple[int, int]) -> list[tuple[float, NDArray[np.float64]]]:
+    """Return the outlines whose hull has four corners: area, and an array (4, 2) clockwise from the upper left."""
+    import cv2
+
+    least = MIN_AREA * size[0] * size[1]
+    # The box around an outline bounds its hull and costs less: a thicket has many thousand outlines.
+    boxes = [(cv2.boundingRect(outline), outline) for outline in outlines]
+    large = [(box[2] * box[3], outline) for box, outline in boxes if box[2] * box[3] >= least]
+    large.sort(key=lambda pair: -pair[0])
+    found = []
+    for _, outline in large[:MOST_OUTLINES]:
+        hull = cv2.convexHull(outline)
+        corners = cv2.approxPolyDP(hull, 0.02 * cv2.arcLength(hull, True), True)
+        area = float(cv2.contourArea(corners))
+        if len(corners) == 4 and area >= least:
+            ordered = _order_corners(corners.reshape(4, 2).astype(np.float64))
+            if not _is_frame(ordered, size):
+                found.append((area, ordered))
+    return found
+
+
+def _order_corners(corners: NDArray[np.float64]) -> NDArray[np.float64]:
+    from_middle = corners - corners.mean(axis=0)
+    around = corners[np.argsort(np.arctan2(from_middle[:, 1], from_middle[:, 0]))]
+    return np.roll(around, -int(around.sum(axis=1).argmin()), axis=0)
+
+
+def _is_frame(corners: NDArray[np.float64], size: tuple[int, int]) -> bool:
+    frame = np.array(list_frame(*size))
+    return bool((np.abs(corners - frame) <= FRAME * np.array(size) + 2).all())
+
+
+def _measure_drawn(corners: NDArray[np.float64], edges: NDArray[Any]) -> float:
+    """Return the share of an outline's points that have an edge within two pixels."""
+    import cv2
+
+    near = cv2.dilate(edges, np.ones((3, 3), np.uint8))
+    steps = np.linspace(0.0, 1.0, 200)[:, None]
+    sides = [start + steps * (end - start) for start, end in zip(corners, np.roll(corners, -1, axis=0), strict=True)]
+    points = np.concatenate(sides).round().astype(int)
+    rows = points[:, 1].clip(0, edges.shape[0] - 1)
+    columns = points[:, 0].clip(0, edges.shape[1] - 1)
+    return float((near[rows, columns] > 0).mean())
+
+
+def _measure(one: NDArray[np.float64], other: NDArray[np.float64]) -> int:
+    return round(float(np.linalg.norm(one - other)))
+
+
+DEGRADING_VERSION = 1
+"""Raised when a degradation makes other pixels of the same picture."""
+MOST_SIGMA = 0.02
+"""Standard deviation of the strongest blur, as a share of the picture's shorter side."""
+MOST_FACTOR = 10.0
+"""By which the strongest downsampling divides width and height."""
+MOST_SHIFT = 0.3
+"""Farthest that perspective moves a corner, as a share of the picture's width and height."""
+LEAST_DRAW = 0.4
+"""Each corner moves by at least this share of what the strength allows, so that no picture stays as it is."""
+MARGIN = 0.04
+"""Backdrop left on each side, as a share of the side, so that every edge of the picture is in view."""
+DEGRADING_MIN_SIDE = 32
+BACKDROPS = ((24, 24, 28), (236, 236, 232), (128, 128, 132))
+_ROUNDED = 0.006
+"""Pixels by which a corner's place may be off, as it is rounded to a hundredth."""
+_CORNERS = ("upper_left", "upper_right", "lower_right", "lower_left")
+
+Degrade = Callable[[Image.Image, float, Sequence[object]], tuple[Image.Image, tuple[Parameter, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Degraded:
+    """A degraded picture's bytes and what decided them."""
+
+    data: bytes
+    parameters: tuple[Parameter, ...]
+
+
+def degrade_picture(data: bytes, degradation: Degradation, strength: float, *seed: object) -> Degraded:
+    """Return a picture, degraded.
+
+    Args:
+        data: a picture file's bytes.
+        degradation: which.
+        strength: over 0, up to 1; a stronger one of the same seed never does less.
+        seed: decides the corners of perspective; the others do not draw.
+
+    Returns:
+        JPEG for a JPEG, else PNG; no side under 32 pixels, unless the picture's own is.
+
+    Raises:
+        RecordFailed: if the picture cannot be decoded.
+    """
+    shown, parameters = _DEGRADATIONS[degradation](open_pixels(data), strength, seed)
+    return Degraded(encode_picture(shown, find_extension(data)), parameters)
+
+
+def _blur(shown: Image.Image, strength: float, seed: Sequence[object]) -> tuple[Image.Image, tuple[Parameter, ...]]:
+    (sigma,) = _plan_blur(shown.size, strength)
+    return shown.filter(ImageFilter.GaussianBlur(sigma.value)), (sigma,)
+
+
+def _plan_blur(size: tuple[int, int], strength: float) -> tuple[Parameter, ...]:
+    return (Parameter(name="sigma", value=round(strength * MOST_SIGMA * min(size), 3)),)
+
+
+def _downsample(
+    shown: Image.Image, strength: float, seed: Sequence[object]
+) -> tuple[Image.Image, tuple[Parameter, ...]]:
+    parameters = _plan_downsample(shown.size, strength)
+    return shown.resize(measure_degraded("downsample", parameters, shown.size), Image.Resampling.BOX), parameters
+
+
+def _plan_downsample(size: tuple[int, int], strength: float) -> tuple[Parameter, ...]:
+    wanted = 1.0 + strength * (MOST_FACTOR - 1.0)
+    factor = max(1.0, min(wanted, min(size) / DEGRADING_MIN_SIDE))
+    width, height = (max(1, round(side / factor)) for side in size)
+    return (
+        Parameter(name="factor", value=round(factor, 3)),
+        Parameter(name="width", value=float(width)),
+        Parameter(name="height", value=float(height)),
+    )
+
+
+def _turn_away(
+    shown: Image.Image, strength: float, seed: Sequence[object]
+) -> tuple[Image.Image, tuple[Parameter, ...]]:
+    """Show the picture as if seen from the side, on a backdrop that its edges stand out from."""
+    target = place_corners(shown.size, strength, seed)
+    turned = warp_picture(shown, list_frame(*shown.size), target, shown.size, _choose_backdrop(shown))
+    parameters = tuple(
+        Parameter(name=f"{corner}_{axis}", value=value)
+        for corner, point in zip(_CORNERS, target, strict=True)
+        for axis, value in zip("xy", point, strict=True)
+    )
+    return turned, parameters
+
+
+def place_corners(size: tuple[int, int], strength: float, seed: Sequence[object]) -> Corners:
+    """Return where the corners of a picture of ``size`` (width, height) come to lie: inwards, each by its own draw.
+
+    Convex at every strength: no corner moves as far as the middle.
+    """
+    points = []
+    for corner, frame in zip(_CORNERS, list_frame(*size), strict=True):
+        place = []
+        for axis, edge, side in zip("xy", frame, size, strict=True):
+            drawn = LEAST_DRAW + (1 - LEAST_DRAW) * draw_unit(*seed, corner, axis)
+            inwards = (MARGIN + strength * MOST_SHIFT * drawn) * side
+            place.append(round(edge + (inwards if edge == 0 else -inwards), 2))
+        points.append((place[0], place[1]))
+    return points[0], points[1], points[2], points[3]
+
+
+def measure_degraded(
+    degradation: Degradation, parameters: Sequence[Parameter], size: tuple[int, int]
+) -> tuple[int, int]:
+    """Return width and height of what a degradation makes of a picture of ``size``."""
+    if degradation != "downsample":
+        return size
+    told = {parameter.name: round(parameter.value) for parameter in parameters}
+    return told["width"], told["height"]
+
+
+def fits_strength(
+    degradation: Degradation, strength: float, parameters: Sequence[Parameter], size: tuple[int, int]
+) -> bool:
+    """Say whether a degradation of a picture of ``size`` (width, height) can have these parameters at a strength.
+
+    The corners of perspective are drawn: they are held to what the strength lets them move.
+    """
+    if not 0 < strength <= 1:
+        return False
+    if degradation != "perspective":
+        plan = _plan_blur if degradation == "blur" else _plan_downsample
+        return tuple(parameters) == plan(size, strength)
+    names = [f"{corner}_{axis}" for corner in _CORNERS for axis in "xy"]
+    if [parameter.name for parameter in parameters] != names:
+        return False
+    edges = [edge for corner in list_frame(*size) for edge in corner]
+    least, most = (MARGIN + strength * MOST_SHIFT * drawn for drawn in (LEAST_DRAW, 1.0))
+    return all(
+        least * side - _ROUNDED <= (parameter.value if edge == 0 else edge - parameter.value) <= most * side + _ROUNDED
+        for parameter, edge, side in zip(parameters, edges, size * 4, strict=True)
+    )
+
+
+def _choose_backdrop(shown: Image.Image) -> tuple[int, int, int]:
+    """Return the backdrop that nearly all of the picture's border stands out from, as brightness goes."""
+    gray = np.asarray(shown.convert("L"), dtype=np.float64)
+    border = np.concatenate([gray[0], gray[-1], gray[:, 0], gray[:, -1]])
+    return max(BACKDROPS, key=lambda colour: float(np.quantile(np.abs(border - colour[0]), 0.05)))
+
+
+_DEGRADATIONS: Mapping[Degradation, Degrade] = MappingProxyType(
+    {"blur": _blur, "downsample": _downsample, "perspective": _turn_away}
+)
+
+
+SCALES = (1.0, 2.0)
+_MIN_LETTERS = 3
+"""Letters and digits of a block that counts as text: engines see a 1 or a dot in many a pole, cloud and lawn."""
+_GRID = 1024
+"""Cells across and down on which the text's share of a picture is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What stands in a picture."""
+
+    lines: tuple[str, ...]
+    """Each line once, however its letters were written; in reading order of the first engine that read it."""
+    area: float
+    """Share of the picture that text covers, 0..1; single letters and signs are left out."""
+    engines: tuple[str, ...]
+    """Names of those that looked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Several engines as one. A reading is whole or there is none: what one engine failed on is not known to be empty.
+
+    Attributes:
+        engines: at least one; each reads the picture at every scale.
+        scales: factors by which the picture is enlarged; those that a large one cannot be enlarged by are left out.
+
+    Raises:
+        ConfigError: if there is no engine or no scale, or an engine is named twice.
+    """
+
+    engines: tuple[Ocr, ...]
+    scales: tuple[float, ...] = SCALES
+
+    def __post_init__(self) -> None:
+        names = [engine.name for engine in self.engines]
+        if not names or not self.scales or len(set(names)) < len(names):
+            raise ConfigError(f"OCR engines {names} at scales {list(self.scales)}; expected one or more, each once")
+
+    @property
+    def identity(self) -> str:
+        """The engines' identities and the scales."""
+        read = "+".join(engine.identity for engine in self.engines)
+        return f"{read}@{','.join(f'{scale:g}' for scale in self.scales)}"
+
+    async def read(self, data: bytes) -> Reading:
+        """Return what all engines read at all scales.
+
+        Args:
+            data: a picture file's bytes.
+
+        Raises:
+            RecordFailed: if it is no picture, or one engine cannot read it.
+            ServiceError: if one engine is away.
+        """
+        blocks: list[TextBlock] = []
+        scales = list_scales(data, self.scales)
+        for engine in self.engines:
+            for scale in scales:
+                blocks += await engine.read_text(data, scale)
+        written = [block for block in blocks if sum(map(str.isalnum, block.text)) >= _MIN_LETTERS]
+        area = measure_area(written, open_pixels(data).size) if written else 0.0
+        return Reading(_list_lines(blocks), area, tuple(engine.name for engine in self.engines))
+
+
+def measure_area(blocks: Sequence[TextBlock], size: tuple[int, int]) -> float:
+    """Return the share of a picture under the union of the blocks' boxes, to a thousandth of its sides.
+
+    Args:
+        blocks: with boxes in pixels of the picture.
+        size: width and height in pixels.
+    """
+    across, down = _GRID / size[0], _GRID / size[1]
+    covered = np.zeros((_GRID, _GRID), dtype=np.bool_)
+    for block in blocks:
+        left, top, right, bottom = block.box
+        rows = slice(max(0, round(top * down)), max(0, round(bottom * down)))
+        covered[rows, max(0, round(left * across)) : max(0, round(right * across))] = True
+    return float(covered.mean())
+
+
+def _list_lines(blocks: Sequence[TextBlock]) -> tuple[str, ...]:
+    lines: dict[str, str] = {}
+    for block in blocks:
+        for line in block.text.splitlines():
+            if line.strip():
+                lines.setdefault(fold_name(line), line.strip())
+    return tuple(lines.values())
+
+
+REPAIRING_VERSION = 1
+"""Raised when another picture would count as broken or restored."""
+HITS = 5
+"""Pages that one search by picture may find the anchor among: as many as the agent's tool shows."""
+MIN_WORDS = 2
+"""Distinct words that make reading a test: a single one is read, or is not, by chance."""
+RESTORED, BROKEN = 0.8, 0.5
+"""Share of the words that a repaired picture must show again, and that a broken one may show at most. An engine drops
+or mistakes a word of a good picture now and then, and reads one of a bad picture; between the two the picture is
+neither, so that noise of reading never counts as harm or as repair."""
+HALVINGS = 5
+"""Of the range between harmless and harmful: to a thirty-second of it."""
+_WORD = re.compile(r"\w{2,}")
+_TOLD = re.compile(
+    r"(?P<degradation>blur|downsample|perspective) (?P<strength>\S+) \([^()]*\): "
+    r"(?P<test>text|image-search) \S+, (?P<end>.+)"
+)
+_OF_USE = "still of use"
+
+
+class Gauge(Protocol):
+    """One test of what a picture is of use for."""
+
+    test: ClassVar[RepairTest]
+
+    async def measure(self, data: bytes) -> float:
+        """Return how much of its use a picture has, 0 to 1; the original has 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextGauge:
+    """The share of the original's words that can be read."""
+
+    reader: Reader
+    words: frozenset[str]
+    test: ClassVar[RepairTest] = "text"
+
+    async def measure(self, data: bytes) -> float:
+        """Return the share of the words that are read in a picture."""
+        return len(self.words & list_words((await self.reader.read(data)).lines)) / len(self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchGauge:
+    """Whether one search by picture finds the anchor."""
+
+    search: ImageSearch
+    title: str
+    folder: Path
+    """Where trial pictures lie while they are looked up; they are no pictures of the workspace."""
+    test: ClassVar[RepairTest] = "image-search"
+
+    async def measure(self, data: bytes) -> float:
+        """Return 1.0 if the anchor's title is among the first hits, else 0.0."""
+        sha256 = hashlib.sha256(data).hexdigest()
+        path = self.folder / f"{sha256}.{find_extension(data)}"
+        await asyncio.to_thread(path.write_bytes, data)
+        hits = await self.search.search_image(PictureFile(sha256, path), HITS)
+        return float(any(hit.title == self.title for hit in hits))
+
+
+def list_words(lines: Sequence[str]) -> frozenset[str]:
+    """Return the words of two letters or digits and more, in lower case."""
+    return frozenset(_WORD.findall(" ".join(lines).casefold()))
+
+
+async def find_gauge(data: bytes, reader: Reader | None, search: ImageSearch, title: str, folder: Path) -> Gauge | None:
+    """Return the test that a picture passes: by its words where it has some, else by a search for it; None for neither.
+
+    Args:
+        data: the original picture's bytes.
+        reader: None where nothing reads.
+        search: a search by picture.
+        title: the anchor's; empty where nothing names it.
+        folder: for trial pictures.
+    """
+    if reader is not None:
+        words = list_words((await reader.read(data)).lines)
+        if len(words) >= MIN_WORDS:
+            return TextGauge(reader, words)
+    found = SearchGauge(search, title, folder)
+    return found if title and await found.measure(data) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One degradation of one picture with the picture it made."""
+
+    trial: Trial
+    data: bytes
+    shares: tuple[float, float]
+    """What the test measured on the degraded and on the repaired picture."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the degradation broke what the repair restored."""
+        return self.trial.before and not self.trial.degraded and self.trial.repaired
+
+    def describe(self) -> str:
+        """Return the trial in words, for a rejection's detail."""
+        trial = self.trial
+        numbers = ", ".join(f"{parameter.name} {parameter.value:g}" for parameter in trial.parameters)
+        degraded, repaired = self.shares
+        outcome = _OF_USE if trial.degraded else f"{repaired:.2f} after {trial.repair}"
+        return f"{trial.degradation} {trial.strength:g} ({numbers}): {trial.test} {degraded:.2f}, {outcome}"
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The last trial of a refused picture that broke what its repair did not restore."""
+
+    degradation: Degradation
+    strength: float
+    test: RepairTest
+
+
+def read_loss(detail: str) -> Loss | None:
+    """Return what a rejection's detail tells of it; None where nothing was broken, or nothing tried."""
+    told = (_TOLD.fullmatch(part) for part in reversed(detail.split("; ")))
+    lost = next((each for each in told if each is not None and each["end"] != _OF_USE), None)
+    if lost is None:
+        return None
+    degradation, test = cast(Degradation, lost["degradation"]), cast(RepairTest, lost["test"])
+    return Loss(degradation, float(lost["strength"]), test)
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """A picture with its test, and what is to be done to it.
+
+    Attributes:
+        data: the original's bytes; the gauge holds for it.
+        gauge: the test.
+        degradation: which.
+        repair: the tool paired with it.
+        seed: decides what the degradation draws.
+    """
+
+    data: bytes
+    gauge: Gauge
+    degradation: Degradation
+    repair: RepairTool
+    seed: tuple[object, ...]
+
+
+async def find_strength(patient: Patient, strengths: Sequence[float]) -> list[Tried]:
+    """Try strengths until a trial holds, which is then the last one.
+
+    The first strength that breaks the picture may break it beyond repair. Between it and the strongest that did no
+    harm, the range that the tool makes good is looked for by halving: for a blur it is a few per cent wide.
+
+    Args:
+        patient: the picture and what is done to it.
+        strengths: ascending, each over 0 and up to 1; not empty.
+
+    Raises:
+        RecordFailed: if a picture cannot be processed.
+        ServiceError: if a reader or search is away.
+    """
+    tried: list[Tried] = []
+    harmless, harmful = 0.0, 0.0
+    for strength in strengths:
+        tried.append(await try_repair(patient, strength))
+        if not tried[-1].trial.degraded:
+            harmful = strength
+            break
+        harmless = strength
+    if not harmful:
+        return tried
+    for _ in range(HALVINGS):
+        if tried[-1].holds:
+            break
+        strength = round((harmless + harmful) / 2, 4)
+        tried.append(await try_repair(patient, strength))
+        if tried[-1].trial.degraded:
+            harmless = strength
+        else:
+            harmful = strength
+    return tried
+
+
+async def try_repair(patient: Patient, strength: float) -> Tried:
+    """Degrade a picture, repair it and test both. A picture that is still of use is not repaired.
+
+    Raises:
+        RecordFailed: if a picture cannot be processed.
+        ServiceError: if a reader or search is away.
+    """
+    made = await asyncio.to_thread(degrade_picture, patient.data, patient.degradation, strength, *patient.seed)
+    degraded = await patient.gauge.measure(made.data)
+    repaired = 0.0
+    if degraded <= BROKEN:
+        mended = await asyncio.to_thread(patient.repair.mend, made.data)
+        repaired = degraded if mended is None else await patient.gauge.measure(mended)
+    trial = Trial(
+        degradation=patient.degradation,
+        repair=patient.repair.name,
+        strength=strength,
+        parameters=made.parameters,
+        test=patient.gauge.test,
+        before=True,
+        degraded=degraded > BROKEN,
+        repaired=repaired >= RESTORED,
+    )
+    return Tried(trial, made.data, (degraded, repaired))

@@ -1,1 +1,0 @@
-"""What a stage may ask of the outside world (protocols) and who answers (adapters)."""

@@ -1,0 +1,975 @@
+"""Is a rollout written as its protocol wants it, and did its tools work (R1, R2)?
+
+Is a rollout read to its end by whoever is trained on it (R8)?
+
+Are the pictures that a rollout speaks of there, and made before they were used (R9)?
+
+Does a rollout do the same thing again (R3)?
+
+Do the pages that a rollout saw lead from the anchor to the answer (R6)?
+
+Did a tool show what no tool should: the question itself, its row, a protocol's tags (R7)?
+
+Was a right answer found, or known and then dressed up (R4, R5)?
+
+Does the end of a rollout claim what no tool has shown (R10)?
+
+Looked at are the thought of the last step and the answer. A claim is a number, a date or a proper name; the question,
+every observation and the accepted forms of the answer back one. Numbers count by value and dates by day, so that 1,234
+is 1234 and ``April 5th`` the 5th of April.
+
+Proper names in a thought, and which of them nothing backs.
+
+Numbers and dates in a thought, and which of them nothing backs.
+
+A rollout as its checks read it: each step's words once, and which pages it showed.
+
+Texts are kept folded, as words between single spaces with one before and after, so that a name is found in them as
+whole words by plain containment, whatever its case, accents and punctuation.
+
+Finding an answer in what a tool showed, whatever way it is written there.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import lru_cache
+from itertools import combinations, pairwise
+
+from pipelines.checks.leakage import POSSESSIVE, find_numbers
+from pipelines.checks.verdicts import PASSED, CheckResult
+from pipelines.corpus.dump import strip_qualifier
+from pipelines.graph.values import (
+    KNOWN_UNITS,
+    Date,
+    Number,
+    Spot,
+    compare_measures,
+    find_dates,
+    find_measures,
+    parse_date,
+)
+from pipelines.names import fold_name, is_common_word
+from schemas.datasets import Rollout, Step
+from schemas.proofs import Answer
+
+_PAGE, _PAGES = 300, 512
+"""Characters from which a text is kept folded, and how many are: rollouts of one question show the same pages."""
+BARE_LETTERS = 3
+"""Letters of the shortest word that stands for a name by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A page as a step showed it: opened, or a search result with its snippet."""
+
+    url: str
+    title: str
+    text: str
+    """As shown."""
+    words: str
+    """Title and text, folded."""
+    opened: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One step of a rollout."""
+
+    step: Step
+    problem: str
+    """Why its reply is not the turn that the step says; empty if it is."""
+    answer: str
+    """What its reply answers; empty for a call."""
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    thought: str = " "
+    """Folded."""
+    used: str = " "
+    """What its call says: query, goal, address without its percent-encoding; folded."""
+    seen: str = " "
+    """What came back, folded; blank unless the call went well."""
+    told: str = ""
+    """What came back, of the same length, but for what says nothing of the world: the numbers of search results,
+    addresses, places in a picture, and all that is said of a picture that was made. Empty unless the call went well."""
+    sights: tuple[Sight, ...] = ()
+    flags: tuple[str, ...] = ()
+    """What contaminates it, read anew."""
+
+    @property
+    def shown(self) -> str:
+        """The observation's text as it came; empty unless the call went well."""
+        seen = self.step.observation
+        return seen.text if seen is not None and seen.ok else ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was answered with an error; a turn that is none counts."""
+        return self.step.observation is not None and not self.step.observation.ok
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """A rollout and its steps."""
+
+    rollout: Rollout
+    question: str
+    """Folded."""
+    legs: tuple[Leg, ...]
+
+    @property
+    def answered(self) -> bool:
+        """Whether it ends with an answer."""
+        return self.rollout.stop_reason == "answered" and bool(self.legs)
+
+    @property
+    def calls(self) -> tuple[Leg, ...]:
+        """The steps that called a tool."""
+        return tuple(leg for leg in self.legs if leg.step.tool)
+
+
+@dataclass(frozen=True, slots=True)
+class NameWords:
+    """What a title is found by."""
+
+    whole: str
+    """Folded, without a closing qualifier."""
+    telling: tuple[str, ...]
+    """Its words that are more than words of the language; empty where there is none."""
+
+
+def fold_words(text: str) -> str:
+    """Return a text folded, with a space before and after; of blank text a space."""
+    return _fold_page(text) if len(text) >= _PAGE else _fold_text(text)
+
+
+@lru_cache(maxsize=_PAGES)
+def _fold_page(text: str) -> str:
+    return _fold_text(text)
+
+
+def _fold_text(text: str) -> str:
+    if not text.isascii():
+        # Of a page few words have letters beyond ASCII, and these again and again.
+        text = " ".join(word if word.isascii() else _fold_word(word) for word in text.split())
+    folded = fold_name(text) if text.strip() else ""
+    return f" {folded} " if folded else " "
+
+
+@lru_cache(maxsize=65536)
+def _fold_word(word: str) -> str:
+    folded = fold_name(word)
+    # Marks alone keep what they are, and a lone one such as an ellipsis would make the whole text slow to fold.
+    return folded if any(map(str.isalnum, folded)) else ""
+
+
+@lru_cache(maxsize=8192)
+def read_title(title: str) -> NameWords:
+    """Return what a page's title is found by."""
+    whole = fold_words(strip_qualifier(title))
+    words = whole.split()
+    telling = (f" {word} " for word in words if len(word) >= BARE_LETTERS and not is_common_word(word))
+    return NameWords(whole, tuple(dict.fromkeys(telling)))
+
+
+def names(words: str, title: str) -> bool:
+    """Say whether folded words name a page: by its whole title, or by all words that tell it from others.
+
+    ``Tolland's birthplace`` names no ``Mira Tolland``; ``the Kelm architect`` names the ``Kelm Bridge``.
+    """
+    read = read_title(title)
+    return (bool(read.whole.strip()) and read.whole in words) or (
+        bool(read.telling) and all(word in words for word in read.telling)
+    )
+
+
+BAD_CALLS = ("unknown-tool", "bad-arguments", "bad-turn")
+"""Errors of steps that are malformed: calls that do not fit the tools' schemas (VSearcher's rule), and turns that are
+none. The loop may go on after one, a student is not shown it."""
+LIMITS = ("turn-limit", "context-limit", "time-limit", "failed")
+"""Ways to end without a fault of the last turn."""
+
+
+def check_turns(trail: Trail) -> CheckResult:
+    """FAIL (``format``) when a reply is no turn of the dialect, or not the one that its step records.
+
+    Every step but the answer must be a call of a known tool with fitting arguments that was answered. A turn that is
+    none refuses the rollout even where the loop told the model so and went on: what would be left of it is a transcript
+    in which an error is answered that nobody sees.
+    """
+    problem = _find_problem(trail)
+    return CheckResult("FAIL", "format", problem) if problem else PASSED
+
+
+def _find_problem(trail: Trail) -> str:
+    stop = trail.rollout.stop_reason
+    if not trail.legs:
+        return "" if stop in LIMITS else "no step"
+    for number, leg in enumerate(trail.legs):
+        problem = leg.problem or _find_leg_problem(leg, answers=trail.answered and leg is trail.legs[-1])
+        if problem:
+            return f"step {number}: {problem}"
+    if trail.answered and trail.legs[-1].answer != trail.rollout.answer:
+        return f"the last reply answers {trail.legs[-1].answer!r}, the rollout {trail.rollout.answer!r}"
+    return f"step {len(trail.legs) - 1}: stopped by format" if stop == "format" else ""
+
+
+def _find_leg_problem(leg: Leg, *, answers: bool) -> str:
+    step = leg.step
+    if answers:
+        return "the last step makes a call" if step.tool else ""
+    if not step.tool or step.observation is None:
+        return "a step before the answer must be a call with its observation"
+    return f"{step.tool}: {step.observation.error}" if step.observation.error in BAD_CALLS else ""
+
+
+def check_tool_errors(trail: Trail, fatal_errors: int = 3) -> CheckResult:
+    """FAIL (``tool-errors``) when a rollout has a fatal step, or says otherwise of it than its steps do.
+
+    Args:
+        trail: the rollout.
+        fatal_errors: consecutive errors that are fatal (OpenSearch-VL, K).
+    """
+    rollout = trail.rollout
+    found = find_fatal(rollout.steps, fatal_errors)
+    told = (rollout.fatal_begins, rollout.fatal_reached)
+    if found is not None:
+        return CheckResult("FAIL", "tool-errors", f"steps {found[0]} to {found[1]} are errors, one after the other")
+    if told != (None, None):
+        return CheckResult("FAIL", "tool-errors", f"a fatal step is recorded at {told}; the steps show none")
+    if rollout.stop_reason == "tool-errors":
+        return CheckResult("FAIL", "tool-errors", "stopped by tool errors; the steps show no fatal one")
+    return PASSED
+
+
+def find_fatal(steps: Sequence[Step], fatal_errors: int) -> tuple[int, int] | None:
+    """Return the steps at which the first run of so many consecutive errors begins and reaches that number, or None."""
+    run = 0
+    for number, step in enumerate(steps):
+        run = run + 1 if step.observation is not None and not step.observation.ok else 0
+        if run == fatal_errors:
+            return number - fatal_errors + 1, number
+    return None
+
+
+def list_loss(steps: Sequence[Step]) -> tuple[bool, ...]:
+    """Return whether a student is trained on each step: on answers and on calls that went well."""
+    return tuple(step.observation.ok if step.observation is not None else bool(step.thought) for step in steps)
+
+
+def check_length(tokens: int, max_tokens: int) -> CheckResult:
+    """FAIL (``too-long``) when a trajectory does not fit into the length that it is trained at.
+
+    Trainers cut at the end, where the answer stands, so the whole must fit (VSearcher rolls out at 200,000 tokens and
+    trains at 20,480).
+
+    Args:
+        tokens: length when trained on, pictures included.
+        max_tokens: 0 is no limit.
+    """
+    if max_tokens == 0 or tokens <= max_tokens:
+        return PASSED
+    return CheckResult("FAIL", "too-long", f"{tokens:,} tokens, trained on are {max_tokens:,}")
+
+
+FIRST = "img_1"
+_ID = re.compile(r"(?<![\w/-])img_\d+(?!\w|\.(?:jpe?g|png|gif|webp|svg|tiff?)\b)")
+"""A picture's id, and no file of that name somewhere in the web."""
+
+
+def check_images(trail: Trail) -> CheckResult:
+    """FAIL (``unknown-image``) when a call, a thought or an observation names a picture that is not there yet.
+
+    The question's picture is ``img_1``; each one that an observation shows takes the next number, exactly once, and the
+    rollout has no others. A thought may name what its own call is about to make.
+    """
+    problem = next(_find_problems(trail), "")
+    return CheckResult("FAIL", "unknown-image", problem) if problem else PASSED
+
+
+def _find_problems(trail: Trail) -> Iterator[str]:
+    ids = [image.id for image in trail.rollout.images]
+    if ids[:1] != [FIRST]:
+        yield f"the pictures are {ids}; the first is {FIRST}"
+    known = [FIRST]
+    for number, leg in enumerate(trail.legs):
+        made = () if leg.step.observation is None else leg.step.observation.images
+        yield from (f"step {number}: {problem}" for problem in _find_leg_problems(leg, known, made))
+        known += made
+    if ids != known:
+        yield f"the pictures are {ids}; the steps show {known}"
+
+
+def _find_leg_problems(leg: Leg, known: list[str], made: tuple[str, ...]) -> Iterator[str]:
+    missing = [name for name in _list_named(leg) if name not in known]
+    if missing:
+        yield f"the call names {missing[0]}; there are {known}"
+    thought = [name for name in _ID.findall(leg.step.thought) if name not in known and name not in made]
+    if thought:
+        yield f"the thought names {thought[0]}; there are {known}"
+    expected = [f"img_{len(known) + place}" for place in range(1, len(made) + 1)]
+    if list(made) != expected:
+        yield f"the observation shows {list(made)}; next are {expected}"
+    results = () if leg.step.observation is None else leg.step.observation.results
+    shown = [result.image for result in results if result.image and result.image not in made]
+    if shown:
+        yield f"a result is shown as {shown[0]}, which the observation does not have"
+
+
+def _list_named(leg: Leg) -> list[str]:
+    """Return the pictures that a call names, in an argument of that kind or in words."""
+    image = leg.arguments.get("image")
+    named = [image] if isinstance(image, str) else []
+    return named + [name for value in leg.arguments.values() if isinstance(value, str) for name in _ID.findall(value)]
+
+
+STOP_WORDS = frozenset(
+    "a about an and are as at be been by did do does for from had has have how in into is it its of on or that the "
+    "their there these this to was were what when where which who whom whose why with".split()
+)
+"""Words of a query that say nothing of what is looked for."""
+REPEATS_SHOWN = 3
+"""Repetitions told in a detail."""
+
+
+@dataclass
+class _Seen:
+    """What the steps so far have done, each with the first step that did it."""
+
+    calls: dict[tuple[str, str], int] = field(default_factory=dict)
+    failures: dict[tuple[str, str], int] = field(default_factory=dict)
+    queries: dict[frozenset[str], int] = field(default_factory=dict)
+    results: dict[tuple[str, ...], int] = field(default_factory=dict)
+    pages: dict[str, int] = field(default_factory=dict)
+
+
+def check_repetition(trail: Trail, overlap: float = 0.8, max_repeats: int = 0) -> CheckResult:
+    """FAIL (``repetition``) when more than ``max_repeats`` steps do what an earlier one did.
+
+    Such a step makes an identical call, words a query alike, is led by another query to the same pages in the same
+    order, or opens a page again and reads the very same.
+
+    Args:
+        trail: the rollout.
+        overlap: share of the words of two queries, stop words left out, that they have in common to be alike (Jaccard).
+        max_repeats: how many are allowed.
+    """
+    found = list(find_repeats(trail, overlap))
+    if len(found) <= max_repeats:
+        return PASSED
+    shown = "; ".join(found[:REPEATS_SHOWN])
+    return CheckResult("FAIL", "repetition", f"{len(found)} repetitions, allowed are {max_repeats}: {shown}")
+
+
+def find_repeats(trail: Trail, overlap: float) -> Iterator[str]:
+    """Yield what each repeating step repeats; a call that failed may be tried again, and counts if it fails again."""
+    seen = _Seen()
+    for number, leg in enumerate(trail.legs):
+        if not leg.step.tool:
+            continue
+        repeated = _find_repeat(leg, seen, overlap)
+        if repeated is not None:
+            yield f"step {number} as {repeated[0]} ({repeated[1]})"
+        _remember(leg, seen, number)
+
+
+def _find_repeat(leg: Leg, seen: _Seen, overlap: float) -> tuple[int, str] | None:
+    """Return which step is repeated, and how."""
+    key = (leg.step.tool, leg.step.arguments)
+    same = seen.calls.get(key, seen.failures.get(key) if leg.failed else None)
+    if same is not None:
+        return same, "identical call"
+    if leg.failed:
+        return None
+    if leg.step.tool == "visit" and leg.shown in seen.pages:
+        return seen.pages[leg.shown], "the same page, read alike"
+    return _find_alike(leg, seen, overlap) if leg.step.tool == "text_search" else None
+
+
+def _find_alike(leg: Leg, seen: _Seen, overlap: float) -> tuple[int, str] | None:
+    words = _list_query_words(leg)
+    alike = next((number for other, number in seen.queries.items() if _overlap(words, other) >= overlap), None)
+    if alike is not None:
+        return alike, "a query of the same words"
+    found = seen.results.get(_list_urls(leg))
+    return None if found is None else (found, "the same results")
+
+
+def _remember(leg: Leg, seen: _Seen, number: int) -> None:
+    key = (leg.step.tool, leg.step.arguments)
+    if leg.failed:
+        seen.failures.setdefault(key, number)
+        return
+    seen.calls.setdefault(key, number)
+    if leg.step.tool == "visit":
+        seen.pages.setdefault(leg.shown, number)
+    elif leg.step.tool == "text_search":
+        seen.queries.setdefault(_list_query_words(leg), number)
+        urls = _list_urls(leg)
+        if urls:
+            seen.results.setdefault(urls, number)
+
+
+def _list_query_words(leg: Leg) -> frozenset[str]:
+    words = fold_words(str(leg.arguments.get("query", ""))).split()
+    return frozenset(word for word in words if word not in STOP_WORDS) or frozenset(words)
+
+
+def _list_urls(leg: Leg) -> tuple[str, ...]:
+    return tuple(sight.url for sight in leg.sights)
+
+
+def _overlap(first: frozenset[str], second: frozenset[str]) -> float:
+    union = len(first | second)
+    return len(first & second) / union if union else 1.0
+
+
+MAX_FORMS = 60
+"""Accepted forms that are looked for."""
+SHORT_ACRONYM = 4
+"""Letters from which capitals may be found in small letters."""
+_WORD = re.compile(r"\S+")
+_DIGIT = re.compile(r"\d")
+_SPELLED = frozenset(map(str, range(21)))
+"""Numbers that are also read in words."""
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What one writing of an answer is found by."""
+
+    words: tuple[str, ...]
+    pattern: re.Pattern[str]
+    folded: str
+    """Empty where it must be found as it is written."""
+
+
+def list_answer_forms(rollout: Rollout) -> tuple[str, ...]:
+    """Return how a rollout's answer may be written: as given, and every accepted form."""
+    reference = rollout.reference
+    forms = (rollout.answer, reference.surface, reference.value, *reference.aliases)
+    return tuple(dict.fromkeys(form.strip() for form in forms if form.strip()))[:MAX_FORMS]
+
+
+def locate_answer(text: str, words: str, forms: tuple[str, ...], reference: Answer) -> Span | None:
+    """Return where a text holds an answer, as it is written in one of its forms or as the same value; None nowhere.
+
+    Args:
+        text: as it is shown.
+        words: the same, folded.
+        forms: writings of the answer.
+        reference: of which type it is.
+    """
+    return locate_form(text, words, forms) or locate_value(text, reference)
+
+
+def locate_form(text: str, words: str, forms: tuple[str, ...]) -> Span | None:
+    """Return where a text holds one of some writings as whole words, whatever their case and, of names, accents.
+
+    Short capitals such as ``US`` are found as capitals only.
+    """
+    plain = text.casefold()
+    return next((span for form in forms if (span := _locate_form(text, plain, words, form)) is not None), None)
+
+
+def locate_value(text: str, reference: Answer, bare: bool = True) -> Span | None:
+    """Return where a text holds a date in any writing, or a finer one; or a number, in another unit as well.
+
+    Args:
+        text: as it is shown.
+        reference: what is looked for.
+        bare: whether a number that should have a unit may stand without one.
+    """
+    if reference.type == "date":
+        return _locate_date(text, reference)
+    return _locate_number(text, reference, bare) if reference.type == "number" else None
+
+
+def _locate_form(text: str, plain: str, words: str, form: str) -> Span | None:
+    read = _read_form(form)
+    if all(word in plain for word in read.words):
+        found = read.pattern.search(text)
+        if found is not None:
+            return found.span()
+    return _locate_words(text, read.folded.split()) if read.folded and read.folded in words else None
+
+
+@lru_cache(maxsize=4096)
+def _read_form(form: str) -> _Form:
+    words = form.split()
+    body = r"\s+".join(re.escape(word) for word in words)
+    pattern = re.compile(rf"(?<!\w)(?<!\d[.,]){body}(?!\w)(?![.,]\d)", re.IGNORECASE)
+    # Folding drops signs and decimal points: 5 would be found in 1,5. Of US and WHO it makes words of any sentence.
+    folded = "" if _DIGIT.search(form) else fold_words(form)
+    if _is_acronym(form, folded):
+        return _Form(tuple(word.casefold() for word in words), re.compile(pattern.pattern), "")
+    return _Form(tuple(word.casefold() for word in words), pattern, folded if folded.strip() else "")
+
+
+def _is_acronym(form: str, folded: str) -> bool:
+    """Say whether a form is capitals that are another word in small letters, or may well be."""
+    return form.isupper() and (len(folded.strip()) < SHORT_ACRONYM or is_common_word(folded.strip()))
+
+
+def _locate_words(text: str, wanted: list[str]) -> Span | None:
+    """Return the span of the pieces of a text whose folded words hold those that are wanted, in order."""
+    found = [(word, match.span()) for match in _WORD.finditer(text) for word in fold_name(match[0]).split()]
+    size = len(wanted)
+    for place in range(len(found) - size + 1):
+        if found[place][0] == wanted[0] and [word for word, _ in found[place : place + size]] == wanted:
+            return found[place][1][0], found[place + size - 1][1][1]
+    return None
+
+
+def _locate_date(text: str, reference: Answer) -> Span | None:
+    wanted = parse_date(reference.value)
+    if wanted is None or not any(str(year) in text for year in (abs(wanted.year), abs(wanted.year - 1))):
+        return None
+    return next(((spot.start, spot.end) for spot in find_dates(text) if wanted.covers(spot.value)), None)
+
+
+def _locate_number(text: str, reference: Answer, bare: bool) -> Span | None:
+    if _DIGIT.search(text) is None and reference.value.strip("-") not in _SPELLED:
+        return None
+    wanted = Number(reference.value, reference.unit)
+    spots = (spot for spot in find_measures(text) if spot.value.unit or bare or not wanted.unit)
+    return next(((spot.start, spot.end) for spot in spots if _is_same(spot.value, wanted)), None)
+
+
+def _is_same(found: Number, wanted: Number) -> bool:
+    if found.value == wanted.value and (not found.unit or not wanted.unit or found.unit == wanted.unit):
+        return True
+    return compare_measures(found, wanted) == "same"
+
+
+def check_path(trail: Trail) -> CheckResult:
+    """FAIL (``path-not-covered``) when a link of the proof was not seen: the answer came by luck, or by knowing.
+
+    Two nodes that follow one another are linked where one page, opened or shown in a search with a snippet, names both,
+    or where the pages of both were opened. The answer is covered where a page that names the answer node holds it.
+    Which page that is does not matter, so that another way to the same facts counts as well.
+
+    Returns:
+        UNKNOWN when the rollout does not say what its path is.
+    """
+    path = trail.rollout.path
+    if not path:
+        return CheckResult("UNKNOWN", "path-not-covered", "the rollout has no path to hold it against")
+    sights = [sight for leg in trail.legs for sight in leg.sights]
+    opened = {fold_words(sight.title) for sight in sights if sight.opened}
+    for title, after in pairwise(path):
+        both = fold_words(title) in opened and fold_words(after) in opened
+        if not both and not any(names(sight.words, title) and names(sight.words, after) for sight in sights):
+            return CheckResult("FAIL", "path-not-covered", f"no page links {title!r} and {after!r}")
+    if not _covers_answer(trail, sights):
+        return CheckResult("FAIL", "path-not-covered", f"no page gives the answer for {path[-1]!r}")
+    return PASSED
+
+
+def _covers_answer(trail: Trail, sights: Sequence[Sight]) -> bool:
+    rollout = trail.rollout
+    forms = list_answer_forms(rollout)
+    return any(
+        locate_answer(sight.text, sight.words, forms, rollout.reference) is not None
+        for sight in sights
+        if names(sight.words, rollout.path[-1])
+    )
+
+
+GRAM = 4
+"""Successive words of a question that a text is looked through for."""
+SHARE = 0.5
+"""Share of them in one result, beside the answer, that makes it a copy of the question, not a page on its topic."""
+LEFT_OUT = frozenset({"dataset-host"})
+"""Flags of a search about what the model never saw."""
+LEAST_GRAMS = 3
+"""Fewer prove nothing."""
+
+
+def check_contamination(trail: Trail) -> CheckResult:
+    """FAIL (``contaminated``) when an observation is flagged, would be flagged now, or holds question and answer.
+
+    The flags of the row are believed, their absence is not: the stored text is looked through again. A dataset's host
+    that was left out of a search's results showed nothing; who goes there is after the data.
+    """
+    for number, leg in enumerate(trail.legs):
+        observation = leg.step.observation
+        if observation is None:
+            continue
+        flags = sorted({*observation.flags, *leg.flags} - (set() if leg.step.tool == "visit" else LEFT_OUT))
+        if flags:
+            return CheckResult("FAIL", "contaminated", f"step {number}: {', '.join(flags)}")
+        if _holds_both(trail, leg):
+            return CheckResult("FAIL", "contaminated", f"step {number}: half of the question, and the answer")
+    return PASSED
+
+
+def _holds_both(trail: Trail, leg: Leg) -> bool:
+    grams = _list_grams(trail.question)
+    if len(grams) < LEAST_GRAMS:
+        return False
+    texts = [(sight.text, sight.words) for sight in leg.sights] or [(leg.shown, leg.seen)]
+    for text, words in texts:
+        if sum(gram in words for gram in grams) >= SHARE * len(grams):
+            forms = list_answer_forms(trail.rollout)
+            if locate_answer(text, words, forms, trail.rollout.reference) is not None:
+                return True
+    return False
+
+
+@lru_cache(maxsize=256)
+def _list_grams(question: str) -> tuple[str, ...]:
+    words = question.split()
+    grams = (f" {' '.join(words[start : start + GRAM])} " for start in range(len(words) - GRAM + 1))
+    return tuple(dict.fromkeys(grams))
+
+
+NEVER = 1 << 30
+"""Step of what does not happen."""
+_SMALL = 100
+"""Numbers below, without a unit, are said of so much that saying one is no sign of knowing the answer."""
+_BARE = re.compile(r"[\d\W]+")
+
+
+def find_support(trail: Trail, before: int | None = None) -> tuple[int, Span] | None:
+    """Return the first step whose observation holds the answer, and where; None when none does.
+
+    The first that has it in one of its writings is preferred to an earlier one that has it in another.
+
+    Args:
+        trail: the rollout.
+        before: step at which to stop.
+    """
+    forms, reference = list_answer_forms(trail.rollout), trail.rollout.reference
+    shown = [(number, leg) for number, leg in enumerate(trail.legs[:before]) if leg.told]
+    for number, leg in shown:
+        span = locate_form(leg.told, leg.seen, forms)
+        if span is not None:
+            return number, span
+    for number, leg in shown:
+        span = locate_value(leg.told, reference)
+        if span is not None:
+            return number, span
+    return None
+
+
+def check_support(trail: Trail) -> CheckResult:
+    """FAIL (``unsupported``) when the answer stands in no observation of a call that went well."""
+    if find_support(trail) is not None:
+        return PASSED
+    return CheckResult("FAIL", "unsupported", f"{trail.rollout.answer!r} is right but stands in no observation")
+
+
+def check_sought(trail: Trail) -> CheckResult:
+    """FAIL (``from-memory``) when no tool was called, or the answer was said before an observation held it.
+
+    Said is what the thought or the call of a step before the last one holds. What the question says itself counts for
+    nothing, nor do small numbers and ordinary words.
+    """
+    if not trail.calls:
+        return CheckResult("FAIL", "from-memory", "answered without a tool")
+    said = _find_said(trail)
+    if said is None:
+        return PASSED
+    if find_support(trail, said) is None:
+        return CheckResult("FAIL", "from-memory", f"step {said} says the answer before a tool has shown it")
+    return PASSED
+
+
+def _find_said(trail: Trail) -> int | None:
+    """Return the first step before the answer that says it."""
+    rollout = trail.rollout
+    telling = tuple(form for form in list_answer_forms(rollout) if _is_telling(form, rollout.reference))
+    if not telling:
+        return None
+    if _says(rollout.question, trail.question, telling, rollout.reference):
+        return None
+    for number, leg in enumerate(trail.legs):
+        if not leg.step.tool:
+            continue
+        texts = [(leg.step.thought, leg.thought)]
+        texts += [(str(value), leg.used) for name, value in leg.arguments.items() if name in ("query", "goal", "url")]
+        if any(_says(text, words, telling, rollout.reference) for text, words in texts):
+            return number
+    return None
+
+
+def _says(text: str, words: str, telling: tuple[str, ...], reference: Answer) -> bool:
+    return locate_form(text, words, telling) is not None or locate_value(text, reference, bare=False) is not None
+
+
+def _is_telling(form: str, reference: Answer) -> bool:
+    """Say whether it takes knowledge to write an answer so: small numbers and one ordinary word are said by chance.
+
+    A small number with a unit is told by both, for ``2`` alone may count anything.
+    """
+    if reference.type == "number":
+        whole = reference.value.lstrip("-").partition(".")[0]
+        small = whole.isdigit() and len(whole) <= 9 and int(whole) < _SMALL
+        return not small or (bool(reference.unit) and _BARE.fullmatch(form) is None)
+    acronym = form.isupper() and len(form) > 1
+    return reference.type == "date" or acronym or len(form.split()) > 1 or bool(read_title(form).telling)
+
+
+def check_jumps(trail: Trail) -> CheckResult:
+    """FAIL (``memory-jump``) when a name of the chain is used before an observation has shown it.
+
+    Used is a name in a query, a goal or an address, or in the thought of the answer. Looked at are all titles of the
+    path and of the bridges; the question may say a name itself. A title of ordinary words is said by chance and
+    therefore not looked at. What is in the picture may be told by sight: a call that names the anchor, and shows it,
+    has put that to the test.
+    """
+    rollout = trail.rollout
+    anchor = next((title for title in rollout.path[:1] if title not in rollout.bridges), None)
+    for title in dict.fromkeys((*rollout.path, *rollout.bridges)):
+        read = read_title(title)
+        if not read.telling or names(trail.question, title):
+            continue
+        used = _find_use(trail, title, by_sight=title == anchor)
+        if used is not None and _find_seen(read, trail.question, (leg.seen for leg in trail.legs[:used])) == NEVER:
+            return CheckResult("FAIL", "memory-jump", f"step {used} uses {title!r}, which nothing had shown")
+    return PASSED
+
+
+def _find_use(trail: Trail, title: str, *, by_sight: bool) -> int | None:
+    for number, leg in enumerate(trail.legs):
+        if names(leg.used if leg.step.tool else leg.thought, title) and not (by_sight and names(leg.seen, title)):
+            return number
+    return None
+
+
+def _find_seen(read: NameWords, question: str, texts: Iterable[str]) -> int:
+    """Return the first of some texts by which a name was seen, whole or word by word."""
+    missing = {word for word in read.telling if word not in question}
+    for number, words in enumerate(texts):
+        missing = {word for word in missing if word not in words}
+        if not missing or read.whole in words:
+            return number
+    return NEVER
+
+
+_CLAIMED_NAMES_WORD = re.compile(r"[^\W_]+(?:['’&.-][^\W_]+)*")
+_LEFT_OUT = re.compile(r"\bimg_\d+\b|https?://\S+")
+_JOINTS = frozenset(
+    "of the and de la le du des von van der den del di da dos al el y e bin ibn for in on at to".split()
+)
+_OWN_WORDS = frozenset(
+    "i im ive ill id ok okay url urls wikipedia wikidata wikimedia commons google english internet web ai ocr "
+    "january february march april may june july august september october november december "
+    "jan feb mar apr jun jul aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday "
+    "bc ad bce ce mr mrs ms dr prof sir yes no therefore however thus hence according final answer question note "
+    "user assistant image images picture pictures text query queries search searches result results tool tools step "
+    "steps page pages wiki article infobox website html json pdf api gps summary conclusion key fact facts source "
+    "sources evidence based given since because verify verified verification confirm confirmed confidence".split()
+)
+"""Words that may have a capital although nothing showed them: of the calendar, and of how one works and concludes."""
+LONGEST_NAME, MOST_JOINTS = 12, 3
+"""Words of a run, and small words between two of them; a longer run is looked at in pieces. Models that are caught in a
+loop say one name thousands of times."""
+_GAPS = ((" ", ""), (" ", "", ". ", "."))
+"""What may stand between two words of a name; after an initial also a dot."""
+Run = list[re.Match[str]]
+
+
+def find_unbacked_names(said: str, backing: Sequence[str]) -> Iterator[str]:
+    """Yield the proper names of a text that stand in none of some folded texts.
+
+    A name is a run of words with capitals. A single word that begins a sentence is none, as nobody can tell; ordinary
+    words at the ends of a run may be titles (``Engineer``) and need no backing.
+    """
+    said = _LEFT_OUT.sub(" ; ", said)
+    for run in _list_runs(said):
+        if not _is_backed(said, run, backing) and not (_begins_sentence(said, run[0]) and _rest(said, run, backing)):
+            yield said[run[0].start() : run[-1].end()]
+
+
+def _rest(said: str, run: Run, backing: Sequence[str]) -> bool:
+    """Say whether a run without its first word is backed; the first word of a sentence has a capital anyway."""
+    return len(run) == 1 or _is_backed(said, run[1:], backing)
+
+
+def _list_runs(said: str) -> Iterator[Run]:
+    """Yield runs of words with capitals, small words such as ``of`` between them included."""
+    run: Run = []
+    joints: Run = []
+    start = end = 0
+    for match in _CLAIMED_NAMES_WORD.finditer(said):
+        joined = said[end : match.start()] in _GAPS[len(said[start:end]) == 1]
+        start, end = match.span()
+        small = not match[0][0].isupper() and match[0].lower() in _JOINTS
+        if run and joined and small and len(joints) < MOST_JOINTS:
+            joints.append(match)
+            continue
+        if not joined or not match[0][0].isupper() or len(run) >= LONGEST_NAME:
+            if run:
+                yield run
+            run, joints = [], []
+        if match[0][0].isupper():
+            run += [*joints, match]
+            joints = []
+    if run:
+        yield run
+
+
+def _is_backed(said: str, run: Run, backing: Sequence[str]) -> bool:
+    """Say whether a run stands in a text; where not as a whole, each of the names that small words join has to."""
+    while run and _is_free(run[0][0]) and not _stands(said, run, backing):
+        run = run[1:]
+    while run and _is_free(run[-1][0]) and not _stands(said, run, backing):
+        run = run[:-1]
+    if not run or _stands(said, run, backing):
+        return True
+    place = next((place for place, word in enumerate(run) if word[0] in _JOINTS), None)
+    if place is None:
+        return False
+    return _is_backed(said, run[:place], backing) and _is_backed(said, run[place + 1 :], backing)
+
+
+def _stands(said: str, run: Run, backing: Sequence[str]) -> bool:
+    end = run[-1].end()
+    dotted = said[end : end + 1] == "." and "." in run[-1][0]
+    words = fold_words(said[run[0].start() : end + dotted])
+    return any(words in text for text in backing)
+
+
+def _is_free(word: str) -> bool:
+    folded = fold_name(word)
+    return len(word) == 1 or word in _JOINTS or folded in _OWN_WORDS or is_common_word(folded)
+
+
+def _begins_sentence(said: str, word: re.Match[str]) -> bool:
+    before = said[max(0, word.start() - 8) : word.start()].rstrip(" \t\"'“‘«(")
+    return not before or before[-1] in ".!?:;\n•*-–—…”"
+
+
+LEAST = 10
+"""Whole numbers below count steps, sources and hops."""
+MAX_PAIRED = 40
+"""Backed numbers of one thought of which sums and differences are taken."""
+_NUMERAL = re.compile(r"\d{1,3}(?:[,\u00a0\u202f]\d{3})+(?:\.\d{1,20})?(?!\d)|\d{1,20}(?:\.\d{1,20})?")
+_CLAIMED_NUMBERS_GAPS = re.compile("[,\u00a0\u202f]")
+_CLAIMED_NUMBERS_LEFT_OUT = re.compile(
+    r"\bimg_\d+\b|https?://\S+"
+    r"|\d{1,3}(?:\.\d{1,4})?\s?(?:%|per\s?cent)\s(?:sure|certain|confident|confidence|convinced|positive)\b"
+    r"|\bconfiden(?:t|ce)\W{1,3}(?:(?:is|of|at|level)\W{1,2}){0,2}\d{1,3}(?:\.\d{1,4})?\s?(?:%|per\s?cent)",
+    re.IGNORECASE,
+)
+"""Pictures, addresses, and how sure one is."""
+_DECADE, _CENTURY = re.compile(r"['’]?s\b"), re.compile(r"(?:st|nd|rd|th)[ -]centur", re.IGNORECASE)
+
+
+def find_unbacked_numbers(said: str, backing: Sequence[str]) -> Iterator[str]:
+    """Yield the numbers and dates of a text that stand in none of some texts.
+
+    Small whole numbers are not looked at. A number is also backed in another unit, in words, as the decade or century
+    of one that is shown, and as the sum or difference of two others of the text that are.
+    """
+    said = _CLAIMED_NUMBERS_LEFT_OUT.sub(" ; ", said)
+    if not any(map(str.isdigit, said)):
+        return
+    dates = [spot for spot in find_dates(said) if spot.value.precision != "year"]
+    yield from (said[spot.start : spot.end] for spot in dates if not _is_date_backed(said, spot, backing))
+    numerals = [match for match in _NUMERAL.finditer(said) if not _is_inside(match, dates)]
+    values = {match[0]: _read(match[0]) for match in numerals}
+    unbacked = [numeral for numeral in values if not any(_stands_claimed_numbers(numeral, text) for text in backing)]
+    unbacked = [numeral for numeral in unbacked if values[numeral] >= LEAST or not _is_whole(values[numeral])]
+    if unbacked:
+        backed = [value for numeral, value in values.items() if numeral not in unbacked]
+        yield from _sift(said, [match for match in numerals if match[0] in unbacked], backed, backing)
+
+
+def _is_inside(match: re.Match[str], dates: Sequence[Spot[Date]]) -> bool:
+    return any(spot.start <= match.start() < spot.end for spot in dates)
+
+
+def _is_whole(value: Decimal) -> bool:
+    return value == value.to_integral_value()
+
+
+def _stands_claimed_numbers(numeral: str, text: str) -> bool:
+    return numeral in text and _compile(numeral).search(text) is not None
+
+
+@lru_cache(maxsize=4096)
+def _compile(numeral: str) -> re.Pattern[str]:
+    """Return what finds a numeral that is no part of a longer one."""
+    return re.compile(rf"(?<!\d)(?<!\d[.,]){re.escape(numeral)}(?!\d)(?![.,]\d)")
+
+
+def _read(numeral: str) -> Decimal:
+    return Decimal(_CLAIMED_NUMBERS_GAPS.sub("", numeral))
+
+
+def _is_date_backed(said: str, spot: Spot[Date], backing: Sequence[str]) -> bool:
+    written = said[spot.start : spot.end]
+    if any(written in text for text in backing):
+        return True
+    year = str(abs(spot.value.year))
+    return any(spot.value.covers(other.value) for text in backing if year in text for other in find_dates(text))
+
+
+def _sift(
+    said: str, unbacked: Sequence[re.Match[str]], backed: Sequence[Decimal], backing: Sequence[str]
+) -> Iterator[str]:
+    """Yield of the numerals that stand nowhere as they are those that nothing else backs."""
+    shown = {_read(match[0]) for text in backing for match in _NUMERAL.finditer(text)}
+    pairs = list(combinations(dict.fromkeys(backed[:MAX_PAIRED]), 2))
+    known = shown | {abs(first - second) for first, second in pairs} | {first + second for first, second in pairs}
+    left = [match for match in unbacked if _read(match[0]) not in known and not _is_period(said, match, shown)]
+    if not left:
+        return
+    spelled = set[Decimal]().union(*map(find_numbers, backing))
+    measures = [spot.value for text in backing for spot in find_measures(text) if spot.value.unit in KNOWN_UNITS]
+    claimed = find_measures(said)
+    for match in left:
+        spots = [spot.value for spot in claimed if spot.start <= match.start() < spot.end]
+        if _read(match[0]) not in spelled and not any(_is_measured(spot, spelled, measures) for spot in spots):
+            yield match[0]
+
+
+def _is_measured(spot: Number, spelled: set[Decimal], measures: Sequence[Number]) -> bool:
+    """Say whether a measure is shown at its scale (3.5 million), or in another unit."""
+    if Decimal(spot.value).copy_abs() in spelled:
+        return True
+    return spot.unit in KNOWN_UNITS and any(compare_measures(spot, other) == "same" for other in measures)
+
+
+def _is_period(said: str, match: re.Match[str], shown: set[Decimal]) -> bool:
+    """Say whether a numeral is the decade or the century of a year that is shown."""
+    value = _read(match[0])
+    if _DECADE.match(said, match.end()) and value % 10 == 0:
+        return any(value <= year < value + (100 if value % 100 == 0 else 10) for year in shown)
+    if _CENTURY.match(said, match.end()):
+        return any((value - 1) * 100 < year <= value * 100 for year in shown)
+    return False
+
+
+LONGEST_END = 20_000
+"""Characters of a last thought and answer; a longer one is no end to look through."""
+SHOWN = 3
+
+
+def check_claims(trail: Trail, right: bool = False) -> CheckResult:
+    """FAIL (``unseen-claim``) when the last thought or the answer claims what nothing backs.
+
+    Args:
+        trail: the rollout.
+        right: whether the answer was found correct; then it backs itself, as it may be another name of what was seen.
+
+    Returns:
+        UNKNOWN when the end is too long to be looked through.
+    """
+    if not trail.answered:
+        return PASSED
+    said = POSSESSIVE.sub(" ,", f"{trail.legs[-1].step.thought}\n{trail.rollout.answer}")
+    if len(said) > LONGEST_END:
+        return CheckResult("UNKNOWN", "unseen-claim", f"the end has {len(said):,} characters, read are {LONGEST_END:,}")
+    forms = [form for form in list_answer_forms(trail.rollout) if right or form != trail.rollout.answer.strip()]
+    texts = (trail.rollout.question, *(leg.shown for leg in trail.legs if leg.shown), *forms)
+    words = (trail.question, *(leg.seen for leg in trail.legs), *map(fold_words, forms))
+    unseen = [*find_unbacked_names(said, words), *find_unbacked_numbers(said, texts)]
+    if not unseen:
+        return PASSED
+    shown = ", ".join(map(repr, dict.fromkeys(unseen[:SHOWN])))
+    return CheckResult("FAIL", "unseen-claim", f"nothing shows {shown}")

@@ -1,0 +1,1 @@
+"""The ``synth`` command line: what a person runs and reads."""

@@ -1,0 +1,66 @@
+"""Commands that measure the checks, and those that serve runs: worlds and deployments."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipelines.cli.console import (
+    WORKSPACE,
+    ConfigOption,
+    JsonOption,
+    RecipeOption,
+    SetOption,
+    WorkspaceOption,
+    app,
+    bench,
+    emit,
+    emit_json,
+    emit_table,
+    to_json,
+)
+
+
+@app.command("deploy")
+def deploy_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False) -> None:
+    """Register the deployments of prefect.yaml with the Prefect server of this environment."""
+    from pipelines.cli.commands import deploy_flows
+
+    deployed = deploy_flows()
+    emit_json(deployed) if as_json else emit("\n".join(deployed["deployments"]))
+
+
+@app.command("world")
+def world_command(  # noqa: PLR0913 - as above
+    out: Annotated[Path, typer.Argument(help="Folder to write; it must not exist or be empty.")],
+    entities: Annotated[int, typer.Option(help="Articles about entities.")] = 2000,
+    seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 7,
+    missing: Annotated[float, typer.Option(min=0.0, max=0.3, help="Share of infobox fields left to the prose.")] = 0.1,
+    later: Annotated[bool, typer.Option("--later", help="The same world a year on: some facts have changed.")] = False,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Generate a toy Wikipedia: dump, tables, Wikidata, pictures, and the truth beside them."""
+    from pipelines.toy.knowledge import WorldConfig
+    from pipelines.toy.publishing import write_world
+
+    summary = write_world(out, WorldConfig(entities=entities, seed=seed, missing=missing), later)
+    emit_json(to_json(summary)) if as_json else emit(f"{out}: {summary}")
+
+
+@bench.command("judge")
+def bench_judge_command(  # noqa: PLR0913 - as above
+    pairs: Annotated[int, typer.Option(help="Planted answers of each kind.")] = 150,
+    seed: Annotated[int, typer.Option(help="Seed of the plants.")] = 7,
+    recipe: RecipeOption = "",
+    config: ConfigOption = None,
+    set_: SetOption = None,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Plant near misses and true paraphrases; measure the typed comparer, and a recipe's judges where one is named."""
+    from pipelines.cli.commands import measure_judges
+    from pipelines.cli.judge_card import render_judge
+
+    report = measure_judges(pairs, seed, recipe, config, set_ or [], workspace)
+    emit_json(to_json(report)) if as_json else emit_table(render_judge(report))

@@ -1,0 +1,355 @@
+"""What the commands of the CLI do, as functions that take values and return values.
+
+``synth verify``: which releases, by which corpus.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from rich.table import Table
+
+from pipelines.cli.doctor import look_at_judges
+from pipelines.cli.judge_card import JudgeReport, run_judge_bench
+from pipelines.cli.plan import RunEstimate, estimate_run, make_sample_config
+from pipelines.config.loading import RunConfig, apply_setting, list_recipes, make_config, read_config_file, read_recipe
+from pipelines.corpus.build import CorpusOptions, build_corpus
+from pipelines.corpus.store import Corpus
+from pipelines.errors import ConfigError, GateNotMet, Unavailable
+from pipelines.graph.indexes import Ground
+from pipelines.release.manifest import PublishedRelease, read_release_manifest
+from pipelines.release.verify import VerifyReport, verify_release
+from pipelines.run.assembly import SOURCES, Assembly
+from pipelines.run.corpora import ensure_corpus, find_dump
+from pipelines.run.models import JUDGES, Roles, check_renewable
+from pipelines.run.progress import Reporter, make_reporter, timing
+from pipelines.run.publishing import publish_run, report_corpus
+from pipelines.run.runner import PlannedStage, StageReport, check_stage_names, run_stage, select_stages
+from pipelines.run.views import write_catalogue
+from pipelines.run.workspace import Workspace
+from pipelines.services.clients.replies import renew
+from pipelines.services.clients.serving import owned_servers
+from schemas.reasons import STAGE_REASONS
+
+
+@dataclass(frozen=True, slots=True)
+class RunDocument:
+    """What ``synth run`` did: the funnel of every stage and the releases."""
+
+    recipe: str
+    workspace: Path
+    stages: tuple[StageReport, ...]
+    releases: tuple[PublishedRelease, ...]
+    published: bool
+    """Whether releases were written in this run, and not only found."""
+    seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the document of ``synth run --json`` (DESIGN section 7)."""
+        return {
+            "run": {"recipe": self.recipe, "workspace": str(self.workspace), "seconds": round(self.seconds, 3)},
+            "stages": [_describe_report(report) for report in self.stages],
+            "releases": [
+                {"dataset": r.dataset, "version": r.version, "path": str(r.path), "rows": r.rows} for r in self.releases
+            ],
+        }
+
+    def make_table(self) -> Table:
+        """Return the funnel as a table."""
+        table = Table(title=f"{self.recipe}: rows in = kept + rejected + failed")
+        table.add_column("stage")
+        paid = any(report.usage.cost or report.usage.gpu_seconds for report in self.stages)
+        shown = ["in", "kept", "rejected", "failed", "out", "seconds", "calls", "recorded"]
+        for name in [*shown, *(["tokens", "GPU s", "cost"] if paid else [])]:
+            table.add_column(name, justify="right")
+        for report in self.stages:
+            numbers = [report.rows_in, report.kept, sum(report.rejected.values()), report.failed, report.rows_out]
+            seconds = f"{report.seconds:.1f}" if report.ran else "-"
+            used = report.usage
+            usage = [f"{used.calls:,}", f"{used.cached_calls:,}"]
+            if paid:
+                usage += [f"{used.tokens_in + used.tokens_out:,}", f"{used.gpu_seconds:,.1f}", f"{used.cost:,.4f}"]
+            table.add_row(report.stage, *(f"{number:,}" for number in numbers), seconds, *usage)
+        return table
+
+    def summarise(self) -> str:
+        """Return the closing lines: why rows were refused, the releases, and what was done."""
+        lines = [f"{report.stage} rejected: {report.describe_reasons()}" for report in self.stages if report.rejected]
+        lines += [f'{r.stage} failed: {r.failed:,}; see `synth sql "from failures"`' for r in self.stages if r.failed]
+        lines += [f"{r.dataset} {r.version}: {r.rows:,} rows in {r.path}" for r in self.releases]
+        last = self.stages[-1]
+        if last.stage == "releases" and not self.releases:
+            lines.append("Nothing was released: no row came through; the funnel says where they went.")
+        ran = [report.stage for report in self.stages if report.ran] + ["publishing"] * self.published
+        if not ran:
+            lines.append(f"Nothing to do: all {len(self.stages)} stages were complete ({self.seconds:.1f} s).")
+        else:
+            lines.append(f"Done in {self.seconds:.1f} s; ran {', '.join(ran)}.")
+        return "\n".join(lines)
+
+
+def _describe_report(report: StageReport) -> dict[str, Any]:
+    return {
+        "stage": report.stage,
+        "key": report.key,
+        "ran": report.ran,
+        "rows_in": report.rows_in,
+        "kept": report.kept,
+        "rejected": report.rejected,
+        "failed": report.failed,
+        "rows_out": report.rows_out,
+        "seconds": report.seconds,
+        "calls": report.usage.calls,
+        "cached_calls": report.usage.cached_calls,
+        "retries": report.usage.retries,
+        "tokens": report.usage.tokens_in + report.usage.tokens_out,
+        "gpu_seconds": round(report.usage.gpu_seconds, 3),
+        "cost": round(report.usage.cost, 6),
+        "cost_per_kept": round(report.paid / report.kept, 6) if report.kept else None,
+    }
+
+
+def load_config(
+    recipe: str, path: Path | None, settings: Sequence[str], limit: int = 0, budget: float = 0.0
+) -> RunConfig:
+    """Return the configuration of a recipe or a file with settings applied.
+
+    ``limit`` stands for ``seeds.limit`` and ``budget`` for ``budget.money``.
+    """
+    tables = read_config_file(path) if path else read_recipe(recipe)
+    if limit:
+        apply_setting(tables, f"seeds.limit={limit}")
+    if budget:
+        apply_setting(tables, f"budget.money={budget}")
+    return make_config(tables, settings)
+
+
+def run_recipe(
+    config: RunConfig, root: Path, until: str, only: Sequence[str], fresh: Sequence[str] = ()
+) -> RunDocument:
+    """Run what is missing of a recipe in a workspace, in this process.
+
+    Args:
+        config: what is run.
+        root: the workspace.
+        until: last stage to run, empty for all.
+        only: run just these stages; empty for all.
+        fresh: roles and tools whose recorded replies are not used from now on.
+
+    Raises:
+        ConfigError: if configuration or input is wrong; nothing was written that a later run would trust.
+        Unavailable: if another run holds the workspace, a disk is full, or a service is away.
+        BudgetSpent: if what the run may spend is spent; what it paid for is recorded.
+    """
+    workspace, reporter = Workspace(root.resolve()), make_reporter()
+    check_stage_names([*([until] if until else []), *only])
+    check_renewable(config, fresh)
+    check_judges(config)
+    with timing() as spent, workspace.claim():
+        if fresh:
+            renew(workspace.replies, fresh)
+        reports, (releases, published) = _run_claimed(config, workspace, until, only, reporter)
+    return RunDocument(config.recipe, workspace.root, tuple(reports), tuple(releases), published, spent[0])
+
+
+def _run_claimed(
+    config: RunConfig, workspace: Workspace, until: str, only: Sequence[str], reporter: Reporter
+) -> tuple[list[StageReport], tuple[list[PublishedRelease], bool]]:
+    find_dump(config.corpus, workspace, reporter)  # a world that is generated here is no part of the corpus's time
+    with timing() as spent:
+        corpus, built = ensure_corpus(config.corpus, workspace, reporter, config.runtime.workers)
+    reports = [report_corpus(corpus, built, spent[0])]
+    reporter.begin("corpus", 0, "pages")
+    reporter.finish(reports[0].summarise())
+    assembly, runtime = Assembly(config, workspace, corpus), config.runtime
+    with closing(assembly):
+        planned = [] if until == "corpus" else assembly.plan_stages()
+        chosen = select_stages(planned, until, only) if planned else []
+        with owned_servers(config.models, list_asked_roles(config, chosen), workspace.logs):
+            for plan in chosen:
+                report = run_stage(plan, assembly.corpus_entry, runtime.shard_rows, runtime.concurrency, reporter)
+                reports.append(report)
+                if 0 < report.rows_in == report.failed:
+                    finish_run(assembly, planned, [])
+                    raise GateNotMet(
+                        f'{report.stage}: all {report.failed:,} rows failed; `synth sql "from failures"` says why'
+                    )
+        return reports, finish_run(assembly, planned, chosen)
+
+
+def check_judges(config: RunConfig) -> None:
+    """Refuse a judge that is the very model it judges, or its own second.
+
+    Raises:
+        ConfigError: naming the roles.
+    """
+    wrong = [finding for finding in look_at_judges(config) if finding.state == "problem"]
+    if wrong:
+        raise ConfigError(f"models: {wrong[0].what}: {wrong[0].detail}; two models of one name need a revision each")
+
+
+def list_asked_roles(config: RunConfig, chosen: Sequence[PlannedStage]) -> tuple[str, ...]:
+    """Return the roles whose models the stages that are still to run may ask."""
+    pending = [plan for plan in chosen if plan.folder.read_manifest() is None]
+    asked = {entry.role for plan in pending for entry in plan.stage.models()}
+    return tuple(role for role in config.models.list_roles() if role in asked)
+
+
+def plan_by_sample(config: RunConfig, root: Path, seeds: int) -> RunEstimate:
+    """Run so many seeds in the workspace, where nothing of it is paid twice, and estimate the whole by them.
+
+    Raises:
+        ConfigError, Unavailable, BudgetSpent: as :func:`run_recipe`.
+    """
+    workspace = Workspace(root.resolve())
+    before = workspace.read_latest()
+    run_recipe(make_sample_config(config, seeds), root, "trajectories", [])
+    if before:
+        # The sample is no run that reports and views should speak of.
+        workspace.note_latest(before)
+        write_catalogue(workspace.root)
+    return estimate_run(config, root)
+
+
+def finish_run(
+    assembly: Assembly, planned: Sequence[PlannedStage], chosen: Sequence[PlannedStage]
+) -> tuple[list[PublishedRelease], bool]:
+    """Note what the run used, publish its releases when it got that far, and write the catalogue of views.
+
+    Returns:
+        The releases, and whether they were written now.
+    """
+    workspace = assembly.workspace
+    complete = {plan.name: plan.key for plan in planned if plan.folder.read_manifest() is not None}
+    last = bool(chosen) and chosen[-1].name == "releases"
+    releases, written = publish_run(assembly, planned) if last else ([], False)
+    published = {f"release:{r.dataset}": r.version for r in releases}
+    workspace.note_latest({"corpus": assembly.corpus.folder.name, **complete, **published})
+    write_catalogue(workspace.root)
+    return releases, written
+
+
+def measure_judges(
+    pairs: int, seed: int, recipe: str, path: Path | None, settings: Sequence[str], root: Path
+) -> JudgeReport:
+    """Measure the typed comparer, and with a recipe or a file its judges; their replies are recorded.
+
+    Raises:
+        ConfigError: if the recipe names no judge.
+        Unavailable: if a judge is away.
+    """
+    if not (recipe or path or settings):
+        return run_judge_bench(pairs, seed)
+    config, workspace = load_config(recipe or "demo", path, settings), Workspace(root.resolve())
+    if config.models.judge is None:
+        raise ConfigError("bench judge: models.judge is not set; name one: --set models.judge.adapter=openai ...")
+    judges = [role for role in JUDGES if role in config.models.list_roles()]
+    servers = owned_servers(config.models, judges, workspace.logs)
+    with workspace.claim(), servers, closing(Roles(config, workspace)) as roles:
+        return run_judge_bench(pairs, seed, roles.list_judges())
+
+
+def describe_stages() -> tuple[dict[str, Any], Table]:
+    """Return the stages with their sources and reasons, and the recipes, as a document and as a table."""
+    stages: list[tuple[str, list[str]]] = [("corpus", ["dump"])]
+    stages += [(name, list(sources) or ["corpus"]) for name, sources in SOURCES["paths"].items()]
+    rows = [{"stage": name, "from": sources, "reasons": list(STAGE_REASONS[name])} for name, sources in stages]
+    table = Table(title=f"recipes: {', '.join(list_recipes())}")
+    for column in ("stage", "from", "may refuse a row for"):
+        table.add_column(column)
+    for name, sources in stages:
+        table.add_row(name, ", ".join(sources), ", ".join(STAGE_REASONS[name]))
+    return {"stages": rows, "recipes": list_recipes()}, table
+
+
+def deploy_flows() -> dict[str, list[str]]:
+    """Register ``prefect.yaml`` with the Prefect server at ``PREFECT_API_URL``.
+
+    Raises:
+        ConfigError: if no server is named.
+        Unavailable: if the server refuses or cannot be reached.
+    """
+    if not os.environ.get("PREFECT_API_URL"):
+        raise ConfigError("deploy: PREFECT_API_URL is not set; start `prefect server start` and export its address")
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Unavailable(f"deploy: prefect answered: {(done.stderr or done.stdout).strip()[-500:]}")
+    return {"deployments": [line.strip() for line in done.stdout.splitlines() if "/" in line and "'" in line]}
+
+
+def verify_releases(
+    release: Path | None, corpus: Path | None, dump: Path | None, root: Path, reporter: Reporter
+) -> list[VerifyReport]:
+    """Verify one release, or those of the last run.
+
+    Args:
+        release: a release folder; None for all that the last run in the workspace published.
+        corpus: corpus folder to verify by; None for the one each release names, in its own workspace or in ``root``.
+        dump: build the corpus anew from this dump and verify by it.
+        root: the workspace.
+        reporter: told how far it is.
+
+    Raises:
+        ConfigError: if there is no release or no corpus to verify by.
+    """
+    workspace = Workspace(root.resolve())
+    folders = [release] if release else list_last_releases(workspace)
+    if dump is not None:
+        with TemporaryDirectory(prefix="synth-verify-") as scratch:
+            built = Path(scratch) / "corpus"
+            build_corpus(dump, built, CorpusOptions())
+            return _verify_all(folders, lambda folder: built, reporter)
+    return _verify_all(folders, lambda folder: corpus or find_corpus(workspace, folder), reporter)
+
+
+def _verify_all(folders: Sequence[Path], choose: Callable[[Path], Path], reporter: Reporter) -> list[VerifyReport]:
+    opened: dict[Path, Ground] = {}
+    reports = []
+    for folder in folders:
+        place = choose(folder)
+        if place not in opened:
+            opened[place] = Ground(Corpus.open(place))
+        reporter.begin("verify", 0, "rows")
+        report = verify_release(folder, opened[place], reporter.advance)
+        reporter.finish(f"{folder}: {report.verified:,} of {report.rows:,} rows hold")
+        reports.append(report)
+    return reports
+
+
+def list_last_releases(workspace: Workspace) -> list[Path]:
+    """Return the folders of the releases that the last run published.
+
+    Raises:
+        ConfigError: if it published none.
+    """
+    latest = workspace.read_latest()
+    names = [(key.partition(":")[2], version) for key, version in sorted(latest.items()) if key.startswith("release:")]
+    if not names:
+        raise ConfigError(
+            f"workspace {workspace.root}: the last run released nothing here; run `synth run`, or name a release folder"
+        )
+    return [workspace.releases / dataset / version for dataset, version in names]
+
+
+def find_corpus(workspace: Workspace, release: Path) -> Path:
+    """Return the corpus a release was made from: in the workspace it lies in, else in the one named.
+
+    Raises:
+        ConfigError: if neither has it, or the folder is no release.
+    """
+    name = next(entry.key for entry in read_release_manifest(release).lineage if entry.name == "corpus")
+    around = release.resolve().parents
+    for root in [*around[2:3], workspace.root]:
+        if (root / "corpus" / name / "manifest.json").is_file():
+            return root / "corpus" / name
+    raise ConfigError(
+        f"verify {release}: no corpus {name} beside it; name its folder with --corpus, or the dump with --dump"
+    )

@@ -1,0 +1,25 @@
+"""The ``synth`` command: parse arguments, call one function, print one summary.
+
+Only typer is imported by these modules; everything else is imported by the command that needs it, so ``--help`` answers
+at once.
+"""
+
+from pipelines.cli import benches as cli_benches
+from pipelines.cli import releases as cli_releases
+from pipelines.cli import runs as cli_runs
+from pipelines.cli.console import app, guarded
+
+COMMANDS = (cli_runs, cli_releases, cli_benches)
+"""Where commands register themselves."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; every expected failure is one line on stderr and an exit code.
+
+    0 done; 1 a gate not met; 2 our configuration or input; 3 a service, disk or lock away: run again to go on.
+    """
+    guarded(lambda: app(args=arguments, prog_name="synth"))
+
+
+if __name__ == "__main__":
+    main()

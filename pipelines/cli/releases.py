@@ -1,0 +1,138 @@
+"""Commands about releases and what is made of them."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from pipelines.cli.console import WORKSPACE, JsonOption, WorkspaceOption, app, emit, emit_json, emit_table, to_json
+
+TRAINERS = "llamafactory, ms-swift, trl, verl-sft (of a release of sft); verl, rllm, mmsearch-r1, mars (of rl)"
+SHOWN_PROBLEMS = 50
+ToOption = Annotated[str, typer.Option("--to", help=f"Trainer that is to read it: {TRAINERS}.")]
+
+
+@app.command("verify")
+def verify_command(
+    release: Annotated[Path | None, typer.Argument(help="Release folder; left out, the last run's releases.")] = None,
+    corpus: Annotated[Path | None, typer.Option("--corpus", help="Corpus folder, if not the workspace's.")] = None,
+    dump: Annotated[
+        Path | None, typer.Option("--dump", help="Build the corpus from this dump and verify by it.")
+    ] = None,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Re-derive every answer of a release from corpus and proof alone, with no model."""
+    from pipelines.cli.commands import verify_releases
+    from pipelines.run.progress import make_reporter
+
+    reports = verify_releases(release, corpus, dump, workspace, make_reporter())
+    passed = all(report.passed for report in reports)
+    if as_json:
+        emit_json(to_json(reports))
+    else:
+        for report in reports:
+            for problem in report.problems:
+                emit(f"{problem.where}: {problem.what}")
+            for claim in report.claims:
+                emit(f"{report.dataset} claims: {claim}")
+            told = "" if report.passed else f", NOT VERIFIED: {len(report.problems)} problems, named above"
+            emit(f"{report.dataset} {report.version}: {report.verified}/{report.rows}{told}")
+        emit(f"{sum(r.verified for r in reports)}/{sum(r.rows for r in reports)}")
+    if not passed:
+        raise typer.Exit(1)
+
+
+@app.command("diff")
+def diff_command(
+    a: Annotated[Path, typer.Argument(help="A release folder.")],
+    b: Annotated[Path, typer.Argument(help="Another release folder of the same dataset.")],
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare two releases: rows added, removed and changed, and how the funnel moved."""
+    from pipelines.cli.diff import diff_releases, render_diff
+
+    difference = diff_releases(a, b)
+    emit_json(to_json(difference)) if as_json else emit_table(render_diff(difference))
+
+
+@app.command("audit")
+def audit_command(
+    file: Annotated[Path, typer.Argument(help="Any VQA file: .parquet, .json or .jsonl.")],
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Look for known defects in anybody's VQA file; exit 1 when there are some."""
+    from pipelines.cli.audit import audit_file, render_audit
+
+    audit = audit_file(file)
+    emit_json(to_json(audit)) if as_json else emit_table(render_audit(audit))
+    if audit.defects:
+        raise typer.Exit(1)
+
+
+@app.command("push")
+def push_command(
+    release: Annotated[Path, typer.Argument(help="Release folder.")],
+    repo: Annotated[str, typer.Option("--repo", help="Dataset repository, org/name.")],
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Push a release to the Hugging Face Hub: one commit, verified, tagged with its version."""
+    from pipelines.release.push import push_release
+
+    receipt = push_release(release, repo)
+    emit_json(to_json(receipt)) if as_json else emit(f"{repo}: {receipt}")
+
+
+@app.command("export")
+def export_command(  # noqa: PLR0913 - a command line has the options it has
+    release: Annotated[Path, typer.Argument(help="Release folder.")],
+    out: Annotated[Path, typer.Argument(help="Folder to write; it must not exist.")],
+    to: ToOption,
+    dialect: Annotated[
+        str, typer.Option("--dialect", help="Protocol to write the turns in, if not the one they were held in.")
+    ] = "",
+    calls: Annotated[
+        Literal["native", "text"],
+        typer.Option("--calls", help="Tool calls as llamafactory's and ms-swift's own messages, or as text."),
+    ] = "native",
+    name: Annotated[str, typer.Option("--name", help="Name of the dataset, if not synth.")] = "",
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a release as a trainer's own loader reads it, and hold the files to that loader's rules."""
+    from pipelines.release.exporters.base import ExportOptions
+    from pipelines.release.exporters.registry import export_release
+
+    report = export_release(release, out, to, ExportOptions(dialect=dialect, name=name, calls=calls))
+    if as_json:
+        emit_json(to_json(report))
+        return
+    emit(f"{out}: {report.rows_out} of {report.rows_in} rows for {report.to}")
+    for note in report.notes:
+        emit(note)
+
+
+@app.command("validate")
+def validate_command(
+    folder: Annotated[Path, typer.Argument(help="Folder of files for a trainer, ours or anybody's.")],
+    to: ToOption,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Hold files to the rules of a trainer's loader; exit 1 when it would lose, shift or refuse anything."""
+    from pipelines.release.exporters.registry import MOST_PROBLEMS, validate_export
+
+    problems = validate_export(folder, to)
+    if as_json:
+        emit_json(list(problems))
+    else:
+        for problem in problems[:SHOWN_PROBLEMS]:
+            emit(problem)
+        more = " or more" if len(problems) == MOST_PROBLEMS else ""
+        named = f", the first {SHOWN_PROBLEMS} above" if len(problems) > SHOWN_PROBLEMS else ""
+        emit(f"{folder}: {len(problems) or 'nothing'}{more} against it for {to}{named}")
+    if problems:
+        raise typer.Exit(1)

@@ -1,0 +1,196 @@
+"""Commands about runs: make, plan, look at, and what they were told."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipelines.cli.console import (
+    WORKSPACE,
+    ConfigOption,
+    JsonOption,
+    LimitOption,
+    RecipeOption,
+    SetOption,
+    WorkspaceOption,
+    app,
+    emit,
+    emit_json,
+    emit_table,
+    interruptible,
+    replies,
+    to_json,
+)
+
+
+@app.command("run")
+def run_command(  # noqa: PLR0913 - a command line has the options it has
+    recipe: RecipeOption = "demo",
+    config: ConfigOption = None,
+    stage: Annotated[list[str] | None, typer.Option("--stage", help="Run only this stage; may be repeated.")] = None,
+    until: Annotated[str, typer.Option("--until", help="Stop after this stage.")] = "",
+    limit: LimitOption = 0,
+    budget: Annotated[float, typer.Option("--budget", min=0.0, help="Money this run may spend; 0 is no limit.")] = 0.0,
+    fresh: Annotated[
+        list[str] | None,
+        typer.Option("--fresh-replies", help="Ask this role or tool anew; may be repeated. Go on without the option."),
+    ] = None,
+    set_: SetOption = None,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a recipe, or go on with it: what is done is not done again."""
+    from pipelines.cli.commands import load_config, run_recipe
+
+    settings = load_config(recipe, config, set_ or [], limit, budget)
+    with interruptible():
+        document = run_recipe(settings, workspace, until, stage or [], fresh or [])
+    if as_json:
+        emit_json(document.as_dict())
+    else:
+        emit_table(document.make_table())
+        emit(document.summarise())
+
+
+@app.command("stages")
+def stages_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False) -> None:
+    """List the stages, what each makes and from what, and the recipes."""
+    from pipelines.cli.commands import describe_stages
+
+    document, table = describe_stages()
+    emit_json(document) if as_json else emit_table(table)
+
+
+@app.command("status")
+def status_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False) -> None:
+    """Say where the run in a workspace stands."""
+    from pipelines.cli.status import render_status, summarise_workspace
+
+    status = summarise_workspace(workspace)
+    emit_json(to_json(status)) if as_json else emit_table(render_status(status))
+
+
+@app.command("doctor")
+def doctor_command(
+    recipe: RecipeOption = "demo",
+    config: ConfigOption = None,
+    set_: SetOption = None,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Check that configuration, input, disk, models and software are ready; servers are sent a few tokens each."""
+    from pipelines.cli.commands import load_config
+    from pipelines.cli.doctor import examine_run, render_examination
+
+    examination = examine_run(load_config(recipe, config, set_ or [], 0), workspace)
+    emit_json(to_json(examination)) if as_json else emit_table(render_examination(examination))
+    if not examination.ready:
+        raise typer.Exit(2)
+
+
+@app.command("plan")
+def plan_command(  # noqa: PLR0913 - as above
+    recipe: RecipeOption = "demo",
+    config: ConfigOption = None,
+    limit: LimitOption = 0,
+    sample: Annotated[int, typer.Option("--sample", min=0, help="Run so many seeds first and estimate by them.")] = 0,
+    budget: Annotated[float, typer.Option("--budget", min=0.0, help="Say how far this much money goes.")] = 0.0,
+    set_: SetOption = None,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a run would still do and cost, by what was measured here and else at most."""
+    from pipelines.cli.commands import load_config, plan_by_sample
+    from pipelines.cli.plan import estimate_run, render_estimate
+
+    settings = load_config(recipe, config, set_ or [], limit, budget)
+    with interruptible():
+        estimate = plan_by_sample(settings, workspace, sample) if sample else estimate_run(settings, workspace)
+    emit_json(to_json(estimate)) if as_json else emit_table(render_estimate(estimate))
+
+
+@app.command("serve-model")
+def serve_model_command(
+    role: Annotated[str, typer.Argument(help="Role whose model is served, or a name under models.solvers.")],
+    recipe: RecipeOption = "demo",
+    config: ConfigOption = None,
+    set_: SetOption = None,
+    workspace: WorkspaceOption = WORKSPACE,
+) -> None:
+    """Start vLLM's server for a role as the configuration says, and end it with this command."""
+    from pipelines.cli.commands import load_config
+    from pipelines.run.workspace import Workspace
+    from pipelines.services.clients.serving import serve_model
+
+    with interruptible("the server is ended"):
+        serve_model(load_config(recipe, config, set_ or []), role, Workspace(workspace.resolve()).logs, emit)
+
+
+@replies.callback(invoke_without_command=True)
+def replies_command(
+    context: typer.Context, workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption = False
+) -> None:
+    """Say what recorded replies a workspace holds: number, size and days by model, and the hit rate by stage."""
+    from pipelines.cli.status import render_replies, summarise_replies
+
+    if context.invoked_subcommand is None:
+        summary = summarise_replies(workspace)
+        emit_json(to_json(summary)) if as_json else emit_table(render_replies(summary))
+
+
+@replies.command("prune")
+def prune_command(
+    backend: Annotated[
+        str, typer.Option("--backend", help="Only of models and tools whose identity has this in it.")
+    ] = "",
+    older_than: Annotated[int, typer.Option("--older-than", min=0, help="Only those so many days old.")] = 0,
+    apply: Annotated[
+        bool, typer.Option("--yes", help="Remove them; without it only what it would free is said.")
+    ] = False,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove recorded replies; what needs them later is asked and paid for again."""
+    from pipelines.cli.status import PruneRules, prune_replies, render_pruned
+
+    pruned = prune_replies(workspace, PruneRules(backend, older_than), apply)
+    emit_json(to_json(pruned)) if as_json else emit_table(render_pruned(pruned))
+
+
+@app.command("sql")
+def sql_command(
+    statement: Annotated[str, typer.Argument(help="SQL over seeds, paths, ..., rejections, failures, funnel, pages.")],
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask DuckDB about every dataset of a workspace, rejections included."""
+    from pipelines.run.views import render_result, run_sql
+
+    result = run_sql(workspace, statement)
+    emit_json(result.as_dicts()) if as_json else emit_table(render_result(result))
+
+
+@app.command("explain")
+def explain_command(
+    record_id: Annotated[str, typer.Argument(help="Id, or the beginning of one, of any row of any stage.")],
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Show everything known about one row: path, evidence, certificates, picture, attempts, releases."""
+    from pipelines.cli.explain import explain_record, render_explanation
+
+    explanation = explain_record(workspace, record_id)
+    emit_json(to_json(explanation)) if as_json else emit_table(render_explanation(explanation))
+
+
+@app.command("report")
+def report_command(
+    out: Annotated[Path | None, typer.Option("--out", help="HTML file to write.")] = None,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """Write one HTML page about the last run: funnel, distributions, questions with pictures and evidence."""
+    from pipelines.cli.report import write_report
+
+    path = write_report(workspace, out or workspace / "report.html")
+    emit_json({"report": str(path)}) if as_json else emit(str(path))

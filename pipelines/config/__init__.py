@@ -1,0 +1,1 @@
+"""Settings: every key with its default, its bounds and its meaning."""

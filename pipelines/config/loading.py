@@ -1,0 +1,268 @@
+"""RunConfig: one TOML file, every key declared here, unknown keys refused, secrets only as environment names.
+
+A recipe under ``pipelines/recipes`` is such a file; ``--config`` names another and ``--set a.b=value`` changes one key.
+Units are in the field's description. Published numbers are the defaults of the recipe that publishes them.
+
+What keys of a configuration have to do with one another, beyond what each says for itself.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from pipelines.config.settings import RunConfig
+from pipelines.errors import ConfigError
+
+MAX_ROUNDS = 12
+"""Rounds of injection at most: MM-SearchExam has ten."""
+ADAPTERS = {
+    "writer": ("templates", "openai", "vllm"),
+    "rewriter": ("templates", "openai", "vllm"),
+    "solver": ("knower", "openai", "vllm"),
+    "teacher": ("teacher", "openai", "vllm"),
+    "judge": ("judge", "openai", "vllm"),
+    "second_judge": ("judge", "openai", "vllm"),
+    "image_judge": ("judge", "openai", "vllm"),
+    "process_judge": ("judge", "openai", "vllm"),
+    "summariser": ("templates", "openai", "vllm"),
+}
+"""Adapters that can play each role."""
+
+
+def check_whole(config: RunConfig) -> None:
+    """Refuse a configuration whose keys do not go together.
+
+    Raises:
+        ConfigError: naming the keys, and what to say instead.
+    """
+    sources = [bool(config.corpus.dump), bool(config.corpus.world), config.corpus.generate is not None]
+    if sum(sources) != 1:
+        raise ConfigError(
+            "configuration: corpus needs exactly one of dump, world, generate; say --set corpus.dump=FILE or "
+            "--set corpus.world=DIR"
+        )
+    hops, weights = config.paths.hops, config.paths.weights
+    if not hops or len(hops) != len(weights) or not all(2 <= h <= 4 for h in hops):
+        raise ConfigError("configuration: paths.hops takes lengths of 2 to 4, and paths.weights one weight for each")
+    if min(weights) < 0 or not 0 < sum(weights) < float("inf"):
+        raise ConfigError(f"configuration: paths.weights {list(weights)}: give weights of 0 or more, not all 0")
+    rounds, mix = config.injections.rounds, config.injections.weights
+    if not rounds or len(rounds) != len(mix) or not all(1 <= number <= MAX_ROUNDS for number in rounds):
+        raise ConfigError(
+            f"configuration: injections.rounds takes numbers of 1 to {MAX_ROUNDS}, and injections.weights one each"
+        )
+    if min(mix) < 0 or not 0 < sum(mix) < float("inf"):
+        raise ConfigError(f"configuration: injections.weights {list(mix)}: give weights of 0 or more, not all 0")
+    _check_models(config)
+    _check_sight(config)
+    _check_acting(config)
+    shares = config.splits.sft + config.splits.rl + config.splits.eval
+    if abs(shares - 1.0) > 1e-9:
+        raise ConfigError(f"configuration: the shares of splits add up to {shares:g}, not 1")
+
+
+def _check_models(config: RunConfig) -> None:
+    models = config.models
+    for role in models.list_roles():
+        model, allowed = models.get(role), ADAPTERS.get(role, ADAPTERS["solver"])
+        place = f"models.solvers.{role}" if role in models.solvers else f"models.{role}"
+        if model.adapter not in allowed:
+            raise ConfigError(f"configuration: {place}.adapter {model.adapter!r}; allowed: {', '.join(allowed)}")
+        if model.adapter == "openai" and not model.base_url:
+            raise ConfigError(
+                f"configuration: {place}.base_url is empty; name the server: "
+                f"--set {place}.base_url=http://127.0.0.1:8000/v1"
+            )
+        if model.settings and model.adapter in ("templates", "openai", "vllm"):
+            raise ConfigError(
+                f"configuration: {place}.settings: {model.adapter} takes none, given {sorted(model.settings)}"
+            )
+        if model.more_urls and not model.revision:
+            raise ConfigError(
+                f"configuration: {place}.more_urls without a revision; say that all of them serve one model: "
+                f"--set {place}.revision=NAME"
+            )
+    clash = sorted(set(models.solvers) & set(type(models).model_fields))
+    if clash:
+        raise ConfigError(f"configuration: models.solvers.{clash[0]}: {clash[0]} is a role; choose another name")
+    known = {"solver", *models.solvers}
+    named = [*config.difficulty.solvers, *filter(None, [config.difficulty.text_solver])]
+    strange = [name for name in named if name not in known]
+    if strange or not config.difficulty.solvers:
+        raise ConfigError(
+            f"configuration: difficulty.solvers {list(config.difficulty.solvers)}, text_solver "
+            f"{config.difficulty.text_solver!r}; there are: {', '.join(sorted(known))}"
+        )
+
+
+def _check_sight(config: RunConfig) -> None:
+    groundings, commons, encoder = config.groundings, config.commons, config.encoder
+    engines = {*groundings.ocr, config.tools.layout}
+    if "layer" in engines and config.corpus.dump:
+        raise ConfigError(
+            "configuration: the OCR engine layer reads the pictures of generated worlds alone; name another: "
+            """--set 'groundings.ocr=["rapidocr"]' --set tools.layout=rapidocr"""
+        )
+    if "paddlex" in engines and not config.ocr.url:
+        raise ConfigError("configuration: ocr.url is empty; name the service: --set ocr.url=http://127.0.0.1:8080")
+    if (groundings.ranker == "clip" or config.image_search.method == "clip") and not encoder.pretrained:
+        raise ConfigError(
+            "configuration: encoder.pretrained is empty, so there is no encoder; name weights: "
+            "--set encoder.pretrained=openai, or a checkpoint's file"
+        )
+    if (commons.fetch or commons.search) and not commons.contact:
+        raise ConfigError(
+            "configuration: commons.contact is empty; say who asks: --set commons.contact=you@example.org"
+        )
+    if commons.search and not (commons.api and commons.fetch):
+        raise ConfigError(
+            "configuration: commons.search needs commons.api and commons.fetch: "
+            "--set commons.api=https://commons.wikimedia.org/w/api.php --set commons.fetch=true"
+        )
+
+
+def _check_acting(config: RunConfig) -> None:
+    tools, live, models = config.tools, config.live, config.models
+    if tools.summarise and models.summariser is None:
+        raise ConfigError(
+            "configuration: tools.summarise without models.summariser; name one: "
+            "--set models.summariser.adapter=templates --set models.summariser.name=templates"
+        )
+    if config.rollouts.dialect == "native" and models.teacher.adapter == "vllm":
+        raise ConfigError(
+            'configuration: rollouts.dialect "native" needs a server that parses tool calls; a teacher inside a worker '
+            'speaks in text: --set rollouts.dialect=synth, or models.teacher.adapter = "openai"'
+        )
+    if tools.family == "live" and live.images == "serpapi" and not live.picture_base:
+        raise ConfigError(
+            "configuration: live.picture_base is empty; serpapi looks up addresses, so say where the workspace's "
+            "images/ folder is published"
+        )
+    if tools.family == "live" and live.reader == "direct" and not live.contact:
+        raise ConfigError("configuration: live.contact is empty; say who asks: --set live.contact=you@example.org")
+
+
+__all__ = ["RunConfig", "apply_setting", "list_recipes", "make_config", "read_config_file", "read_recipe"]
+_SECRETS = re.compile(r"(?<=://)[^/\s'\"]*(?=@)|(?<=\?)[^'\"]+")
+"""What may be one in an address: user and password, parameters."""
+
+
+def list_recipes() -> list[str]:
+    """Return the names of the shipped recipes."""
+    folder = resources.files("pipelines.config") / "recipes"
+    return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def read_recipe(name: str) -> dict[str, Any]:
+    """Return a shipped recipe's tables.
+
+    Raises:
+        ConfigError: if there is no such recipe.
+    """
+    if name not in list_recipes():
+        raise ConfigError(f"recipe {name!r} does not exist; there are: {', '.join(list_recipes())}")
+    return tomllib.loads((resources.files("pipelines.config") / "recipes" / f"{name}.toml").read_text())
+
+
+def read_config_file(path: Path) -> dict[str, Any]:
+    """Return a configuration file's tables.
+
+    Raises:
+        ConfigError: if the file is missing or no TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text())
+    except FileNotFoundError as error:
+        raise ConfigError(f"config {path}: no such file") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"config {path}: not TOML: {error}") from error
+
+
+def apply_setting(tables: dict[str, Any], setting: str) -> None:
+    """Apply one ``a.b=value``; the value is TOML, and text that is no TOML is a string.
+
+    Raises:
+        ConfigError: if there is no ``=`` or a part of the name is no table.
+    """
+    name, equals, raw = setting.partition("=")
+    if not equals or not name.strip():
+        raise ConfigError(f"--set {setting!r}: write it as section.key=value")
+    try:
+        value = tomllib.loads(f"value = {raw}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = raw
+    *parents, last = name.strip().split(".")
+    table = tables
+    for parent in parents:
+        table = table.setdefault(parent, {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"--set {setting!r}: {parent} is a value, not a section")
+    table[last] = value
+
+
+def make_config(tables: dict[str, Any], settings: Sequence[str] = ()) -> RunConfig:
+    """Return the validated configuration.
+
+    Raises:
+        ConfigError: naming each key that is unknown or out of range, and what is allowed.
+    """
+    for setting in settings:
+        apply_setting(tables, setting)
+    _keep_one_source(tables, settings)
+    _drop_abilities(tables, settings)
+    try:
+        config = RunConfig.model_validate(tables)
+    except ValidationError as error:
+        raise ConfigError("configuration: " + "; ".join(_explain(problem) for problem in error.errors())) from error
+    check_whole(config)
+    return config
+
+
+def _keep_one_source(tables: dict[str, Any], settings: Sequence[str]) -> None:
+    """Let ``--set corpus.dump`` or ``corpus.world`` take the place of the recipe's own source."""
+    named = {setting.split("=", 1)[0].strip() for setting in settings}
+    corpus = tables.get("corpus")
+    if isinstance(corpus, dict) and named & {"corpus.dump", "corpus.world"}:
+        for key in ("dump", "world", "generate"):
+            if not any(name == f"corpus.{key}" or name.startswith(f"corpus.{key}.") for name in named):
+                corpus.pop(key, None)
+        groundings = tables.get("groundings")
+        named_engine = "corpus.dump" not in named or "groundings.ocr" in named
+        if isinstance(groundings, dict) and groundings.get("ocr") == ["layer"] and not named_engine:
+            groundings.pop("ocr")  # photographs have no text layer: the engine that reads them is the default
+
+
+def _drop_abilities(tables: dict[str, Any], settings: Sequence[str]) -> None:
+    """Let ``--set models.solver.adapter=openai`` take the place of a scripted player with all its abilities."""
+    named = {setting.split("=", 1)[0].strip() for setting in settings}
+    models = tables.get("models")
+    for name in named:
+        place = name.split(".")
+        if place[0] != "models" or place[-1] != "adapter" or not isinstance(models, dict):
+            continue
+        prefix = name.removesuffix("adapter")
+        table: Any = models
+        for part in place[1:-1]:
+            table = table.get(part) if isinstance(table, dict) else None
+        if isinstance(table, dict) and not any(other.startswith(f"{prefix}settings") for other in named):
+            table.pop("settings", None)
+
+
+def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
+    where = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] != "extra_forbidden":
+        return f"{where}: {problem['msg']} (given {_SECRETS.sub('...', repr(problem['input']))})"
+    model: Any = RunConfig
+    for part in problem["loc"][:-1]:
+        annotation = model.model_fields[str(part)].annotation
+        arguments = [a for a in getattr(annotation, "__args__", (annotation,)) if a is not type(None)]
+        model = arguments[0]
+    near = difflib.get_close_matches(str(problem["loc"][-1]), model.model_fields, n=1)
+    hint = f"; did you mean {near[0]}?" if near else f"; there are: {', '.join(model.model_fields)}"
+    return f"unknown key {where}{hint}"

@@ -1,0 +1,686 @@
+"""The tables of a configuration: every key with its default, its bounds and what it means.
+
+Units are in the field's description. Published numbers are the defaults of the recipe that publishes them.
+
+What every table of the configuration is made of.
+
+Where the corpus and its seeds come from, and the services that are asked of them.
+
+Pictures: which are taken, what they are seen with, and how some are degraded.
+
+The agent's tools, and the services behind the live ones.
+
+Models in their roles, what a run may spend on them, and how its work is cut.
+
+Paths, questions, rewrites, injections, and how their checks are run.
+
+Attempts and rollouts, which of them are kept, and what is published.
+
+The whole configuration of a run.
+"""
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.datasets import Split
+from schemas.proofs import Agreement
+
+
+class Section(BaseModel):
+    """A table of the configuration: frozen, no undeclared keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+CONTACT = r"^$|^[ -~]*([!-?A-~]@[!-?A-~]|[a-z]://[!-~])[ -~]*$"
+"""Nothing, or text in ASCII with a mail address or a page's address in it."""
+ADDRESS = r"^https?://[^\s@?#]+$"
+Qid = Annotated[str, Field(pattern=r"^Q[1-9][0-9]{0,17}$")]
+
+
+class GeneratedWorld(Section):
+    """A toy Wikipedia generated into the workspace when neither a dump nor a world is named."""
+
+    entities: int = Field(2000, ge=60, le=200_000, description="articles about entities")
+    seed: int = Field(7, ge=0, description="seed of the generator")
+    missing: float = Field(0.1, ge=0.0, le=0.3, description="share of infobox fields left to the prose")
+
+
+class CorpusConfig(Section):
+    """Where the corpus comes from: exactly one of ``dump``, ``world`` and ``generate``."""
+
+    dump: str = Field("", description="pages-articles XML dump (.bz2 or .xml); tables and images/ are found beside it")
+    world: str = Field("", description="folder made by `synth world`")
+    generate: GeneratedWorld | None = Field(None, description="generate a toy Wikipedia")
+
+
+class SmallCorpus(Section):
+    """Seed gates for a corpus too small for those of a whole Wikipedia, in place of those of the same name."""
+
+    below_articles: int = Field(1_000_000, ge=0, description="use these gates under this many articles")
+    min_in_degree: int = Field(3, ge=0, description="opensearch-vl: fewest articles linking to a seed")
+    hub_share: float = Field(0.0003, ge=0.0, le=1.0, description="share of articles, by in-degree, that are hubs")
+    require_infobox: bool = Field(True, description="opensearch-vl: seeds need an infobox")
+    require_image: bool = Field(True, description="seeds need a free lead picture")
+
+
+class SparqlConfig(Section):
+    """The endpoint that seeds.source = "sparql" asks; replies are recorded, so that each query is asked once."""
+
+    endpoint: str = Field(
+        "https://query.wikidata.org/sparql",
+        pattern=r"^https?://[^\s@?#]+$",
+        description="address of a SPARQL 1.1 endpoint, without user, password or parameters",
+    )
+    contact: str = Field(
+        "", pattern=CONTACT, description="address or mail in the User-Agent; the operators of services want one"
+    )
+    site: str = Field("", description="wiki whose articles count, as https://en.wikipedia.org/; empty: the corpus's")
+    page_rows: int = Field(5000, ge=1, description="a query with more rows is divided; below the service's own limit")
+    pause: float = Field(1.0, ge=0.0, description="seconds between two queries; only one is ever in flight")
+    tries: int = Field(4, ge=1, description="requests in all for a query at which the service fails")
+    backoff: float = Field(2.0, ge=0.0, description="seconds before the second try, doubled for each further one")
+    silence: float = Field(70.0, gt=0.0, description="seconds without a byte; services give up after 60")
+    deadline: float = Field(180.0, gt=0.0, description="seconds for a whole reply")
+    reply_bytes: int = Field(1 << 25, ge=1000, description="largest reply")
+
+
+class CommonsConfig(Section):
+    """The imageinfo API that seeds ask of pictures about which the corpus knows nothing; replies are recorded."""
+
+    api: str = Field(
+        "",
+        pattern=r"^(https?://[^\s@?#]+)?$",
+        description="address of api.php, as https://commons.wikimedia.org/w/api.php, without user, password or "
+        "parameters; empty: not asked",
+    )
+    contact: str = Field("", pattern=CONTACT, description="address or mail in the User-Agent")
+    pause: float = Field(0.5, ge=0.0, description="seconds between two requests; only one is ever in flight")
+    fetch: bool = Field(
+        False, description="fetch pictures that are not at hand; each once, under its content's name in the image store"
+    )
+    width: Literal[330, 500, 960, 1280, 1920, 3840] = Field(
+        1280, description="width of what is fetched, pixels; a smaller original is fetched as it is"
+    )
+    search: bool = Field(False, description="search Commons for further candidates of an anchor's picture")
+
+
+class SeedsConfig(Section):
+    """Which entities may be anchors."""
+
+    limit: int = Field(0, ge=0, description="at most this many seeds; 0 is no limit")
+    splits: tuple[Split, ...] = Field((), description="splits whose entities may be seeds; () for all")
+    rule: Literal["opensearch-vl", "vsearcher"] = Field(
+        "opensearch-vl",
+        description="opensearch-vl: by infobox and incoming links; vsearcher: by few sitelinks and many statements; "
+        "a key that names one of the two is ignored by the other",
+    )
+    source: Literal["corpus", "sparql"] = Field(
+        "corpus", description="candidates are the corpus's articles, or what the endpoint of [sparql] has of classes"
+    )
+    classes: tuple[Qid, ...] = Field((), description="Qids, one of which an entity must be an instance of; () for any")
+    max_sitelinks: int = Field(10, ge=0, description="vsearcher: most sitelinks, on all projects")
+    min_statements: int = Field(20, ge=0, description="vsearcher: fewest statements")
+    count_identifiers: bool = Field(True, description="vsearcher: identifiers in other databases count as statements")
+    min_in_degree: int = Field(
+        50,
+        ge=0,
+        description="opensearch-vl: fewest articles linking to a seed; small_corpus's under its below_articles",
+    )
+    in_degree: Literal["text", "tables"] = Field(
+        "text", description="what counts as a link to a seed: one in an article's own text, or in the pagelinks table"
+    )
+    hub_in_degree: int = Field(
+        10_000,
+        ge=1,
+        description="articles with more incoming links are hubs: closed to walks, and under opensearch-vl no seeds; "
+        "small_corpus.hub_share decides under its below_articles",
+    )
+    require_infobox: bool = Field(
+        True, description="opensearch-vl: seeds need an infobox; small_corpus's under its below_articles"
+    )
+    require_image: bool = Field(
+        True,
+        description="seeds need a free lead picture of at least min_image_side; small_corpus's under its "
+        "below_articles",
+    )
+    min_image_side: int = Field(512, ge=1, description="shorter side of the picture, pixels")
+    small_corpus: SmallCorpus = SmallCorpus()
+
+
+class SplitsConfig(Section):
+    """Shares of entities and answer keys by split; decided by hash before anything is generated."""
+
+    sft: float = Field(0.6, ge=0.0, le=1.0)
+    rl: float = Field(0.3, ge=0.0, le=1.0)
+    eval: float = Field(0.1, ge=0.0, le=1.0)
+
+
+OcrEngine = Literal["rapidocr", "tesseract", "paddlex", "layer"]
+
+
+class GroundingsConfig(Section):
+    """Pictures."""
+
+    require_image: bool = Field(True, description="refuse rows without a usable picture")
+    min_side: int = Field(512, ge=1, description="shorter side, pixels")
+    min_answers: int = Field(5, ge=0, description="distinct answers over all anchors of the type (N_img); 0 is off")
+    retrieval_rank: int = Field(
+        10, ge=0, description="one search for the question may not find the answer's page among so many; 0 is off"
+    )
+    candidates: int = Field(8, ge=1, description="pictures compared for an anchor (K)")
+    ranker: Literal["auto", "clip", "metadata"] = Field(
+        "auto",
+        description="clip: by similarity to a description of the anchor; metadata: by where the picture stands, what "
+        "its file is called and what Commons says it depicts; auto: clip where [encoder] has weights and the extra is "
+        "installed",
+    )
+    decides: Literal["margin", "threshold", "both"] = Field(
+        "margin", description="clip: what a picture must have. margin: more likeness than every distractor"
+    )
+    threshold: float = Field(0.28, ge=-1.0, le=1.0, description="clip: absolute similarity (published)")
+    min_margin: float = Field(0.0, ge=0.0, le=2.0, description="clip: similarity beyond the best distractor's")
+    distractors: int = Field(20, ge=1, description="clip: entities of the anchor's type it is held against, at least")
+    avoid_lead: bool = Field(
+        False, description="take the article's lead picture only where no other will do: it is the easiest to look up"
+    )
+    ocr: tuple[OcrEngine, ...] = Field(
+        ("rapidocr",), description="engines that look for readable names; () leaves that check out"
+    )
+    refuse_simple: bool = Field(True, description="refuse flags, logos, arms, maps, cards of text and plain drawings")
+    training_pixels: int = Field(262_144, ge=1, description="pixels of a picture as a student sees it")
+
+
+class EncoderConfig(Section):
+    """The model that says which picture fits which description (open_clip; needs the extra `clip`)."""
+
+    model: str = Field("ViT-L-14-quickgelu", description="architecture, as open_clip names it")
+    pretrained: str = Field(
+        "", description="weights: a name of open_clip's, or a checkpoint file; empty: there is no encoder"
+    )
+    device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
+    precision: Literal["fp32", "bf16", "fp16"] = Field("fp32", description="of the weights and the arithmetic")
+    batch: int = Field(64, ge=1, description="pictures encoded together")
+    threads: int = Field(0, ge=0, description="threads that decode pictures; 0 is one for each core")
+
+
+class ImageSearchConfig(Section):
+    """The corpus's search by picture."""
+
+    method: Literal["hash", "clip"] = Field(
+        "hash", description="hash: by perceptual hash, finds copies; clip: by [encoder], finds likeness and parts, too"
+    )
+
+
+class OcrConfig(Section):
+    """Engines that read the text in pictures."""
+
+    languages: str = Field("eng", pattern=r"^[a-z_]+(\+[a-z_]+)*$", description="tesseract: languages, as eng+deu")
+    url: str = Field("", pattern=r"^(https?://[^\s@?#]+)?$", description="paddlex: address of the layout service")
+    seconds: float = Field(60.0, gt=0.0, description="longest that one picture may take")
+
+
+class EnhancementsConfig(Section):
+    """The share of questions whose picture is degraded, each with the tool that repairs it (OpenSearch-VL, 3.2)."""
+
+    share: float = Field(0.1, ge=0.0, le=1.0, description="share of the questions; 0 degrades none")
+    degradations: tuple[Literal["blur", "downsample", "perspective"], ...] = Field(
+        ("blur", "downsample", "perspective"), description="which, in equal shares"
+    )
+    strengths: tuple[Annotated[float, Field(gt=0.0, le=1.0)], ...] = Field(
+        (0.25, 0.5, 0.75, 1.0),
+        description="tried from the one drawn upwards, until the picture is of no use any more; what is then beyond "
+        "repair is tried again at strengths between",
+    )
+
+
+class ToolsConfig(Section):
+    """What the agent's visual tools work with."""
+
+    layout: Literal["", "rapidocr", "tesseract", "paddlex", "layer"] = Field(
+        "", description="engine behind layout_parsing; empty: there is no such tool"
+    )
+    edsr: str = Field(
+        "", description="file of EDSR weights (EDSR_x2.pb to EDSR_x4.pb) behind super_resolution; empty: it warns"
+    )
+    family: Literal["local", "live"] = Field(
+        "local", description="local: over the corpus, deterministic, no network; live: the services of [live]"
+    )
+    summarise: bool = Field(
+        False, description="models.summariser sums up pages that are searched for or visited; else passages are shown"
+    )
+    pages_read: int = Field(3, ge=1, le=10, description="pages that a text search reads to sum them up")
+    thumbnails: int = Field(
+        0, ge=0, le=10, description="pictures of an image search's results that are shown, each with a name of its own"
+    )
+    blocked_hosts: tuple[str, ...] = Field(
+        (
+            "huggingface.co",
+            "hf.co",
+            "datasets-server.huggingface.co",
+            "modelscope.cn",
+            "kaggle.com",
+            "paperswithcode.com",
+            "github.com",
+            "githubusercontent.com",
+            "gitee.com",
+            "zenodo.org",
+            "opendatalab.com",
+            "openreview.net",
+            "arxiv.org",
+        ),
+        description="hosts, with their subdomains, that publish datasets: never visited, left out of results",
+    )
+
+
+class LiveConfig(Section):
+    """Services behind the live tools. Replies are recorded; keys are named by environment variables."""
+
+    search: Literal["serper", "serpapi"] = Field("serper", description="whose protocol the text search speaks")
+    search_url: str = Field("https://google.serper.dev/search", pattern=ADDRESS, description="its address")
+    search_key_env: str = Field("", description="environment variable with its key; empty: none")
+    reader: Literal["direct", "jina"] = Field(
+        "direct", description="direct: pages are fetched here, with every address checked; jina: by a reader service"
+    )
+    reader_url: str = Field("https://r.jina.ai/", pattern=ADDRESS, description="jina: its address")
+    reader_key_env: str = Field("", description="jina: environment variable with its key; empty: none")
+    images: Literal["google-vision", "serpapi"] = Field(
+        "google-vision", description="whose protocol the image search speaks"
+    )
+    images_url: str = Field(
+        "https://vision.googleapis.com/v1/images:annotate", pattern=ADDRESS, description="its address"
+    )
+    images_key_env: str = Field("", description="environment variable with its key; empty: none")
+    picture_base: str = Field(
+        "",
+        pattern=rf"^$|{ADDRESS}",
+        description="serpapi: where the workspace's images/ folder is published, as it takes addresses alone",
+    )
+    contact: str = Field("", pattern=CONTACT, description="address or mail in the User-Agent of the direct reader")
+    rate: float = Field(
+        5.0,
+        gt=0.0,
+        description="requests a second to each service, and to each host that pages or thumbnails come from",
+    )
+    concurrency: int = Field(16, ge=1, description="most requests in flight at one service")
+    tries: int = Field(4, ge=1, description="requests in all for a call at which the service fails")
+    timeout: float = Field(
+        60.0, gt=0.0, description="seconds for a whole reply, without the wait for its turn; at most 20 for a thumbnail"
+    )
+    reply_bytes: int = Field(1 << 23, ge=1000, description="largest reply")
+
+
+class ServeConfig(Section):
+    """A vLLM server of a model: `synth serve-model ROLE` starts it, and a run for itself where ``own`` says so."""
+
+    own: bool = Field(
+        False, description="a run starts the server when it first asks the model, and stops it at its end"
+    )
+    model: str = Field("", description="what vLLM loads, a folder or a name on the Hub; empty: the model's name")
+    python: str = Field("", description="a Python that has vLLM; empty: the one that runs synth")
+    port: int = Field(8000, ge=1, le=65535, description="port on the loopback interface")
+    tensor_parallel: int = Field(1, ge=1, description="GPUs that one copy of the model is spread over")
+    max_context: int = Field(0, ge=0, description="longest prompt and reply together, tokens; 0: the model's own")
+    arguments: tuple[str, ...] = Field((), description="further arguments of vLLM's server, as they are")
+    start_seconds: float = Field(900.0, gt=0.0, description="seconds to be ready in")
+
+
+class ModelConfig(Section):
+    """A model in a role."""
+
+    adapter: Literal["templates", "knower", "teacher", "judge", "openai", "vllm"] = Field(
+        description="who answers: a scripted player, an OpenAI-compatible server, or vLLM inside a worker of this run"
+    )
+    name: str = Field(description="name in rows and manifests; for openai the model's name at the server")
+    base_url: str = Field(
+        "", pattern=r"^(https?://[^\s@?#]+)?$", description="openai: address of the API, as http://127.0.0.1:8000/v1"
+    )
+    more_urls: tuple[Annotated[str, Field(pattern=r"^https?://[^\s@?#]+$")], ...] = Field(
+        (), description="openai: further addresses of the very same model; revision must be named then"
+    )
+    api_key_env: str = Field("", description="openai: name of the environment variable that holds the key; empty: none")
+    timeout: float = Field(120.0, gt=0.0, description="openai: seconds for a whole reply")
+    tries: int = Field(4, ge=1, description="openai: how often a request is sent that gets no whole reply")
+    patience: float = Field(
+        300.0, ge=0.0, description="openai: seconds that every address may be away or busy before the run stops"
+    )
+    concurrency: int = Field(
+        256, ge=1, description="openai: most requests in flight at one address; fewer while it asks to slow down"
+    )
+    revision: str = Field(
+        "",
+        description="openai: what tells two models of one name apart; part of a recording's key. Empty: the address is",
+    )
+    replies: Literal["schema", "json", "text"] = Field(
+        "schema",
+        description="openai, vllm: how a reply's shape is asked for. schema: forced by JSON schema; json: any JSON "
+        "object; text: nothing is forced, for models that reason worse when it is. All are parsed and repaired alike",
+    )
+    temperature: float = Field(0.0, ge=0.0, le=2.0, description="sampling temperature; 0 is greedy")
+    top_p: float = Field(1.0, gt=0.0, le=1.0, description="nucleus sampling")
+    max_tokens: int = Field(2048, ge=1, description="longest reply")
+    presence_penalty: float = Field(0.0, ge=-2.0, le=2.0, description="against words that were used before")
+    price_in: float = Field(0.0, ge=0.0, description="price of a million tokens in")
+    price_out: float = Field(0.0, ge=0.0, description="price of a million tokens out")
+    gpus: float = Field(0.0, ge=0.0, description="GPUs behind one address; GPU-seconds are counted while it works")
+    gpu_price: float = Field(0.0, ge=0.0, description="price of a GPU-hour")
+    settings: dict[str, float] = Field(default_factory=dict, description="abilities of a scripted player, 0..1")
+    serve: ServeConfig = ServeConfig()
+
+
+class ModelsConfig(Section):
+    """Roles of a run. A judge is never the model it judges."""
+
+    writer: ModelConfig = ModelConfig(adapter="templates", name="templates")
+    rewriter: ModelConfig = ModelConfig(adapter="templates", name="templates")
+    solver: ModelConfig = ModelConfig(adapter="knower", name="knower", temperature=0.7)
+    solvers: dict[str, ModelConfig] = Field(
+        default_factory=dict, description="further solvers by a name of your own, for difficulty.solvers"
+    )
+    teacher: ModelConfig = ModelConfig(adapter="teacher", name="scripted-teacher", temperature=0.7)
+    judge: ModelConfig | None = Field(
+        None, description="judges answers that the typed comparer leaves open; none: nobody"
+    )
+    second_judge: ModelConfig | None = Field(
+        None, description="a judge of another family; where the two disagree an answer is unscored"
+    )
+    image_judge: ModelConfig | None = Field(None, description="says whether a picture is too simple (vsearcher)")
+    process_judge: ModelConfig | None = Field(None, description="marks the way to an answer, not the answer")
+    summariser: ModelConfig | None = Field(None, description="sums up pages for the agent, see tools.summarise")
+
+    def get(self, role: str) -> ModelConfig:
+        """Return the model of a role, or of a further solver.
+
+        Raises:
+            KeyError: if nobody plays it.
+        """
+        found = self.solvers[role] if role in self.solvers else getattr(self, role, None)
+        if not isinstance(found, ModelConfig):
+            raise KeyError(role)
+        return found
+
+    def list_roles(self) -> tuple[str, ...]:
+        """Return every role that somebody plays, further solvers after the others."""
+        fixed = [name for name in type(self).model_fields if isinstance(getattr(self, name), ModelConfig)]
+        return (*fixed, *self.solvers)
+
+
+class BudgetConfig(Section):
+    """What one run may spend; what is recorded costs nothing. 0 is no limit."""
+
+    money: float = Field(0.0, ge=0.0, description="in the currency of the prices of models")
+    tokens: int = Field(0, ge=0, description="tokens in and out")
+    gpu_hours: float = Field(0.0, ge=0.0, description="GPU-hours, see models.*.gpus")
+
+
+class RuntimeConfig(Section):
+    """How the work is cut; nothing here decides a row's content."""
+
+    shard_rows: int = Field(256, ge=1, description="seeds a shard; later stages keep the cut")
+    concurrency: int = Field(
+        256,
+        ge=1,
+        description="records in flight at once, of all shards together; of a question all rollouts count as one",
+    )
+    workers: int = Field(0, ge=0, description="processes that read a dump; 0 is one for each core")
+
+
+class PathsConfig(Section):
+    """Constrained walks."""
+
+    hops: tuple[int, ...] = Field((2, 3, 4), description="path lengths h")
+    weights: tuple[float, ...] = Field((0.4, 0.4, 0.2), description="probability of each length")
+    walks: int = Field(10, ge=1, description="walks tried for a seed before it is dropped")
+    per_seed: int = Field(1, ge=1, description="paths made from a seed")
+    text_hops: bool = Field(False, description="allow hops made by a link in a sentence, beside infobox relations")
+    relation_preference: float = Field(
+        1.0, ge=0.0, le=1.0, description="probability that a step looks for an infobox relation before a link"
+    )
+    look_ahead: bool = Field(
+        True, description="step only where an answer is in reach; false draws failed walks anew, as published"
+    )
+
+
+class QuestionsConfig(Section):
+    """Canonical questions, and what their answers must be."""
+
+    max_answer_tokens: int = Field(6, ge=1, description="longest answer, white-space tokens")
+    agreement: Agreement = Field(
+        "required",
+        description="what a sentence of the answer's page must say beside the infobox: required (the same), "
+        "uncontradicted (nothing else) or off",
+    )
+    volatile: bool = Field(False, description="allow answers that change with time: populations, office holders, ranks")
+    other_corpus: str = Field(
+        "",
+        description="corpus folder built from a dump of the same wiki at least a year away; an answer that differs "
+        "there is refused",
+    )
+    max_answer_share: float = Field(
+        0.05, gt=0.0, le=1.0, description="largest share of one answer among all of its relation; 1 is no limit"
+    )
+    obfuscated_answers: float = Field(
+        0.0, ge=0.0, le=1.0, description="share of fuller dates of which only the month and year, or year, is asked"
+    )
+
+
+class RewritesConfig(Section):
+    """Fuzzy rewriting."""
+
+    candidates: int = Field(6, ge=1, description="descriptors tried for a bridge")
+    min_alone_first: int = Field(
+        5, ge=1, description="entities the first bridge's descriptor must fit without the chain"
+    )
+    min_alone: int = Field(2, ge=1, description="the same for the other bridges")
+    near_misses: int = Field(
+        50,
+        ge=0,
+        description="entities a node looked up in their articles because their infoboxes leave a fact open; with more "
+        "the descriptor is refused; 0 trusts infoboxes to be complete",
+    )
+    forbid_shortcuts: bool = Field(True, description="refuse a shorter link path or the answer on an earlier page")
+
+
+class InjectionsConfig(Section):
+    """Rounds of text injection, for method = "injection"."""
+
+    rounds: tuple[int, ...] = Field((1, 3, 5), description="numbers of rounds: easy, medium, hard")
+    weights: tuple[float, ...] = Field((0.4, 0.3, 0.3), description="share of each number of rounds")
+    tries: int = Field(10, ge=1, description="chains tried for a seed before it is dropped")
+    page_words: int = Field(400, ge=0, description="words of an article that a model is shown")
+
+
+class ChecksConfig(Section):
+    """How checks are run."""
+
+    audit: bool = Field(False, description="run every check on a refused question and record all codes, not the first")
+
+
+class DifficultyConfig(Section):
+    """Attempts under conditions of rising cost, and which questions they refuse."""
+
+    preset: Literal["opensearch-vl", "vsearcher", "mars", "fvqa", "grid"] = Field(
+        "opensearch-vl",
+        description="which conditions are measured and decide: opensearch-vl (no tool, then one image search), "
+        "vsearcher (with the picture, text alone, picture too simple), mars (rare successes with the picture), fvqa "
+        "(search-need labels), grid (every condition; only an alternative that is not refuted refuses)",
+    )
+    attempts: int = Field(8, ge=1, description="attempts a condition and solver")
+    max_correct: int = Field(
+        0,
+        ge=0,
+        description="opensearch-vl, vsearcher: a question with more correct attempts in a condition is refused; other "
+        "presets have a rule of their own",
+    )
+    solvers: tuple[str, ...] = Field(
+        ("solver",), description="who attempts, the cheapest first: solver, or names under models.solvers"
+    )
+    text_solver: str = Field("", description="who attempts without the picture, where that is another model")
+    early_stop: bool = Field(True, description="no further attempt once no further one can change the decision")
+    search_hits: int = Field(3, ge=1, description="results of one search that an attempt is shown")
+    alternatives: bool = Field(
+        True, description="a wrong answer given twice is held against the corpus and refuses what it may fit"
+    )
+
+
+class JudgingConfig(Section):
+    """Judges of what the typed comparer leaves open: models.judge, and models.second_judge to agree with it."""
+
+    max_unscored: float = Field(
+        0.2, ge=0.0, le=1.0, description="largest share of attempts that nobody could score; with more the run stops"
+    )
+    min_attempts: int = Field(200, ge=1, description="attempts before that share is looked at")
+
+
+class RolloutsConfig(Section):
+    """Teacher rollouts."""
+
+    attempts: int = Field(5, ge=1, description="rollouts a question (K)")
+    max_calls: int = Field(30, ge=1, description="tool calls a rollout; one more turn is left for the answer")
+    max_seconds: float = Field(
+        9000.0, gt=0.0, description="seconds that models and live tools may take in a rollout, recorded ones included"
+    )
+    max_context: int = Field(200_000, ge=1000, description="characters of transcript a rollout")
+    max_context_tokens: int = Field(
+        0, ge=0, description="tokens in and out of one turn, as the teacher's server counts them; 0 is no limit"
+    )
+    dialect: Literal["synth", "opensearch-vl", "vsearcher", "mmsearch-r1", "mars", "dr-mmsearch", "native"] = Field(
+        "synth",
+        description="protocol that the teacher speaks: tags, tool names and system prompt of a published system, ours, "
+        "or native tool calls",
+    )
+    bad_turns: Literal["stop", "tell"] = Field(
+        "stop", description="a turn that does not parse ends the rollout (VSearcher), or is answered with an error"
+    )
+    fatal_errors: int = Field(3, ge=1, description="consecutive tool errors that are fatal (OpenSearch-VL, K)")
+    stop_when_fatal: bool = Field(True, description="end a rollout at its fatal step")
+
+
+TrajectoryCheck = Literal[
+    "tool-errors",
+    "from-memory",
+    "unsupported",
+    "memory-jump",
+    "path-not-covered",
+    "repetition",
+    "contaminated",
+    "unknown-image",
+    "unseen-claim",
+    "too-long",
+]
+ALL_CHECKS: tuple[TrajectoryCheck, ...] = get_args(TrajectoryCheck)
+
+
+class TrajectoriesConfig(Section):
+    """The rejection cascade. Format and the answer always decide."""
+
+    max_accepted: int = Field(2, ge=1, description="trajectories kept of a question")
+    checks: tuple[TrajectoryCheck, ...] = Field(ALL_CHECKS, description="mechanical checks that refuse")
+    max_tokens: int = Field(32_000, ge=0, description="length a student is trained at, pictures included; 0: no limit")
+    image_pixels: int = Field(262_144, ge=1, description="pixels of a picture as a student sees it")
+    tokenizer: str = Field(
+        "", description="tokenizer.json of the student, read with `tokenizers`; empty: lengths are estimated from above"
+    )
+    overlap: float = Field(
+        0.8, gt=0.0, le=1.0, description="share of words that two queries have in common to be a repetition"
+    )
+    max_repeats: int = Field(0, ge=0, description="repetitions that a rollout may have")
+    min_process: float = Field(
+        3.0, ge=1.0, le=5.0, description="lowest mean mark of models.process_judge; none is asked where there is none"
+    )
+
+
+class ReleasesConfig(Section):
+    """Published datasets."""
+
+    image_results: int = Field(5, ge=0, le=10, description="results of a search by the picture kept with RL questions")
+    max_search_free: float = Field(
+        1.0, ge=0.0, le=1.0, description="largest share of a split's questions that need no search, where that is known"
+    )
+    max_per_anchor: int = Field(3, ge=1, description="questions of a split sharing an anchor")
+    max_per_answer: int = Field(5, ge=1, description="questions of a split sharing an answer or an answer node")
+    max_skeleton_share: float = Field(
+        0.05,
+        gt=0.0,
+        le=1.0,
+        description="largest share of questions with the same words around names, types and values",
+    )
+    unknown_licences: bool = Field(
+        False, description="publish pages and pictures whose licence is not known, as live tools bring them, marked so"
+    )
+    shard_bytes: int = Field(400_000_000, ge=1_000_000, description="largest Parquet file, bytes before compression")
+
+
+__all__ = [
+    "ALL_CHECKS",
+    "BudgetConfig",
+    "ChecksConfig",
+    "CommonsConfig",
+    "CorpusConfig",
+    "DifficultyConfig",
+    "EncoderConfig",
+    "EnhancementsConfig",
+    "GeneratedWorld",
+    "GroundingsConfig",
+    "ImageSearchConfig",
+    "InjectionsConfig",
+    "JudgingConfig",
+    "LiveConfig",
+    "ModelConfig",
+    "ModelsConfig",
+    "OcrConfig",
+    "OcrEngine",
+    "PathsConfig",
+    "Qid",
+    "QuestionsConfig",
+    "ReleasesConfig",
+    "RewritesConfig",
+    "RolloutsConfig",
+    "RuntimeConfig",
+    "Section",
+    "SeedsConfig",
+    "ServeConfig",
+    "SmallCorpus",
+    "SparqlConfig",
+    "SplitsConfig",
+    "ToolsConfig",
+    "TrajectoriesConfig",
+    "TrajectoryCheck",
+]
+
+
+class RunConfig(Section):
+    """Everything a run is told."""
+
+    recipe: str = Field(description="name of the recipe")
+    method: Literal["paths", "injection"] = Field(
+        "paths",
+        description="paths: walk, then hide (OpenSearch-VL); injection: ask, then hide behind facts (VSearcher)",
+    )
+    seed: int = Field(7, ge=0, description="seed of every choice the pipeline makes")
+    corpus: CorpusConfig = CorpusConfig()
+    seeds: SeedsConfig = SeedsConfig()
+    sparql: SparqlConfig = SparqlConfig()
+    commons: CommonsConfig = CommonsConfig()
+    splits: SplitsConfig = SplitsConfig()
+    paths: PathsConfig = PathsConfig()
+    questions: QuestionsConfig = QuestionsConfig()
+    rewrites: RewritesConfig = RewritesConfig()
+    injections: InjectionsConfig = InjectionsConfig()
+    checks: ChecksConfig = ChecksConfig()
+    groundings: GroundingsConfig = GroundingsConfig()
+    encoder: EncoderConfig = EncoderConfig()
+    image_search: ImageSearchConfig = ImageSearchConfig()
+    ocr: OcrConfig = OcrConfig()
+    tools: ToolsConfig = ToolsConfig()
+    live: LiveConfig = LiveConfig()
+    difficulty: DifficultyConfig = DifficultyConfig()
+    judging: JudgingConfig = JudgingConfig()
+    enhancements: EnhancementsConfig = EnhancementsConfig()
+    rollouts: RolloutsConfig = RolloutsConfig()
+    trajectories: TrajectoriesConfig = TrajectoriesConfig()
+    releases: ReleasesConfig = ReleasesConfig()
+    models: ModelsConfig = ModelsConfig()
+    budget: BudgetConfig = BudgetConfig()
+    runtime: RuntimeConfig = RuntimeConfig()

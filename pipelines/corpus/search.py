@@ -1,0 +1,135 @@
+"""Full-text search over the corpus.
+
+Pages of the corpus as a page reader, and the addresses they have.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from urllib.parse import quote, unquote, urlsplit
+
+from pipelines.corpus.store import Corpus, Passage
+from pipelines.corpus.wikitext import lead_paragraph, plain_text
+from pipelines.services.protocols import PageNotFound, PageText, TextHit
+
+VERSION = 1
+MEDIA_FILE = re.compile(r"\.(?:jpe?g|png|svg|gif|webp|tiff?|ogg|oga|webm)$", re.IGNORECASE)
+"""A fact that is a file name says where the picture is, nothing about the subject."""
+SAFE = ":/(),!*;@$-._~'"
+"""Characters that MediaWiki leaves as they are in an address (``wfUrlencode``), and the apostrophe."""
+
+
+def make_page_url(base: str, title: str) -> str:
+    """Return a page's address: spaces as underscores, the rest percent-encoded as MediaWiki does.
+
+    Args:
+        base: address that a title is appended to, such as ``https://en.wikipedia.org/wiki/``.
+        title: with spaces, in the form the corpus has it.
+    """
+    return base + quote(title.replace(" ", "_"), safe=SAFE)
+
+
+def parse_page_url(base: str, url: str) -> str | None:
+    """Return the title that an address names, or None if it is no page of this wiki.
+
+    The scheme may be http or https and the fragment is ignored; a query string makes it another resource.
+    """
+    try:
+        wanted, given = urlsplit(base), urlsplit(url)
+    except ValueError:  # urlsplit's word for an address that is none, such as an unclosed [
+        return None
+    if given.scheme not in ("http", "https") or given.query or given.netloc.lower() != wanted.netloc.lower():
+        return None
+    if not given.path.startswith(wanted.path):
+        return None
+    return unquote(given.path.removeprefix(wanted.path)).replace("_", " ").strip() or None
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPages:
+    """Reads pages of the corpus: infobox facts as ``Key: value`` lines, then plain text.
+
+    Attributes:
+        corpus: the open corpus.
+        limit: characters of a page's text; a longer page is cut at white space and ends in an ellipsis. Whoever reads a
+            page chooses what of it to show.
+    """
+
+    corpus: Corpus
+    limit: int = 200_000
+
+    @property
+    def identity(self) -> str:
+        """Name, version, limit and corpus digest."""
+        return f"local-pages@{VERSION}:{self.limit}:{self.corpus.digest}"
+
+    async def read_page(self, url: str) -> PageText:
+        """Return a page by its address; a redirect is followed and the page comes under its own title.
+
+        Raises:
+            PageNotFound: if the address is not of this wiki or the corpus has no such page.
+        """
+        return await asyncio.to_thread(self._read, url)
+
+    def _read(self, url: str) -> PageText:
+        base = self.corpus.manifest.base_url
+        title = parse_page_url(base, url)
+        node = None if title is None else self.corpus.find(title)
+        if node is None:
+            raise PageNotFound(url)
+        page = self.corpus.page(node)
+        facts = "\n".join(self._render_facts(node))
+        text = "\n\n".join(part for part in (facts, plain_text(self.corpus.text(node))) if part)
+        return PageText(make_page_url(base, page.title), page.title, self._cut(text))
+
+    def _cut(self, text: str) -> str:
+        if len(text) <= self.limit:
+            return text
+        return text[: self.limit].rsplit(maxsplit=1)[0] + " …"
+
+    def _render_facts(self, node: int) -> Iterator[str]:
+        for key, facts in groupby(self.corpus.facts(node), key=lambda fact: fact.key):
+            values = "; ".join(fact.text for fact in facts if fact.text and not MEDIA_FILE.search(fact.text))
+            if values:
+                yield f"{key.replace('_', ' ').capitalize()}: {values}"
+
+
+LOCAL_SEARCH_VERSION = 1
+PASSAGES_A_PAGE = 8
+"""Passages asked for per page wanted: long pages hold many that fit the same words."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTextSearch:
+    """Searches the corpus's passages by words; a page is one hit, shown by its best passage."""
+
+    corpus: Corpus
+
+    @property
+    def identity(self) -> str:
+        """Name, version and corpus digest."""
+        return f"local-text-search@{LOCAL_SEARCH_VERSION}:{self.corpus.digest}"
+
+    async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
+        """Return at most ``count`` pages, best passage first; a page whose exact name is the query comes before all.
+
+        Without that rule a page loses to the many that bear its name in theirs: ``Tarn`` to ``Tarn Stadium``.
+        """
+        # Beside the loop: over a whole Wikipedia a search takes long enough to hold up every request under way.
+        return await asyncio.to_thread(self._search, query, count)
+
+    def _search(self, query: str, count: int) -> tuple[TextHit, ...]:
+        best: dict[int, Passage] = {}
+        for passage in self.corpus.search(query, count * PASSAGES_A_PAGE):
+            best.setdefault(passage.node, passage)
+        base = self.corpus.manifest.base_url
+        hits = [TextHit(make_page_url(base, page.title), page.title, page.text) for page in best.values()]
+        named = self.corpus.find(query)
+        if named is None:
+            return tuple(hits[:count])
+        title = self.corpus.page(named).title
+        snippet = best[named].text if named in best else lead_paragraph(self.corpus.text(named))
+        first = TextHit(make_page_url(base, title), title, snippet)
+        return (first, *(hit for hit in hits if hit.title != title))[:count]

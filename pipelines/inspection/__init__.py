@@ -1,1 +1,0 @@
-"""Looking at a workspace: views, status, report, explain, diff, audit."""

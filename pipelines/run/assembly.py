@@ -1,0 +1,722 @@
+"""The composition root: the only module that builds adapters and stages from a configuration.
+
+What a teacher acts with and is held to: its tools, over the corpus or live services, and who judges what it did.
+
+What a run sees pictures with: candidates, rankers, encoder, OCR engines and searches by picture, each built once.
+
+The live tools of a configuration: which services, asked how.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock, RLock
+from typing import TYPE_CHECKING
+
+from pipelines.agent.attempts import PictureSwaps, Searches, make_plan
+from pipelines.agent.candidates import CandidateLister
+from pipelines.agent.cascade import EstimatedTokens, TokenCounter, TrajectoryRules, open_tokenizer
+from pipelines.agent.choosing import PictureChooser, PictureRules
+from pipelines.agent.depicting import ClipRanker, ClipRules, MetadataRanker, Ranker
+from pipelines.agent.dialects import find_dialect
+from pipelines.agent.judging import ProcessJury, UnscoredWatch
+from pipelines.agent.loop import Agent, Limits
+from pipelines.agent.observations import Summariser, Thumbnails
+from pipelines.agent.picture_search import LocalImageSearch
+from pipelines.agent.pictures import Reader, Upscaler, has_opencv, make_repairs
+from pipelines.agent.tools import ToolBox
+from pipelines.checks.agreement import check_alternative
+from pipelines.checks.examination import AnswerRules, PathDemands
+from pipelines.checks.knowledge import digest_checks
+from pipelines.checks.pictures import DepictionRules
+from pipelines.config.loading import RunConfig
+from pipelines.config.settings import EncoderConfig, LiveConfig, OcrConfig, OcrEngine, ToolsConfig
+from pipelines.corpus.search import LocalPages, LocalTextSearch
+from pipelines.corpus.store import Corpus
+from pipelines.graph.indexes import Ground
+from pipelines.graph.proofs import AnchorRules, InjectionRules
+from pipelines.graph.seeds import SeedGate
+from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
+from pipelines.ids import SplitRule, digest_value, make_stage_key
+from pipelines.pictures import PictureStore
+from pipelines.run.models import (
+    Roles,
+    make_file_fetch,
+    make_file_search,
+    make_image_metadata,
+    make_wikidata_source,
+    open_later,
+)
+from pipelines.run.runner import PlannedStage
+from pipelines.run.stage import AnyStage
+from pipelines.run.workspace import Workspace
+from pipelines.services.clients.encoder import CachedEncoder
+from pipelines.services.clients.http import LiveManners
+from pipelines.services.clients.images import GoogleVision, SerpApiLens
+from pipelines.services.clients.pages import DirectReader, JinaReader
+from pipelines.services.clients.recorded import RecordedImageSearch, RecordedOcr, RecordedPages, RecordedTextSearch
+from pipelines.services.clients.search import SerpApiSearch, SerperSearch
+from pipelines.services.protocols import ImageSearch, Ocr, PageReader, TextSearch
+from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
+from pipelines.stages.enhancements import EnhancementRules, Enhancements
+from pipelines.stages.groundings import GroundingRules, Groundings
+from pipelines.stages.initials import Initials
+from pipelines.stages.injections import Askings, Injections
+from pipelines.stages.paths import Paths
+from pipelines.stages.questions import Questions
+from pipelines.stages.releases import Releases
+from pipelines.stages.rewrites import RewriteRules, Rewrites
+from pipelines.stages.rollouts import Rollouts
+from pipelines.stages.seeds import Seeds
+from pipelines.stages.trajectories import Trajectories
+from pipelines.toy.textlayer import LayerOcr
+from schemas.manifest import InputEntry
+
+if TYPE_CHECKING:
+    from pipelines.services.clients.encoder import OpenClipEncoder
+
+NEAR_BITS = 4.0
+"""Bits of two perceptual hashes in which one picture, scaled or saved again, differs from itself."""
+NEAR_COSINE = 0.05
+"""The same for 1 - cosine of two embeddings."""
+
+
+def has_clip() -> bool:
+    """Say whether the extra `clip` is installed, without importing it."""
+    return find_spec("open_clip") is not None and find_spec("torch") is not None
+
+
+def picks_clip(config: RunConfig) -> bool:
+    """Say whether pictures are ranked by an encoder: where that is asked for, or there are weights and the extra."""
+    ranker = config.groundings.ranker
+    return ranker == "clip" or (ranker == "auto" and bool(config.encoder.pretrained) and has_clip())
+
+
+@dataclass(slots=True)
+class _Lent:
+    """An encoder and how many use it."""
+
+    model: "OpenClipEncoder"
+    cached: CachedEncoder
+    users: int = 0
+
+
+# The threads of a flow have a Seeing each; a model and its cache are too large to have several of in a process.
+_lent: dict[tuple[EncoderConfig, Path, str], _Lent] = {}
+_lending = Lock()
+
+
+def _borrow_encoder(config: EncoderConfig, folder: Path) -> CachedEncoder:
+    """Return the process's one encoder of a configuration, whose embeddings are kept in a folder."""
+    from pipelines.services.clients.encoder import OpenClipEncoder
+
+    model = OpenClipEncoder(**config.model_dump())
+    # A checkpoint that was written anew under its old name is another model.
+    key = (config, folder, model.identity)
+    with _lending:
+        lent = _lent.setdefault(key, _Lent(model, CachedEncoder(model, folder)))
+        lent.users += 1
+        return lent.cached
+
+
+def _return_encoder(encoder: CachedEncoder) -> None:
+    with _lending:
+        key, lent = next((key, lent) for key, lent in _lent.items() if lent.cached is encoder)
+        lent.users -= 1
+        if lent.users:
+            return
+        del _lent[key]
+    lent.cached.close()
+    lent.model.close()
+
+
+@dataclass
+class Seeing:
+    """The eyes of one run."""
+
+    config: RunConfig
+    workspace: Workspace
+    corpus: Corpus
+    roles: Roles
+    _engines: dict[OcrEngine, Ocr] = field(default_factory=dict)
+    _lock: RLock = field(default_factory=RLock, repr=False, compare=False)
+
+    @cached_property
+    def encoder(self) -> CachedEncoder:
+        """The model that says which picture fits which description; what it said is kept in the workspace.
+
+        Raises:
+            ConfigError: if there are no weights, or the extra is not installed.
+        """
+        return _borrow_encoder(self.config.encoder, self.workspace.derived / "embeddings")
+
+    @cached_property
+    def copies(self) -> LocalImageSearch:
+        """The corpus's pictures by perceptual hash."""
+        return LocalImageSearch(self.corpus)
+
+    @cached_property
+    def image_search(self) -> ImageSearch:
+        """The corpus's image search, recorded."""
+        return self._make_search(None)
+
+    @cached_property
+    def shown_search(self) -> ImageSearch:
+        """The same, with a thumbnail of what each page shows: for those who look at the results."""
+        return self._make_search(Thumbnails(self.roles.pictures))
+
+    def _make_search(self, thumbnails: Thumbnails | None) -> ImageSearch:
+        search: ImageSearch = LocalImageSearch(self.corpus, thumbnails=thumbnails)
+        if self._searches_by_likeness:
+            from pipelines.agent.picture_search import ClipImageSearch
+
+            folder = self.workspace.derived / "image-indexes"
+            search = ClipImageSearch(self.corpus, self.encoder, folder, thumbnails=thumbnails)
+        return RecordedImageSearch(search, self.roles.replies, self.roles.count_renewals("image_search"))
+
+    @cached_property
+    def reader(self) -> Reader | None:
+        """The OCR engines that look for readable names, together; None where none is configured."""
+        engines = self.config.groundings.ocr
+        return Reader(tuple(self.find_engine(name) for name in dict.fromkeys(engines))) if engines else None
+
+    @cached_property
+    def layout(self) -> Ocr | None:
+        """The engine behind the agent's layout_parsing."""
+        name = self.config.tools.layout
+        return self.find_engine(name) if name else None
+
+    @cached_property
+    def upscaler(self) -> Upscaler | None:
+        """The network behind the agent's super_resolution."""
+        return make_upscaler(self.config.tools)
+
+    @cached_property
+    def ranker(self) -> Ranker:
+        """What orders the candidates of an anchor."""
+        if not picks_clip(self.config):
+            return MetadataRanker(self.corpus)
+        groundings = self.config.groundings
+        rules = ClipRules(groundings.threshold, groundings.distractors, self.config.seed)
+        return ClipRanker(self.corpus, self.encoder, rules)
+
+    @property
+    def _searches_by_likeness(self) -> bool:
+        return self.config.image_search.method == "clip"
+
+    def find_engine(self, name: OcrEngine) -> Ocr:
+        """Return an OCR engine, recorded unless it costs nothing.
+
+        Raises:
+            ConfigError: if it is not installed.
+        """
+        with self._lock:
+            if name not in self._engines:
+                engine = make_engine(name, self.config.ocr)
+                if name != "layer":
+                    engine = RecordedOcr(engine, self.roles.replies, self.roles.count_renewals("ocr"))
+                self._engines[name] = engine
+            return self._engines[name]
+
+    def make_lister(self) -> CandidateLister:
+        """Return what finds the candidates of an anchor."""
+        config, roles, limit = self.config.commons, self.roles, self.config.groundings.candidates
+        fresh = self.roles.count_renewals("commons")
+        metadata = make_image_metadata(config, roles.replies, fresh) if config.api and config.fetch else None
+        search = make_file_search(config, roles.replies, fresh) if config.search else None
+        fetch = make_file_fetch(config, roles.replies, roles.pictures, fresh) if config.fetch else None
+        return CandidateLister(self.corpus, roles.pictures, limit, metadata, search, fetch)
+
+    def make_chooser(self) -> PictureChooser:
+        """Return what chooses an anchor's picture."""
+        groundings = self.config.groundings
+        depiction = DepictionRules(
+            groundings.decides, groundings.threshold, groundings.min_margin, groundings.distractors
+        )
+        rules = PictureRules(
+            min_side=groundings.min_side,
+            depiction=depiction,
+            refuse_simple=groundings.refuse_simple,
+            avoid_lead=groundings.avoid_lead,
+            training_pixels=groundings.training_pixels,
+            near=NEAR_COSINE if self._searches_by_likeness else NEAR_BITS,
+        )
+        copies = self.copies if self.copies.has_pictures() else None
+        parts = (self.make_lister(), self.ranker, self.image_search, copies, self.reader)
+        return PictureChooser(self.roles.pictures, *parts, rules)
+
+    def make_enhancements(self) -> Enhancements:
+        """Return the stage that degrades pictures; what nothing repairs here is left out of its degradations."""
+        config = self.config.enhancements
+        repairs = make_repairs(self.upscaler, has_opencv())
+        possible = tuple(each for each in config.degradations if each in repairs)
+        rules = EnhancementRules(config.share if possible else 0.0, possible, config.strengths, self.config.seed)
+        # A text layer is lost with the first change of a picture: it tells nothing of what can still be read.
+        reads = set(self.config.groundings.ocr) - {"layer"}
+        reader, results = self.reader if reads else None, self.config.releases.image_results
+        return Enhancements(self.roles.pictures, self.shown_search, reader, repairs, rules, results)
+
+    def close(self) -> None:
+        """Give the encoder back; the last to do so ends its threads, its model and its cache."""
+        if "encoder" in self.__dict__:
+            _return_encoder(self.encoder)
+            del self.__dict__["encoder"]
+
+
+def make_upscaler(config: ToolsConfig) -> Upscaler | None:
+    """Return the network behind super_resolution; None where no weights are named.
+
+    Raises:
+        ConfigError: if the file is none of EDSR's, or OpenCV is not installed.
+    """
+    if not config.edsr:
+        return None
+    from pipelines.services.clients.upscaling import Edsr
+
+    return Edsr(Path(config.edsr))
+
+
+def make_engine(name: OcrEngine, config: OcrConfig) -> Ocr:
+    """Return an OCR engine; only the one that is asked for is imported.
+
+    Raises:
+        ConfigError: if it is not installed.
+    """
+    if name == "rapidocr":
+        from pipelines.services.clients.ocr import RapidOcr
+
+        return RapidOcr()
+    if name == "tesseract":
+        from pipelines.services.clients.ocr import Tesseract
+
+        return Tesseract(config.languages, config.seconds)
+    if name == "paddlex":
+        from pipelines.services.clients.ocr import PaddleX
+
+        return PaddleX(config.url, config.seconds)
+    return LayerOcr()
+
+
+@dataclass(frozen=True, slots=True)
+class LiveService:
+    """A service that the live tools ask.
+
+    Attributes:
+        tool: whose work it does: ``search``, ``reader`` or ``images``, as the configuration's keys begin.
+        protocol: that it speaks.
+        url: address; empty for pages that are fetched here.
+        key_env: environment variable with its key; empty for none.
+    """
+
+    tool: str
+    protocol: str
+    url: str
+    key_env: str
+
+
+def list_services(config: LiveConfig) -> tuple[LiveService, ...]:
+    """Return the services behind the live tools, a tool each."""
+    direct = config.reader == "direct"
+    return (
+        LiveService("search", config.search, config.search_url, config.search_key_env),
+        LiveService(
+            "reader", config.reader, "" if direct else config.reader_url, "" if direct else config.reader_key_env
+        ),
+        LiveService("images", config.images, config.images_url, config.images_key_env),
+    )
+
+
+def make_text_search(config: LiveConfig) -> TextSearch:
+    """Return the text search; nothing is asked before it is used."""
+    if config.search == "serpapi":
+        return SerpApiSearch(config.search_url, config.search_key_env, make_manners(config))
+    return SerperSearch(config.search_url, config.search_key_env, make_manners(config))
+
+
+def make_reader(config: LiveConfig) -> PageReader:
+    """Return the reader of pages.
+
+    Raises:
+        ConfigError: if pages are to be fetched here and trafilatura is not installed.
+    """
+    if config.reader == "jina":
+        return JinaReader(config.reader_url, config.reader_key_env, make_manners(config))
+    return DirectReader(config.contact, make_manners(config))
+
+
+def make_image_search(config: LiveConfig, pictures: PictureStore) -> ImageSearch:
+    """Return the search by picture.
+
+    Args:
+        config: of the services.
+        pictures: the workspace's image store, where thumbnails are stored.
+
+    Raises:
+        ConfigError: if the service takes addresses and ``picture_base`` names none.
+    """
+    manners = make_manners(config)
+    if config.images == "serpapi":
+        return SerpApiLens(config.images_url, config.images_key_env, config.picture_base, pictures, manners)
+    return GoogleVision(config.images_url, config.images_key_env, pictures, manners)
+
+
+def make_manners(config: LiveConfig) -> LiveManners:
+    """Return how services are asked."""
+    return LiveManners(config.rate, config.concurrency, config.tries, config.timeout, config.reply_bytes)
+
+
+@dataclass
+class Acting:
+    """The hands of one run."""
+
+    config: RunConfig
+    corpus: Corpus
+    roles: Roles
+    seeing: Seeing
+
+    @cached_property
+    def corpus_search(self) -> TextSearch:
+        """The corpus's full-text search, recorded; it is what attempts of difficulty are given, whatever the tools."""
+        return RecordedTextSearch(
+            LocalTextSearch(self.corpus), self.roles.replies, self.roles.count_renewals("text_search")
+        )
+
+    def make_agent(self) -> Agent:
+        """Return the teacher with its tools, all recorded.
+
+        Raises:
+            ConfigError: if a service's key, or what reads pages, is not to be had.
+        """
+        rollouts, roles = self.config.rollouts, self.roles
+        dialect = find_dialect(rollouts.dialect)
+        return Agent(
+            roles.find_model("teacher"),
+            dialect.load_prompt(),
+            self._make_tools(),
+            Limits(rollouts.max_calls, rollouts.max_seconds, rollouts.max_context, rollouts.max_context_tokens),
+            roles.make_sampling("teacher"),
+            dialect=dialect,
+            bad_turns=rollouts.bad_turns,
+            fatal_errors=rollouts.fatal_errors,
+            stop_when_fatal=rollouts.stop_when_fatal,
+        )
+
+    def make_rollouts(self) -> Rollouts:
+        """Return the stage of the teacher's attempts."""
+        return Rollouts(self.make_agent(), self.config.rollouts.attempts)
+
+    def make_trajectories(self) -> Trajectories:
+        """Return the rejection cascade.
+
+        Raises:
+            ConfigError: if the tokenizer cannot be read.
+        """
+        config, judging = self.config.trajectories, self.config.judging
+        rules = TrajectoryRules(
+            config.max_accepted,
+            config.checks,
+            config.max_tokens,
+            config.image_pixels,
+            config.overlap,
+            config.max_repeats,
+            config.min_process,
+            self.config.rollouts.fatal_errors,
+        )
+        watch = UnscoredWatch(judging.max_unscored, judging.min_attempts)
+        return Trajectories(rules, self.roles.make_jury(), self._make_process_jury(), watch, self._make_counter())
+
+    def _make_process_jury(self) -> ProcessJury | None:
+        if self.config.models.process_judge is None:
+            return None
+        return ProcessJury(self.roles.ask("process_judge", "judge_process"))
+
+    def _make_counter(self) -> TokenCounter:
+        tokenizer = self.config.trajectories.tokenizer
+        return open_tokenizer(Path(tokenizer)) if tokenizer else EstimatedTokens()
+
+    def _make_tools(self) -> ToolBox:
+        config, live = self.config.tools, self.config.tools.family == "live"
+        return ToolBox(
+            text_search=self._make_text_search() if live else self.corpus_search,
+            image_search=self._make_image_search() if live else self.seeing.shown_search,
+            pages=self._make_pages(live),
+            store=self.roles.pictures,
+            ocr=self.seeing.layout,
+            upscaler=self.seeing.upscaler,
+            opencv=has_opencv(),
+            summariser=Summariser(self.roles.ask("summariser", "summarise_page")) if config.summarise else None,
+            pages_read=config.pages_read,
+            thumbnails=config.thumbnails,
+            blocked_hosts=config.blocked_hosts,
+            snapshot="" if live else self.corpus.snapshot,
+            online=live,
+        )
+
+    def _make_text_search(self) -> TextSearch:
+        search = make_text_search(self.config.live)
+        return RecordedTextSearch(search, self.roles.replies, self.roles.count_renewals("text_search"), live=True)
+
+    def _make_image_search(self) -> ImageSearch:
+        search = make_image_search(self.config.live, self.roles.pictures)
+        return RecordedImageSearch(search, self.roles.replies, self.roles.count_renewals("image_search"), live=True)
+
+    def _make_pages(self, live: bool) -> PageReader:
+        reader = make_reader(self.config.live) if live else LocalPages(self.corpus)
+        return RecordedPages(reader, self.roles.replies, self.roles.count_renewals("pages"), live=live)
+
+
+_REST: Mapping[str, tuple[str, ...]] = {
+    "rewrites": ("questions",),
+    "groundings": ("rewrites",),
+    "difficulty": ("groundings",),
+    "enhancements": ("difficulty",),
+    "rollouts": ("enhancements",),
+    "trajectories": ("rollouts",),
+    "releases": ("enhancements", "trajectories"),
+}
+SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "paths": {"seeds": (), "paths": ("seeds",), "questions": ("paths",), **_REST},
+    "injection": {"seeds": (), "questions": ("seeds",), **_REST},
+}
+"""By method, where each stage's rows come from, in pipeline order."""
+
+
+@dataclass
+class Assembly:
+    """Everything of one run that is built from its configuration, each part once and only when needed."""
+
+    config: RunConfig
+    workspace: Workspace
+    corpus: Corpus
+
+    @property
+    def corpus_entry(self) -> InputEntry:
+        """The corpus as the first input of every stage."""
+        return InputEntry(name="corpus", key=self.corpus.folder.name, digest=self.corpus.digest)
+
+    @cached_property
+    def roles(self) -> Roles:
+        """Who plays each role."""
+        return Roles(self.config, self.workspace)
+
+    @cached_property
+    def splits(self) -> SplitRule:
+        """The split of every entity and answer key."""
+        shares = self.config.splits
+        return SplitRule(shares.sft, shares.rl, shares.eval, self.config.seed)
+
+    @cached_property
+    def small(self) -> bool:
+        """Whether the gates for small corpora are used."""
+        return len(self.corpus.article_nodes()) < self.config.seeds.small_corpus.below_articles
+
+    @cached_property
+    def hub_in_degree(self) -> int:
+        """In-degree above which an article is a hub."""
+        seeds = self.config.seeds
+        in_degree = self.corpus.graph.in_degree
+        return find_hub_threshold(in_degree, seeds.hub_in_degree, seeds.small_corpus.hub_share, self.small)
+
+    @cached_property
+    def ground(self) -> Ground:
+        """The corpus with what checks count by, and the other dump where one is named."""
+        other = self.config.questions.other_corpus
+        return Ground(self.corpus, open_later(Path(other), self.corpus) if other else None)
+
+    @cached_property
+    def answer_rules(self) -> AnswerRules:
+        """What is demanded of every answer."""
+        questions = self.config.questions
+        return AnswerRules(
+            questions.max_answer_tokens, questions.agreement, questions.volatile, questions.max_answer_share
+        )
+
+    @cached_property
+    def graph(self) -> WalkGraph:
+        """The link graph with the walk rules applied."""
+        paths = self.config.paths
+        rules = WalkRules(
+            hops=paths.hops,
+            weights=paths.weights,
+            hub_in_degree=self.hub_in_degree,
+            text_hops=paths.text_hops,
+            relation_preference=paths.relation_preference,
+            look_ahead=paths.look_ahead,
+            max_answer_tokens=self.config.questions.max_answer_tokens,
+            splits=self.splits,
+        )
+        return WalkGraph(self.corpus, rules, self.ground.relations, self.workspace.derived)
+
+    @cached_property
+    def seeing(self) -> Seeing:
+        """What pictures are seen with."""
+        return Seeing(self.config, self.workspace, self.corpus, self.roles)
+
+    @cached_property
+    def acting(self) -> Acting:
+        """What the teacher acts with."""
+        return Acting(self.config, self.corpus, self.roles, self.seeing)
+
+    def close(self) -> None:
+        """End what was begun for models and pictures; nothing happens a second time."""
+        if "seeing" in self.__dict__:
+            self.seeing.close()
+        self.roles.close()
+
+    def make_agent(self) -> Agent:
+        """Return the teacher with its tools, all recorded."""
+        return self.acting.make_agent()
+
+    def build_stage(self, name: str) -> AnyStage:
+        """Build one stage."""
+        builders: Mapping[str, Callable[[], AnyStage]] = {
+            "seeds": self._build_seeds,
+            "paths": self._build_paths,
+            "questions": self._build_questions,
+            "rewrites": self._build_rewrites,
+            "groundings": self._build_groundings,
+            "difficulty": self._build_difficulty,
+            "enhancements": self.seeing.make_enhancements,
+            "rollouts": self.acting.make_rollouts,
+            "trajectories": self.acting.make_trajectories,
+            "releases": self._build_releases,
+        }
+        return builders[name]()
+
+    def _build_seeds(self) -> Seeds:
+        seeds, small = self.config.seeds, self.config.seeds.small_corpus
+        gate = SeedGate(
+            rule=seeds.rule,
+            min_in_degree=small.min_in_degree if self.small else seeds.min_in_degree,
+            hub_in_degree=self.hub_in_degree,
+            require_infobox=small.require_infobox if self.small else seeds.require_infobox,
+            in_degree=seeds.in_degree,
+            max_sitelinks=seeds.max_sitelinks,
+            min_statements=seeds.min_statements,
+            count_identifiers=seeds.count_identifiers,
+            classes=seeds.classes,
+            require_image=small.require_image if self.small else seeds.require_image,
+            min_image_side=seeds.min_image_side,
+        )
+        source = (
+            make_wikidata_source(self.config, self.corpus, self.roles.replies, self.roles.count_renewals("wikidata"))
+            if seeds.source == "sparql"
+            else None
+        )
+        asked = self.config.commons.api and gate.require_image
+        metadata = (
+            make_image_metadata(self.config.commons, self.roles.replies, self.roles.count_renewals("commons"))
+            if asked
+            else None
+        )
+        return Seeds(self.corpus, gate, self.splits, seeds.limit, self.config.seed, source, metadata, seeds.splits)
+
+    def _build_paths(self) -> Paths:
+        paths = self.config.paths
+        demands = PathDemands(self.answer_rules, self.config.groundings.min_answers)
+        return Paths(self.graph, paths.walks, paths.per_seed, self.config.seed, self.ground, demands)
+
+    def _build_questions(self) -> AnyStage:
+        config, audit = self.config.questions, self.config.checks.audit
+        if self.config.method == "injection":
+            words = self.config.injections.page_words
+            asking = self.roles.ask("writer", "ask_fact")
+            return Initials(self.ground, asking, self.answer_rules, self.splits, words, audit)
+        asking = self.roles.ask("writer", "write_question")
+        return Questions(self.ground, asking, self.answer_rules, config.obfuscated_answers, audit)
+
+    def _build_rewrites(self) -> AnyStage:
+        if self.config.method == "injection":
+            return self._build_injections()
+        rewrites = self.config.rewrites
+        rules = RewriteRules(
+            candidates=rewrites.candidates,
+            min_alone_first=rewrites.min_alone_first,
+            min_alone=rewrites.min_alone,
+            forbid_shortcuts=rewrites.forbid_shortcuts,
+            hub_in_degree=self.hub_in_degree,
+            max_answer_tokens=self.config.questions.max_answer_tokens,
+            near_misses=rewrites.near_misses,
+            audit=self.config.checks.audit,
+        )
+        proposing, rewriting = (
+            self.roles.ask("rewriter", "propose_descriptors", 2),
+            self.roles.ask("rewriter", "rewrite_question"),
+        )
+        return Rewrites(self.ground, proposing, rewriting, rules)
+
+    def _build_injections(self) -> Injections:
+        injections, rewrites = self.config.injections, self.config.rewrites
+        rules = InjectionRules(
+            rounds=injections.rounds,
+            weights=injections.weights,
+            tries=injections.tries,
+            page_words=injections.page_words,
+            candidates=rewrites.candidates,
+            min_alone_first=rewrites.min_alone_first,
+            min_alone=rewrites.min_alone,
+            near_misses=rewrites.near_misses,
+            min_answers=self.config.groundings.min_answers,
+            forbid_shortcuts=rewrites.forbid_shortcuts,
+            hub_in_degree=self.hub_in_degree,
+            max_answer_tokens=self.config.questions.max_answer_tokens,
+            seed=self.config.seed,
+            audit=self.config.checks.audit,
+        )
+        anchors = AnchorRules(self.splits, self.config.groundings.require_image, self.config.groundings.min_side)
+        askings = Askings(
+            selecting=self.roles.ask("rewriter", "select_entity"),
+            extracting=self.roles.ask("rewriter", "extract_fact"),
+            proposing=self.roles.ask("rewriter", "propose_descriptors", 2),
+            rewriting=self.roles.ask("rewriter", "inject_fact"),
+        )
+        return Injections(self.ground, askings, anchors, rules)
+
+    def _build_groundings(self) -> Groundings:
+        groundings = self.config.groundings
+        rules = GroundingRules(
+            require_image=groundings.require_image,
+            min_answers=groundings.min_answers,
+            retrieval_rank=groundings.retrieval_rank,
+            audit=self.config.checks.audit,
+        )
+        return Groundings(self.ground, self.seeing.make_chooser(), self.roles.ask("rewriter", "refer_to_anchor"), rules)
+
+    def _build_difficulty(self) -> MeasuredDifficulty:
+        difficulty, judging, roles = self.config.difficulty, self.config.judging, self.roles
+        plan = make_plan(difficulty.preset, difficulty.solvers, difficulty.text_solver, difficulty.max_correct)
+        return MeasuredDifficulty(
+            solvers={role: self.roles.ask(role, "answer_question", 2) for role in plan.list_roles()},
+            jury=roles.make_jury(),
+            searches=Searches(
+                self.acting.corpus_search, self.seeing.image_search, self.roles.pictures, difficulty.search_hits
+            ),
+            rules=DifficultyRules(plan, difficulty.attempts, difficulty.early_stop),
+            watch=UnscoredWatch(judging.max_unscored, judging.min_attempts),
+            swaps=PictureSwaps(self.ground, self.roles.pictures),
+            contest=partial(check_alternative, self.ground) if difficulty.alternatives else None,
+            picture_judge=roles.ask("image_judge", "judge_picture") if self.config.models.image_judge else None,
+        )
+
+    def _build_releases(self) -> Releases:
+        releases = self.config.releases
+        return Releases(
+            releases.max_per_answer, releases.max_per_anchor, releases.max_skeleton_share, releases.max_search_free
+        )
+
+    def plan_stages(self) -> list[PlannedStage]:
+        """Return all stages after the corpus, in order, with their keys."""
+        # Where the dump lies and how the work is cut decide no row; the corpus is known by its digest.
+        settings = self.config.model_dump(mode="json", exclude={"runtime", "corpus"})
+        digest = digest_value([settings, self.corpus.digest])
+        planned: dict[str, PlannedStage] = {}
+        for name, sources in SOURCES[self.config.method].items():
+            stage = self.build_stage(name)
+            inputs = [self.corpus.digest, *(planned[source].key for source in sources)]
+            decides = [stage.fingerprint(), *filter(None, [digest_checks(name)])]
+            key = make_stage_key(stage.name, stage.version, digest_value(decides), inputs)
+            folder = self.workspace.stage(name, key)
+            planned[name] = PlannedStage(stage, key, folder, tuple(planned[source] for source in sources), digest)
+        return list(planned.values())

@@ -1,0 +1,135 @@
+"""Getting a run its corpus: a dump named by the user, a generated world, or one generated here; built once each."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from pipelines.config.settings import CorpusConfig, GeneratedWorld
+from pipelines.corpus.build import CorpusOptions, build_corpus, clear_unfinished
+from pipelines.corpus.dump import list_parts
+from pipelines.corpus.manifest import InputFile, digest_corpus, find_side_files
+from pipelines.corpus.store import Corpus
+from pipelines.errors import ConfigError
+from pipelines.files import clear_temps, write_text
+from pipelines.ids import digest_file, digest_value
+from pipelines.run.progress import Reporter
+from pipelines.run.workspace import Workspace, read_names
+from pipelines.toy.knowledge import WorldConfig
+from pipelines.toy.publishing import WORLD_FORMAT, write_world
+
+DUMP_PATTERN = "*-pages-articles*.xml*"
+
+
+def find_dump(config: CorpusConfig, workspace: Workspace, reporter: Reporter) -> Path:
+    """Return the dump of a run, generating a world first when the configuration asks for one.
+
+    Raises:
+        ConfigError: if there is no such dump or world.
+    """
+    if config.dump:
+        dump = Path(config.dump)
+        if not dump.is_file():
+            raise ConfigError(f"corpus.dump {dump}: no such file; name a pages-articles .xml.bz2 or .xml")
+        return dump
+    folder = Path(config.world) if config.world else _ensure_world(config.generate, workspace, reporter)
+    if not folder.is_dir():
+        raise ConfigError(f"corpus.world {folder}: no such folder; make one with `synth world {folder}`")
+    dumps = sorted(path for path in folder.glob(DUMP_PATTERN) if "-index" not in path.name)
+    if len(dumps) != 1:
+        raise ConfigError(f"corpus.world {folder}: {len(dumps)} files match {DUMP_PATTERN}; a world has one dump")
+    return dumps[0]
+
+
+def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter: Reporter) -> Path:
+    if config is None:
+        raise ConfigError("corpus: none of dump, world and generate is set")
+    key = digest_value([WORLD_FORMAT, config])[:16]
+    folder = workspace.worlds / key
+    if not folder.exists():
+        clear_temps(workspace.worlds)
+        reporter.begin("world", 0, "entities")
+        summary = write_world(folder, WorldConfig(config.entities, config.seed, config.missing))
+        reporter.finish(f"{summary.articles:,} articles, {summary.pictures:,} pictures in {folder}")
+    return folder
+
+
+def ensure_corpus(
+    config: CorpusConfig, workspace: Workspace, reporter: Reporter, workers: int = 0
+) -> tuple[Corpus, bool]:
+    """Open the corpus of a run, building it when the workspace has none for this very dump.
+
+    Args:
+        config: where the dump is.
+        workspace: where corpora are.
+        reporter: told how far a build is.
+        workers: processes that read the dump; 0 is one for each core.
+
+    Returns:
+        The corpus, and whether it was built now.
+
+    Raises:
+        ConfigError: if the dump is missing.
+        CorruptInput: if it is no dump, or ends too early.
+    """
+    dump = find_dump(config, workspace, reporter)
+    options = CorpusOptions()
+    folder = workspace.corpora / name_corpus(dump, options, workspace)
+    if (folder / "manifest.json").is_file():
+        clear_unfinished(workspace.corpora)
+        return Corpus.open(folder), False
+    workspace.corpora.mkdir(parents=True, exist_ok=True)
+    clear_temps(workspace.corpora)
+    build_corpus(dump, folder, options, follow_phases(reporter), workers or count_cores())
+    return Corpus.open(folder), True
+
+
+def count_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def follow_phases(reporter: Reporter) -> Callable[[str, int, int], None]:
+    """Return a listener to a corpus build that tells each of its phases as a piece of work."""
+    current = ("", 0)
+
+    def listen(phase: str, done: int, total: int) -> None:
+        nonlocal current
+        scale, unit = (1e6, "MB") if phase == "pages" else (1, "pages")
+        if phase != current[0] or total not in (0, current[1]):
+            current = (phase, total)
+            reporter.begin(f"corpus {phase}", round(total / scale), unit)
+        reporter.advance(round(done / scale))
+
+    return listen
+
+
+def name_corpus(dump: Path, options: CorpusOptions, workspace: Workspace) -> str:
+    """Return the folder name of a dump's corpus: its stem, and a digest of the dump and the files beside it."""
+    known = read_names(workspace.root / "inputs.json")
+    side = find_side_files(dump)
+    files = [*(("dump", path) for path in list_parts(dump)), *side.list_files()]
+    inputs = [InputFile(role, path.name, _digest_once(path, known), 0) for role, path in files]
+    if side.images is not None:
+        inputs.append(InputFile("pictures", "images", _digest_pictures(side.images.parent, known), 0))
+    write_text(workspace.root / "inputs.json", json.dumps(known, indent=1, sort_keys=True) + "\n")
+    return f"{dump.name.split('-pages-', 1)[0].split('.', 1)[0]}-{digest_corpus(tuple(inputs), options)[:12]}"
+
+
+def _digest_once(path: Path, known: dict[str, str]) -> str:
+    """Return a file's sha256, hashed again only when its size or time of change is another: a dump has 24 GB."""
+    seen = path.stat()
+    mark = f"{path.resolve()} {seen.st_size} {seen.st_mtime_ns}"
+    if mark not in known:
+        known[mark] = digest_file(path)
+    return known[mark]
+
+
+def _digest_pictures(folder: Path, known: dict[str, str]) -> str:
+    """Return a digest of all pictures' names and bytes, hashed again only when a name, size or time has changed."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    seen = [(str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    mark = f"{folder.resolve()} {digest_value(seen)}"
+    if mark not in known:
+        known[mark] = digest_value([[name, digest_file(path)] for (name, _, _), path in zip(seen, files, strict=True)])
+    return known[mark]

@@ -1,0 +1,291 @@
+"""What a run is built from beside its corpus: who plays each role, the services outside, and the other dump.
+
+Who plays each role of a run: its model, recorded, priced and held to the run's budget, built once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cache, cached_property
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from urllib.parse import urlsplit
+
+from pipelines.agent.judging import Jury
+from pipelines.config.loading import RunConfig
+from pipelines.config.settings import CommonsConfig, ModelConfig
+from pipelines.corpus.store import Corpus
+from pipelines.errors import ConfigError
+from pipelines.pictures import PictureStore
+from pipelines.run.workspace import Workspace
+from pipelines.services.clients.commons import RecordedImageMetadata
+from pipelines.services.clients.recorded import RecordedChat, RecordedSparql
+from pipelines.services.clients.replies import ReplyStore, open_replies, read_generations
+from pipelines.services.clients.sparql import Manners, RequestLimits, SparqlEndpoint, name_agent
+from pipelines.services.image_metadata import FileFetch, FileSearch, ImageMetadata
+from pipelines.services.metering import Price, Purse
+from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.protocols import ChatModel, Sampling
+from pipelines.stages.seeds import WikidataSource
+from pipelines.toy.players import ScriptedJudge, ScriptedKnower
+from pipelines.toy.teacher import ScriptedTeacher, make_vices
+from pipelines.toy.writer import TemplatesModel
+
+if TYPE_CHECKING:
+    from pipelines.services.clients.commons import Pace
+
+YEAR = 365
+"""Days that must lie between two dumps: what changes yearly shows after one."""
+
+
+@cache
+def _find_pace(api: str) -> "Pace":
+    """Return the pace that all share who ask one service: one request at a time, and none while it wants none."""
+    from pipelines.services.clients.commons import Pace
+
+    return Pace()
+
+
+def make_image_metadata(config: CommonsConfig, replies: ReplyStore, fresh: int = 0) -> ImageMetadata:
+    """Return Commons' imageinfo API, recorded."""
+    from pipelines.services.clients.commons import CommonsApi
+
+    if not config.contact:
+        raise ConfigError("commons.contact is empty; say who asks: --set commons.contact=you@example.org")
+    api = CommonsApi(config.api, name_agent(config.contact), pause=config.pause, pace=_find_pace(config.api))
+    return RecordedImageMetadata(api, replies, fresh)
+
+
+def make_file_search(config: CommonsConfig, replies: ReplyStore, fresh: int = 0) -> FileSearch:
+    """Return Commons' search for files, recorded."""
+    from pipelines.services.clients.commons import CommonsApi, CommonsSearch, RecordedFileSearch
+
+    api = CommonsApi(config.api, name_agent(config.contact), pause=config.pause, pace=_find_pace(config.api))
+    return RecordedFileSearch(CommonsSearch(api), replies, fresh)
+
+
+def make_file_fetch(config: CommonsConfig, replies: ReplyStore, pictures: PictureStore, fresh: int = 0) -> FileFetch:
+    """Return what fetches Commons' pictures, each once."""
+    from pipelines.services.clients.commons import WIKIMEDIA, CommonsFiles, RecordedFileFetch, list_hosts
+
+    hosts = list_hosts(config.api) if config.api else (WIKIMEDIA,)
+    files = CommonsFiles(
+        name_agent(config.contact), config.width, hosts, pause=config.pause, pace=_find_pace(config.api)
+    )
+    return RecordedFileFetch(files, replies, pictures, fresh)
+
+
+def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, fresh: int = 0) -> WikidataSource:
+    """Return the endpoint that seeds are drawn from, recorded.
+
+    Raises:
+        ConfigError: if no class or no contact is named.
+    """
+    config = run.sparql
+    if not run.seeds.classes:
+        raise ConfigError("seeds.classes is empty; a query needs a class: --set 'seeds.classes=[\"Q12280\"]'")
+    if not config.contact:
+        raise ConfigError("sparql.contact is empty; say who asks: --set sparql.contact=you@example.org")
+    manners = Manners(
+        pause=config.pause,
+        tries=config.tries,
+        backoff=config.backoff,
+        request=RequestLimits(config.silence, config.deadline, config.reply_bytes),
+    )
+    endpoint = SparqlEndpoint(config.endpoint, name_agent(config.contact), manners)
+    address = urlsplit(corpus.manifest.base_url)
+    site = config.site or f"{address.scheme}://{address.netloc}/"
+    return WikidataSource(RecordedSparql(endpoint, replies, fresh), site, config.page_rows)
+
+
+def open_later(folder: Path, corpus: Corpus) -> Corpus:
+    """Open the corpus of another dump of the same wiki, by which answers that changed are found.
+
+    Raises:
+        ConfigError: if it is no corpus, of another wiki, or less than a year away.
+    """
+    later = Corpus.open(folder)
+    if later.manifest.base_url != corpus.manifest.base_url:
+        raise ConfigError(
+            f"questions.other_corpus {folder}: it is of {later.manifest.base_url}, "
+            f"the run's corpus of {corpus.manifest.base_url}"
+        )
+    apart = abs(date.fromisoformat(later.snapshot) - date.fromisoformat(corpus.snapshot)).days
+    if apart < YEAR:
+        raise ConfigError(
+            f"questions.other_corpus {folder}: its dump is of {later.snapshot}, the run's of {corpus.snapshot}; "
+            f"wanted are {YEAR} days between them"
+        )
+    return later
+
+
+def build_model(role: str, config: ModelConfig, pictures: PictureStore) -> ChatModel:
+    """Build the adapter of a role.
+
+    Raises:
+        ConfigError: if the adapter has no such setting.
+    """
+    if config.adapter == "openai":
+        return _build_openai(role, config, pictures)
+    if config.adapter == "vllm":
+        return _build_vllm(role, config, pictures)
+    try:
+        if config.adapter == "knower":
+            return ScriptedKnower(**config.settings, name=config.name)
+        if config.adapter == "judge":
+            return ScriptedJudge(**config.settings, name=config.name)
+        if config.adapter == "teacher":
+            return ScriptedTeacher(name=config.name, vices=make_vices(config.settings))
+    except TypeError as error:
+        raise ConfigError(f"models.{role}.settings: {error}") from error
+    _refuse_settings(role, config)
+    return TemplatesModel()
+
+
+def _refuse_settings(role: str, config: ModelConfig) -> None:
+    if config.settings:
+        place = f"models.{role}.settings"
+        given = f"given {sorted(config.settings)}, perhaps by the recipe's own player"
+        raise ConfigError(f"{place}: {config.adapter} takes none, {given}; empty them: --set '{place}={{}}'")
+
+
+def _build_openai(role: str, config: ModelConfig, pictures: PictureStore) -> ChatModel:
+    from pipelines.services.clients.chat import OpenAIChat
+
+    _refuse_settings(role, config)
+    return OpenAIChat(
+        name=config.name,
+        urls=(config.base_url, *config.more_urls),
+        api_key_env=config.api_key_env,
+        revision=config.revision,
+        replies=config.replies,
+        timeout=config.timeout,
+        tries=config.tries,
+        patience=config.patience,
+        concurrency=config.concurrency,
+        gpus=config.gpus,
+        read_picture=pictures.load,
+    )
+
+
+def _build_vllm(role: str, config: ModelConfig, pictures: PictureStore) -> ChatModel:
+    from pipelines.services.clients.vllm_batch import VllmBatch
+
+    _refuse_settings(role, config)
+    return VllmBatch(
+        name=config.name,
+        log=pictures.folder.with_name("logs") / f"vllm-{role}.log",
+        model=config.serve.model,
+        python=config.serve.python,
+        tensor_parallel=config.serve.tensor_parallel,
+        max_context=config.serve.max_context,
+        arguments=config.serve.arguments,
+        revision=config.revision,
+        replies=config.replies,
+        gpus=config.gpus,
+        start_seconds=config.serve.start_seconds,
+        read_picture=pictures.load,
+    )
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """A model that holds something until it is told to let go, such as a process with its GPUs."""
+
+    def close(self) -> None:
+        """Let go; nothing happens a second time."""
+
+
+TOOLS = ("text_search", "image_search", "pages", "wikidata", "commons", "ocr")
+"""What is recorded beside the models of roles."""
+JUDGES = ("judge", "second_judge")
+
+
+@dataclass
+class Roles:
+    """The models of one run. Requests of all stages and threads to one role share its connections and its limits."""
+
+    config: RunConfig
+    workspace: Workspace
+    _models: dict[str, RecordedChat] = field(default_factory=dict)
+    _lock: RLock = field(default_factory=RLock, repr=False, compare=False)
+
+    @cached_property
+    def replies(self) -> ReplyStore:
+        """The workspace's recorded replies."""
+        return open_replies(self.workspace.replies)
+
+    @cached_property
+    def pictures(self) -> PictureStore:
+        """The workspace's image store."""
+        return PictureStore(self.workspace.images)
+
+    @cached_property
+    def purse(self) -> Purse:
+        """What the run may spend, of all roles together."""
+        budget = self.config.budget
+        return Purse(budget.money, budget.tokens, budget.gpu_hours)
+
+    @cached_property
+    def generations(self) -> dict[str, int]:
+        """How often each role and tool was asked for fresh replies."""
+        return read_generations(self.workspace.replies)
+
+    def count_renewals(self, name: str) -> int:
+        """Return how often a role or tool was asked for fresh replies: part of what its recordings are found by."""
+        return self.generations.get(name, 0)
+
+    def close(self) -> None:
+        """End what was begun for models: the recording's thread and file, and workers of this run."""
+        for model in self._models.values():
+            if isinstance(model.model, Closing):
+                model.model.close()
+        if "replies" in self.__dict__:
+            self.replies.close()
+
+    def find_model(self, role: str) -> RecordedChat:
+        """Return the model in a role.
+
+        Raises:
+            ConfigError: if its settings are not its adapter's, or its key is not to be had.
+        """
+        with self._lock:
+            if role not in self._models:
+                self._models[role] = self._build_model(role)
+            return self._models[role]
+
+    def _build_model(self, role: str) -> RecordedChat:
+        config = self.config.models.get(role)
+        price = Price(config.price_in, config.price_out, config.gpu_price)
+        model = build_model(role, config, self.pictures)
+        return RecordedChat(model, self.replies, price, self.purse, fresh=self.count_renewals(role))
+
+    def ask(self, role: str, prompt: str, version: int = 1) -> Asking:
+        """Return a role's model with a prompt."""
+        return Asking(self.find_model(role), load_prompt(prompt, version), self.make_sampling(role))
+
+    def make_sampling(self, role: str) -> Sampling:
+        """Return a role's sampling settings."""
+        model = self.config.models.get(role)
+        return Sampling(model.temperature, model.top_p, model.max_tokens, model.presence_penalty)
+
+    def list_judges(self) -> tuple[Asking, ...]:
+        """Return the judges of answers that are configured: none, one or two."""
+        return tuple(self.ask(role, "judge_answer") for role in JUDGES if getattr(self.config.models, role) is not None)
+
+    def make_jury(self) -> Jury:
+        """Return who scores answers: the typed comparer, and the judges for what it leaves open."""
+        return Jury(self.list_judges())
+
+
+def check_renewable(config: RunConfig, names: Sequence[str]) -> None:
+    """Refuse names of which no fresh replies can be asked.
+
+    Raises:
+        ConfigError: naming what there is.
+    """
+    known = (*config.models.list_roles(), *TOOLS)
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"--fresh-replies {name}: no such role or tool; there are: {', '.join(known)}")

@@ -1,0 +1,119 @@
+"""Publishing what a run made, once: what is released, where it comes from, and the receipt that says so."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import cast
+
+from pipelines.agent.dialects import SYNTH, render_system
+from pipelines.agent.loop import Agent
+from pipelines.corpus.store import Corpus
+from pipelines.files import write_text
+from pipelines.ids import digest_value
+from pipelines.release.card import digest_prose
+from pipelines.release.manifest import FunnelRow, PublishedRelease, ReleaseContext
+from pipelines.release.publish import publish_releases
+from pipelines.run.assembly import Assembly
+from pipelines.run.runner import PlannedStage, StageReport
+from pipelines.run.shards import read_parts
+from pipelines.run.workspace import Workspace, read_names
+from schemas.datasets import Dataset, Enhancement, ReleaseEntry, Trajectory
+from schemas.manifest import InputEntry, Manifest, Usage
+
+
+def report_corpus(corpus: Corpus, built: bool, seconds: float) -> StageReport:
+    """Return the corpus's own row of the funnel."""
+    counts = corpus.manifest.counts
+    return StageReport(
+        stage="corpus",
+        key=corpus.folder.name,
+        ran=built,
+        rows_in=counts.rows_in,
+        kept=counts.kept,
+        rejected=dict(counts.rejected),
+        failed=counts.failed,
+        rows_out=counts.kept,
+        seconds=round(seconds, 3) if built else 0.0,
+        usage=Usage(),
+    )
+
+
+def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> tuple[list[PublishedRelease], bool]:
+    """Publish the releases of a run whose stages are all sealed, and say whether they were written now.
+
+    A receipt beside the stage's rows says what was published from them and from what else; while that holds nothing is
+    done again.
+    """
+    by_name = {plan.name: plan for plan in planned}
+    manifests = [manifest for plan in planned if (manifest := plan.folder.read_manifest()) is not None]
+    context = _describe_origin(assembly, manifests)
+    receipt = by_name["releases"].folder.path / "published.json"
+    mark = digest_value([asdict(context), digest_prose()])
+    published = _read_receipt(assembly.workspace, receipt, mark)
+    if published is not None:
+        return published, False
+    releases = publish_releases(
+        assembly.workspace.root,
+        list(read_parts(by_name["enhancements"].folder, Enhancement)),
+        list(read_parts(by_name["trajectories"].folder, Trajectory)),
+        list(read_parts(by_name["releases"].folder, ReleaseEntry)),
+        context,
+    )
+    entries = {release.dataset: f"{release.version} {release.rows}" for release in releases}
+    write_text(receipt, json.dumps({"mark": mark, **entries}, indent=1) + "\n")
+    return releases, bool(releases)
+
+
+def _read_receipt(workspace: Workspace, receipt: Path, mark: str) -> list[PublishedRelease] | None:
+    """Return what was published from these very rows, or None when anything of it is gone or would be otherwise now."""
+    entries = read_names(receipt)
+    if entries.pop("mark", "") != mark:
+        return None
+    releases = []
+    for dataset, entry in entries.items():
+        version, _, rows = entry.partition(" ")
+        folder = workspace.releases / dataset / version
+        if not (folder / "manifest.json").is_file():
+            return None
+        releases.append(PublishedRelease(cast(Dataset, dataset), version, folder, int(rows)))
+    return releases
+
+
+def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> ReleaseContext:
+    corpus, agent = assembly.corpus, assembly.make_agent()
+    funnel: list[StageReport | Manifest] = [report_corpus(corpus, False, 0.0), *manifests]
+    lineage = [InputEntry(name=manifest.stage, key=manifest.key, digest=manifest.digest) for manifest in manifests]
+    models = {(model.role, model.name): model for manifest in manifests for model in manifest.models}
+    return ReleaseContext(
+        corpus=corpus.digest,
+        snapshot=corpus.snapshot,
+        base_url=corpus.manifest.base_url,
+        recipe=assembly.config.recipe,
+        seeds={"run": assembly.config.seed},
+        config_digest=manifests[-1].config_digest,
+        git_commit=manifests[-1].git_commit,
+        lineage=(assembly.corpus_entry, *lineage),
+        funnel=tuple(
+            FunnelRow(
+                stage=row.stage,
+                rows_in=row.rows_in,
+                kept=row.kept,
+                rejected=row.rejected,
+                failed=row.failed,
+                rows_out=row.rows_out,
+            )
+            for row in funnel
+        ),
+        models=tuple(model for _, model in sorted(models.items())),
+        prompts={label: digest for manifest in manifests for label, digest in manifest.prompts.items()},
+        tools=agent.offered,
+        system=_write_system(agent),
+        unknown_licences=assembly.config.releases.unknown_licences,
+        shard_bytes=assembly.config.releases.shard_bytes,
+    )
+
+
+def _write_system(agent: Agent) -> str:
+    """Return what rows say instead of the teacher's system message: native calls are written down, and need words."""
+    return render_system(SYNTH, agent.tools.describe(), agent.limits.calls) if agent.dialect.native else ""

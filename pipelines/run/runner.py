@@ -1,0 +1,697 @@
+"""One run: which stages there are, which of their shards are missing, run them, seal.
+
+The CLI runs this in process; ``flows`` runs the same functions under Prefect, a task a shard. What is done is
+decided by sidecars and manifests alone, so both may stop anywhere and go on anywhere, and both write the same bytes.
+
+Running stages that are not cut into shards beforehand: from the corpus, or over whole datasets.
+
+Running record stages: records of many shards in flight at once, on one event loop.
+
+A shard is written when its last record is done, while records of the next ones are under way already, so that neither
+a small shard nor one slow record leaves a service idle. A bound on the rows of unfinished shards keeps memory flat.
+"""
+
+import asyncio
+import gc
+import shutil
+import subprocess
+import threading
+import time
+from array import array
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import xxhash
+
+from pipelines.errors import (
+    ConfigError,
+    ConservationError,
+    GateNotMet,
+    RateLimited,
+    RecordFailed,
+    ServiceError,
+    SynthError,
+    Unavailable,
+)
+from pipelines.files import TEMP_PREFIX
+from pipelines.ids import digest_file
+from pipelines.run.progress import Reporter, SilentReporter, timing
+from pipelines.run.shards import (
+    Origin,
+    ShardInput,
+    ShardRows,
+    check_part,
+    read_parts,
+    read_rows,
+    seal_stage,
+    write_shard,
+)
+from pipelines.run.stage import AnyStage, DatasetStage, PreparedStage, RecordStage, SourceStage, Stage
+from pipelines.run.workspace import StageFolder
+from pipelines.services.metering import open_meter
+from schemas.base import Failure, Record, Rejection
+from schemas.manifest import InputEntry, Manifest, Usage
+
+REFUSED_ROWS = 20_000
+"""Refused rows of a source stage that are in memory at once, and that go into one shard."""
+
+
+def run_source_stage(stage: SourceStage, folder: StageFolder, shard_rows: int) -> int:
+    """Run a stage that draws from the corpus and cut its kept rows into shards; refused rows go with the first ones.
+
+    A corpus refuses millions of candidates, so refused rows wait on disk, and of all candidates 8 bytes stay in memory.
+
+    Returns:
+        How many shards were written, at least one.
+
+    Raises:
+        ConservationError: if the candidates are not each yielded once.
+    """
+    started = time.monotonic()
+    _empty_folder(folder)
+    kept: list[Record] = []
+    seen = array("Q")
+    folder.path.mkdir(parents=True)
+    with TemporaryDirectory(dir=folder.path, prefix=TEMP_PREFIX) as scratch:
+        refused = RefusedRows(Path(scratch))
+        with open_meter() as meter:
+            for row in stage():
+                if isinstance(row, Rejection | Failure):
+                    refused.add(row)
+                else:
+                    kept.append(row)
+                candidate = row.record_id if isinstance(row, Rejection | Failure) else row.parent_id
+                seen.append(xxhash.xxh3_64_intdigest(candidate.encode()))
+        _check_candidates(stage, seen)
+        seconds = time.monotonic() - started
+        count = max(1, -(-len(kept) // shard_rows), refused.finish())
+        for shard in range(count):
+            cut = refused.read(shard)
+            cut.kept.extend(kept[shard * shard_rows : (shard + 1) * shard_rows])
+            made = tuple(row.parent_id for row in cut.kept)
+            ids = (*made, *(row.record_id for row in cut.rejected), *(row.record_id for row in cut.failed))
+            spent = () if shard else (meter.usage, seconds)
+            write_shard(stage, folder, shard, ShardInput(ids, made, "", *spent), cut)
+    return count
+
+
+def _check_candidates(stage: SourceStage, seen: "array[int]") -> None:
+    distinct = len(np.unique(np.frombuffer(seen, dtype=np.uint64)))
+    if distinct != len(seen) or len(seen) != stage.count_candidates():
+        detail = f"{stage.count_candidates()} candidates in, {len(seen)} accounted for, {distinct} of them distinct"
+        raise ConservationError(f"{stage.name}: {detail}")
+
+
+@dataclass(slots=True)
+class RefusedRows:
+    """Refused rows that wait on disk, in pieces of one size, until shards are written."""
+
+    folder: Path
+    pieces: int = 0
+    held: list[Rejection | Failure] = field(default_factory=list)
+
+    def add(self, row: Rejection | Failure) -> None:
+        """Keep a row."""
+        self.held.append(row)
+        if len(self.held) >= REFUSED_ROWS:
+            self._spill()
+
+    def finish(self) -> int:
+        """Return how many pieces there are."""
+        if self.held:
+            self._spill()
+        return self.pieces
+
+    def read(self, piece: int) -> ShardRows:
+        """Return the rows of a piece, none beyond the last one."""
+        rows = ShardRows()
+        if piece < self.pieces:
+            with self._place(piece).open(encoding="utf-8") as source:
+                for line in source:
+                    kind, _, body = line.partition(" ")
+                    rows.add((Rejection if kind == "rejected" else Failure).model_validate_json(body))
+        return rows
+
+    def _spill(self) -> None:
+        with self._place(self.pieces).open("w", encoding="utf-8") as out:
+            for row in self.held:
+                kind = "rejected" if isinstance(row, Rejection) else "failed"
+                out.write(f"{kind} {row.model_dump_json()}\n")
+        self.pieces += 1
+        self.held = []
+
+    def _place(self, piece: int) -> Path:
+        return self.folder / f"{piece:05}.jsonl"
+
+
+def run_dataset_stage(stage: DatasetStage, folder: StageFolder, sources: Sequence[StageFolder]) -> int:
+    """Run a stage that sees whole datasets; its output is one shard.
+
+    Returns:
+        1, the number of shards.
+
+    Raises:
+        ConservationError: if a row was made from no row of the first input.
+    """
+    started = time.monotonic()
+    _empty_folder(folder)
+    readers = [CountingReader(source, model) for source, model in zip(sources, stage.inputs, strict=True)]
+    rows = ShardRows()
+    with open_meter() as meter:
+        for row in stage(readers):
+            rows.add(row)
+    came_in = frozenset(readers[0].ids)
+    parents = {find_parent(stage, row, came_in): None for row in rows.kept}
+    came = ShardInput(tuple(readers[0].ids), tuple(parents), "", meter.usage, time.monotonic() - started)
+    write_shard(stage, folder, 0, came, rows)
+    return 1
+
+
+def _empty_folder(folder: StageFolder) -> None:
+    """Remove what an interrupted run of a stage that is not cut beforehand left; nothing of it can be gone on with."""
+    if folder.path.exists():
+        shutil.rmtree(folder.path)
+
+
+def find_parent(stage: Stage, row: Record, ids: frozenset[str]) -> str:
+    """Return the input row an output row belongs to: the one whose id it keeps, or its parent."""
+    for candidate in (row.record_id, row.parent_id):
+        if candidate in ids:
+            return candidate
+    raise ConservationError(f"{stage.name}: {row.record_id} was made from no row that came in")
+
+
+@dataclass(slots=True)
+class CountingReader:
+    """Iterates a sealed stage's kept rows and remembers their ids."""
+
+    folder: StageFolder
+    model: type[Record]
+    ids: list[str] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Record]:
+        """Yield the rows in shard order; may be iterated again."""
+        self.ids.clear()
+        for row in read_parts(self.folder, self.model):
+            self.ids.append(row.record_id)
+            yield row
+
+
+RATE_TRIES = 8
+LONGEST_WAIT = 60.0
+GRACE = 30.0
+"""Seconds that requests under way get to finish after an interrupt, so that what is paid is kept."""
+OPEN_ROWS = 8
+"""Rows of unfinished shards at most, as a multiple of the records in flight; one shard is always taken."""
+
+COLLECTOR = (50_000, 20, 50)
+"""Thresholds of Python's collector while records are in flight; its own are (700, 10, 10)."""
+
+Outcome = Sequence[Record] | Rejection | Failure
+_STOPPING = (ServiceError, ConfigError, GateNotMet)
+"""What fails every record alike: the others need not be asked."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """Records that are filed together, and what became of them so far."""
+
+    shard: int
+    source: str
+    """sha256 of the part that the records were read from."""
+    records: Sequence[Record]
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    """By index of the record."""
+    usage: Usage = field(default_factory=Usage)
+    seconds: float = 0.0
+    """Of the stage's time, what passed since the batch before was done: over all batches they add up."""
+
+    @property
+    def done(self) -> bool:
+        """Whether every record has ended."""
+        return len(self.outcomes) == len(self.records)
+
+    def collect(self, stage: str) -> tuple[ShardRows, tuple[str, ...]]:
+        """Return the rows in input order whatever finished first, and the ids of the records that were kept.
+
+        Raises:
+            ConservationError: if a record led to nothing.
+        """
+        rows, kept = ShardRows(), list[str]()
+        for index, record in enumerate(self.records):
+            outcome = self.outcomes[index]
+            if isinstance(outcome, Rejection | Failure):
+                rows.add(outcome)
+                continue
+            if not outcome:
+                raise ConservationError(f"{stage}: {record.record_id} led to nothing, not even a rejection")
+            kept.append(record.record_id)
+            rows.kept.extend(outcome)
+        return rows, tuple(kept)
+
+
+@dataclass(slots=True)
+class RecordRunner:
+    """Runs a record stage over batches, at most ``concurrency`` records at a time.
+
+    When a service is away, a gate is not met or the run is interrupted, no further record is begun; those in flight
+    are let finish, so that their replies are kept, and batches that get whole by that are filed.
+    """
+
+    stage: RecordStage
+    concurrency: int
+    batches: Iterator[Batch]
+    file: Callable[[Batch], Awaitable[None]]
+    reporter: Reporter = field(default_factory=SilentReporter)
+    _current: Batch | None = None
+    _next: int = 0
+    _open: int = 0
+    _done: int = 0
+    _exhausted: bool = False
+    _stopped: BaseException | None = None
+    _room: asyncio.Event = field(default_factory=asyncio.Event)
+    _marked: float = field(default_factory=time.monotonic)
+
+    async def run(self) -> None:
+        """Run to the end.
+
+        Raises:
+            ServiceError, ConfigError, GateNotMet: whatever stopped the run first.
+            ConservationError: if a record led to nothing.
+        """
+        workers = [asyncio.create_task(self._work()) for _ in range(self.concurrency)]
+        try:
+            done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+            failed = [error for worker in done if (error := worker.exception()) is not None]
+            if failed:
+                self._stop(failed[0])
+                await asyncio.wait(workers)
+                # A full disk fails many: of errors that nobody looks at asyncio would print every traceback.
+                await asyncio.gather(*workers, return_exceptions=True)
+        except asyncio.CancelledError as interrupt:
+            self._stop(interrupt)
+            self.reporter.note("stopping: what is under way is let finish; interrupt again to drop it")
+            await self._wind_up(workers)
+            raise
+        if self._stopped is not None:
+            raise self._stopped
+
+    async def _wind_up(self, workers: Sequence["asyncio.Task[None]"]) -> None:
+        _, late = await asyncio.wait(workers, timeout=GRACE)
+        for worker in late:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+
+    def _stop(self, cause: BaseException) -> None:
+        if self._stopped is None:
+            self._stopped = cause
+        self._room.set()
+
+    async def _work(self) -> None:
+        while (turn := await self._take()) is not None:
+            batch, index = turn
+            try:
+                outcome = await self._process(batch, batch.records[index])
+            except _STOPPING as error:
+                self._stop(error)
+                return
+            batch.outcomes[index] = outcome
+            self._done += 1
+            self.reporter.advance(self._done)
+            if batch.done:
+                await self._finish(batch)
+
+    async def _take(self) -> tuple[Batch, int] | None:
+        """Return the next record to process, or None when there is none to begin."""
+        while self._stopped is None:
+            batch = self._current
+            if batch is not None and self._next < len(batch.records):
+                self._next += 1
+                return batch, self._next - 1
+            if self._exhausted:
+                return None
+            if self._open >= OPEN_ROWS * self.concurrency:
+                self._room.clear()
+                await self._room.wait()
+                continue
+            await self._load()
+        return None
+
+    async def _load(self) -> None:
+        batch = next(self.batches, None)
+        self._exhausted = batch is None
+        if batch is None:
+            self._room.set()
+            return
+        self._current, self._next = batch, 0
+        self._open += len(batch.records)
+        if batch.done:
+            await self._finish(batch)
+
+    async def _finish(self, batch: Batch) -> None:
+        now = time.monotonic()
+        batch.seconds, self._marked = now - self._marked, now
+        await self.file(batch)
+        self._open -= len(batch.records)
+        self._room.set()
+
+    async def _process(self, batch: Batch, record: Record) -> Outcome:
+        with open_meter() as meter:
+            try:
+                return await self._attempt(record)
+            except RecordFailed as error:
+                return Failure(record_id=record.record_id, error=error.error, detail=error.detail)
+            except SynthError:
+                raise
+            except Exception as error:
+                error.add_note(f"while {self.stage.name} processed {record.record_id}")
+                raise
+            finally:
+                batch.usage += meter.usage
+
+    async def _attempt(self, record: Record) -> Sequence[Record] | Rejection:
+        """Call the stage; a service that asks to slow down is waited for, which counts as no failure."""
+        for attempt in range(RATE_TRIES):
+            try:
+                return await self.stage(record)
+            except RateLimited as error:
+                await asyncio.sleep(min(error.retry_after or 2.0**attempt, LONGEST_WAIT))
+        raise Unavailable(f"{self.stage.name}: still rate limited after {RATE_TRIES} tries at {record.record_id}")
+
+
+async def process_records(
+    stage: RecordStage, records: Sequence[Record], concurrency: int
+) -> tuple[ShardRows, tuple[str, ...]]:
+    """Run a stage over records in memory; return the rows in input order and the ids of the records that were kept."""
+    batch = Batch(0, "", records)
+
+    async def keep(_: Batch) -> None:
+        """Leave the rows where they are."""
+
+    await RecordRunner(stage, concurrency, iter([batch]), keep).run()
+    return batch.collect(stage.name)
+
+
+def run_record_shards(
+    stage: RecordStage,
+    folder: StageFolder,
+    sources: Sequence[tuple[int, Path]],
+    concurrency: int,
+    reporter: Reporter | None = None,
+) -> Usage:
+    """Run shards of a record stage: of each one upstream part in, three files and a sidecar out.
+
+    Args:
+        stage: the stage.
+        folder: where its shards are written.
+        sources: number and upstream part of each shard.
+        concurrency: most records in flight, of all shards together.
+        reporter: told how many records are done.
+
+    Returns:
+        What was used by the shards that were written.
+
+    Raises:
+        ServiceError, ConfigError, GateNotMet: whatever stopped the run; shards that were whole by then are written.
+    """
+    used: list[Usage] = []
+    begun: dict[int, Batch] = {}
+
+    def begin() -> Iterator[Batch]:
+        for batch in _read_batches(stage, sources):
+            begun[batch.shard] = batch
+            yield batch
+
+    async def write(batch: Batch) -> None:
+        rows, kept = batch.collect(stage.name)
+        ids = tuple(record.record_id for record in batch.records)
+        came = ShardInput(ids, kept, batch.source, batch.usage, batch.seconds)
+        # Beside the loop: flushing to disk would hold up every request under way.
+        await asyncio.to_thread(write_shard, stage, folder, batch.shard, came, rows)
+        used.append(begun.pop(batch.shard).usage)
+
+    try:
+        with resting_collector():
+            asyncio.run(RecordRunner(stage, concurrency, begin(), write, reporter or SilentReporter()).run())
+    finally:
+        # Replies of unfinished shards are recorded and will cost nothing when they are used: they were paid here.
+        folder.note_stopped(sum((batch.usage for batch in begun.values()), Usage()))
+    return sum(used, Usage())
+
+
+@contextmanager
+def resting_collector() -> Iterator[None]:
+    """Let Python look for cycles rarely, and not among what there was before: a third of a request's time here.
+
+    What records leave behind goes by its counts. Only the main thread changes it: the setting is the process's.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(*COLLECTOR)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
+def _read_batches(stage: RecordStage, sources: Sequence[tuple[int, Path]]) -> Iterator[Batch]:
+    for shard, source in sources:
+        digest, records = digest_file(source), list(read_rows(source, stage.input))
+        if isinstance(stage, PreparedStage):
+            stage.prepare(records)
+        yield Batch(shard, digest, records)
+
+
+STAGE_ORDER = (
+    "corpus",
+    "seeds",
+    "paths",
+    "questions",
+    "rewrites",
+    "groundings",
+    "difficulty",
+    "enhancements",
+    "rollouts",
+    "trajectories",
+    "releases",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStage:
+    """A stage of a run with its key, its folder and where its rows come from."""
+
+    stage: AnyStage
+    key: str
+    folder: StageFolder
+    sources: tuple["PlannedStage", ...]
+    config_digest: str
+
+    @property
+    def name(self) -> str:
+        """The stage's name."""
+        return self.stage.name
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """What a stage did in this run, as ``synth run --json`` prints it."""
+
+    stage: str
+    key: str
+    ran: bool
+    """False when it was complete before: then calls, tokens and seconds are 0."""
+    rows_in: int
+    kept: int
+    rejected: dict[str, int]
+    failed: int
+    rows_out: int
+    seconds: float
+    usage: Usage
+    paid: float = 0.0
+    """What the stage cost in all runs, those included that were stopped before it was complete."""
+
+    @classmethod
+    def from_manifest(cls, manifest: Manifest, ran: bool, seconds: float, usage: Usage) -> "StageReport":
+        """Return the report of a sealed stage."""
+        return cls(
+            stage=manifest.stage,
+            key=manifest.key,
+            ran=ran,
+            rows_in=manifest.rows_in,
+            kept=manifest.kept,
+            rejected=manifest.rejected,
+            failed=manifest.failed,
+            rows_out=manifest.rows_out,
+            seconds=round(seconds, 3),
+            usage=usage,
+            paid=manifest.usage.cost + manifest.stopped.cost,
+        )
+
+    def summarise(self) -> str:
+        """Return one line for the log."""
+        line = (
+            f"{self.rows_in:,} in, {self.kept:,} kept, {sum(self.rejected.values()):,} rejected, {self.failed:,} failed"
+        )
+        line += f", {self.rows_out:,} out"
+        if not self.ran:
+            return line + " (done before)"
+        return line + f", {self.seconds:.1f} s"
+
+    def describe_reasons(self) -> str:
+        """Return what rows were refused for, with counts."""
+        return ", ".join(f"{reason} {count:,}" for reason, count in self.rejected.items())
+
+
+def select_stages(planned: Sequence[PlannedStage], until: str, only: Sequence[str]) -> list[PlannedStage]:
+    """Return the stages to run.
+
+    Args:
+        planned: all stages of the recipe in order.
+        until: last stage to run, empty for all.
+        only: run just these, whose inputs must be complete; empty for all.
+
+    Raises:
+        ConfigError: if a name is no stage, nothing is left to run, or an input of a named stage is not complete.
+    """
+    check_stage_names([until, *only] if until else list(only))
+    names = [plan.name for plan in planned]
+    chosen = [plan for plan in planned if not only or plan.name in only]
+    if until:
+        last = names.index(until) if until in names else -1
+        chosen = [plan for plan in chosen if names.index(plan.name) <= last]
+    if not chosen:
+        raise ConfigError(f"--until {until} comes before --stage {', '.join(only)}: nothing is left to run")
+    running = {plan.name for plan in chosen}
+    for plan in chosen:
+        for source in plan.sources:
+            if source.name not in running and source.folder.read_manifest() is None:
+                raise ConfigError(
+                    f"--stage {plan.name}: {source.name} is not complete under this configuration; "
+                    f"run `synth run --until {source.name}` first"
+                )
+    return chosen
+
+
+def check_stage_names(names: Sequence[str]) -> None:
+    """Refuse names that are no stages.
+
+    Raises:
+        ConfigError: naming the stages there are.
+    """
+    for name in names:
+        if name not in STAGE_ORDER:
+            raise ConfigError(f"stage {name!r} does not exist; there are: {', '.join(STAGE_ORDER)}")
+
+
+def list_pending_shards(plan: PlannedStage) -> list[int]:
+    """Return the shards of a record stage that are not done for the input as it is cut now."""
+    pending = []
+    for shard, source in enumerate(read_source(plan).shards):
+        sidecar = plan.folder.read_sidecar(shard)
+        if sidecar is None or sidecar.source != source.files[0].sha256:
+            pending.append(shard)
+    return pending
+
+
+def count_shards(plan: PlannedStage) -> int:
+    """Return how many shards a record stage has: as many as its input.
+
+    Raises:
+        ConfigError: if the input is not sealed.
+    """
+    return len(read_source(plan).shards)
+
+
+def read_source(plan: PlannedStage) -> Manifest:
+    """Return the manifest of a stage's first input.
+
+    Raises:
+        ConfigError: if the input is not sealed.
+    """
+    manifest = plan.sources[0].folder.read_manifest()
+    if manifest is None:
+        raise ConfigError(f"{plan.name}: its input {plan.sources[0].name} is not complete")
+    return manifest
+
+
+def run_planned_shards(
+    plan: PlannedStage, shards: Sequence[int], concurrency: int, reporter: Reporter | None = None
+) -> Usage:
+    """Run shards of a record stage, many records of them at once, and return what they used."""
+    assert isinstance(plan.stage, RecordStage)
+    sidecars, sources = read_source(plan).shards, []
+    for shard in shards:
+        source = plan.sources[0].folder.part(shard)
+        check_part(source, sidecars[shard])
+        sources.append((shard, source))
+    return run_record_shards(plan.stage, plan.folder, sources, concurrency, reporter)
+
+
+def run_planned_whole(plan: PlannedStage, shard_rows: int) -> int:
+    """Run a stage that is not cut into shards beforehand; return how many shards it wrote."""
+    if isinstance(plan.stage, SourceStage):
+        return run_source_stage(plan.stage, plan.folder, shard_rows)
+    assert isinstance(plan.stage, DatasetStage)
+    return run_dataset_stage(plan.stage, plan.folder, [source.folder for source in plan.sources])
+
+
+def seal_planned(plan: PlannedStage, shards: int, corpus: InputEntry) -> Manifest:
+    """Seal a stage whose shards are all done."""
+    inputs = [corpus]
+    for source in plan.sources:
+        manifest = source.folder.read_manifest()
+        if manifest is None:
+            raise ConfigError(f"{plan.name}: its input {source.name} is not complete")
+        inputs.append(InputEntry(name=source.name, key=source.key, digest=manifest.digest))
+    rows_in = read_source(plan).rows_out if plan.sources else -1
+    origin = Origin(tuple(inputs), plan.config_digest, read_git_commit(), rows_in)
+    return seal_stage(plan.stage, plan.folder, shards, origin)
+
+
+def run_stage(
+    plan: PlannedStage, corpus: InputEntry, shard_rows: int, concurrency: int, reporter: Reporter
+) -> StageReport:
+    """Run what is missing of one stage and seal it; nothing is done when it is sealed already."""
+    sealed = plan.folder.read_manifest()
+    if sealed is not None:
+        report = StageReport.from_manifest(sealed, ran=False, seconds=0.0, usage=Usage())
+        reporter.begin(plan.name, 0, "rows")
+        reporter.finish(report.summarise())
+        return report
+    usage = Usage()
+    with timing() as spent:
+        if isinstance(plan.stage, RecordStage):
+            shards = count_shards(plan)
+            pending = list_pending_shards(plan)
+            rows = sum(read_source(plan).shards[shard].rows_out for shard in pending)
+            reporter.begin(plan.name, rows, "rows")
+            usage = run_planned_shards(plan, pending, concurrency, reporter)
+        else:
+            reporter.begin(plan.name, 0, "rows")
+            shards = run_planned_whole(plan, shard_rows)
+        manifest = seal_planned(plan, shards, corpus)
+    if not isinstance(plan.stage, RecordStage):
+        usage = manifest.usage
+    report = StageReport.from_manifest(manifest, ran=True, seconds=spent[0], usage=usage)
+    reporter.finish(report.summarise())
+    return report
+
+
+def read_git_commit() -> str:
+    """Return the commit of the code with ``+dirty`` for local changes; empty outside a git checkout."""
+    folder = Path(__file__).parent
+    command = ["git", "-C", str(folder), "describe", "--always", "--abbrev=12", "--dirty=+dirty", "--exclude=*"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return ""
+    return found.stdout.strip() if found.returncode == 0 else ""

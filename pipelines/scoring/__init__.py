@@ -1,1 +1,0 @@
-"""Typed answer comparison, verdict parsing, agreement."""

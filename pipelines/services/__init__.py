@@ -1,0 +1,1 @@
+"""Services outside: protocols that stages see, and what asks for them."""

@@ -1,0 +1,1 @@
+"""Clients of services: one module a kind. Only the composition root builds them."""

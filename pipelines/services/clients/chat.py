@@ -1,0 +1,949 @@
+"""Chat with any servers that speak OpenAI's ``/chat/completions`` (vLLM's among them).
+
+Only the messages of a request are sent; its inputs stay here. What a reply says is not judged here: one that was cut
+or refused is marked as such, and ``pipelines.services.prompting`` decides.
+
+What is sent to ``/chat/completions``: JSON made with as little copying as pictures of some hundred kB allow.
+
+What a reply of ``/chat/completions`` says: one choice, how it ended and what it took.
+
+Addresses that serve one model, and what is known of each: load, limit, and whether it is well, busy or away.
+
+No clock and no lock here: whoever calls says what time it is, in seconds of a clock that never goes back.
+
+Waiting for a place at one of several addresses: first come, first served, by every event loop of the process.
+"""
+
+import asyncio
+import base64
+import json
+import math
+import os
+import random
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from random import Random
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import aiohttp
+import orjson
+from pydantic import BaseModel, Field, ValidationError
+
+from pipelines.errors import ConfigError, RateLimited, RecordFailed, SynthError, Unavailable
+from pipelines.services.clients.http import (
+    HttpReply,
+    NobodyThere,
+    NoReply,
+    Refusal,
+    Sessions,
+    Silence,
+    make_session,
+    post_bounded,
+    read_pause,
+    redact,
+)
+from pipelines.services.protocols import ChatReply, ChatRequest, Ending, Message, ToolCall
+
+Replies = Literal["schema", "json", "text"]
+"""How a reply's shape is asked for: by JSON schema, as any JSON object, or not at all."""
+KEPT_BYTES = 1 << 26
+"""Encoded pictures that are kept at hand: attempts at one question show the same few."""
+
+ReadPicture = Callable[[str], tuple[bytes, str]]
+"""Returns the bytes and the media type of the picture of a sha256."""
+
+
+@dataclass(frozen=True, slots=True)
+class PictureParts:
+    """Pictures as parts of a message, encoded once; the oldest give way when they are too many together.
+
+    Attributes:
+        read: where pictures come from; called in a thread.
+        most: bytes kept.
+    """
+
+    read: ReadPicture
+    most: int = KEPT_BYTES
+    _kept: OrderedDict[str, bytes] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    async def get(self, sha256: str) -> bytes:
+        """Return the JSON of a part that shows the picture."""
+        with self._lock:
+            part = self._kept.get(sha256)
+            if part is not None:
+                self._kept.move_to_end(sha256)
+                return part
+        return await asyncio.to_thread(self._encode, sha256)
+
+    def _encode(self, sha256: str) -> bytes:
+        data, media_type = self.read(sha256)
+        address = f"data:{media_type};base64,{base64.b64encode(data).decode()}"
+        part = orjson.dumps({"type": "image_url", "image_url": {"url": address}})
+        with self._lock:
+            self._kept[sha256] = part
+            while sum(map(len, self._kept.values())) > self.most:
+                self._kept.popitem(last=False)
+        return part
+
+
+async def make_body(name: str, request: ChatRequest, pictures: PictureParts, replies: Replies) -> bytes:
+    """Return a request's body.
+
+    Args:
+        name: the model's name at the server.
+        request: its inputs are not sent.
+        pictures: encodes the pictures that messages show.
+        replies: how the shape of its schema, if it has one, is asked for.
+    """
+    shown = {sha256: await pictures.get(sha256) for message in request.messages for sha256 in message.images}
+    try:
+        return orjson.dumps(_make_body(name, request, shown, replies))
+    except orjson.JSONEncodeError:
+        # Half of a surrogate pair is no text that could be sent. Looked for only here: texts that go out as they are
+        # keep their UTF-8 from one turn of a conversation to the next.
+        clean = tuple(_clean_message(message) for message in request.messages)
+        return orjson.dumps(_make_body(name, replace(request, messages=clean), shown, replies))
+
+
+def _make_body(name: str, request: ChatRequest, shown: Mapping[str, bytes], replies: Replies) -> dict[str, Any]:
+    sampling = request.sampling
+    body: dict[str, Any] = {
+        "model": name,
+        "messages": [_render(message, shown) for message in request.messages],
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "max_tokens": sampling.max_tokens,
+        "seed": request.sample,
+    }
+    body |= _make_extras(request)
+    if request.schema_json and replies == "schema":
+        body["response_format"] = orjson.Fragment(_make_format(request.task, request.schema_json))
+    elif request.schema_json and replies == "json":
+        body["response_format"] = {"type": "json_object"}
+    return body
+
+
+def _make_extras(request: ChatRequest) -> dict[str, Any]:
+    """Return what few requests have: a server that does not know a parameter must not see it without need."""
+    extras: dict[str, Any] = {}
+    if request.sampling.presence_penalty:
+        extras["presence_penalty"] = request.sampling.presence_penalty
+    if request.stop:
+        extras["stop"] = list(request.stop)
+    if request.tools:
+        extras |= {"tools": orjson.Fragment(request.tools.encode()), "parallel_tool_calls": False}
+    return extras
+
+
+def _render(message: Message, shown: Mapping[str, bytes]) -> dict[str, Any]:
+    if message.calls:
+        calls = [_render_call(call) for call in message.calls]
+        return {"role": message.role, "content": message.text, "tool_calls": calls}
+    if message.call_id:
+        return {"role": message.role, "content": message.text, "tool_call_id": message.call_id}
+    if not message.images:
+        return {"role": message.role, "content": message.text}
+    parts = [orjson.Fragment(shown[sha256]) for sha256 in message.images]
+    return {"role": message.role, "content": [*parts, {"type": "text", "text": message.text}]}
+
+
+def _render_call(call: ToolCall) -> dict[str, Any]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def _clean_message(message: Message) -> Message:
+    calls = tuple(ToolCall(call.id, _clean(call.name), _clean(call.arguments)) for call in message.calls)
+    return replace(message, text=_clean(message.text), calls=calls)
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+@lru_cache(maxsize=128)
+def _make_format(task: str, schema_json: str) -> bytes:
+    schema = {"name": task, "schema": orjson.loads(schema_json), "strict": False}
+    return orjson.dumps({"type": "json_schema", "json_schema": schema})
+
+
+_GLIMPSE = 60
+"""Characters of a reply that is none which are quoted."""
+_WHOLE = ("stop", "eos_token", "stop_sequence", "tool_calls")
+"""Reasons to finish that servers give for a reply that came to its own end."""
+
+
+class _Function(BaseModel):
+    name: str | None = None
+    arguments: str | dict[str, Any] | None = None
+
+
+class _Call(BaseModel):
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Said(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_Call] | None = None
+    reasoning_content: Any = None
+    """The train of thought, as DeepSeek, vLLM before 0.11 and SGLang call it."""
+    reasoning: Any = None
+    """The same, as vLLM and OpenRouter call it; what is no text is none."""
+
+
+class _Choice(BaseModel):
+    message: _Said
+    finish_reason: str | None = None
+
+
+class _Usage(BaseModel):
+    prompt_tokens: int = Field(0, ge=0)
+    completion_tokens: int = Field(0, ge=0)
+
+
+class _Completion(BaseModel):
+    choices: list[_Choice]
+    usage: _Usage | None = None
+
+
+def read_completion(body: bytes, key: str) -> ChatReply:
+    """Return a completion's first choice.
+
+    Args:
+        body: what the server sent.
+        key: what is never quoted of it, empty for none.
+
+    Raises:
+        NoReply: if the body is no completion.
+    """
+    try:
+        completion = _Completion.model_validate(_read_json(body))
+    except (ValueError, RecursionError) as error:
+        kind = "no completion" if isinstance(error, ValidationError) else "no JSON"
+        # The error holds the body, and a body may hold the key.
+        raise NoReply(f"{kind} but {redact(body, key)[:_GLIMPSE]!r}") from None
+    return _take_choice(completion)
+
+
+def _read_json(body: bytes) -> object:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        # Half of a surrogate pair can be written in JSON, and some servers do.
+        return json.loads(body)
+
+
+def _take_choice(completion: _Completion) -> ChatReply:
+    """Return a completion's first choice, empty where it has none."""
+    usage = completion.usage or _Usage()
+    if not completion.choices:
+        return ChatReply("", usage.prompt_tokens, usage.completion_tokens)
+    choice = completion.choices[0]
+    said = choice.message
+    return ChatReply(
+        _clean_openai_replies(said.content or said.refusal),
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        _read_ending(choice),
+        calls=tuple(_read_call(call) for call in said.tool_calls or ()),
+        reasoning=_clean_openai_replies(said.reasoning_content or said.reasoning),
+    )
+
+
+def _read_call(call: _Call) -> ToolCall:
+    """Return a call as it came; what it lacks is empty, for the agent to refuse."""
+    function = call.function or _Function()
+    arguments = function.arguments
+    text = json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, dict) else arguments
+    return ToolCall(_clean_openai_replies(call.id), _clean_openai_replies(function.name), _clean_openai_replies(text))
+
+
+def _clean_openai_replies(text: object) -> str:
+    # Half of a surrogate pair can be written in JSON and nowhere else.
+    return text.encode("utf-8", "replace").decode() if isinstance(text, str) else ""
+
+
+def cut_at_stop(reply: ChatReply, stop: Sequence[str]) -> ChatReply:
+    """Return a reply up to the first of the texts that end it: some servers leave that text in, others know none.
+
+    What follows it was not asked for, so a reply that was cut after it is whole.
+    """
+    found = [place for text in stop if (place := reply.text.find(text)) >= 0]
+    if not found:
+        return reply
+    ended: Ending = "whole" if reply.ended == "cut" else reply.ended
+    return replace(reply, text=reply.text[: min(found)], ended=ended)
+
+
+def _read_ending(choice: _Choice) -> Ending:
+    if choice.message.refusal or choice.finish_reason == "content_filter":
+        return "refused"
+    # A reason nobody knows is no reason to believe that nothing is missing.
+    return "whole" if choice.finish_reason in _WHOLE else "cut"
+
+
+FIRST_LIMIT = 4
+"""Requests in flight that an address is trusted with before it has answered any, where there are others."""
+DEAD_AFTER = 5
+"""Failures in a row after which an address is away; one is enough where nobody listens."""
+LONGEST_WAIT = 600.0
+"""Seconds that an address is left alone at most, whatever it asks for."""
+LONGEST_PAUSE = 30.0
+"""Seconds between two probes of an address that is away, at most."""
+SPARED = 8
+"""Requests in flight at the least loaded address from which on one is spared to see if another is back."""
+FORGOTTEN = 30.0
+"""Seconds after which what an address took for its replies counts for a third: a slow one is tried again."""
+
+_MEMORY = 0.1
+"""Weight of the newest outcome in how well and how fast an address is."""
+_LEAST_SECONDS = 1e-3
+"""Of a reply, where none is known."""
+
+OutcomeKind = Literal["answered", "busy", "failed", "silent", "gone", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a request ended at an address.
+
+    ``answered``: with a reply, be it a refusal of this prompt. ``busy``: asked to slow down. ``failed``: with no whole
+    reply. ``silent``: the same, by time. ``gone``: nobody listens. ``unknown``: cancelled, which says nothing.
+    """
+
+    kind: OutcomeKind
+    wait: float = 0.0
+    """Seconds that the address asked for, 0 where it named none."""
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A place at an address."""
+
+    endpoint: "Endpoint"
+    taken: float
+    meter: float
+    """The address's GPU-seconds a request when the place was taken."""
+    probe: bool
+
+
+@dataclass(slots=True, eq=False)
+class Endpoint:
+    """One address.
+
+    The limit grows as TCP's window does: by one an answer until the address first asks to slow down, then by one a
+    full round, and only while it is what holds requests back; it is halved at most once a round trip.
+
+    Attributes:
+        url: the address.
+        most: requests in flight, at most.
+        limit: the same, as the address now bears it; at least 1.
+        gpus: behind the address, shared alike by its requests in flight.
+        pause: seconds of the first probe or wait, doubled each time.
+        random: draws the jitter.
+    """
+
+    url: str
+    most: int
+    limit: float
+    gpus: float = 0.0
+    pause: float = 0.5
+    random: Random = field(default_factory=Random, repr=False)
+    in_flight: int = 0
+    sent: int = 0
+    answered: int = 0
+    dead: bool = False
+    last_error: str = ""
+    troubled_since: float = math.inf
+    """When it was first busy or away since it last answered."""
+    busy_until: float = -math.inf
+    probe_at: float = -math.inf
+    _well: float = 1.0
+    """Share of its last requests that it answered."""
+    _seconds: float = 0.0
+    """What it took for a reply when it last answered, 0 where that is not known."""
+    _answered_at: float = 0.0
+    _probing: bool = False
+    _starting: bool = True
+    _streak: int = 0
+    _rounds: int = 0
+    _cut_at: float = -math.inf
+    _died_at: float = -math.inf
+    _meter: float = 0.0
+    _metered_at: float = 0.0
+
+    def has_room(self, now: float) -> bool:
+        """Return whether a request may be sent."""
+        if now < self.busy_until:
+            return False
+        if self.dead:
+            return not self._probing and now >= self.probe_at
+        return self.in_flight < int(self.limit)
+
+    def weigh(self, now: float) -> float:
+        """Return its load: seconds that its requests in flight and one more would take one after the other.
+
+        One that fails bears less. Its limit says only when it is full: were the load a share of the limit, one with a
+        low limit would never be full, and its limit would stay low.
+        """
+        seconds = max(_LEAST_SECONDS, self._seconds * math.exp((self._answered_at - now) / FORGOTTEN))
+        return (self.in_flight + 1) * seconds / self._well**3
+
+    def find_next(self, now: float) -> float:
+        """Return when time alone may make room, infinity if it cannot."""
+        moment = max(self.busy_until, self.probe_at if self.dead and not self._probing else -math.inf)
+        return moment if moment > now else math.inf
+
+    def was_away(self, since: float, now: float, patience: float) -> bool:
+        """Return whether it was busy or away for so many seconds, none of them before the first moment."""
+        idle = self.dead or (not self.in_flight and now < self.busy_until)
+        return idle and now >= max(since, self.troubled_since) + patience
+
+    def take(self, now: float) -> Ticket:
+        """Count a request in."""
+        self._advance(now)
+        self.in_flight += 1
+        self.sent += 1
+        self._probing = self._probing or self.dead
+        return Ticket(self, now, self._meter, self.dead)
+
+    def end(self, ticket: Ticket, outcome: Outcome, now: float) -> float:
+        """Count a request out, learn from it, and return its GPU-seconds."""
+        self._advance(now)
+        match outcome.kind:
+            case "answered":
+                self._note_answer(now - ticket.taken, now)
+            case "busy":
+                self._note_busy(ticket, outcome, now)
+            case "failed" | "silent" | "gone":
+                self._note_failure(ticket, outcome, now)
+        self.in_flight -= 1
+        if ticket.probe:
+            self._probing = False
+        return self._meter - ticket.meter
+
+    def _advance(self, now: float) -> None:
+        if self.in_flight and self.gpus:
+            self._meter += self.gpus * (now - self._metered_at) / self.in_flight
+        self._metered_at = now
+
+    def _note_answer(self, seconds: float, now: float) -> None:
+        self.answered += 1
+        known = self._seconds * math.exp((self._answered_at - now) / FORGOTTEN)
+        self._seconds = known + _MEMORY * (seconds - known) if self._seconds and not self.dead else seconds
+        self._answered_at = now
+        self._well += _MEMORY * (1.0 - self._well)
+        self._streak = self._rounds = 0
+        self.troubled_since = math.inf
+        if self.dead:
+            self.dead = False
+            self.limit = min(self.limit, FIRST_LIMIT)
+            self._starting = True
+            # What it did before it went away is no guide, and a low limit is caution enough.
+            self._well = 1.0
+        elif self.in_flight >= int(self.limit):
+            self.limit = min(self.most, self.limit + (1.0 if self._starting else 1.0 / self.limit))
+
+    def _note_busy(self, ticket: Ticket, outcome: Outcome, now: float) -> None:
+        # It speaks, so it lives.
+        self.dead = False
+        self._streak = 0
+        self.last_error = outcome.said
+        self.troubled_since = min(self.troubled_since, now)
+        wait = outcome.wait
+        if self._cut(ticket, now):
+            self._rounds += 1
+            wait = wait or self._draw_pause(self._rounds)
+        self.busy_until = max(self.busy_until, now + min(wait, LONGEST_WAIT))
+
+    def _note_failure(self, ticket: Ticket, outcome: Outcome, now: float) -> None:
+        self.last_error = outcome.said
+        if ticket.taken < self._died_at:
+            # Sent before it was given up: nothing new.
+            return
+        self._streak += 1
+        self._well = max(_MEMORY, self._well * (1.0 - _MEMORY))
+        if outcome.kind == "silent":
+            self._cut(ticket, now)
+        if ticket.probe or outcome.kind == "gone" or self._streak >= DEAD_AFTER:
+            self.dead = True
+            self._died_at = now
+            self._rounds += 1
+            self.troubled_since = min(self.troubled_since, now)
+            self.probe_at = now + self._draw_pause(self._rounds)
+
+    def _cut(self, ticket: Ticket, now: float) -> bool:
+        """Halve the limit unless the request was sent before it was last halved; return whether it was."""
+        if ticket.taken < self._cut_at:
+            return False
+        self._cut_at = now
+        self._starting = False
+        self.limit = max(1.0, self.limit / 2)
+        return True
+
+    def _draw_pause(self, rounds: int) -> float:
+        longest = min(LONGEST_PAUSE, self.pause * 2.0 ** min(rounds - 1, 32))
+        return longest * self.random.uniform(0.5, 1.0)
+
+
+def choose_endpoint(endpoints: tuple[Endpoint, ...], avoided: Endpoint | None, now: float) -> Endpoint | None:
+    """Return the one with the least load among those with room, None if there is none.
+
+    Args:
+        endpoints: all of them.
+        avoided: where the request has just failed: taken only if nothing else has room. None for a first try.
+        now: seconds.
+    """
+    best, least, probe = None, (True, math.inf, 0), None
+    for endpoint in endpoints:
+        if not endpoint.has_room(now):
+            continue
+        if endpoint.dead:
+            probe = endpoint if probe is None or endpoint.sent < probe.sent else probe
+            continue
+        rank = (endpoint is avoided, endpoint.weigh(now), endpoint.sent)
+        if best is None or rank < least:
+            best, least = endpoint, rank
+    # A request that has failed once is no good probe.
+    spared = best is None or (avoided is None and best.in_flight >= SPARED)
+    return probe if probe is not None and spared else best
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one address may be asked for.
+
+    Attributes:
+        concurrency: most requests in flight.
+        patience: seconds that every address may be busy or away.
+        gpus: behind it.
+        pause: seconds of the first probe, or of the first wait where it names none; doubled each time.
+    """
+
+    concurrency: int
+    patience: float
+    gpus: float = 0.0
+    pause: float = 1.0
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    """A request that waits; woken by its future, in its own loop."""
+
+    loop: asyncio.AbstractEventLoop
+    woken: asyncio.Future[None]
+    since: float
+    avoided: Endpoint | None
+    ticket: Ticket | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Alarm:
+    """When and in which loop the pool looks again; one that another has replaced does nothing."""
+
+    when: float
+    loop: asyncio.AbstractEventLoop
+
+
+@dataclass(slots=True, eq=False)
+class EndpointPool:
+    """The addresses of one model and who waits for them.
+
+    Shards may have an event loop each, in threads, so that all that changes here does so under the lock; nothing is
+    awaited under it.
+
+    Attributes:
+        name: the model's, for messages.
+        endpoints: at least one.
+        patience: seconds that all addresses may be busy or away before whoever waits is told.
+        clock: seconds, never going back.
+    """
+
+    name: str
+    endpoints: tuple[Endpoint, ...]
+    patience: float
+    clock: Callable[[], float] = time.monotonic
+    _waiters: OrderedDict[_Waiter, None] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _alarm: _Alarm | None = None
+
+    @property
+    def answered(self) -> int:
+        """Requests answered so far, by any address."""
+        return sum(endpoint.answered for endpoint in self.endpoints)
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for a place."""
+        return len(self._waiters)
+
+    async def take(self, since: float, avoided: Endpoint | None = None) -> Ticket:
+        """Return a place at an address as soon as there is one. It must be given back.
+
+        Args:
+            since: when the request was first to be sent: patience begins no sooner.
+            avoided: where it has just failed.
+
+        Raises:
+            Unavailable: if every address was busy or away for too long.
+        """
+        with self._lock:
+            now = self.clock()
+            chosen = None if self._waiters else choose_endpoint(self.endpoints, avoided, now)
+            if chosen is not None:
+                return chosen.take(now)
+            loop = asyncio.get_running_loop()
+            waiter = _Waiter(loop, loop.create_future(), since, avoided)
+            self._waiters[waiter] = None
+            self._serve(now)
+        try:
+            await waiter.woken
+        except asyncio.CancelledError:
+            self._leave(waiter)
+            raise
+        if waiter.ticket is None:
+            raise Unavailable(self._describe())
+        return waiter.ticket
+
+    def give_back(self, ticket: Ticket, outcome: Outcome) -> float:
+        """End a request, let in who waits, and return its GPU-seconds."""
+        with self._lock:
+            now = self.clock()
+            spent = ticket.endpoint.end(ticket, outcome, now)
+            if self._waiters:
+                self._serve(now)
+            return spent
+
+    def _leave(self, waiter: _Waiter) -> None:
+        """Take out a waiter that was cancelled, its place, too, if it had just got one."""
+        with self._lock:
+            now = self.clock()
+            if waiter.ticket is not None:
+                waiter.ticket.endpoint.end(waiter.ticket, Outcome("unknown"), now)
+            self._waiters.pop(waiter, None)
+            self._serve(now)
+
+    def _serve(self, now: float) -> None:
+        """Give places to those who came first, and see to it that the next one is not forgotten."""
+        while self._waiters:
+            first = next(iter(self._waiters))
+            chosen = choose_endpoint(self.endpoints, first.avoided, now)
+            if chosen is None and not self._is_away(first.since, now):
+                self._set_alarm(first, now)
+                return
+            self._waiters.popitem(last=False)
+            first.ticket = chosen.take(now) if chosen is not None else None
+            if not _wake(first) and first.ticket is not None:
+                first.ticket.endpoint.end(first.ticket, Outcome("unknown"), now)
+
+    def _is_away(self, since: float, now: float) -> bool:
+        return all(endpoint.was_away(since, now, self.patience) for endpoint in self.endpoints)
+
+    def _set_alarm(self, first: _Waiter, now: float) -> None:
+        """Look again when time alone may have changed something; in the loop of who is first, for that one runs."""
+        moments = [endpoint.find_next(now) for endpoint in self.endpoints]
+        limit = max(first.since, *(endpoint.troubled_since for endpoint in self.endpoints)) + self.patience
+        when = min(*moments, limit if limit > now else math.inf)
+        if when == math.inf or (self._alarm and self._alarm.loop is first.loop and now < self._alarm.when <= when):
+            return
+        alarm = self._alarm = _Alarm(when, first.loop)
+        _call(first.loop, lambda: first.loop.call_later(when - now, self._look_again, alarm))
+
+    def _look_again(self, alarm: _Alarm) -> None:
+        with self._lock:
+            if alarm is self._alarm:
+                self._alarm = None
+                self._serve(self.clock())
+
+    def _describe(self) -> str:
+        said = "; ".join(f"{endpoint.url}: {endpoint.last_error}" for endpoint in self.endpoints)
+        return f"model {self.name}: no address answered for {self.patience:g} s ({said}); run again later"
+
+
+def make_pool(name: str, urls: tuple[str, ...], bounds: Bounds) -> EndpointPool:
+    """Return a pool of addresses about which nothing is known yet.
+
+    Args:
+        name: the model's, for messages.
+        urls: addresses.
+        bounds: of each.
+    """
+    # Alone, an address has nobody to keep from working when it hangs.
+    first = bounds.concurrency if len(urls) == 1 else min(bounds.concurrency, FIRST_LIMIT)
+    endpoints = (Endpoint(url, bounds.concurrency, float(first), bounds.gpus, bounds.pause) for url in urls)
+    return EndpointPool(name, tuple(endpoints), bounds.patience)
+
+
+def _wake(waiter: _Waiter) -> bool:
+    """Wake who waits; return False if its loop is gone."""
+    return _call(waiter.loop, lambda: None if waiter.woken.done() else waiter.woken.set_result(None))
+
+
+def _call(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> bool:
+    """Act in a loop, at once if it is the running one; return False if it is closed."""
+    try:
+        # Every place is taken and given back in a loop.
+        if asyncio.get_running_loop() is loop:
+            act()
+        else:
+            loop.call_soon_threadsafe(act)
+    except RuntimeError:
+        return False
+    return True
+
+
+VERSION = 1
+_LONGEST_PAUSE = 30.0
+
+
+@dataclass(slots=True)
+class _Trial:
+    """One request on its way to a reply."""
+
+    body: bytes
+    since: float
+    sent: int = 0
+    failed: int = 0
+    answered: int = 0
+    """What the pool had answered when this one first failed."""
+    gpu_seconds: float = 0.0
+    seconds: float = 0.0
+    """From the last time that it was sent to what came back."""
+    avoided: Endpoint | None = None
+    said: str = ""
+
+
+def refuse_picture(sha256: str) -> tuple[bytes, str]:
+    """Stand in for a picture store where there is none.
+
+    Raises:
+        ConfigError: always.
+    """
+    raise ConfigError(f"picture {sha256}: this model was built without a picture store")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAIChat:
+    """A model behind one or several OpenAI-compatible addresses.
+
+    Attributes:
+        name: the model's name at the servers; rows and manifests show it, too.
+        urls: addresses that ``/chat/completions`` is appended to; several need a revision, for they must serve the
+            very same model.
+        api_key_env: name of the environment variable that holds the key, empty for a server that wants none. The key
+            is read when a session is made and kept nowhere else.
+        revision: what tells two models of one name apart.
+        replies: how the shape of a reply is asked for.
+        timeout: seconds for a whole reply.
+        tries: how often a request is sent that gets no whole reply while others get theirs.
+        patience: seconds that every address may be busy or away.
+        concurrency: most requests in flight at one address.
+        gpus: behind one address.
+        read_picture: where pictures come from; called in a thread.
+        pause: seconds before a request or an address that failed is tried again, at most, doubled each time.
+
+    Raises:
+        ConfigError: if an address is none, or the variable is not set or holds what can be no key.
+    """
+
+    name: str
+    urls: tuple[str, ...]
+    api_key_env: str = ""
+    revision: str = ""
+    replies: Replies = "schema"
+    timeout: float = 120.0
+    tries: int = 4
+    patience: float = 300.0
+    concurrency: int = 256
+    gpus: float = 0.0
+    read_picture: ReadPicture = field(default=refuse_picture, repr=False)
+    pause: float = 1.0
+    pool: EndpointPool = field(init=False, repr=False, compare=False)
+    sessions: Sessions = field(init=False, repr=False, compare=False)
+    _pictures: PictureParts = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _check_addresses(self.name, self.urls, self.revision)
+        self._read_key()
+        bounds = Bounds(self.concurrency, self.patience, self.gpus, self.pause)
+        object.__setattr__(self, "pool", make_pool(self.name, self.urls, bounds))
+        object.__setattr__(self, "sessions", Sessions(self._make_session))
+        object.__setattr__(self, "_pictures", PictureParts(self.read_picture))
+
+    @property
+    def identity(self) -> str:
+        """Name and revision; without a revision the address takes its place.
+
+        Whoever names a revision vouches for it wherever the model is served, so a server that moves to another host
+        costs nothing again. Without one, only the address can tell two models of one name apart. A reply that was not
+        forced into its schema is another reply.
+        """
+        forced = "" if self.replies == "schema" else f":{self.replies}"
+        return f"openai@{VERSION}:{self.name}:{self.revision or self.urls[0]}{forced}"
+
+    @property
+    def reads_inputs(self) -> bool:
+        """Never: the messages are all that is sent."""
+        return False
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """Return the reply, whatever it says; one without text is empty.
+
+        Raises:
+            Unavailable: if every address was busy or away for longer than the patience, or nothing is left on the
+                account.
+            ConfigError: if a server knows no such model, key or parameter; no other record would fare better.
+            RecordFailed: if it refuses this very prompt: too long, or not to its liking. Or if it gives no whole reply
+                to this one again and again, and does to others.
+        """
+        body = await make_body(self.name, request, self._pictures, self.replies)
+        trial = _Trial(body, self.pool.clock())
+        while True:
+            reply = await self._send(trial)
+            if reply is not None:
+                reply = cut_at_stop(reply, request.stop)
+                return replace(reply, gpu_seconds=trial.gpu_seconds, retries=trial.sent - 1, seconds=trial.seconds)
+            if trial.failed >= self.tries:
+                await self._give_up(trial)
+            await self._pause(trial)
+
+    async def _pause(self, trial: _Trial) -> None:
+        # The pauses spare an address that fails, so a first try elsewhere needs none.
+        spared = trial.failed - (1 if len(self.urls) > 1 else 0)
+        if spared > 0:
+            await asyncio.sleep(random.uniform(0.0, min(_LONGEST_PAUSE, self.pause * 2.0 ** min(spared - 1, 32))))
+
+    async def _give_up(self, trial: _Trial) -> None:
+        """Fail the record if it alone gets no reply; otherwise its tries begin again.
+
+        Raises:
+            RecordFailed: if others got theirs.
+            Unavailable: if nobody got one for long enough.
+        """
+        if self.pool.answered > trial.answered or await self._answers_at_all(trial.since):
+            raise RecordFailed("no-reply", f"{trial.said}, {trial.failed} times; others got theirs")
+        trial.failed = 0
+
+    async def _answers_at_all(self, since: float) -> bool:
+        """Ask for one token, because nobody else has asked since: is it the servers, or this one prompt?"""
+        messages = [{"role": "user", "content": "Say yes."}]
+        body = orjson.dumps({"model": self.name, "messages": messages, "max_tokens": 1, "temperature": 0.0})
+        return await self._send(_Trial(body, since)) is not None
+
+    async def _send(self, trial: _Trial) -> ChatReply | None:
+        """Send a request once, to whichever address has room first; return None if it is to be sent again."""
+        ticket = await self.pool.take(trial.since, trial.avoided)
+        trial.sent += 1
+        outcome = Outcome("unknown")
+        try:
+            since = time.monotonic()
+            received = await self._post(ticket, trial.body)
+            trial.seconds = time.monotonic() - since
+            reply = self._read_reply(ticket, received)
+            outcome = Outcome("answered")
+            return reply
+        except RecordFailed:
+            outcome = Outcome("answered")
+            raise
+        except RateLimited as error:
+            outcome = Outcome("busy", error.retry_after, str(error))
+        except NoReply as error:
+            trial.said = f"{self._place(ticket)}: {error}"
+            outcome = self._note_failure(trial, error)
+        finally:
+            trial.gpu_seconds += self.pool.give_back(ticket, outcome)
+        trial.avoided = ticket.endpoint
+        return None
+
+    def _note_failure(self, trial: _Trial, error: NoReply) -> Outcome:
+        if isinstance(error, NobodyThere):
+            return Outcome("gone", said=str(error))
+        if not trial.failed:
+            trial.answered = self.pool.answered
+        trial.failed += 1
+        return Outcome("silent" if isinstance(error, Silence) else "failed", said=str(error))
+
+    def _place(self, ticket: Ticket) -> str:
+        return f"{ticket.endpoint.url}, model {self.name}"
+
+    @property
+    def _hidden(self) -> str:
+        return self._read_key() if self.api_key_env else ""
+
+    def _read_key(self) -> str:
+        if not self.api_key_env:
+            return "none"
+        key = os.environ.get(self.api_key_env, "")
+        if not key:
+            raise ConfigError(
+                f"model {self.name}: environment variable {self.api_key_env} is not set; it holds the key"
+            )
+        if not key.isascii() or not key.isprintable() or " " in key:
+            # A key that is no header's value would be quoted in the client's error.
+            raise ConfigError(
+                f"model {self.name}: environment variable {self.api_key_env} holds white space or no ASCII"
+            )
+        return key
+
+    def _make_session(self) -> aiohttp.ClientSession:
+        return make_session(self._read_key())
+
+    async def _post(self, ticket: Ticket, body: bytes) -> HttpReply:
+        try:
+            async with asyncio.timeout(self.timeout):
+                session = await self.sessions.open()
+                return await post_bounded(session, f"{ticket.endpoint.url}/chat/completions", body)
+        except TimeoutError as error:
+            raise Silence(f"no whole reply in {self.timeout:g} s") from error
+        except NoReply as error:
+            # A server that speaks no HTTP is quoted in the error.
+            raise type(error)(redact(str(error).encode(), self._hidden)) from None
+
+    def _read_reply(self, ticket: Ticket, reply: HttpReply) -> ChatReply:
+        """Return a completion's first choice.
+
+        Raises:
+            NoReply: if the body is no completion.
+            SynthError: if the reply is no success.
+        """
+        if reply.status != 200:
+            raise self._explain(ticket, reply)
+        return read_completion(reply.body, self._hidden)
+
+    def _explain(self, ticket: Ticket, reply: HttpReply) -> SynthError | NoReply:
+        """Return what a reply that is no success means."""
+        text = redact(reply.body, self._hidden)
+        place = self._place(ticket)
+        return Refusal(place, reply.status, read_pause(reply.headers), text, self.api_key_env, self.replies).explain()
+
+
+def _check_addresses(name: str, urls: tuple[str, ...], revision: str) -> None:
+    if not urls:
+        raise ConfigError(f"model {name}: no address; expected such as http://127.0.0.1:8000/v1")
+    for url in urls:
+        _check_address(name, url)
+    if len({url.rstrip("/") for url in urls}) < len(urls):
+        raise ConfigError(f"model {name}: an address is given twice: {', '.join(urls)}")
+    if len(urls) > 1 and not revision:
+        raise ConfigError(f"model {name}: several addresses and no revision; name one that all of them serve")
+
+
+def _check_address(name: str, url: str) -> None:
+    try:
+        address = urlsplit(url)
+        served = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+    except ValueError:
+        # Half an IPv6 address, or a port that is none.
+        served = False
+    if "@" in url or "?" in url or "#" in url:
+        raise ConfigError(f"model {name}: base_url has a user, password or parameters; give the address alone")
+    if not served:
+        raise ConfigError(f"model {name}: base_url {url!r}; expected such as http://127.0.0.1:8000/v1")

@@ -1,0 +1,481 @@
+"""Reading pages by address, fetched here with every address checked.
+
+What one site does is an answer about that page: a host that is down, a refusal, or a page that cannot be read is no
+failure of a service of ours. But when no host answers, one after the other, it is the network that is away: of one
+alone nobody knows, for a name whose servers fail, or a host that this machine has no route to, looks just the same.
+
+Reading pages by a service that speaks the protocol of Jina's reader: ``GET <base>/<address>``, JSON back.
+
+The service fetches the page from where it is, which may be inside a network of ours. So the asked address and the one
+where the page was found are checked here, as far as names can be looked up here.
+
+Child processes that turn HTML into text: a page that takes too long or too much costs that page alone.
+
+What a page's bytes say: its media type, its encoding, and its text, up to a length.
+
+The text of a page of HTML, by trafilatura; run in a child process that can be killed (``page_children``).
+"""
+
+import asyncio
+import codecs
+import re
+import threading
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from itertools import dropwhile, islice
+from typing import Any, Final, NoReturn
+
+import orjson
+
+from pipelines.errors import ConfigError, RateLimited, RecordFailed, Unavailable
+from pipelines.services.addresses import Address, Guard, read_address
+from pipelines.services.clients.http import (
+    Busy,
+    LiveClient,
+    LiveManners,
+    LiveReply,
+    LiveRequest,
+    NobodyThere,
+    NoReply,
+    NoSuchHost,
+    Silence,
+    TooLarge,
+    open_client,
+)
+from pipelines.services.clients.sandbox import ParserChild
+from pipelines.services.clients.search import Service, find_entry, read_text
+from pipelines.services.protocols import PageNotFound, PageText
+
+FUNCTION: Final = "pipelines.services.clients.pages.extract_text"
+CHILDREN: Final = 2
+"""At most, for each event loop."""
+
+Child = ParserChild[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """The children of one loop, each used by one thread at a time."""
+
+    threads: ThreadPoolExecutor
+    idle: list[Child]
+    life: AsyncIterator[None]
+
+
+@dataclass(frozen=True, slots=True)
+class PageChildren:
+    """Children that are started when they are needed and stopped when the event loop ends.
+
+    Attributes:
+        function: top-level function from HTML to title and text, as ``package.module.function``.
+        seconds: of CPU time that one page may take, and three times that by the clock.
+        memory: bytes that a child may use beyond what it uses once started.
+    """
+
+    function: str = FUNCTION
+    seconds: float = 15.0
+    memory: int = 1 << 30
+    by_loop: dict[asyncio.AbstractEventLoop, _Room] = field(default_factory=dict, repr=False, compare=False)
+
+    async def convert(self, html: str) -> tuple[str, str]:
+        """Return a page's title and text.
+
+        Raises:
+            RecordFailed: ``parse-timeout``, ``parse-memory`` or ``parse-crash``.
+            ConfigError: if a child cannot be started.
+        """
+        loop = asyncio.get_running_loop()
+        room = self.by_loop.get(loop) or await self._open_room(loop)
+        return await loop.run_in_executor(room.threads, self._parse, room.idle, html)
+
+    def _parse(self, idle: list[Child], html: str) -> tuple[str, str]:
+        child = idle.pop() if idle else Child(self.function, self.seconds, self.memory, 3 * self.seconds).__enter__()
+        try:
+            return child.parse(html)
+        finally:
+            idle.append(child)
+
+    async def _open_room(self, loop: asyncio.AbstractEventLoop) -> _Room:
+        threads, idle = ThreadPoolExecutor(CHILDREN, "page-children"), list[Child]()
+        life = self._live(loop, threads, idle)
+        room = self.by_loop[loop] = _Room(threads, idle, life)
+        # A loop closes the generators that were started in it, and that is how this one learns of its end.
+        await anext(life)
+        return room
+
+    async def _live(
+        self, loop: asyncio.AbstractEventLoop, threads: ThreadPoolExecutor, idle: list[Child]
+    ) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            self.by_loop.pop(loop, None)
+            # What is being read is read to its end first, in seconds: its thread would only start a new child.
+            await asyncio.to_thread(threads.shutdown, wait=True, cancel_futures=True)
+            for child in idle:
+                child.__exit__(None, None, None)
+
+
+CHARACTERS: Final = 100_000
+"""Of a page's text; what is longer is cut at white space and ends in an ellipsis."""
+TITLE_CHARACTERS: Final = 1000
+HTML: Final = frozenset(["text/html", "application/xhtml+xml"])
+PLAIN: Final = frozenset(["text/plain", "text/markdown", "text/csv", "text/x-markdown", "application/json"])
+ACCEPT: Final = "text/html,application/xhtml+xml,text/plain;q=0.9,text/markdown;q=0.9,application/json;q=0.5"
+"""What is asked for."""
+_ENCODINGS = frozenset(
+    [
+        *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "ascii", "gb18030", "gbk", "gb2312", "big5", "big5hkscs"),
+        *("shift_jis", "cp932", "euc_jp", "iso2022_jp", "euc_kr", "cp949", "koi8-r", "koi8-u", "cp866", "tis-620"),
+        *(f"iso8859-{part}" for part in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16)),
+        *(f"cp{page}" for page in (874, *range(1250, 1259))),
+    ]
+)
+"""Python's names of the encodings that pages come in. It has others, which are no encodings of text or are slow."""
+_WIDER = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
+"""What browsers read in place of one that is named (Encoding standard)."""
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([a-z0-9_:.-]{1,40})", re.IGNORECASE)
+_HEAD_BYTES = 1024
+_MARKUP = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
+
+
+def decode_page(body: bytes, headers: Mapping[str, str]) -> str:
+    """Return a page's text by its byte order mark, its header, what it says itself, or as what it most likely is.
+
+    Args:
+        body: of the reply.
+        headers: of the reply, found in any case of letters.
+    """
+    for mark, name in _MARKS:
+        if body.startswith(mark):
+            return body[len(mark) :].decode(name, "replace")
+    named = find_encoding(headers.get("Content-Type", "")) or find_encoding(body[:_HEAD_BYTES].decode("latin-1"))
+    if named:
+        return body.decode(named, "replace")
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        return body.decode("cp1252", "replace")
+
+
+def find_encoding(said: str) -> str:
+    """Return the encoding that is named after ``charset=``, empty if none is, or none that pages come in."""
+    match = _CHARSET.search(said)
+    try:
+        name = codecs.lookup(match[1]).name if match else ""
+    except LookupError:
+        return ""
+    return _WIDER.get(name, name) if name in _ENCODINGS else ""
+
+
+def is_html(kind: str, body: bytes) -> bool:
+    """Say whether a page is HTML: by its type, or by its beginning where it has none."""
+    return kind in HTML or (not kind and bool(_MARKUP.match(body[:_HEAD_BYTES])))
+
+
+def cut_text(text: str, limit: int) -> str:
+    """Return a text that is not longer than a limit, but for the ellipsis: cut at white space."""
+    if len(text) <= limit:
+        return text
+    # A word as long as the text has no white space to be cut at.
+    cut = text[:limit].rsplit(maxsplit=1)[0] if len(text[:limit].split(maxsplit=1)) > 1 else text[:limit]
+    return f"{cut} …"
+
+
+def read_plain(text: str, limit: int = CHARACTERS) -> str:
+    """Return plain text without control characters, which no reader of it should see, cut by :func:`cut_text`."""
+    shown = dropwhile(str.isspace, (char for char in text.rstrip() if char.isprintable() or char in "\n\t"))
+    return cut_text("".join(islice(shown, limit + 1)), limit).rstrip()
+
+
+def read_title(title: str) -> str:
+    """Return a page's title on one line, cleaned and cut as its text is."""
+    return read_plain(" ".join(title.split()), TITLE_CHARACTERS)
+
+
+VERSION: Final = 1
+REDIRECTS: Final = 5
+LONGEST_HOLD: Final = 300.0
+"""Seconds that pages wait for a host that asks to be left alone. They would else not be there for good: what is read of
+them is recorded. A host that asks for longer does not want us."""
+MOST_SILENT: Final = 8
+"""Hosts in a row that may give no reply; more are the network's failure."""
+
+
+@dataclass(slots=True)
+class Silences:
+    """Hosts that gave no reply since one last did."""
+
+    hosts: set[str] = field(default_factory=set)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def clear(self) -> None:
+        """Note a reply."""
+        with self.lock:
+            self.hosts.clear()
+
+    def add(self, host: str) -> int:
+        """Note a host, and return how many there are."""
+        with self.lock:
+            self.hosts.add(host)
+            return len(self.hosts)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectReader:
+    """Fetches pages itself.
+
+    Attributes:
+        contact: mail address or page in the User-Agent, empty for none.
+        manners: towards each host.
+        guard: who may be connected to; given by tests alone.
+        children: turn HTML into text.
+        client: sends requests.
+        silences: hosts without a reply.
+
+    Raises:
+        ConfigError: if trafilatura is not installed.
+    """
+
+    contact: str = ""
+    manners: LiveManners = field(default_factory=LiveManners)
+    guard: Guard = field(default_factory=Guard, repr=False)
+    children: PageChildren = field(default_factory=PageChildren, repr=False, compare=False)
+    client: LiveClient = field(init=False, repr=False, compare=False)
+    silences: Silences = field(init=False, default_factory=Silences, repr=False, compare=False)
+    _converter: str = field(init=False, default="", repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        manners = replace(self.manners, longest=LONGEST_HOLD)
+        object.__setattr__(self, "client", open_client(manners, self.guard))
+        object.__setattr__(self, "_converter", name_converter())
+
+    @property
+    def identity(self) -> str:
+        """Version, converter and bounds."""
+        bounds = f"{self.manners.reply_bytes}:{CHARACTERS}:{REDIRECTS}"
+        return f"direct-reader@{VERSION}:{self._converter}:{bounds}"
+
+    async def read_page(self, url: str) -> PageText:
+        """Return a page under the address at which it was found.
+
+        Raises:
+            ForbiddenAddress: if the address, or one that it redirects to, is not public.
+            PageNotFound: if the page cannot be had, or is no text; the message says which.
+            Unavailable: if this machine's network is away.
+        """
+        try:
+            address, reply = await self._follow(read_address(url))
+            title, text = await self._read(address, reply)
+        except (RateLimited, RecordFailed) as error:
+            raise PageNotFound(f"{url}: {error}") from error
+        if not text:
+            raise PageNotFound(f"{url}: a page without text")
+        return PageText(address.url, title, text)
+
+    async def _follow(self, address: Address) -> tuple[Address, LiveReply]:
+        for _ in range(REDIRECTS + 1):
+            reply = await self._fetch(address)
+            if not reply.location:
+                return address, reply
+            address = read_address(reply.location, address.url)
+        raise PageNotFound(f"{address.url}: more than {REDIRECTS} redirects")
+
+    async def _fetch(self, address: Address) -> LiveReply:
+        agent = f"synth ({self.contact})" if self.contact else "synth"
+        request = LiveRequest(address.url, headers={"User-Agent": agent, "Accept": ACCEPT})
+
+        async def attempt() -> LiveReply:
+            reply = await self.client.send(request)
+            self.silences.clear()
+            if reply.is_busy:
+                raise Busy(f"HTTP {reply.status}", reply.wait)
+            if reply.status >= 500:
+                raise _Failing(f"HTTP {reply.status}")
+            return reply
+
+        try:
+            reply = await self.client.try_often(address.url, attempt)
+        except NoReply as error:
+            self._blame(address, error)
+        if reply.status >= 400:
+            raise PageNotFound(f"{address.url}: HTTP {reply.status}")
+        return reply
+
+    def _blame(self, address: Address, error: NoReply) -> NoReturn:
+        """Say whose failure it is that no reply came."""
+        is_silent = isinstance(error, (NobodyThere, Silence)) and not isinstance(error, NoSuchHost)
+        silent = self.silences.add(address.host) if is_silent else 0
+        if silent > MOST_SILENT:
+            row = f"nor did {silent - 1} other hosts in a row"
+            raise Unavailable(f"{address.url}: {error}; {row}; is there a network? Run again later") from None
+        raise PageNotFound(f"{address.url}: {error}") from error
+
+    async def _read(self, address: Address, reply: LiveReply) -> tuple[str, str]:
+        if reply.status != 200:
+            raise PageNotFound(f"{address.url}: HTTP {reply.status} in place of a page")
+        if is_html(reply.kind, reply.body):
+            return await self.children.convert(decode_page(reply.body, reply.headers))
+        if reply.kind not in PLAIN:
+            raise PageNotFound(f"{address.url}: {reply.kind or 'something of no type'}; only pages of text can be read")
+        return "", await asyncio.to_thread(read_plain, decode_page(reply.body, reply.headers))
+
+
+class _Failing(NoReply):
+    """The host answers, and what it answers is that it failed."""
+
+
+def name_converter(package: str = "trafilatura") -> str:
+    """Return what turns HTML into text, with its version.
+
+    Args:
+        package: its name, as it is installed.
+
+    Raises:
+        ConfigError: if it is not installed.
+    """
+    try:
+        return f"{package}-{version(package)}"
+    except PackageNotFoundError as error:
+        raise ConfigError(f"live.reader direct: {package} is not installed: pip install 'synth[live]'") from error
+
+
+LIVE_JINA_VERSION: Final = 1
+_ABOUT_THE_PAGE = frozenset([400, 404, 406, 410, 413, 415, 422, 451])
+"""Statuses with which the reader says that it does not read this page."""
+_TARGET_FAILED = re.compile(r"target url returned error (?P<status>[45][0-9]{2})", re.IGNORECASE)
+
+
+class _PageFails(NoReply):
+    """The service answers that it fails at this page."""
+
+
+@dataclass(frozen=True, slots=True)
+class JinaReader:
+    """Reads pages by a reader service.
+
+    Attributes:
+        url: address to which that of a page is added.
+        key_env: environment variable that holds the key; empty for none.
+        manners: towards the service.
+        guard: which addresses may be asked for; given by tests alone.
+        service: as it is asked.
+        silences: hosts of pages at which the service fell silent.
+    """
+
+    url: str
+    key_env: str
+    manners: LiveManners = field(default_factory=LiveManners)
+    guard: Guard = field(default_factory=Guard, repr=False)
+    service: Service = field(init=False, repr=False, compare=False)
+    silences: Silences = field(init=False, default_factory=Silences, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        client = open_client(self.manners)
+        object.__setattr__(self, "service", Service("reader", self.url, self.key_env, client, "live.reader_url"))
+
+    @property
+    def identity(self) -> str:
+        """Protocol, version, address and bounds."""
+        return f"jina-reader@{LIVE_JINA_VERSION}:{self.url}:{self.manners.reply_bytes}:{CHARACTERS}"
+
+    async def read_page(self, url: str) -> PageText:
+        """Return a page under the address at which it was found.
+
+        Raises:
+            ForbiddenAddress: if the address, or the one at which the page was found, is not public.
+            PageNotFound: if the service says that it cannot read the page; the message says why.
+            RateLimited, Unavailable, ConfigError: as :meth:`Service.ask`.
+        """
+        address = await self._check(url)
+        try:
+            reply = await self._ask(address)
+        except RecordFailed as error:
+            raise PageNotFound(f"{url}: {error}") from error
+        found = await self._check(read_text(reply, "url") or address.url)
+        failed = _TARGET_FAILED.search(read_text(reply, "warning"))
+        if failed:
+            raise PageNotFound(f"{url}: HTTP {failed['status']}")
+        content = reply.get("content")
+        text = read_plain(content) if isinstance(content, str) else ""
+        if not text:
+            raise PageNotFound(f"{url}: a page without text")
+        return PageText(found.url, read_title(read_text(reply, "title")), text)
+
+    async def _check(self, url: str) -> Address:
+        address = read_address(url)
+        try:
+            await self.guard.resolve(address.host, address.port)
+        except OSError:
+            # Where no name can be looked up, none leads from here to anywhere; the service looks up its own.
+            return address
+        return address
+
+    async def _ask(self, address: Address) -> Mapping[str, Any]:
+        key = self.service.read_key()
+        headers = {"Accept": "application/json", "X-Retain-Images": "none", "X-Timeout": str(self._choose_patience())}
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        request = LiveRequest(f"{self.url.rstrip('/')}/{address.url}", headers=headers)
+
+        async def attempt() -> Mapping[str, Any]:
+            reply = await self.service.client.send(request)
+            self.silences.clear()
+            return self._read(address, reply)
+
+        try:
+            return await self.service.client.try_often(self.url, attempt)
+        except (_PageFails, TooLarge) as error:
+            raise PageNotFound(f"{address.url}: {error}") from None
+        except Silence as error:
+            # A page can keep the service waiting for longer than we wait for the service.
+            if self.silences.add(address.host) > MOST_SILENT:
+                raise self.service.give_up(error) from None
+            raise PageNotFound(f"{address.url}: {error}") from None
+        except NoReply as error:
+            raise self.service.give_up(error) from None
+
+    def _choose_patience(self) -> int:
+        """Return the seconds that the service may wait for a page: less than we wait for the service."""
+        return max(1, int(self.manners.timeout / 2))
+
+    def _read(self, address: Address, reply: LiveReply) -> Mapping[str, Any]:
+        if reply.status == 200:
+            read = self.service.read_json(reply)
+            data = find_entry(read, "data")
+            if not data:
+                raise NoReply(f"a reply of another form: {sorted(read)[:8]}; expected data")
+            return data
+        if reply.status in _ABOUT_THE_PAGE and self._is_own_word(reply):
+            raise PageNotFound(f"{address.url}: {self.service.quote(reply)[:200]}")
+        if reply.status >= 500 and reply.status != 503 and self._is_own_word(reply):
+            raise _PageFails(f"HTTP {reply.status}: {self.service.quote(reply)[:200]}")
+        raise self.service.explain(reply)
+
+    def _is_own_word(self, reply: LiveReply) -> bool:
+        """Say whether the reader itself speaks, in JSON, and not a machine before it; money is no page's matter."""
+        try:
+            said = orjson.loads(reply.body)
+        except orjson.JSONDecodeError:
+            return False
+        return isinstance(said, dict) and ("code" in said or "name" in said) and not self.service.is_out_of_money(reply)
+
+
+def extract_text(html: str) -> tuple[str, str]:
+    """Return a page's title and its text: prose and tables without menus and comments, all text where that is empty.
+
+    Both are without control characters and cut (``page_text``).
+
+    Args:
+        html: a whole document.
+    """
+    # Imported here, so that nothing but the child needs it.
+    from trafilatura import bare_extraction, html2txt
+
+    found = bare_extraction(html, with_metadata=True, include_comments=False, include_tables=True, favor_recall=True)
+    title = getattr(found, "title", None) or ""
+    text = getattr(found, "text", None) or html2txt(html) or ""
+    return read_title(str(title)), read_plain(str(text))

@@ -1,0 +1,411 @@
+"""Recording around any backend: ask once, replay for ever.
+
+A key covers the backend's identity and the exact request, so a changed prompt, picture, sampling setting or model is a
+different key: a stale reply cannot be found.
+
+Recording around an OCR engine: each picture is read once at each scale.
+
+The key of a chat request: the sha256 of its canonical JSON, made in microseconds because every request needs one.
+
+The bytes are those of :func:`pipelines.ids.canonical_json`; orjson writes texts alike and is used for them alone, since
+it writes some floats otherwise. What a request could not have when the first replies were recorded is left out where it
+is empty, so that those are still found.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, astuple, dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, ClassVar, Protocol
+
+import orjson
+
+from pipelines.ids import canonical_json, digest_value
+from pipelines.services.addresses import ForbiddenAddress
+from pipelines.services.clients.replies import ReplyStore, name_generation
+from pipelines.services.metering import Price, Purse, add_waited, count_usage
+from pipelines.services.protocols import (
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    ImageHit,
+    ImageSearch,
+    Message,
+    Ocr,
+    PageNotFound,
+    PageReader,
+    PageText,
+    PictureFile,
+    QueryTimeout,
+    Sampling,
+    Sparql,
+    SparqlRow,
+    TextBlock,
+    TextHit,
+    TextSearch,
+    ToolCall,
+)
+from schemas.datasets import Picture
+from schemas.manifest import Usage
+
+REMEMBERED = 256
+"""Schemas, identities and samplings whose JSON is kept: a stage has a handful of them for millions of requests."""
+
+
+def make_chat_key(model: ChatModel, request: ChatRequest) -> str:
+    """Return the key of a chat request (64 hex digits); inputs count only where they decide the reply."""
+    inputs, task = "null", '""'
+    if model.reads_inputs:
+        inputs, task = canonical_json(request.inputs), _write_text(request.task)
+    stop = f'"stop":{canonical_json(request.stop)},' if request.stop else ""
+    tools = f',"tools":{_write_text(request.tools)}' if request.tools else ""
+    before = f'{{"identity":{_write_text(model.identity)},"inputs":{inputs},"messages":['
+    after = (
+        f'],"sample":{request.sample},"sampling":{_write_sampling(request.sampling)},'
+        f'"schema":{_write_text(request.schema_json)},{stop}"task":{task}{tools}}}'
+    )
+    digest = hashlib.sha256(_encode(before))
+    # Piece by piece, in bytes: texts of a conversation keep their UTF-8 once it was made, and nothing large is copied.
+    for number, message in enumerate(request.messages):
+        digest.update(b"," if number else b"")
+        digest.update(_write_message(message))
+    digest.update(_encode(after))
+    return digest.hexdigest()
+
+
+def _encode(text: str) -> bytes:
+    # A broken reply that is quoted back in a repair may hold half a surrogate pair: it is a request like any other.
+    return text.encode("utf-8", "surrogatepass")
+
+
+def write_reply(value: list[object]) -> str:
+    """Return a reply as canonical JSON; one that is no valid Unicode is written in ASCII, for SQLite takes no other."""
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        return json.dumps(value, separators=(",", ":"))
+
+
+def _write_message(message: Message) -> bytes:
+    fields: dict[str, object] = {"images": message.images, "role": message.role, "text": message.text}
+    if message.calls or message.call_id:
+        calls = [asdict(call) for call in message.calls]
+        fields = {"call_id": message.call_id, "calls": calls, **fields}
+    try:
+        return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:
+        return _encode(canonical_json(fields))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _write_text(text: str) -> str:
+    return canonical_json(text)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _write_sampling(sampling: Sampling) -> str:
+    settings = asdict(sampling)
+    if not sampling.presence_penalty:
+        del settings["presence_penalty"]
+    return canonical_json(settings)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedChat:
+    """A chat model whose replies are paid for once.
+
+    ``fresh`` is the generation of its role (:mod:`pipelines.services.clients.replies`); a purse is asked before each
+    request that is
+    not recorded.
+    """
+
+    model: ChatModel
+    store: ReplyStore
+    price: Price = field(default_factory=Price)
+    purse: Purse | None = None
+    fresh: int = 0
+
+    @property
+    def name(self) -> str:
+        """The wrapped model's name."""
+        return self.model.name
+
+    @property
+    def identity(self) -> str:
+        """The wrapped model's identity, with the generation of its role."""
+        return name_generation(self.model.identity, self.fresh)
+
+    @property
+    def reads_inputs(self) -> bool:
+        """As the wrapped model."""
+        return self.model.reads_inputs
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """Return the recorded reply or ask the wrapped model.
+
+        What it cost is counted when the model answers, and only then. How long the model took and on which day goes to
+        the open stopwatch every time: the reply itself is the same whether it was asked for now or long ago.
+
+        Raises:
+            BudgetSpent: if the reply is not recorded and the run has spent what it may.
+        """
+
+        async def ask() -> str:
+            since = time.monotonic()
+            reply = await self.model.chat(request)
+            self._count(reply)
+            if self.reads_inputs:
+                return _write_chat(reply, 0.0, "")
+            return _write_chat(reply, reply.seconds or time.monotonic() - since, reply.day or _name_day())
+
+        permit = None if self.purse is None else self.purse.check
+        text, cached = await self.store.recall(make_chat_key(self, request), self.identity, ask, permit)
+        if cached:
+            count_usage(Usage(cached_calls=1))
+        reply = _read_chat(text)
+        add_waited(reply.seconds, reply.day)
+        return reply
+
+    def _count(self, reply: ChatReply) -> None:
+        usage = Usage(
+            calls=1,
+            retries=reply.retries,
+            tokens_in=reply.tokens_in,
+            tokens_out=reply.tokens_out,
+            gpu_seconds=reply.gpu_seconds,
+            cost=self.price.charge(reply.tokens_in, reply.tokens_out, reply.gpu_seconds),
+        )
+        count_usage(usage)
+        if self.purse is not None:
+            self.purse.add(usage)
+
+
+def _name_day() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+def _write_chat(reply: ChatReply, seconds: float, day: str) -> str:
+    """Return a reply as a list: versions of the form differ in its length alone, and new parts go to its end."""
+    taken = [reply.tokens_in, reply.tokens_out, reply.ended, day, round(seconds * 1000.0)]
+    return write_reply([reply.text, *taken, [astuple(call) for call in reply.calls], reply.reasoning])
+
+
+_LATER = ("", 0, (), "")
+"""What a recording of an earlier version lacks at its end: no day, no time, no calls, no reasoning."""
+
+
+def _read_chat(recorded: str) -> ChatReply:
+    parts: list[Any] = json.loads(recorded)
+    parts += _LATER[len(parts) - 4 :]
+    text, tokens_in, tokens_out, ended, day, milliseconds, calls, reasoning = parts
+    return ChatReply(
+        text,
+        tokens_in,
+        tokens_out,
+        ended,
+        day=day,
+        calls=tuple(ToolCall(*call) for call in calls),
+        reasoning=reasoning,
+        seconds=milliseconds / 1000.0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTextSearch:
+    """A text search whose results are asked for once.
+
+    ``live``: it is a service outside, so how long a reply took and on which day are recorded with it.
+    """
+
+    search: TextSearch
+    store: ReplyStore
+    fresh: int = 0
+    live: bool = False
+
+    @property
+    def identity(self) -> str:
+        """The wrapped search's identity."""
+        return name_generation(self.search.identity, self.fresh)
+
+    async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
+        """Return recorded passages or search."""
+
+        async def ask() -> object:
+            return [asdict(hit) for hit in await self.search.search_text(query, count)]
+
+        key = digest_value([self.identity, "search_text", query, count])
+        return tuple(TextHit(**hit) for hit in await _recall_call(self, key, ask))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedImageSearch:
+    """An image search whose results are asked for once per picture content; ``live`` as for a text search."""
+
+    search: ImageSearch
+    store: ReplyStore
+    fresh: int = 0
+    live: bool = False
+
+    @property
+    def identity(self) -> str:
+        """The wrapped search's identity."""
+        return name_generation(self.search.identity, self.fresh)
+
+    async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
+        """Return recorded pages or search; the key is the picture's sha256, never its path."""
+
+        async def ask() -> object:
+            return [asdict(hit) for hit in await self.search.search_image(picture, count)]
+
+        key = digest_value([self.identity, "search_image", picture.sha256, count])
+        return tuple(_read_image_hit(**hit) for hit in await _recall_call(self, key, ask))
+
+
+def _read_image_hit(url: str, title: str, snippet: str, distance: float, thumbnail: object = None) -> ImageHit:
+    return ImageHit(url, title, snippet, distance, None if thumbnail is None else Picture.model_validate(thumbnail))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPages:
+    """A page reader that reads each page once; a missing or forbidden one is recorded as that. ``live`` as above."""
+
+    reader: PageReader
+    store: ReplyStore
+    fresh: int = 0
+    live: bool = False
+
+    @property
+    def identity(self) -> str:
+        """The wrapped reader's identity."""
+        return name_generation(self.reader.identity, self.fresh)
+
+    async def read_page(self, url: str) -> PageText:
+        """Return the recorded page or read it.
+
+        Raises:
+            PageNotFound: if there is no such page.
+            ForbiddenAddress: if it, or where it leads to, may not be read, now or when it was recorded.
+        """
+
+        async def ask() -> object:
+            try:
+                return asdict(await self.reader.read_page(url))
+            except PageNotFound:
+                return None
+            except ForbiddenAddress as error:
+                return {"forbidden": str(error)}
+
+        page = await _recall_call(self, digest_value([self.identity, "read_page", url]), ask)
+        if page is None:
+            raise PageNotFound(url)
+        if "forbidden" in page:
+            raise ForbiddenAddress(page["forbidden"])
+        return PageText(**page)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedSparql:
+    """An endpoint that is asked each query once; of a query that can be divided a time-out is recorded, too."""
+
+    endpoint: Sparql
+    store: ReplyStore
+    fresh: int = 0
+    live: ClassVar[bool] = False
+
+    @property
+    def identity(self) -> str:
+        """The wrapped endpoint's identity."""
+        return name_generation(self.endpoint.identity, self.fresh)
+
+    async def select(self, query: str, divisible: bool = False) -> tuple[SparqlRow, ...]:
+        """Return the recorded rows or ask for them.
+
+        Raises:
+            QueryTimeout: if no whole reply came, now or when it was recorded.
+        """
+
+        async def ask() -> object:
+            try:
+                return [dict(row) for row in await self.endpoint.select(query, divisible)]
+            except QueryTimeout as error:
+                if not divisible:
+                    raise
+                return {"timeout": str(error)}
+
+        rows = await _recall_call(self, digest_value([self.identity, "select", query, divisible]), ask)
+        if isinstance(rows, dict):
+            raise QueryTimeout(rows["timeout"])
+        return tuple(rows)
+
+
+class _Recorder(Protocol):
+    """A tool with its recording; ``live`` if the time that its replies take counts."""
+
+    @property
+    def store(self) -> ReplyStore: ...
+    @property
+    def identity(self) -> str: ...
+    @property
+    def live(self) -> bool: ...
+
+
+async def _recall_call(recorder: _Recorder, key: str, ask: Callable[[], Awaitable[object]]) -> Any:  # noqa: ANN401 - JSON
+    """Return the recorded answer to a call, or make it; a live one is recorded with its time, which is counted."""
+
+    async def answer() -> str:
+        since = time.monotonic()
+        reply = await ask()
+        if not recorder.live:
+            return canonical_json(reply)
+        seconds = round(time.monotonic() - since, 3)
+        return canonical_json({"seconds": seconds, "day": _name_day(), "reply": reply})
+
+    recorded, cached = await recorder.store.recall(key, recorder.identity, answer)
+    count_usage(Usage(cached_calls=1) if cached else Usage(calls=1))
+    reply = json.loads(recorded)
+    if not recorder.live:
+        return reply
+    add_waited(reply["seconds"], reply["day"])
+    return reply["reply"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedOcr:
+    """An engine whose readings are kept; the key is the picture's sha256. A picture it failed on is asked again."""
+
+    ocr: Ocr
+    store: ReplyStore
+    fresh: int = 0
+
+    @property
+    def name(self) -> str:
+        """The wrapped engine's name."""
+        return self.ocr.name
+
+    @property
+    def identity(self) -> str:
+        """The wrapped engine's identity."""
+        return name_generation(self.ocr.identity, self.fresh)
+
+    async def read_text(self, data: bytes, scale: float = 1.0) -> tuple[TextBlock, ...]:
+        """Return the recorded blocks or have the picture read.
+
+        Raises:
+            RecordFailed, ServiceError: as the wrapped engine.
+        """
+
+        async def ask() -> str:
+            return canonical_json([asdict(block) for block in await self.ocr.read_text(data, scale)])
+
+        key = digest_value([self.identity, "read_text", hashlib.sha256(data).hexdigest(), scale])
+        reply, cached = await self.store.recall(key, self.identity, ask)
+        count_usage(Usage(cached_calls=1) if cached else Usage(calls=1))
+        return tuple(_read_block(**block) for block in json.loads(reply))
+
+
+def _read_block(text: str, label: str, box: list[float], confidence: float) -> TextBlock:
+    left, top, right, bottom = box
+    return TextBlock(text, label, (left, top, right, bottom), confidence)

@@ -1,0 +1,380 @@
+"""Text search by services that speak the protocol of Serper or of SerpApi: Google's results as JSON.
+
+A live service with a key: how it is asked, what its refusals mean, and its JSON, read with care.
+"""
+
+import html
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+import orjson
+
+from pipelines.errors import ConfigError, RecordFailed, Unavailable
+from pipelines.services.clients.http import (
+    Busy,
+    LiveClient,
+    LiveManners,
+    LiveReply,
+    LiveRequest,
+    NoReply,
+    NoSuchHost,
+    TooLarge,
+    open_client,
+)
+from pipelines.services.protocols import TextHit
+
+T = TypeVar("T")
+
+_QUOTED = 300
+_LOOKED = 4000
+"""Characters of a reply that are looked at for what it says."""
+_JSON = ("application/json", "text/json")
+_THEIR_FAULT = (408, 409, 425)
+_REFUSED = (400, 413, 414, 422)
+_NO_MONEY = (
+    "not enough credit",
+    "run out of searches",
+    "insufficient balance",
+    "insufficientbalance",
+    "insufficient_quota",
+    "exceeded your current quota",
+)
+_NO_KEY = ("api key not valid", "api_key_invalid", "invalid api key", "missing api key", "api key expired")
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One service.
+
+    Attributes:
+        name: for messages.
+        url: address, without parameters; it stands in messages and identities, so no secrets.
+        key_env: environment variable that holds the key; empty for none.
+        client: asks it.
+        setting: what of the configuration names the address, for messages.
+    """
+
+    name: str
+    url: str
+    key_env: str
+    client: LiveClient = field(repr=False)
+    setting: str
+
+    @property
+    def place(self) -> str:
+        """How messages name it."""
+        return f"{self.name} at {self.url}"
+
+    def read_key(self) -> str:
+        """Return the key, empty where no variable is named. It is read when it is needed and kept nowhere.
+
+        Raises:
+            ConfigError: if the variable is not set, or what it holds cannot be sent.
+        """
+        if not self.key_env:
+            return ""
+        key = os.environ.get(self.key_env, "").strip()
+        if not key:
+            raise ConfigError(f"{self.place}: environment variable {self.key_env} is not set; it holds the key")
+        if not (key.isascii() and key.isprintable()):
+            raise ConfigError(f"{self.place}: {self.key_env} holds no key: characters other than printable ASCII")
+        return key
+
+    async def ask(self, request: LiveRequest, read: Callable[[LiveReply], T] | None = None) -> T:
+        """Send a request until there is a reply that can be read.
+
+        Args:
+            request: to be sent.
+            read: makes the result of a reply of any status; it raises :class:`NoReply` for what may go better the next
+                time. Where left out, :meth:`read_json`.
+
+        Raises:
+            RateLimited: if the service asks to slow down, again and again or for long.
+            Unavailable: if there is no reply after all tries, or nothing left on the account.
+            ConfigError: if the service does not take the key, or is no such service.
+            RecordFailed: ``search-refused`` if it does not take this one request.
+        """
+        reader: Callable[[LiveReply], Any] = read or self.read_json
+
+        async def attempt() -> T:
+            result: T = reader(await self.client.send(request))
+            return result
+
+        try:
+            return await self.client.try_often(self.url, attempt)
+        except NoReply as error:
+            raise self.give_up(error) from None
+
+    def give_up(self, error: NoReply) -> Unavailable:
+        """Return what is told of a service that gave no reply after all tries."""
+        times = "" if isinstance(error, (NoSuchHost, TooLarge)) else f", {self.client.manners.tries} times"
+        return Unavailable(f"{self.place}: {error}{times}; see {self.setting}, or run again later")
+
+    def read_json(self, reply: LiveReply) -> Mapping[str, Any]:
+        """Return the JSON object that a reply is.
+
+        Raises:
+            NoReply: if it is another thing, such as a page that says that something went wrong.
+            SynthError: as :meth:`explain`, for a status other than 200.
+        """
+        if reply.status != 200:
+            raise self.explain(reply)
+        if reply.kind not in _JSON and not reply.kind.endswith("+json"):
+            raise NoReply(f"no JSON but {reply.kind or 'something of no type'}: {self.quote(reply)[:80]!r}")
+        try:
+            read = orjson.loads(reply.body)
+        except orjson.JSONDecodeError:
+            raise NoReply(f"broken JSON: {self.quote(reply)[:80]!r}") from None
+        if not isinstance(read, dict):
+            raise NoReply(f"JSON of another form: {self.quote(reply)[:80]!r}")
+        return read
+
+    def explain(self, reply: LiveReply) -> Exception:
+        """Return what a status other than 200 means."""
+        status, said = reply.status, self.quote(reply)
+        folded, told = said.lower(), f"HTTP {reply.status}: {said[:_QUOTED]}"
+        if self.is_out_of_money(reply):
+            return Unavailable(f"{self.place}: nothing left on the account ({told})")
+        if reply.is_busy:
+            return Busy(f"{self.place}: HTTP {status}", reply.wait)
+        if status >= 500 or status in _THEIR_FAULT:
+            return NoReply(told)
+        if status in (401, 403) or (status == 400 and any(words in folded for words in _NO_KEY)):
+            variable = self.key_env or f"no variable; name one as {self.setting.replace('_url', '_key_env')}"
+            return ConfigError(f"{self.place}: does not take the key of {variable} ({told})")
+        if 300 <= status < 400:
+            to = self.redact(reply.headers.get("Location", "?").encode("utf-8", "replace"))[:200]
+            return ConfigError(f"{self.place} has moved to {to!r}; set that address as {self.setting}")
+        if status in _REFUSED:
+            return RecordFailed("search-refused", f"{self.place}: {told}")
+        return ConfigError(f"{self.place}: is no such service ({told}); see {self.setting}")
+
+    def is_out_of_money(self, reply: LiveReply) -> bool:
+        """Say whether a refusal means that nothing is left on the account."""
+        folded = self.quote(reply).lower()
+        return reply.status == 402 or (400 <= reply.status < 500 and any(words in folded for words in _NO_MONEY))
+
+    def quote(self, reply: LiveReply) -> str:
+        """Return the beginning of a reply's body on one line, without the key."""
+        return self.redact(reply.body)
+
+    def redact(self, said: bytes) -> str:
+        """Return what was said on one line, without the key in any form in which it may have been sent."""
+        key = os.environ.get(self.key_env, "").strip() if self.key_env else ""
+        text = said.decode("utf-8", "replace")
+        if key:
+            text = _compile_forms(key).sub("...", text)
+        # Cut last, so that no part of a key is left at the end.
+        return " ".join("".join(char if char.isprintable() else " " for char in text[:_LOOKED]).split())
+
+
+def _compile_forms(key: str) -> re.Pattern[str]:
+    """Return what finds a key, each letter plain or escaped as addresses, JSON and HTML do."""
+    return re.compile("".join(map(_write_forms, key)), re.IGNORECASE)
+
+
+def _write_forms(char: str) -> str:
+    code = ord(char)
+    forms = [char, f"%{code:02x}", f"\\{char}", f"\\u{code:04x}", html.escape(char), f"&#{code};", f"&#x{code:x};"]
+    if char == " ":
+        forms.append("+")
+    return f"(?:{'|'.join(map(re.escape, dict.fromkeys(forms)))})"
+
+
+def list_entries(reply: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """Return a list of objects in a reply, empty where there is none.
+
+    Raises:
+        NoReply: if it is something else.
+    """
+    found = reply.get(name)
+    if found is None:
+        return []
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise NoReply(f"a reply of another form: {name} is no list of objects")
+    return found
+
+
+def find_entry(reply: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return an object in a reply, an empty one where there is none.
+
+    Raises:
+        NoReply: if it is something else.
+    """
+    found = reply.get(name)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise NoReply(f"a reply of another form: {name} is no object")
+    return found
+
+
+def read_text(entry: Mapping[str, Any], *names: str) -> str:
+    """Return the first of several values that is a text with something in it, on one line; empty if none is."""
+    for name in names:
+        value = entry.get(name)
+        if isinstance(value, str) and value.strip():
+            return " ".join(value.split())
+    return ""
+
+
+VERSION: Final = 1
+LONGEST_QUERY: Final = 2048
+"""Characters of a query that are sent; search engines read far fewer."""
+_MOST_RESULTS = 100
+_NOTHING_FOUND = "hasn't returned any results"
+_MOST_FACTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SerperSearch:
+    """A service that takes ``POST {"q", "num"}`` with ``X-API-KEY`` and answers with ``organic`` results.
+
+    Attributes:
+        url: address.
+        key_env: environment variable that holds the key; empty for none.
+        manners: towards the service.
+    """
+
+    url: str
+    key_env: str
+    manners: LiveManners = field(default_factory=LiveManners)
+    service: Service = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "service", _make_service("Serper", self.url, self.key_env, self.manners))
+
+    @property
+    def identity(self) -> str:
+        """Protocol, version and address."""
+        return f"serper@{VERSION}:{self.url}"
+
+    async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
+        """Return at most ``count`` results: what the engine answers itself first, then the pages in its order.
+
+        Raises:
+            RateLimited, Unavailable, ConfigError, RecordFailed: as :meth:`Service.ask`.
+        """
+        asked = _cut_query(query)
+        if not asked or count < 1:
+            return ()
+        key = self.service.read_key()
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        body = orjson.dumps({"q": asked, "num": min(count, _MOST_RESULTS)})
+        request = LiveRequest(self.url, "POST", headers | ({"X-API-KEY": key} if key else {}), body=body)
+        return await self.service.ask(request, lambda reply: self._read(self.service.read_json(reply), count))
+
+    def _read(self, reply: Mapping[str, Any], count: int) -> tuple[TextHit, ...]:
+        if not any(name in reply for name in ("organic", "searchParameters", "knowledgeGraph", "answerBox")):
+            raise NoReply(f"a reply of another form: {sorted(reply)[:8]}; expected organic results")
+        answer, subject = find_entry(reply, "answerBox"), find_entry(reply, "knowledgeGraph")
+        facts = find_entry(subject, "attributes")
+        hits = [
+            TextHit(read_text(answer, "link"), read_text(answer, "title"), read_text(answer, "answer", "snippet")),
+            TextHit(
+                read_text(subject, "descriptionLink", "website"),
+                read_text(subject, "title"),
+                _join_facts(read_text(subject, "description"), facts),
+            ),
+            *(_read_result(entry) for entry in list_entries(reply, "organic")),
+        ]
+        return _keep_hits(hits, count)
+
+
+@dataclass(frozen=True, slots=True)
+class SerpApiSearch:
+    """A service that takes ``GET ?engine=google&q=&num=&api_key=`` and answers with ``organic_results``.
+
+    Attributes:
+        url: address.
+        key_env: environment variable that holds the key; empty for none.
+        manners: towards the service.
+    """
+
+    url: str
+    key_env: str
+    manners: LiveManners = field(default_factory=LiveManners)
+    service: Service = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "service", _make_service("SerpApi", self.url, self.key_env, self.manners))
+
+    @property
+    def identity(self) -> str:
+        """Protocol, version and address."""
+        return f"serpapi@{VERSION}:{self.url}"
+
+    async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
+        """Return at most ``count`` results; see :meth:`SerperSearch.search_text`."""
+        asked = _cut_query(query)
+        if not asked or count < 1:
+            return ()
+        key = self.service.read_key()
+        parameters = {"engine": "google", "output": "json", "q": asked, "num": str(min(count, _MOST_RESULTS))}
+        request = LiveRequest(
+            self.url, headers={"Accept": "application/json"}, query=parameters | ({"api_key": key} if key else {})
+        )
+        return await self.service.ask(request, lambda reply: self._read(self.service.read_json(reply), count))
+
+    def _read(self, reply: Mapping[str, Any], count: int) -> tuple[TextHit, ...]:
+        check_serpapi(self.service, reply)
+        answer, subject = find_entry(reply, "answer_box"), find_entry(reply, "knowledge_graph")
+        source = find_entry(subject, "source")
+        hits = [
+            TextHit(read_text(answer, "link"), read_text(answer, "title"), read_text(answer, "answer", "snippet")),
+            TextHit(
+                read_text(source, "link") or read_text(subject, "website"),
+                read_text(subject, "title"),
+                read_text(subject, "description"),
+            ),
+            *(_read_result(entry) for entry in list_entries(reply, "organic_results")),
+        ]
+        return _keep_hits(hits, count)
+
+
+def check_serpapi(service: Service, reply: Mapping[str, Any]) -> None:
+    """Refuse a reply of SerpApi that reports an error; that nothing was found is none.
+
+    Raises:
+        NoReply: with what it says; asking again may help.
+    """
+    said = read_text(reply, "error")
+    if said and _NOTHING_FOUND not in said:
+        raise NoReply(f"error {service.redact(said.encode())[:200]!r}")
+    if not said and "search_metadata" not in reply and "search_parameters" not in reply:
+        raise NoReply(f"a reply of another form: {sorted(reply)[:8]}; expected search_metadata")
+
+
+def _make_service(name: str, url: str, key_env: str, manners: LiveManners) -> Service:
+    return Service(name, url, key_env, open_client(manners), "live.search_url")
+
+
+def _cut_query(query: str) -> str:
+    """Return a query on one line as it can be sent: models write lone surrogates, too."""
+    return " ".join(query.encode("utf-8", "replace").decode("utf-8").split())[:LONGEST_QUERY]
+
+
+def _read_result(entry: Mapping[str, Any]) -> TextHit:
+    return TextHit(read_text(entry, "link"), read_text(entry, "title"), read_text(entry, "snippet"))
+
+
+def _join_facts(description: str, facts: Mapping[str, Any]) -> str:
+    """Return a subject's description with its facts as ``Key: value``."""
+    said = [f"{name}: {read_text(facts, name)}" for name in list(facts)[:_MOST_FACTS] if read_text(facts, name)]
+    return "; ".join(part for part in (description, *said) if part)
+
+
+def _keep_hits(hits: list[TextHit], count: int) -> tuple[TextHit, ...]:
+    return tuple(_list_pages(hits))[:count]
+
+
+def _list_pages(hits: list[TextHit]) -> Iterator[TextHit]:
+    """Yield those that lead to a page, a page once: what leads nowhere cannot be visited or cited."""
+    seen: set[str] = set()
+    for hit in hits:
+        if hit.url.startswith(("https://", "http://")) and hit.url not in seen:
+            seen.add(hit.url)
+            yield hit

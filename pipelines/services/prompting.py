@@ -1,0 +1,336 @@
+"""Prompts from ``prompts/<name>/v<N>.md``: load, render, ask, and ask once more where the reply is of no use.
+
+A prompt file is YAML-like front matter (``key: value`` lines between ``---``) and parts headed ``system:`` and
+``user:`` on a line of their own, in Jinja. Page values enter only as variables. A shipped version is never edited:
+``prompts/prompts.lock`` holds each file's sha256 and a test compares.
+
+Structured replies: what a model said, held to one JSON object of one shape; all else is a bad reply with a name.
+"""
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from math import isfinite
+from typing import TypeVar
+
+from jinja2 import StrictUndefined
+from jinja2.meta import find_undeclared_variables
+from jinja2.sandbox import SandboxedEnvironment
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
+
+from pipelines.errors import ConfigError, RecordFailed
+from pipelines.ids import digest_value
+from pipelines.services.protocols import ChatModel, ChatReply, ChatRequest, Message, Sampling
+from schemas.manifest import ModelEntry
+
+ReplyT = TypeVar("ReplyT", bound=BaseModel)
+LONGEST_REPLY = 1 << 18
+"""Characters; several times what the longest reply to any of our prompts takes."""
+LONGEST_TEXT = 4000
+"""Characters of one text in a reply: a question, a descriptor, an answer."""
+_LONGEST_PROBLEM = 500
+_PROBLEMS = 5
+_THOUGHT, _THOUGHT_END = "<think>", "</think>"
+_REFUSAL = re.compile(
+    r"\W*(?:(?:i am |i'm )?(?:very |so |truly )?sorry\b.{0,60}?\b(?:can't|cannot|can not|won't|unable|not able)\b"
+    r"|(?:unfortunately,? |i apologi[sz]e,? (?:but )?)?i (?:can't|cannot|can not|won't|will not|am (?:un|not )able)\b"
+    r".{0,40}?\b(?:help|assist|comply|provide|answer|fulfil|continue|generate|create|write|do (?:that|this))"
+    r"|as an ai\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""How refusals begin that are put into the shape that was asked for."""
+_OWN_WORDS = re.compile(r"\.(?:question|answer|descriptors\.\d+\.text)")
+"""Places of a reply that a model words itself. Elsewhere it copies what it was given, and titles say anything."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+
+
+class BadReply(ValueError):
+    """A reply that cannot be used.
+
+    Args:
+        problem: what is wrong with it, in words that the model is told.
+        code: a failed row's error, such as ``cut-reply``.
+    """
+
+    def __init__(self, problem: str, code: str = "unparseable-reply") -> None:
+        super().__init__(problem.encode("utf-8", "replace").decode()[:_LONGEST_PROBLEM])
+        self.code = code
+
+
+def read_reply(said: ChatReply, model: type[ReplyT]) -> ReplyT:
+    """Return what a reply says; one that was cut or refused says nothing, even if an object can be found in it.
+
+    Raises:
+        BadReply: if there is nothing that can be used.
+    """
+    if said.ended == "refused":
+        raise BadReply("it refuses to answer", "refused-reply")
+    if said.ended == "cut":
+        raise BadReply("it was cut off before its end; be brief", "cut-reply")
+    if not said.text.strip():
+        raise BadReply("it is empty", "empty-reply")
+    return parse_reply(said.text, model)
+
+
+def parse_reply(text: str, model: type[ReplyT]) -> ReplyT:
+    """Return the one JSON object of a reply as its model; a train of thought before it and text around it are ignored.
+
+    Where several objects differ, or one is broken, no rule can tell the model's own from one that it quotes: then
+    there is none. So nothing inside another object, or left over of one that was cut, is ever taken for the reply.
+
+    Raises:
+        BadReply: if there is no such object, it does not have the model's shape, or it holds what is no text.
+    """
+    if len(text) > LONGEST_REPLY:
+        raise BadReply(f"it has {len(text):,} characters, allowed are {LONGEST_REPLY:,}")
+    try:
+        parsed = model.model_validate(_find_object(_skip_thought(text)), strict=False)
+        _check_texts(parsed.model_dump(mode="python"))
+        # An escaped half of a surrogate pair is valid JSON and no text: it could not be written to a file.
+        parsed.model_dump_json()
+    except RecursionError as error:
+        raise BadReply("the JSON object is nested too deeply") from error
+    except PydanticSerializationError as error:
+        raise BadReply(f"the JSON object holds what is no text: {error}") from error
+    except ValidationError as error:
+        told = error.errors(include_url=False, include_context=False, include_input=False)[:_PROBLEMS]
+        problems = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in told)
+        raise BadReply(f"the JSON object does not fit: {problems}") from error
+    return parsed
+
+
+def _skip_thought(text: str) -> str:
+    """Return what follows a train of thought, which servers without a reasoning parser leave in the reply.
+
+    Raises:
+        BadReply: if the thought has no end.
+    """
+    _, end, rest = text.rpartition(_THOUGHT_END)
+    if not end and rest.lstrip().startswith(_THOUGHT):
+        raise BadReply("its thinking has no end")
+    return rest
+
+
+def _find_object(text: str) -> dict[str, object]:
+    found: dict[str, object] | None = None
+    start = text.find("{")
+    while start >= 0:
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            raise BadReply(f"the JSON object is broken or incomplete ({error.msg})") from error
+        except ValueError as error:
+            raise BadReply(f"the JSON object cannot be read: {error}") from error
+        if found is not None and value != found:
+            raise BadReply("it holds several JSON objects that differ")
+        found = value
+        start = text.find("{", end)
+    if found is None:
+        raise BadReply("the reply holds no JSON object")
+    return found
+
+
+def _check_texts(value: object, place: str = "") -> None:
+    """Hold a reply's texts to be some: short, no control characters, no refusal, and something in each by itself.
+
+    A blank one in a list is one candidate of several, refused by the checks of candidates.
+
+    Raises:
+        BadReply: naming the first that is none.
+    """
+    if isinstance(value, dict):
+        for name, part in value.items():
+            if not place and isinstance(part, str) and not part.strip():
+                raise BadReply(f"the JSON object does not fit: {name} is blank", "empty-reply")
+            _check_texts(part, f"{place}.{name}")
+    elif isinstance(value, list | tuple):
+        for index, part in enumerate(value):
+            _check_texts(part, f"{place}.{index}")
+    elif isinstance(value, str):
+        if len(value) > LONGEST_TEXT:
+            raise BadReply(
+                f"the JSON object does not fit: {place[1:]} has {len(value):,} of {LONGEST_TEXT:,} characters"
+            )
+        if _CONTROL.search(value):
+            raise BadReply(f"the JSON object does not fit: {place[1:]} holds control characters")
+        if _OWN_WORDS.fullmatch(place) and _REFUSAL.match(value.replace("’", "'")):
+            raise BadReply(f"{place[1:]} refuses to answer", "refused-reply")
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _read_float(digits: str) -> float:
+    value = float(digits)
+    if not isfinite(value):
+        raise ValueError(f"{digits[:20]} is too large a number")
+    return value
+
+
+def _make_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise ValueError(f"key {twice[:40]!r} stands in it more than once")
+    return made
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_make_object, parse_constant=_refuse_constant, parse_float=_read_float)
+
+
+FRONT = re.compile(r"\A---\n(?P<front>.*?)\n---\n(?P<body>.*)\Z", re.DOTALL)
+PART = re.compile(r"^(system|user):\s*$", re.MULTILINE)
+_ECHOED = 4000
+"""Characters of a bad reply that the model is shown again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One version of one prompt. ``label`` (``write_question/v1``) names it in rows and manifests."""
+
+    label: str
+    digest: str
+    inputs: tuple[str, ...]
+    system: str
+    user: str
+
+
+@lru_cache(maxsize=64)
+def load_prompt(name: str, version: int = 1) -> Prompt:
+    """Load a prompt.
+
+    Raises:
+        ConfigError: if there is no such prompt or its file is malformed.
+    """
+    source = resources.files("prompts") / name / f"v{version}.md"
+    if not source.is_file():
+        raise ConfigError(f"prompt {name}/v{version}: no file prompts/{name}/v{version}.md")
+    raw = source.read_bytes()
+    match = FRONT.match(raw.decode())
+    if match is None:
+        raise ConfigError(f"prompt {name}/v{version}: the file must begin with front matter between --- lines")
+    front = dict(line.split(":", 1) for line in match["front"].splitlines() if ":" in line)
+    pieces = PART.split(match["body"])
+    parts = {pieces[i]: pieces[i + 1].strip() for i in range(1, len(pieces) - 1, 2)}
+    inputs = tuple(word.strip() for word in front.get("inputs", "").split(",") if word.strip())
+    if "user" not in parts:
+        raise ConfigError(f"prompt {name}/v{version}: no user: part")
+    digest = hashlib.sha256(raw).hexdigest()
+    return Prompt(f"{name}/v{version}", digest, inputs, parts.get("system", ""), parts["user"])
+
+
+@lru_cache(maxsize=1)
+def _make_environment() -> SandboxedEnvironment:
+    return SandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+
+
+@lru_cache(maxsize=256)
+def _compile(source: str) -> Callable[[Mapping[str, object]], str]:
+    """Return what renders a template; one that no value enters is rendered once."""
+    template = _make_environment().from_string(source)
+    if find_undeclared_variables(_make_environment().parse(source)):
+        return template.render
+    constant = template.render()
+    return lambda values: constant
+
+
+def render_messages(prompt: Prompt, inputs: BaseModel, images: Sequence[str] = ()) -> tuple[Message, ...]:
+    """Render a prompt with the fields it declares; no other field of ``inputs`` can reach the text.
+
+    Args:
+        prompt: the prompt.
+        inputs: must have every declared field.
+        images: sha256 names of pictures shown with the user message.
+
+    Raises:
+        ConfigError: if the prompt declares a field the inputs lack.
+    """
+    missing = [name for name in prompt.inputs if name not in type(inputs).model_fields]
+    if missing:
+        raise ConfigError(f"prompt {prompt.label} declares {missing}; {type(inputs).__name__} has no such field")
+    values = {name: getattr(inputs, name) for name in prompt.inputs}
+    messages = []
+    if prompt.system:
+        messages.append(Message("system", _compile(prompt.system)(values)))
+    messages.append(Message("user", _compile(prompt.user)(values), tuple(images)))
+    return tuple(messages)
+
+
+GREEDY = Sampling()
+
+
+@lru_cache(maxsize=64)
+def make_schema(reply: type[BaseModel]) -> str:
+    """Return a reply model's JSON schema; the same text every time, since it is part of a request's identity."""
+    return json.dumps(reply.model_json_schema(), sort_keys=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Everything one structured request needs beside its inputs."""
+
+    model: ChatModel
+    prompt: Prompt
+    sampling: Sampling = GREEDY
+
+    @property
+    def identity(self) -> str:
+        """Digest of everything that decides a reply beside the inputs: model, prompt and sampling."""
+        return digest_value([self.model.identity, self.prompt.digest, self.sampling.describe()])
+
+    def describe(self, role: str) -> ModelEntry:
+        """Return the model's entry in a manifest."""
+        sampling = self.sampling.describe()
+        return ModelEntry(role=role, name=self.model.name, revision=self.model.identity, sampling=sampling)
+
+
+async def ask_model(
+    asking: Asking, inputs: BaseModel, reply: type[ReplyT], images: Sequence[str] = (), sample: int = 0
+) -> ReplyT:
+    """Ask for a structured reply, as :func:`ask_on_day`, and return it alone."""
+    return (await ask_on_day(asking, inputs, reply, images, sample))[0]
+
+
+async def ask_on_day(
+    asking: Asking, inputs: BaseModel, reply: type[ReplyT], images: Sequence[str] = (), sample: int = 0
+) -> tuple[ReplyT, str]:
+    """Ask for a structured reply; one that cannot be used is repaired once by telling the model what was wrong.
+
+    Replies are read anew wherever they come from, so a recorded one is held to the same.
+
+    Returns:
+        The reply, and the day on which it was first given as ``2026-11-22``, empty for scripted players.
+
+    Raises:
+        RecordFailed: ``unparseable-reply``, ``cut-reply``, ``refused-reply`` or ``empty-reply``, whichever the repaired
+            reply is.
+    """
+    messages = render_messages(asking.prompt, inputs, images)
+    task = asking.prompt.label.split("/", 1)[0]
+    schema = make_schema(reply)
+    problems: list[BadReply] = []
+    for _ in range(2):
+        request = ChatRequest(task, asking.prompt.label, messages, inputs, asking.sampling, schema, sample)
+        said = await asking.model.chat(request)
+        try:
+            return read_reply(said, reply), said.day
+        except BadReply as problem:
+            problems.append(problem)
+            messages = (*messages, *_ask_again(said.text, problem))
+    detail = f"{asking.prompt.label} on {asking.model.name}: {problems[1]}; before that: {problems[0]}"
+    raise RecordFailed(problems[1].code, detail)
+
+
+def _ask_again(text: str, problem: BadReply) -> tuple[Message, Message]:
+    """Return the messages that follow a reply that cannot be used: its beginning, and what was wrong."""
+    # Many chat templates want the roles in turn and each with a text.
+    echo = text[:_ECHOED].encode("utf-8", "replace").decode().strip() or "(nothing)"
+    repair = f"That reply cannot be used: {problem}. Reply again with one JSON object and nothing else."
+    return Message("assistant", echo), Message("user", repair)

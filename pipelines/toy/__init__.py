@@ -1,0 +1,1 @@
+"""The toy Wikipedia and the scripted players; production works without it."""

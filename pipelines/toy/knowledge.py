@@ -1,0 +1,873 @@
+"""The knowledge base: who exists, when, how famous, and every fact that holds between them.
+
+What a toy Wikipedia is asked to be, and what came of it.
+
+Shape of the world's ontology: subtypes, relations between entities, literal attributes.
+
+The tables themselves are in ``subtypes``, ``relations`` and ``attributes``.
+
+The subtypes of the world, in the order in which entities are made and named.
+
+The relations between entities, with cardinality, infobox keys and wordings.
+
+The order matters: relations that date their subject come in the order of ``subtypes`` and before all others.
+
+The literal attributes of entities: dates, numbers with units, counts and short words.
+
+Literal values: how they are drawn, and how they look in prose, in an infobox and in Wikidata.
+"""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Literal
+
+from pipelines.errors import ConfigError
+
+MIN_ENTITIES = 60
+MAX_ENTITIES = 200_000
+MAX_MISSING = 0.9
+MAX_ODD = 0.5
+"""Most that the share of signs, and that of simple pictures, may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorldConfig:
+    """Everything that decides the bytes of a world.
+
+    Attributes:
+        entities: how many entities the world knows; pages are more (redirects, lists, disambiguation).
+        seed: the one source of randomness.
+        missing: probability that an infobox leaves a field out, 0.0 to 0.9.
+        snapshot: the dump date ``YYYYMMDD`` in file names and timestamps.
+        signs: share of lead pictures with a sign that shows the entity's name, 0.0 to 0.5.
+        simple: share of lead pictures that are a flag, an emblem, a map or a card of text, 0.0 to 0.5.
+    """
+
+    entities: int = 2000
+    seed: int = 7
+    missing: float = 0.1
+    snapshot: str = "20260101"
+    signs: float = 0.03
+    simple: float = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class WorldSummary:
+    """Counts of a written world, the same as in its ``world.json``.
+
+    Attributes:
+        articles: pages in the main namespace that are no redirects.
+        hidden_facts: facts that their infobox does not show.
+        pictures: all pictures, those in the body of articles included.
+        lead_pictures: those in infoboxes.
+        free_pictures: lead pictures with a free licence and at least 512 px on the short side.
+        signs: lead pictures in which a sign names the entity.
+        simple_pictures: lead pictures that are a flag, an emblem, a map or a card of text.
+    """
+
+    pages: int
+    articles: int
+    redirects: int
+    entities: int
+    facts: int
+    hidden_facts: int
+    pictures: int
+    lead_pictures: int
+    free_pictures: int
+    signs: int
+    simple_pictures: int
+
+
+def check_config(config: WorldConfig) -> None:
+    """Refuse a configuration that no world can be made from.
+
+    Raises:
+        ConfigError: a value is out of its range; the message names the key and what is allowed.
+    """
+    if not MIN_ENTITIES <= config.entities <= MAX_ENTITIES:
+        raise ConfigError(f"world.entities: got {config.entities}, allowed are {MIN_ENTITIES} to {MAX_ENTITIES}")
+    if not 0.0 <= config.missing <= MAX_MISSING:
+        raise ConfigError(f"world.missing: got {config.missing}, allowed is 0.0 to {MAX_MISSING}")
+    for name, share in (("signs", config.signs), ("simple", config.simple)):
+        if not 0.0 <= share <= MAX_ODD:
+            raise ConfigError(f"world.{name}: got {share}, allowed is 0.0 to {MAX_ODD}")
+    if not re.fullmatch(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d)", config.snapshot):
+        raise ConfigError(f"world.snapshot: got {config.snapshot!r}, allowed is a date like 20260101 (day 01 to 29)")
+
+
+Kind = Literal["person", "place", "building", "species", "work", "organisation", "event", "object", "concept"]
+Cardinality = Literal["1:1", "n:1", "1:n"]
+ValueKind = Literal["date", "quantity", "count", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Subtype:
+    """A kind of thing with a noun, an infobox and a share of the world.
+
+    Attributes:
+        name: the noun a question uses, such as ``bridge``.
+        template: infobox template as enwiki names it.
+        class_id: the real Wikidata class (for people the occupation; their P31 is Q5).
+        weight: relative share of the entities.
+        nouns: noun phrases for the lead sentence.
+        years: range of the principal year (birth, opening, publication) where nothing else decides it.
+        lead: relation that ends the lead sentence, with ``joint`` before the linked object.
+        name_key: infobox parameter of the name.
+    """
+
+    name: str
+    kind: Kind
+    template: str
+    class_id: str
+    weight: float
+    nouns: tuple[str, ...]
+    years: tuple[int, int]
+    plural: str
+    lead: str = ""
+    joint: str = ""
+    name_key: str = "name"
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation from an entity to an entity.
+
+    Attributes:
+        cardinality: subject to object. ``1:1`` and ``1:n`` use an object once, ``n:1`` as often as it likes.
+        keys: infobox parameter by subject subtype, where it is not the relation's name.
+        wordings: sentences with ``{s}`` and ``{o}``.
+        chance: probability that a subject has it at all.
+        gap: allowed range of subject's year minus object's year, ends included.
+        dates: the object decides the subject's year (a building opens in its architect's lifetime).
+        since: least year of an object, for offices held today.
+        most: largest number of objects of a ``1:n`` relation.
+        inverse_of: this relation is read off another one, turned round.
+    """
+
+    name: str
+    subjects: tuple[str, ...]
+    objects: tuple[str, ...]
+    cardinality: Cardinality
+    prop: str
+    wordings: tuple[str, ...]
+    keys: Mapping[str, str] = field(default_factory=dict)
+    chance: float = 0.92
+    gap: tuple[int, int] | None = None
+    dates: bool = False
+    since: int | None = None
+    symmetric: bool = False
+    most: int = 1
+    inverse_of: str = ""
+
+    def key_for(self, subtype: str) -> str:
+        """Infobox parameter of this relation on a subject of ``subtype``."""
+        return self.keys.get(subtype, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A literal attribute of an entity; always single-valued.
+
+    Attributes:
+        low: least value (a number), or least distance in years from the entity's year (a date).
+        high: greatest value or distance.
+        unit: unit symbol of a quantity; ``other`` is the unit that ``{{convert}}`` turns it into.
+        words: the values a text attribute may take.
+        day_share: how often a date has day precision; otherwise it is a bare year.
+        stamp: date template used in infoboxes, such as ``birth date``.
+    """
+
+    name: str
+    subjects: tuple[str, ...]
+    kind: ValueKind
+    prop: str
+    wordings: tuple[str, ...]
+    keys: Mapping[str, str] = field(default_factory=dict)
+    chance: float = 0.92
+    low: float = 0.0
+    high: float = 0.0
+    unit: str = ""
+    other: str = ""
+    words: tuple[str, ...] = ()
+    day_share: float = 0.5
+    stamp: str = "start date"
+
+    def key_for(self, subtype: str) -> str:
+        """Infobox parameter of this attribute on a subject of ``subtype``."""
+        return self.keys.get(subtype, self.name)
+
+
+_MODERN = (1820, 2010)
+_LIVES = (1780, 1975)
+
+# fmt: off
+SUBTYPES: tuple[Subtype, ...] = (
+    Subtype("language", "concept", "Infobox language", "Q34770", 0, ("language",), (900, 1200), "languages"),
+    Subtype("country", "place", "Infobox country", "Q6256", 0, ("country",), (1250, 1900), "countries",
+            name_key="common_name"),
+    Subtype("city", "place", "Infobox settlement", "Q515", 5.0, ("city", "port city", "cathedral city"), (900, 1700),
+            "cities", "country", "in"),
+    Subtype("town", "place", "Infobox settlement", "Q3957", 7.0, ("town", "market town", "mining town"), (950, 1800),
+            "towns", "country", "in"),
+    Subtype("river", "place", "Infobox river", "Q4022", 2.0, ("river",), (1000, 1700), "rivers", "country", "in"),
+    Subtype("lake", "place", "Infobox body of water", "Q23397", 2.0, ("lake", "crater lake", "glacial lake"), (1000,
+            1700), "lakes", "country", "in"),
+    Subtype("island", "place", "Infobox islands", "Q23442", 2.5, ("island", "volcanic island"), (1000, 1700),
+            "islands", "country", "of"),
+    Subtype("architect", "person", "Infobox architect", "Q42973", 3.0, ("architect",), _LIVES, "architects"),
+    Subtype("engineer", "person", "Infobox engineer", "Q81096", 3.0, ("engineer", "instrument maker"), _LIVES,
+            "engineers"),
+    Subtype("painter", "person", "Infobox artist", "Q1028181", 3.0, ("painter", "landscape painter"), _LIVES,
+            "painters"),
+    Subtype("writer", "person", "Infobox writer", "Q36180", 3.0, ("writer", "novelist"), _LIVES, "writers"),
+    Subtype("composer", "person", "Infobox person", "Q36834", 2.0, ("composer",), _LIVES, "composers"),
+    Subtype("film director", "person", "Infobox person", "Q2526255", 2.0, ("film director",), (1880, 1975),
+            "film directors"),
+    Subtype("scientist", "person", "Infobox scientist", "Q901", 5.0, ("naturalist", "scientist", "botanist",
+            "astronomer"), _LIVES, "scientists"),
+    Subtype("general", "person", "Infobox military person", "Q189290", 2.0, ("general", "army officer"), (1780, 1910),
+            "generals"),
+    Subtype("politician", "person", "Infobox officeholder", "Q82955", 5.0, ("politician",), (1946, 1985),
+            "politicians"),
+    Subtype("entrepreneur", "person", "Infobox person", "Q131524", 4.0, ("entrepreneur", "publisher"), (1790, 1985),
+            "entrepreneurs"),
+    Subtype("university", "organisation", "Infobox university", "Q3918", 3.0, ("university", "public university"),
+            (1420, 1790), "universities", "headquarters", "in"),
+    Subtype("company", "organisation", "Infobox company", "Q783794", 4.0, ("shipbuilding company",
+            "manufacturing company", "publishing company", "trading company"), _MODERN, "companies", "headquarters",
+            "based in"),
+    Subtype("newspaper", "organisation", "Infobox newspaper", "Q11032", 2.0, ("daily newspaper", "weekly newspaper"),
+            _MODERN, "newspapers", "headquarters", "published in"),
+    Subtype("bridge", "building", "Infobox bridge", "Q12280", 3.0, ("suspension bridge", "arch bridge",
+            "stone bridge"), _MODERN, "bridges", "location", "in"),
+    Subtype("museum", "building", "Infobox museum", "Q33506", 3.0, ("art museum", "natural history museum", "museum"),
+            _MODERN, "museums", "location", "in"),
+    Subtype("tower", "building", "Infobox building", "Q12518", 2.5, ("tower", "observation tower", "clock tower"),
+            _MODERN, "towers", "location", "in"),
+    Subtype("stadium", "building", "Infobox stadium", "Q483110", 2.0, ("stadium", "football stadium"), _MODERN,
+            "stadiums", "location", "in"),
+    Subtype("lighthouse", "building", "Infobox lighthouse", "Q39715", 2.0, ("lighthouse",), _MODERN, "lighthouses",
+            "location", "near"),
+    Subtype("theatre", "building", "Infobox theatre", "Q24354", 2.5, ("theatre", "opera house"), _MODERN, "theatres",
+            "location", "in"),
+    Subtype("castle", "building", "Infobox building", "Q23413", 2.0, ("castle", "hilltop castle"), _MODERN, "castles",
+            "location", "in"),
+    Subtype("novel", "work", "Infobox book", "Q8261", 3.5, ("novel", "historical novel"), _MODERN, "novels",
+            "creator", "by"),
+    Subtype("film", "work", "Infobox film", "Q11424", 3.0, ("film", "drama film", "comedy film"), (1925, 2015),
+            "films", "creator", "directed by"),
+    Subtype("painting", "work", "Infobox artwork", "Q3305213", 3.5, ("painting", "oil painting"), _MODERN,
+            "paintings", "creator", "by", "title"),
+    Subtype("opera", "work", "Infobox opera", "Q1344", 1.5, ("opera", "comic opera"), _MODERN, "operas", "creator",
+            "by"),
+    Subtype("bird", "species", "Speciesbox", "Q16521", 2.5, ("species of finch", "species of heron",
+            "species of thrush"), _MODERN, "birds", "range", "found in"),
+    Subtype("orchid", "species", "Speciesbox", "Q16521", 2.0, ("species of orchid",), _MODERN, "orchids", "range",
+            "native to"),
+    Subtype("beetle", "species", "Speciesbox", "Q16521", 2.0, ("species of beetle",), _MODERN, "beetles", "range",
+            "found in"),
+    Subtype("battle", "event", "Infobox military conflict", "Q178561", 2.5, ("battle",), (1810, 1945), "battles",
+            "location", "fought near", "conflict"),
+    Subtype("festival", "event", "Infobox festival", "Q132241", 2.0, ("music festival", "annual festival"), (1860,
+            2010), "festivals", "location", "held in"),
+    Subtype("telescope", "object", "Infobox telescope", "Q4213", 1.5, ("reflecting telescope", "telescope"), _MODERN,
+            "telescopes", "location", "near"),
+    Subtype("clock", "object", "Infobox clock", "Q376", 1.5, ("astronomical clock", "clock"), _MODERN, "clocks",
+            "held_at", "kept at"),
+    Subtype("ship", "object", "Infobox ship", "Q11446", 2.0, ("sailing ship", "steamship", "research ship"), _MODERN,
+            "ships", "builder", "built by"),
+    Subtype("helmet", "object", "Infobox artifact", "Q173603", 1.5, ("bronze helmet", "ceremonial helmet"), _MODERN,
+            "helmets", "held_at", "kept at"),
+    Subtype("meteorite", "object", "Infobox meteorite", "Q60186", 1.0, ("stony meteorite", "iron meteorite"), _MODERN,
+            "meteorites", "discovered_place", "found near"),
+)
+# fmt: on
+
+BY_NAME: dict[str, Subtype] = {subtype.name: subtype for subtype in SUBTYPES}
+PEOPLE: tuple[str, ...] = tuple(subtype.name for subtype in SUBTYPES if subtype.kind == "person")
+SETTLEMENTS: tuple[str, ...] = ("city", "town")
+ORGANISATIONS: tuple[str, ...] = ("university", "company", "newspaper")
+BUILDINGS: tuple[str, ...] = tuple(subtype.name for subtype in SUBTYPES if subtype.kind == "building")
+SPECIES: tuple[str, ...] = ("bird", "orchid", "beetle")
+WORKS: tuple[str, ...] = ("novel", "film", "painting", "opera")
+LANDS: tuple[str, ...] = ("city", "town", "river", "lake", "island")
+
+
+_MAKERS = ("engineer",)
+_HEADS = ("entrepreneur", "politician")
+
+# fmt: off
+RELATIONS: tuple[Relation, ...] = (
+    Relation("founder", ("company", "newspaper", "festival"), ("entrepreneur", "engineer", "composer"), "1:n", "P112",
+             ("{s} was founded by {o}.", "{s} owes its beginnings to {o}, who founded it."), {"company": "founders"},
+             gap=(24, 60), dates=True, most=3),
+    Relation("architect", ("museum", "tower", "stadium", "lighthouse", "theatre", "castle"), ("architect",), "n:1",
+             "P84", ("{s} was designed by {o}.", "The architect of {s_low} was {o}."), {"lighthouse": "designer"},
+             chance=0.96, gap=(27, 62), dates=True),
+    Relation("designer", ("bridge",), ("engineer", "architect"), "n:1", "P84", ("{s} was designed by {o}.",
+             "{o} drew the plans for {s_low}."), chance=0.96, gap=(27, 62), dates=True),
+    Relation("creator", ("novel",), ("writer",), "n:1", "P50", ("{s} was written by {o}.", "{o} wrote {s_low}."),
+             {"novel": "author"}, chance=0.98, gap=(24, 65), dates=True),
+    Relation("creator", ("film",), ("film director",), "n:1", "P57", ("{s} was directed by {o}.",
+             "{o} directed {s_low}."), {"film": "director"}, chance=0.98, gap=(26, 65), dates=True),
+    Relation("creator", ("painting",), ("painter",), "n:1", "P170", ("{s} was painted by {o}.",
+             "{o} painted {s_low}."), {"painting": "artist"}, chance=0.98, gap=(22, 68), dates=True),
+    Relation("creator", ("opera",), ("composer",), "n:1", "P86", ("The music of {s_low} was composed by {o}.",
+             "{o} composed {s_low}."), {"opera": "composer"}, chance=0.98, gap=(24, 65), dates=True),
+    Relation("discoverer", (*SPECIES, "helmet"), ("scientist",), "n:1", "P61", ("{s} was discovered by {o}.",
+             "{o} was the first to describe {s_low}."), {"helmet": "discovered_by"}, gap=(24, 62), dates=True),
+    Relation("commander", ("battle",), ("general",), "n:1", "P598", ("The victorious army was led by {o}.",
+             "{o} commanded the winning side."), {"battle": "commander1"}, gap=(24, 60), dates=True),
+    Relation("maker", ("telescope", "clock"), _MAKERS, "n:1", "P176", ("{s} was built by {o}.",
+             "The maker of {s_low} was {o}."), {"telescope": "built_by"}, gap=(24, 62), dates=True),
+    Relation("builder", ("ship",), ("company",), "n:1", "P176", ("{s} was built by {o}.", "{o} built {s_low}."),
+             gap=(2, 90), dates=True),
+    Relation("country", LANDS, ("country",), "n:1", "P17", ("{s} lies in {o}.", "{s} belongs to {o}.",
+             "{s} is part of {o}."), {"city": "subdivision_name", "town": "subdivision_name"}, chance=0.98),
+    Relation("capital", ("country",), ("city",), "1:1", "P36", ("The capital of {s_low} is {o}.",), chance=1.0),
+    Relation("language", ("country", "novel", "opera", "newspaper"), ("language",), "n:1", "P407", ("{s} uses {o}.",
+             "The language of {s_low} is {o}."), {"country": "official_languages"}),
+    Relation("leader", ("country", *SETTLEMENTS), ("politician",), "1:1", "P6", ("{s} is led by {o}.",
+             "The head of government of {s_low} is {o}."), {"country": "leader_name1", "city": "leader_name", "town":
+             "leader_name"}, since=1946, chance=0.85),
+    Relation("twin_town", SETTLEMENTS, SETTLEMENTS, "1:1", "P190", ("{s} is twinned with {o}.",
+             "The twin town of {s_low} is {o}."), {"city": "twin1", "town": "twin1"}, chance=0.5, symmetric=True),
+    Relation("river", SETTLEMENTS, ("river",), "n:1", "P206", ("{s} stands on {o}.", "{o} flows through {s_low}."),
+             chance=0.75),
+    Relation("mouth", ("river",), ("lake",), "n:1", "P403", ("{s} flows into {o}.", "{s} empties into {o}.")),
+    Relation("source", ("river",), ("town",), "n:1", "P885", ("{s} rises near {o}.",
+             "The source of {s_low} is near {o}."), {"river": "source1_location"}),
+    Relation("nearest_town", ("lake", "island"), SETTLEMENTS, "n:1", "P131",
+             ("The settlement nearest to {s_low} is {o}.", "{s} is reached from {o}."), {"lake": "cities", "island":
+             "largest_city"}),
+    Relation("namesake", ("lake", "island", "ship"), PEOPLE, "n:1", "P138", ("{s} is named after {o}.",
+             "The name of {s_low} honours {o}."), {"lake": "etymology", "island": "named_for"}, chance=0.6),
+    Relation("birth_place", PEOPLE, SETTLEMENTS, "n:1", "P19", ("{s} was born in {o}.", "{s} came from {o}.",
+             "{s} was a native of {o}."), chance=0.97),
+    Relation("death_place", PEOPLE, SETTLEMENTS, "n:1", "P20", ("{s} died in {o}.",
+             "{s} spent the last years in {o} and died there."), chance=0.85),
+    Relation("spouse", PEOPLE, PEOPLE, "1:1", "P26", ("{s} married {o}.", "{s} was married to {o}."), chance=0.3,
+             gap=(-12, 12), symmetric=True),
+    Relation("children", PEOPLE, PEOPLE, "1:n", "P40", ("{s} was a parent of {o}.",
+             "The children of {s_low} include {o}."), chance=0.12, gap=(-44, -22), most=3),
+    Relation("alma_mater", PEOPLE, ("university",), "n:1", "P69", ("{s} studied at {o}.", "{s} graduated from {o}.",
+             "{s} was educated at {o}."), {"painter": "training", "composer": "education", "film director":
+             "education"}, chance=0.9, gap=(-17, 900)),
+    Relation("employer", ("architect", "engineer", "writer", "scientist", "politician"), ORGANISATIONS, "n:1", "P108",
+             ("{s} worked for {o}.", "{s} spent a career at {o}."), {"architect": "practice", "scientist":
+             "workplaces"}, chance=0.85, gap=(-45, 900)),
+    Relation("doctoral_advisor", ("scientist",), ("scientist",), "n:1", "P184", ("{s} was a doctoral student of {o}.",
+             "The doctoral advisor of {s_low} was {o}."), chance=0.6, gap=(15, 45)),
+    Relation("headquarters", ORGANISATIONS, SETTLEMENTS, "n:1", "P159", ("{s} has its seat in {o}.",
+             "{s} is based in {o}."), {"university": "city", "company": "hq_location"}, chance=0.98),
+    Relation("head", (*ORGANISATIONS, "museum"), _HEADS, "1:1", "P488", ("{s} is headed by {o}.",
+             "The present head of {s_low} is {o}."), {"university": "rector", "company": "key_people", "newspaper":
+             "editor", "museum": "director"}, since=1946, chance=0.75),
+    Relation("owner", (*BUILDINGS, "newspaper", "ship"), ("company", "university"), "n:1", "P127",
+             ("{s} is owned by {o}.", "The owner of {s_low} is {o}."), {"ship": "ship_owner"}, chance=0.75),
+    Relation("location", (*BUILDINGS, "battle", "festival", "telescope"), SETTLEMENTS, "n:1", "P131",
+             ("{s} is situated in {o}.", "{s} can be found in {o}."), {"bridge": "locale", "theatre": "city",
+             "battle": "place"}, chance=0.98),
+    Relation("crosses", ("bridge",), ("river", "lake"), "n:1", "P177", ("{s} crosses {o}.", "{s} spans {o}."),
+             chance=0.95),
+    Relation("publisher", ("novel",), ("company",), "n:1", "P123", ("{s} was published by {o}.",
+             "{o} published {s_low}."), gap=(0, 400)),
+    Relation("studio", ("film",), ("company",), "n:1", "P272", ("{s} was produced by {o}.", "{o} produced {s_low}."),
+             gap=(0, 400)),
+    Relation("premiere_location", ("opera",), ("theatre",), "n:1", "P4647", ("{s} was first performed at {o}.",
+             "The first performance of {s_low} took place at {o}."), gap=(0, 400)),
+    Relation("held_at", ("painting", "clock", "helmet", "meteorite"), ("museum",), "n:1", "P195",
+             ("{s} is held by {o}.", "Today {s_low} is on display at {o}."), {"painting": "museum", "clock":
+             "collection", "helmet": "location", "meteorite": "collection"}),
+    Relation("subject", ("novel", "painting"), ("battle", "island", "castle", "lighthouse", "ship", "general"), "n:1",
+             "P921", ("{s} is about {o}.", "The subject of {s_low} is {o}."), gap=(0, 900), chance=0.75),
+    Relation("based_on", ("film", "opera"), ("novel",), "n:1", "P144", ("{s} is based on {o}.",
+             "{s} takes its plot from {o}."), gap=(1, 180), chance=0.7),
+    Relation("range", SPECIES, ("island", "lake", "country"), "n:1", "P183", ("{s} is endemic to {o}.",
+             "{s} occurs only around {o}."), {"orchid": "native_range"}, chance=0.96),
+    Relation("named_after", SPECIES, PEOPLE, "n:1", "P138", ("{s} was named in honour of {o}.",
+             "The name of {s_low} remembers {o}."), chance=0.55, gap=(15, 200)),
+    Relation("opponent", ("battle",), ("country",), "n:1", "P710", ("The defeated army came from {o}.",),
+             {"battle": "combatant2"}),
+    Relation("venue", ("festival",), ("theatre", "stadium"), "n:1", "P276", ("{s} takes place at {o}.",), chance=0.6),
+    Relation("operator", ("telescope",), ("university",), "n:1", "P137", ("{s} is operated by {o}.",),
+             {"telescope": "organization"}),
+    Relation("home_port", ("ship",), ("city",), "n:1", "P504", ("The home port of {s_low} is {o}.",
+             "{s} sails from {o}."), {"ship": "homeport"}),
+    Relation("discovered_place", ("helmet", "meteorite"), ("town", "island"), "n:1", "P189",
+             ("{s} was found near {o}.", "{s} came to light close to {o}."), {"meteorite": "place"}, chance=0.96),
+    Relation("notable_works", ("writer", "painter", "composer", "film director"), WORKS, "1:n", "P800",
+             ("The works of {s_low} include {o}.", "{s} created {o}."), {"painter": "works"}, chance=0.8, most=3,
+             inverse_of="creator"),
+)
+# fmt: on
+
+
+_COLOURS = ("crimson", "saffron yellow", "pale blue", "ivory white", "violet", "copper red", "olive green", "lilac",
+            "slate grey", "deep purple")  # fmt: skip
+_STONES = ("granite", "sandstone", "limestone", "basalt", "brick", "wrought iron", "steel", "reinforced concrete",
+           "marble", "oak timber")  # fmt: skip
+_STYLES = ("neoclassical", "Gothic Revival", "Baroque Revival", "Art Nouveau", "brutalist", "functionalist",
+           "Romanesque Revival", "Art Deco")  # fmt: skip
+_GENRES = ("satire", "ghost story", "family saga", "adventure", "tragedy", "romance", "mystery", "pastoral",
+           "coming-of-age story", "science fiction")  # fmt: skip
+_MOTTOES = ("Light before gold", "Steady as stone", "By water and will", "Always the harbour", "Truth needs no crown",
+            "Work and song", "From ashes, bread", "Many hands, one roof", "Patience conquers", "The gate stands open",
+            "Salt and honour", "Onward without haste")  # fmt: skip
+
+# fmt: off
+ATTRIBUTES: tuple[Attribute, ...] = (
+    Attribute("birth_date", PEOPLE, "date", "P569", ("{s} was born {when}.",), chance=0.97, day_share=0.8,
+              stamp="birth date"),
+    Attribute("death_date", PEOPLE, "date", "P570", ("{s} died {when}.",), chance=0.97, low=44, high=91,
+              day_share=0.8, stamp="death date"),
+    Attribute("movement", ("painter", "architect"), "text", "P135", ("{s} belonged to the {o} movement.",),
+              chance=0.8, words=("Luminist", "Tonalist", "Secessionist", "Symbolist", "Constructivist", "Naturalist",
+              "Vorticist")),
+    Attribute("genre", ("writer", "novel", "film", "composer", "festival"), "text", "P136",
+              ("The genre of {s_low} is usually given as {o}.",), chance=0.8, words=_GENRES),
+    Attribute("instrument", ("composer",), "text", "P1303", ("{s} played the {o}.",), {"composer": "instruments"},
+              words=("viola", "cello", "pipe organ", "harpsichord", "oboe", "French horn", "lute", "hurdy-gurdy")),
+    Attribute("rank", ("general",), "text", "P410", ("{s} reached the rank of {o}.",), words=("field marshal",
+              "lieutenant general", "major general", "brigadier", "colonel general")),
+    Attribute("field", ("scientist",), "text", "P101", ("{s} worked mainly in {o}.",), {"scientist": "fields"},
+              words=("mycology", "ornithology", "entomology", "limnology", "spectroscopy", "palaeobotany", "geodesy",
+              "celestial mechanics")),
+    Attribute("discipline", ("engineer",), "text", "P101", ("The discipline of {s_low} was {o}.",),
+              words=("structural engineering", "hydraulics", "precision optics", "horology", "naval engineering")),
+    Attribute("party", ("politician",), "text", "P102", ("{s} is a member of the {o}.",), words=("Harbour Party",
+              "Union of the Centre", "Green Meadow Alliance", "Liberal League", "Party of Labour")),
+    Attribute("population", SETTLEMENTS, "count", "P1082", ("{s} has {o} inhabitants.",
+              "The population of {s_low} is {o}."), {"city": "population_total", "town": "population_total"}, low=900,
+              high=900_000),
+    Attribute("established", ("country", "city", "town", "university"), "date", "P571",
+              ("{s} was established {when}.", "{s} dates from {o}."), {"country": "established_date1", "city":
+              "established_date", "town": "established_date"}, day_share=0.25),
+    Attribute("elevation", (*SETTLEMENTS, "lake"), "quantity", "P2044", ("{s} lies {o} above sea level.",),
+             {"city": "elevation", "town": "elevation"}, low=3, high=2300, unit="m", other="ft", chance=0.75),
+    Attribute("motto", ("country", *SETTLEMENTS, "university"), "text", "P1451", ('The motto of {s_low} is "{o}".',),
+              {"country": "national_motto"}, chance=0.5, words=_MOTTOES),
+    Attribute("currency", ("country",), "text", "P38", ("The currency of {s_low} is the {o}.",), chance=1.0,
+              words=("talar", "grivna dor", "silver lyn", "marek", "koruna nova", "shellen")),
+    Attribute("area", ("country", "lake", "island"), "quantity", "P2046", ("{s} covers {o}.",), low=2, high=900,
+              unit="km2", other="sqmi"),
+    Attribute("depth", ("lake",), "quantity", "P4511", ("{s} is up to {o} deep.",), {"lake": "max-depth"}, low=6,
+              high=420, unit="m", other="ft"),
+    Attribute("highest_point", ("island",), "quantity", "P610", ("{s} rises to {o}.",), {"island": "elevation_max"},
+              low=20, high=2600, unit="m", other="ft"),
+    Attribute("length", ("river",), "quantity", "P2043", ("{s} is {o} long.",), low=18, high=1400, unit="km",
+              other="mi"),
+    Attribute("length", ("bridge", "ship"), "quantity", "P2043", ("{s} is {o} long.",), {"ship": "ship_length"},
+              low=24, high=900, unit="m", other="ft"),
+    Attribute("height", ("bridge", "tower", "lighthouse", "castle"), "quantity", "P2048", ("{s} is {o} high.",
+              "{s} rises {o} above the ground."), low=14, high=260, unit="m", other="ft"),
+    Attribute("opened", ("bridge", "museum", "tower", "stadium", "lighthouse", "theatre", "castle"), "date", "P1619",
+              ("{s} was opened {when}.", "{s} was completed {when}."), {"bridge": "open", "museum": "established",
+              "tower": "completion_date", "lighthouse": "yearbuilt", "castle": "completion_date"}),
+    Attribute("material", ("bridge", "lighthouse", "castle"), "text", "P186", ("{s} was built of {o}.",),
+              {"lighthouse": "construction"}, words=_STONES),
+    Attribute("architectural_style", ("museum", "tower", "theatre", "castle"), "text", "P149",
+              ("{s} is a work of {o} architecture.",), {"museum": "style"}, chance=0.8, words=_STYLES),
+    Attribute("capacity", ("stadium", "theatre"), "count", "P1083", ("{s} holds {o} people.",), low=250, high=78_000),
+    Attribute("visitors", ("museum",), "count", "P1174", ("{s} receives {o} visitors a year.",), low=4_000,
+              high=900_000),
+    Attribute("described", SPECIES, "date", "P574", ("{s} was described {when}.",), day_share=0.0, stamp=""),
+    Attribute("order", SPECIES, "text", "", ("{s} belongs to the order {o}.",), {"orchid": "ordo", "beetle": "ordo"},
+              words=("Velariformes", "Ostrigales", "Tarniformes", "Lumenoptera", "Cindales", "Marroptera")),
+    Attribute("mass", ("beetle",), "quantity", "P2067", ("{s} weighs {o}.",), low=1, high=38, unit="g", other="oz"),
+    Attribute("mass", ("helmet",), "quantity", "P2067", ("{s} weighs {o}.",), low=1, high=9, unit="kg", other="lb"),
+    Attribute("mass", ("bird",), "quantity", "P2067", ("{s} weighs {o}.",), low=6, high=980, unit="g", other="oz"),
+    Attribute("mass", ("meteorite",), "quantity", "P2067", ("{s} weighs {o}.",), low=1, high=640, unit="kg",
+              other="lb"),
+    Attribute("wingspan", ("bird",), "quantity", "P2050", ("The wingspan of {s_low} is {o}.",), low=14, high=210,
+              unit="cm", other="in"),
+    Attribute("colour", ("orchid", "beetle", "university"), "text", "P462", ("The colour of {s_low} is {o}.",),
+              {"orchid": "flower_colour", "beetle": "wing_colour"}, words=_COLOURS),
+    Attribute("published", ("novel", "film", "opera"), "date", "P577", ("{s} first appeared {when}.",),
+             {"novel": "pub_date", "film": "released", "opera": "premiere_date"}, day_share=0.6),
+    Attribute("year", ("painting",), "date", "P571", ("{s} was finished {when}.",), day_share=0.0, stamp=""),
+    Attribute("pages", ("novel",), "count", "P1104", ("The first edition of {s_low} has {o} pages.",), low=90,
+              high=990),
+    Attribute("runtime", ("film",), "quantity", "P2047", ("{s} runs for {o}.",), low=61, high=212, unit="minutes"),
+    Attribute("medium", ("painting",), "text", "P186", ("{s} was made in {o}.",), words=("oil on canvas",
+              "tempera on panel", "oil on copper", "watercolour", "gouache", "pastel on paper")),
+    Attribute("width", ("painting",), "quantity", "P2049", ("{s} is {o} wide.",), {"painting": "width_metric"},
+              low=24, high=410, unit="cm", other="in"),
+    Attribute("founded", ("company", "newspaper", "festival"), "date", "P571", ("{s} was founded {when}.",),
+              {"newspaper": "foundation"}),
+    Attribute("employees", ("company",), "count", "P1128", ("{s} has {o} employees.",), {"company": "num_employees"},
+              low=40, high=60_000),
+    Attribute("product", ("company",), "text", "P1056", ("{s} is known for {o}.",), {"company": "products"},
+              words=("marine engines", "field glasses", "printing presses", "enamel ware", "bicycles", "tea blends",
+              "school atlases", "grand pianos")),
+    Attribute("students", ("university",), "count", "P2196", ("{s} has {o} students.",), low=900, high=48_000),
+    Attribute("circulation", ("newspaper",), "count", "P5169", ("{s} prints {o} copies.",), low=3_000, high=500_000),
+    Attribute("format", ("newspaper",), "text", "P437", ("{s} is printed as a {o}.",), chance=0.8,
+              words=("broadsheet", "tabloid", "Berliner", "octavo pamphlet")),
+    Attribute("date", ("battle",), "date", "P585", ("{s} took place {when}.",), day_share=0.85),
+    Attribute("casualties", ("battle",), "count", "P1120", ("The losses came to {o} men.",),
+             {"battle": "casualties1"}, low=80, high=24_000),
+    Attribute("attendance", ("festival",), "count", "P1110", ("{s} draws {o} people.",), low=700, high=120_000),
+    Attribute("first_light", ("telescope",), "date", "P571", ("{s} saw first light {when}.",)),
+    Attribute("diameter", ("telescope",), "quantity", "P2386", ("The mirror of {s_low} measures {o}.",), low=30,
+              high=980, unit="cm", other="in"),
+    Attribute("made", ("clock",), "date", "P571", ("{s} was made {when}.",), {"clock": "created"}, day_share=0.1),
+    Attribute("material", ("clock", "helmet"), "text", "P186", ("{s} is made of {o}.",), words=("gilt brass",
+              "walnut", "silver", "bronze", "iron", "ebony and ivory", "copper alloy")),
+    Attribute("launched", ("ship",), "date", "P729", ("{s} was launched {when}.",), {"ship": "ship_launched"},
+              day_share=0.85),
+    Attribute("displacement", ("ship",), "quantity", "P2067", ("{s} displaces {o}.",), {"ship": "ship_displacement"},
+              low=90, high=24_000, unit="t", other="long ton"),
+    Attribute("discovered", ("helmet", "meteorite"), "date", "P575", ("{s} was found {when}.",),
+             {"helmet": "discovered_date", "meteorite": "fall_date"}),
+    Attribute("composition", ("meteorite",), "text", "P186", ("{s} consists mostly of {o}.",), words=("kamacite",
+              "enstatite", "olivine", "troilite", "plagioclase")),
+    Attribute("speakers", ("language",), "count", "P1098", ("{s} is spoken by {o} people.",), low=90_000,
+              high=9_000_000),
+)
+# fmt: on
+
+
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+LAST_YEAR = 2020
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One literal.
+
+    Attributes:
+        text: canonical short form, the gold answer: ``5 April 1931``, ``1931``, ``320 m``, ``48,213``, ``granite``.
+        number: the amount of a quantity or count, the year of a date, 0.0 of a text.
+        month: 1 to 12, or 0 for a date of year precision and for other kinds; ``day`` likewise.
+        unit: unit symbol as ``{{convert}}`` takes it, or empty.
+    """
+
+    kind: ValueKind
+    text: str
+    number: float = 0.0
+    month: int = 0
+    day: int = 0
+    unit: str = ""
+
+    @property
+    def iso(self) -> str:
+        """A date as ``YYYY-MM-DD``; a year as ``YYYY-01-01``, the way Wikidata's simple values do."""
+        return f"{int(self.number):04d}-{self.month or 1:02d}-{self.day or 1:02d}"
+
+
+def draw_value(attribute: Attribute, year: int, rng: Random) -> Value | None:
+    """Draw a value of ``attribute`` for an entity whose principal year is ``year``.
+
+    Returns:
+        None when the date would lie after the world's present (a person still alive).
+    """
+    if attribute.kind == "date":
+        return _draw_date(attribute, year, rng)
+    if attribute.kind == "text":
+        return Value("text", rng.choice(attribute.words))
+    amount = _draw_amount(attribute.low, attribute.high, rng)
+    if attribute.kind == "count":
+        return Value("count", f"{int(amount):,}", float(int(amount)))
+    unit = {"km2": "km²"}.get(attribute.unit, attribute.unit)
+    return Value("quantity", f"{amount:,g} {unit}", amount, unit=attribute.unit)
+
+
+def show_inline(value: Value, rng: Random) -> str:
+    """The value in running text: dates in one of two orders, numbers with their unit."""
+    if value.kind == "date" and value.day and rng.random() < 0.25:
+        return f"{MONTHS[value.month - 1]} {value.day}, {int(value.number)}"
+    if value.kind == "quantity" and value.unit not in ("minutes", "t") and rng.random() < 0.3:
+        return f"{{{{convert|{value.number:g}|{value.unit}}}}}"
+    return value.text
+
+
+def show_boxed(value: Value, attribute: Attribute, rng: Random) -> str:
+    """The value as an infobox holds it, in one of the forms that enwiki uses."""
+    plain = rng.random() < 0.4
+    if value.kind == "date":
+        return _box_date(value, attribute.stamp, plain)
+    if value.kind == "count":
+        return f"{{{{formatnum:{int(value.number)}}}}}" if rng.random() < 0.1 else value.text
+    if value.kind == "quantity":
+        return _box_quantity(value, attribute.other, plain, rng)
+    return value.text
+
+
+def _draw_date(attribute: Attribute, year: int, rng: Random) -> Value | None:
+    when = year + rng.randint(int(attribute.low), int(attribute.high))
+    if when > LAST_YEAR:
+        return None
+    if rng.random() >= attribute.day_share:
+        return Value("date", str(when), float(when))
+    month, day = rng.randint(1, 12), rng.randint(1, 28)
+    return Value("date", f"{day} {MONTHS[month - 1]} {when}", float(when), month, day)
+
+
+def _draw_amount(low: float, high: float, rng: Random) -> float:
+    amount = math.exp(rng.uniform(math.log(low), math.log(high + 1)))
+    if high < 1000 and amount < 100:
+        return round(amount, 1) if rng.random() < 0.5 else float(round(amount))
+    return float(round(amount))
+
+
+def _box_date(value: Value, stamp: str, plain: bool) -> str:
+    year = int(value.number)
+    if not stamp or plain:
+        return value.text
+    if not value.day:
+        return f"{{{{{stamp}|{year}}}}}"
+    tail = "|df=yes" if stamp == "start date" else "|df=y"
+    name = "birth date and age" if stamp == "birth date" and year > 1945 else stamp
+    return f"{{{{{name}|{year}|{value.month}|{value.day}{tail}}}}}"
+
+
+def _box_quantity(value: Value, other: str, plain: bool, rng: Random) -> str:
+    if plain or not other:
+        return value.text
+    name = "cvt" if rng.random() < 0.2 else "convert"
+    tail = "|abbr=on" if name == "convert" and rng.random() < 0.3 else ""
+    return f"{{{{{name}|{value.number:g}|{value.unit}|{other}{tail}}}}}"
+
+
+ZIPF_EXPONENT = 0.85
+LAST_CERTAIN_DEATH = 1929
+UNLINKED_SHARE = 0.06
+_TRIES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """One thing of the world.
+
+    Attributes:
+        number: position in the world's tuple of entities.
+        noun: the noun phrase of its lead sentence.
+        fame: Zipf weight; how readily others link to it.
+        year: principal year (birth, opening, publication, discovery).
+        name: bare name; ``title`` adds a qualifier where names clash.
+        aliases: pairs of (alias, kind), kinds ``ascii``, ``surname``, ``acronym``, ``demonym``, ``variant``.
+    """
+
+    number: int
+    subtype: Subtype
+    noun: str
+    fame: float
+    year: int
+    name: str = ""
+    title: str = ""
+    aliases: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def qid(self) -> str:
+        """Wikidata item, from a block no real item uses."""
+        return f"Q{900_000_001 + self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One true statement.
+
+    Attributes:
+        key: infobox parameter that holds it, or would.
+        object: number of the object entity, or None for a literal ``value``.
+        shown: whether the infobox holds it; all objects of one relation share this.
+        linked: whether the infobox links the object rather than only naming it.
+    """
+
+    subject: int
+    relation: str
+    key: str
+    cardinality: Cardinality
+    prop: str
+    wordings: tuple[str, ...]
+    object: int | None = None
+    value: Value | None = None
+    shown: bool = True
+    linked: bool = True
+
+
+def list_entities(config: WorldConfig) -> tuple[Entity, ...]:
+    """Create the entities without names, ordered by subtype, with a Zipf law over a random order of fame."""
+    rng = Random(f"{config.seed}:entities")
+    subtypes = [subtype for subtype, count in _allot(config.entities) for _ in range(count)]
+    boost = {"language": 0.0, "country": 0.0, "city": 0.35, "university": 0.5, "museum": 0.6}
+    order = sorted(range(len(subtypes)), key=lambda n: rng.random() * boost.get(subtypes[n].name, 1.0))
+    fame = dict.fromkeys(order, 0.0)
+    for rank, number in enumerate(order):
+        fame[number] = (rank + 2.0) ** -ZIPF_EXPONENT
+    return tuple(
+        Entity(number, subtype, rng.choice(subtype.nouns), fame[number], rng.randint(*subtype.years))
+        for number, subtype in enumerate(subtypes)
+    )
+
+
+def relate_entities(entities: Sequence[Entity], seed: int) -> tuple[tuple[Entity, ...], tuple[Fact, ...]]:
+    """Draw every relation; years of subjects that a maker or founder dates are moved to fit.
+
+    Returns:
+        The entities with their final years, and the facts in the order of the relation table.
+    """
+    weaver = _Weaver(list(entities))
+    facts: list[Fact] = []
+    for place, relation in enumerate(RELATIONS):
+        rng = Random(f"{seed}:relation:{place}")
+        made = weaver.invert(relation, facts, rng) if relation.inverse_of else weaver.draw(relation, rng)
+        facts.extend(made)
+    return tuple(weaver.entities), tuple(facts)
+
+
+def describe_entities(entities: Sequence[Entity], seed: int) -> tuple[Fact, ...]:
+    """Draw the literal attributes of every entity from its year and its own random stream."""
+    facts = []
+    for entity in entities:
+        rng = Random(f"{seed}:attributes:{entity.number}")
+        for attribute in ATTRIBUTES:
+            if entity.subtype.name not in attribute.subjects or rng.random() >= attribute.chance:
+                continue
+            value = draw_value(attribute, entity.year, rng)
+            if value is not None:
+                key = attribute.key_for(entity.subtype.name)
+                facts.append(
+                    Fact(entity.number, attribute.name, key, "n:1", attribute.prop, attribute.wordings, value=value)
+                )
+    return tuple(facts)
+
+
+def hide_facts(facts: Sequence[Fact], config: WorldConfig) -> tuple[Fact, ...]:
+    """Drop whole infobox fields with probability ``config.missing``, and unlink a few of the others."""
+    fields: dict[tuple[int, str], tuple[bool, bool]] = {}
+    rng = Random(f"{config.seed}:missing")
+    for fact in facts:
+        field = (fact.subject, fact.key)
+        if field not in fields:
+            hidden, unlinked = rng.random() < config.missing, rng.random() < UNLINKED_SHARE
+            fields[field] = (not hidden, not unlinked)
+    return tuple(
+        replace(fact, shown=fields[fact.subject, fact.key][0], linked=fields[fact.subject, fact.key][1])
+        for fact in facts
+    )
+
+
+def _allot(total: int) -> list[tuple[Subtype, int]]:
+    """Share ``total`` out by weight, at least one each; countries and languages are counted, not weighted."""
+    fixed = {"country": min(10, 3 + total // 800), "language": 2 if total < 500 else 4}
+    weighted = [subtype for subtype in SUBTYPES if subtype.name not in fixed]
+    free = total - sum(fixed.values()) - len(weighted)
+    whole = sum(subtype.weight for subtype in weighted)
+    counts = {subtype.name: 1 + int(free * subtype.weight / whole) for subtype in weighted} | fixed
+    for subtype in sorted(weighted, key=lambda each: -each.weight)[: total - sum(counts.values())]:
+        counts[subtype.name] += 1
+    return [(subtype, counts[subtype.name]) for subtype in SUBTYPES]
+
+
+class _Weaver:
+    """Draws relations over one list of entities, remembering which objects are taken."""
+
+    def __init__(self, entities: list[Entity]) -> None:
+        self.entities = entities
+        self._members: dict[str, list[int]] = defaultdict(list)
+        for entity in entities:
+            self._members[entity.subtype.name].append(entity.number)
+        self._taken: dict[str, set[int]] = defaultdict(set)
+        self._dated: set[int] = set()
+
+    def draw(self, relation: Relation, rng: Random) -> Iterator[Fact]:
+        """Facts of one relation over all its subjects."""
+        pool = [number for name in relation.objects for number in self._members[name]]
+        weights = _accumulate([self.entities[number].fame for number in pool])
+        taken = self._taken[relation.name]
+        for subject in [number for name in relation.subjects for number in self._members[name]]:
+            if rng.random() >= relation.chance or not pool or (relation.symmetric and subject in taken):
+                continue
+            if relation.name == "death_place" and self.entities[subject].year > LAST_CERTAIN_DEATH:
+                continue
+            wanted = 1 if relation.most == 1 or rng.random() < 0.5 else rng.randint(2, relation.most)
+            chosen: list[int] = []
+            for _ in range(wanted):
+                found = self._choose(relation, subject, (pool, weights), chosen, rng)
+                if found is not None:
+                    chosen.append(found)
+                    yield from self._state(relation, subject, found, rng)
+
+    def invert(self, relation: Relation, facts: Sequence[Fact], rng: Random) -> Iterator[Fact]:
+        """Facts of an inverse relation: for each object of the other one, its most famous subjects."""
+        subjects: dict[int, list[int]] = defaultdict(list)
+        for fact in facts:
+            if fact.relation == relation.inverse_of and fact.object is not None:
+                subjects[fact.object].append(fact.subject)
+        for maker in sorted(subjects):
+            if rng.random() < relation.chance:
+                works = sorted(subjects[maker], key=lambda number: (-self.entities[number].fame, number))
+                for work in works[: relation.most]:
+                    yield self._fact(relation, maker, work)
+
+    def _choose(
+        self, relation: Relation, subject: int, pool: tuple[list[int], list[float]], chosen: list[int], rng: Random
+    ) -> int | None:
+        """A fitting object: by fame in a few tries, else the first that fits from a random place on, else None."""
+        numbers, weights = pool
+        for _ in range(_TRIES):
+            number = rng.choices(numbers, cum_weights=weights)[0]
+            if self._fits(relation, subject, number, chosen):
+                return number
+        start = rng.randrange(len(numbers))
+        for number in (numbers[start:] + numbers[:start])[:400]:
+            if self._fits(relation, subject, number, chosen):
+                return number
+        return None
+
+    def _fits(self, relation: Relation, subject: int, number: int, chosen: list[int]) -> bool:
+        candidate = self.entities[number]
+        if number == subject or number in chosen:
+            return False
+        if relation.cardinality != "n:1" and number in self._taken[relation.name]:
+            return False
+        if relation.since is not None and candidate.year < relation.since:
+            return False
+        if relation.dates and subject not in self._dated:
+            return relation.gap is None or candidate.year + relation.gap[0] <= 2010
+        if relation.gap is None:
+            return True
+        return relation.gap[0] <= self.entities[subject].year - candidate.year <= relation.gap[1]
+
+    def _state(self, relation: Relation, subject: int, found: int, rng: Random) -> Iterator[Fact]:
+        if relation.dates and relation.gap is not None and subject not in self._dated:
+            made = self.entities[found].year + rng.randint(*relation.gap)
+            self.entities[subject] = replace(self.entities[subject], year=min(made, 2012))
+            self._dated.add(subject)
+        if relation.cardinality != "n:1":
+            self._taken[relation.name].add(found)
+        yield self._fact(relation, subject, found)
+        if relation.symmetric:
+            self._taken[relation.name].add(subject)
+            yield self._fact(relation, found, subject)
+
+    def _fact(self, relation: Relation, subject: int, found: int) -> Fact:
+        key = relation.key_for(self.entities[subject].subtype.name)
+        return Fact(subject, relation.name, key, relation.cardinality, relation.prop, relation.wordings, object=found)
+
+
+def _accumulate(weights: Sequence[float]) -> list[float]:
+    total, sums = 0.0, []
+    for weight in weights:
+        total += weight
+        sums.append(total)
+    return sums

@@ -1,0 +1,277 @@
+"""A scripted solver that knows what is popular: difficulty without a model.
+
+It plays the shortcuts the difficulty filter looks for. With text alone it answers when the last entity stands out by
+itself, which makes the picture unneeded; with the picture it must recognise the anchor and know every fact of the
+chain. One image search lets it read the anchor's name off the first hit instead of recognising it. One text search
+that finds anything makes up for one fact it does not know, the one of the least popular node: a chain with two of them
+stays closed. In a swapped picture it recognises what is shown, and from there the chain leads elsewhere.
+
+A scripted judge with set error rates and faults: what judging is worth without a model.
+
+It knows from the oracle whether an answer is right, and errs at set rates. Two judges err together as often as their
+correlation says, as judges that were trained on the same pages do.
+"""
+
+import inspect
+import sys
+from collections import Counter
+from dataclasses import dataclass, fields
+from functools import lru_cache
+
+from pipelines.agent.attempts import BY_PICTURE, BY_WORDS, NOTHING_FOUND
+from pipelines.errors import ConfigError, RecordFailed
+from pipelines.ids import canonical_json, digest_value, draw_unit
+from pipelines.names import fold_name
+from pipelines.services.protocols import ChatReply, ChatRequest
+from schemas.tasks import (
+    AnswerQuestionInputs,
+    AnswerReply,
+    JudgeAnswerInputs,
+    JudgePictureInputs,
+    JudgeProcessInputs,
+    PictureReply,
+    ProcessReply,
+    SolverOracle,
+)
+
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedKnower:
+    """A solver with set abilities. Popularity is in-degree in the corpus' link graph.
+
+    Attributes:
+        fact_popularity: it knows the facts whose subject has at least this in-degree.
+        sight_popularity: it recognises in a picture the entities that have at least this in-degree.
+        guess_rate: how often it guesses where it does not know, instead of saying ``unknown``.
+        slip_rate: how often it gives a wrong answer although it knows.
+        right_without_tools: where given, it answers right this often when no search was made, and else says
+            ``unknown``, whatever it knows; so that a test can plant a probability.
+        right_with_search: the same when a search was made. An attempt that is right stays right at a higher rate.
+        name: name in manifests and rows; two Knowers with different names draw different luck.
+
+    Raises:
+        ConfigError: if a rate is not in [0, 1] or a popularity is negative.
+    """
+
+    fact_popularity: float = 40
+    sight_popularity: float = 80
+    guess_rate: float = 0.05
+    slip_rate: float = 0.02
+    right_without_tools: float | None = None
+    right_with_search: float | None = None
+    name: str = "knower"
+
+    def __post_init__(self) -> None:
+        for rate in ("guess_rate", "slip_rate", "right_without_tools", "right_with_search"):
+            if getattr(self, rate) is not None and not 0.0 <= getattr(self, rate) <= 1.0:
+                raise ConfigError(f"scripted knower {self.name}: {rate} is {getattr(self, rate)}; allowed: 0.0 to 1.0")
+        for least in ("fact_popularity", "sight_popularity"):
+            if getattr(self, least) < 0:
+                raise ConfigError(f"scripted knower {self.name}: {least} is {getattr(self, least)}; allowed: 0 or more")
+
+    @property
+    def identity(self) -> str:
+        """Digest of the settings and of this module's source: any change of the rules is another Knower."""
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        return f"knower:{digest_value([_digest_source_knower(), settings])[:16]}"
+
+    @property
+    def reads_inputs(self) -> bool:
+        """Always: the messages are not looked at."""
+        return True
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """Return ``{"answer": ...}``. No tokens are counted, for none are paid.
+
+        Raises:
+            ConfigError: if the task is not answer_question.
+        """
+        if not isinstance(request.inputs, AnswerQuestionInputs):
+            raise ConfigError(
+                f"scripted knower {self.name}: task {request.task} with {type(request.inputs).__name__}; "
+                "it can do answer_question"
+            )
+        answer = self._answer(request.inputs, request.sample)
+        return ChatReply(canonical_json(AnswerReply(answer=answer)), 0, 0)
+
+    def _answer(self, inputs: AnswerQuestionInputs, sample: int) -> str:
+        oracle = inputs.oracle
+        draw = [oracle.question_id, inputs.condition, sample, self.name]
+        seen, _, tools = inputs.condition.partition("+")
+        planted = self.right_with_search if tools else self.right_without_tools
+        if planted is not None and seen != "swapped":
+            return oracle.answer.surface if draw_unit(*draw, "planted") < planted else UNKNOWN
+        if self._knows(inputs):
+            if draw_unit(*draw, "slip") >= self.slip_rate:
+                return oracle.answer.surface
+            return _choose(oracle.guesses, draw_unit(*draw, "wrong"))
+        if draw_unit(*draw, "guess") >= self.guess_rate:
+            return UNKNOWN
+        return _choose((*oracle.guesses, oracle.answer.surface), draw_unit(*draw, "lucky"))
+
+    def _knows(self, inputs: AnswerQuestionInputs) -> bool:
+        oracle = inputs.oracle
+        if not oracle.popularity:
+            raise ConfigError(f"question {oracle.question_id}: oracle.popularity is empty; it needs one number a node")
+        seen, _, tools = inputs.condition.partition("+")
+        looked_up = tools in BY_WORDS and inputs.search_results not in ("", NOTHING_FOUND)
+        if seen == "text":
+            return oracle.alone_count == 1 and (looked_up or oracle.popularity[-1] >= self.fact_popularity)
+        if seen == "swapped":
+            return False
+        unknown = sum(links < self.fact_popularity for links in oracle.popularity)
+        named = _found_anchor(oracle) if tools in BY_PICTURE else oracle.popularity[0] >= self.sight_popularity
+        return named and unknown <= looked_up
+
+
+@lru_cache(maxsize=1)
+def _digest_source_knower() -> str:
+    return digest_value(inspect.getsource(sys.modules[__name__]))
+
+
+def _found_anchor(oracle: SolverOracle) -> bool:
+    return bool(oracle.seen_titles) and oracle.seen_titles[0] == oracle.anchor_title
+
+
+def _choose(options: tuple[str, ...], luck: float) -> str:
+    return options[int(luck * len(options))] if options else UNKNOWN
+
+
+ALIKE = 0.8
+"""Share of letters in common from which it holds an answer for right where nobody knows."""
+FAULTS = ("empty", "hedge", "malformed", "timeout")
+_REPLIES = {
+    "empty": "",
+    "hedge": "Yes and no: it depends on what is meant.",
+    "malformed": '{"verdict": "corr',
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedJudge:
+    """A judge of answers, of pictures and of the ways to answers. All settings are probabilities from 0 to 1.
+
+    Attributes:
+        fpr: how often it takes a wrong answer for right.
+        fnr: how often it takes a right answer for wrong.
+        rho: how often its luck is that of every other judge: of two judges with equal rates, the correlation of
+            their errors.
+        empty: how often its reply is empty.
+        hedge: how often it says yes and no.
+        malformed: how often its reply is a piece of JSON.
+        timeout: how often no reply comes at all. Faults are drawn in this order, anew for each turn.
+        simple: share of the pictures that it finds too simple.
+        poor: share of the ways that it marks with 1 and 2; it gives 4 and 5 to the others.
+        name: name in manifests and rows; judges with different names draw different luck.
+
+    Raises:
+        ConfigError: if a setting is not in [0, 1], or the faults add up to more than 1.
+    """
+
+    fpr: float = 0.02
+    fnr: float = 0.05
+    rho: float = 0.0
+    empty: float = 0.0
+    hedge: float = 0.0
+    malformed: float = 0.0
+    timeout: float = 0.0
+    simple: float = 0.0
+    poor: float = 0.0
+    name: str = "scripted-judge"
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name != "name" and not 0.0 <= value <= 1.0:
+                raise ConfigError(f"scripted judge {self.name}: {field.name} is {value}; allowed: 0.0 to 1.0")
+        total = sum(getattr(self, fault) for fault in FAULTS)
+        if total > 1.0:
+            raise ConfigError(f"scripted judge {self.name}: its faults add up to {total:g}; allowed: at most 1.0")
+
+    @property
+    def identity(self) -> str:
+        """Digest of the settings and of this module's source: any change of the rules is another judge."""
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        return f"judge:{digest_value([_digest_source(), settings])[:16]}"
+
+    @property
+    def reads_inputs(self) -> bool:
+        """Always: of the messages only their number counts."""
+        return True
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """Return a line of reasoning with a verdict or with marks, or ``{"simple": ...}``.
+
+        No tokens are counted, for none are paid.
+
+        Raises:
+            RecordFailed: ``no-reply``, when it times out.
+            ConfigError: if the task is none of judge_answer, judge_picture and judge_process.
+        """
+        trial, turn = _name_trial(request), len(request.messages)
+        fault = self._draw_fault(trial, turn)
+        if fault == "timeout":
+            raise RecordFailed("no-reply", f"scripted judge {self.name}: no whole reply in time")
+        if fault:
+            return ChatReply(_REPLIES[fault], 0, 0)
+        if isinstance(request.inputs, JudgeAnswerInputs):
+            return ChatReply(f"Held against the reference.\nVerdict: {self._judge(request.inputs)}", 0, 0)
+        if isinstance(request.inputs, JudgePictureInputs):
+            simple = draw_unit(trial, self.name, "simple") < self.simple
+            return ChatReply(canonical_json(PictureReply(simple=simple)), 0, 0)
+        if isinstance(request.inputs, JudgeProcessInputs):
+            return ChatReply(f"Step by step.\n{canonical_json(self._mark(trial))}", 0, 0)
+        raise ConfigError(
+            f"scripted judge {self.name}: task {request.task} with {type(request.inputs).__name__}; "
+            "it can do judge_answer, judge_picture and judge_process"
+        )
+
+    def _mark(self, trial: str) -> ProcessReply:
+        low = 1 if draw_unit(trial, self.name, "poor") < self.poor else 4
+        marks = {name: low + int(draw_unit(trial, self.name, name) * 2) for name in ProcessReply.model_fields}
+        return ProcessReply(**marks)
+
+    def _draw_fault(self, trial: str, turn: int) -> str:
+        """Return the fault of a turn, empty for none."""
+        luck = draw_unit(trial, turn, self.name, "fault")
+        for fault in FAULTS:
+            luck -= getattr(self, fault)
+            if luck < 0:
+                return fault
+        return ""
+
+    def _judge(self, inputs: JudgeAnswerInputs) -> str:
+        oracle = inputs.oracle
+        truth = oracle.truth if oracle.truth != "unknown" else _guess_truth(inputs)
+        shared = draw_unit(oracle.trial, "together") < self.rho
+        luck = draw_unit(oracle.trial, "shared" if shared else self.name, "error")
+        if truth == "correct":
+            return "incorrect" if luck < self.fnr else "correct"
+        return "correct" if luck < self.fpr else "incorrect"
+
+
+def _name_trial(request: ChatRequest) -> str:
+    """Return what luck is drawn from: an answer's trial, else the pictures that are shown."""
+    if isinstance(request.inputs, JudgeAnswerInputs):
+        return request.inputs.oracle.trial
+    if isinstance(request.inputs, JudgeProcessInputs):
+        return f"way {request.inputs.trial}"
+    return digest_value([image for message in request.messages for image in message.images])
+
+
+def _guess_truth(inputs: JudgeAnswerInputs) -> str:
+    """Return what an answer counts as where nobody knows: correct where it shares its letters with an accepted form."""
+    given = Counter(fold_name(inputs.given).replace(" ", ""))
+    for form in (inputs.reference, *inputs.aliases):
+        letters = Counter(fold_name(form).replace(" ", ""))
+        total = given.total() + letters.total()
+        if total and 2 * (given & letters).total() >= ALIKE * total:
+            return "correct"
+    return "incorrect"
+
+
+@lru_cache(maxsize=1)
+def _digest_source() -> str:
+    return digest_value(inspect.getsource(sys.modules[__name__]))

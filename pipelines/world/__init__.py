@@ -1,1 +1,0 @@
-"""The toy Wikipedia: a seeded closed world, published the way the real one is."""

@@ -1,0 +1,434 @@
+"""Seeds: entities a path grows from.
+
+One row::
+
+    {"record_id": "seed-1f0c...", "parent_id": "page:1207", "page_id": 1207, "title": "Kelm Bridge", "type": "bridge",
+     "domain": "Building/Place", "in_degree": 14, "image": "Kelm Bridge.jpg", "split": "sft", "qid": "Q90001207", ...}
+
+Paths: walks that passed the rules, with roles, relations and evidence.
+
+Questions: canonical question, typed answer and proof. The canonical question names its bridges; it is no target.
+
+Rewrites: the fuzzy question, and a certificate for each entity that was hidden.
+
+Groundings: the anchor's picture and the final question.
+
+Difficulty: attempts summed up per condition and solver, with intervals.
+
+Enhancements: on a share of the questions the picture is degraded, and a tool is known that repairs it.
+
+What a search found, as rows keep it.
+
+Rollouts: what one teacher attempt did, turn by turn.
+
+Trajectories: rollouts that survived the rejection cascade, with support pointers.
+
+Releases: which question goes into which published dataset and split.
+"""
+
+from typing import Literal
+
+from schemas.base import Nested, Record
+from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof
+from schemas.tasks import Condition
+
+Split = Literal["sft", "rl", "eval"]
+
+
+class Seed(Record):
+    """An eligible anchor."""
+
+    page_id: int
+    title: str
+    qid: str
+    type: str
+    domain: str
+    in_degree: int
+    sitelinks: int
+    """Sitelinks of the Wikidata entity on all projects; -1 when not known."""
+    statements: int
+    """Statements of the Wikidata entity, identifiers included; -1 when not known."""
+    identifiers: int = -1
+    """Those of the statements that name the entity in another database; -1 when not known."""
+    image: str
+    """File name of the lead picture, empty when there is none and the recipe allows that."""
+    split: Split
+
+
+class Path(Record):
+    """``v0 -> v1 -> ... -> vh`` and the attribute of ``vh`` that will be asked for. ``h`` is ``len(hops)``."""
+
+    split: Split
+    domain: str
+    image: str
+    nodes: tuple[PathNode, ...]
+    hops: tuple[Hop, ...]
+    answer_relation: str
+    answer_text: str
+    """The attribute's value, cleaned of markup."""
+    answer_iso: str
+    """The value's ISO date when its markup gives one (``{{birth date|...}}``), else empty."""
+    answer_evidence: Evidence
+    walks: int
+    """How many walks this seed took, the accepted one included (at most ten)."""
+
+
+class Question(Record):
+    """A question that still names its anchor and bridges, never its answer node."""
+
+    split: Split
+    domain: str
+    image: str
+    text: str
+    answer: Answer
+    proof: Proof
+
+
+class Candidate(Nested):
+    """A descriptor that was tried, and what the checks said."""
+
+    descriptor: str
+    verdict: str
+    """``accepted``, or the reason it was refused."""
+
+
+class Certificate(Nested):
+    """One rewriting step: one entity hidden, the three invariants shown to hold (OpenSearch-VL, equation 6)."""
+
+    node: int
+    """Index of the hidden bridge in the path; steps run from the farthest bridge toward the anchor."""
+    name: str
+    candidates: tuple[Candidate, ...]
+    descriptor: str
+    text_after: str
+    chain_count: int
+    alone_count: int
+    answer_after: str
+    """Canonical answer of the rewritten query: equal to the answer before."""
+    near_misses: int = 0
+    """Entities that were looked up in their articles because their infoboxes leave a fact open."""
+    round: int = 0
+    """Round of injection, 1 for the first; 0 in the path recipe."""
+
+
+class Rewrite(Record):
+    """The fuzzy question: every bridge hidden, the anchor still named (the picture replaces it next)."""
+
+    split: Split
+    domain: str
+    image: str
+    canonical: str
+    text: str
+    answer: Answer
+    proof: Proof
+    certificates: tuple[Certificate, ...]
+
+
+class Picture(Nested):
+    """A picture in the workspace's image store, with what its licence asks to be kept."""
+
+    sha256: str
+    extension: str
+    """From the file's magic bytes, never from its name."""
+    file: str
+    """File name at the source."""
+    width: int
+    height: int
+    phash: str
+    author: str
+    licence: str
+    licence_url: str
+    source_url: str
+
+
+CandidateSource = Literal["infobox", "page", "search"]
+"""Where a candidate picture comes from: the article's infobox, another place of the article, a search on Commons."""
+Ease = Literal["", "easy", "medium", "hard"]
+"""How easily a search by picture finds the anchor. ``easy``: its page comes first with the very picture; ``medium``: it
+is among the results; ``hard``: it is not. Empty where nobody searched."""
+
+
+class Depiction(Nested):
+    """Why this picture stands for the anchor, and what is known of how it can be seen through.
+
+    What was not looked at is None or empty, never a number that passes.
+    """
+
+    source: CandidateSource
+    ranker: str
+    """What ordered the candidates: ``metadata`` or the encoder's name."""
+    candidates: int
+    """How many were compared (K at most)."""
+    score: float
+    """Cosine similarity to the anchor's description, or the metadata ranker's points (0..1)."""
+    margin: float | None
+    """Score less the best of all distractors; None with the metadata ranker."""
+    distractors: int
+    """Entities of the anchor's kind that it was held against."""
+    over_threshold: bool | None
+    """Whether the published absolute threshold alone would let it pass; None with the metadata ranker."""
+    articles: int
+    """Articles that lead with this file, the anchor's included."""
+    depicts: bool | None
+    """Whether Commons says that the file depicts the anchor (P180); None where it says nothing."""
+    engines: tuple[str, ...]
+    """OCR engines that read it."""
+    text: tuple[str, ...]
+    """What they read, each line once."""
+    text_at_training: tuple[str, ...]
+    """What they read at the resolution that a student is trained at."""
+    ease: Ease
+    ease_at_training: Ease
+
+
+class Grounding(Record):
+    """A picture and a question about it. ``record_id`` is the question's id from here on."""
+
+    split: Split
+    domain: str
+    text: str
+    """The final question: anchor referred to as ``the <type> in the image``, no name of any node."""
+    fuzzy: str
+    canonical: str
+    picture: Picture | None
+    """None only in the text-only form (``groundings.require_image = false``)."""
+    answer: Answer
+    proof: Proof
+    depiction: Depiction | None = None
+    """None without a picture, and for questions from outside."""
+
+
+SearchNeed = Literal["", "search-free", "image", "text", "mixed"]
+"""What has to be searched (MMSearch-R1, section 3.1, search balancing); empty where it was not measured."""
+Standing = Literal["solved", "proved", "unproved"]
+"""Why a question counts as one that can be solved. ``solved``: some attempt was right. ``proved``: none was, and the
+proof stands. ``unproved``: none was and there is no proof, so that it may be a defect as well as hard."""
+
+
+class Cell(Nested):
+    """``correct`` of ``attempts`` under one condition by one solver, with a 95% Wilson interval."""
+
+    condition: Condition
+    role: str = "solver"
+    """Who attempted, as the configuration names it."""
+    solver: str
+    """The model's name."""
+    prompt: str
+    day: str = ""
+    """Latest day of its replies, ``2026-11-22``; empty for scripted players, who answer alike on every day."""
+    planned: int = 0
+    """Attempts that were to be made; fewer were made where no further one could change the decision."""
+    attempts: int
+    correct: int
+    unscored: int
+    low: float
+    """Of correct among the scored. After an early stop the interval is that of the attempts made, and leans towards
+    what stopped them."""
+    high: float
+
+
+class Alternative(Nested):
+    """A wrong answer that different attempts gave and the corpus refutes; any other refuses the question."""
+
+    text: str
+    times: int
+
+
+class Difficulty(Grounding):
+    """A grounded question with its measured difficulty. ``record_id`` stays the question's id."""
+
+    cells: tuple[Cell, ...]
+    search_need: SearchNeed = ""
+    standing: Standing = "proved"
+    alternatives: tuple[Alternative, ...] = ()
+    swapped_with: str = ""
+    """Title of the entity whose picture was shown in place of the true one; empty where none was."""
+    left_out: tuple[str, ...] = ()
+    """What the preset wants and could not be done: conditions without a picture to show, ``picture-too-simple`` without
+    a judge."""
+
+
+class SearchResult(Nested):
+    """One page that a search found; a search by picture also keeps a thumbnail of what that page shows."""
+
+    url: str
+    title: str
+    thumbnail: Picture | None = None
+    """Small copy of the picture that was found, in the workspace's image store; None where there is none."""
+    image: str = ""
+    """Id (``img_3``) under which the thumbnail was shown; empty where it was only kept."""
+
+
+Degradation = Literal["blur", "downsample", "perspective"]
+"""Controlled degradations of OpenSearch-VL, section 3.2."""
+Repair = Literal["sharpen", "super_resolution", "perspective_correct"]
+"""The tool that each is paired with, in the same order."""
+RepairTest = Literal["text", "image-search"]
+"""What shows whether a picture is of use: its words can be read, or a search by picture finds the anchor."""
+
+
+class Parameter(Nested):
+    """One number that decided a degradation, in pixels unless its name says otherwise."""
+
+    name: str
+    value: float
+
+
+class Trial(Nested):
+    """One degradation of one picture, and what a test said before, after, and after the repair."""
+
+    degradation: Degradation
+    repair: Repair
+    strength: float
+    """0..1, as configured; ``parameters`` say what it came to in pixels."""
+    parameters: tuple[Parameter, ...]
+    test: RepairTest
+    before: bool
+    degraded: bool
+    repaired: bool
+
+
+class Enhancement(Difficulty):
+    """A question on its way to the teacher: as it was, or with a degraded picture.
+
+    A question with a degraded picture is another question: ``record_id`` is new, ``parent_id`` is that of the question
+    with the original picture.
+    """
+
+    original: Picture | None = None
+    """The picture before, where it was degraded."""
+    trial: Trial | None = None
+    """How it was degraded, where it was."""
+    found: tuple[SearchResult, ...] = ()
+    """What a search by the picture finds, for trainers that replay it (SenseNova-MARS, MMSearch-R1)."""
+
+
+StopReason = Literal["answered", "format", "tool-errors", "turn-limit", "context-limit", "time-limit", "failed"]
+"""``format``: a turn that does not parse. ``tool-errors``: the fatal step. ``failed``: the model gave no reply to a
+request, for a reason that lies in it. The others are limits."""
+ObservationFlag = Literal["question-text", "row-id", "protocol-tags", "dataset-host"]
+"""What contaminates an observation: it holds the question's own text, the row's id, tags of an agent's protocol, or
+names a host that publishes datasets. The offending result is left out of what the model sees where that can be done."""
+
+
+class Observation(Nested):
+    """A tool's typed result: an error is a field, never text that looks like one."""
+
+    ok: bool
+    error: str
+    """Error class such as ``unknown-page``; empty when ok."""
+    text: str
+    images: tuple[str, ...]
+    """Ids (``img_2``) of the pictures this call produced."""
+    warning: str = ""
+    """Class of what the tool could not do although it answered, such as ``no-weights``; empty otherwise."""
+    results: tuple[SearchResult, ...] = ()
+    """What a search found, best first; empty for other tools."""
+    flags: tuple[ObservationFlag, ...] = ()
+    """What contaminates it; sorted."""
+
+
+class Step(Nested):
+    """One turn: a thought and one tool call, or the answer."""
+
+    thought: str
+    tool: str
+    """Tool name; empty on the last step, which answers, and on a turn that is none."""
+    arguments: str
+    """The call's arguments as a JSON object."""
+    reply: str
+    """The model's turn as it came, before parsing; of native tool calls, the same turn in the text protocol."""
+    observation: Observation | None
+    """None for an answer, and for a turn that ended the rollout. A turn that is none and ended nothing has the error
+    ``bad-turn``."""
+
+
+class RolloutImage(Nested):
+    """A picture that the rollout could see: ``img_1`` is the question's, each produced one takes the next number."""
+
+    id: str
+    picture: Picture
+
+
+class Rollout(Record):
+    """One attempt of the teacher at one question; ``parent_id`` is the question."""
+
+    split: Split
+    attempt: int
+    teacher: str
+    prompt: str
+    system: str
+    question: str
+    images: tuple[RolloutImage, ...]
+    steps: tuple[Step, ...]
+    answer: str
+    stop_reason: StopReason
+    reference: Answer
+    bridges: tuple[str, ...]
+    """Titles of the bridges, for the checks that ask whether each was seen."""
+    path: tuple[str, ...] = ()
+    """Titles of all nodes of the proof, from the anchor to the answer node."""
+    dialect: str = "synth"
+    """Protocol in which the teacher was spoken to."""
+    fatal_begins: int | None = None
+    """Step at which the first run of K consecutive tool errors begins (OpenSearch-VL, 4.2: where it "commences");
+    None without one."""
+    fatal_reached: int | None = None
+    """Step at which that run reaches K (OpenSearch-VL, appendix B, equation 20); K - 1 steps later."""
+    day: str = ""
+    """Latest day, UTC, on which a model or a live tool said any of it; empty where all is scripted or local."""
+    snapshot: str = ""
+    """Date of the corpus that local tools search; empty for live ones."""
+    failure: str = ""
+    """Error class and detail of the request that the model gave no reply to; empty unless ``failed``."""
+
+
+Verdict = Literal["correct", "incorrect", "unscored"]
+
+
+class Support(Nested):
+    """Where a name or the answer was seen: a step and a span of its observation's text."""
+
+    what: str
+    step: int
+    start: int
+    end: int
+
+
+class Process(Nested):
+    """What a process judge says of the way to an answer, each from 1 (poor) to 5 (OpenSearch-VL, figure 11)."""
+
+    relevance: int
+    progression: int
+    evidence: int
+    cross_modal: int
+    score: float
+    """Their mean."""
+    judge: str
+
+
+class Trajectory(Rollout):
+    """An accepted rollout. ``record_id`` is the rollout's."""
+
+    verdict: Verdict
+    decided_by: str
+    """``comparer`` or the judge that gave the verdict."""
+    supports: tuple[Support, ...]
+    process: Process | None = None
+    """None where no process judge is configured."""
+    loss: tuple[bool, ...] = ()
+    """Whether a student is trained on each step; false for calls that failed and turns that are none."""
+    tokens: int = 0
+    """Length when trained on, pictures included: by the configured tokenizer, else an estimate from above."""
+
+
+Dataset = Literal["sft", "rl", "bridgevqa"]
+
+
+class ReleaseEntry(Record):
+    """One row of one released dataset. ``parent_id`` is the question."""
+
+    dataset: Dataset
+    split: str
+    trajectory_id: str
+    """The trajectory of an SFT row; empty in the other datasets."""
