@@ -18,14 +18,23 @@ from rich.table import Table
 from pipelines.cli.doctor import look_at_judges
 from pipelines.cli.judge_card import JudgeReport, run_judge_bench
 from pipelines.cli.plan import RunEstimate, estimate_run, make_sample_config
-from pipelines.config.loading import RunConfig, apply_setting, list_recipes, make_config, read_config_file, read_recipe
+from pipelines.config.loading import (
+    RunConfig,
+    apply_setting,
+    choose_players,
+    explain_missing,
+    list_recipes,
+    make_config,
+    read_config_file,
+    read_recipe,
+)
 from pipelines.corpus.build import CorpusOptions, build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, Unavailable
 from pipelines.graph.indexes import Ground
 from pipelines.release.manifest import PublishedRelease, read_release_manifest
 from pipelines.release.verify import VerifyReport, verify_release
-from pipelines.run.assembly import SOURCES, Assembly
+from pipelines.run.assembly import SOURCES, Assembly, list_missing_roles
 from pipelines.run.corpora import ensure_corpus, find_dump
 from pipelines.run.models import JUDGES, Roles, check_renewable
 from pipelines.run.progress import Reporter, make_reporter, timing
@@ -116,13 +125,26 @@ def _describe_report(report: StageReport) -> dict[str, Any]:
 
 
 def load_config(
-    recipe: str, path: Path | None, settings: Sequence[str], limit: int = 0, budget: float = 0.0
+    recipe: str, path: Path | None, settings: Sequence[str], limit: int = 0, budget: float = 0.0, models: str = ""
 ) -> RunConfig:
     """Return the configuration of a recipe or a file with settings applied.
 
-    ``limit`` stands for ``seeds.limit`` and ``budget`` for ``budget.money``.
+    Args:
+        recipe: name of a shipped recipe; ignored when a file is given.
+        path: a TOML file.
+        settings: values as ``section.key=value``.
+        limit: stands for ``seeds.limit``; 0 changes nothing.
+        budget: stands for ``budget.money``; 0 changes nothing.
+        models: ``scripted`` chooses the players of the toy world; empty keeps the configured models.
+
+    Raises:
+        ConfigError: if a name, a key or a value is wrong.
     """
     tables = read_config_file(path) if path else read_recipe(recipe)
+    if models not in ("", "scripted"):
+        raise ConfigError(f"--models {models!r}: the only choice is scripted")
+    if models:
+        choose_players(tables)
     if limit:
         apply_setting(tables, f"seeds.limit={limit}")
     if budget:
@@ -150,12 +172,24 @@ def run_recipe(
     workspace, reporter = Workspace(root.resolve()), make_reporter()
     check_stage_names([*([until] if until else []), *only])
     check_renewable(config, fresh)
+    if missing := list_missing_roles(config, _find_last(config, until, only)):
+        raise ConfigError(explain_missing(missing))
     check_judges(config)
     with timing() as spent, workspace.claim():
         if fresh:
             renew(workspace.replies, fresh)
         reports, (releases, published) = _run_claimed(config, workspace, until, only, reporter)
     return RunDocument(config.recipe, workspace.root, tuple(reports), tuple(releases), published, spent[0])
+
+
+def _plan(assembly: Assembly, last: str) -> list[PlannedStage]:
+    """Plan all stages; or up to the last one wanted, where a later one has no model and so no key."""
+    return assembly.plan_stages(last if list_missing_roles(assembly.config) else "")
+
+
+def _find_last(config: RunConfig, until: str, only: Sequence[str]) -> str:
+    """Return the last stage that is wanted; empty for all."""
+    return until or next((name for name in reversed(tuple(SOURCES[config.method])) if name in only), "")
 
 
 def _run_claimed(
@@ -169,7 +203,7 @@ def _run_claimed(
     reporter.finish(reports[0].summarise())
     assembly, runtime = Assembly(config, workspace, corpus), config.runtime
     with closing(assembly):
-        planned = [] if until == "corpus" else assembly.plan_stages()
+        planned = [] if until == "corpus" else _plan(assembly, _find_last(config, until, only))
         chosen = select_stages(planned, until, only) if planned else []
         with owned_servers(config.models, list_asked_roles(config, chosen), workspace.logs):
             for plan in chosen:

@@ -28,6 +28,9 @@ RecipeOption = Annotated[str, typer.Option("--recipe", help="Shipped recipe; `sy
 ConfigOption = Annotated[Path | None, typer.Option("--config", help="Configuration file (TOML) instead of a recipe.")]
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="Change one key: section.key=value.")]
 LimitOption = Annotated[int, typer.Option("--limit", min=0, help="At most this many seeds; 0 is the recipe's own.")]
+ModelsOption = Annotated[
+    str, typer.Option("--models", help="scripted: the players of the toy world in place of models.", metavar="scripted")
+]
 WORKSPACE = Path("workspace")
 
 

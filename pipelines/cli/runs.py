@@ -10,6 +10,7 @@ from pipelines.cli.console import (
     ConfigOption,
     JsonOption,
     LimitOption,
+    ModelsOption,
     RecipeOption,
     SetOption,
     WorkspaceOption,
@@ -35,6 +36,7 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
         list[str] | None,
         typer.Option("--fresh-replies", help="Ask this role or tool anew; may be repeated. Go on without the option."),
     ] = None,
+    models: ModelsOption = "",
     set_: SetOption = None,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
@@ -42,7 +44,7 @@ def run_command(  # noqa: PLR0913 - a command line has the options it has
     """Run a recipe, or go on with it: what is done is not done again."""
     from pipelines.cli.commands import load_config, run_recipe
 
-    settings = load_config(recipe, config, set_ or [], limit, budget)
+    settings = load_config(recipe, config, set_ or [], limit, budget, models)
     with interruptible():
         document = run_recipe(settings, workspace, until, stage or [], fresh or [])
     if as_json:
@@ -74,6 +76,7 @@ def status_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption =
 def doctor_command(
     recipe: RecipeOption = "demo",
     config: ConfigOption = None,
+    models: ModelsOption = "",
     set_: SetOption = None,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
@@ -82,7 +85,7 @@ def doctor_command(
     from pipelines.cli.commands import load_config
     from pipelines.cli.doctor import examine_run, render_examination
 
-    examination = examine_run(load_config(recipe, config, set_ or [], 0), workspace)
+    examination = examine_run(load_config(recipe, config, set_ or [], models=models), workspace)
     emit_json(to_json(examination)) if as_json else emit_table(render_examination(examination))
     if not examination.ready:
         raise typer.Exit(2)
@@ -95,6 +98,7 @@ def plan_command(  # noqa: PLR0913 - as above
     limit: LimitOption = 0,
     sample: Annotated[int, typer.Option("--sample", min=0, help="Run so many seeds first and estimate by them.")] = 0,
     budget: Annotated[float, typer.Option("--budget", min=0.0, help="Say how far this much money goes.")] = 0.0,
+    models: ModelsOption = "",
     set_: SetOption = None,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
@@ -103,7 +107,7 @@ def plan_command(  # noqa: PLR0913 - as above
     from pipelines.cli.commands import load_config, plan_by_sample
     from pipelines.cli.plan import estimate_run, render_estimate
 
-    settings = load_config(recipe, config, set_ or [], limit, budget)
+    settings = load_config(recipe, config, set_ or [], limit, budget, models)
     with interruptible():
         estimate = plan_by_sample(settings, workspace, sample) if sample else estimate_run(settings, workspace)
     emit_json(to_json(estimate)) if as_json else emit_table(render_estimate(estimate))

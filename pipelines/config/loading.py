@@ -33,6 +33,8 @@ ADAPTERS = {
     "summariser": ("templates", "openai", "vllm"),
 }
 """Adapters that can play each role."""
+NEEDED_ROLES = ("writer", "rewriter", "solver", "teacher")
+"""Roles without which no recipe runs to its end."""
 
 
 def check_whole(config: RunConfig) -> None:
@@ -148,7 +150,6 @@ def _check_acting(config: RunConfig) -> None:
         raise ConfigError("configuration: live.contact is empty; say who asks: --set live.contact=you@example.org")
 
 
-__all__ = ["RunConfig", "apply_setting", "list_recipes", "make_config", "read_config_file", "read_recipe"]
 _SECRETS = re.compile(r"(?<=://)[^/\s'\"]*(?=@)|(?<=\?)[^'\"]+")
 """What may be one in an address: user and password, parameters."""
 
@@ -168,6 +169,15 @@ def read_recipe(name: str) -> dict[str, Any]:
     if name not in list_recipes():
         raise ConfigError(f"recipe {name!r} does not exist; there are: {', '.join(list_recipes())}")
     return tomllib.loads((resources.files("pipelines.config") / "recipes" / f"{name}.toml").read_text())
+
+
+def choose_players(tables: dict[str, Any]) -> None:
+    """Put the scripted players of the toy world in the place of the tables' models; sampling settings stay."""
+    players = tomllib.loads((resources.files("pipelines.config") / "players.toml").read_text())["models"]
+    models = tables.setdefault("models", {})
+    models.pop("default", None)
+    for role, player in players.items():
+        models[role] = {**models.get(role, {}), **player}
 
 
 def read_config_file(path: Path) -> dict[str, Any]:
@@ -216,6 +226,7 @@ def make_config(tables: dict[str, Any], settings: Sequence[str] = ()) -> RunConf
         apply_setting(tables, setting)
     _keep_one_source(tables, settings)
     _drop_abilities(tables, settings)
+    _fill_roles(tables)
     try:
         config = RunConfig.model_validate(tables)
     except ValidationError as error:
@@ -252,6 +263,27 @@ def _drop_abilities(tables: dict[str, Any], settings: Sequence[str]) -> None:
             table = table.get(part) if isinstance(table, dict) else None
         if isinstance(table, dict) and not any(other.startswith(f"{prefix}settings") for other in named):
             table.pop("settings", None)
+
+
+def _fill_roles(tables: dict[str, Any]) -> None:
+    """Let ``models.default`` play the roles that every run needs and that name no model; their own keys stay."""
+    models = tables.get("models")
+    if not isinstance(models, dict) or not isinstance(default := models.get("default"), dict):
+        return
+    for role in NEEDED_ROLES:
+        own = models.get(role, {})
+        if isinstance(own, dict) and not own.get("name"):
+            models[role] = {**default, **own}
+
+
+def explain_missing(roles: Sequence[str]) -> str:
+    """Return what to add to a configuration in which roles have no model."""
+    named = ", ".join(f"models.{role}" for role in roles)
+    return (
+        f"no model for {named}; add three lines to your configuration:\n"
+        '[models.default]\nname = "MODEL"\nbase_url = "http://127.0.0.1:8000/v1"\n'
+        "or choose the scripted players of the toy world on purpose: --models scripted"
+    )
 
 
 def _explain(problem: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails

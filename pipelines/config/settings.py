@@ -330,9 +330,12 @@ class ModelConfig(Section):
     """A model in a role."""
 
     adapter: Literal["templates", "knower", "teacher", "judge", "openai", "vllm"] = Field(
-        description="who answers: a scripted player, an OpenAI-compatible server, or vLLM inside a worker of this run"
+        "openai",
+        description="who answers: an OpenAI-compatible server, or a scripted player of the toy world",
     )
-    name: str = Field(description="name in rows and manifests; for openai the model's name at the server")
+    name: str = Field(
+        "", description="the model's name at the server and in rows and manifests; empty: models.default plays the role"
+    )
     base_url: str = Field(
         "", pattern=r"^(https?://[^\s@?#]+)?$", description="openai: address of the API, as http://127.0.0.1:8000/v1"
     )
@@ -372,15 +375,18 @@ class ModelConfig(Section):
 class ModelsConfig(Section):
     """Roles of a run. A judge is never the model it judges."""
 
-    writer: ModelConfig = ModelConfig(adapter="templates", name="templates")
-    rewriter: ModelConfig = ModelConfig(adapter="templates", name="templates")
-    solver: ModelConfig = ModelConfig(adapter="knower", name="knower", temperature=0.7)
+    default: ModelConfig | None = Field(
+        None, description="plays writer, rewriter, solver and teacher where they name no model"
+    )
+    writer: ModelConfig = Field(ModelConfig(), description="writes canonical questions")
+    rewriter: ModelConfig = Field(ModelConfig(), description="writes descriptors and fuzzy questions")
+    solver: ModelConfig = Field(ModelConfig(temperature=0.7), description="attempts questions to measure difficulty")
     solvers: dict[str, ModelConfig] = Field(
         default_factory=dict, description="further solvers by a name of your own, for difficulty.solvers"
     )
-    teacher: ModelConfig = ModelConfig(adapter="teacher", name="scripted-teacher", temperature=0.7)
+    teacher: ModelConfig = Field(ModelConfig(temperature=0.7), description="solves questions with tools: the rollouts")
     judge: ModelConfig | None = Field(
-        None, description="judges answers that the typed comparer leaves open; none: nobody"
+        None, description="judges answers that the typed comparer leaves open; without one they stay unscored"
     )
     second_judge: ModelConfig | None = Field(
         None, description="a judge of another family; where the two disagree an answer is unscored"
@@ -393,7 +399,7 @@ class ModelsConfig(Section):
         """Return the model of a role, or of a further solver.
 
         Raises:
-            KeyError: if nobody plays it.
+            KeyError: if no such role is configured.
         """
         found = self.solvers[role] if role in self.solvers else getattr(self, role, None)
         if not isinstance(found, ModelConfig):
@@ -401,8 +407,9 @@ class ModelsConfig(Section):
         return found
 
     def list_roles(self) -> tuple[str, ...]:
-        """Return every role that somebody plays, further solvers after the others."""
-        fixed = [name for name in type(self).model_fields if isinstance(getattr(self, name), ModelConfig)]
+        """Return every role that has a model, further solvers after the others."""
+        roles = [name for name in type(self).model_fields if name != "default"]
+        fixed = [name for name in roles if isinstance(model := getattr(self, name), ModelConfig) and model.name]
         return (*fixed, *self.solvers)
 
 

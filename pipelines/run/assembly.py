@@ -71,7 +71,6 @@ from pipelines.stages.rewrites import RewriteRules, Rewrites
 from pipelines.stages.rollouts import Rollouts
 from pipelines.stages.seeds import Seeds
 from pipelines.stages.trajectories import Trajectories
-from pipelines.toy.textlayer import LayerOcr
 from schemas.manifest import InputEntry
 
 if TYPE_CHECKING:
@@ -296,6 +295,8 @@ def make_engine(name: OcrEngine, config: OcrConfig) -> Ocr:
         from pipelines.services.clients.ocr import PaddleX
 
         return PaddleX(config.url, config.seconds)
+    from pipelines.toy.textlayer import LayerOcr
+
     return LayerOcr()
 
 
@@ -481,6 +482,27 @@ SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "injection": {"seeds": (), "questions": ("seeds",), **_REST},
 }
 """By method, where each stage's rows come from, in pipeline order."""
+
+
+ASKED_ROLES: Mapping[str, tuple[str, ...]] = {
+    "questions": ("writer",),
+    "rewrites": ("rewriter",),
+    "groundings": ("rewriter",),
+    "rollouts": ("teacher",),
+}
+"""Roles whose models each stage asks, beside the solvers of difficulty."""
+
+
+def list_missing_roles(config: RunConfig, last: str = "") -> list[str]:
+    """Return the roles without a model that stages up to ``last``, or all stages, ask."""
+    missing: dict[str, None] = {}
+    for stage in () if last == "corpus" else SOURCES[config.method]:
+        solvers = (*config.difficulty.solvers, config.difficulty.text_solver)
+        asked = tuple(filter(None, solvers)) if stage == "difficulty" else ASKED_ROLES.get(stage, ())
+        missing |= dict.fromkeys(role for role in asked if not config.models.get(role).name)
+        if stage == last:
+            break
+    return list(missing)
 
 
 @dataclass
@@ -706,8 +728,8 @@ class Assembly:
             releases.max_per_answer, releases.max_per_anchor, releases.max_skeleton_share, releases.max_search_free
         )
 
-    def plan_stages(self) -> list[PlannedStage]:
-        """Return all stages after the corpus, in order, with their keys."""
+    def plan_stages(self, last: str = "") -> list[PlannedStage]:
+        """Return the stages after the corpus up to the last one that is wanted, in order, with their keys."""
         # Where the dump lies and how the work is cut decide no row; the corpus is known by its digest.
         settings = self.config.model_dump(mode="json", exclude={"runtime", "corpus"})
         digest = digest_value([settings, self.corpus.digest])
@@ -719,4 +741,6 @@ class Assembly:
             key = make_stage_key(stage.name, stage.version, digest_value(decides), inputs)
             folder = self.workspace.stage(name, key)
             planned[name] = PlannedStage(stage, key, folder, tuple(planned[source] for source in sources), digest)
+            if name == last:
+                break
         return list(planned.values())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from pipelines.agent.judging import Jury
-from pipelines.config.loading import RunConfig
+from pipelines.config.loading import RunConfig, explain_missing
 from pipelines.config.settings import CommonsConfig, ModelConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
@@ -28,9 +28,6 @@ from pipelines.services.metering import Price, Purse
 from pipelines.services.prompting import Asking, load_prompt
 from pipelines.services.protocols import ChatModel, Sampling
 from pipelines.stages.seeds import WikidataSource
-from pipelines.toy.players import ScriptedJudge, ScriptedKnower
-from pipelines.toy.teacher import ScriptedTeacher, make_vices
-from pipelines.toy.writer import TemplatesModel
 
 if TYPE_CHECKING:
     from pipelines.services.clients.commons import Pace
@@ -130,6 +127,15 @@ def build_model(role: str, config: ModelConfig, pictures: PictureStore) -> ChatM
         return _build_openai(role, config, pictures)
     if config.adapter == "vllm":
         return _build_vllm(role, config, pictures)
+    return _build_player(role, config)
+
+
+def _build_player(role: str, config: ModelConfig) -> ChatModel:
+    """Build a scripted player; imported here because production works without the toy."""
+    from pipelines.toy.players import ScriptedJudge, ScriptedKnower
+    from pipelines.toy.teacher import ScriptedTeacher, make_vices
+    from pipelines.toy.writer import TemplatesModel
+
     try:
         if config.adapter == "knower":
             return ScriptedKnower(**config.settings, name=config.name)
@@ -257,6 +263,8 @@ class Roles:
 
     def _build_model(self, role: str) -> RecordedChat:
         config = self.config.models.get(role)
+        if not config.name:
+            raise ConfigError(explain_missing([role]))
         price = Price(config.price_in, config.price_out, config.gpu_price)
         model = build_model(role, config, self.pictures)
         return RecordedChat(model, self.replies, price, self.purse, fresh=self.count_renewals(role))
