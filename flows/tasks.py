@@ -9,7 +9,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 
-from pipelines.config.loading import RunConfig
+from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import BudgetSpent, ConfigError, ConservationError, GateNotMet
 from pipelines.run.assembly import Assembly

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import settings
 
 from pipelines.cli.commands import run_recipe
-from pipelines.config.loading import RunConfig, make_config, read_recipe
+from pipelines.config.loading import make_config, read_recipe
+from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import RelationIndex
 from pipelines.graph.indexes import Ground

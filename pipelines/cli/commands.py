@@ -19,7 +19,6 @@ from pipelines.cli.doctor import look_at_judges
 from pipelines.cli.judge_card import JudgeReport, run_judge_bench
 from pipelines.cli.plan import RunEstimate, estimate_run, make_sample_config
 from pipelines.config.loading import (
-    RunConfig,
     apply_setting,
     choose_players,
     explain_missing,
@@ -28,6 +27,7 @@ from pipelines.config.loading import (
     read_config_file,
     read_recipe,
 )
+from pipelines.config.settings import RunConfig
 from pipelines.corpus.build import CorpusOptions, build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, Unavailable

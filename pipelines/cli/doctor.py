@@ -45,8 +45,7 @@ from pydantic import BaseModel, Field, ValidationError
 from rich.table import Table
 
 from pipelines.agent.pictures import has_opencv, make_repairs
-from pipelines.config.loading import RunConfig
-from pipelines.config.settings import LiveConfig, ModelConfig, ModelsConfig, OcrEngine
+from pipelines.config.settings import LiveConfig, ModelConfig, ModelsConfig, OcrEngine, RunConfig
 from pipelines.corpus.dump import list_parts, read_site
 from pipelines.corpus.manifest import find_side_files
 from pipelines.errors import ConfigError, RateLimited, RecordFailed, SynthError
@@ -491,12 +490,10 @@ SCRIPTED = frozenset(["templates", "knower", "teacher", "judge"])
 def look_at_local_models(config: RunConfig) -> list[Finding]:
     """Say whether vLLM, its models and its ports are ready for what the run starts itself."""
     models = {role: config.models.get(role) for role in list_roles_in_use(config)}
-    local = {role: model for role, model in models.items() if model.adapter == "vllm" or _is_own(model)}
+    local = {role: model for role, model in models.items() if _is_own(model)}
     found: list[Finding] = []
     for role, model in local.items():
-        found += [_look_at_python(role, model), _look_at_weights(role, model)]
-        if _is_own(model):
-            found.append(_look_at_port(role, model))
+        found += [_look_at_python(role, model), _look_at_weights(role, model), _look_at_port(role, model)]
     return [*found, *_look_at_shared_ports(local)]
 
 
@@ -555,8 +552,6 @@ def _look_at_shared_ports(local: Mapping[str, ModelConfig]) -> Iterator[Finding]
     """Find ports that two different models want."""
     first: dict[int, tuple[str, ModelConfig]] = {}
     for role, model in local.items():
-        if not _is_own(model):
-            continue
         other, before = first.setdefault(model.serve.port, (role, model))
         if (before.name, before.serve) != (model.name, model.serve):
             detail = f"{model.serve.port} is that of {other}, which is another model; give each one its own"
@@ -668,7 +663,7 @@ def _list_engines(config: RunConfig) -> list[OcrEngine]:
 
 def _look_at_engine(config: RunConfig, name: OcrEngine) -> Finding:
     try:
-        engine = make_engine(name, config.ocr)
+        engine = make_engine(name)
     except SynthError as error:
         return Finding(f"OCR {name}", "problem", str(error))
     return Finding(f"OCR {name}", "ok", engine.identity)
@@ -912,7 +907,7 @@ def _look_at_attempts(config: RunConfig, solvers: Mapping[str, ModelConfig]) -> 
 def _describe_model(model: ModelConfig) -> str:
     if model.adapter in SCRIPTED:
         return f"{model.name} ({model.adapter}, no service needed)"
-    if model.adapter == "vllm" or model.serve.own:
+    if model.serve.own:
         return f"{model.name} ({model.adapter}, started by the run)"
     return f"{model.name} ({model.adapter})"
 

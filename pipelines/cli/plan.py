@@ -31,8 +31,7 @@ from pipelines.agent.agreement import Interval, bound_mean, estimate_ratio, make
 from pipelines.agent.attempts import make_plan
 from pipelines.agent.pictures import HALVINGS
 from pipelines.checks.knowledge import digest_checks
-from pipelines.config.loading import RunConfig
-from pipelines.config.settings import CorpusConfig, GeneratedWorld, ModelConfig, ModelsConfig
+from pipelines.config.settings import CorpusConfig, GeneratedWorld, ModelConfig, ModelsConfig, RunConfig
 from pipelines.corpus.build import CorpusOptions
 from pipelines.corpus.dump import list_parts, read_site, sample_ranges
 from pipelines.corpus.scan import Part, RangeJob, scan_range

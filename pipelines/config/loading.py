@@ -22,15 +22,15 @@ from pipelines.errors import ConfigError
 MAX_ROUNDS = 12
 """Rounds of injection at most: MM-SearchExam has ten."""
 ADAPTERS = {
-    "writer": ("templates", "openai", "vllm"),
-    "rewriter": ("templates", "openai", "vllm"),
-    "solver": ("knower", "openai", "vllm"),
-    "teacher": ("teacher", "openai", "vllm"),
-    "judge": ("judge", "openai", "vllm"),
-    "second_judge": ("judge", "openai", "vllm"),
-    "image_judge": ("judge", "openai", "vllm"),
-    "process_judge": ("judge", "openai", "vllm"),
-    "summariser": ("templates", "openai", "vllm"),
+    "writer": ("templates", "openai"),
+    "rewriter": ("templates", "openai"),
+    "solver": ("knower", "openai"),
+    "teacher": ("teacher", "openai"),
+    "judge": ("judge", "openai"),
+    "second_judge": ("judge", "openai"),
+    "image_judge": ("judge", "openai"),
+    "process_judge": ("judge", "openai"),
+    "summariser": ("templates", "openai"),
 }
 """Adapters that can play each role."""
 NEEDED_ROLES = ("writer", "rewriter", "solver", "teacher")
@@ -81,7 +81,7 @@ def _check_models(config: RunConfig) -> None:
                 f"configuration: {place}.base_url is empty; name the server: "
                 f"--set {place}.base_url=http://127.0.0.1:8000/v1"
             )
-        if model.settings and model.adapter in ("templates", "openai", "vllm"):
+        if model.settings and model.adapter in ("templates", "openai"):
             raise ConfigError(
                 f"configuration: {place}.settings: {model.adapter} takes none, given {sorted(model.settings)}"
             )
@@ -111,8 +111,6 @@ def _check_sight(config: RunConfig) -> None:
             "configuration: the OCR engine layer reads the pictures of generated worlds alone; name another: "
             """--set 'groundings.ocr=["rapidocr"]' --set tools.layout=rapidocr"""
         )
-    if "paddlex" in engines and not config.ocr.url:
-        raise ConfigError("configuration: ocr.url is empty; name the service: --set ocr.url=http://127.0.0.1:8080")
     if (groundings.ranker == "clip" or config.image_search.method == "clip") and not encoder.pretrained:
         raise ConfigError(
             "configuration: encoder.pretrained is empty, so there is no encoder; name weights: "
@@ -135,11 +133,6 @@ def _check_acting(config: RunConfig) -> None:
         raise ConfigError(
             "configuration: tools.summarise without models.summariser; name one: "
             "--set models.summariser.adapter=templates --set models.summariser.name=templates"
-        )
-    if config.rollouts.dialect == "native" and models.teacher.adapter == "vllm":
-        raise ConfigError(
-            'configuration: rollouts.dialect "native" needs a server that parses tool calls; a teacher inside a worker '
-            'speaks in text: --set rollouts.dialect=synth, or models.teacher.adapter = "openai"'
         )
     if tools.family == "live" and live.images == "serpapi" and not live.picture_base:
         raise ConfigError(

@@ -157,7 +157,7 @@ class SplitsConfig(Section):
     eval: float = Field(0.1, ge=0.0, le=1.0)
 
 
-OcrEngine = Literal["rapidocr", "tesseract", "paddlex", "layer"]
+OcrEngine = Literal["rapidocr", "layer"]
 
 
 class GroundingsConfig(Section):
@@ -213,14 +213,6 @@ class ImageSearchConfig(Section):
     )
 
 
-class OcrConfig(Section):
-    """Engines that read the text in pictures."""
-
-    languages: str = Field("eng", pattern=r"^[a-z_]+(\+[a-z_]+)*$", description="tesseract: languages, as eng+deu")
-    url: str = Field("", pattern=r"^(https?://[^\s@?#]+)?$", description="paddlex: address of the layout service")
-    seconds: float = Field(60.0, gt=0.0, description="longest that one picture may take")
-
-
 class EnhancementsConfig(Section):
     """The share of questions whose picture is degraded, each with the tool that repairs it (OpenSearch-VL, 3.2)."""
 
@@ -238,7 +230,7 @@ class EnhancementsConfig(Section):
 class ToolsConfig(Section):
     """What the agent's visual tools work with."""
 
-    layout: Literal["", "rapidocr", "tesseract", "paddlex", "layer"] = Field(
+    layout: Literal["", "rapidocr", "layer"] = Field(
         "", description="engine behind layout_parsing; empty: there is no such tool"
     )
     edsr: str = Field(
@@ -329,7 +321,7 @@ class ServeConfig(Section):
 class ModelConfig(Section):
     """A model in a role."""
 
-    adapter: Literal["templates", "knower", "teacher", "judge", "openai", "vllm"] = Field(
+    adapter: Literal["templates", "knower", "teacher", "judge", "openai"] = Field(
         "openai",
         description="who answers: an OpenAI-compatible server, or a scripted player of the toy world",
     )
@@ -357,7 +349,7 @@ class ModelConfig(Section):
     )
     replies: Literal["schema", "json", "text"] = Field(
         "schema",
-        description="openai, vllm: how a reply's shape is asked for. schema: forced by JSON schema; json: any JSON "
+        description="how a reply's shape is asked for. schema: forced by JSON schema; json: any JSON "
         "object; text: nothing is forced, for models that reason worse when it is. All are parsed and repaired alike",
     )
     temperature: float = Field(0.0, ge=0.0, le=2.0, description="sampling temperature; 0 is greedy")
@@ -619,44 +611,6 @@ class ReleasesConfig(Section):
     shard_bytes: int = Field(400_000_000, ge=1_000_000, description="largest Parquet file, bytes before compression")
 
 
-__all__ = [
-    "ALL_CHECKS",
-    "BudgetConfig",
-    "ChecksConfig",
-    "CommonsConfig",
-    "CorpusConfig",
-    "DifficultyConfig",
-    "EncoderConfig",
-    "EnhancementsConfig",
-    "GeneratedWorld",
-    "GroundingsConfig",
-    "ImageSearchConfig",
-    "InjectionsConfig",
-    "JudgingConfig",
-    "LiveConfig",
-    "ModelConfig",
-    "ModelsConfig",
-    "OcrConfig",
-    "OcrEngine",
-    "PathsConfig",
-    "Qid",
-    "QuestionsConfig",
-    "ReleasesConfig",
-    "RewritesConfig",
-    "RolloutsConfig",
-    "RuntimeConfig",
-    "Section",
-    "SeedsConfig",
-    "ServeConfig",
-    "SmallCorpus",
-    "SparqlConfig",
-    "SplitsConfig",
-    "ToolsConfig",
-    "TrajectoriesConfig",
-    "TrajectoryCheck",
-]
-
-
 class RunConfig(Section):
     """Everything a run is told."""
 
@@ -679,7 +633,6 @@ class RunConfig(Section):
     groundings: GroundingsConfig = GroundingsConfig()
     encoder: EncoderConfig = EncoderConfig()
     image_search: ImageSearchConfig = ImageSearchConfig()
-    ocr: OcrConfig = OcrConfig()
     tools: ToolsConfig = ToolsConfig()
     live: LiveConfig = LiveConfig()
     difficulty: DifficultyConfig = DifficultyConfig()

@@ -31,8 +31,7 @@ from pipelines.checks.agreement import check_alternative
 from pipelines.checks.examination import AnswerRules, PathDemands
 from pipelines.checks.knowledge import digest_checks
 from pipelines.checks.pictures import DepictionRules
-from pipelines.config.loading import RunConfig
-from pipelines.config.settings import EncoderConfig, LiveConfig, OcrConfig, OcrEngine, ToolsConfig
+from pipelines.config.settings import EncoderConfig, LiveConfig, OcrEngine, RunConfig, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.corpus.store import Corpus
 from pipelines.graph.indexes import Ground
@@ -213,7 +212,7 @@ class Seeing:
         """
         with self._lock:
             if name not in self._engines:
-                engine = make_engine(name, self.config.ocr)
+                engine = make_engine(name)
                 if name != "layer":
                     engine = RecordedOcr(engine, self.roles.replies, self.roles.count_renewals("ocr"))
                 self._engines[name] = engine
@@ -277,7 +276,7 @@ def make_upscaler(config: ToolsConfig) -> Upscaler | None:
     return Edsr(Path(config.edsr))
 
 
-def make_engine(name: OcrEngine, config: OcrConfig) -> Ocr:
+def make_engine(name: OcrEngine) -> Ocr:
     """Return an OCR engine; only the one that is asked for is imported.
 
     Raises:
@@ -287,14 +286,6 @@ def make_engine(name: OcrEngine, config: OcrConfig) -> Ocr:
         from pipelines.services.clients.ocr import RapidOcr
 
         return RapidOcr()
-    if name == "tesseract":
-        from pipelines.services.clients.ocr import Tesseract
-
-        return Tesseract(config.languages, config.seconds)
-    if name == "paddlex":
-        from pipelines.services.clients.ocr import PaddleX
-
-        return PaddleX(config.url, config.seconds)
     from pipelines.toy.textlayer import LayerOcr
 
     return LayerOcr()

@@ -9,12 +9,12 @@ from datetime import date
 from functools import cache, cached_property
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pipelines.agent.judging import Jury
-from pipelines.config.loading import RunConfig, explain_missing
-from pipelines.config.settings import CommonsConfig, ModelConfig
+from pipelines.config.loading import explain_missing
+from pipelines.config.settings import CommonsConfig, ModelConfig, RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.pictures import PictureStore
@@ -125,8 +125,6 @@ def build_model(role: str, config: ModelConfig, pictures: PictureStore) -> ChatM
     """
     if config.adapter == "openai":
         return _build_openai(role, config, pictures)
-    if config.adapter == "vllm":
-        return _build_vllm(role, config, pictures)
     return _build_player(role, config)
 
 
@@ -175,34 +173,6 @@ def _build_openai(role: str, config: ModelConfig, pictures: PictureStore) -> Cha
     )
 
 
-def _build_vllm(role: str, config: ModelConfig, pictures: PictureStore) -> ChatModel:
-    from pipelines.services.clients.vllm_batch import VllmBatch
-
-    _refuse_settings(role, config)
-    return VllmBatch(
-        name=config.name,
-        log=pictures.folder.with_name("logs") / f"vllm-{role}.log",
-        model=config.serve.model,
-        python=config.serve.python,
-        tensor_parallel=config.serve.tensor_parallel,
-        max_context=config.serve.max_context,
-        arguments=config.serve.arguments,
-        revision=config.revision,
-        replies=config.replies,
-        gpus=config.gpus,
-        start_seconds=config.serve.start_seconds,
-        read_picture=pictures.load,
-    )
-
-
-@runtime_checkable
-class Closing(Protocol):
-    """A model that holds something until it is told to let go, such as a process with its GPUs."""
-
-    def close(self) -> None:
-        """Let go; nothing happens a second time."""
-
-
 TOOLS = ("text_search", "image_search", "pages", "wikidata", "commons", "ocr")
 """What is recorded beside the models of roles."""
 JUDGES = ("judge", "second_judge")
@@ -243,10 +213,7 @@ class Roles:
         return self.generations.get(name, 0)
 
     def close(self) -> None:
-        """End what was begun for models: the recording's thread and file, and workers of this run."""
-        for model in self._models.values():
-            if isinstance(model.model, Closing):
-                model.model.close()
+        """Close the recorded replies."""
         if "replies" in self.__dict__:
             self.replies.close()
 

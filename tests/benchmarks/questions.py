@@ -19,7 +19,8 @@ from pipelines.checks.uniqueness import (
     find_near_misses,
     find_redundant,
 )
-from pipelines.config.loading import RunConfig, make_config, read_recipe
+from pipelines.config.loading import make_config, read_recipe
+from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.graph.indexes import Ground
 from pipelines.graph.proofs import list_names, make_query

@@ -26,7 +26,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from pipelines.cli.commands import load_config
-from pipelines.config.loading import RunConfig
+from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.run.assembly import Assembly
 from pipelines.run.runner import run_record_shards

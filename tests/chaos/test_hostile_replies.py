@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.config.loading import RunConfig, make_config, read_recipe
+from pipelines.config.loading import make_config, read_recipe
+from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.ids import digest_value, draw_unit

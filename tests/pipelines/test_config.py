@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.config.loading import RunConfig, apply_setting, list_recipes, make_config, read_config_file, read_recipe
+from pipelines.config.loading import apply_setting, list_recipes, make_config, read_config_file, read_recipe
+from pipelines.config.settings import RunConfig
 from pipelines.errors import ConfigError
 
 DEMO = "corpus.generate.entities=60"

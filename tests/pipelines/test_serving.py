@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.config.loading import RunConfig, make_config, read_recipe
-from pipelines.config.settings import ModelConfig, ModelsConfig, ServeConfig
+from pipelines.config.loading import make_config, read_recipe
+from pipelines.config.settings import ModelConfig, ModelsConfig, RunConfig, ServeConfig
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.services.clients.serving import ModelServer, make_serve_command, owned_servers, place_log, serve_model
 from tests.fake_vllm import is_alive, write_fake_vllm

@@ -48,7 +48,8 @@ from pipelines.checks.examination import examine
 from pipelines.checks.proofs import Claim, find_problems
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.cli.judge_card import Pair, Vocabulary, invent_person, invent_title, invent_word
-from pipelines.config.loading import RunConfig, make_config, read_recipe
+from pipelines.config.loading import make_config, read_recipe
+from pipelines.config.settings import RunConfig
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.dump import RawPage, Site, TitleRules, normalise_spaces, strip_qualifier
 from pipelines.corpus.infobox import FieldValue, Infobox, read_infobox

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.config.loading import RunConfig, make_config, read_recipe
+from pipelines.config.loading import make_config, read_recipe
+from pipelines.config.settings import RunConfig
 from pipelines.pictures import PictureStore
 from pipelines.services.clients.serving import ModelServer, owned_servers
 from pipelines.toy.knowledge import WorldConfig
