@@ -36,8 +36,6 @@ class Page:
     """Those of the statements that name the entity in another database; -1 when not known."""
     classes: tuple[str, ...]
     """Qids of what the entity is an instance of (P31); empty without a Wikidata dump."""
-    table_in_degree: int
-    """Number of distinct articles that link here by the pagelinks table, template links included; -1 without it."""
     image: str
     """File name with spaces, or empty."""
     image_free: bool

@@ -128,9 +128,6 @@ class SeedsConfig(Section):
         ge=0,
         description="opensearch-vl: fewest articles linking to a seed; small_corpus's under its below_articles",
     )
-    in_degree: Literal["text", "tables"] = Field(
-        "text", description="what counts as a link to a seed: one in an article's own text, or in the pagelinks table"
-    )
     hub_in_degree: int = Field(
         10_000,
         ge=1,

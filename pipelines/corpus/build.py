@@ -124,7 +124,7 @@ def write_pages(folder: Path, numbered: NumberedParts, side: SideProperties, gra
                 "image": _choose_images(known, rows["image"]),
                 "image_free": pc.not_equal(known["image_free"], ""),
             }
-            names = ("qid", "sitelinks", "statements", "identifiers", "classes", "table_in_degree")
+            names = ("qid", "sitelinks", "statements", "identifiers", "classes")
             columns |= {name: known[name] for name in names}
             writer.write_table(pa.table({name: columns[name] for name in PAGES.names}))
 

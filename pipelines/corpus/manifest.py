@@ -16,7 +16,7 @@ from pipelines.errors import ConfigError
 from pipelines.ids import digest_value
 
 SCHEMA_VERSION = 3
-BUILDER_VERSION = 7
+BUILDER_VERSION = 8
 """Raised whenever the same input would give other tables."""
 
 
@@ -146,7 +146,7 @@ _DATE = re.compile(r"(?<!\d)(20\d\d)(\d\d)(\d\d)(?!\d)")
 _SQL = ("sql.gz", "sql")
 _JSON = ("json.bz2", "json.gz", "json")
 _RDF = ("ttl.bz2", "ttl.gz", "ttl", "nt.bz2", "nt.gz", "nt")
-_TABLES = ("page_props", "page", "redirect", "linktarget", "pagelinks", "categorylinks", "templatelinks")
+_TABLES = ("page_props", "linktarget", "categorylinks", "templatelinks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +154,7 @@ class SideFiles:
     """Where the files beside a dump are; None for what is absent."""
 
     page_props: Path | None = None
-    page: Path | None = None
-    redirect: Path | None = None
     linktarget: Path | None = None
-    pagelinks: Path | None = None
     categorylinks: Path | None = None
     templatelinks: Path | None = None
     wikidata_page: Path | None = None

@@ -37,7 +37,6 @@ from numpy.typing import NDArray
 from pipelines.corpus.manifest import BUILDER_VERSION, SideFiles
 from pipelines.corpus.scan import Part
 from pipelines.corpus.sqltables import Block, is_by_number, list_columns, read_columns, require_titles
-from pipelines.corpus.tablelinks import write_table_in_degree
 from pipelines.corpus.tables import BATCH_ROWS, MEMORY_MEGABYTES, TableWriter, open_spill, quote_path, stream_tables
 from pipelines.errors import ConfigError, CorruptInput
 from pipelines.files import replacing, sync_files, write_text
@@ -663,7 +662,6 @@ PROPERTIES: Mapping[str, tuple[pa.DataType, object]] = {
     "statements": (pa.int32(), -1),
     "identifiers": (pa.int32(), -1),
     "classes": (pa.list_(pa.string()), []),
-    "table_in_degree": (pa.int64(), -1),
 }
 """Type of each property, and what stands for an article of which it is not known."""
 _SIDEPROPERTIES_COUNTED = ("sitelinks", "statements", "identifiers", "classes")
@@ -711,8 +709,6 @@ def check_side_files(side: SideFiles) -> None:
     Raises:
         ConfigError: the table of links lies there without the table of pages.
     """
-    if side.pagelinks is not None and side.page is None:
-        raise ConfigError(f"{side.pagelinks} needs the page table beside it: add that, or take this one away")
 
 
 def collect_side_properties(
@@ -752,10 +748,6 @@ def collect_side_properties(
         read = partial(_collect_entities, side.wikidata_entities, dbname)
         entities, counts["entities"] = make_once(kept, "entities", [side.wikidata_entities], read)
         tables.append(_place_entities(scratch, parts, entities, tables[:1]))
-    if side.pagelinks is not None:
-        files = [side.page, side.pagelinks, side.redirect, side.linktarget]
-        table, counts["links"] = make_once(kept, "table_in_degree", files, partial(_count_links, side))
-        tables.append(table)
     return SideProperties(tuple(tables)), counts
 
 
@@ -791,12 +783,6 @@ def _collect_properties(sources: PropertySources, place: Path) -> dict[str, int]
 
 def _collect_entities(dump: Path, dbname: str, place: Path) -> dict[str, int]:
     return collect_entities(dump, place / "entities.parquet", dbname).summarise()
-
-
-def _count_links(side: SideFiles, place: Path) -> dict[str, int]:
-    table = write_table_in_degree(side, place)
-    degrees = pq.read_table(table, columns=["table_in_degree"])["table_in_degree"]
-    return {"articles": len(degrees), "links": int(pc.sum(degrees).as_py() or 0)}
 
 
 def _place_entities(scratch: Path, parts: Sequence[Part], made: Path, properties: Sequence[Path]) -> Path:

@@ -1,19 +1,7 @@
-"""The bytes of a MediaWiki table dump (``mysqldump`` output), a window at a time, and where its rows begin.
+"""Reads MediaWiki's SQL table dumps (``mysqldump`` output), streaming, columns by name, with every kind of value.
 
-Layouts change: three of ``pagelinks`` and three of ``categorylinks`` are in circulation, and a reader by position takes
-one column for another without a word. So columns are looked up in the file's own ``CREATE TABLE``.
-
-Read MediaWiki's SQL table dumps row by row, columns by name, with every kind of value.
-
-``sqlcolumns`` reads whole numbers and text many times as fast, and comes here for what it does not know.
-
-Read columns of MediaWiki's SQL tables as arrays, a block of rows at a time: the fast way into a large table.
-
-The punctuation between the values is found with numpy, strings left out, and must be that of whole rows of the table.
-What has another form (a doubled quote, a number with an exponent) is read by ``sqltables``, which says what is wrong
-when it is no row at all.
-
-Whole numbers of SQL tables, many at once: where the rows of a table of numbers lie, and what their digits mean.
+Layouts change: three of ``categorylinks`` are in circulation, and a reader by position takes one column for another
+without a word. So columns are looked up in the file's own ``CREATE TABLE``.
 """
 
 import re
@@ -31,8 +19,6 @@ from numpy.typing import NDArray
 
 from pipelines.errors import ConfigError, CorruptInput
 
-PAD = 24
-"""Bytes before a window's first that belong to no row, so that eight bytes can be loaded at the end of any number."""
 MAX_ROW_BYTES = 16 << 20
 
 _BAD_DEFLATE = cast(type[Exception], isal_zlib.error)  # isal types it as an instance
@@ -59,8 +45,8 @@ class Window:
 
     def __init__(self, path: Path, stream: BinaryIO) -> None:
         self.path = path
-        self.data = bytes(PAD)
-        self.position = PAD
+        self.data = b""
+        self.position = 0
         self._stream = stream
 
     def grow(self) -> bool:
@@ -76,8 +62,8 @@ class Window:
             raise CorruptInput(
                 f"{self.path} is cut short or no gzip file ({error}); expected a whole .sql.gz"
             ) from error
-        self.data = bytes(PAD) + unread + more
-        self.position = PAD
+        self.data = unread + more
+        self.position = 0
         return bool(more)
 
     def hold(self, size: int) -> bool:
@@ -312,131 +298,6 @@ def _decode_string(body: bytes) -> str | bytes:
         return body
 
 
-Positions = NDArray[np.int64]
-
-_COMMA, _MINUS, _ZERO, _SPACE = b",-0 "
-_MAX_DIGITS = 19
-_LARGEST = np.uint64(np.iinfo(np.int64).max)
-_EIGHT_ZEROS = np.uint64(0x3030303030303030)
-_TO_HIGH_BIT = np.uint64(0x7676767676767676)
-_HIGH_BITS = np.uint64(0x8080808080808080)
-# Bytes of a word that hold the last 0 to 8 digits of a number that ends with the word, which is little-endian.
-_LAST_DIGITS = np.array([0, *((1 << 64) - (1 << (64 - 8 * count)) for count in range(1, 9))], dtype=np.uint64)
-# Joins two neighbours each: digits to pairs, pairs to fours, fours to eight.
-_JOINS = tuple(
-    (np.uint64(1 + (base << size)), np.uint64(size), np.uint64(mask))
-    for base, size, mask in ((10, 8, 0x00FF00FF00FF00FF), (100, 16, 0x0000FFFF0000FFFF), (10_000, 32, 0xFFFFFFFF))
-)
-
-
-def find_number_marks(data: bytes, start: int, end: int) -> Positions:
-    """Return where the punctuation is in rows of numbers: where there is no digit, nor white space behind a comma."""
-    found = np.frombuffer(data, dtype=np.uint8, count=end - start, offset=start)
-    marks = np.flatnonzero(found - np.uint8(_ZERO) > 9)
-    if data.find(b"\n", start, end) >= 0 or data.find(b" ", start, end) >= 0:
-        before = found[np.maximum(marks - 1, 0)]
-        is_free = (marks == 0) | (before == _COMMA) | (before <= _SPACE)
-        marks = marks[~is_free | (found[marks] > _SPACE)]
-    marks += start
-    return marks
-
-
-def shape_rows(data: bytes, start: int, marks: Positions, width: int) -> Positions | None:
-    """Arrange marks in rows, where they are exactly the punctuation of rows and nothing lies between rows.
-
-    Args:
-        data: the window's bytes.
-        start: where the first row begins.
-        marks: positions of all punctuation outside strings, ending with a comma or semicolon behind a row.
-        width: number of columns.
-
-    Returns:
-        Shape (width + 2, rows): the opening parentheses, the commas, the closing ones, the marks behind them; None
-        when the bytes are not of this form.
-    """
-    count, rest = divmod(len(marks), width + 2)
-    view = np.frombuffer(data, dtype=np.uint8)
-    punctuation = b"(" + b"," * (width - 1) + b"),"
-    if rest or view[marks[:-1]].tobytes() != (punctuation * count)[:-1] or view[marks[-1]] not in b",;":
-        return None
-    rows = np.ascontiguousarray(marks.reshape(count, width + 2).T)
-    gaps = rows[0].copy()
-    gaps[0] -= start
-    gaps[1:] -= rows[-1, :-1] + 1
-    if gaps.any() and not (gather(view, rows[0] - gaps, gaps) <= _SPACE).all():
-        return None
-    return rows if (rows[-1] - rows[-2] == 1).all() else None
-
-
-def gather(view: NDArray[np.uint8], starts: Positions, lengths: Positions) -> NDArray[np.uint8]:
-    """Return the bytes of many spans, one span behind the other."""
-    ends = np.cumsum(lengths)
-    index: Positions = np.repeat(starts - (ends - lengths), lengths)
-    index += np.arange(len(index))
-    return view[index]
-
-
-def decode_integers(data: bytes, starts: Positions, ends: Positions) -> NDArray[np.int64] | None:
-    """Read many whole numbers that may have a minus sign; arguments and result as for ``decode_digits``."""
-    negative = np.frombuffer(data, dtype=np.uint8)[starts] == _MINUS
-    if not negative.any():
-        return decode_digits(data, starts, ends)
-    values = decode_digits(data, starts + negative, ends)
-    return None if values is None else np.where(negative, -values, values)
-
-
-def decode_digits(data: bytes, starts: Positions, ends: Positions) -> NDArray[np.int64] | None:
-    """Read many whole numbers at once, eight digits in one word.
-
-    Args:
-        data: bytes with at least ``PAD`` before the first number.
-        starts: where each number begins.
-        ends: where each number ends.
-
-    Returns:
-        One value a span, or None when a span is no whole number of at most 64 bits with sign.
-    """
-    lengths = ends - starts
-    longest = int(lengths.max(initial=0))
-    if int(lengths.min(initial=1)) < 1 or longest > _MAX_DIGITS or int(starts.min(initial=PAD)) < PAD:
-        return None
-    values, is_whole = _decode_words(data, ends, lengths)
-    for skipped in range(8, longest, 8):
-        rows = np.flatnonzero(lengths > skipped)
-        more, are_digits = _decode_words(data, ends[rows] - skipped, lengths[rows] - skipped)
-        values[rows] += more * np.uint64(10**skipped)
-        is_whole &= are_digits
-    if not is_whole or (longest == _MAX_DIGITS and bool((values > _LARGEST).any())):
-        return None
-    return values.view(np.int64)
-
-
-def _decode_words(data: bytes, ends: Positions, lengths: Positions) -> tuple[NDArray[np.uint64], bool]:
-    """Read the last eight digits of each number; the flag says whether they are digits."""
-    words: NDArray[np.uint64] = np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))
-    values = words[ends - 8]
-    values ^= _EIGHT_ZEROS
-    values &= _LAST_DIGITS[np.minimum(lengths, 8)]
-    is_whole = not bool((((values + _TO_HIGH_BIT) | values) & _HIGH_BITS).any())
-    for factor, shift, mask in _JOINS:
-        values *= factor
-        values >>= shift
-        values &= mask
-    return values, is_whole
-
-
-_SMALL_BYTES = 2000
-_SMALL_ROWS = 64
-_WINDOW_ROWS = 1 << 20
-_QUOTE, _STAR, _PLUS, _SEMICOLON, _BACKSLASH, _NULL = b"'*+;\\N"
-_FROM_QUOTE_TO_COMMA = 6
-_MEANING = np.arange(256, dtype=np.uint8)
-for _letter, _byte in ESCAPED.items():
-    _MEANING[_letter[0]] = _byte[0]
-_CAN_BEGIN = np.isin(np.arange(256), list(b"0123456789-N"))
-_CAN_END = np.isin(np.arange(256), list(b"0123456789L"))
-
-
 @dataclass(frozen=True, slots=True)
 class Block:
     """Consecutive rows of a table, at least one."""
@@ -460,17 +321,30 @@ def read_columns(path: Path, table: str, integers: Sequence[str], texts: Sequenc
         CorruptInput: the file is cut short, no gzip, a row does not fit the table, or a value is of another kind.
     """
     for window, names in find_inserts(path, table, [*integers, *texts]):
-        reader = _BlockReader(names, integers, texts)
+        parser = RowParser(names, [*integers, *texts])
         ended = False
         while not ended:
-            block, ended = reader.take(window)
-            yield block
+            rows, ended = parser.take_rows(window, _ROWS)
+            columns = list(zip(*rows, strict=True))
+            yield Block(
+                tuple(_pack_integers(path, *named) for named in zip(integers, columns, strict=False)),
+                tuple(_pack_texts(path, *named) for named in zip(texts, columns[len(integers) :], strict=True)),
+            )
 
 
-def read_integers(path: Path, table: str, columns: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], ...]]:
-    """Yield columns of whole numbers, in the order asked for; arguments and errors as for ``read_columns``."""
-    for block in read_columns(path, table, columns):
-        yield block.integers
+def _pack_integers(path: Path, column: str, values: Sequence[SqlValue]) -> NDArray[np.int64]:
+    wrong = [value for value in values if not isinstance(value, int) or not -(1 << 63) <= value < 1 << 63]
+    if wrong:
+        raise CorruptInput(f"{path}: column {column} holds {wrong[0]!r}; expected whole numbers of at most 64 bits")
+    return np.array(values, dtype=np.int64)
+
+
+def _pack_texts(path: Path, column: str, values: Sequence[SqlValue]) -> pa.BinaryArray:
+    wrong = [value for value in values if isinstance(value, int | float)]
+    if wrong:
+        raise CorruptInput(f"{path}: column {column} holds {wrong[0]!r}; expected strings")
+    packed = [value.encode() if isinstance(value, str) else value for value in values]
+    return pa.array(packed, type=pa.binary())
 
 
 def require_titles(path: Path, column: str, titles: pa.BinaryArray) -> None:
@@ -485,162 +359,3 @@ def require_titles(path: Path, column: str, titles: pa.BinaryArray) -> None:
             f"{path} has rows without {column}, which name their target by number; "
             "expected titles in all rows, or numbers in all (NOT NULL) and a linktarget table beside it"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Marks:
-    """The punctuation of a window's rows."""
-
-    positions: Positions
-    quotes: NDArray[np.int32] | None
-    """Number of quotes before each mark; None when the rows hold no strings."""
-    escapes: Positions
-    """Where the backslash of each escape is."""
-    ended: bool
-    """Whether the last mark is the statement's semicolon."""
-
-
-class _BlockReader:
-    """Takes blocks of rows from a window.
-
-    Args:
-        names: the columns of the statement.
-        integers: the columns of numbers to return.
-        texts: the columns of strings to return.
-    """
-
-    def __init__(self, names: Sequence[str], integers: Sequence[str], texts: Sequence[str]) -> None:
-        self._width = len(names)
-        self._integers = [names.index(column) for column in integers]
-        self._texts = [names.index(column) for column in texts]
-        self._others = [index for index in range(len(names)) if index not in self._integers]
-        self._columns = (*integers, *texts)
-        self._parser = RowParser(names, self._columns)
-        self._saw_semicolon = False
-
-    def take(self, window: Window) -> tuple[Block, bool]:
-        """Return the rows that the window holds, reading on for the first, and whether the statement ends there."""
-        while True:
-            semicolon = window.data.find(b";", window.position)
-            self._saw_semicolon = not self._saw_semicolon and 0 <= semicolon - window.position < _SMALL_BYTES
-            if self._saw_semicolon:
-                # Short statements would cost a search of the whole window each; or it is a semicolon in a string.
-                return self._take_slowly(window, _SMALL_ROWS)
-            end = window.data.find(b";\n", window.position) + 1 or len(window.data)
-            marks = _find_marks(window.data, window.position, end)
-            count = len(marks.positions) // (self._width + 2)
-            if not count and not marks.ended and end == len(window.data) < MAX_ROW_BYTES and window.grow():
-                continue
-            block = self._read_block(window, marks, count) if count else None
-            if block is None:
-                return self._take_slowly(window)
-            window.position = int(marks.positions[count * (self._width + 2) - 1]) + 1
-            return block, marks.ended
-
-    def _read_block(self, window: Window, marks: _Marks, count: int) -> Block | None:
-        used = len(marks.positions) if marks.ended else count * (self._width + 2)
-        rows = shape_rows(window.data, window.position, marks.positions[:used], self._width)
-        if rows is None:
-            return None
-        if marks.quotes is None:
-            decode = decode_digits
-            fit = all([bool((rows[column + 1] - rows[column] > 1).all()) for column in self._others])
-        else:
-            decode = decode_integers
-            quotes = np.ascontiguousarray(marks.quotes[:used].reshape(count, -1).T)
-            fit = _are_values(window.data, rows, quotes[1:-1] - quotes[:-2])
-        if not fit:
-            return None
-        integers = [decode(window.data, rows[column] + 1, rows[column + 1]) for column in self._integers]
-        if any(values is None for values in integers):
-            return None
-        texts = [_read_text(window.data, marks, rows[column] + 1, rows[column + 1]) for column in self._texts]
-        if any(values is None for values in texts):
-            return None
-        return Block(tuple([v for v in integers if v is not None]), tuple([v for v in texts if v is not None]))
-
-    def _take_slowly(self, window: Window, limit: int = _WINDOW_ROWS) -> tuple[Block, bool]:
-        rows, ended = self._parser.take_rows(window, limit)
-        columns = list(zip(*rows, strict=True))
-        count = len(self._integers)
-        for name, values in zip(self._columns[:count], columns[:count], strict=True):
-            _require(all(_is_whole(value) for value in values), window, name, "whole numbers of at most 64 bits")
-        for name, values in zip(self._columns[count:], columns[count:], strict=True):
-            _require(all(isinstance(value, str | bytes | None) for value in values), window, name, "strings")
-        integers = tuple([np.array(values, dtype=np.int64) for values in columns[:count]])
-        texts = [[text.encode() if isinstance(text, str) else text for text in values] for values in columns[count:]]
-        return Block(integers, tuple([pa.array(values, type=pa.binary()) for values in texts])), ended
-
-
-def _require(fits: bool, window: Window, column: str, kind: str) -> None:
-    if not fits:
-        raise CorruptInput(f"{window.path}: column {column} holds a value of another kind; expected {kind}")
-
-
-def _read_text(data: bytes, marks: _Marks, starts: Positions, ends: Positions) -> pa.BinaryArray | None:
-    """Return the strings of a column; None when there is something else."""
-    view = np.frombuffer(data, dtype=np.uint8)
-    given = view[starts] == _QUOTE
-    if not (given | ((view[starts] == _NULL) & (ends - starts == len("NULL")))).all():
-        return None
-    lengths = np.where(given, ends - starts - 2, 0)
-    offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
-    found = gather(view, starts + 1, lengths)
-    escapes = _find_escapes(marks, starts + 1, lengths, offsets)
-    if len(escapes):
-        found[escapes + 1] = _MEANING[found[escapes + 1]]
-        found = np.delete(found, escapes)
-        offsets -= np.searchsorted(escapes, offsets)
-    present = None if given.all() else pa.py_buffer(np.packbits(given, bitorder="little"))
-    buffers = [present, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(found)]
-    return pa.Array.from_buffers(pa.binary(), len(given), buffers)
-
-
-def _find_escapes(marks: _Marks, starts: Positions, lengths: Positions, offsets: Positions) -> Positions:
-    """Return where the backslashes of escapes are when the spans are put one behind the other."""
-    spans = np.searchsorted(starts, marks.escapes, side="right") - 1
-    inside = (spans >= 0) & (marks.escapes < (starts + lengths)[spans])
-    spans = spans[inside]
-    return marks.escapes[inside] - starts[spans] + offsets[spans]
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and -(1 << 63) <= value < 1 << 63
-
-
-def _find_marks(data: bytes, start: int, end: int) -> _Marks:
-    """Find the punctuation outside strings in ``data[start:end]``, up to the first semicolon."""
-    if data.find(b"'", start, end) < 0:
-        semicolon = data.find(b";", start, end)
-        positions = find_number_marks(data, start, semicolon + 1 if semicolon >= 0 else end)
-        return _Marks(positions, None, np.empty(0, dtype=np.int64), semicolon >= 0)
-    masked, escapes = data[start:end], np.empty(0, dtype=np.int64)
-    if b"\\" in masked:
-        # From the left, so that of a run of backslashes each pair is one escape; no quote is left that ends no string.
-        masked = masked.replace(b"\\\\", b"\\\0").replace(b"\\'", b"\\\0")
-        escapes = np.flatnonzero(np.frombuffer(masked, dtype=np.uint8) == _BACKSLASH) + start
-    found = np.frombuffer(masked, dtype=np.uint8)
-    places = np.flatnonzero((found - np.uint8(_QUOTE) < _FROM_QUOTE_TO_COMMA) | (found == _SEMICOLON))
-    is_quote = found[places] == _QUOTE
-    quotes = np.cumsum(is_quote, dtype=np.int32)
-    outside = np.flatnonzero(((quotes & 1) == 0) & ~is_quote)
-    places, quotes = places[outside], quotes[outside]
-    semicolons = np.flatnonzero(found[places] == _SEMICOLON)
-    if len(semicolons):
-        places, quotes = places[: semicolons[0] + 1], quotes[: semicolons[0] + 1]
-    return _Marks(places + start, quotes, escapes, len(semicolons) > 0)
-
-
-def _are_values(data: bytes, rows: Positions, quotes: NDArray[np.int32]) -> bool:
-    """Say whether each value is one string, or begins and ends like a number or NULL.
-
-    Args:
-        data: the window's bytes.
-        rows: from ``shape_rows``.
-        quotes: number of quotes in each value, shape (columns, rows).
-    """
-    view = np.frombuffer(data, dtype=np.uint8)
-    first, last = view[rows[:-2] + 1], view[rows[1:-1] - 1]
-    is_string = (quotes == 2) & (first == _QUOTE) & (last == _QUOTE)
-    is_other = (quotes == 0) & _CAN_BEGIN[first] & _CAN_END[last]
-    return bool((is_string | is_other).all())

@@ -65,7 +65,6 @@ PAGES = pa.schema(
         ("statements", pa.int32()),
         ("identifiers", pa.int32()),
         ("classes", pa.list_(pa.string())),
-        ("table_in_degree", pa.int64()),
         ("image", pa.string()),
         ("image_free", pa.bool_()),
     ]

@@ -282,7 +282,6 @@ def join_candidates(
 
 
 SeedRule = Literal["opensearch-vl", "vsearcher"]
-InDegree = Literal["text", "tables"]
 Mask = npt.NDArray[np.bool_]
 
 JUDGED: Final = (
@@ -292,7 +291,6 @@ JUDGED: Final = (
     "infobox",
     "type",
     "in_degree",
-    "table_in_degree",
     "sitelinks",
     "statements",
     "identifiers",
@@ -314,8 +312,6 @@ class SeedGate:
     min_in_degree: int = 50
     hub_in_degree: int = 10_000
     require_infobox: bool = True
-    in_degree: InDegree = "text"
-    """Whether links in an article's own text count, or those of the pagelinks table, which templates make too."""
     max_sitelinks: int = 10
     min_statements: int = 20
     count_identifiers: bool = True
@@ -375,7 +371,7 @@ def _test_classes(gate: SeedGate, columns: dict[str, pa.Array]) -> list[_Test]:
 
 
 def _test_links(gate: SeedGate, columns: dict[str, pa.Array]) -> list[_Test]:
-    degree = columns["in_degree" if gate.in_degree == "text" else "table_in_degree"].to_numpy()
+    degree = columns["in_degree"].to_numpy()
     tests = [_Test("hub", degree > gate.hub_in_degree, lambda row: f"in-degree {degree[row]} > {gate.hub_in_degree}")]
     if gate.require_infobox:
         tests.append(_Test("no-infobox", _is_empty(columns["infobox"]), _show(columns["title"])))

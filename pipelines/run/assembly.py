@@ -605,7 +605,6 @@ class Assembly:
             min_in_degree=small.min_in_degree if self.small else seeds.min_in_degree,
             hub_in_degree=self.hub_in_degree,
             require_infobox=small.require_infobox if self.small else seeds.require_infobox,
-            in_degree=seeds.in_degree,
             max_sitelinks=seeds.max_sitelinks,
             min_statements=seeds.min_statements,
             count_identifiers=seeds.count_identifiers,

@@ -21,7 +21,6 @@ from tests.benchmarks import (
     faults,
     graph,
     grounding,
-    links,
     models,
     pictures,
     questions,
@@ -29,7 +28,6 @@ from tests.benchmarks import (
     resume,
     rollouts,
     serving,
-    tables,
 )
 from tests.benchmarks.measured import Measured
 
@@ -48,8 +46,6 @@ SECTIONS: Mapping[str, Callable[[Path], list[Measured]]] = {
     "enhancements": enhancements.measure,
     "rollouts": rollouts.measure,
     "pictures": pictures.measure,
-    "links": links.measure,
-    "tables": tables.measure,
     "graph": graph.measure,
     "corpus": corpus.measure,
 }
@@ -67,8 +63,6 @@ TITLES = {
     "rollouts": "500 rollouts in flight",
     "serving": "Our client beside `vllm bench serve`",
     "pictures": "Pictures that were made to hurt",
-    "links": "From bz2 to links",
-    "tables": "SQL tables",
     "graph": "A link graph of the size of English Wikipedia",
     "corpus": "The corpus stage by the size of the dump",
 }

@@ -472,7 +472,6 @@ _NOTHING_KNOWN: dict[str, Any] = {
     "statements": -1,
     "identifiers": -1,
     "classes": (),
-    "table_in_degree": -1,
     "image_free": False,
 }
 

@@ -1,7 +1,6 @@
 import time
 import tracemalloc
 from collections import Counter
-from functools import cache
 
 import numpy as np
 import pytest
@@ -12,15 +11,9 @@ from pipelines.corpus.dump import (
     DEFAULT_NAMESPACES,
     Site,
     TitleRules,
-    cover_file,
     hash_title,
-    plan_ranges,
-    read_pages,
-    read_site,
 )
-from pipelines.corpus.edges import read_edges
 from pipelines.corpus.wikitext import LinkReader, find_links
-from pipelines.errors import CorruptInput
 
 SITE = Site("enwiki", "https://en.wikipedia.org/wiki/", "en", "first-letter", DEFAULT_NAMESPACES)
 RULES = TitleRules(SITE)
@@ -175,82 +168,6 @@ def test_hostile_text_takes_linear_time(unit):
     assert time.process_time() - started < 3
 
 
-# From a dump's bytes to edges
-
-
-def read_all_edges(path, rules=None):
-    """(page id, target hash, position) of all links, and (own hash, target hash) of all redirects."""
-    rules = rules or TitleRules(read_site(path))
-    links, redirects, titles = [], [], []
-    for byte_range in plan_ranges(path, 5000):
-        for block in read_edges(path, byte_range, rules):
-            ids = block.page_ids[block.sources].tolist()
-            links += zip(ids, block.target_hashes.tolist(), block.positions.tolist(), strict=True)
-            redirects += zip(block.redirect_hashes.tolist(), block.redirect_targets.tolist(), strict=True)
-            titles += zip(block.page_ids.tolist(), block.title_hashes.tolist(), strict=True)
-    return links, redirects, titles
-
-
-def read_slowly(path):
-    rules = TitleRules(read_site(path))
-    pages = [page for page in read_pages(path) if page.namespace == 0]
-    articles = [page for page in pages if page.redirect is None]
-    rows, _ = find_slowly([page.text for page in articles], rules)
-    targets = [(page.title, rules.resolve(page.redirect)) for page in pages if page.redirect is not None]
-    redirects = [
-        (hash_title(title), hash_title(target.title) if target and target.namespace == 0 else 0)
-        for title, target in targets
-    ]
-    links = [(articles[page].page_id, digest, position) for page, digest, position in rows]
-    return links, redirects, [(page.page_id, hash_title(page.title)) for page in articles]
-
-
-@cache
-def make_pitfall_pages():
-    return tuple((f"T{n} & é", text) for n, (text, _) in enumerate(PITFALLS.values()))
-
-
-def test_edges_are_the_links_of_the_pages(write_dump):
-    path = write_dump(
-        *make_pitfall_pages(),
-        ("User:X", "[[A]]", 2),
-        ("R & D", "#REDIRECT [[x]]", 0, "B & C"),
-        ("Written", " #redirect: [[E_f#part|g]]"),
-        ("Umleitung", "#WEITERLEITUNG [[Ziel]]"),
-        ("Elsewhere", "#REDIRECT [[x]]", 0, "Category:X"),
-        ("Hash", "# a list with [[L]]"),
-        ("Empty", ""),
-    )
-    edges = read_all_edges(path)
-    assert edges == read_slowly(path)
-    assert edges[1] == [
-        (hash_title("R & D"), hash_title("B & C")),
-        (hash_title("Written"), hash_title("E f")),
-        (hash_title("Umleitung"), hash_title("Ziel")),
-        (hash_title("Elsewhere"), 0),
-    ]
-
-
-@settings(max_examples=150, deadline=None)
-@given(texts=st.lists(MARKUP, min_size=1, max_size=4))
-def test_edges_of_any_wikitext_are_the_links_of_the_pages(tmp_path_factory, texts):
-    path = tmp_path_factory.mktemp("edges") / "x.xml"
-    texts = [text.encode("utf-8", "replace").decode() for text in texts]
-    path.write_text(
-        wrap_pages([text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") for text in texts])
-    )
-    assert read_all_edges(path) == read_slowly(path)
-
-
-@settings(max_examples=150, deadline=None)
-@given(raw=st.lists(st.sampled_from(ODD), max_size=25))
-def test_odd_bytes_and_entities_are_read_as_in_the_pages(tmp_path_factory, raw):
-    path = tmp_path_factory.mktemp("odd") / "x.xml"
-    first, second = wrap_pages(["%", "[[Z]]"]).encode().split(b"%")
-    path.write_bytes(first + b"".join(raw) + second)
-    assert read_all_edges(path) == read_slowly(path)
-
-
 def wrap_pages(texts):
     pages = "".join(
         f"<page><title>T{number}</title><ns>0</ns><id>{number}</id><revision><id>1</id>"
@@ -258,22 +175,6 @@ def wrap_pages(texts):
         for number, text in enumerate(texts, start=1)
     )
     return f"<mediawiki>\n{pages}</mediawiki>"
-
-
-def test_a_page_with_several_revisions_counts_with_its_last(tmp_path):
-    path = tmp_path / "x.xml"
-    path.write_text(
-        wrap_pages(["[[A]]"]).replace("</page>", "<revision><id>2</id><text>[[B]]</text></revision></page>")
-    )
-    assert read_all_edges(path) == read_slowly(path)
-    assert [digest for _, digest, _ in read_all_edges(path)[0]] == [hash_title("B")]
-
-
-def test_a_page_id_beyond_32_bits_is_refused(tmp_path):
-    path = tmp_path / "x.xml"
-    path.write_text(wrap_pages(["[[A]]"]).replace("<id>1</id><revision>", "<id>4294967296</id><revision>"))
-    with pytest.raises(CorruptInput, match="page id 4294967296"):
-        read_all_edges(path)
 
 
 def test_long_targets_and_anchors_are_read_each_time():
@@ -301,16 +202,3 @@ def test_targets_beyond_the_table_are_still_found():
     assert len(rows) == 540_000 > 1 << 19
     assert rows[-1] == (59, hash_title("T59 8999"), texts[-1].rindex("[["))
     assert len({digest for _, digest, _ in rows}) == len(rows)
-
-
-def test_real_pages_have_the_edges_that_are_found_one_by_one(shared_data):
-    path = shared_data / "enwiki-slice" / "enwiki-slice-pages-articles-multistream.xml.bz2"
-    last = plan_ranges(path, 2 << 20)[-1]
-    assert last.end == cover_file(path).end
-    rules = TitleRules(read_site(path))
-    pages = [page for page in read_pages(path) if page.namespace == 0 and page.redirect is None and "{{" in page.text]
-    rows, anchors = find_slowly([page.text for page in pages], rules)
-    assert read_together([page.text for page in pages], rules) == (rows, anchors)
-    expected = Counter((pages[page].page_id, digest, position) for page, digest, position in rows)
-    ids = {page.page_id for page in pages}
-    assert Counter(edge for edge in read_all_edges(path, rules)[0] if edge[0] in ids) == expected

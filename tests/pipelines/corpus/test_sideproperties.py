@@ -34,7 +34,7 @@ def read_counts(page):
 
 def test_without_files_beside_a_dump_nothing_is_known(build):
     page = build().page(0)
-    assert (*read_counts(page), page.table_in_degree, page.image) == ("", -1, -1, -1, (), -1, "")
+    assert (*read_counts(page), page.image) == ("", -1, -1, -1, (), "")
 
 
 def test_an_entity_is_found_by_its_title_where_no_qid_is_known(build, tmp_path):
@@ -55,24 +55,6 @@ def test_the_qid_of_page_props_goes_before_the_title(build, write_sql, tmp_path)
 def test_of_two_entities_with_one_title_the_lower_qid_is_taken(build, tmp_path):
     write_entities(tmp_path, *(entity_lines.make_entity(number, title="Kelm") for number in (10, 9)))
     assert build().page(0).qid == "Q9"
-
-
-def test_the_table_of_links_counts_template_links_too(build, write_sql):
-    columns = ["page_id", "page_namespace", "page_title", "page_is_redirect"]
-    write_sql(f"{PREFIX}-page.sql.gz", "page", columns, "(1,0,'Kelm',0),(2,0,'Ost',0),(3,0,'Kelm_(surname)',0)")
-    write_sql(f"{PREFIX}-linktarget.sql.gz", "linktarget", ["lt_id", "lt_namespace", "lt_title"], "(5,0,'Ost')")
-    links = ["pl_from", "pl_from_namespace", "pl_target_id"]
-    write_sql(f"{PREFIX}-pagelinks.sql.gz", "pagelinks", links, "(1,0,5),(3,0,5)")
-    corpus = build()
-    assert [(page.in_degree, page.table_in_degree) for page in map(corpus.page, range(3))] == [(2, 0), (1, 2), (0, 0)]
-
-
-def test_a_table_of_links_without_the_table_of_pages_is_refused_before_a_page_is_read(build, write_sql, tmp_path):
-    links = ["pl_from", "pl_from_namespace", "pl_target_id"]
-    write_sql(f"{PREFIX}-pagelinks.sql.gz", "pagelinks", links, "(1,0,5)")
-    with pytest.raises(ConfigError, match="needs the page table"):
-        build()
-    assert not place_unfinished(tmp_path).exists()
 
 
 def test_a_set_index_by_category_counts_as_a_list(build, write_sql):

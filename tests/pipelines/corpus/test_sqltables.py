@@ -6,8 +6,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.corpus.sqltables import list_columns, read_columns, read_integers, read_table
+from pipelines.corpus.sqltables import list_columns, read_columns, read_table
 from pipelines.errors import ConfigError, CorruptInput
+
+
+def read_integers(path, table, columns):
+    return (block.integers for block in read_columns(path, table, columns))
 
 
 def test_columns_come_by_name_in_the_order_asked_for(write_sql):

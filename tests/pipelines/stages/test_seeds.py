@@ -44,7 +44,6 @@ def make_page(node, **changes):
         "statements": 3,
         "identifiers": 1,
         "classes": ("Q100",),
-        "table_in_degree": -1,
         "image": "Good.jpg",
         "image_free": True,
     }
@@ -348,12 +347,3 @@ def test_a_picture_of_two_pages_is_asked_of_once():
 def test_the_service_decides_the_key_of_the_stage():
     stage = Seeds(FakeCorpus([]), GATE, SPLITS, 0, 1)
     assert stage.fingerprint() != replace(stage, metadata=FakeMetadata({})).fingerprint()
-
-
-def test_links_of_the_table_count_when_asked_for():
-    tables = replace(GATE, in_degree="tables")
-    changes = {"table_in_degree": 3, "in_degree": 0}, {"table_in_degree": 2}, {"table_in_degree": 51}, {}
-    rows = draw(*changes, gate=tables)
-    assert [row.page_id for row in rows if isinstance(row, Seed)] == [1]
-    refused = {row.record_id: row.reason for row in rows if isinstance(row, Rejection)}
-    assert refused == {"page:2": "in-degree-low", "page:3": "hub", "page:4": "in-degree-low"}
