@@ -144,17 +144,10 @@ def test_what_the_sample_asked_is_recorded_for_the_whole_run(demo, sampled):
         assert stages[stage].recorded == usage["calls"] + usage["cached_calls"]
 
 
-def test_a_sample_under_other_settings_counts_but_its_replies_are_not_counted_on(demo, sampled):
-    stages = by_stage(estimate_run(configure(demo.world, "rollouts.attempts=2"), sampled))
-    assert (stages["rollouts"].basis, stages["rollouts"].recorded) == ("other settings", None)
-    assert stages["difficulty"].basis == "measured"
-
-
 def test_without_prices_money_is_not_nothing_but_unknown(demo, copied):
     charge(copied)
     estimate = estimate_run(configure(demo.world), copied)
     assert {stage.money for stage in estimate.stages} == {None}
-    assert {stage.money_a_row for stage in estimate.stages} == {None}
     columns = {column.header: list(column.cells) for column in render_estimate(estimate).columns}
     assert set(columns["money"]) == {"-"}
     assert estimate.total.tokens.middle > 0
@@ -168,16 +161,6 @@ def test_money_is_that_of_requests_that_are_not_recorded(demo, copied):
     assert questions.money.middle == pytest.approx(0.01 * left.middle)
     assert questions.tokens.middle == pytest.approx(1000 * left.middle)
     assert estimate.total.money.low < estimate.total.money.middle < estimate.total.money.high
-
-
-def test_a_row_costs_more_the_later_it_comes_out(demo, copied):
-    charge(copied)
-    estimate = estimate_run(configure(demo.world, PRICED), copied)
-    prices = [by_stage(estimate)[stage].money_a_row.middle for stage in ASKING]
-    assert prices == sorted(prices)
-    assert prices[0] == pytest.approx(0.01)
-    assert estimate.total.money_a_row == by_stage(estimate)["trajectories"].money_a_row
-    assert "A unit of money makes about" in render_estimate(estimate).caption
 
 
 def test_gpu_hours_are_counted_where_a_model_has_gpus(demo, copied):
@@ -194,23 +177,21 @@ def test_a_budget_says_in_which_stage_it_ends_and_after_how_many_rows(demo, copi
     money = stages["questions"].money.middle + stages["rewrites"].money.middle / 2
     estimate = estimate_run(configure(demo.world, PRICED, f"budget.money={money}"), copied)
     (reach,) = estimate.budget
-    assert (reach.stage, reach.enough) == ("rewrites", False)
-    assert reach.rows == pytest.approx(stages["rewrites"].rows_in.middle / 2, abs=1)
-    assert f"ends in stage rewrites after about {reach.rows:,} of {reach.rows_in:,} rows" in reach.describe()
-    assert reach.describe() in render_estimate(estimate).caption
+    rows = stages["rewrites"].rows_in.middle
+    assert f"ends in stage rewrites after about {rows / 2:,.0f} of {rows:,.0f} rows" in reach
+    assert reach in render_estimate(estimate).caption
 
 
 def test_a_budget_that_is_enough_says_so(demo, copied):
     charge(copied)
     estimate = estimate_run(configure(demo.world, "budget.tokens=1000000000", "budget.gpu_hours=1e6"), copied)
-    assert [(reach.limit, reach.enough) for reach in estimate.budget] == [("tokens", True), ("gpu_hours", True)]
+    assert estimate.budget == ("budget.tokens 1e+09 is enough.", "budget.gpu_hours 1e+06 is enough.")
 
 
 def test_a_budget_over_what_nobody_measured_promises_nothing(demo, copied):
     shutil.rmtree(copied / "stages" / "rewrites")
     (reach,) = estimate_run(configure(demo.world, "budget.tokens=1000000"), copied).budget
-    assert (reach.stage, reach.rows, reach.enough) == ("rewrites", -1, False)
-    assert "nobody has measured" in reach.describe()
+    assert "no run has measured what stage rewrites takes" in reach
 
 
 def test_of_a_started_stage_only_the_shards_that_are_missing_are_counted(demo, copied):
