@@ -26,7 +26,7 @@ from pydantic import BaseModel, ValidationError
 
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import explain_os_error, make_temp_path, sync_files, sync_folder
-from pipelines.pixels import find_extension, strip_picture
+from pipelines.pixels import find_extension, read_header
 from pipelines.release.manifest import check_release_files
 from pipelines.release.rows import EmbeddedImage, RlRow, SftRow, explain_misfit, make_release_schema, open_writer
 from schemas.datasets import Dataset
@@ -163,10 +163,6 @@ def _read_row(values: dict[str, Any], model: type[RowT], path: Path) -> RowT:
         raise CorruptInput(f"{what}: {explain_misfit(error)}; make the release anew") from error
 
 
-FIRST_LYING = 5
-"""From this orientation on, width and height change places."""
-
-
 @dataclass(frozen=True, slots=True)
 class ShownPicture:
     """A picture whose bytes were hashed again."""
@@ -188,10 +184,10 @@ class ShownPicture:
             CorruptInput: if it is a broken file.
         """
         try:
-            bare = strip_picture(self.content)
+            header = read_header(self.content)
         except RecordFailed as error:
             raise CorruptInput(f"picture {self.name}: {error}") from error
-        return (bare.height, bare.width) if bare.orientation >= FIRST_LYING else (bare.width, bare.height)
+        return header.width, header.height
 
 
 def check_picture(image: EmbeddedImage, where: str) -> ShownPicture:

@@ -56,7 +56,7 @@ from PIL import Image
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, SynthError, Unavailable
 from pipelines.files import check_shared_memory, explain_os_error
 from pipelines.ids import digest_file, digest_value
-from pipelines.pixels import MAX_BYTES, decode_bare, strip_picture
+from pipelines.pixels import MAX_BYTES, open_pixels, read_header
 from pipelines.services.clients.replies import explain_sqlite_error, is_busy
 from pipelines.services.protocols import ImageEncoder, PictureFile
 
@@ -511,9 +511,9 @@ def square_picture(data: bytes, preprocessing: Preprocessing) -> NDArray[np.uint
     Raises:
         RecordFailed: as :func:`pipelines.pixels.open_pixels` says.
     """
-    bare = strip_picture(data)
-    side = choose_side(bare.width, bare.height, preprocessing) if bare.extension == "jpg" else 0
-    return np.asarray(square_pixels(decode_bare(bare, side), preprocessing))
+    header = read_header(data)
+    side = choose_side(header.width, header.height, preprocessing) if header.extension == "jpg" else 0
+    return np.asarray(square_pixels(open_pixels(header, side), preprocessing))
 
 
 def choose_side(width: int, height: int, preprocessing: Preprocessing) -> int:
