@@ -26,7 +26,7 @@ class CorpusOptions:
 
     name: str = ""
     """Name of the corpus; the output folder's name when empty. Not part of the digest."""
-    parse_seconds: float = 10.0
+    parse_seconds: float = 30.0
     """CPU seconds one infobox may take to parse; a busy machine does not fail pages."""
     parse_megabytes: int = 512
     """Memory the parser process may use beyond its start."""

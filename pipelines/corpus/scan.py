@@ -54,7 +54,7 @@ from pipelines.corpus.tables import FACTS, FAILED, PAGES, REDIRECTS, REJECTED, T
 from pipelines.corpus.wikitext import LinkBlock, LinkReader, drop_spans, find_braces, lead_paragraph, plain_text
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.files import sync_files, write_text
-from pipelines.services.clients.sandbox import ParserChild, die_with_parent
+from pipelines.services.clients.sandbox import ParserPool, die_with_parent
 
 
 def _take(table: pa.Schema, *names: str) -> list[pa.Field]:
@@ -285,7 +285,7 @@ def scan_range(job: RangeJob) -> PartCounts:
         writers = {name: stack.enter_context(TableWriter(job.folder, name, schema)) for name, schema in _TABLES.items()}
         store = stack.enter_context(PageStoreWriter(job.folder))
         child = stack.enter_context(
-            ParserChild[Infobox | None](read_infobox, timeout=job.options.parse_seconds, memory=memory)
+            ParserPool[Infobox | None](read_infobox, seconds=job.options.parse_seconds, memory=memory)
         )
         links = {name: stack.enter_context(ArrayFile(job.folder / f"{name}.npy", kind)) for name, kind in LINKS.items()}
         scanner = _Scanner(TitleRules(job.site), store, child, job.options)
@@ -325,7 +325,7 @@ class _Scanner:
     """Sorts the pages of a range into articles, redirects, rejected and failed ones, block by block."""
 
     def __init__(
-        self, rules: TitleRules, store: PageStoreWriter, child: ParserChild[Infobox | None], options: CorpusOptions
+        self, rules: TitleRules, store: PageStoreWriter, child: ParserPool[Infobox | None], options: CorpusOptions
     ) -> None:
         self.rows_in = 0
         self.newest = ""

@@ -20,8 +20,7 @@ import asyncio
 import codecs
 import re
 import threading
-from collections.abc import AsyncIterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from itertools import dropwhile, islice
@@ -44,80 +43,14 @@ from pipelines.services.clients.http import (
     TooLarge,
     open_client,
 )
-from pipelines.services.clients.sandbox import ParserChild
+from pipelines.services.clients.sandbox import ParserPool
 from pipelines.services.clients.search import Service, find_entry, read_text
 from pipelines.services.protocols import PageNotFound, PageText
 
-FUNCTION: Final = "pipelines.services.clients.pages.extract_text"
 CHILDREN: Final = 2
-"""At most, for each event loop."""
-
-Child = ParserChild[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Room:
-    """The children of one loop, each used by one thread at a time."""
-
-    threads: ThreadPoolExecutor
-    idle: list[Child]
-    life: AsyncIterator[None]
-
-
-@dataclass(frozen=True, slots=True)
-class PageChildren:
-    """Children that are started when they are needed and stopped when the event loop ends.
-
-    Attributes:
-        function: top-level function from HTML to title and text, as ``package.module.function``.
-        seconds: of CPU time that one page may take, and three times that by the clock.
-        memory: bytes that a child may use beyond what it uses once started.
-    """
-
-    function: str = FUNCTION
-    seconds: float = 15.0
-    memory: int = 1 << 30
-    by_loop: dict[asyncio.AbstractEventLoop, _Room] = field(default_factory=dict, repr=False, compare=False)
-
-    async def convert(self, html: str) -> tuple[str, str]:
-        """Return a page's title and text.
-
-        Raises:
-            RecordFailed: ``parse-timeout``, ``parse-memory`` or ``parse-crash``.
-            ConfigError: if a child cannot be started.
-        """
-        loop = asyncio.get_running_loop()
-        room = self.by_loop.get(loop) or await self._open_room(loop)
-        return await loop.run_in_executor(room.threads, self._parse, room.idle, html)
-
-    def _parse(self, idle: list[Child], html: str) -> tuple[str, str]:
-        child = idle.pop() if idle else Child(self.function, self.seconds, self.memory, 3 * self.seconds).__enter__()
-        try:
-            return child.parse(html)
-        finally:
-            idle.append(child)
-
-    async def _open_room(self, loop: asyncio.AbstractEventLoop) -> _Room:
-        threads, idle = ThreadPoolExecutor(CHILDREN, "page-children"), list[Child]()
-        life = self._live(loop, threads, idle)
-        room = self.by_loop[loop] = _Room(threads, idle, life)
-        # A loop closes the generators that were started in it, and that is how this one learns of its end.
-        await anext(life)
-        return room
-
-    async def _live(
-        self, loop: asyncio.AbstractEventLoop, threads: ThreadPoolExecutor, idle: list[Child]
-    ) -> AsyncIterator[None]:
-        try:
-            yield
-        finally:
-            self.by_loop.pop(loop, None)
-            # What is being read is read to its end first, in seconds: its thread would only start a new child.
-            await asyncio.to_thread(threads.shutdown, wait=True, cancel_futures=True)
-            for child in idle:
-                child.__exit__(None, None, None)
-
-
+"""Processes at most that turn HTML into text."""
+PAGE_SECONDS: Final = 45.0
+PAGE_MEMORY: Final = 1 << 30
 CHARACTERS: Final = 100_000
 """Of a page's text; what is longer is cut at white space and ends in an ellipsis."""
 TITLE_CHARACTERS: Final = 1000
@@ -243,7 +176,9 @@ class DirectReader:
     contact: str = ""
     manners: LiveManners = field(default_factory=LiveManners)
     guard: Guard = field(default_factory=Guard, repr=False)
-    children: PageChildren = field(default_factory=PageChildren, repr=False, compare=False)
+    parsers: ParserPool[tuple[str, str]] = field(
+        default_factory=lambda: ParserPool(extract_text, PAGE_SECONDS, PAGE_MEMORY, CHILDREN), repr=False, compare=False
+    )
     client: LiveClient = field(init=False, repr=False, compare=False)
     silences: Silences = field(init=False, default_factory=Silences, repr=False, compare=False)
     _converter: str = field(init=False, default="", repr=False, compare=False)
@@ -318,7 +253,7 @@ class DirectReader:
         if reply.status != 200:
             raise PageNotFound(f"{address.url}: HTTP {reply.status} in place of a page")
         if is_html(reply.kind, reply.body):
-            return await self.children.convert(decode_page(reply.body, reply.headers))
+            return await self.parsers.parse(decode_page(reply.body, reply.headers))
         if reply.kind not in PLAIN:
             raise PageNotFound(f"{address.url}: {reply.kind or 'something of no type'}; only pages of text can be read")
         return "", await asyncio.to_thread(read_plain, decode_page(reply.body, reply.headers))

@@ -16,7 +16,6 @@ from pipelines.services.clients.pages import (
     REDIRECTS,
     TITLE_CHARACTERS,
     DirectReader,
-    PageChildren,
     name_converter,
 )
 from pipelines.services.protocols import PageNotFound, PageText
@@ -47,8 +46,8 @@ def read_swapped(html):
     return "a title", html
 
 
-class Instant(PageChildren):
-    async def convert(self, html):
+class Instant:
+    async def parse(self, html):
         return read_swapped(html)
 
 

@@ -22,22 +22,10 @@ def count_or_misbehave(text: str) -> int:
             raise ValueError("no such text")
         case "refuse":
             raise RecordFailed("too-odd", "on purpose")
+        case "pid":
+            return os.getpid()
         case "secret":
             return len(os.environ.get("SYNTH_TEST_SECRET", ""))
-    return len(text)
-
-
-def take_time(text: str) -> int:
-    """Wait, work a little, or work without end."""
-    if text == "wait":
-        time.sleep(0.6)
-    until = time.process_time() + (600 if text == "hang" else 0.05)
-    while time.process_time() < until:
-        pass
-    return len(text)
-
-
-def count(text: str) -> int:
     return len(text)
 
 
