@@ -43,7 +43,7 @@ from pipelines.corpus.manifest import (
 from pipelines.corpus.numbering import DANGLING, Numbering, number_pages, write_titles
 from pipelines.corpus.pagestore import StorePart, join_stores
 from pipelines.corpus.passages import write_passages
-from pipelines.corpus.properties import SideProperties, check_side_files, collect_side_properties
+from pipelines.corpus.properties import SideProperties, collect_side_properties
 from pipelines.corpus.scan import Part, RangeJob, scan_ranges
 from pipelines.corpus.tables import (
     ALIASES,
@@ -394,7 +394,6 @@ def build_corpus(
         raise ConfigError(f"{out} exists; a corpus is never changed: choose another name or remove it")
     dumps = list_parts(dump)
     sources = _Sources(dumps, out, read_site(dumps[0]), find_side_files(dump), options)
-    check_side_files(sources.side)
     clock = _Clock(progress)
     attempt = _begin_attempt(sources, range_bytes)
     try:

@@ -703,14 +703,6 @@ def _fill(column: pa.Array | pa.ChunkedArray, default: object) -> pa.Array | pa.
     return pc.fill_null(column, pa.scalar(default, type=column.type))
 
 
-def check_side_files(side: SideFiles) -> None:
-    """Refuse what cannot be read before a dump is read for hours.
-
-    Raises:
-        ConfigError: the table of links lies there without the table of pages.
-    """
-
-
 def collect_side_properties(
     side: SideFiles, dbname: str, parts: Sequence[Part], scratch: Path, kept: Path
 ) -> tuple[SideProperties, SideCounts]:

@@ -23,30 +23,23 @@ read off the bytes by numpy, without a match object a link.
 
 import html
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from string import ascii_lowercase
-from typing import AnyStr
 
 import numpy as np
 from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
-from pipelines.corpus.dump import LINK_TRAILS, MAX_TITLE_BYTES, NO_ARTICLE, TitleRules, hash_article, unescape_xml
+from pipelines.corpus.dump import LINK_TRAILS, MAX_TITLE_BYTES, NO_ARTICLE, TitleRules, hash_article
 
 _IGNORED_TAGS = (
     "nowiki|pre|math|chem|ce|syntaxhighlight|source|gallery|timeline|score|hiero|graph|mapframe|templatedata"
 )
 _IGNORED_OPEN = re.compile(rf"<(?:!--|(?i:({_IGNORED_TAGS}))(?=[\s>/])([^<>]*)>)", re.ASCII)
 _CLOSE = {name: re.compile(rf"</(?i:{name})\s*>", re.ASCII) for name in _IGNORED_TAGS.split("|")}
-# The same in XML as a dump holds it: "<" is "&lt;" and ">" is "&gt;".
-_ESCAPED_OPEN = re.compile(rf"&lt;(?:!--|(?i:({_IGNORED_TAGS}))(?=[\s/]|&gt;)((?:[^&]++|&(?![lg]t;))*+)&gt;)".encode())
-_ESCAPED_CLOSE = {name.encode(): re.compile(rf"&lt;/(?i:{name})\s*&gt;".encode()) for name in _IGNORED_TAGS.split("|")}
-IGNORED_INITIALS = bytes(sorted({ord(letter) for name in _CLOSE for letter in name[0] + name[0].upper()} | {ord("!")}))
-"""What may follow the ``<`` of a span that ``find_ignored`` yields."""
 _REF = re.compile(r"<ref(?:\s[^<>]*)?/?>", re.IGNORECASE)
 _REF_CLOSE = re.compile(r"</ref\s*>", re.IGNORECASE)
 _BRACES = re.compile(r"\{\{|\}\}|^[ \t:*#]*\{\||^[ \t:*#]*\|\}(?!\})", re.MULTILINE)
@@ -104,41 +97,14 @@ def find_ignored(text: str) -> Iterator[tuple[int, int]]:
         yield match.start(), position
 
 
-def find_escaped_ignored(xml: bytes, opens: Iterable[int], end: int) -> Iterator[tuple[int, int]]:
-    """Yield the spans of ``find_ignored`` in a page as a dump holds it, with ``<`` and ``>`` escaped.
-
-    Args:
-        xml: bytes that hold the page; what decodes otherwise than in ASCII is nowhere in a span's own markup.
-        opens: offsets of the page's ``&lt;`` that ``IGNORED_INITIALS`` follow, ascending.
-        end: offset after the page's text.
-    """
-    position = 0
-    unclosed: set[bytes] = set()
-    for start in opens:
-        match = _ESCAPED_OPEN.match(xml, start, end) if start >= position else None
-        if match is None:
-            continue
-        position = match.end()
-        name = match[1]
-        if name is None:
-            close = xml.find(b"--&gt;", position, end)
-            position = end if close < 0 else close + 6
-        else:
-            closing = _find_close(_ESCAPED_CLOSE[name.lower()], xml, match, unclosed, end)
-            if closing is None:
-                continue
-            position = closing.end()
-        yield start, position
-
-
 def _find_close(
-    pattern: re.Pattern[AnyStr], text: AnyStr, opening: re.Match[AnyStr], unclosed: set[AnyStr], end: int = sys.maxsize
-) -> re.Match[AnyStr] | None:
+    pattern: re.Pattern[str], text: str, opening: re.Match[str], unclosed: set[str]
+) -> re.Match[str] | None:
     """Find what closes a tag, and remember in ``unclosed`` the names that nothing closes from here on."""
     name, attributes = opening[1].lower(), opening[2]
-    if name in unclosed or attributes[-1:] in ("/", b"/"):
+    if name in unclosed or attributes.endswith("/"):
         return None
-    closing = pattern.search(text, opening.end(), end)
+    closing = pattern.search(text, opening.end())
     if closing is None:
         unclosed.add(name)
     return closing
@@ -539,9 +505,8 @@ class _Hashes(dict[bytes, int]):
 class TargetHashes:
     """Title hashes of raw link targets in UTF-8, worked out when first asked for; it forgets all when it is full."""
 
-    def __init__(self, rules: TitleRules, is_escaped: bool) -> None:
+    def __init__(self, rules: TitleRules) -> None:
         self._rules = rules
-        self._is_escaped = is_escaped
         self._hashes = _Hashes()
         self._capitalises = rules.capitalise("i") == "I"
 
@@ -581,7 +546,7 @@ class TargetHashes:
             self._hashes[raw] = self._hash(raw)
 
     def _hash(self, raw: bytes) -> int:
-        text = unescape_xml(raw) if self._is_escaped else raw.decode("utf-8", "surrogatepass")
+        text = raw.decode("utf-8", "surrogatepass")
         if "<" in text or ">" in text:
             return NO_ARTICLE
         return hash_article(self._rules.resolve(text))
@@ -591,7 +556,7 @@ class LinkReader:
     """Collects the article links of pages; pages are gathered and read many at a time."""
 
     def __init__(self, rules: TitleRules, keep_anchors: bool) -> None:
-        self._hashes = TargetHashes(rules, is_escaped=False)
+        self._hashes = TargetHashes(rules)
         self._anchors = _AnchorCounter(rules, self._hashes) if keep_anchors else None
         self._sources: list[int] = []
         self._texts: list[bytes] = []

@@ -1,6 +1,7 @@
 import time
 import tracemalloc
 from collections import Counter
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,7 +12,12 @@ from pipelines.corpus.dump import (
     DEFAULT_NAMESPACES,
     Site,
     TitleRules,
+    cover_file,
     hash_title,
+    plan_ranges,
+    read_pages,
+    read_range,
+    read_site,
 )
 from pipelines.corpus.wikitext import LinkReader, find_links
 
@@ -168,6 +174,61 @@ def test_hostile_text_takes_linear_time(unit):
     assert time.process_time() - started < 3
 
 
+# From a dump's bytes to links
+
+
+def read_by_ranges(path, rules=None):
+    """(page id, target hash, position) of all links, read range by range as a build reads them."""
+    reader = LinkReader(rules or TitleRules(read_site(path)), keep_anchors=False)
+    for byte_range in plan_ranges(path, 5000):
+        for page in read_range(path, byte_range):
+            if page.namespace == 0 and page.redirect is None:
+                reader.add_page(page.page_id, page.text)
+    return list_rows(reader.take())
+
+
+def read_slowly(path):
+    articles = [page for page in read_pages(path) if page.namespace == 0 and page.redirect is None]
+    rows, _ = find_slowly([page.text for page in articles], TitleRules(read_site(path)))
+    return [(articles[page].page_id, digest, position) for page, digest, position in rows]
+
+
+@cache
+def make_pitfall_pages():
+    return tuple((f"T{n} & é", text) for n, (text, _) in enumerate(PITFALLS.values()))
+
+
+def test_links_of_ranges_are_the_links_of_the_pages(write_dump):
+    path = write_dump(
+        *make_pitfall_pages(),
+        ("User:X", "[[A]]", 2),
+        ("R & D", "#REDIRECT [[x]]", 0, "B & C"),
+        ("Written", " #redirect: [[E_f#part|g]]"),
+        ("Umleitung", "#WEITERLEITUNG [[Ziel]]"),
+        ("Elsewhere", "#REDIRECT [[x]]", 0, "Category:X"),
+        ("Hash", "# a list with [[L]]"),
+        ("Empty", ""),
+    )
+    assert read_by_ranges(path) == read_slowly(path)
+    rules = TitleRules(read_site(path))
+    targets = {page.title: rules.resolve(page.redirect) for page in read_pages(path) if page.redirect is not None}
+    assert {title: (target.namespace, target.title) for title, target in targets.items()} == {
+        "R & D": (0, "B & C"),
+        "Written": (0, "E f"),
+        "Umleitung": (0, "Ziel"),
+        "Elsewhere": (14, "X"),
+    }
+
+
+@settings(max_examples=150, deadline=None)
+@given(raw=st.lists(st.sampled_from(ODD), max_size=25))
+def test_odd_bytes_and_entities_are_read_as_in_the_pages(tmp_path_factory, raw):
+    path = tmp_path_factory.mktemp("odd") / "x.xml"
+    first, second = wrap_pages(["%", "[[Z]]"]).encode().split(b"%")
+    path.write_bytes(first + b"".join(raw) + second)
+    assert read_by_ranges(path) == read_slowly(path)
+
+
 def wrap_pages(texts):
     pages = "".join(
         f"<page><title>T{number}</title><ns>0</ns><id>{number}</id><revision><id>1</id>"
@@ -175,6 +236,15 @@ def wrap_pages(texts):
         for number, text in enumerate(texts, start=1)
     )
     return f"<mediawiki>\n{pages}</mediawiki>"
+
+
+def test_a_page_with_several_revisions_counts_with_its_last(tmp_path):
+    path = tmp_path / "x.xml"
+    path.write_text(
+        wrap_pages(["[[A]]"]).replace("</page>", "<revision><id>2</id><text>[[B]]</text></revision></page>")
+    )
+    assert read_by_ranges(path) == read_slowly(path)
+    assert [digest for _, digest, _ in read_by_ranges(path)] == [hash_title("B")]
 
 
 def test_long_targets_and_anchors_are_read_each_time():
@@ -202,3 +272,16 @@ def test_targets_beyond_the_table_are_still_found():
     assert len(rows) == 540_000 > 1 << 19
     assert rows[-1] == (59, hash_title("T59 8999"), texts[-1].rindex("[["))
     assert len({digest for _, digest, _ in rows}) == len(rows)
+
+
+def test_real_pages_have_the_edges_that_are_found_one_by_one(shared_data):
+    path = shared_data / "enwiki-slice" / "enwiki-slice-pages-articles-multistream.xml.bz2"
+    last = plan_ranges(path, 2 << 20)[-1]
+    assert last.end == cover_file(path).end
+    rules = TitleRules(read_site(path))
+    pages = [page for page in read_pages(path) if page.namespace == 0 and page.redirect is None and "{{" in page.text]
+    rows, anchors = find_slowly([page.text for page in pages], rules)
+    assert read_together([page.text for page in pages], rules) == (rows, anchors)
+    expected = Counter((pages[page].page_id, digest, position) for page, digest, position in rows)
+    ids = {page.page_id for page in pages}
+    assert Counter(edge for edge in read_by_ranges(path, rules) if edge[0] in ids) == expected

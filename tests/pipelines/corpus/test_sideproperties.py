@@ -108,6 +108,12 @@ def test_files_are_found_by_the_names_they_are_published_under(tmp_path, name, r
     assert find_side_files(dump).list_files() == [(role, tmp_path / name)]
 
 
+def test_tables_that_are_not_read_are_ignored(tmp_path):
+    for table in ("pagelinks", "page", "redirect"):
+        (tmp_path / f"{PREFIX}-{table}.sql.gz").write_bytes(b"not a gzip file")
+    assert find_side_files(tmp_path / f"{PREFIX}-pages-articles.xml").list_files() == []
+
+
 def test_two_snapshots_of_one_file_are_refused(tmp_path):
     for date in ("20250106", "20250113"):
         (tmp_path / f"commons-{date}-mediainfo.ttl.gz").touch()
