@@ -276,7 +276,7 @@ def make_upscaler(config: ToolsConfig) -> Upscaler | None:
     return Edsr(Path(config.edsr))
 
 
-def make_engine(name: OcrEngine) -> Ocr:
+def make_engine(name: str) -> Ocr:
     """Return an OCR engine; only the one that is asked for is imported.
 
     Raises:

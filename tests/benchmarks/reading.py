@@ -21,7 +21,7 @@ from pipelines.checks.legibility import check_readable
 from pipelines.cli.judge_card import invent_title, load_half, make_share, show_interval
 from pipelines.corpus.dump import strip_qualifier
 from pipelines.names import is_common_word
-from pipelines.services.clients.ocr import RapidOcr, Tesseract
+from pipelines.services.clients.ocr import RapidOcr
 from pipelines.services.protocols import Ocr
 from pipelines.toy.drawing import OUTDOORS, Pen, paint_landscape
 from pipelines.toy.knowledge import WorldConfig
@@ -222,8 +222,8 @@ def measure_halves(engines: Sequence[Ocr], count: int) -> list[Measured]:
 
 
 def report_half(label: str, found: Tally, alarms: Tally) -> list[Measured]:
-    """Return recall, false alarms and cost of one engine on one half; Tesseract alone has no budget: it reads pages."""
-    bound = (f"at least {RECALL:.2f}", f"at most {FALSE_ALARMS:.2f}") if "tesseract" not in label else ("", "")
+    """Return recall, false alarms and cost of one engine on one half."""
+    bound = (f"at least {RECALL:.2f}", f"at most {FALSE_ALARMS:.2f}")
     cost = (found.seconds + alarms.seconds) / (found.all + alarms.all)
     return [
         Measured(f"{label}: names on signs that are found", found.share, bound[0]),
@@ -259,5 +259,5 @@ def measure_sweeps(engines: Sequence[Ocr], count: int) -> list[Measured]:
 
 def measure(scratch: Path) -> list[Measured]:
     """Measure both engines; nothing is kept."""
-    engines = (RapidOcr(threads=1), Tesseract())
+    engines = (RapidOcr(threads=1),)
     return [*measure_halves(engines, CASES), *measure_sweeps(engines, FEW)]

@@ -16,7 +16,6 @@ def play(role):
     ("settings", "word"),
     [
         (("tools.summarise=true",), "models.summariser; name one"),
-        (("rollouts.dialect=native", "models.teacher.adapter=vllm"), "parses tool calls"),
         ((*LIVE, "live.images=serpapi"), "live.picture_base is empty"),
         (("tools.family=live",), "live.contact is empty"),
         (("rollouts.dialect=klingon",), "rollouts.dialect"),

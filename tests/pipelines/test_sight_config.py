@@ -9,7 +9,6 @@ from pipelines.errors import ConfigError
     [
         (("corpus.dump=x.xml", 'groundings.ocr=["layer"]'), "generated worlds alone"),
         (("corpus.dump=x.xml", "tools.layout=layer"), "generated worlds alone"),
-        (("tools.layout=paddlex",), "ocr.url is empty"),
         (("groundings.ranker=clip",), "encoder.pretrained is empty"),
         (("image_search.method=clip",), "encoder.pretrained is empty"),
         (("commons.fetch=true",), "commons.contact is empty"),
@@ -25,6 +24,4 @@ def test_settings_that_do_not_go_together_are_refused_with_what_to_say(settings,
 
 def test_a_dump_is_read_by_a_real_engine_unless_another_is_named():
     assert make_config(read_recipe("demo"), ["corpus.dump=x.xml"]).groundings.ocr == ("rapidocr",)
-    named = make_config(read_recipe("demo"), ["corpus.dump=x.xml", 'groundings.ocr=["tesseract"]'])
-    assert named.groundings.ocr == ("tesseract",)
     assert make_config(read_recipe("demo")).groundings.ocr == ("layer",)

@@ -1,16 +1,14 @@
 """What every OCR engine keeps to, whatever reads."""
 
 import asyncio
-import shutil
 
 import pytest
 
 from pipelines.errors import ConfigError, RecordFailed
-from pipelines.services.clients.ocr import PaddleX, RapidOcr, Tesseract
+from pipelines.services.clients.ocr import RapidOcr
 from pipelines.services.clients.recorded import RecordedOcr
 from pipelines.services.clients.replies import open_replies
 from pipelines.toy.textlayer import LayerOcr
-from tests.pipelines.backends.paddlex_server import run_layout
 from tests.pipelines.backends.signs import draw_sign
 
 SIGN = draw_sign(layered=True)
@@ -19,8 +17,6 @@ LETTERS = (60.0, 30.0, 330.0, 80.0)
 """Where the letters stand, with some room."""
 MAKERS = {
     "rapidocr": RapidOcr,
-    "tesseract": Tesseract,
-    "paddlex": PaddleX,
     "layer": LayerOcr,
 }
 
@@ -32,12 +28,6 @@ def kept():
 
 
 @pytest.fixture
-def layout():
-    with run_layout() as server:
-        yield server
-
-
-@pytest.fixture
 def store(tmp_path):
     opened = open_replies(tmp_path)
     yield opened
@@ -45,14 +35,10 @@ def store(tmp_path):
 
 
 @pytest.fixture(params=[*MAKERS, "recorded"])
-def engine(request, layout, store, kept):
+def engine(request, store, kept):
     """An engine of each kind."""
     if request.param == "recorded":
         return RecordedOcr(LayerOcr(), store)
-    if request.param == "paddlex":
-        return PaddleX(layout.url)
-    if request.param == "tesseract" and shutil.which("tesseract") is None:
-        pytest.skip("no tesseract on this machine")
     return kept.setdefault(request.param, MAKERS[request.param]())
 
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from pipelines.cli.doctor import look_at_judges, look_at_local_models, name_family
+from pipelines.cli.doctor import look_at_judges, look_at_own_servers, name_family
 from pipelines.config.loading import make_config, read_recipe
 
 
@@ -51,32 +51,25 @@ def states(findings):
 
 def test_nothing_is_looked_at_where_nothing_is_started():
     setting = make_model("solver", base_url="http://127.0.0.1:1/v1")
-    assert look_at_local_models(configure(setting)) == []
+    assert look_at_own_servers(configure(setting)) == []
 
 
 def test_a_server_of_our_own_with_all_it_needs_is_fine(tmp_path, port):
     python, weights = make_python(tmp_path, "echo /somewhere/vllm/__init__.py"), make_weights(tmp_path)
-    found = look_at_local_models(configure(*own_model("solver", port, python, weights)))
+    found = look_at_own_servers(configure(*own_model("solver", port, python, weights)))
     assert states(found) == {"solver: vLLM": "ok", "solver: weights": "ok", "solver: port": "ok"}
 
 
 @pytest.mark.parametrize("text", ["echo", "exit 1"])
 def test_a_python_without_vllm_is_a_problem(tmp_path, port, text):
     python, weights = make_python(tmp_path, text), make_weights(tmp_path)
-    found = look_at_local_models(configure(*own_model("solver", port, python, weights)))
+    found = look_at_own_servers(configure(*own_model("solver", port, python, weights)))
     assert (found[0].state, "has no vLLM" in found[0].detail) == ("problem", True)
 
 
 def test_a_python_that_is_not_there_is_a_problem(tmp_path, port):
-    found = look_at_local_models(configure(*own_model("solver", port, tmp_path / "python", make_weights(tmp_path))))
+    found = look_at_own_servers(configure(*own_model("solver", port, tmp_path / "python", make_weights(tmp_path))))
     assert (found[0].state, "cannot be run" in found[0].detail) == ("problem", True)
-
-
-def test_vllm_in_a_worker_needs_its_python_and_weights_but_no_port(tmp_path):
-    python, weights = make_python(tmp_path, "echo /vllm"), make_weights(tmp_path)
-    serve = f"models.solver.serve={{ python = {json.dumps(str(python))}, model = {json.dumps(str(weights))} }}"
-    found = look_at_local_models(configure(make_model("solver", "vllm"), serve))
-    assert states(found) == {"solver: vLLM": "ok", "solver: weights": "ok"}
 
 
 def test_a_model_folder_must_be_one(tmp_path, port):
@@ -84,7 +77,7 @@ def test_a_model_folder_must_be_one(tmp_path, port):
     for model, state in (
         (tmp_path / "gone", "problem"), (tmp_path / "empty", "problem"), ("./gone", "problem"), ("org/name", "ok")
     ):  # fmt: skip
-        found = look_at_local_models(configure(*own_model("solver", port, sys.executable, model)))
+        found = look_at_own_servers(configure(*own_model("solver", port, sys.executable, model)))
         assert states(found)["solver: weights"] == state, model
 
 
@@ -93,20 +86,20 @@ def test_a_port_that_is_taken_is_a_problem(tmp_path):
         other.bind(("127.0.0.1", 0))
         other.listen()
         taken = other.getsockname()[1]
-        found = look_at_local_models(configure(*own_model("solver", taken, sys.executable, make_weights(tmp_path))))
+        found = look_at_own_servers(configure(*own_model("solver", taken, sys.executable, make_weights(tmp_path))))
     assert states(found)["solver: port"] == "problem"
 
 
 def test_an_address_beside_its_own_server_is_a_problem(tmp_path, port):
     settings = own_model("solver", port, sys.executable, make_weights(tmp_path), base_url="http://127.0.0.1:9/v1")
-    assert states(look_at_local_models(configure(*settings)))["solver: port"] == "problem"
+    assert states(look_at_own_servers(configure(*settings)))["solver: port"] == "problem"
 
 
 def test_one_port_is_for_one_model(tmp_path, port):
     weights = make_weights(tmp_path)
     solver = own_model("solver", port, sys.executable, weights)
-    same = look_at_local_models(configure(*solver, *own_model("teacher", port, sys.executable, weights)))
-    other = look_at_local_models(configure(*solver, *own_model("teacher", port, sys.executable, weights, name="x")))
+    same = look_at_own_servers(configure(*solver, *own_model("teacher", port, sys.executable, weights)))
+    other = look_at_own_servers(configure(*solver, *own_model("teacher", port, sys.executable, weights, name="x")))
     assert not [finding for finding in same if "another model" in finding.detail]
     assert [finding.what for finding in other if "another model" in finding.detail] == ["teacher: port"]
 

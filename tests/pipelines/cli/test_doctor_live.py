@@ -1,6 +1,8 @@
+import asyncio
+
 import pytest
 
-from pipelines.cli.doctor import look_at_live
+from pipelines.cli.doctor import ask_live
 from pipelines.config.settings import LiveConfig
 from tests.pipelines.backends.live_servers import Answer, run_live_server, say, send_to
 
@@ -16,7 +18,7 @@ def key(monkeypatch):
 def look(server, patience=5.0, **settings):
     keys = {f"{tool}_key_env": f"{tool.upper()}_KEY" for tool in ("search", "reader", "images")}
     places = {f"{tool}_url": f"http://127.0.0.1:{server.port}/{tool}" for tool in ("search", "reader", "images")}
-    return look_at_live(LiveConfig(**(places | keys | settings)), patience)
+    return asyncio.run(ask_live(LiveConfig(**(places | keys | settings)), patience))
 
 
 def judge(asked):

@@ -29,13 +29,6 @@ def test_an_encoder_that_is_asked_for_and_not_to_be_had_is_a_problem(tmp_path):
     assert found["encoder"].state == "problem"
 
 
-def test_every_engine_is_named_once_and_a_missing_one_is_a_problem(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    found = look('groundings.ocr=["tesseract"]', "tools.layout=tesseract")
-    engines = [finding for name, finding in found.items() if name.startswith("OCR")]
-    assert [(finding.state, "tesseract" in finding.detail) for finding in engines] == [("problem", True)]
-
-
 @pytest.mark.parametrize(
     ("setting", "state", "word"),
     [

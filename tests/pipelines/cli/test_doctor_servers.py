@@ -1,3 +1,4 @@
+import asyncio
 import json
 import threading
 import time
@@ -7,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from pipelines.cli.doctor import look_at_services, make_png
+from pipelines.cli.doctor import ask_models
 from pipelines.config.loading import make_config, read_recipe
 
 KEY = "sk-hush-0123456789"
@@ -113,7 +114,7 @@ def make_settings(role, url, **more):
 
 
 def look(*settings, patience=FAST):
-    return look_at_services(make_config(read_recipe("demo"), list(settings)), patience)
+    return asyncio.run(ask_models(make_config(read_recipe("demo"), list(settings)), patience))
 
 
 def find(findings, ending=""):
@@ -131,7 +132,6 @@ def test_a_server_that_can_all_its_role_needs_is_fine():
         found = look(make_settings("solver", server.url))
     assert {finding.state for finding in found} == {"ok"}
     assert [finding.what.rpartition(": ")[2] for finding in found[1:]] == ["context", "chat", "pictures", "replies"]
-    assert "ms" in find(found, "chat").detail
 
 
 def test_a_role_without_pictures_is_shown_none():
@@ -176,14 +176,8 @@ def test_no_server_is_a_problem():
     with serve() as server:
         url = server.url
     found = look(make_settings("solver", url))
-    assert (len(found), found[0].state, found[0].detail) == (1, "problem", f"nothing listens at {url[7:-3]}; {START}")
-
-
-def test_a_server_without_tls_is_to_be_asked_without():
-    with serve() as server:
-        found = look(make_settings("solver", server.url.replace("http:", "https:")))
     assert [finding.state for finding in found] == ["problem"]
-    assert found[0].detail.endswith("speaks no TLS; say http:// in base_url")
+    assert f"cannot connect to {url[7:-3]} (" in found[0].detail
 
 
 def test_a_further_solver_under_another_name_is_pointed_to_its_table():
@@ -194,43 +188,6 @@ def test_a_further_solver_under_another_name_is_pointed_to_its_table():
         )
         found = look(*shared, 'difficulty.solvers=["solver", "big"]')
     assert "models.solver.name and models.solvers.big.name" in found[0].detail
-
-
-FAILED_CHATS = {
-    "busy": ((429, b"slow down"), "warning", "busy (HTTP 429: slow down)"),
-    "nothing on the account": ((429, b'{"code": "insufficient_quota"}'), "problem", "HTTP 429"),
-    "broken": ((500, b""), "problem", "no completion (HTTP 500)"),
-    "no JSON": ((200, b"hello"), "problem", "no completion (HTTP 200: hello)"),
-    "refused": ((400, b"no"), "problem", "no completion (HTTP 400: no)"),
-}
-
-
-@pytest.mark.parametrize(("chat", "state", "says"), FAILED_CHATS.values(), ids=FAILED_CHATS.keys())
-def test_of_a_failed_chat_nothing_is_concluded_about_pictures_and_replies(chat, state, says):
-    with serve(chat=chat) as server:
-        found = look(make_settings("solver", server.url))
-    assert (find(found, "chat").state, says in find(found, "chat").detail) == (state, True)
-    for aspect in ("pictures", "replies"):
-        assert (find(found, aspect).state, find(found, aspect).detail) == ("warning", "not tried: the chat failed")
-    assert len(server.asked) == 2
-
-
-def test_what_is_not_wanted_is_not_said_to_be_untried():
-    with serve(chat=(500, b"")) as server:
-        found = look(make_settings("rewriter", server.url, replies="text"))
-    assert [finding.what.rpartition(": ")[2] for finding in found[1:]] == ["context", "chat"]
-
-
-@pytest.mark.parametrize(
-    ("extra", "state", "says"),
-    [((429, b"slow"), "warning", "busy (HTTP 429: slow)"), ((502, b"oh"), "problem", "no completion (HTTP 502: oh)")],
-)
-def test_only_a_refusal_says_what_a_server_does_not_take(extra, state, says):
-    with serve(extra=extra) as server:
-        found = look(make_settings("solver", server.url))
-    assert find(found, "chat").state == "ok"
-    for aspect in ("pictures", "replies"):
-        assert (find(found, aspect).state, says in find(found, aspect).detail) == (state, True)
 
 
 def test_a_server_too_busy_to_list_its_models_is_asked_on():
@@ -378,11 +335,3 @@ def test_a_server_that_the_run_starts_is_not_asked():
     with serve() as server:
         assert look(make_settings("solver", server.url), "models.solver.serve={ own = true }") == []
     assert server.asked == []
-
-
-def test_the_picture_is_one(tmp_path):
-    from PIL import Image
-
-    (tmp_path / "picture.png").write_bytes(make_png())
-    with Image.open(tmp_path / "picture.png") as picture:
-        assert (picture.size, picture.getpixel((3, 3))) == ((8, 8), (48, 160, 48))

@@ -41,7 +41,7 @@ def test_a_server_away_is_no_ready_run_and_scripted_players_need_none(tmp_path):
 
 
 def test_a_judge_that_judges_itself_is_no_ready_run(tmp_path):
-    roles = {"judge": ("openai", NOBODY), "solver": ("vllm", "")}
+    roles = {"judge": ("openai", NOBODY), "solver": ("openai", NOBODY)}
     settings = [f'models.{r}={{ adapter = "{a}", name = "m", base_url = "{u}" }}' for r, (a, u) in roles.items()]
     examination = examine_run(make_config(read_recipe("demo"), settings), tmp_path, patience=1.0)
     assert "judge and solver" in [finding.what for finding in examination.findings if finding.state == "problem"]
@@ -66,7 +66,7 @@ def test_a_solver_that_teaches_is_warned_of_by_its_name(tmp_path):
 
 
 def test_attempts_that_are_one_answer_are_warned_of(tmp_path):
-    solver = '{ adapter = "vllm", name = "m" }'
+    solver = f'{{ adapter = "openai", name = "m", base_url = "{NOBODY}" }}'
     settings = [f"models.solver={solver}", f"models.solvers.big={solver}", 'difficulty.solvers=["solver", "big"]']
     examination = examine_run(make_config(read_recipe("demo"), settings), tmp_path)
     found = {finding.what: finding for finding in examination.findings if finding.what in ("attempts", "solvers")}
