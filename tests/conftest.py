@@ -141,3 +141,7 @@ def no_network() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", connect_here)
         yield
+
+
+def pytest_addoption(parser):
+    parser.addoption("--store-versions", action="store_true", help="write the golden digests of stages' rows anew")

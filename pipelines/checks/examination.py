@@ -6,9 +6,11 @@ can be measured on planted defects, and an accepted question can be examined aga
 What must hold of one round of injection: its descriptor, and the question as reworded.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import resources
 
 from pipelines.checks.agreement import (
     check_agreement,
@@ -41,6 +43,15 @@ from pipelines.names import fold_name
 from schemas.datasets import Path
 from schemas.proofs import Agreement, Answer, Constraint, Proof, Thresholds
 from schemas.tasks import SUBJECT, Descriptor, WriteQuestionInputs
+
+
+def digest_word_lists() -> str:
+    """Return the sha256 of the word lists by which checks refuse: part of the key of every stage that checks."""
+    folder = resources.files("pipelines.checks") / "data"
+    digest = hashlib.sha256()
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        digest.update(entry.name.encode() + b"\0" + entry.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

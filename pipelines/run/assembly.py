@@ -28,8 +28,7 @@ from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.agent.pictures import Reader, Upscaler, has_opencv, make_repairs
 from pipelines.agent.tools import ToolBox
 from pipelines.checks.agreement import check_alternative
-from pipelines.checks.examination import AnswerRules, PathDemands
-from pipelines.checks.knowledge import digest_checks
+from pipelines.checks.examination import AnswerRules, PathDemands, digest_word_lists
 from pipelines.checks.pictures import DepictionRules
 from pipelines.config.settings import EncoderConfig, LiveConfig, OcrEngine, RunConfig, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
@@ -475,6 +474,8 @@ SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 """By method, where each stage's rows come from, in pipeline order."""
 
 
+CHECKED = frozenset(["paths", "questions", "rewrites", "groundings", "trajectories"])
+"""Stages whose rows are decided by checks, and so by their word lists."""
 ASKED_ROLES: Mapping[str, tuple[str, ...]] = {
     "questions": ("writer",),
     "rewrites": ("rewriter",),
@@ -727,7 +728,7 @@ class Assembly:
         for name, sources in SOURCES[self.config.method].items():
             stage = self.build_stage(name)
             inputs = [self.corpus.digest, *(planned[source].key for source in sources)]
-            decides = [stage.fingerprint(), *filter(None, [digest_checks(name)])]
+            decides = [stage.fingerprint(), *([digest_word_lists()] if name in CHECKED else [])]
             key = make_stage_key(stage.name, stage.version, digest_value(decides), inputs)
             folder = self.workspace.stage(name, key)
             planned[name] = PlannedStage(stage, key, folder, tuple(planned[source] for source in sources), digest)
