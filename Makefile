@@ -8,7 +8,7 @@ CLIP := .venv-clip
 # Trainers whose own loaders read what is exported; each has an environment under .venv-consumers.
 CONSUMERS ?= llamafactory ms-swift trl verl
 
-.PHONY: demo test test-vllm test-clip test-consumers lint install clean
+.PHONY: demo test test-slow bench-planted test-vllm test-clip test-consumers lint install clean
 
 install: $(STAMP)
 
@@ -28,7 +28,16 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist worksteal
+
+# What takes long: kills, full disks, planted defects, mutants of the checks.
+test-slow: $(STAMP)
+	$(BIN)/pytest -n 2 --dist worksteal -m slow
+
+# How good the checks are on planted defects: PAIRS of them each.
+PAIRS ?= 150
+bench-planted: $(STAMP)
+	$(BIN)/python -m tests.planted.bench --pairs $(PAIRS)
 
 # A real vLLM on CPU, in an environment of its own: its dependencies and ours exclude one another.
 test-vllm: $(STAMP)

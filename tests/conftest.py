@@ -145,3 +145,14 @@ def no_network() -> Iterator[None]:
 
 def pytest_addoption(parser):
     parser.addoption("--store-versions", action="store_true", help="write the golden digests of stages' rows anew")
+
+
+SLOW_FOLDERS = ("chaos", "mutants", "planted")
+"""Folders of tests that run the pipeline many times over: ``make test-slow``."""
+
+
+def pytest_collection_modifyitems(items):
+    root = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(root) and item.path.relative_to(root).parts[0] in SLOW_FOLDERS:
+            item.add_marker("slow")

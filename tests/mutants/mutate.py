@@ -113,7 +113,7 @@ def put(places: list[tuple[Any, str]], function: Callable[..., Any], original: C
 
 def find_places(original: Callable[..., Any]) -> Iterator[tuple[Any, str]]:
     """Yield each module or class of the pipeline that has a function, with the name it has there."""
-    modules = [module for name, module in sys.modules.items() if name.partition(".")[0] == "pipelines"]
+    modules = [module for name, module in sys.modules.items() if name.startswith(("pipelines", "tests.planted"))]
     owners: Mapping[int, Any] = {id(each): each for module in modules for each in (module, *list_classes(module))}
     for owner in owners.values():
         yield from ((owner, name) for name, value in list(vars(owner).items()) if value is original)

@@ -1,4 +1,6 @@
-"""How good the checks are: recall and false alarms on planted defects, always in minimal pairs.
+"""How good the checks are: recall and false alarms on planted defects, always in minimal pairs: ``make bench-planted``.
+
+``python -m tests.planted.bench --pairs 8 --missing 0 --missing 0.2 --defect D07`` measures a part; exit 1 below demand.
 
 A check that refuses everything has full recall; only the pair flip rate (clean twin accepted and defective twin
 refused with the right code) shows that it looks. Pairs are spread over toy worlds whose infoboxes leave out none to
@@ -15,6 +17,7 @@ a false alarm here means that a harmless edit upset a check, not how many good r
 intervals, which take pairs to be independent, are rather too narrow.
 """
 
+import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +27,7 @@ from random import Random
 from rich.console import Group
 from rich.table import Table
 
+from pipelines.cli.console import emit_json, emit_table, to_json
 from pipelines.cli.judge_card import (
     HALVES,
     Half,
@@ -36,7 +40,7 @@ from pipelines.cli.judge_card import (
     make_share,
 )
 from pipelines.errors import ConfigError
-from pipelines.run.progress import Reporter, SilentReporter
+from pipelines.run.progress import Reporter, SilentReporter, make_reporter
 from tests.planted.catalogue import (
     DEMANDS,
     NOT_PLANTED,
@@ -439,3 +443,24 @@ def _summarise(report: PlantedReport) -> str:
 
 def _show(interval: tuple[float, float]) -> str:
     return "{:.3f}-{:.3f}".format(*interval)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print, and exit with 1 if a demand is not met."""
+    parser = argparse.ArgumentParser(description="Plant defects in minimal pairs and count what the checks catch.")
+    parser.add_argument("--pairs", type=int, default=150, help="minimal pairs a defect")
+    parser.add_argument("--seed", type=int, default=7, help="of the worlds and the plants")
+    parser.add_argument("--missing", type=float, action="append", help="share of infobox fields left to the prose")
+    parser.add_argument("--defect", action="append", help="code of a defect, such as D07; all when not given")
+    parser.add_argument("--vocabulary", type=Path, help="TOML file with words of your own to plant with")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    given = parser.parse_args(arguments)
+    report = run_planted(
+        given.pairs, given.seed, given.missing or MISSING, given.defect, given.vocabulary, make_reporter()
+    )
+    emit_json(to_json(report)) if given.json else emit_table(render_planted(report))
+    raise SystemExit(0 if report.met else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -13,7 +13,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import lru_cache
-from importlib import resources
+from pathlib import Path
 from random import Random
 from urllib.parse import quote
 
@@ -183,7 +183,7 @@ def draw_sentence(kind: str, words: Vocabulary, rng: Random) -> str:
 
 @lru_cache(maxsize=1)
 def _read_sentences() -> dict[str, dict[str, list[str]]]:
-    return tomllib.loads(resources.files("pipelines.bench").joinpath("data/wiki.toml").read_text("utf-8"))
+    return tomllib.loads((Path(__file__).with_name("data") / "wiki.toml").read_text("utf-8"))
 
 
 def state_fact(corpus: Corpus, relation: str, subject: str, target: int, rng: Random) -> str | None:

@@ -1,4 +1,4 @@
-"""Leaks and look-alikes that the author thought of; the bench (tests/pipelines/bench) draws what nobody did."""
+"""Leaks and look-alikes that the author thought of; the bench (tests/planted) draws what nobody did."""
 
 import unicodedata
 

@@ -6,8 +6,8 @@ import pytest
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.cli.console import to_json
 from pipelines.cli.judge_card import Pair, find_lower_bound, make_share
-from pipelines.cli.main import main
 from pipelines.errors import ConfigError
+from tests.planted import bench
 from tests.planted.bench import count_confusion, measure_defect, measure_flips, render_planted, run_planted
 from tests.planted.catalogue import DEMANDS, NOT_PLANTED, list_defects
 
@@ -161,7 +161,7 @@ def test_added_words_are_planted_too(tmp_path, texts):
     from importlib import resources
 
     path = tmp_path / "words.toml"
-    path.write_text(resources.files("pipelines.bench").joinpath("data/held-out.toml").read_text("utf-8"), "utf-8")
+    path.write_text(resources.files("pipelines.cli").joinpath("data/held-out.toml").read_text("utf-8"), "utf-8")
     report = run_planted(21, 3, defects=["D13"], vocabulary=path)
     assert report.defects[0].pairs == 21
     assert report.defects[0].added_recall == 1.0
@@ -202,7 +202,7 @@ def test_a_bench_that_cannot_be_is_refused(arguments, said):
 
 def test_the_command_prints_the_document_and_leaves_with_zero_when_demands_are_met(capsys):
     with pytest.raises(SystemExit) as exit_:
-        main(["bench", "planted", "--pairs", "4", "--defect", "D13", "--json"])
+        bench.main(["--pairs", "4", "--defect", "D13", "--json"])
     assert exit_.value.code == 0
     document = json.loads(capsys.readouterr().out)
     assert [row["code"] for row in document["defects"]] == ["D13"]
