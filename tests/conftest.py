@@ -20,7 +20,8 @@ from pipelines.graph.facts import RelationIndex
 from pipelines.graph.indexes import Ground
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import StageFolder, Workspace
-from pipelines.toy.publishing import WorldConfig, write_world
+from pipelines.toy.publishing import write_world
+from pipelines.toy.world import WorldConfig
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 SETTINGS = (

@@ -41,8 +41,8 @@ def world_command(  # noqa: PLR0913 - as above
     as_json: JsonOption = False,
 ) -> None:
     """Generate a toy Wikipedia: dump, tables, Wikidata, pictures, and the truth beside them."""
-    from pipelines.toy.knowledge import WorldConfig
     from pipelines.toy.publishing import write_world
+    from pipelines.toy.world import WorldConfig
 
     summary = write_world(out, WorldConfig(entities=entities, seed=seed, missing=missing), later)
     emit_json(to_json(summary)) if as_json else emit(f"{out}: {summary}")

@@ -334,8 +334,8 @@ def _find_corpus(config: CorpusConfig, workspace: Workspace) -> Path | None:
 
 def _find_world(config: GeneratedWorld, workspace: Workspace) -> Path | None:
     """Return the world that an earlier run generated from the same settings, or None."""
-    from pipelines.toy.knowledge import WorldConfig
     from pipelines.toy.publishing import WORLD_FORMAT
+    from pipelines.toy.world import WorldConfig
 
     wanted = asdict(WorldConfig(config.entities, config.seed, config.missing))
     for path in sorted(workspace.worlds.glob("[!.]*/world.json")):

@@ -15,8 +15,8 @@ from pipelines.files import clear_temps, write_text
 from pipelines.ids import digest_file, digest_value
 from pipelines.run.progress import Reporter
 from pipelines.run.workspace import Workspace, read_names
-from pipelines.toy.knowledge import WorldConfig
 from pipelines.toy.publishing import WORLD_FORMAT, write_world
+from pipelines.toy.world import WorldConfig
 
 DUMP_PATTERN = "*-pages-articles*.xml*"
 

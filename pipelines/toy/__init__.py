@@ -1,1 +1,1 @@
-"""The toy Wikipedia and the scripted players; production works without it."""
+"""The toy room: a generated Wikipedia, published the way the real one is, and what reads its pictures."""

@@ -1,7 +1,4 @@
-"""Names: every entity gets a name, a unique title and its aliases.
-
-Word lists for invented names. No name is taken from the real world; a chance likeness is one.
-"""
+"""Names: word lists, and for every entity a name, a unique title and its aliases."""
 
 import unicodedata
 from collections import defaultdict
@@ -10,7 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from pipelines.errors import ConfigError
-from pipelines.toy.knowledge import ORGANISATIONS, SETTLEMENTS, Entity, Fact
+from pipelines.toy.ontology import ORGANISATIONS, SETTLEMENTS, Entity, Fact
 
 # Four tongues: (first syllables, second syllables, town endings, surname endings).
 # fmt: off

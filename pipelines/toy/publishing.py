@@ -1,15 +1,4 @@
-"""Generates a toy Wikipedia and publishes it the way the real one is published.
-
-The world's Wikidata: what it holds of the knowledge base, its counts, and which page belongs to which entity.
-
-Writes Wikidata as Turtle in the shape of the raw RDF dump: counts on the ``data:`` node, not on the entity.
-
-Writes SQL table dumps in today's layouts, as mysqldump does: gzip, long INSERT lines.
-
-Writes what is true, for tests and benchmarks only; the pipeline never reads it.
-
-Writes pages as a multistream XML dump (export schema 0.11) with its index.
-"""
+"""Publishes a toy Wikipedia as the real one is: XML dump, SQL tables, Wikidata, pictures, and the truth for tests."""
 
 import bz2
 import glob
@@ -17,10 +6,13 @@ import gzip
 import hashlib
 import itertools
 import json
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -29,10 +21,147 @@ from xml.sax.saxutils import escape
 
 from pipelines.errors import ConfigError
 from pipelines.files import TEMP_PREFIX, make_temp_path, sync_files, sync_folder
-from pipelines.toy.drawing import MIN_SIDE, Picture, draw_picture, plan_pictures, plan_second_pictures
-from pipelines.toy.knowledge import Entity, Fact, WorldConfig, WorldSummary, check_config
+from pipelines.toy.ontology import (
+    Entity,
+    Fact,
+)
+from pipelines.toy.pictures import MIN_SIDE, Picture, draw_picture, plan_pictures, plan_second_pictures
 from pipelines.toy.wikitext import MAIN, Page, Wiki, compose_wiki, date_changes, key_of, list_links
-from pipelines.toy.world import World, build_world
+from pipelines.toy.world import World, WorldConfig, build_world, check_config
+
+
+@dataclass(frozen=True, slots=True)
+class WorldSummary:
+    """Counts of a written world, the same as in its ``world.json``.
+
+    Attributes:
+        articles: pages in the main namespace that are no redirects.
+        hidden_facts: facts that their infobox does not show.
+        pictures: all pictures, those in the body of articles included.
+        lead_pictures: those in infoboxes.
+        free_pictures: lead pictures with a free licence and at least 512 px on the short side.
+        signs: lead pictures in which a sign names the entity.
+        simple_pictures: lead pictures that are a flag, an emblem, a map or a card of text.
+    """
+
+    pages: int
+    articles: int
+    redirects: int
+    entities: int
+    facts: int
+    hidden_facts: int
+    pictures: int
+    lead_pictures: int
+    free_pictures: int
+    signs: int
+    simple_pictures: int
+
+
+WORLD_FORMAT = 3
+_COLUMNS = (
+    "file", "sha256", "width", "height", "author", "licence", "licence_url", "source_url", "depicts_title", "depicts",
+)  # fmt: skip
+
+
+def write_world(out: Path, config: WorldConfig, later: bool = False) -> WorldSummary:
+    """Write a whole world to ``out``, or nothing; what a killed run of the same ``out`` left is removed.
+
+    Files: the multistream dump and index, five SQL tables, two tables and the Turtle of Wikidata, ``images/`` with
+    ``images.tsv``, ``world.json``, and ``truth/`` for tests. The same configuration gives the same bytes (with the
+    same versions of Pillow, zlib and bzip2).
+
+    Args:
+        out: folder to make; it may exist if it is empty.
+        config: what to make.
+        later: make the same world as it is a year after the snapshot of ``config``: some facts have changed
+            (``truth/changes.jsonl``), and the pages that say so; everything else is the same.
+
+    Raises:
+        ConfigError: ``config`` is out of range, or ``out`` exists and is a file or not empty.
+    """
+    check_config(config)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigError(f"world output {out}: exists and is not an empty folder; name a new folder")
+    with _drafting(out) as draft:
+        return _publish(draft, config, later)
+
+
+@contextmanager
+def _drafting(out: Path) -> Iterator[Path]:
+    """Give a sibling folder to write to; on a clean exit it is synced and becomes ``out``, else it is removed."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    for left in out.parent.glob(f"{TEMP_PREFIX}{glob.escape(out.name)}-*"):
+        shutil.rmtree(left)
+    draft = make_temp_path(out)
+    draft.mkdir()
+    try:
+        yield draft
+        sync_files(draft)
+        draft.replace(out)
+        sync_folder(out.parent)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _publish(folder: Path, config: WorldConfig, later: bool) -> WorldSummary:
+    world = build_world(config, later)
+    published = f"{int(config.snapshot[:4]) + later}{config.snapshot[4:]}"
+    leads = plan_pictures(world.entities, config)
+    seconds = plan_second_pictures(world.entities, leads, config)
+    pictures = (*leads.values(), *seconds.values())
+    files = {number: picture.file for number, picture in leads.items()}
+    wiki = compose_wiki(world, files, seconds)
+    if later:
+        wiki = date_changes(wiki, compose_wiki(build_world(config), files, seconds), published)
+    records = record_entities(world, wiki, files)
+    prefix = folder / f"toywiki-{published}"
+    articles = f"{prefix.name}-pages-articles-multistream"
+    write_dump(wiki.pages, folder / f"{articles}.xml.bz2", folder / f"{articles}-index.txt.bz2")
+    write_wiki_tables(world, wiki, leads, prefix)
+    write_wikidata_tables(records, folder / f"wikidatawiki-{published}")
+    write_turtle(world, records, folder / f"wikidata-{published}.ttl")
+    _write_pictures(world, pictures, folder / "images")
+    write_truth(world, wiki, leads, folder / "truth")
+    write_picture_truth(world, pictures, folder / "truth")
+    summary = _count(world, wiki, leads, len(pictures))
+    document = {"format": WORLD_FORMAT, "config": asdict(config), "counts": asdict(summary)}
+    if later:
+        document["later"] = published
+    (folder / "world.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    return summary
+
+
+def _write_pictures(world: World, pictures: Sequence[Picture], folder: Path) -> None:
+    folder.mkdir()
+    lines = ["\t".join(_COLUMNS)]
+    for picture in sorted(pictures, key=lambda each: each.stored_name):
+        entity = world.entities[picture.entity]
+        data = draw_picture(entity, picture, world.config.seed)
+        (folder / picture.stored_name).write_bytes(data)
+        width, height = picture.size
+        lines.append("\t".join((
+            picture.stored_name, hashlib.sha256(data).hexdigest(), str(width), str(height), picture.author,
+            picture.licence, picture.licence_url, picture.source_url, entity.title, " ".join(picture.depicts),
+        )))  # fmt: skip
+    (folder / "images.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _count(world: World, wiki: Wiki, leads: Mapping[int, Picture], pictures: int) -> WorldSummary:
+    redirects = sum(page.redirect is not None for page in wiki.pages)
+    return WorldSummary(
+        pages=len(wiki.pages),
+        articles=sum(page.namespace == MAIN for page in wiki.pages) - redirects,
+        redirects=redirects,
+        entities=len(world.entities),
+        facts=len(world.facts),
+        hidden_facts=sum(not fact.shown for fact in world.facts),
+        pictures=pictures,
+        lead_pictures=len(leads),
+        free_pictures=sum(picture.free and min(picture.size) >= MIN_SIDE for picture in leads.values()),
+        signs=sum(bool(picture.sign) for picture in leads.values()),
+        simple_pictures=sum(picture.simple is not None for picture in leads.values()),
+    )
+
 
 HUMAN, DISAMBIGUATION_PAGE, LIST_PAGE = "Q5", "Q4167410", "Q13406463"
 _MOST_SITELINKS = 150
@@ -115,6 +244,190 @@ def _record(world: World, entity: Entity, page: Page, picture: str) -> EntityRec
     )
 
 
+PAGES_PER_STREAM = 100
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_SCHEMA = "http://www.mediawiki.org/xml/export-0.11"
+_NAMESPACES = {
+    -2: "Media", -1: "Special", 0: "", 1: "Talk", 2: "User", 3: "User talk", 4: "Wikipedia", 5: "Wikipedia talk",
+    6: "File", 7: "File talk", 8: "MediaWiki", 9: "MediaWiki talk", 10: "Template", 11: "Template talk", 12: "Help",
+    13: "Help talk", 14: "Category", 15: "Category talk", 100: "Portal", 101: "Portal talk", 118: "Draft",
+    119: "Draft talk", 710: "TimedText", 711: "TimedText talk", 828: "Module", 829: "Module talk",
+}  # fmt: skip
+
+
+def write_dump(pages: Sequence[Page], dump: Path, index: Path) -> None:
+    """Write the multistream file and its index.
+
+    The dump is a bz2 stream with the header, one stream for each 100 pages, and one with the footer. The index has
+    ``offset:page_id:title`` lines, titles escaped as in the XML.
+    """
+    lines: list[str] = []
+    with dump.open("wb") as file:
+        offset = file.write(bz2.compress(_render_header().encode()))
+        for start in range(0, len(pages), PAGES_PER_STREAM):
+            chunk = pages[start : start + PAGES_PER_STREAM]
+            lines += [f"{offset}:{page.page_id}:{_escape(page.full_title)}\n" for page in chunk]
+            offset += file.write(bz2.compress("".join(map(_render_page, chunk)).encode()))
+        file.write(bz2.compress(b"</mediawiki>\n"))
+    index.write_bytes(bz2.compress("".join(lines).encode()))
+
+
+def encode_sha1(text: str) -> str:
+    """SHA-1 of the UTF-8 text in base 36, 31 digits, as MediaWiki exports it."""
+    number = int(hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest(), 16)
+    digits = ""
+    while number:
+        number, rest = divmod(number, 36)
+        digits = _DIGITS[rest] + digits
+    return digits.rjust(31, "0")
+
+
+def _escape(text: str) -> str:
+    return escape(text, {'"': "&quot;"})
+
+
+def _render_header() -> str:
+    names = "\n".join(
+        f'      <namespace key="{key}" case="first-letter"' + (f">{name}</namespace>" if name else " />")
+        for key, name in _NAMESPACES.items()
+    )
+    return (
+        f'<mediawiki xmlns="{_SCHEMA}/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
+        f'xsi:schemaLocation="{_SCHEMA}/ {_SCHEMA}.xsd" version="0.11" xml:lang="en">\n'
+        "  <siteinfo>\n    <sitename>Wikipedia</sitename>\n    <dbname>enwiki</dbname>\n"
+        "    <base>https://toywiki.example/wiki/Main_Page</base>\n"
+        "    <generator>synth toy world, not MediaWiki</generator>\n    <case>first-letter</case>\n"
+        f"    <namespaces>\n{names}\n    </namespaces>\n  </siteinfo>\n"
+    )
+
+
+def _render_page(page: Page) -> str:
+    redirect = f'    <redirect title="{_escape(page.redirect.target)}" />\n' if page.redirect else ""
+    sha1 = encode_sha1(page.text)
+    user = sum(itertools.accumulate(page.editor.encode())) + 1000
+    return (
+        f"  <page>\n    <title>{_escape(page.full_title)}</title>\n    <ns>{page.namespace}</ns>\n"
+        f"    <id>{page.page_id}</id>\n{redirect}    <revision>\n      <id>{page.revision}</id>\n"
+        f"      <parentid>{page.revision - 3}</parentid>\n      <timestamp>{page.timestamp}</timestamp>\n"
+        f"      <contributor>\n        <username>{_escape(page.editor)}</username>\n        <id>{user}</id>\n"
+        f"      </contributor>\n      <comment>tidied</comment>\n      <origin>{page.revision}</origin>\n"
+        "      <model>wikitext</model>\n      <format>text/x-wiki</format>\n"
+        f'      <text bytes="{len(page.text.encode())}" sha1="{sha1}" xml:space="preserve">'
+        f"{_escape(page.text)}</text>\n"
+        f"      <sha1>{sha1}</sha1>\n    </revision>\n  </page>\n"
+    )
+
+
+Cell = str | int | float | None
+Row = tuple[Cell, ...]
+_LINE_BYTES = 900_000
+_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", '"': '\\"', "\n": "\\n", "\0": "\\0"})
+
+
+def write_wiki_tables(world: World, wiki: Wiki, pictures: Mapping[int, Picture], prefix: Path) -> None:
+    """Write page, redirect, linktarget, pagelinks and page_props to ``<prefix>-<table>.sql.gz``."""
+    targets: dict[tuple[int, str], int] = {}
+    links: list[Row] = []
+    for page in wiki.pages:
+        numbers = sorted(targets.setdefault(target, len(targets) + 1) for target in list_links(page))
+        links += [(page.page_id, page.namespace, number) for number in numbers]
+    redirects = [
+        (page.page_id, 0, page.redirect.target.replace(" ", "_"), "", page.redirect.fragment)
+        for page in wiki.pages
+        if page.redirect
+    ]
+    pages: list[Row] = []
+    for page in wiki.pages:
+        stamp, title = re.sub(r"\D", "", page.timestamp), page.title.replace(" ", "_")
+        pages.append((page.page_id, page.namespace, title, int(page.redirect is not None), 0,
+                      _draw_fraction(str(page.page_id)), stamp, stamp, page.revision, len(page.text.encode()),
+                      "wikitext", None))  # fmt: skip
+    _write_table(prefix, "page", pages)
+    _write_table(prefix, "redirect", redirects)
+    _write_table(prefix, "linktarget", [(lt_id, *target) for target, lt_id in targets.items()])
+    _write_table(prefix, "pagelinks", links)
+    _write_table(prefix, "page_props", list(_list_props(world, wiki, pictures)))
+
+
+def write_wikidata_tables(records: Sequence[EntityRecord], prefix: Path) -> None:
+    """Write wikidatawiki's page and page_props (``wb-claims``, ``wb-identifiers``, ``wb-sitelinks``)."""
+    pages: list[Row] = []
+    props: list[Row] = []
+    for place, record in enumerate(records):
+        page_id = 200 + place
+        stamp = re.sub(r"\D", "", record.page.timestamp)
+        length = 900 + 210 * record.statements
+        pages.append((page_id, 0, record.qid, 0, 0, _draw_fraction(record.qid), stamp, stamp,
+                      2_100_000_000 + place, length, "wikibase-item", None))  # fmt: skip
+        counts = {"claims": record.statements, "identifiers": record.identifiers, "sitelinks": record.sitelinks}
+        props += [(page_id, f"wb-{name}", str(count), count) for name, count in counts.items()]
+    _write_table(prefix, "page", pages)
+    _write_table(prefix, "page_props", props)
+
+
+def _list_props(world: World, wiki: Wiki, pictures: Mapping[int, Picture]) -> Iterator[Row]:
+    for page in wiki.pages:
+        if page.disambiguation:
+            yield page.page_id, "disambiguation", "", None
+        picture = pictures.get(page.entity)
+        if picture is not None:
+            yield page.page_id, "page_image_free" if picture.free else "page_image", picture.stored_name, None
+        qid = qid_of(page, world)
+        if qid:
+            yield page.page_id, "wikibase_item", qid, None
+
+
+def _draw_fraction(name: str) -> float:
+    """A stable pseudo-random number in 0.0 to 1.0 with twelve digits, as in ``page_random``."""
+    return int(hashlib.sha256(name.encode()).hexdigest()[:10], 16) % 10**12 / 10**12
+
+
+@cache
+def _read_columns() -> Mapping[str, str]:
+    """Return the declared columns and keys by table."""
+    text = resources.files(__package__).joinpath("tables.sql").read_text("utf-8")
+    return dict(re.findall(r"CREATE TABLE `(\w+)` \(\n(.*?)\n\);", text, re.DOTALL))
+
+
+def _write_table(prefix: Path, table: str, rows: Sequence[Row]) -> None:
+    path = prefix.with_name(f"{prefix.name}-{table}.sql.gz")
+    head = (
+        "-- Layout of a MediaWiki table dump; a generated toy world\n--\n"
+        "-- Host: none    Database: toywiki\n"
+        "-- ------------------------------------------------------\n\n"
+        "/*!40101 SET NAMES utf8mb4 */;\n/*!40103 SET TIME_ZONE='+00:00' */;\n\n"
+        f"--\n-- Table structure for table `{table}`\n--\n\nDROP TABLE IF EXISTS `{table}`;\n"
+        f"CREATE TABLE `{table}` (\n{_read_columns()[table]}\n) ENGINE=InnoDB DEFAULT CHARSET=binary;\n\n"
+        f"--\n-- Dumping data for table `{table}`\n--\n\n/*!40000 ALTER TABLE `{table}` DISABLE KEYS */;\n"
+    )
+    with path.open("wb") as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
+        file.write(head.encode())
+        for values in _join_rows(rows):
+            file.write(f"INSERT INTO `{table}` VALUES {values};\n".encode())
+        file.write(f"/*!40000 ALTER TABLE `{table}` ENABLE KEYS */;\n\n-- Dump completed\n".encode())
+
+
+def _join_rows(rows: Iterable[Row]) -> Iterator[str]:
+    """Rows as ``(…),(…)``, in lines of about 0.9 MB."""
+    parts: list[str] = []
+    size = 0
+    for row in rows:
+        part = "(" + ",".join(map(_render_cell, row)) + ")"
+        parts.append(part)
+        size += len(part)
+        if size >= _LINE_BYTES:
+            yield ",".join(parts)
+            parts, size = [], 0
+    if parts:
+        yield ",".join(parts)
+
+
+def _render_cell(cell: Cell) -> str:
+    if cell is None:
+        return "NULL"
+    return f"'{cell.translate(_ESCAPES)}'" if isinstance(cell, str) else str(cell)
+
+
 _PREFIXES = {
     "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
     "xsd": "http://www.w3.org/2001/XMLSchema#",
@@ -195,161 +508,6 @@ def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-Cell = str | int | float | None
-Row = tuple[Cell, ...]
-_LINE_BYTES = 900_000
-_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", '"': '\\"', "\n": "\\n", "\0": "\\0"})
-_PAGE = """\
-  `page_id` int(10) unsigned NOT NULL AUTO_INCREMENT,
-  `page_namespace` int(11) NOT NULL,
-  `page_title` varbinary(255) NOT NULL,
-  `page_is_redirect` tinyint(3) unsigned NOT NULL DEFAULT 0,
-  `page_is_new` tinyint(3) unsigned NOT NULL DEFAULT 0,
-  `page_random` double unsigned NOT NULL,
-  `page_touched` binary(14) NOT NULL,
-  `page_links_updated` varbinary(14) DEFAULT NULL,
-  `page_latest` int(10) unsigned NOT NULL,
-  `page_len` int(10) unsigned NOT NULL,
-  `page_content_model` varbinary(32) DEFAULT NULL,
-  `page_lang` varbinary(35) DEFAULT NULL,
-  PRIMARY KEY (`page_id`),
-  UNIQUE KEY `page_name_title` (`page_namespace`,`page_title`)"""
-_REDIRECT = """\
-  `rd_from` int(8) unsigned NOT NULL DEFAULT 0,
-  `rd_namespace` int(11) NOT NULL DEFAULT 0,
-  `rd_title` varbinary(255) NOT NULL DEFAULT '',
-  `rd_interwiki` varbinary(32) DEFAULT NULL,
-  `rd_fragment` varbinary(255) DEFAULT NULL,
-  PRIMARY KEY (`rd_from`),
-  KEY `rd_ns_title` (`rd_namespace`,`rd_title`,`rd_from`)"""
-_LINKTARGET = """\
-  `lt_id` bigint(20) unsigned NOT NULL AUTO_INCREMENT,
-  `lt_namespace` int(11) NOT NULL,
-  `lt_title` varbinary(255) NOT NULL,
-  PRIMARY KEY (`lt_id`),
-  UNIQUE KEY `lt_namespace_title` (`lt_namespace`,`lt_title`)"""
-_PAGELINKS = """\
-  `pl_from` int(8) unsigned NOT NULL DEFAULT 0,
-  `pl_from_namespace` int(11) NOT NULL DEFAULT 0,
-  `pl_target_id` bigint(20) unsigned NOT NULL,
-  PRIMARY KEY (`pl_from`,`pl_target_id`),
-  KEY `pl_target_id` (`pl_target_id`,`pl_from`)"""
-_PAGE_PROPS = """\
-  `pp_page` int(10) unsigned NOT NULL,
-  `pp_propname` varbinary(60) NOT NULL DEFAULT '',
-  `pp_value` blob NOT NULL,
-  `pp_sortkey` float DEFAULT NULL,
-  PRIMARY KEY (`pp_page`,`pp_propname`),
-  UNIQUE KEY `pp_propname_page` (`pp_propname`,`pp_page`)"""
-
-
-def write_wiki_tables(world: World, wiki: Wiki, pictures: Mapping[int, Picture], prefix: Path) -> None:
-    """Write page, redirect, linktarget, pagelinks and page_props to ``<prefix>-<table>.sql.gz``."""
-    targets: dict[tuple[int, str], int] = {}
-    links: list[Row] = []
-    for page in wiki.pages:
-        numbers = sorted(targets.setdefault(target, len(targets) + 1) for target in list_links(page))
-        links += [(page.page_id, page.namespace, number) for number in numbers]
-    redirects = [
-        (page.page_id, 0, page.redirect.target.replace(" ", "_"), "", page.redirect.fragment)
-        for page in wiki.pages
-        if page.redirect
-    ]
-    _write_table(prefix, "page", _PAGE, [_list_page(page) for page in wiki.pages])
-    _write_table(prefix, "redirect", _REDIRECT, redirects)
-    _write_table(prefix, "linktarget", _LINKTARGET, [(lt_id, *target) for target, lt_id in targets.items()])
-    _write_table(prefix, "pagelinks", _PAGELINKS, links)
-    _write_table(prefix, "page_props", _PAGE_PROPS, list(_list_props(world, wiki, pictures)))
-
-
-def write_wikidata_tables(records: Sequence[EntityRecord], prefix: Path) -> None:
-    """Write wikidatawiki's page and page_props (``wb-claims``, ``wb-identifiers``, ``wb-sitelinks``)."""
-    pages: list[Row] = []
-    props: list[Row] = []
-    for place, record in enumerate(records):
-        page_id = 200 + place
-        stamp = _compact(record.page.timestamp)
-        length = 900 + 210 * record.statements
-        pages.append((page_id, 0, record.qid, 0, 0, _draw_fraction(record.qid), stamp, stamp,
-                      2_100_000_000 + place, length, "wikibase-item", None))  # fmt: skip
-        counts = (
-            ("wb-claims", record.statements),
-            ("wb-identifiers", record.identifiers),
-            ("wb-sitelinks", record.sitelinks),
-        )
-        props += [(page_id, name, str(count), count) for name, count in counts]
-    _write_table(prefix, "page", _PAGE, pages)
-    _write_table(prefix, "page_props", _PAGE_PROPS, props)
-
-
-def _list_page(page: Page) -> Row:
-    stamp, fraction = _compact(page.timestamp), _draw_fraction(str(page.page_id))
-    title, is_redirect = page.title.replace(" ", "_"), int(page.redirect is not None)
-    return (page.page_id, page.namespace, title, is_redirect, 0, fraction, stamp, stamp, page.revision,
-            len(page.text.encode()), "wikitext", None)  # fmt: skip
-
-
-def _list_props(world: World, wiki: Wiki, pictures: Mapping[int, Picture]) -> Iterator[Row]:
-    for page in wiki.pages:
-        if page.disambiguation:
-            yield page.page_id, "disambiguation", "", None
-        picture = pictures.get(page.entity)
-        if picture is not None:
-            yield page.page_id, "page_image_free" if picture.free else "page_image", picture.stored_name, None
-        qid = qid_of(page, world)
-        if qid:
-            yield page.page_id, "wikibase_item", qid, None
-
-
-def _compact(timestamp: str) -> str:
-    """``2025-01-12T13:23:25Z`` as ``20250112132325``."""
-    return "".join(letter for letter in timestamp if letter.isdigit())
-
-
-def _draw_fraction(name: str) -> float:
-    """A stable pseudo-random number in 0.0 to 1.0 with twelve digits, as in ``page_random``."""
-    return int(hashlib.sha256(name.encode()).hexdigest()[:10], 16) % 10**12 / 10**12
-
-
-def _write_table(prefix: Path, table: str, columns: str, rows: Sequence[Row]) -> None:
-    path = prefix.with_name(f"{prefix.name}-{table}.sql.gz")
-    head = (
-        "-- Layout of a MediaWiki table dump; a generated toy world\n--\n"
-        "-- Host: none    Database: toywiki\n"
-        "-- ------------------------------------------------------\n\n"
-        "/*!40101 SET NAMES utf8mb4 */;\n/*!40103 SET TIME_ZONE='+00:00' */;\n\n"
-        f"--\n-- Table structure for table `{table}`\n--\n\nDROP TABLE IF EXISTS `{table}`;\n"
-        f"CREATE TABLE `{table}` (\n{columns}\n) ENGINE=InnoDB DEFAULT CHARSET=binary;\n\n"
-        f"--\n-- Dumping data for table `{table}`\n--\n\n/*!40000 ALTER TABLE `{table}` DISABLE KEYS */;\n"
-    )
-    with path.open("wb") as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
-        file.write(head.encode())
-        for values in _join_rows(rows):
-            file.write(f"INSERT INTO `{table}` VALUES {values};\n".encode())
-        file.write(f"/*!40000 ALTER TABLE `{table}` ENABLE KEYS */;\n\n-- Dump completed\n".encode())
-
-
-def _join_rows(rows: Iterable[Row]) -> Iterator[str]:
-    """Rows as ``(…),(…)``, in lines of about 0.9 MB."""
-    parts: list[str] = []
-    size = 0
-    for row in rows:
-        part = "(" + ",".join(map(_render_cell, row)) + ")"
-        parts.append(part)
-        size += len(part)
-        if size >= _LINE_BYTES:
-            yield ",".join(parts)
-            parts, size = [], 0
-    if parts:
-        yield ",".join(parts)
-
-
-def _render_cell(cell: Cell) -> str:
-    if cell is None:
-        return "NULL"
-    return f"'{cell.translate(_ESCAPES)}'" if isinstance(cell, str) else str(cell)
-
-
 def write_truth(world: World, wiki: Wiki, pictures: Mapping[int, Picture], folder: Path) -> None:
     """Write ``entities.jsonl``, ``facts.jsonl`` and ``aliases.jsonl``, of a later snapshot ``changes.jsonl`` too."""
     folder.mkdir()
@@ -367,7 +525,11 @@ def write_truth(world: World, wiki: Wiki, pictures: Mapping[int, Picture], folde
         for entity in world.entities
     ))  # fmt: skip
     _write_lines(folder / "facts.jsonl", (_list_fact(world, wiki, fact) for fact in world.facts))
-    _write_lines(folder / "aliases.jsonl", _list_aliases(world))
+    _write_lines(folder / "aliases.jsonl", (
+        {"qid": entity.qid, "title": entity.title, "alias": alias, "kind": kind}
+        for entity in world.entities
+        for alias, kind in entity.aliases
+    ))  # fmt: skip
     if world.changes:
         _write_lines(folder / "changes.jsonl", (
             {"before": _list_fact(world, wiki, change.before) | {"sentence": None},
@@ -388,220 +550,23 @@ def write_picture_truth(world: World, pictures: Iterable[Picture], folder: Path)
     ))  # fmt: skip
 
 
-def _list_aliases(world: World) -> Iterator[dict[str, Any]]:
-    for entity in world.entities:
-        for alias, kind in entity.aliases:
-            yield {"qid": entity.qid, "title": entity.title, "alias": alias, "kind": kind}
-
-
 def _list_fact(world: World, wiki: Wiki, fact: Fact) -> dict[str, Any]:
     """One row; ``sentence`` is the wikitext of the sentence that states the fact, null if none does."""
+    subject, value = world.entities[fact.subject], fact.value
     target = None if fact.object is None else world.entities[fact.object]
-    value = fact.value
     return {
-        "subject": world.entities[fact.subject].title,
-        "subject_qid": world.entities[fact.subject].qid,
-        "relation": fact.relation,
-        "key": fact.key,
-        "cardinality": fact.cardinality,
-        "object": target.title if target else None,
-        "object_qid": target.qid if target else None,
-        "value": value.text if value else None,
-        "value_kind": value.kind if value else None,
+        "subject": subject.title, "subject_qid": subject.qid,
+        "relation": fact.relation, "key": fact.key, "cardinality": fact.cardinality,
+        "object": target.title if target else None, "object_qid": target.qid if target else None,
+        "value": value.text if value else None, "value_kind": value.kind if value else None,
         "value_iso": value.iso if value and value.kind == "date" else None,
         "value_number": value.number if value and value.kind != "text" else None,
         "value_unit": value.unit if value else None,
-        "shown": fact.shown,
-        "linked": fact.shown and fact.linked and target is not None,
+        "shown": fact.shown, "linked": fact.shown and fact.linked and target is not None,
         "sentence": wiki.sentences.get(key_of(fact)),
-    }
+    }  # fmt: skip
 
 
 def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-PAGES_PER_STREAM = 100
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-_SCHEMA = "http://www.mediawiki.org/xml/export-0.11"
-_NAMESPACES = {
-    -2: "Media", -1: "Special", 0: "", 1: "Talk", 2: "User", 3: "User talk", 4: "Wikipedia", 5: "Wikipedia talk",
-    6: "File", 7: "File talk", 8: "MediaWiki", 9: "MediaWiki talk", 10: "Template", 11: "Template talk", 12: "Help",
-    13: "Help talk", 14: "Category", 15: "Category talk", 100: "Portal", 101: "Portal talk", 118: "Draft",
-    119: "Draft talk", 710: "TimedText", 711: "TimedText talk", 828: "Module", 829: "Module talk",
-}  # fmt: skip
-
-
-def write_dump(pages: Sequence[Page], dump: Path, index: Path) -> None:
-    """Write the multistream file and its index.
-
-    The dump is a bz2 stream with the header, one stream for each 100 pages, and one with the footer. The index has
-    ``offset:page_id:title`` lines, titles escaped as in the XML.
-    """
-    lines: list[str] = []
-    with dump.open("wb") as file:
-        offset = file.write(bz2.compress(_render_header().encode()))
-        for chunk in _split(pages):
-            lines += [f"{offset}:{page.page_id}:{_escape(page.full_title)}\n" for page in chunk]
-            offset += file.write(bz2.compress("".join(map(_render_page, chunk)).encode()))
-        file.write(bz2.compress(b"</mediawiki>\n"))
-    index.write_bytes(bz2.compress("".join(lines).encode()))
-
-
-def encode_sha1(text: str) -> str:
-    """SHA-1 of the UTF-8 text in base 36, 31 digits, as MediaWiki exports it."""
-    number = int(hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest(), 16)
-    digits = ""
-    while number:
-        number, rest = divmod(number, 36)
-        digits = _DIGITS[rest] + digits
-    return digits.rjust(31, "0")
-
-
-def _split(pages: Sequence[Page]) -> Iterator[Sequence[Page]]:
-    return (pages[start : start + PAGES_PER_STREAM] for start in range(0, len(pages), PAGES_PER_STREAM))
-
-
-def _escape(text: str) -> str:
-    return escape(text, {'"': "&quot;"})
-
-
-def _render_header() -> str:
-    names = "\n".join(
-        f'      <namespace key="{key}" case="first-letter"' + (f">{name}</namespace>" if name else " />")
-        for key, name in _NAMESPACES.items()
-    )
-    return (
-        f'<mediawiki xmlns="{_SCHEMA}/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
-        f'xsi:schemaLocation="{_SCHEMA}/ {_SCHEMA}.xsd" version="0.11" xml:lang="en">\n'
-        "  <siteinfo>\n    <sitename>Wikipedia</sitename>\n    <dbname>enwiki</dbname>\n"
-        "    <base>https://toywiki.example/wiki/Main_Page</base>\n"
-        "    <generator>synth toy world, not MediaWiki</generator>\n    <case>first-letter</case>\n"
-        f"    <namespaces>\n{names}\n    </namespaces>\n  </siteinfo>\n"
-    )
-
-
-def _render_page(page: Page) -> str:
-    redirect = f'    <redirect title="{_escape(page.redirect.target)}" />\n' if page.redirect else ""
-    sha1 = encode_sha1(page.text)
-    user = sum(itertools.accumulate(page.editor.encode())) + 1000
-    return (
-        f"  <page>\n    <title>{_escape(page.full_title)}</title>\n    <ns>{page.namespace}</ns>\n"
-        f"    <id>{page.page_id}</id>\n{redirect}    <revision>\n      <id>{page.revision}</id>\n"
-        f"      <parentid>{page.revision - 3}</parentid>\n      <timestamp>{page.timestamp}</timestamp>\n"
-        f"      <contributor>\n        <username>{_escape(page.editor)}</username>\n        <id>{user}</id>\n"
-        f"      </contributor>\n      <comment>tidied</comment>\n      <origin>{page.revision}</origin>\n"
-        "      <model>wikitext</model>\n      <format>text/x-wiki</format>\n"
-        f'      <text bytes="{len(page.text.encode())}" sha1="{sha1}" xml:space="preserve">'
-        f"{_escape(page.text)}</text>\n"
-        f"      <sha1>{sha1}</sha1>\n    </revision>\n  </page>\n"
-    )
-
-
-__all__ = ["WorldConfig", "WorldSummary", "write_world"]
-
-WORLD_FORMAT = 3
-_COLUMNS = (
-    "file", "sha256", "width", "height", "author", "licence", "licence_url", "source_url", "depicts_title", "depicts",
-)  # fmt: skip
-
-
-def write_world(out: Path, config: WorldConfig, later: bool = False) -> WorldSummary:
-    """Write a whole world to ``out``, or nothing; what a killed run of the same ``out`` left is removed.
-
-    Files: the multistream dump and index, five SQL tables, two tables and the Turtle of Wikidata, ``images/`` with
-    ``images.tsv``, ``world.json``, and ``truth/`` for tests. The same configuration gives the same bytes (with the
-    same versions of Pillow, zlib and bzip2).
-
-    Args:
-        out: folder to make; it may exist if it is empty.
-        config: what to make.
-        later: make the same world as it is a year after the snapshot of ``config``: some facts have changed
-            (``truth/changes.jsonl``), and the pages that say so; everything else is the same.
-
-    Raises:
-        ConfigError: ``config`` is out of range, or ``out`` exists and is a file or not empty.
-    """
-    check_config(config)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(f"world output {out}: exists and is not an empty folder; name a new folder")
-    with _drafting(out) as draft:
-        return _publish(draft, config, later)
-
-
-@contextmanager
-def _drafting(out: Path) -> Iterator[Path]:
-    """Give a sibling folder to write to; on a clean exit it is synced and becomes ``out``, else it is removed."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    for left in out.parent.glob(f"{TEMP_PREFIX}{glob.escape(out.name)}-*"):
-        shutil.rmtree(left)
-    draft = make_temp_path(out)
-    draft.mkdir()
-    try:
-        yield draft
-        sync_files(draft)
-        draft.replace(out)
-        sync_folder(out.parent)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def _publish(folder: Path, config: WorldConfig, later: bool) -> WorldSummary:
-    world = build_world(config, later)
-    published = f"{int(config.snapshot[:4]) + later}{config.snapshot[4:]}"
-    leads = plan_pictures(world.entities, config)
-    seconds = plan_second_pictures(world.entities, leads, config)
-    pictures = (*leads.values(), *seconds.values())
-    files = {number: picture.file for number, picture in leads.items()}
-    wiki = compose_wiki(world, files, seconds)
-    if later:
-        wiki = date_changes(wiki, compose_wiki(build_world(config), files, seconds), published)
-    records = record_entities(world, wiki, files)
-    prefix = folder / f"toywiki-{published}"
-    articles = f"{prefix.name}-pages-articles-multistream"
-    write_dump(wiki.pages, folder / f"{articles}.xml.bz2", folder / f"{articles}-index.txt.bz2")
-    write_wiki_tables(world, wiki, leads, prefix)
-    write_wikidata_tables(records, folder / f"wikidatawiki-{published}")
-    write_turtle(world, records, folder / f"wikidata-{published}.ttl")
-    _write_pictures(world, pictures, folder / "images")
-    write_truth(world, wiki, leads, folder / "truth")
-    write_picture_truth(world, pictures, folder / "truth")
-    summary = _count(world, wiki, leads, len(pictures))
-    document = {"format": WORLD_FORMAT, "config": asdict(config), "counts": asdict(summary)}
-    if later:
-        document["later"] = published
-    (folder / "world.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    return summary
-
-
-def _write_pictures(world: World, pictures: Sequence[Picture], folder: Path) -> None:
-    folder.mkdir()
-    lines = ["\t".join(_COLUMNS)]
-    for picture in sorted(pictures, key=lambda each: each.stored_name):
-        entity = world.entities[picture.entity]
-        drawn = draw_picture(entity, picture, world.config.seed)
-        (folder / picture.stored_name).write_bytes(drawn.data)
-        width, height = picture.size
-        lines.append("\t".join((
-            picture.stored_name, drawn.sha256, str(width), str(height), picture.author, picture.licence,
-            picture.licence_url, picture.source_url, entity.title, " ".join(picture.depicts),
-        )))  # fmt: skip
-    (folder / "images.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def _count(world: World, wiki: Wiki, leads: Mapping[int, Picture], pictures: int) -> WorldSummary:
-    redirects = sum(page.redirect is not None for page in wiki.pages)
-    return WorldSummary(
-        pages=len(wiki.pages),
-        articles=sum(page.namespace == MAIN for page in wiki.pages) - redirects,
-        redirects=redirects,
-        entities=len(world.entities),
-        facts=len(world.facts),
-        hidden_facts=sum(not fact.shown for fact in world.facts),
-        pictures=pictures,
-        lead_pictures=len(leads),
-        free_pictures=sum(picture.free and min(picture.size) >= MIN_SIDE for picture in leads.values()),
-        signs=sum(bool(picture.sign) for picture in leads.values()),
-        simple_pictures=sum(picture.simple is not None for picture in leads.values()),
-    )

@@ -1,25 +1,276 @@
-"""The finished world: entities, facts, redirects and who mentions whom, before anything is written.
+"""The world before anything is written: entities, facts, what changes in a year, redirects and mentions."""
 
-The same world a year on: which facts have changed, and how.
-"""
-
+import math
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from random import Random
 
-from pipelines.toy.knowledge import (
+from pipelines.errors import ConfigError
+from pipelines.toy.names import fold_accents, name_entities
+from pipelines.toy.ontology import (
+    ATTRIBUTES,
     MONTHS,
+    RELATIONS,
+    SUBTYPES,
+    Attribute,
     Entity,
     Fact,
+    Relation,
+    Subtype,
     Value,
-    WorldConfig,
-    describe_entities,
-    hide_facts,
-    list_entities,
-    relate_entities,
 )
-from pipelines.toy.names import fold_accents, name_entities
+
+MIN_ENTITIES = 60
+MAX_ENTITIES = 200_000
+MAX_MISSING = 0.9
+MAX_ODD = 0.5
+"""Most that the share of signs, and that of simple pictures, may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorldConfig:
+    """Everything that decides the bytes of a world.
+
+    Attributes:
+        entities: how many entities the world knows; pages are more (redirects, lists, disambiguation).
+        seed: the one source of randomness.
+        missing: probability that an infobox leaves a field out, 0.0 to 0.9.
+        snapshot: the dump date ``YYYYMMDD`` in file names and timestamps.
+        signs: share of lead pictures with a sign that shows the entity's name, 0.0 to 0.5.
+        simple: share of lead pictures that are a flag, an emblem, a map or a card of text, 0.0 to 0.5.
+    """
+
+    entities: int = 2000
+    seed: int = 7
+    missing: float = 0.1
+    snapshot: str = "20260101"
+    signs: float = 0.03
+    simple: float = 0.02
+
+
+def check_config(config: WorldConfig) -> None:
+    """Refuse a configuration that no world can be made from.
+
+    Raises:
+        ConfigError: a value is out of its range; the message names the key and what is allowed.
+    """
+    if not MIN_ENTITIES <= config.entities <= MAX_ENTITIES:
+        raise ConfigError(f"world.entities: got {config.entities}, allowed are {MIN_ENTITIES} to {MAX_ENTITIES}")
+    if not 0.0 <= config.missing <= MAX_MISSING:
+        raise ConfigError(f"world.missing: got {config.missing}, allowed is 0.0 to {MAX_MISSING}")
+    for name, share in (("signs", config.signs), ("simple", config.simple)):
+        if not 0.0 <= share <= MAX_ODD:
+            raise ConfigError(f"world.{name}: got {share}, allowed is 0.0 to {MAX_ODD}")
+    if not re.fullmatch(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d)", config.snapshot):
+        raise ConfigError(f"world.snapshot: got {config.snapshot!r}, allowed is a date like 20260101 (day 01 to 29)")
+
+
+LAST_YEAR = 2020
+
+
+def draw_value(attribute: Attribute, year: int, rng: Random) -> Value | None:
+    """Draw a value of ``attribute`` for an entity whose principal year is ``year``.
+
+    Returns:
+        None when the date would lie after the world's present (a person still alive).
+    """
+    if attribute.kind == "date":
+        return _draw_date(attribute, year, rng)
+    if attribute.kind == "text":
+        return Value("text", rng.choice(attribute.words))
+    amount = _draw_amount(attribute.low, attribute.high, rng)
+    if attribute.kind == "count":
+        return Value("count", f"{int(amount):,}", float(int(amount)))
+    unit = {"km2": "km²"}.get(attribute.unit, attribute.unit)
+    return Value("quantity", f"{amount:,g} {unit}", amount, unit=attribute.unit)
+
+
+def _draw_date(attribute: Attribute, year: int, rng: Random) -> Value | None:
+    when = year + rng.randint(int(attribute.low), int(attribute.high))
+    if when > LAST_YEAR:
+        return None
+    if rng.random() >= attribute.day_share:
+        return Value("date", str(when), float(when))
+    month, day = rng.randint(1, 12), rng.randint(1, 28)
+    return Value("date", f"{day} {MONTHS[month - 1]} {when}", float(when), month, day)
+
+
+def _draw_amount(low: float, high: float, rng: Random) -> float:
+    amount = math.exp(rng.uniform(math.log(low), math.log(high + 1)))
+    if high < 1000 and amount < 100:
+        return round(amount, 1) if rng.random() < 0.5 else float(round(amount))
+    return float(round(amount))
+
+
+ZIPF_EXPONENT = 0.85
+LAST_CERTAIN_DEATH = 1929
+UNLINKED_SHARE = 0.06
+_TRIES = 12
+
+
+def list_entities(config: WorldConfig) -> tuple[Entity, ...]:
+    """Create the entities without names, ordered by subtype, with a Zipf law over a random order of fame."""
+    rng = Random(f"{config.seed}:entities")
+    subtypes = [subtype for subtype, count in _allot(config.entities) for _ in range(count)]
+    boost = {"language": 0.0, "country": 0.0, "city": 0.35, "university": 0.5, "museum": 0.6}
+    order = sorted(range(len(subtypes)), key=lambda n: rng.random() * boost.get(subtypes[n].name, 1.0))
+    fame = dict.fromkeys(order, 0.0)
+    for rank, number in enumerate(order):
+        fame[number] = (rank + 2.0) ** -ZIPF_EXPONENT
+    return tuple(
+        Entity(number, subtype, rng.choice(subtype.nouns), fame[number], rng.randint(*subtype.years))
+        for number, subtype in enumerate(subtypes)
+    )
+
+
+def relate_entities(entities: Sequence[Entity], seed: int) -> tuple[tuple[Entity, ...], tuple[Fact, ...]]:
+    """Draw every relation; years of subjects that a maker or founder dates are moved to fit.
+
+    Returns:
+        The entities with their final years, and the facts in the order of the relation table.
+    """
+    weaver = _Weaver(list(entities))
+    facts: list[Fact] = []
+    for place, relation in enumerate(RELATIONS):
+        rng = Random(f"{seed}:relation:{place}")
+        made = weaver.invert(relation, facts, rng) if relation.inverse_of else weaver.draw(relation, rng)
+        facts.extend(made)
+    return tuple(weaver.entities), tuple(facts)
+
+
+def describe_entities(entities: Sequence[Entity], seed: int) -> tuple[Fact, ...]:
+    """Draw the literal attributes of every entity from its year and its own random stream."""
+    facts = []
+    for entity in entities:
+        rng = Random(f"{seed}:attributes:{entity.number}")
+        for attribute in ATTRIBUTES:
+            if entity.subtype.name not in attribute.subjects or rng.random() >= attribute.chance:
+                continue
+            value = draw_value(attribute, entity.year, rng)
+            if value is not None:
+                key = attribute.key_for(entity.subtype.name)
+                facts.append(
+                    Fact(entity.number, attribute.name, key, "n:1", attribute.prop, attribute.wordings, value=value)
+                )
+    return tuple(facts)
+
+
+def hide_facts(facts: Sequence[Fact], config: WorldConfig) -> tuple[Fact, ...]:
+    """Drop whole infobox fields with probability ``config.missing``, and unlink a few of the others."""
+    fields: dict[tuple[int, str], tuple[bool, bool]] = {}
+    rng = Random(f"{config.seed}:missing")
+    for fact in facts:
+        field = (fact.subject, fact.key)
+        if field not in fields:
+            hidden, unlinked = rng.random() < config.missing, rng.random() < UNLINKED_SHARE
+            fields[field] = (not hidden, not unlinked)
+    return tuple(
+        replace(fact, shown=fields[fact.subject, fact.key][0], linked=fields[fact.subject, fact.key][1])
+        for fact in facts
+    )
+
+
+def _allot(total: int) -> list[tuple[Subtype, int]]:
+    """Share ``total`` out by weight, at least one each; countries and languages are counted, not weighted."""
+    fixed = {"country": min(10, 3 + total // 800), "language": 2 if total < 500 else 4}
+    weighted = [subtype for subtype in SUBTYPES if subtype.name not in fixed]
+    free = total - sum(fixed.values()) - len(weighted)
+    whole = sum(subtype.weight for subtype in weighted)
+    counts = {subtype.name: 1 + int(free * subtype.weight / whole) for subtype in weighted} | fixed
+    for subtype in sorted(weighted, key=lambda each: -each.weight)[: total - sum(counts.values())]:
+        counts[subtype.name] += 1
+    return [(subtype, counts[subtype.name]) for subtype in SUBTYPES]
+
+
+class _Weaver:
+    """Draws relations over one list of entities, remembering which objects are taken."""
+
+    def __init__(self, entities: list[Entity]) -> None:
+        self.entities = entities
+        self._members: dict[str, list[int]] = defaultdict(list)
+        for entity in entities:
+            self._members[entity.subtype.name].append(entity.number)
+        self._taken: dict[str, set[int]] = defaultdict(set)
+        self._dated: set[int] = set()
+
+    def draw(self, relation: Relation, rng: Random) -> Iterator[Fact]:
+        """Facts of one relation over all its subjects."""
+        pool = [number for name in relation.objects for number in self._members[name]]
+        weights = list(accumulate(self.entities[number].fame for number in pool))
+        taken = self._taken[relation.name]
+        for subject in [number for name in relation.subjects for number in self._members[name]]:
+            if rng.random() >= relation.chance or not pool or (relation.symmetric and subject in taken):
+                continue
+            if relation.name == "death_place" and self.entities[subject].year > LAST_CERTAIN_DEATH:
+                continue
+            wanted = 1 if relation.most == 1 or rng.random() < 0.5 else rng.randint(2, relation.most)
+            chosen: list[int] = []
+            for _ in range(wanted):
+                found = self._choose(relation, subject, (pool, weights), chosen, rng)
+                if found is not None:
+                    chosen.append(found)
+                    yield from self._state(relation, subject, found, rng)
+
+    def invert(self, relation: Relation, facts: Sequence[Fact], rng: Random) -> Iterator[Fact]:
+        """Facts of an inverse relation: for each object of the other one, its most famous subjects."""
+        subjects: dict[int, list[int]] = defaultdict(list)
+        for fact in facts:
+            if fact.relation == relation.inverse_of and fact.object is not None:
+                subjects[fact.object].append(fact.subject)
+        for maker in sorted(subjects):
+            if rng.random() < relation.chance:
+                works = sorted(subjects[maker], key=lambda number: (-self.entities[number].fame, number))
+                for work in works[: relation.most]:
+                    yield self._fact(relation, maker, work)
+
+    def _choose(
+        self, relation: Relation, subject: int, pool: tuple[list[int], list[float]], chosen: list[int], rng: Random
+    ) -> int | None:
+        """A fitting object: by fame in a few tries, else the first that fits from a random place on, else None."""
+        numbers, weights = pool
+        for _ in range(_TRIES):
+            number = rng.choices(numbers, cum_weights=weights)[0]
+            if self._fits(relation, subject, number, chosen):
+                return number
+        start = rng.randrange(len(numbers))
+        for number in (numbers[start:] + numbers[:start])[:400]:
+            if self._fits(relation, subject, number, chosen):
+                return number
+        return None
+
+    def _fits(self, relation: Relation, subject: int, number: int, chosen: list[int]) -> bool:
+        candidate = self.entities[number]
+        if number == subject or number in chosen:
+            return False
+        if relation.cardinality != "n:1" and number in self._taken[relation.name]:
+            return False
+        if relation.since is not None and candidate.year < relation.since:
+            return False
+        if relation.dates and subject not in self._dated:
+            return relation.gap is None or candidate.year + relation.gap[0] <= 2010
+        if relation.gap is None:
+            return True
+        return relation.gap[0] <= self.entities[subject].year - candidate.year <= relation.gap[1]
+
+    def _state(self, relation: Relation, subject: int, found: int, rng: Random) -> Iterator[Fact]:
+        if relation.dates and relation.gap is not None and subject not in self._dated:
+            made = self.entities[found].year + rng.randint(*relation.gap)
+            self.entities[subject] = replace(self.entities[subject], year=min(made, 2012))
+            self._dated.add(subject)
+        if relation.cardinality != "n:1":
+            self._taken[relation.name].add(found)
+        yield self._fact(relation, subject, found)
+        if relation.symmetric:
+            self._taken[relation.name].add(subject)
+            yield self._fact(relation, found, subject)
+
+    def _fact(self, relation: Relation, subject: int, found: int) -> Fact:
+        key = relation.key_for(self.entities[subject].subtype.name)
+        return Fact(subject, relation.name, key, relation.cardinality, relation.prop, relation.wordings, object=found)
+
 
 COUNTED = ("population", "attendance", "visitors", "employees", "students", "circulation", "speakers")
 """Counts that are taken anew every year or so."""
@@ -95,6 +346,10 @@ def _sell(facts: Sequence[Fact], rng: Random) -> Iterator[tuple[int, int]]:
                 yield place, rng.choice(others)
 
 
+_LEADING_HOME = ("country", "location", "headquarters", "birth_place", "range", "held_at", "creator", "builder")
+"""Relations by which the country of an entity is found, the first first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Redirect:
     """A redirect page: ``title`` leads to ``target``, perhaps to a section of it."""
@@ -137,19 +392,7 @@ class World:
         for _ in range(3):
             if entity.subtype.name == "country":
                 return entity
-            steps = (
-                self.object_of(entity.number, name)
-                for name in (
-                    "country",
-                    "location",
-                    "headquarters",
-                    "birth_place",
-                    "range",
-                    "held_at",
-                    "creator",
-                    "builder",
-                )
-            )
+            steps = (self.object_of(entity.number, name) for name in _LEADING_HOME)
             following = next((step for step in steps if step is not None), None)
             if following is None:
                 return None
@@ -218,11 +461,7 @@ def _plan_odd_redirects(entity: Entity, own: list[str], rng: Random) -> list[Red
 
 def _draw_mentions(entities: tuple[Entity, ...], rng: Random) -> dict[int, tuple[int, ...]]:
     """Two to seven entities each, drawn by fame: this gives in-degrees their Zipf tail."""
-    sums, total = [], 0.0
-    for entity in entities:
-        total += entity.fame
-        sums.append(total)
-    mentions = {}
+    sums, mentions = list(accumulate(entity.fame for entity in entities)), {}
     for entity in entities:
         drawn = rng.choices(entities, cum_weights=sums, k=rng.randint(2, 7))
         mentions[entity.number] = tuple(dict.fromkeys(each.number for each in drawn if each.number != entity.number))

@@ -30,7 +30,8 @@ from pipelines.pictures import compute_phash, measure_distance
 from pipelines.pixels import open_pixels
 from pipelines.services.clients.ocr import RapidOcr
 from pipelines.services.protocols import ImageHit, PictureFile, TextBlock
-from pipelines.toy.publishing import WorldConfig, write_world
+from pipelines.toy.publishing import write_world
+from pipelines.toy.world import WorldConfig
 from schemas.datasets import Degradation
 from tests.benchmarks.measured import Measured
 from tests.pipelines.agent.signs import draw_scene, encode_scene

@@ -24,8 +24,7 @@ from pipelines.names import is_common_word
 from pipelines.services.clients.ocr import RapidOcr
 from pipelines.services.protocols import Ocr
 from pipelines.toy.drawing import OUTDOORS, Pen, paint_landscape
-from pipelines.toy.knowledge import WorldConfig
-from pipelines.toy.world import build_world
+from pipelines.toy.world import WorldConfig, build_world
 from schemas.proofs import Answer
 from tests.benchmarks.measured import Measured
 

@@ -14,7 +14,8 @@ from pipelines.checks.pictures import DepictionRules
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import MAX_PIECES, Corpus, count_pieces, describe_entity
 from pipelines.services.clients.encoder import CachedEncoder, OpenClipEncoder
-from pipelines.toy.publishing import WorldConfig, write_world
+from pipelines.toy.publishing import write_world
+from pipelines.toy.world import WorldConfig
 from tests.clip.training import train_clip
 from tests.clip.trials import THRESHOLD, Sets, Town, build_town, choose_looks, list_sets, rank_sets, share
 

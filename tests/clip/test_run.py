@@ -18,7 +18,8 @@ from pipelines.run.assembly import Assembly
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.encoder import FILE
-from pipelines.toy.publishing import WorldConfig, write_world
+from pipelines.toy.publishing import write_world
+from pipelines.toy.world import WorldConfig
 from schemas.datasets import Grounding
 from tests.chaos.driving import call_here, list_settings
 from tests.clip.models import WIDTH

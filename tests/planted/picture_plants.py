@@ -41,6 +41,10 @@ from pipelines.toy.drawing import (
     OUTDOORS,
     Colour,
     Point,
+)
+from pipelines.toy.names import fold_accents
+from pipelines.toy.ontology import SUBTYPES, Entity
+from pipelines.toy.pictures import (
     draw_card,
     draw_emblem,
     draw_flag,
@@ -50,8 +54,6 @@ from pipelines.toy.drawing import (
     paint_scene,
     put_sign,
 )
-from pipelines.toy.knowledge import SUBTYPES, Entity
-from pipelines.toy.names import fold_accents
 from pipelines.toy.textlayer import LayerOcr, WrittenText
 from schemas.proofs import Answer
 

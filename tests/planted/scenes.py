@@ -71,8 +71,8 @@ from pipelines.run.progress import SilentReporter
 from pipelines.run.runner import StageReport, run_stage, select_stages
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import Workspace
-from pipelines.toy.knowledge import WorldConfig
 from pipelines.toy.publishing import write_world
+from pipelines.toy.world import WorldConfig
 from schemas.corpus import Fact, Page
 from schemas.datasets import Grounding
 from schemas.proofs import Constraint, Evidence, Hop, NearMiss, Proof

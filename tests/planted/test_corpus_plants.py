@@ -12,8 +12,8 @@ from pipelines.errors import ConfigError
 from pipelines.graph.facts import read_attributes
 from pipelines.graph.indexes import Ground
 from pipelines.graph.query import locate_nodes
-from pipelines.toy.knowledge import WorldConfig
 from pipelines.toy.publishing import write_world
+from pipelines.toy.world import WorldConfig
 from tests.planted import corpus_plants
 from tests.planted import corpus_plants as lone_plants
 from tests.planted import corpus_plants as set_plants

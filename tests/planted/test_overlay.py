@@ -10,10 +10,9 @@ from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import FACTS
 from pipelines.errors import ConfigError
 from pipelines.graph.proofs import cite_fact, make_node
-from pipelines.toy.knowledge import WorldConfig
 from pipelines.toy.publishing import write_dump
 from pipelines.toy.wikitext import Page, compose_wiki
-from pipelines.toy.world import build_world
+from pipelines.toy.world import WorldConfig, build_world
 from schemas.proofs import Evidence, Hop, Proof
 from tests.planted.scenes import OverlayCorpus, relocate
 

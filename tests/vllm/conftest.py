@@ -18,8 +18,8 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import RunConfig
 from pipelines.pictures import PictureStore
 from pipelines.services.clients.serving import ModelServer, owned_servers
-from pipelines.toy.knowledge import WorldConfig
 from pipelines.toy.publishing import write_world
+from pipelines.toy.world import WorldConfig
 
 ROOT = Path(__file__).parents[2]
 PYTHON = Path(os.environ.get("SYNTH_VLLM_PYTHON", ROOT / ".venv-vllm" / "bin" / "python"))

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 
-from pipelines.toy.knowledge import ATTRIBUTES, RELATIONS, SUBTYPES
+from pipelines.toy.ontology import ATTRIBUTES, RELATIONS, SUBTYPES
 from schemas.proofs import Answer
 from schemas.tasks import FactView, HopView, WriteQuestionInputs
 

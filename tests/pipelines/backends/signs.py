@@ -4,7 +4,7 @@ import io
 
 from PIL import Image, ImageDraw, ImageFont
 
-from pipelines.toy.textlayer import WrittenText, write_layer
+from pipelines.toy.textlayer import WrittenText, encode_layered
 
 GROUND = (58, 84, 120)
 
@@ -15,9 +15,9 @@ def draw_sign(text="Kelmor Bridge", size=(420, 120), place=(60, 30), letters=40,
     font = ImageFont.load_default(letters)
     pen = ImageDraw.Draw(picture)
     pen.text(place, text, font=font, fill="white")
+    if layered:
+        box = tuple(map(float, pen.textbbox(place, text, font=font)))
+        return encode_layered(picture, "PNG", [WrittenText(text, box)] if text else [])
     target = io.BytesIO()
     picture.save(target, "PNG")
-    if not layered:
-        return target.getvalue()
-    box = tuple(map(float, pen.textbbox(place, text, font=font)))
-    return write_layer(target.getvalue(), [WrittenText(text, box)] if text else [])
+    return target.getvalue()

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.checks.agreement import check_timeless
-from pipelines.toy.knowledge import ATTRIBUTES as WORLD_ATTRIBUTES
-from pipelines.toy.knowledge import RELATIONS as WORLD_RELATIONS
+from pipelines.toy.ontology import ATTRIBUTES as WORLD_ATTRIBUTES
+from pipelines.toy.ontology import RELATIONS as WORLD_RELATIONS
 from pipelines.toy.phrases import (
     ATTRIBUTES,
     MENTIONS,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipelines.errors import ConfigError
 from pipelines.services.protocols import ChatRequest, Message
-from pipelines.toy.knowledge import SUBTYPES
+from pipelines.toy.ontology import SUBTYPES
 from pipelines.toy.writer import (
     TemplatesModel,
     propose_descriptors,

@@ -17,7 +17,8 @@ from pipelines.checks.pictures import (
     judge_plainness,
     measure_plainness,
 )
-from pipelines.toy.publishing import WorldConfig, write_world
+from pipelines.toy.publishing import write_world
+from pipelines.toy.world import WorldConfig
 from tests.pipelines.checks.drawings import DRAWINGS, encode, make_copies
 
 ROOT = Path(__file__).parents[3]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from pipelines.toy.publishing import WorldConfig, write_world
+from pipelines.toy.publishing import write_world
+from pipelines.toy.world import WorldConfig
 
 EXPORT = "{http://www.mediawiki.org/xml/export-0.11/}"
 

@@ -8,10 +8,9 @@ from pipelines.services.clients.recorded import RecordedOcr
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.metering import open_meter
 from pipelines.services.protocols import TextBlock
-from pipelines.toy.textlayer import LayerOcr
 from tests.pipelines.backends.signs import draw_sign
 
-SIGN = draw_sign(layered=True)
+SIGN = draw_sign()
 
 
 @dataclass
@@ -35,15 +34,6 @@ def store(tmp_path):
     opened = open_replies(tmp_path)
     yield opened
     opened.close()
-
-
-def test_a_picture_without_a_layer_is_refused_and_not_taken_for_one_without_text():
-    with pytest.raises(RecordFailed, match="no-text-layer"):
-        asyncio.run(LayerOcr().read_text(draw_sign()))
-
-
-def test_a_layer_reads_the_same_at_any_scale():
-    assert asyncio.run(LayerOcr().read_text(SIGN, 2.0)) == asyncio.run(LayerOcr().read_text(SIGN))
 
 
 def test_a_picture_is_read_once_at_each_scale(store):

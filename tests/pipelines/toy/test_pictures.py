@@ -10,20 +10,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.toy.drawing import (
+from pipelines.toy.names import fold_accents
+from pipelines.toy.pictures import (
     LICENCES,
     SIMPLE,
     draw_picture,
-    draw_simple,
     paint_scene,
     plan_pictures,
     plan_second_pictures,
     put_sign,
 )
-from pipelines.toy.knowledge import WorldConfig
-from pipelines.toy.names import fold_accents
 from pipelines.toy.textlayer import read_layer
-from pipelines.toy.world import build_world
+from pipelines.toy.world import WorldConfig, build_world
 
 ODD = WorldConfig(entities=150, seed=11, signs=0.3, simple=0.3)
 PLAIN = WorldConfig(entities=150, seed=11, signs=0.0, simple=0.0)
@@ -160,9 +158,9 @@ def test_a_sign_shows_the_name_where_the_layer_says_it_stands(odd):
     for picture in signed[:20]:
         entity = entities[picture.entity]
         assert picture.sign == fold_accents(entity.name)
-        written = read_layer(draw_picture(entity, picture, 11).data)
+        written = read_layer(draw_picture(entity, picture, 11))
         bare = np.array(paint_scene(entity, picture.size, 11), dtype=int)
-        changed = abs(decode(draw_picture(entity, picture, 11).data) - bare).sum(axis=2) > 60
+        changed = abs(decode(draw_picture(entity, picture, 11)) - bare).sum(axis=2) > 60
         for left, top, right, bottom in (each.box for each in written):
             assert 0 <= left < right <= picture.size[0]
             assert 0 <= top < bottom <= picture.size[1]
@@ -194,7 +192,7 @@ def test_simple_pictures_are_of_each_kind_and_half_of_their_names_say_so(odd):
 @pytest.mark.parametrize("kind", SIMPLE)
 def test_a_simple_picture_has_few_colours_and_only_a_card_has_text(kind):
     for seed in range(10):
-        picture, written = draw_simple(kind, (640, 512), Random(seed))
+        picture, written = SIMPLE[kind]((640, 512), Random(seed))
         shades = [count for count, _ in picture.getcolors(640 * 512)]
         assert sum(sorted(shades)[-8:]) > 0.9 * 640 * 512
         assert bool(written) == (kind == "card")

@@ -1,0 +1,225 @@
+import bz2
+import hashlib
+import json
+from collections import Counter, defaultdict
+
+import pytest
+from lxml import etree
+from rdflib import Graph, Namespace
+
+from pipelines.errors import ConfigError
+from pipelines.files import make_temp_path
+from pipelines.toy.publishing import write_world
+from pipelines.toy.wikitext import Page, list_links
+from pipelines.toy.world import WorldConfig
+
+SMALL = WorldConfig(entities=60, seed=3, missing=0.0)
+
+
+def test_the_same_config_gives_the_same_bytes(world_full, tmp_path):
+    write_world(tmp_path / "again", SMALL)
+    files = sorted(path.relative_to(world_full.root) for path in world_full.root.rglob("*") if path.is_file())
+    assert files == sorted(
+        path.relative_to(tmp_path / "again") for path in (tmp_path / "again").rglob("*") if path.is_file()
+    )
+    for file in files:
+        assert (world_full.root / file).read_bytes() == (tmp_path / "again" / file).read_bytes(), file
+
+
+def test_world_json_repeats_config_and_counts(world_full):
+    document = json.loads((world_full.root / "world.json").read_text())
+    given = {"entities": 60, "seed": 3, "missing": 0.0, "snapshot": "20260101"}
+    assert document["config"] == given | {"signs": 0.03, "simple": 0.02}
+    assert document["counts"]["hidden_facts"] == 0
+    assert document["counts"]["pages"] == len(world_full.pages())
+    assert document["counts"]["pictures"] == len(world_full.image_rows())
+    assert document["counts"]["lead_pictures"] == sum(each["view"] == "lead" for each in world_full.truth("pictures"))
+
+
+def test_a_non_empty_folder_is_refused_and_left_alone(tmp_path):
+    (tmp_path / "mine.txt").write_text("keep")
+    with pytest.raises(ConfigError, match="not an empty folder"):
+        write_world(tmp_path, SMALL)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"entities": 3}, {"missing": 1.5}, {"snapshot": "2026"}, {"signs": -0.1}, {"simple": 0.6}]
+)
+def test_a_config_out_of_range_is_refused_before_anything_is_written(tmp_path, change):
+    with pytest.raises(ConfigError, match=next(iter(change))):
+        write_world(tmp_path / "w", WorldConfig(**change))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failed_run_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("pipelines.toy.publishing.write_truth", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_world(tmp_path / "w", SMALL)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_run_left_is_removed_and_nothing_else(tmp_path):
+    left = make_temp_path(tmp_path / "w")
+    (left / "images").mkdir(parents=True)
+    (tmp_path / ".tmp-other-1234").mkdir()
+    write_world(tmp_path / "w", SMALL)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".tmp-other-1234", "w"]
+
+
+def test_gzip_headers_carry_no_time_and_no_name(world_full):
+    for path in world_full.root.glob("*.sql.gz"):
+        head = path.read_bytes()[:10]
+        assert head[3] == 0
+        assert head[4:8] == b"\0\0\0\0"
+
+
+EXPORT = "{http://www.mediawiki.org/xml/export-0.11/}"
+
+
+def test_every_page_is_in_the_stream_its_index_line_points_to(world_200):
+    data, lines = world_200.dump.read_bytes(), world_200.index
+    for offset in sorted({int(line[0]) for line in lines}):
+        text = bz2.BZ2Decompressor().decompress(data[offset:]).decode()
+        root = etree.fromstring(f"<x>{text}</x>")
+        ids = [page.findtext("id") for page in root.iter("page")]
+        assert ids == [line[1] for line in lines if int(line[0]) == offset]
+        assert len(ids) <= 100
+
+
+def test_pages_come_by_ascending_id_and_agree_with_the_index(world_200):
+    ids = [int(page.findtext(f"{EXPORT}id")) for page in world_200.pages()]
+    assert ids == sorted(set(ids))
+    assert ids == [int(line[1]) for line in world_200.index]
+
+
+def test_bytes_and_sha1_describe_the_text(world_200):
+    for page in world_200.pages():
+        element = page.find(f"{EXPORT}revision/{EXPORT}text")
+        raw = element.text.encode()
+        assert int(element.get("bytes")) == len(raw)
+        assert int(element.get("sha1"), 36) == int(hashlib.sha1(raw).hexdigest(), 16)
+        assert len(element.get("sha1")) == 31
+
+
+def test_titles_are_unique_in_each_namespace_without_regard_to_case(world_200):
+    titles = [page.findtext(f"{EXPORT}title").casefold() for page in world_200.pages()]
+    assert len(titles) == len(set(titles))
+
+
+def test_redirects_chain_fragment_lists_and_other_namespaces_are_there(world_200):
+    pages = world_200.pages()
+    redirects = {
+        page.findtext(f"{EXPORT}title"): page.find(f"{EXPORT}redirect").get("title")
+        for page in pages
+        if page.find(f"{EXPORT}redirect") is not None
+    }
+    assert any(target in redirects for target in redirects.values())
+    texts = world_200.texts()
+    assert any(text.startswith("#REDIRECT") and "#History]]" in text for text in texts.values())
+    assert any(title.startswith("List of ") for title in texts)
+    assert {"0", "10", "14", "100"} <= {page.findtext(f"{EXPORT}ns") for page in pages}
+    root = etree.fromstring(bz2.decompress(world_200.dump.read_bytes()))
+    assert {"Template", "Category", "Portal", "File"} <= {each.text for each in root.iter(f"{EXPORT}namespace")}
+
+
+def test_every_redirect_ends_at_an_article_within_three_steps(world_200):
+    texts = world_200.texts()
+    redirects = {row["rd_from"]: row["rd_title"].replace("_", " ") for row in world_200.table("redirect")}
+    title_of = {row["page_id"]: row["page_title"].replace("_", " ") for row in world_200.table("page")}
+    target_of = {title_of[page]: target for page, target in redirects.items()}
+    for title in target_of:
+        for _ in range(3):
+            title = target_of.get(title, title)
+        assert title in texts
+        assert title not in target_of
+
+
+WIKIBASE = Namespace("http://wikiba.se/ontology#")
+SCHEMA = Namespace("http://schema.org/")
+WDT = Namespace("http://www.wikidata.org/prop/direct/")
+WD = "http://www.wikidata.org/entity/"
+
+
+def test_page_table_agrees_with_the_dump(world_200):
+    rows = world_200.table("page")
+    assert [row["page_id"] for row in rows] == [line[1] for line in world_200.index]
+    texts = world_200.texts()
+    for row in rows:
+        if row["page_namespace"] == "0":
+            text = texts[row["page_title"].replace("_", " ")]
+            assert int(row["page_len"]) == len(text.encode())
+            assert (row["page_is_redirect"] == "1") == text.startswith("#REDIRECT")
+
+
+def test_pagelinks_are_the_links_of_the_wikitext(world_200):
+    targets = {row["lt_id"]: row["lt_title"] for row in world_200.table("linktarget") if row["lt_namespace"] == "0"}
+    links = defaultdict(set)
+    for row in world_200.table("pagelinks"):
+        if row["pl_target_id"] in targets:
+            links[row["pl_from"]].add(targets[row["pl_target_id"]])
+    texts = world_200.texts()
+    for row in world_200.table("page"):
+        if row["page_namespace"] == "0":
+            found = list_links(Page("x", texts[row["page_title"].replace("_", " ")]))
+            assert links[row["page_id"]] == {title for namespace, title in found if namespace == 0}
+
+
+def test_no_article_links_to_a_page_that_is_not_there(world_200):
+    titles = {row["page_title"] for row in world_200.table("page") if row["page_namespace"] == "0"}
+    linked = {row["lt_title"] for row in world_200.table("linktarget") if row["lt_namespace"] == "0"}
+    assert linked <= titles
+
+
+def test_links_in_comments_and_nowiki_do_not_count():
+    page = Page("x", "[[a b]] <!-- [[c]] --> <nowiki>[[d]]</nowiki> [[Category:E]] [[:Category:F]] [[A b#g|h]]")
+    assert list_links(page)[0] == (0, "A_b")
+    assert (0, "C") not in list_links(page)
+    assert (14, "F") in list_links(page)
+    assert (14, "E") not in list_links(page)
+    assert len([link for link in list_links(page) if link[0] == 0 and link[1] == "A_b"]) == 1
+
+
+def test_free_pictures_are_told_apart_in_page_props(world_200):
+    free = {entity["picture"]: entity["picture_free"] for entity in world_200.truth("entities") if entity["picture"]}
+    props = {row["pp_value"]: row["pp_propname"] for row in world_200.table("page_props")}
+    for picture, is_free in free.items():
+        assert props[picture] == ("page_image_free" if is_free else "page_image")
+
+
+def test_homonyms_have_a_disambiguation_page_with_links_to_all(world_200):
+    names = Counter(entity["name"].casefold() for entity in world_200.truth("entities"))
+    pages = {row["pp_page"] for row in world_200.table("page_props") if row["pp_propname"] == "disambiguation"}
+    assert len(pages) == sum(count > 1 for count in names.values()) > 0
+
+
+def test_turtle_holds_counts_on_the_data_node_as_in_page_props(world_200):
+    graph = Graph().parse(world_200.root / "wikidata-20260101.ttl")
+    qids = {row["page_id"]: row["page_title"] for row in world_200.table("page", "wikidatawiki")}
+    counts = {
+        (qids[row["pp_page"]], row["pp_propname"]): row["pp_value"]
+        for row in world_200.table("page_props", "wikidatawiki")
+    }
+    nodes = {str(entity).removeprefix(WD): node for node, entity in graph.subject_objects(SCHEMA.about)}
+    for qid in qids.values():
+        data = next(
+            node
+            for node in graph.subjects(SCHEMA.about, next(graph.objects(nodes[qid], SCHEMA.about)))
+            if "EntityData" in node
+        )
+        assert str(graph.value(data, WIKIBASE.sitelinks)) == counts[qid, "wb-sitelinks"]
+        assert str(graph.value(data, WIKIBASE.statements)) == counts[qid, "wb-claims"]
+
+
+def test_turtle_states_only_true_facts_and_names_the_article(world_200):
+    graph = Graph().parse(world_200.root / "wikidata-20260101.ttl")
+    true = {(fact["subject_qid"], fact["object_qid"]) for fact in world_200.truth("facts") if fact["object_qid"]}
+    ours = {entity["qid"]: entity["title"] for entity in world_200.truth("entities")}
+    for subject, predicate, target in graph:
+        pair = (str(subject).removeprefix(WD), str(target).removeprefix(WD))
+        if predicate.startswith(str(WDT)) and pair[1] in ours:
+            assert pair in true
+    names = {
+        (str(e).removeprefix(WD), str(graph.value(a, SCHEMA.name))) for a, e in graph.subject_objects(SCHEMA.about)
+    }
+    assert set(ours.items()) <= names
