@@ -248,6 +248,7 @@ def begin_work(small: Path, workspace: Path) -> Path:
     return workspace
 
 
+@pytest.mark.slow
 def test_more_seeds_ask_for_those_seeds_alone(small: Path, tmp_path: Path, capsys: Capture) -> None:
     def run(workspace: Path, limit: int) -> Any:
         arguments = ("run", "--workspace", workspace, *list_settings(SMALL), "--until", "rollouts", "--json")
@@ -264,6 +265,7 @@ def test_more_seeds_ask_for_those_seeds_alone(small: Path, tmp_path: Path, capsy
     assert not ledger.in_flight
 
 
+@pytest.mark.slow
 def test_another_word_in_one_prompt_asks_again_only_there(small: Path, tmp_path: Path) -> None:
     work = copy_workspace(small, tmp_path / "work")
     shutil.copytree(ROOT / "prompts", tmp_path / "code" / "prompts")
@@ -279,6 +281,7 @@ def test_another_word_in_one_prompt_asks_again_only_there(small: Path, tmp_path:
     assert stages["difficulty"]["rows_in"] == stages["groundings"]["rows_out"]
 
 
+@pytest.mark.slow
 def test_the_module_and_the_command_are_the_same_program() -> None:
     shown = subprocess.run(make_command("stages", "--json"), cwd=ROOT, capture_output=True, text=True, check=True)
     assert {stage["stage"] for stage in json.loads(shown.stdout)["stages"]} >= {"corpus", "rollouts", "releases"}

@@ -16,6 +16,8 @@ from tests.pipelines.painters import PAGES, born, paint
 from tests.planted.scenes import OverlayCorpus, PoolSize, Scene, make_pool
 from tests.toy import box, build_toy_corpus
 
+pytestmark = pytest.mark.slow
+
 ADA = "Her movement was Luminist. She was 170 cm tall. She was born on 2 April 1871. Her patron was Jon Vask."
 WIKI = {
     **PAGES,

@@ -85,6 +85,7 @@ def test_grouped_numbers_are_read_in_every_way(text, number):
     assert Decimal(number) in find_numbers(text)
 
 
+@pytest.mark.slow
 def test_a_number_of_a_million_digits_is_no_accident():
     assert find_numbers("9" * 1_000_001 + " million")
 

@@ -121,6 +121,7 @@ def test_a_montage_is_known_by_any_of_its_parts(columns, rows, gap, last):
     assert check_parts(data, "Other", shelf).passed
 
 
+@pytest.mark.slow
 def test_a_picture_of_its_own_is_no_montage():
     shelf = Shelf(*((f"{seed}.jpg", (str(seed),), compute_phash(encode(paint(seed)))) for seed in range(2, 40)))
     assert check_parts(encode(paint(1)), "Kelm", shelf).passed

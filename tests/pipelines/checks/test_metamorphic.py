@@ -44,6 +44,8 @@ from tests.planted import corpus_plants as truth_plants
 from tests.planted.scenes import MAX_TOKENS, Case, OverlayCorpus, Scene, find_facts, judge, relocate, set_field
 from tests.toy import build_toy_corpus
 
+pytestmark = pytest.mark.slow
+
 WORDS = load_half("open")
 LIMITS = Thresholds(alone_first=2, alone=1, answers=2, near_misses=5, answer_share=0.9, volatile=False)
 SEEDS = st.integers(0, 10_000)
