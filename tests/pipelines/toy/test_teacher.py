@@ -156,6 +156,8 @@ def test_at_most_one_vice_is_drawn(tmp_path):
     drawn = [list_vices(make_oracle(question, attempt), "teacher", every) for attempt in range(40)]
     assert {len(each) for each in drawn} == {1}
     assert {field.name for field in fields(Vices)} == {*EXPECTED, "crop_first"}
+    always = Vices(**dict.fromkeys(EXPECTED, 1.0))
+    assert list_vices(make_oracle(question, 0), "teacher", always) == {"break_format"}
 
 
 def test_a_question_without_a_bridge_has_none_to_skip_or_to_find_by_luck(tmp_path):
