@@ -47,11 +47,7 @@ from pipelines.corpus.tables import map_array
 from pipelines.corpus.wikitext import WikiLink
 from pipelines.errors import ConfigError
 from pipelines.files import replacing
-from pipelines.graph import answers
-from pipelines.graph import facts as relations
-from pipelines.graph import values as dates
-from pipelines.graph import values as numbers
-from pipelines.graph import values as spelled
+from pipelines.graph import answers, facts, values
 from pipelines.graph.answers import count_tokens
 from pipelines.graph.facts import (
     Attribute,
@@ -413,9 +409,9 @@ def _cut_by_size(who: Numbers, degrees: Numbers) -> list[Numbers]:
 Bits = npt.NDArray[np.uint8]
 Marks = npt.NDArray[np.uint16]
 
-REACH_VERSION = 2
+REACH_VERSION = 3
 """Raised when the code gives other marks of the same corpus, rules and tables."""
-DECIDING = (relations, answers, dates, numbers, spelled, names)
+DECIDING = (facts, answers, values, names)
 """Modules whose constants decide which values are answers, and of which key."""
 SPLITS: tuple[Split, ...] = ("sft", "rl", "eval")
 MOST_STEPS = 16 // len(SPLITS) - 1

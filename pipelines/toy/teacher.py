@@ -13,7 +13,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import partial
+from functools import cache, partial
 from importlib import resources
 from itertools import pairwise
 
@@ -31,10 +31,6 @@ from schemas.tasks import ActInputs, TeacherOracle
 
 VERSION = 1
 """Raise it with any change of the plan, the wordings or the vices: it is part of every teacher's identity."""
-THOUGHTS: Mapping[str, Mapping[str, Sequence[str]]] = tomllib.loads(
-    resources.files("pipelines.toy").joinpath("thoughts.toml").read_text("utf-8")
-)
-"""By kind of move, the wordings ``firsts`` and ``seconds``."""
 UNKNOWN = "unknown"
 SKIM_SHARE = 0.35
 """Share of attempts that go on from a snippet when it already holds the next name."""
@@ -738,7 +734,7 @@ class ScriptedTeacher:
             luck = draw_unit(oracle.question_id, oracle.attempt, self.name, number, move.kind, part)
             return sentences[int(luck * len(sentences))]
 
-        wordings = THOUGHTS[move.kind]
+        wordings = read_thoughts()[move.kind]
         thought = f"{choose('first', wordings['firsts'])} {choose('second', wordings['seconds'])}"
         return thought.format_map(move.slots)
 
@@ -754,3 +750,9 @@ class ScriptedTeacher:
 
     def _pick(self, oracle: TeacherOracle, what: str, count: int) -> int:
         return int(draw_unit(oracle.question_id, oracle.attempt, self.name, "pick", what) * count)
+
+
+@cache
+def read_thoughts() -> Mapping[str, Mapping[str, Sequence[str]]]:
+    """Return the wordings of each kind of move, by part of the thought."""
+    return tomllib.loads(resources.files("pipelines.toy").joinpath("thoughts.toml").read_text("utf-8"))

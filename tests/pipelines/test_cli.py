@@ -29,7 +29,7 @@ from tests.chaos.driving import (
 
 COMMANDS = ("run", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report", "diff", "audit", "push",
             "export", "validate",
-            "deploy", "world", "replies", "replies prune", "bench planted", "bench judge")  # fmt: skip
+            "deploy", "world", "replies", "replies prune", "bench judge")  # fmt: skip
 STAGE_KEYS = {"stage", "key", "rows_in", "kept", "rejected", "failed", "rows_out", "seconds", "calls", "cached_calls",
               "retries", "tokens", "gpu_seconds", "cost", "cost_per_kept"}  # fmt: skip
 HEAVY = ("prefect", "torch", "pyarrow", "duckdb", "pydantic", "numpy", "PIL", "rich.console")
@@ -216,7 +216,6 @@ def list_readers(small: Path, document: Any, scratch: Path) -> list[tuple[object
         ("diff", release, release),
         ("audit", next(release.glob("data/*.parquet"))),
         ("world", scratch / "world", "--entities", 60),
-        ("bench", "planted", "--pairs", 3, "--missing", "0.1"),
         ("bench", "judge", "--pairs", 3),
     ]
 

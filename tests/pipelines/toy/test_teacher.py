@@ -15,7 +15,7 @@ from pipelines.errors import ConfigError
 from pipelines.services.protocols import ChatRequest
 from pipelines.stages.rollouts import make_oracle
 from pipelines.stages.trajectories import find_faults
-from pipelines.toy.teacher import EXPECTED, THOUGHTS, ScriptedTeacher, Vices, list_vices, make_vices
+from pipelines.toy.teacher import EXPECTED, ScriptedTeacher, Vices, list_vices, make_vices, read_thoughts
 from schemas.datasets import Repair
 from schemas.tasks import AnswerReply
 from tests.pipelines.agent.trail import (
@@ -281,8 +281,8 @@ def test_identity_covers_name_and_vices_and_version(monkeypatch):
 
 
 def test_wordings_use_known_slots_and_are_distinct():
-    assert set(get_args(Repair)) <= set(THOUGHTS)
-    for wordings in THOUGHTS.values():
+    assert set(get_args(Repair)) <= set(read_thoughts())
+    for wordings in read_thoughts().values():
         for sentences in (wordings["firsts"], wordings["seconds"]):
             assert len(set(sentences)) == len(sentences) >= 3
             assert {slot for text in sentences for _, slot, _, _ in string.Formatter().parse(text) if slot} <= SLOTS
