@@ -5,8 +5,9 @@ from functools import partial
 
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.cli.judge_card import Pair
+from pipelines.config.settings import GroundingsConfig
 from pipelines.graph.indexes import Ground
-from pipelines.stages.groundings import GroundingRules, Groundings
+from pipelines.stages.groundings import Groundings
 from schemas.base import Rejection
 from schemas.datasets import Grounding, Rewrite
 from schemas.tasks import Descriptor, FactView, QuestionReply
@@ -16,7 +17,7 @@ from tests.pipelines.stages.players import make_asking
 from tests.pipelines.stages.test_groundings import OtherPictures, make_chooser
 from tests.pipelines.stages.test_injections import make_stage, reword, say
 
-ENOUGH = GroundingRules(require_image=True, min_answers=0)
+ENOUGH = GroundingsConfig(require_image=True, min_answers=0, retrieval_rank=0)
 
 
 def list_stage_sets(corpora: Corpora) -> dict[str, Judge]:
