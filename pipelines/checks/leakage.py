@@ -951,10 +951,7 @@ def check_answer(text: str, answer: Answer, common_tokens: frozenset[str] = froz
 
 
 def check_file_names(
-    names: Sequence[str],
-    aliases: Sequence[Sequence[str]],
-    answer: Answer,
-    known_words: frozenset[str] = frozenset(),
+    names: Sequence[str], aliases: Sequence[Sequence[str]], answer: Answer, known_words: frozenset[str] = frozenset()
 ) -> CheckResult:
     """FAIL (``file-leak``) when a name that travels with the picture tells a node or the answer (L6).
 

@@ -76,13 +76,7 @@ COUNTED_STEPS = 1 << 26
 """Steps that have counters, all of them below 2 to the 32."""
 CHOICES = 64
 """Counters of a step, more than it has choices: where each begins is kept as it is, or every walk would be another."""
-_FIRST: dict[Purpose, int] = {
-    "link": 0,
-    "relation": 11,
-    "links-in-order": 31,
-    "relations-in-order": 42,
-    "coin": 60,
-}
+_FIRST: dict[Purpose, int] = {"link": 0, "relation": 11, "links-in-order": 31, "relations-in-order": 42, "coin": 60}
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _WORD = (1 << 64) - 1

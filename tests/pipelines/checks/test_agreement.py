@@ -1,7 +1,7 @@
 import pytest
 
 from pipelines.checks.agreement import check_agreement, find_corroboration
-from pipelines.graph.answers import derive_answer, type_answer
+from pipelines.graph.answers import type_answer
 from pipelines.graph.facts import read_attributes
 from pipelines.graph.indexes import Ground
 from tests.toy import box, build_toy_corpus
@@ -106,18 +106,13 @@ def test_what_a_cue_states_outweighs_what_another_sentence_says_of_somebody_else
 @pytest.mark.parametrize(
     ("more", "outcome"),
     [
-        ("Later, in Paris, her movement was Tonalist.", "mixed"),
-        ("Her movement was Tonalist.", "mixed"),
-        ("The painter joined the Tonalist movement.", "mixed"),
-        ("Brill joined the Tonalist movement.", "mixed"),
-        ("She left the Tonalist movement.", "mixed"),
-        ("Her son was of the Tonalist movement.", "agrees"),
-        ("The town had a Tonalist movement.", "agrees"),
-        ("Ben Corr founded the Tonalist movement.", "agrees"),
-        ("She knew a Tonalist.", "agrees"),
-        ("Her movement was Luminist.", "agrees"),
+        ("Later, in Paris, her movement was Tonalist.", "mixed"), ("Her movement was Tonalist.", "mixed"),
+        ("The painter joined the Tonalist movement.", "mixed"), ("Brill joined the Tonalist movement.", "mixed"),
+        ("She left the Tonalist movement.", "mixed"), ("Her son was of the Tonalist movement.", "agrees"),
+        ("The town had a Tonalist movement.", "agrees"), ("Ben Corr founded the Tonalist movement.", "agrees"),
+        ("She knew a Tonalist.", "agrees"), ("Her movement was Luminist.", "agrees"),
     ],
-)
+)  # fmt: skip
 def test_another_value_of_the_same_subject_beside_the_answer_leaves_it_open(tmp_path, more, outcome):
     text = f"'''Ada Brill''' was a painter. Her movement was Luminist. {more}"
     pages = {"Ada Brill": box("painter", text, "movement = Luminist")}
@@ -127,18 +122,6 @@ def test_another_value_of_the_same_subject_beside_the_answer_leaves_it_open(tmp_
     result = check_agreement(found, "uncontradicted")
     assert (result.outcome, result.code) == (("PASS", "") if outcome == "agrees" else ("UNKNOWN", "answer-disputed"))
     assert check_agreement(found, "off").passed
-
-
-def test_the_infobox_does_not_count(ground):
-    found = corroborate(ground, "Orsa Bridge", "open", "5 April 1931")
-    assert found.outcome == "disputes"
-    assert "6 April 1931" in found.detail
-
-
-def test_a_derived_answer_is_confirmed_by_the_fuller_date(ground):
-    answer = type_answer("5 April 1931", "", "open")
-    derived = derive_answer(answer, "month")
-    assert find_corroboration(ground, ground.corpus.find("Kelm Bridge"), "open", derived).outcome == "agrees"
 
 
 @pytest.mark.parametrize(
@@ -152,15 +135,6 @@ def test_a_derived_answer_is_confirmed_by_the_fuller_date(ground):
 )
 def test_the_mode_says_what_is_demanded(ground, value, mode, outcome, code):
     result = check_agreement(corroborate(ground, "Kelm Bridge", "length", value), mode)
-    assert (result.outcome, result.code) == (outcome, code)
-
-
-@pytest.mark.parametrize(
-    ("mode", "outcome", "code"),
-    [("required", "UNKNOWN", "answer-unconfirmed"), ("uncontradicted", "PASS", ""), ("off", "PASS", "")],
-)
-def test_silence_is_unknown_where_agreement_is_required(ground, mode, outcome, code):
-    result = check_agreement(corroborate(ground, "Kelm Bridge", "height", "40 m"), mode)
     assert (result.outcome, result.code) == (outcome, code)
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from pipelines.checks.answers import check_form, check_precision
-from pipelines.graph.answers import derive_answer, type_answer
+from pipelines.graph.answers import type_answer
 from pipelines.toy.writer import list_frames
 from schemas.proofs import Answer
 
@@ -37,12 +37,6 @@ def test_lists_hedges_sentences_ranges_addresses_and_hollow_values_fail(text):
     assert (result.outcome, result.code) == ("FAIL", "answer-form")
 
 
-def test_an_answer_of_many_words_is_too_long():
-    long = typed("One Two Three Four Five Six Seven")
-    assert check_form(long.surface, long, 6).code == "answer-too-long"
-    assert check_form(long.surface, long, 7).passed
-
-
 @pytest.mark.parametrize(
     ("text", "change"),
     [
@@ -55,13 +49,6 @@ def test_an_answer_of_many_words_is_too_long():
 def test_an_answer_that_is_not_what_the_page_says_fails(text, change):
     relation = "opened" if text[-4:].isdigit() else "label"
     assert check_form(text, typed(text, relation).model_copy(update=change), 6).code == "answer-form"
-
-
-def test_a_coarser_date_and_a_unit_of_the_key_are_what_the_page_says():
-    date = typed("5 April 1931", "opened")
-    assert check_form("5 April 1931 (aged 62)", date, 6).passed
-    assert check_form("5 April 1931", derive_answer(date, "year"), 6).passed
-    assert check_form("320", typed("320", "height_m"), 6).passed
 
 
 @pytest.mark.parametrize("value", ["5 April 1931", "April 1931", "1931"])

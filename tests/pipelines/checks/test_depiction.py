@@ -25,16 +25,11 @@ def decide(decides="margin", min_margin=0.0, **measures):
 @pytest.mark.parametrize(
     ("decides", "score", "margin", "outcome"),
     [
-        ("margin", 0.20, 0.01, "PASS"),
-        ("margin", 0.40, 0.0, "FAIL"),
-        ("margin", 0.40, -0.1, "FAIL"),
-        ("threshold", 0.29, -0.1, "PASS"),
-        ("threshold", 0.28, 0.3, "FAIL"),
-        ("both", 0.29, 0.01, "PASS"),
-        ("both", 0.28, 0.01, "FAIL"),
-        ("both", 0.29, 0.0, "FAIL"),
+        ("margin", 0.20, 0.01, "PASS"), ("margin", 0.40, 0.0, "FAIL"), ("margin", 0.40, -0.1, "FAIL"),
+        ("threshold", 0.29, -0.1, "PASS"), ("threshold", 0.28, 0.3, "FAIL"), ("both", 0.29, 0.01, "PASS"),
+        ("both", 0.28, 0.01, "FAIL"), ("both", 0.29, 0.0, "FAIL"),
     ],
-)
+)  # fmt: skip
 def test_what_decides_is_what_is_looked_at(decides, score, margin, outcome):
     result = decide(decides, score=score, margin=margin)
     assert (result.outcome, result.code) == (outcome, "" if outcome == "PASS" else "picture-of-another")

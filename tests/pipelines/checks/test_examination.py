@@ -93,10 +93,7 @@ def test_audit_mode_names_every_fault_and_the_other_the_first(painters, injected
 
 @pytest.mark.parametrize(
     ("prose", "limits", "code"),
-    [
-        ("She painted [[Ostrel]].", {}, "near-miss"),
-        ("She painted.", {"agreement": "required"}, "answer-unconfirmed"),
-    ],
+    [("She painted [[Ostrel]].", {}, "near-miss"), ("She painted.", {"agreement": "required"}, "answer-unconfirmed")],
 )
 def test_what_cannot_be_told_refuses_the_question(painters, prose, limits, code):
     corpus = add_pages(painters, Vera_Wick=paint("Vera Wick", born(1874), prose=prose))
@@ -115,11 +112,6 @@ def test_more_near_misses_than_the_cap_refuse_the_question(painters):
     claim = ask_painter(ground)
     assert list_codes(ground, limit(claim, near_misses=3)) == []
     assert list_codes(ground, limit(claim, near_misses=2)) == ["too-many-near-misses"]
-
-
-def test_an_empty_text_refuses_the_question(painters, injected):
-    outcomes = {result.outcome for result in examine(Ground(painters), replace(injected, text=" "), MAX_TOKENS, True)}
-    assert "UNKNOWN" in outcomes
 
 
 @pytest.mark.parametrize(
@@ -148,22 +140,3 @@ def plant_each(pool, operator):
 
 def codes_of(pool, scene):
     return {result.code for result in judge(pool, scene)}
-
-
-def test_a_share_of_one_lets_every_answer_pass(painters, injected):
-    ground = Ground(painters)
-    assert "guessable-answer" in list_codes(ground, limit(injected, answer_share=0.01))
-    assert list_codes(ground, limit(injected, answer_share=1.0)) == []
-
-
-def test_an_answer_may_have_as_many_words_as_are_allowed(painters, injected):
-    assert examine(Ground(painters), injected, 1) == ()
-    (result,) = examine(Ground(painters), injected, 0)
-    assert result.code == "answer-too-long"
-
-
-def test_a_claim_of_another_corpus_is_not_derivable(painters, injected, demo, demo_ground):
-    (result,) = examine(demo_ground, injected, MAX_TOKENS, audit=True)
-    assert (result.outcome, result.code) == ("FAIL", "not-derivable")
-    row = demo.rows("groundings", Grounding)[0]
-    assert list_codes(Ground(painters), claim_of(row)) == ["not-derivable"]

@@ -16,7 +16,6 @@ NODES = (
 )
 SOME = ("Kelmor", "kelmor", "the bridge", "KB", "Nice")
 NAMES = st.one_of(st.text(min_size=1, max_size=12), st.sampled_from(SOME))
-LONG_NAMES = [name for names in NODES for name in names if name[0].isupper() and len(name) > 5]
 QUESTION = "Who designed the bridge that crosses the river near the church in the image?"
 
 
@@ -56,21 +55,6 @@ def test_type_words_of_the_corpus_do_not_alarm():
     assert find_leaks("the finchling in the image", names) != ()
     common = find_common_tokens(["species of finchling"])
     assert find_leaks("the finchling in the image", names, common) == ()
-
-
-def test_names_given_in_lower_case_alone_are_still_names():
-    assert find_leaks("in Kelmor", (("kelmor",),)) != ()
-
-
-def test_a_leak_says_what_was_found():
-    result = check_names("Who built Kelmor Bridge?", NODES)
-    assert (result.outcome, result.code) == ("FAIL", "alias-leak")
-    assert "node 0" in result.detail
-    assert "kelmor bridge" in result.detail
-
-
-def test_a_clean_question_passes():
-    assert check_names(QUESTION, NODES).outcome == "PASS"
 
 
 @pytest.mark.parametrize(
@@ -129,17 +113,6 @@ def test_a_number_is_found_in_every_form(answer, text):
 )
 def test_another_number_does_not_alarm(answer, text):
     assert check_answer(f"Which has {text}?", typed(answer)).outcome == "PASS"
-
-
-@pytest.mark.parametrize(
-    ("answer", "text"), [("pale blue", "pale-blue"), ("Ana Dvořák", "Dvorak"), ("granite", "GRANITE")]
-)
-def test_text_answers_are_found_folded(answer, text):
-    assert check_answer(f"the {text} tower", typed(answer)).outcome == "FAIL"
-
-
-def test_an_empty_question_is_unknown():
-    assert check_answer(" ", typed("granite")).outcome == "UNKNOWN"
 
 
 def test_two_hundred_names_are_looked_for_in_a_few_milliseconds():

@@ -6,57 +6,15 @@ from pipelines.checks.leakage import check_answer, check_file_names
 from pipelines.graph.answers import type_answer
 
 TOLD = {
-    "5 April 1931": [
-        "in 1931",
-        "the fifth of April",
-        "April the fifth",
-        "April 5",
-        "5th day of April",
-        "1931.04.05",
-        "5/4/31",
-        "31-04-05",
-        "19310405",
-        "'31",
-        "nineteen thirty-one",
-        "nineteen hundred and thirty-one",
-        "MCMXXXI",
-        "mcmxxxi",
-        "1 9 3 1",
-        "l931",
-        "in 19\u200b31",
-        "１９３１",
-        "1931/04/05",
-        "5.IV.1931",
-        "Apr. 5th",
-        "April, 5",
-    ],
+    "5 April 1931": ["in 1931", "the fifth of April", "April the fifth", "April 5", "5th day of April", "1931.04.05",
+        "5/4/31", "31-04-05", "19310405", "'31", "nineteen thirty-one", "nineteen hundred and thirty-one", "MCMXXXI",
+        "mcmxxxi", "1 9 3 1", "l931", "in 19\u200b31", "１９３１", "1931/04/05", "5.IV.1931", "Apr. 5th", "April, 5"],
     "9 September 1905": ["nineteen oh five", "nineteen-oh-five", "9 Sept", "ninth of September", "Sep 9"],
     "31 May 1870": ["the thirty-first of May", "31st May", "May thirty-one"],
-    "1,204": [
-        "1204",
-        "1 204",
-        "1'204",
-        "1.204",
-        "1_204",
-        "twelve hundred and four",
-        "one thousand two hundred and four",
-        "MCCIV",
-        "1204th",
-        "1,204.0",
-        "1.204,0",
-    ],
-    "320 m": [
-        "1,050 ft",
-        "1050 feet",
-        "0.32 km",
-        "320m",
-        "350 yards",
-        "three hundred and twenty",
-        "one thousand and fifty feet",
-        "320th",
-        "32,000 cm",
-        "0.199 mi",
-    ],
+    "1,204": ["1204", "1 204", "1'204", "1.204", "1_204", "twelve hundred and four",
+        "one thousand two hundred and four", "MCCIV", "1204th", "1,204.0", "1.204,0"],
+    "320 m": ["1,050 ft", "1050 feet", "0.32 km", "320m", "350 yards", "three hundred and twenty",
+        "one thousand and fifty feet", "320th", "32,000 cm", "0.199 mi"],
     "1.88 m": ["6 ft 2 in", "6'2\"", "6 feet 2 inches", "188 cm", "1,88 m", "74 inches"],
     "72 kg": ["159 lb", "158.7 pounds", "72,000 g", "11 st 5 lb", "LXXII"],
     "12 m": ["39 ft", "39.4 feet", "13.1 yards"],
@@ -64,34 +22,12 @@ TOLD = {
     "45 %": ["0.45", "forty-five percent", "45 per cent", "45%", "9/20"],
     "3.5 kg": ["3,5", "3 1/2", "three and a half", "3½", "7/2", "7.7 lb"],
     "9,000,000": ["9 million", "9M", "9 mn", "90 lakh", "9×10^6", "9e6", "9.000.000", "nine million"],
-    "36": ["three dozen", "thirty-sixth", "XXXVI", "36th"],
-    "30": ["thirtieth"],
-    "100": ["hundredth", "a hundred", "C. hundred"],
-    "20 °C": ["68 °F", "293 K", "twenty"],
-    "United Nations": ["U.N.", "united-nations"],
-    "Florence": ["Florentine", "FLORENCE"],
-    "pale blue": ["pale-blue", "PALE BLUE", "paleblue"],
-    "Ana Dvořák": ["Dvorak", "Dvořák, Ana"],
+    "36": ["three dozen", "thirty-sixth", "XXXVI", "36th"], "30": ["thirtieth"],
+    "100": ["hundredth", "a hundred", "C. hundred"], "20 °C": ["68 °F", "293 K", "twenty"],
+    "United Nations": ["U.N.", "united-nations"], "Florence": ["Florentine", "FLORENCE"],
+    "pale blue": ["pale-blue", "PALE BLUE", "paleblue"], "Ana Dvořák": ["Dvorak", "Dvořák, Ana"],
     "The Hague": ["Hague", "the hague"],
-}
-OTHER = {
-    "5 April 1931": [
-        "in 1932",
-        "6 April",
-        "the 1930s",
-        "20th century",
-        "5 towers in April",
-        "April 1932",
-        "5/4/32",
-        "the 5 of them",
-    ],
-    "320 m": ["1,100 ft", "321 m", "0.33 km", "32", "3200", "400 yards", "200 ft"],
-    "3.5 kg": ["35", "5 kg", "3 or 4"],
-    "45 %": ["4.5", "54%"],
-    "1,204": ["1205", "204", "12 04"],
-    "72 kg": ["180 lb", "150 lb", "72.5"],
-    "6 km": ["I and you"],
-}
+}  # fmt: skip
 NODES = (("Kelmor Bridge", "KB"), ("Ana Dvořák",))
 
 
@@ -101,19 +37,10 @@ def typed(text):
     return answer
 
 
-@pytest.mark.parametrize(("answer", "text"), [(answer, text) for answer, texts in TOLD.items() for text in texts])
-def test_an_answer_is_found_in_every_writing(answer, text):
-    assert check_answer(f"What stands near {text} in the image?", typed(answer)).code == "answer-leak"
-
-
-@pytest.mark.parametrize(("answer", "text"), [(answer, text) for answer, texts in OTHER.items() for text in texts])
-def test_another_value_is_no_leak(answer, text):
-    assert check_answer(f"What stands near {text} in the image?", typed(answer)).outcome == "PASS"
-
-
-@pytest.mark.parametrize("mark", ["?", ".", ",", "!", ")"])
-def test_a_measure_is_read_before_any_mark(mark):
-    assert check_answer(f"Which one is as tall as 1,050 ft{mark}", typed("320 m")).outcome == "FAIL"
+def test_an_answer_is_found_in_every_writing():
+    for answer, texts in TOLD.items():
+        told = [check_answer(f"What stands near {text} in the image?", typed(answer)).code for text in texts]
+        assert told == ["answer-leak"] * len(texts), answer
 
 
 @pytest.mark.parametrize(
@@ -137,14 +64,6 @@ def test_a_file_name_of_something_else_passes(name):
     assert check_file_names((name,), NODES, typed("granite")).outcome == "PASS"
 
 
-def test_the_size_in_an_address_is_not_the_answer():
-    assert check_file_names(("https://x.example/a/a7/320px-Tarn.jpg",), NODES, typed("320 m")).outcome == "PASS"
-
-
-def test_a_number_in_a_file_name_is_the_answer():
-    assert check_file_names(("Tower_320_m.jpg",), NODES, typed("320 m")).code == "file-leak"
-
-
 def test_words_of_the_anchor_and_type_words_are_known():
     names = (("Xan Tannery",),)
     assert check_file_names(("Tarn_Tannery.jpg",), names, typed("granite")).outcome == "FAIL"
@@ -155,8 +74,3 @@ def test_words_of_the_anchor_and_type_words_are_known():
 @pytest.mark.parametrize(("names", "aliases"), [((), NODES), (("", ".jpg"), NODES), (("a.jpg",), ((),))])
 def test_nothing_to_look_in_or_for_in_file_names_is_unknown(names, aliases):
     assert check_file_names(names, aliases, typed("granite")).outcome == "UNKNOWN"
-
-
-def test_without_nodes_a_file_name_is_still_checked_for_the_answer():
-    assert check_file_names(("Granite.jpg",), (), typed("granite")).code == "file-leak"
-    assert check_file_names(("Tarn.jpg",), (), typed("granite")).outcome == "PASS"

@@ -83,19 +83,13 @@ def test_smaller_grey_and_slightly_cut_copies_are_found(copy):
 @pytest.mark.parametrize(
     ("titles", "depicts", "qid", "outcome"),
     [
-        (("Kelm",), (), "", "PASS"),
-        ((), (), "Q1", "PASS"),
-        (("Kelm",), ("Q1",), "Q1", "PASS"),
-        (("Kelm",), ("Q1", "Q2"), "Q1", "PASS"),
-        (("Kelm",), ("Q2",), "Q1", "FAIL"),
-        (("Kelm", "Other"), (), "Q1", "FAIL"),
-        (("Kelm", "Other"), ("Q1",), "Q1", "PASS"),
-        (("Kelm", "Other"), ("Q1", "Q2"), "Q1", "FAIL"),
-        (("Other",), (), "Q1", "FAIL"),
-        (("Kelm",), ("Q1",), "", "UNKNOWN"),
-        (("Kelm", "Other"), (), "", "FAIL"),
+        (("Kelm",), (), "", "PASS"), ((), (), "Q1", "PASS"), (("Kelm",), ("Q1",), "Q1", "PASS"),
+        (("Kelm",), ("Q1", "Q2"), "Q1", "PASS"), (("Kelm",), ("Q2",), "Q1", "FAIL"),
+        (("Kelm", "Other"), (), "Q1", "FAIL"), (("Kelm", "Other"), ("Q1",), "Q1", "PASS"),
+        (("Kelm", "Other"), ("Q1", "Q2"), "Q1", "FAIL"), (("Other",), (), "Q1", "FAIL"),
+        (("Kelm",), ("Q1",), "", "UNKNOWN"), (("Kelm", "Other"), (), "", "FAIL"),
     ],
-)
+)  # fmt: skip
 def test_a_file_stands_for_the_anchor_alone_or_is_said_to(titles, depicts, qid, outcome):
     result = check_use(titles, "Kelm", depicts, qid)
     assert (result.outcome, result.code) == (outcome, "" if outcome == "PASS" else "picture-ambiguous")
@@ -144,12 +138,9 @@ def hit(title, distance):
 @pytest.mark.parametrize(
     ("hits", "ease"),
     [
-        ([], ("hard", 0)),
-        ([hit("Other", 0.0)], ("hard", 0)),
-        ([hit("Kelm", 4.0)], ("easy", 1)),
-        ([hit("Kelm", 4.1)], ("medium", 1)),
-        ([hit("Other", 0.0), hit("Kelm", 0.0)], ("medium", 2)),
+        ([], ("hard", 0)), ([hit("Other", 0.0)], ("hard", 0)), ([hit("Kelm", 4.0)], ("easy", 1)),
+        ([hit("Kelm", 4.1)], ("medium", 1)), ([hit("Other", 0.0), hit("Kelm", 0.0)], ("medium", 2)),
     ],
-)
+)  # fmt: skip
 def test_ease_is_the_anchors_place_among_the_hits(hits, ease):
     assert rate_ease(hits, "Kelm", 4.0) == ease

@@ -48,16 +48,10 @@ WORDS = load_half("open")
 LIMITS = Thresholds(alone_first=2, alone=1, answers=2, near_misses=5, answer_share=0.9, volatile=False)
 SEEDS = st.integers(0, 10_000)
 OPERATORS = (
-    corpus_plants.plant_twin,
-    corpus_plants.plant_hidden_twin,
-    corpus_plants.plant_hidden_value,
-    corpus_plants.plant_second_value,
-    corpus_plants.plant_shortcut,
-    corpus_plants.plant_idle_picture,
-    lone_plants.plant_lone_descriptor,
-    truth_plants.plant_gold,
-    truth_plants.plant_searchable,
-)
+    corpus_plants.plant_twin, corpus_plants.plant_hidden_twin, corpus_plants.plant_hidden_value,
+    corpus_plants.plant_second_value, corpus_plants.plant_shortcut, corpus_plants.plant_idle_picture,
+    lone_plants.plant_lone_descriptor, truth_plants.plant_gold, truth_plants.plant_searchable,
+)  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -106,13 +100,8 @@ TWINS = (
 )
 ASKED = "; the painter of the 1870s born in the town in the image"
 TEXTS = (
-    "To which movement did this one belong",
-    "Of Ostrel",
-    "Of Ada Brill",
-    "Of Brill",
-    "Is it Luminist",
-    "As of today",
-)
+    "To which movement did this one belong", "Of Ostrel", "Of Ada Brill", "Of Brill", "Is it Luminist", "As of today",
+)  # fmt: skip
 
 
 def rename(text, names):

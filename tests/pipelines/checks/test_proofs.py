@@ -8,8 +8,8 @@ from pipelines.checks.proofs import Claim, find_problems
 from pipelines.graph.indexes import Ground
 from schemas.datasets import Grounding, Rewrite
 from schemas.proofs import NearMiss, Thresholds
-from tests.pipelines.checks.claims import complete, prove
-from tests.pipelines.painters import add_pages, born, build_painters, paint
+from tests.pipelines.checks.claims import prove
+from tests.pipelines.painters import born, build_painters, paint
 from tests.planted.scenes import OverlayCorpus
 from tests.toy import build_toy_corpus
 
@@ -67,10 +67,6 @@ def change_hop(claim, **changes):
     first, *others = claim.proof.hops
     inner = first.evidence.model_copy(update=changes.get("evidence", {}))
     return change(claim, hops=(first.model_copy(update={**changes, "evidence": inner}), *others))
-
-
-def limit(claim, **changes):
-    return change(claim, thresholds=claim.proof.thresholds.model_copy(update=changes))
 
 
 def test_every_grounded_question_of_the_demo_is_derived_again(demo, demo_ground):
@@ -181,8 +177,7 @@ def test_what_was_looked_up_cannot_be_left_out(painters, injected, changes, name
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"title": "Ben Corr"}, {"page_id": 1}, {"unknown": ("type",)}, {"resolution": "unclear"}, {"node": 0}],
+    "changes", [{"title": "Ben Corr"}, {"page_id": 1}, {"unknown": ("type",)}, {"resolution": "unclear"}, {"node": 0}]
 )
 def test_a_near_miss_must_be_the_one_that_is_found_again(painters, injected, changes):
     miss = injected.proof.near_misses[0].model_copy(update=changes)
@@ -190,43 +185,6 @@ def test_a_near_miss_must_be_the_one_that_is_found_again(painters, injected, cha
     assert any(problem.startswith("near misses: ") for problem in problems)
     twice = change(injected, near_misses=injected.proof.near_misses * 2)
     assert any(problem.startswith("near misses: ") for problem in find_problems(painters, twice))
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"near_misses": -1}, "thresholds: "),
-        ({"retrieval_rank": -1}, "thresholds: "),
-        ({"answer_share": 0.0}, "thresholds: the largest share of an answer is 0.0"),
-        ({"answer_share": 1.5}, "thresholds: the largest share of an answer is 1.5"),
-        ({"near_misses": 0}, "near misses: to be looked up are []"),
-        ({"answer_share": 0.01}, "answer: guessable-answer"),
-        ({"alone_first": 99}, "counts: alone of node 1"),
-    ],
-)
-def test_a_threshold_is_held_to_what_it_claims(painters, injected, changes, named):
-    assert any(named in problem for problem in find_problems(painters, limit(injected, **changes)))
-
-
-def test_more_near_misses_than_the_proof_allows_are_a_problem(painters, injected):
-    pages = {f"Vera_{name}": paint(f"Vera {name}", "birth_place = [[Ostrel]]") for name in ("Holm", "Strand")}
-    ada = painters.corpus.text(painters.corpus.find("Ada Brill"))
-    base = painters.corpus.base
-    added = [(title.replace("_", " "), text) for title, text in pages.items()]
-    ground = Ground(OverlayCorpus(base, {base.find("Ada Brill"): ada}, added))
-    proof = injected.proof.model_copy(
-        update={
-            "corpus": ground.corpus.digest,
-            "nodes": tuple(
-                node.model_copy(update={"in_degree": ground.corpus.page(ground.corpus.find(node.title)).in_degree})
-                for node in injected.proof.nodes
-            ),
-            "thresholds": STRICT.model_copy(update={"near_misses": 1, "answers": 0}),
-        }
-    )
-    claim = replace(injected, proof=complete(ground, proof, injected.answer))
-    problems = find_problems(ground, claim)
-    assert any("too-many-near-misses" in problem for problem in problems)
 
 
 def test_a_near_miss_that_is_stated_is_a_problem_even_where_the_proof_says_so(painters, injected):
@@ -251,40 +209,6 @@ def test_a_proof_compared_with_another_dump_is_compared_with_that_one(painters, 
     assert find_problems(painters, change(injected, compared_snapshot="soon"))[0].startswith("corpus: ")
 
 
-def test_a_question_for_part_of_a_date_is_derived_from_all_of_it(painters):
-    said = "the Luminist painter born in [subject]"
-    asking, limits = "In which year was this one born", Thresholds(alone_first=2, alone=1, answers=0)
-    claim = prove(painters, ("Ostrel", "Ada Brill"), ("<birth_place",), "birth_date", (said,), asking, limits, "year")
-    assert claim.answer.value == "1871"
-    assert find_problems(painters, claim) == []
-    for derivation in ("", "month"):
-        (problem,) = find_problems(painters, change(claim, derivation=derivation))
-        assert problem.startswith("answer: the evidence gives")
-
-
-def test_a_field_with_another_value_in_prose_is_a_problem(painters):
-    corpus = add_pages(painters.corpus.base, Zeno_Ard=paint("Zeno Ard", kind="sculptor"))
-    titles, relations = ("Pell Bridge", "Emil Foss", "Ostrel"), ("designer", "birth_place")
-    said = ("the designer of [subject]", "")
-    given = (titles, relations, "established_date", said, "In which year was it established")
-    honest = prove(Ground(corpus), *given)
-    assert find_problems(Ground(corpus), honest) == []
-    bridge, zeno = corpus.find("Pell Bridge"), corpus.find("Zeno Ard")
-    text = corpus.text(bridge).replace("designed by [[Emil Foss]]", "designed by [[Emil Foss]] and [[Zeno Ard]]")
-    ground = Ground(OverlayCorpus(corpus.base, {bridge: text}, [("Zeno Ard", corpus.text(zeno))]))
-    (problem,) = find_problems(ground, prove(ground, *given))
-    assert problem.startswith("hop 1: multi-valued: Zeno Ard")
-
-
-def test_an_entity_twice_on_the_path_is_a_problem(toy, spoken):
-    nodes = (*spoken.proof.nodes[:-1], spoken.proof.nodes[0].model_copy(update={"role": "answer"}))
-    assert "nodes: an entity occurs twice" in find_problems(toy, change(spoken, nodes=nodes))
-
-
 def test_a_proof_of_another_corpus_is_looked_at_no_further(toy, spoken):
     (problem,) = find_problems(toy, change(spoken, corpus="0" * 64, nodes=()))
     assert problem.startswith("corpus: the proof is about 000000000000")
-
-
-def test_a_proof_without_hops_is_a_problem(toy, spoken):
-    assert find_problems(toy, change(spoken, hops=(), nodes=spoken.proof.nodes[:1]))[0] == "nodes: 1 nodes for 0 hops"

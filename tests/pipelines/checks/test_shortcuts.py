@@ -31,30 +31,17 @@ def test_links_that_lead_there_two_steps_sooner_are_a_shorter_path(toy, titles, 
     assert not code or result.code == code
 
 
-def test_a_link_back_to_the_anchor_is_a_shorter_path_of_two_hops_and_more(tmp_path):
-    corpus = build_toy_corpus(tmp_path, PAGES | {"Ostrel": PAGES["Ostrel"] + " It has the [[Kelm Bridge]]."})
-    nodes = locate(corpus, "Kelm Bridge", "Mira Tolland", "Ostrel")
-    result = check_path_length(corpus, nodes, hub_in_degree=100)
-    assert (result.code, "links back" in result.detail) == ("shorter-path", True)
-    assert check_path_length(corpus, [nodes[0], nodes[2]], hub_in_degree=100).passed
-
-
 @pytest.mark.parametrize(
     ("told", "value", "found"),
     [
         ("It opened on {{start date|1931|4|5|df=y}}.", "5 April 1931", True),
-        ("It opened on April 5th, 1931.", "5 April 1931", True),
-        ("It opened on 5 May 1931.", "5 April 1931", False),
-        ("It is {{convert|410|m|ft}} long.", "410 m", True),
-        ("It is 0.41 km long.", "410 m", True),
-        ("It is 410.0 m long.", "410 m", True),
-        ("It is 1,345 feet long.", "410 m", True),
-        ("It is four hundred and ten metres long.", "410 m", True),
-        ("It is 0.42 km long.", "410 m", False),
-        ("It is 4.1 km long.", "410 m", False),
-        ("* {{convert|410|m|ft}} long", "410 m", True),
+        ("It opened on April 5th, 1931.", "5 April 1931", True), ("It opened on 5 May 1931.", "5 April 1931", False),
+        ("It is {{convert|410|m|ft}} long.", "410 m", True), ("It is 0.41 km long.", "410 m", True),
+        ("It is 410.0 m long.", "410 m", True), ("It is 1,345 feet long.", "410 m", True),
+        ("It is four hundred and ten metres long.", "410 m", True), ("It is 0.42 km long.", "410 m", False),
+        ("It is 4.1 km long.", "410 m", False), ("* {{convert|410|m|ft}} long", "410 m", True),
     ],
-)
+)  # fmt: skip
 def test_dates_and_measures_on_an_earlier_page_are_found_in_any_writing(tmp_path, told, value, found):
     corpus = build_toy_corpus(tmp_path, PAGES | {"Kelm Bridge": f"{PAGES['Kelm Bridge']}\n\n{told}\n"})
     answer = type_answer(value, "", "opened" if "April" in value else "length")
@@ -79,31 +66,16 @@ def test_a_shorter_path_over_a_hub_does_not_count(tmp_path):
 @pytest.mark.parametrize(
     ("told", "found"),
     [
-        ("It was founded in 1204.", True),
-        ("It has the number 12045.", False),
-        ("It cost 1204.50 crowns.", False),
-        ("It cost 1,204 crowns.", False),
-        ("Nothing is known.", False),
+        ("It was founded in 1204.", True), ("It has the number 12045.", False), ("It cost 1204.50 crowns.", False),
+        ("It cost 1,204 crowns.", False), ("Nothing is known.", False),
     ],
-)
+)  # fmt: skip
 def test_the_answer_on_the_anchors_page_is_found_as_a_whole_word(tmp_path, told, found):
     corpus = build_toy_corpus(tmp_path, PAGES | {"Kelm Bridge": f"{PAGES['Kelm Bridge']} {told}"})
     answer = type_answer("1204", "1204", "established_date")
     result = check_earlier_pages(corpus, locate(corpus, "Kelm Bridge", "Mira Tolland", "Ostrel"), answer)
     assert result.outcome == ("FAIL" if found else "PASS")
     assert not found or ("answer-on-earlier-page", "Kelm Bridge" in result.detail) == (result.code, True)
-
-
-def test_the_answer_in_an_earlier_infobox_is_found(tmp_path):
-    pages = PAGES | {"Mira Tolland": box("architect", "'''Mira'''", "birth_place = [[Ostrel]]", "size = 1204")}
-    corpus = build_toy_corpus(tmp_path, pages)
-    answer = type_answer("1204", "1204", "established_date")
-    assert not check_earlier_pages(corpus, locate(corpus, "Kelm Bridge", "Mira Tolland", "Ostrel"), answer).passed
-
-
-def test_the_answers_own_page_may_say_it(toy):
-    answer = type_answer("1204", "1204", "established_date")
-    assert check_earlier_pages(toy, locate(toy, "Kelm Bridge", "Mira Tolland", "Ostrel"), answer).passed
 
 
 def test_no_rewrite_of_the_demo_has_a_shortcut(demo, demo_corpus):

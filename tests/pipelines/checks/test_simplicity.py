@@ -68,20 +68,16 @@ def test_photographs_pass_in_colour_and_in_grey():
 @pytest.mark.parametrize(
     ("change", "refused"),
     [
-        ({}, False),
-        ({"edges": 0.0059}, True),
-        ({"edges": 0.006}, False),
+        ({}, False), ({"edges": 0.0059}, True), ({"edges": 0.006}, False),
         ({"drawn": 0.99, "abrupt": 0.14, "sharp": 0.0}, True),
         ({"drawn": 0.9899, "abrupt": 0.14, "sharp": 0.0}, False),
         ({"drawn": 0.99, "abrupt": 0.1399, "sharp": 0.0}, False),
         ({"drawn": 0.99, "abrupt": 0.09, "sharp": 0.20}, True),
         ({"drawn": 0.99, "abrupt": 0.09, "sharp": 0.1999}, False),
-        ({"flat": 0.80, "abrupt": 0.14, "sharp": 0.0}, True),
-        ({"flat": 0.7999, "abrupt": 0.14, "sharp": 0.0}, False),
-        ({"drawn": 1.0, "flat": 1.0}, False),
-        ({"sharp": 1.0, "abrupt": 1.0}, False),
+        ({"flat": 0.80, "abrupt": 0.14, "sharp": 0.0}, True), ({"flat": 0.7999, "abrupt": 0.14, "sharp": 0.0}, False),
+        ({"drawn": 1.0, "flat": 1.0}, False), ({"sharp": 1.0, "abrupt": 1.0}, False),
     ],
-)
+)  # fmt: skip
 def test_each_measure_decides_at_its_limit(change, refused):
     assert judge_plainness(replace(PHOTOGRAPH, **change)).passed is not refused
 
@@ -153,22 +149,13 @@ def test_palettes_are_counted_in_png_and_gif_alone():
 @pytest.mark.parametrize(
     "told",
     [
-        "Flag of Kelmland.png",
-        "Kelmland flag 2.jpg",
+        "Flag of Kelmland.png", "Kelmland flag 2.jpg",
         "https://commons.wikimedia.org/wiki/File:Coat_of_arms_of_Kelm.jpg",
-        "https://commons.wikimedia.org/wiki/File:Kelm%20locator%20map.png",
-        "Kelm bridge.svg.png",
-        "Wappen Kelm.jpg",
-        "Stadtwappen.jpg",
-        "Drapeau de la Kelmie.gif",
-        "Brasão de Kelm.jpg",
-        "Герб Келма.jpg",
-        "Seal of Kelm.png",
-        "Kelm logo 2019.png",
-        "Category:Signatures/Kelm signature.png",
-        "Kelm_crest.png",
+        "https://commons.wikimedia.org/wiki/File:Kelm%20locator%20map.png", "Kelm bridge.svg.png", "Wappen Kelm.jpg",
+        "Stadtwappen.jpg", "Drapeau de la Kelmie.gif", "Brasão de Kelm.jpg", "Герб Келма.jpg", "Seal of Kelm.png",
+        "Kelm logo 2019.png", "Category:Signatures/Kelm signature.png", "Kelm_crest.png",
     ],
-)
+)  # fmt: skip
 def test_what_a_file_says_that_it_is_counts(told):
     assert find_telling_word((told,))
     assert check_simple(encode(scene()), ("picture", told)).code == "picture-too-simple"
@@ -177,18 +164,11 @@ def test_what_a_file_says_that_it_is_counts(told):
 @pytest.mark.parametrize(
     "told",
     [
-        "Flag Fen in spring.jpg",
-        "Grey seal on Kelm.jpg",
-        "Mapledale.jpg",
-        "Logograph Tower.jpg",
-        "Icon of Saint Nicholas.jpg",
-        "Postkarte Kelm.jpg",
-        "Armstrong Coates.jpg",
-        "Flagship at sea.jpg",
-        "Logos/Bridge at Kelm.jpg",
-        "",
+        "Flag Fen in spring.jpg", "Grey seal on Kelm.jpg", "Mapledale.jpg", "Logograph Tower.jpg",
+        "Icon of Saint Nicholas.jpg", "Postkarte Kelm.jpg", "Armstrong Coates.jpg", "Flagship at sea.jpg",
+        "Logos/Bridge at Kelm.jpg", "",
     ],
-)
+)  # fmt: skip
 def test_names_that_only_sound_like_it_do_not(told):
     assert find_telling_word((told,)) == ""
 

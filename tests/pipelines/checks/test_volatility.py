@@ -47,19 +47,14 @@ def ground(tmp_path_factory):
 @pytest.mark.parametrize(
     ("title", "relation", "value", "outcome"),
     [
-        ("Kelm Bridge", "length", "320 m", "PASS"),
-        ("Orsa Bridge", "length", "410 m", "FAIL"),
-        ("Pell Bridge", "length", "95 m", "UNKNOWN"),
-        ("Dunn Bridge", "length", "95 m", "UNKNOWN"),
-        ("Lumby", "established_date", "1310", "PASS"),
-        ("Marn", "established_date", "1204", "UNKNOWN"),
-        ("Ostrel", "established_date", "1204", "UNKNOWN"),
-        ("Mira Tolland", "birth_date", "1880", "PASS"),
-        ("Mira Tolland", "birth_date", "2 April 1880", "PASS"),
-        ("Mira Tolland", "nationality", "Valdonian", "PASS"),
+        ("Kelm Bridge", "length", "320 m", "PASS"), ("Orsa Bridge", "length", "410 m", "FAIL"),
+        ("Pell Bridge", "length", "95 m", "UNKNOWN"), ("Dunn Bridge", "length", "95 m", "UNKNOWN"),
+        ("Lumby", "established_date", "1310", "PASS"), ("Marn", "established_date", "1204", "UNKNOWN"),
+        ("Ostrel", "established_date", "1204", "UNKNOWN"), ("Mira Tolland", "birth_date", "1880", "PASS"),
+        ("Mira Tolland", "birth_date", "2 April 1880", "PASS"), ("Mira Tolland", "nationality", "Valdonian", "PASS"),
         ("Mira Tolland", "nationality", "Ostrelian", "FAIL"),
     ],
-)
+)  # fmt: skip
 def test_the_later_dump_must_give_the_same_value(ground, title, relation, value, outcome):
     answer = type_answer(value, "", relation)
     result = check_volatility(ground, ground.corpus.find(title), relation, answer, allowed=False)
@@ -73,19 +68,6 @@ def test_a_page_that_is_gone_leaves_it_unknown(ground, tmp_path):
     result = check_volatility(gone, ground.corpus.find("Marn"), "established_date", answer, allowed=False)
     assert result.outcome == "UNKNOWN"
     assert "is not in the dump" in result.detail
-
-
-def test_a_volatile_property_fails_with_or_without_a_later_dump(ground):
-    answer = type_answer("1,204", "", "population")
-    for either in (ground, Ground(ground.corpus)):
-        result = check_volatility(either, 0, "population", answer, allowed=False)
-        assert (result.outcome, result.code) == ("FAIL", "volatile")
-        assert check_volatility(either, 0, "population", answer, allowed=True).passed
-
-
-def test_without_a_later_dump_a_lasting_property_passes(ground):
-    answer = type_answer("410 m", "", "length")
-    assert check_volatility(Ground(ground.corpus), 1, "length", answer, allowed=False).passed
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,9 @@ from tests.pipelines.backends.sparql_server import PREFIXES, describe_item, load
 SITE = "https://en.wikipedia.org/"
 WHOLE = Slice("Q100", Span(20), Span(0, 10))
 ROW = {
-    "item": "http://www.wikidata.org/entity/Q7",
-    "sitelinks": "3",
-    "statements": "21",
-    "identifiers": "5",
+    "item": "http://www.wikidata.org/entity/Q7", "sitelinks": "3", "statements": "21", "identifiers": "5",
     "title": "Seven",
-}
+}  # fmt: skip
 
 
 @dataclass
@@ -61,10 +58,6 @@ def draw(sparql, slices=(WHOLE,), page_rows=100, waits=None):
     return asyncio.run(draw_candidates(sparql, slices, SITE, page_rows, sleep))
 
 
-def make_row(number, **changes):
-    return ROW | {"item": f"http://www.wikidata.org/entity/Q{number}", "title": f"Page {number}"} | changes
-
-
 @pytest.mark.parametrize("page_rows", [1, 2, 7, 30])
 def test_pages_of_any_size_give_the_same_candidates(page_rows):
     items = {number: (number % 11, 20 + number % 3) for number in range(1, 60)}
@@ -74,46 +67,11 @@ def test_pages_of_any_size_give_the_same_candidates(page_rows):
     assert drawing.failed == ()
 
 
-def test_items_alike_in_all_counts_are_told_apart_by_their_numbers():
-    numbers = [7, 17, 27, 107, 1107, 2107, 10_007]
-    store = load_store(PREFIXES + "".join(describe_item(number, 3, 25) for number in numbers))
-    drawing = draw(FakeSparql(store=store), page_rows=1)
-    assert [candidate.qid for candidate in drawing.candidates] == [f"Q{number}" for number in numbers]
-
-
-def test_an_item_of_two_classes_is_one_candidate():
-    store = load_store(PREFIXES + describe_item(1, 3, 25, ("Q100", "Q200")) + describe_item(2, 3, 25, ("Q200",)))
-    slices = [Slice(qid, Span(20), Span(0, 10)) for qid in ("Q100", "Q200")]
-    sparql = FakeSparql(store=store)
-    assert [candidate.qid for candidate in draw(sparql, slices).candidates] == ["Q1", "Q2"]
-    assert len(sparql.queries) == 2
-
-
-def test_an_item_with_two_counts_has_the_larger_ones_in_any_order():
-    rows = (make_row(1, sitelinks="3"), make_row(1, sitelinks="4"), make_row(1, sitelinks="2"))
-    for reply in (rows, rows[::-1]):
-        (candidate,) = draw(FakeSparql([reply])).candidates
-        assert candidate.sitelinks == 4
-
-
 def test_a_slice_that_fails_however_small_stops_the_draw():
     sparql = FakeSparql([QueryTimeout("cut")])
     with pytest.raises(Unavailable, match=r"cannot be divided and fails: cut; run again"):
         draw(sparql)
     assert len(sparql.queries) < 40
-
-
-def test_a_slice_that_is_too_large_however_small_stops_the_draw():
-    with pytest.raises(Unavailable, match="raise page_rows"):
-        draw(FakeSparql([(ROW, ROW)]), page_rows=1)
-
-
-def test_an_endpoint_that_never_stops_asking_for_less_is_left():
-    sparql, waits = FakeSparql([RateLimited("slow down", 7.0)]), []
-    with pytest.raises(Unavailable, match=f"after {RATE_TRIES} tries"):
-        draw(sparql, waits=waits)
-    assert len(sparql.queries) == RATE_TRIES
-    assert waits == [7.0] * (RATE_TRIES - 1)
 
 
 def test_an_endpoint_that_does_not_say_how_long_is_given_half_a_minute_and_then_more():
@@ -126,16 +84,11 @@ def test_an_endpoint_that_does_not_say_how_long_is_given_half_a_minute_and_then_
 @pytest.mark.parametrize(
     "change",
     [
-        {"item": "http://www.wikidata.org/entity/P7"},
-        {"item": "http://www.wikidata.org/entity/Q7/x"},
-        {"item": "_:b0"},
-        {"sitelinks": "-1"},
-        {"statements": "many"},
-        {"statements": "1" * 30},
-        {"identifiers": "2.0"},
-        {"title": ""},
+        {"item": "http://www.wikidata.org/entity/P7"}, {"item": "http://www.wikidata.org/entity/Q7/x"},
+        {"item": "_:b0"}, {"sitelinks": "-1"}, {"statements": "many"}, {"statements": "1" * 30},
+        {"identifiers": "2.0"}, {"title": ""},
     ],
-)
+)  # fmt: skip
 def test_a_row_that_is_no_candidate_is_a_failure_with_the_row(change):
     failure = read_candidate(ROW | change)
     assert isinstance(failure, Failure)
@@ -143,12 +96,6 @@ def test_a_row_that_is_no_candidate_is_a_failure_with_the_row(change):
     assert failure.detail.startswith("{'identifiers'")
     missing = read_candidate({name: value for name, value in ROW.items() if name not in change})
     assert isinstance(missing, Candidate if "identifiers" in change else Failure)
-
-
-def test_failed_rows_are_kept_apart_and_counted_once():
-    bad = make_row(1, statements="many")
-    drawing = draw(FakeSparql([(bad, make_row(2), bad)]))
-    assert len(drawing.failed) == len(drawing.candidates) == 1
 
 
 def make_pages(*rows):
@@ -167,17 +114,3 @@ def test_articles_are_found_by_qid_and_else_by_title():
         ("wikidata:Q3", "not-in-corpus", "Page 3"),
         ("wikidata:Q4", "not-in-corpus", "Page 4"),
     ]
-
-
-def test_the_qid_goes_before_the_title_and_no_candidate_has_two_articles():
-    pages = [make_pages((0, "Page 1", ""), (1, "Moved", "Q1"), (2, "Twice", "Q1"))]
-    joined, left_out = join_candidates(pages, make_candidates(1))
-    assert ({node: candidate.qid for node, candidate in joined.items()}, left_out) == ({1: "Q1"}, [])
-
-
-def test_two_candidates_of_one_title_have_one_article():
-    pages = [make_pages((0, "Page 1", ""))]
-    twins = [Candidate(3, 20, 1, "Page 1", qid) for qid in ("Q1", "Q2")]
-    joined, left_out = join_candidates(pages, twins)
-    assert [candidate.qid for candidate in joined.values()] == ["Q1"]
-    assert [row.record_id for row in left_out] == ["wikidata:Q2"]

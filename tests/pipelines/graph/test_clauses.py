@@ -46,21 +46,8 @@ def test_a_sentence_that_holds_the_blank_twice_makes_no_clause():
     assert make_first(f"The money for the {BLANK} bridge came from the banker [[Hans Oder]] of town.") is None
 
 
-def test_longer_names_are_masked_before_their_parts():
-    assert mask_names("Kelm Bridge stands in Kelm.", ["Kelm", "Kelm Bridge"]) == f"{MASK} stands in {MASK}."
-
-
-def test_names_of_one_letter_and_parts_of_words_stay():
-    assert mask_names("A Kelmian at Q", ["A", "Kelm", "Q"]) == "A Kelmian at Q"
-
-
 @given(st.text(max_size=60), st.lists(st.text(min_size=2, max_size=8), max_size=4))
 def test_no_name_survives_as_a_whole_word(text, names):
     masked = mask_names(text, names).replace(MASK, "\n")
     for name in (name for name in names if name not in MASK and "\n" not in name):
         assert not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", masked, re.IGNORECASE) or name.strip(" \t\n") != name
-
-
-@given(st.text(max_size=60))
-def test_without_names_nothing_is_masked(text):
-    assert mask_names(text, []) == text

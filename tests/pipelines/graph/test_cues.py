@@ -1,6 +1,6 @@
 import pytest
 
-from pipelines.graph.cues import CueIndex, name_cues
+from pipelines.graph.cues import CueIndex
 from pipelines.graph.facts import FactIndex
 from tests.toy import box, build_toy_corpus
 
@@ -38,24 +38,6 @@ def test_the_words_of_a_key_and_their_kin_are_cues_in_a_corpus_that_teaches_noth
     assert CueIndex(toy, FactIndex(toy)).states(relation, sentence)
 
 
-@pytest.mark.parametrize(
-    ("relation", "sentence"),
-    [
-        ("birth_date", "Tolland moved to Lumby in 1890."),
-        ("architect", "The bridge was closed in 1931."),
-        ("birth_date", "On that date nothing happened."),
-    ],
-)
-def test_other_sentences_hold_none(toy, relation, sentence):
-    assert not CueIndex(toy, FactIndex(toy)).states(relation, sentence)
-
-
-def test_a_small_corpus_teaches_no_words(toy):
-    index = CueIndex(toy, FactIndex(toy))
-    for relation in ("architect", "birth_place", "country", "established_date"):
-        assert index.words(relation) == name_cues(relation)
-
-
 def test_a_word_that_stands_beside_the_values_is_learnt(taught):
     index = CueIndex(taught, FactIndex(taught))
     assert "quarri" in index.words("stone_source")
@@ -63,20 +45,10 @@ def test_a_word_that_stands_beside_the_values_is_learnt(taught):
     assert index.words("stone_source2") == index.words("stone_source")
 
 
-def test_words_of_other_sentences_and_of_the_subject_are_not_learnt(taught):
-    learnt = CueIndex(taught, FactIndex(taught)).words("stone_source") - name_cues("stone_source")
-    assert learnt.isdisjoint({"mill", "valley", "people", "peopl", "spring", "stand", "walk"})
-
-
 def test_cues_are_the_same_whatever_was_asked_before(taught):
     first, second = CueIndex(taught, FactIndex(taught)), CueIndex(taught, FactIndex(taught))
     first.words("architect")
     assert first.words("stone_source") == second.words("stone_source")
-
-
-def test_a_key_of_generic_words_keeps_them():
-    assert name_cues("date") == {"date"}
-    assert "date" not in name_cues("birth_date")
 
 
 def test_sentences_of_the_toy_world_that_state_a_fact_hold_a_cue(demo, demo_corpus):

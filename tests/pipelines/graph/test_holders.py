@@ -1,22 +1,4 @@
-import pytest
-
-from pipelines.graph.facts import draw_nodes, sample_nodes, split_key, stem_key
-
-
-@pytest.mark.parametrize(
-    ("key", "words"),
-    [
-        ("birth_date", ("birth", "date")),
-        ("LargestCity2", ("largest", "city")),
-        ("leader_name1", ("leader", "name")),
-        ("area_km2", ("area", "km")),
-        ("GDP_PPP", ("gdp", "ppp")),
-        ("max-depth", ("max", "depth")),
-        ("1", ()),
-    ],
-)
-def test_a_key_is_split_into_its_words(key, words):
-    assert split_key(key) == words
+from pipelines.graph.facts import draw_nodes, sample_nodes, stem_key
 
 
 def test_keys_that_differ_in_their_numbers_are_one_relation():

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.graph.prose import list_prose, read_prose, show_sentence
+from pipelines.graph.prose import read_prose, show_sentence
 
 PAGE = """{{Infobox bridge
 | length = 320 m
@@ -45,11 +45,6 @@ def test_the_first_sentence_leads_and_a_junior_does_not_end_it():
 def test_templates_of_a_sentence_with_very_many_are_not_rendered():
     assert show_sentence("{{convert|3|m}} " * 2 + "word.") == "3 m 3 m word."
     assert show_sentence("{{convert|3|m}} " * 40 + "word.") == "word."
-
-
-def test_a_page_is_read_from_the_corpus(toy):
-    node = toy.find("Hans Oder")
-    assert [sentence.text for sentence in list_prose(toy, node)] == ["Hans Oder was a banker."]
 
 
 @given(st.text(alphabet="ab .{}[]|<>\n'=*!", max_size=200))

@@ -5,7 +5,7 @@ import pytest
 from pipelines.corpus.store import FACT_ROWS, Corpus
 from pipelines.corpus.tables import FACTS
 from pipelines.errors import CorruptInput
-from pipelines.graph.facts import RelationIndex, is_layout, read_attributes, read_relations, read_single_facts
+from pipelines.graph.facts import RelationIndex, is_layout, read_attributes, read_relations
 from tests.toy import box, build_toy_corpus
 
 
@@ -23,19 +23,6 @@ def list_attributes(corpus, title, max_tokens=0):
 )
 def test_fields_of_layout_and_names_are_no_relations(key):
     assert is_layout(key)
-
-
-@pytest.mark.parametrize("key", ["architect", "birth_place", "established_date", "imager", "mapmaker", "elevation_m"])
-def test_fields_about_the_subject_are_no_layout(key):
-    assert not is_layout(key)
-
-
-def test_a_link_in_a_field_of_its_own_is_a_relation(toy):
-    assert list_relations(toy, "Kelm Bridge") == {"architect": "Mira Tolland"}
-
-
-def test_layout_fields_are_no_edges_even_when_they_link(toy):
-    assert "signature" not in list_relations(toy, "Mira Tolland")
 
 
 def test_a_field_with_several_values_is_no_edge(toy):
@@ -67,10 +54,6 @@ def test_attributes_are_typed_literals(toy):
     assert list_attributes(toy, "Mira Tolland") == {"birth_date": "1880-04-02", "nationality": "Valdonian"}
 
 
-def test_attributes_longer_than_the_bound_are_left_out(toy):
-    assert list_attributes(toy, "Mira Tolland", max_tokens=1) == {"nationality": "Valdonian"}
-
-
 def test_every_relation_of_the_world_is_the_only_value_of_its_field_and_true(demo, demo_corpus):
     true = {(fact["subject"], fact["key"], fact["object"]) for fact in demo.truth("facts") if fact["linked"]}
     found = set()
@@ -85,30 +68,6 @@ def test_every_relation_of_the_world_is_the_only_value_of_its_field_and_true(dem
 def test_the_index_holds_the_relations_of_every_page(demo_corpus, demo_relations):
     wanted = {(n, f.target) for n in demo_corpus.article_nodes() for f in read_relations(demo_corpus, n)}
     assert wanted <= set(zip(demo_relations.subjects.tolist(), demo_relations.objects.tolist(), strict=True))
-
-
-def test_the_objects_of_a_relation_are_listed_once_and_in_order(toy, toy_relations):
-    titles = [toy.page(node).title for node in toy_relations.objects_of("birth_place")]
-    assert titles == ["Ostrel", "Lumby", "Marn"]
-    assert toy_relations.objects_of("no_such_key") == ()
-
-
-def test_the_index_has_no_relation_that_the_page_does_not_have(toy):
-    index = RelationIndex(toy)
-    shown = {(n, f.target) for n in toy.article_nodes() for f in read_relations(toy, n)}
-    assert set(zip(index.subjects.tolist(), index.objects.tolist(), strict=True)) <= shown
-
-
-def test_single_facts_come_in_page_order(toy):
-    starts = [fact.start for fact in read_single_facts(toy, toy.find("Mira Tolland"))]
-    assert starts == sorted(starts)
-
-
-def test_the_index_lists_the_relations_of_a_page_in_page_order(demo_corpus, demo_relations):
-    offsets, objects = demo_relations.offsets, demo_relations.objects
-    for node in demo_corpus.article_nodes():
-        wanted = [fact.target for fact in read_relations(demo_corpus, node)]
-        assert objects[offsets[node] : offsets[node + 1]].tolist() == wanted
 
 
 def write_facts(corpus, folder, facts):
@@ -140,14 +99,3 @@ def test_a_page_whose_facts_are_read_in_two_goes_is_still_one_page(toy, tmp_path
     facts += [(2, "work", 2, 5)] * (2 * FACT_ROWS - len(facts))
     facts += [(2, "born", 1, 5), (2, "twin2", 1, 6), (3, "born", 1, 0)]
     assert list_index(write_facts(toy, tmp_path, facts)) == [(0, 3), (2, 5), (3, 0)]
-
-
-def test_pages_that_end_with_a_go_are_whole(toy, tmp_path):
-    facts = [(1, "work", 3, 0)] * FACT_ROWS + [(2, "work", 3, 0)] * (FACT_ROWS - 1) + [(2, "born", 1, 5)]
-    assert list_index(write_facts(toy, tmp_path, [*facts, (3, "born", 1, 1)])) == [(2, 5), (3, 1)]
-
-
-def test_a_corpus_without_facts_has_no_relations(toy, tmp_path):
-    index = RelationIndex(write_facts(toy, tmp_path, []))
-    assert (index.objects.tolist(), index.objects_of("architect")) == ([], ())
-    assert set(index.offsets.tolist()) == {0}

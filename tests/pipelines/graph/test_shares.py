@@ -35,12 +35,3 @@ def test_a_year_counts_every_day_within_it(towers):
     assert towers.share("opened", "date:1903-04") == (1 / 8, 8)
     assert towers.share("opened", "date:1903") == (1 / 8, 8)
     assert towers.share("opened", "date:1999") == (0.0, 8)
-
-
-def test_a_relation_that_nobody_shows_has_no_answers(towers):
-    assert towers.share("height", "number:3 m") == (0.0, 0)
-
-
-def test_values_are_the_answers_that_are_text(towers):
-    assert towers.values("material") == {"granite", "marble", "slate"}
-    assert towers.values("opened") == frozenset()

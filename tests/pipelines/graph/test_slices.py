@@ -1,5 +1,4 @@
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,7 @@ from hypothesis import strategies as st
 from pyoxigraph import Store
 
 from pipelines.errors import ConfigError
-from pipelines.graph.seeds import PREFIXES, Slice, Span
+from pipelines.graph.seeds import Slice, Span
 from tests.pipelines.backends.sparql_server import PREFIXES as TURTLE
 from tests.pipelines.backends.sparql_server import describe_item, load_store
 
@@ -79,13 +78,6 @@ def test_a_query_finds_what_the_slice_holds(items, statements, ending):
     assert select(store, part) == sorted(wanted)
 
 
-def test_a_single_count_is_looked_up_and_still_shown():
-    store = load_store(TURTLE + describe_item(1, 4, 20) + describe_item(2, 4, 21) + describe_item(3, 5, 20))
-    part = Slice("Q100", Span(20, 20), Span(4, 4))
-    assert "FILTER" not in part.render(SITE, 9)
-    assert select(store, part) == [("http://www.wikidata.org/entity/Q1", "4", "20", "2", "Page 1")]
-
-
 def test_only_the_class_and_the_sites_articles_count():
     store = load_store(
         TURTLE
@@ -102,18 +94,6 @@ def test_a_raw_dump_has_its_counts_elsewhere_and_a_munged_one_on_the_item():
     whole = Slice("Q100", Span(20), Span(0, 10))
     assert select(load_store(TURTLE + RAW_DUMP), whole) == []
     assert [row[1:] for row in select(load_store(TURTLE + RAW_DUMP, munge=True), whole)] == [("3", "40", "1", "Seven")]
-
-
-def test_the_limit_stands_at_the_end():
-    store = load_store(TURTLE + "".join(describe_item(number, 4, 20) for number in range(1, 9)))
-    assert len(select(store, Slice("Q100", Span(0), Span(0)), limit=5)) == 5
-
-
-def test_a_query_is_plain_sparql_with_all_its_prefixes():
-    query = Slice("Q100", Span(20), Span(0, 10), "7").render(SITE, 5001)
-    assert query.startswith(PREFIXES)
-    assert set(re.findall(r"(\w+):\w", query.removeprefix(PREFIXES))) - {"https"} == {"wd", "wdt", "wikibase", "schema"}
-    assert not re.search(r"hint:|SERVICE|OFFSET|ORDER|DISTINCT|P279", query)
 
 
 @pytest.mark.parametrize("name", ["", "Q0", "q5", "Q5 } DROP ALL #", "P31", "Q" + "1" * 30])

@@ -63,15 +63,12 @@ def test_half_a_life_span_states_one_of_them(span, relation, strength):
 @pytest.mark.parametrize(
     ("text", "likeness"),
     [
-        ("The bridge is 320 m long.", "same"),
-        ("The bridge is 0.32 km long.", "same"),
-        ("The bridge is 1,050 ft long.", "same"),
-        ("The bridge is 321 m long.", "other"),
-        ("The bridge is about 300 m long.", "close"),
-        ("The bridge is 300 m long.", "other"),
+        ("The bridge is 320 m long.", "same"), ("The bridge is 0.32 km long.", "same"),
+        ("The bridge is 1,050 ft long.", "same"), ("The bridge is 321 m long.", "other"),
+        ("The bridge is about 300 m long.", "close"), ("The bridge is 300 m long.", "other"),
         ("The bridge has a length of 320 feet.", "other"),
     ],
-)
+)  # fmt: skip
 def test_a_length_is_compared_with_its_unit(text, likeness):
     assert [found for _, found, _ in read(text, "320 m", "length")] == [likeness]
 

@@ -1,5 +1,5 @@
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache
 
 import numpy as np
 import pytest
@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.graph.facts import read_attributes, read_relations
-from pipelines.graph.walks import REACH_VERSION, SPLITS, Order, WalkGraph, WalkRules, digest_tables, find_hub_threshold
-from pipelines.ids import SplitRule, digest_value
+from pipelines.graph.walks import SPLITS, Order, WalkGraph, WalkRules, find_hub_threshold
+from pipelines.ids import SplitRule
 from pipelines.run.assembly import Assembly
 from pipelines.run.workspace import Workspace
 from schemas.datasets import Path, Seed
@@ -77,23 +77,6 @@ def test_the_look_ahead_agrees_with_brute_force(graph):
             assert graph.can_reach(split, left).tolist() == wanted
 
 
-def test_no_walk_visits_an_entity_twice(graph):
-    walks = [(node, walk) for node, _, walk in take_walks(graph) if walk]
-    assert len(walks) > 300
-    for node, walk in walks:
-        visited = [node, *(move.target for move in walk.moves)]
-        assert len(set(visited)) == len(visited)
-
-
-def test_hubs_lists_and_disambiguation_pages_are_never_stepped_on(graph):
-    for _, _, walk in take_walks(graph):
-        for move in walk.moves if walk else ():
-            page = graph.corpus.page(move.target)
-            assert not page.is_list
-            assert not page.is_disambiguation
-            assert page.in_degree <= graph.rules.hub_in_degree
-
-
 def test_a_walk_ends_and_is_answered_in_its_own_split(graph):
     place = graph.rules.splits.place
     for _, split, walk in take_walks(graph):
@@ -102,51 +85,11 @@ def test_a_walk_ends_and_is_answered_in_its_own_split(graph):
             assert {place("answer", attribute.answer.key) for attribute in walk.attributes} == {split}
 
 
-def test_each_move_is_a_relation_of_the_entity_before(graph):
-    for node, _, walk in take_walks(graph, tries=1):
-        for move in walk.moves if walk else ():
-            assert move.fact in read_relations(graph.corpus, node)
-            node = move.target
-
-
-def test_walks_are_the_same_for_the_same_seed_and_differ_for_another(graph):
-    assert take_walks(graph, seed=5) == take_walks(graph, seed=5)
-    assert take_walks(graph, seed=5) != take_walks(graph, seed=6)
-
-
-def test_a_walk_has_the_length_that_was_asked_for(toy, toy_relations):
-    graph = WalkGraph(toy, make_rules(), toy_relations)
-    walk = take_walk(graph, node=toy.find("Kelm Bridge"), split="sft", identity=1, length=2)
-    assert [toy.page(move.target).title for move in walk.moves] == ["Mira Tolland", "Ostrel"]
-    assert [attribute.fact.key for attribute in walk.attributes] == ["established_date"]
-
-
-def test_a_hub_ends_no_walk(toy, toy_relations):
-    kelm = toy.find("Kelm Bridge")
-    assert [length for length, _ in WalkGraph(toy, make_rules(), toy_relations).lengths_from(kelm, "sft")] == [2, 3, 4]
-    few = WalkGraph(toy, make_rules(hub_in_degree=2), toy_relations)
-    assert few.lengths_from(kelm, "sft") == []
-
-
 def test_a_relation_is_walked_before_any_sentence(toy, toy_relations):
     kelm = toy.find("Kelm Bridge")
     with_facts = WalkGraph(toy, make_rules(text_hops=True), toy_relations)
     walks = [take_walk(with_facts, node=kelm, split="sft", identity=number, length=2) for number in range(20)]
     assert all(walk.moves[0].fact is not None for walk in walks)
-
-
-def test_a_preference_of_nothing_walks_a_sentence_before_any_relation(toy, toy_relations):
-    kelm = toy.find("Kelm Bridge")
-    for preference, wanted in ((0.0, {False}), (0.5, {False, True}), (1.0, {True})):
-        graph = WalkGraph(toy, make_rules(text_hops=True, relation_preference=preference), toy_relations)
-        walks = [take_walk(graph, node=kelm, split="sft", identity=number, length=2) for number in range(40)]
-        assert {walk.moves[0].fact is not None for walk in walks} == wanted
-
-
-def test_a_relation_is_walked_where_no_sentence_leads_on(toy, toy_relations):
-    graph = WalkGraph(toy, make_rules(text_hops=True, relation_preference=0.0), toy_relations)
-    walk = take_walk(graph, node=toy.find("Mira Tolland"), split="sft", identity=1, length=2)
-    assert walk.moves[0].fact.key == "birth_place"
 
 
 def test_every_step_along_a_link_carries_the_sentence_around_it(demo, demo_corpus, demo_relations):
@@ -176,14 +119,6 @@ def test_a_length_is_drawn_by_weight_from_those_in_reach(toy, toy_relations):
     lengths = [len(walk.moves) for walk in map(graph.read_walk, drawn) if walk]
     assert set(lengths) == {2, 3}
     assert 0.65 < lengths.count(2) / len(lengths) < 0.75
-
-
-def test_a_walk_from_where_no_answer_can_be_reached_is_not_drawn(toy, toy_relations):
-    graph = WalkGraph(toy, make_rules(), toy_relations)
-    lumby = toy.find("Lumby")
-    with pytest.raises(ValueError, match=f"no answer in reach of node {lumby}"):
-        graph.draw_walks([Order(lumby, "sft", 1)], seed=1)
-    assert graph.draw_walks([], seed=1) == []
 
 
 def test_a_walk_that_ended_early_says_which_links_were_refused_and_why(toy, toy_relations):
@@ -222,57 +157,12 @@ def test_marks_that_are_damaged_or_of_another_length_are_found_anew(toy, toy_rel
     assert [found.read_bytes() for found in tmp_path.iterdir()] == [whole]
 
 
-def test_without_look_ahead_walks_end_at_the_same_answers_and_fail_elsewhere(graph):
-    blind = WalkGraph(graph.corpus, replace(graph.rules, look_ahead=False), graph.relations)
-    drawn = blind.draw_walks(list_orders(blind), seed=3)
-    whole = [(one, walk) for one in drawn if (walk := blind.read_walk(one)) is not None]
-    assert 300 < len(whole) < 0.9 * len(drawn)
-    assert all(graph.can_reach(one.order.split, 0)[walk.moves[-1].target] for one, walk in whole)
-    assert all(one.refused.keys() & {"out-of-reach", "dead-end"} for one in drawn if blind.read_walk(one) is None)
-    assert any(one.refused == {"out-of-reach": 1} for one in drawn)
-
-
-def test_kept_marks_are_named_by_version_tables_corpus_and_rules(toy, toy_relations, tmp_path):
-    assert WalkGraph(toy, make_rules(), toy_relations, kept=tmp_path).marks.any()
-    decides = [4, 100, False, 6, repr(ALL)]
-    name = digest_value([REACH_VERSION, digest_tables(), toy.digest, decides])[:16]
-    assert [path.name for path in tmp_path.iterdir()] == [f"reach-{name}.npy"]
-
-
-def test_the_rule_of_looking_ahead_does_not_change_the_marks(toy, toy_relations, tmp_path):
-    for look_ahead in (True, False):
-        assert WalkGraph(toy, make_rules(look_ahead=look_ahead), toy_relations, kept=tmp_path).marks.any()
-    assert len(list(tmp_path.iterdir())) == 1
-
-
 def test_a_sentence_is_a_hop_where_no_relation_leads_on_and_only_when_allowed(toy, toy_relations):
     # Valdonia's page has no relation, but a sentence that links to Ostrel.
     valdonia = toy.find("Valdonia")
     spoken = WalkGraph(toy, make_rules(text_hops=True), toy_relations)
     assert [length for length, _ in spoken.lengths_from(valdonia, "sft")] == [2, 3, 4]
     assert WalkGraph(toy, make_rules(), toy_relations).lengths_from(valdonia, "sft") == []
-
-
-def test_weights_of_lengths_out_of_reach_are_left_out(toy, toy_relations):
-    graph = WalkGraph(toy, make_rules(), toy_relations)
-    assert graph.lengths_from(toy.find("Lumby"), "sft") == []
-    assert graph.lengths_from(toy.find("Kelm Bridge"), "rl") == []
-
-
-@lru_cache(maxsize=1)
-def list_in_degrees():
-    return np.array([5, 1, 9, 3, 7, 0, 2, 8, 6, 4], dtype=np.uint32)
-
-
-def test_on_a_small_corpus_the_share_decides_who_is_a_hub():
-    degrees = list_in_degrees()
-    threshold = find_hub_threshold(degrees, 10_000, 0.2, small=True)
-    assert sorted(degrees[degrees > threshold].tolist()) == [8, 9]
-
-
-def test_on_a_whole_wikipedia_the_number_decides():
-    assert find_hub_threshold(list_in_degrees(), 10_000, 0.2, small=False) == 10_000
-    assert find_hub_threshold(np.array([], dtype=np.uint32), 10_000, 0.2, small=True) == 10_000
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=50, unique=True), st.floats(0.0, 0.5))

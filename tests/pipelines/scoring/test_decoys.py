@@ -33,24 +33,8 @@ def test_a_decoy_is_incorrect_and_of_the_same_type(text):
     assert {typed(decoy).type for decoy in decoys} == {answer.type}
 
 
-def test_the_same_answer_has_the_same_decoys():
-    assert make_decoys(typed("Kelmor Bridge"), 3) == make_decoys(typed("Kelmor Bridge"), 3)
-    assert make_decoys(typed("Kelmor Bridge"), 0) == ()
-
-
-def test_decoys_differ_between_answers():
-    assert len({make_decoys(typed(name), 1) for name in ("Kelm", "Marn", "Ostrel", "Lumby", "Tarn")}) > 2
-
-
-def test_there_are_as_many_as_asked_for():
-    assert len(make_decoys(typed("granite"), 40)) == len(make_decoys(typed("Marn"), 40)) == 40
-
-
 @given(
-    st.sampled_from(["date", "number", "name", "string"]),
-    st.text(max_size=20),
-    st.text(max_size=20),
-    st.integers(0, 4),
+    st.sampled_from(["date", "number", "name", "string"]), st.text(max_size=20), st.text(max_size=20), st.integers(0, 4)
 )
 def test_no_decoy_is_ever_right(kind, value, surface, count):
     answer = Answer(type=kind, value=value, precision="", unit="", surface=surface, aliases=(), key=value)

@@ -1,12 +1,7 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.graph.answers import Repeat, find_repeats
-
-
-def test_one_attempt_is_no_repeat():
-    assert find_repeats(["12 May 1900", "13 May 1900"], "date") == ()
 
 
 def test_dates_are_the_same_however_they_are_written():
@@ -21,32 +16,11 @@ def test_a_sign_and_a_decimal_point_make_another_number():
     assert find_repeats(["1.5", "15", "-15"], "number") == ()
 
 
-def test_names_are_the_same_whatever_their_case_and_accents():
-    assert find_repeats(["Ana Kovač", "ANA KOVAC", "Ana Kova"], "name") == (Repeat("Ana Kovač", 2),)
-
-
-@pytest.mark.parametrize("texts", [("Apollo 11", "APOLLO 11"), ("the Old Tower", "Old Tower."), ("oak", '"Oak"')])
-def test_words_and_numerals_alike_are_the_same(texts):
-    assert find_repeats(texts, "string") == (Repeat(texts[0], 2),)
-
-
-def test_a_date_in_a_phrase_is_the_date():
-    assert find_repeats(["12 May 1900", "on 12 May 1900"], "date") == (Repeat("12 May 1900", 2),)
-
-
 def test_many_different_answers_are_compared_with_a_bounded_number_and_still_found_by_their_words():
     names = [f"Ana {chr(97 + n % 26)}{chr(97 + n // 26 % 26)}{chr(97 + n // 676)}" for n in range(5_000)]
     dates = [f"12 May {1000 + n}" for n in range(500)]
     assert find_repeats([*names, names[-1]], "name") == (Repeat(names[-1], 2),)
     assert find_repeats([*dates, dates[-1], "1000-05-12"], "date") == (Repeat(dates[0], 2), Repeat(dates[-1], 2))
-
-
-def test_what_is_no_date_is_compared_by_its_words():
-    assert find_repeats(["in spring", "In Spring", "1900"], "date") == (Repeat("in spring", 2),)
-
-
-def test_the_most_frequent_repeat_comes_first():
-    assert find_repeats(["b", "a", "b", "a", "a"], "string") == (Repeat("a", 3), Repeat("b", 2))
 
 
 @given(st.lists(st.sampled_from(["1900", "AD 1900", "1901", "x", "X", "y"]), max_size=12))

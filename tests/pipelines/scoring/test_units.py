@@ -13,22 +13,15 @@ VALUES = st.decimals(1, 10**6, places=1, allow_nan=False).map(format_decimal)
 @pytest.mark.parametrize(
     ("first", "second", "likeness"),
     [
-        (("5", "km"), ("5000", "m"), "same"),
-        (("5", "km"), ("3.1", "mi"), "same"),
-        (("320", "m"), ("1050", "ft"), "same"),
-        (("100", "°C"), ("212", "°F"), "same"),
-        (("0", "°C"), ("273.15", "K"), "same"),
-        (("1", "ha"), ("10000", "m2"), "same"),
-        (("5", "km"), ("5001", "m"), "close"),
-        (("5", "km"), ("3", "mi"), "close"),
-        (("5", "km"), ("5", "mi"), "other"),
-        (("5", "°C"), ("-5", "°C"), "other"),
-        (("5", "km"), ("5", "kg"), "apart"),
-        (("5", "km"), ("5", ""), "apart"),
-        (("5", "$"), ("5", "€"), "apart"),
+        (("5", "km"), ("5000", "m"), "same"), (("5", "km"), ("3.1", "mi"), "same"),
+        (("320", "m"), ("1050", "ft"), "same"), (("100", "°C"), ("212", "°F"), "same"),
+        (("0", "°C"), ("273.15", "K"), "same"), (("1", "ha"), ("10000", "m2"), "same"),
+        (("5", "km"), ("5001", "m"), "close"), (("5", "km"), ("3", "mi"), "close"),
+        (("5", "km"), ("5", "mi"), "other"), (("5", "°C"), ("-5", "°C"), "other"),
+        (("5", "km"), ("5", "kg"), "apart"), (("5", "km"), ("5", ""), "apart"), (("5", "$"), ("5", "€"), "apart"),
         (("5", "inhabitants"), ("6", "inhabitants"), "other"),
     ],
-)
+)  # fmt: skip
 def test_measures_compare_by_what_they_measure(first, second, likeness):
     assert compare_measures(Number(*first), Number(*second)) == likeness
 

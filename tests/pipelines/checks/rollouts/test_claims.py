@@ -1,9 +1,7 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipelines.checks.rollouts import LONGEST_END, check_claims
-from tests.pipelines.checks.rollouts.walking import ANSWER, CLEAN, answer, visit, walk
+from tests.pipelines.checks.rollouts.walking import CLEAN, answer, visit, walk
 
 PAGE = visit(
     "Velm",
@@ -20,27 +18,20 @@ def judge(thought, text="5 April 1204", **settings):
 @pytest.mark.parametrize(
     "thought",
     [
-        "So it is 5 April 1204.",
-        "It was founded on April 5th, 1204, as the page says.",
-        "Ana Kovač was born in Marlow; Kelm Bridge is hers.",
-        "Kovač’s town, Marlow, was founded then.",
+        "So it is 5 April 1204.", "It was founded on April 5th, 1204, as the page says.",
+        "Ana Kovač was born in Marlow; Kelm Bridge is hers.", "Kovač’s town, Marlow, was founded then.",
         "According to Wikipedia, Saint John Hospital opened in December 1881.",
-        "St. John Hospital of J.R. Oder it is.",
-        "For it was J. R. Oder who came, by the St. John Hospital.",
+        "St. John Hospital of J.R. Oder it is.", "For it was J. R. Oder who came, by the St. John Hospital.",
         "The US Embassy dates from the 1950s, the 20th century.",
-        "Velm has 12500 people, 3,500,000 trees and 12 bells.",
-        "The tower is 320 metres (0.32 km) high.",
-        "Between 1881 and 1956 lie 75 years.",
-        "Step 1 led to img_1 and 7 hits; see https://example.org/Nowhere_99.",
+        "Velm has 12500 people, 3,500,000 trees and 12 bells.", "The tower is 320 metres (0.32 km) high.",
+        "Between 1881 and 1956 lie 75 years.", "Step 1 led to img_1 and 7 hits; see https://example.org/Nowhere_99.",
         "Opening the page helped. Nothing else did. I am sure.",
-        "Engineer Ana Kovač of Marlow and the Kelm Bridge of Velm.",
-        "ANA KOVAČ, that is.",
+        "Engineer Ana Kovač of Marlow and the Kelm Bridge of Velm.", "ANA KOVAČ, that is.",
         "I am 100% sure. Confidence: 95 %. I'm 99 percent certain, with a confidence level of 90%.",
         "## Summary\nBased on the Image Search Results, it is Kelm Bridge.",
-        "The User asks for the Town. The JSON result and the Infobox say so. Let me VERIFY: yes.",
-        "",
+        "The User asks for the Town. The JSON result and the Infobox say so. Let me VERIFY: yes.", "",
     ],
-)
+)  # fmt: skip
 def test_what_was_shown_in_other_words_is_no_new_claim(thought):
     assert judge(thought or ".").passed
 
@@ -48,20 +39,14 @@ def test_what_was_shown_in_other_words_is_no_new_claim(thought):
 @pytest.mark.parametrize(
     ("thought", "claim"),
     [
-        ("It was founded in 1307.", "1307"),
-        ("The town has 12,501 people.", "12,501"),
-        ("It opened on 17 December 1881.", "17 December 1881"),
-        ("It opened in January 1881.", "January 1881"),
-        ("The tower is 321 m high.", "321"),
-        ("It was built by Hans Oder.", "Hans Oder"),
-        ("It lies on the Beaulieu Firth.", "Beaulieu Firth"),
-        ("As I know, Lumby is near.", "Lumby"),
-        ("The Tollmark Consortium paid for it.", "The Tollmark Consortium"),
-        ("The share is 47 percent.", "47"),
-        ("Surely 47% of it.", "47"),
-        ("It is by Hans Oder, Ana Kovač and the Velm " + "Kelm " * 30, "Hans Oder"),
+        ("It was founded in 1307.", "1307"), ("The town has 12,501 people.", "12,501"),
+        ("It opened on 17 December 1881.", "17 December 1881"), ("It opened in January 1881.", "January 1881"),
+        ("The tower is 321 m high.", "321"), ("It was built by Hans Oder.", "Hans Oder"),
+        ("It lies on the Beaulieu Firth.", "Beaulieu Firth"), ("As I know, Lumby is near.", "Lumby"),
+        ("The Tollmark Consortium paid for it.", "The Tollmark Consortium"), ("The share is 47 percent.", "47"),
+        ("Surely 47% of it.", "47"), ("It is by Hans Oder, Ana Kovač and the Velm " + "Kelm " * 30, "Hans Oder"),
     ],
-)
+)  # fmt: skip
 def test_a_claim_that_nothing_shows_is_named(thought, claim):
     result = judge(thought)
     assert (result.outcome, result.code) == ("FAIL", "unseen-claim")
@@ -71,18 +56,6 @@ def test_a_claim_that_nothing_shows_is_named(thought, claim):
 def test_the_answer_is_a_claim_unless_it_was_found_right():
     assert not judge("So it is.", "Port Nowhere").passed
     assert judge("So it is.", "Port Nowhere", right=True).passed
-
-
-def test_accepted_forms_of_the_answer_back_it():
-    reference = ANSWER.model_copy(update={"aliases": ("Nonae Apriles",)})
-    steps = (*CLEAN[:-1], answer(thought="That is Nonae Apriles."))
-    assert check_claims(walk(*steps, reference=reference)).passed
-    assert not check_claims(walk(*steps)).passed
-
-
-def test_what_the_question_says_backs_a_claim():
-    steps = (*CLEAN[:-1], answer(thought="Hans Oder and 1777 are asked for."))
-    assert check_claims(walk(*steps, question="Who was Hans Oder in 1777?")).passed
 
 
 def test_only_the_end_is_looked_at():
@@ -103,15 +76,3 @@ def test_a_model_that_is_caught_in_a_loop_is_looked_through_to_its_end(said):
 
 def test_an_end_too_long_to_look_through_is_unknown():
     assert judge("so " * LONGEST_END).outcome == "UNKNOWN"
-
-
-@given(st.text(alphabet="abcdefgh ,.;", max_size=60))
-def test_words_in_small_letters_claim_nothing(thought):
-    assert judge(f"so {thought}").passed
-
-
-@given(st.integers(min_value=100_000, max_value=10**12))
-def test_a_number_counts_by_value_however_it_is_grouped(number):
-    page = visit("Velm", f"It has {number:,} trees.")
-    assert check_claims(walk(*CLEAN[:-1], page, answer(thought=f"So {number} trees."))).passed
-    assert not check_claims(walk(*CLEAN[:-1], page, answer(thought=f"So {number + 1} trees."))).passed

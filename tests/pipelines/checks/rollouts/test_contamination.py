@@ -43,17 +43,7 @@ def test_a_flag_that_the_row_lacks_is_found_again(text, flag):
     assert flag in check_contamination(walk(CLEAN[0], step, answer())).detail
 
 
-def test_what_an_error_echoes_of_a_call_contaminates_nothing():
-    echo = see(f"There is no page {QUESTION}.", ok=False, error="unknown-page")
-    assert check_contamination(walk(CLEAN[0], call("visit", echo, url="https://e.org/x"), answer())).passed
-
-
 def test_half_of_the_question_with_the_answer_is_a_copy_of_both():
     reworded = "When was the birthplace of the person, and the bridge in the image founded? On 5 April 1204."
     assert check_contamination(walk(CLEAN[0], visit("Quiz", reworded), answer())).code == "contaminated"
     assert check_contamination(walk(CLEAN[0], visit("Quiz", reworded.replace("1204", "1207")), answer())).passed
-
-
-def test_a_page_on_the_topic_is_no_copy():
-    text = "The birthplace of the person who built the bridge was founded on 5 April 1204."
-    assert check_contamination(walk(CLEAN[0], visit("Marlow", text), answer())).passed

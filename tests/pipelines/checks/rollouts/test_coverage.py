@@ -8,7 +8,6 @@ from tests.pipelines.checks.rollouts.walking import (
     PAGES,
     TOWN,
     answer,
-    call,
     look,
     search,
     see,
@@ -44,27 +43,12 @@ def test_a_link_that_was_not_seen_is_named(steps, missing):
     assert missing in result.detail
 
 
-def test_another_page_that_says_the_same_is_as_good():
-    other = visit("Bridges of Velm", "Kelm Bridge was designed by Ana Kovac.")
-    assert check_path(walk(other, *CLEAN[3:])).passed
-
-
-def test_a_link_told_by_the_page_it_leads_to_counts():
-    backward = visit(ENGINEER, "Works: Kelm Bridge\nBirth place: Marlow")
-    assert check_path(walk(backward, *CLEAN[4:])).passed
-
-
 def test_pages_of_both_ends_are_enough_when_both_were_opened():
     steps = [visit(title, text) for title, text in zip(PAGES, ("A.", "B.", PAGES[TOWN]), strict=True)]
     assert check_path(walk(*steps, answer())).passed
     shown = (look(BRIDGE), *steps[1:])
     hidden = shown[0].model_copy(update={"observation": see("[1] Kelm Bridge\nURL: https://e.org/k\nA.")})
     assert not check_path(walk(hidden, *steps[1:], answer())).passed
-
-
-def test_one_page_must_hold_both_ends_of_a_link():
-    text = "[1] Kelm Bridge\nURL: https://e.org/a\nA bridge.\n\n[2] Ana Kovač\nURL: https://e.org/b\nOf Marlow."
-    assert not check_path(walk(call("text_search", see(text), query="x"), *CLEAN[4:])).passed
 
 
 def test_a_failed_call_shows_no_page():
@@ -77,8 +61,3 @@ def test_a_failed_call_shows_no_page():
 
 def test_without_a_path_nothing_is_known():
     assert check_path(walk(path=())).outcome == "UNKNOWN"
-
-
-def test_a_path_of_one_node_is_covered_by_its_page():
-    assert check_path(walk(look(TOWN), answer(), path=(TOWN,), bridges=())).passed
-    assert not check_path(walk(look(BRIDGE), answer(), path=(TOWN,), bridges=())).passed

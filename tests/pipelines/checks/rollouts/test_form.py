@@ -2,7 +2,7 @@ import pytest
 
 from pipelines.agent.dialects import DIALECTS
 from pipelines.agent.transcript import Turn, render_turn
-from pipelines.checks.rollouts import check_tool_errors, check_turns, find_fatal, list_loss
+from pipelines.checks.rollouts import check_tool_errors, check_turns, list_loss
 from tests.pipelines.checks.rollouts.walking import CLEAN, answer, call, fail, replace_step, see, visit, walk
 
 BAD_TURN = call("visit", see("That is no turn.", ok=False, error="bad-turn")).model_copy(
@@ -35,10 +35,6 @@ def test_one_malformed_step_is_named(steps, problem):
     result = check_turns(walk(*steps))
     assert (result.outcome, result.code) == ("FAIL", "format")
     assert result.detail.startswith(problem)
-
-
-def test_a_call_that_failed_in_form_is_none():
-    assert check_turns(walk(*replace_step(2, fail(url="https://example.org/x"), CLEAN[2]))).passed
 
 
 def test_an_answer_that_is_not_the_last_replys_is_refused():
@@ -78,13 +74,6 @@ def test_errors_one_after_the_other_are_fatal_at_their_number():
     assert (result.outcome, result.code) == ("FAIL", "tool-errors")
     assert not check_tool_errors(walk(*two, answer()), fatal_errors=2).passed
     assert check_tool_errors(walk(*two, fail(url="c"), answer()), fatal_errors=4).passed
-
-
-def test_both_indices_of_the_fatal_run_are_found():
-    steps = (CLEAN[0], fail(), CLEAN[1], fail(), fail(), fail(), fail())
-    assert find_fatal(steps, 3) == (3, 5)
-    assert find_fatal(steps, 1) == (1, 1)
-    assert find_fatal(steps, 5) is None
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,7 @@ import pytest
 
 from pipelines.checks.rollouts import check_images
 from schemas.datasets import RolloutImage, SearchResult
-from tests.pipelines.checks.rollouts.walking import (
-    CLEAN,
-    answer,
-    call,
-    fail,
-    make_picture,
-    see,
-    visit,
-    walk,
-)
+from tests.pipelines.checks.rollouts.walking import answer, call, fail, make_picture, see, visit, walk
 
 
 def list_images(count):
@@ -61,14 +52,6 @@ def test_a_file_of_such_a_name_is_none_of_the_rollouts_pictures():
     assert not judge(call("image_search", see("x"), image="img_2034.jpg")).passed
 
 
-def test_a_thought_may_name_what_its_call_makes():
-    assert judge(crop("img_2", thought="I cut it out as img_2."), count=2).passed
-
-
-def test_the_last_thought_names_known_pictures_only():
-    assert not check_images(walk(*CLEAN[:-1], answer(thought="As img_5 shows, 5 April 1204."))).passed
-
-
 def test_a_result_is_shown_under_a_picture_of_its_observation():
     def find(name, made):
         result = SearchResult(url="https://e.org/a", title="A", thumbnail=make_picture(), image=name)
@@ -77,7 +60,3 @@ def test_a_result_is_shown_under_a_picture_of_its_observation():
     assert judge(find("img_2", ("img_2",)), count=2).passed
     assert judge(find("", ()), count=1).passed
     assert "a result is shown as img_2" in judge(find("img_2", ()), count=1).detail
-
-
-def test_a_page_may_name_files_as_pictures_are_named():
-    assert judge(visit("A", "See img_0042.jpg and img_7.")).passed

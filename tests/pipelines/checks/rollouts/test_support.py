@@ -1,6 +1,4 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipelines.checks.rollouts import check_jumps, check_sought, check_support, find_support, fold_words, locate_answer
 from schemas.proofs import Answer
@@ -52,25 +50,15 @@ def find(text, reference):
     ("text", "reference", "found"),
     [
         ("Founded: 5 April 1204", ANSWER, "5 April 1204"),
-        ("founded on the 5th of April, 1204.", ANSWER, "5th of April, 1204"),
-        ("in April 1204", ANSWER, None),
-        ("15 April 1204", ANSWER, None),
-        ("Length: 2,000 m", LENGTH, "2,000 m"),
-        ("a length of 2 km", LENGTH, "2 km"),
-        ("Length: 2000", LENGTH, "2000"),
-        ("2,000 ft", LENGTH, None),
-        ("1,5 and 5.2 and 15", COUNT, None),
-        ("with five arches", COUNT, "five"),
-        ("with 5 arches", COUNT, "5"),
-        ("by ANA  KOVAC herself", NAME, "ANA  KOVAC"),
-        ("by Ana\nKovač", NAME, "Ana\nKovač"),
-        ("by Hana Kovač", NAME, None),
-        ("Let us see who came.", STATES, None),
-        ("in the US.", STATES, "US"),
-        ("UNITED  STATES", STATES, "UNITED  STATES"),
-        ("", NAME, None),
+        ("founded on the 5th of April, 1204.", ANSWER, "5th of April, 1204"), ("in April 1204", ANSWER, None),
+        ("15 April 1204", ANSWER, None), ("Length: 2,000 m", LENGTH, "2,000 m"), ("a length of 2 km", LENGTH, "2 km"),
+        ("Length: 2000", LENGTH, "2000"), ("2,000 ft", LENGTH, None), ("1,5 and 5.2 and 15", COUNT, None),
+        ("with five arches", COUNT, "five"), ("with 5 arches", COUNT, "5"),
+        ("by ANA  KOVAC herself", NAME, "ANA  KOVAC"), ("by Ana\nKovač", NAME, "Ana\nKovač"),
+        ("by Hana Kovač", NAME, None), ("Let us see who came.", STATES, None), ("in the US.", STATES, "US"),
+        ("UNITED  STATES", STATES, "UNITED  STATES"), ("", NAME, None),
     ],
-)
+)  # fmt: skip
 def test_an_answer_is_found_as_what_it_is(text, reference, found):
     assert find(text, reference) == found
 
@@ -79,16 +67,6 @@ def test_the_first_observation_that_holds_the_answer_supports_it():
     step, (start, end) = find_support(walk())
     assert step == 4
     assert CLEAN[4].observation.text[start:end] == "5 April 1204"
-
-
-def without_answer():
-    return (*CLEAN[:4], search("Marlow"), visit(TOWN, "Marlow is a town on the Ister."), answer())
-
-
-def test_an_answer_that_no_observation_holds_is_unsupported():
-    assert check_support(walk()).passed
-    result = check_support(walk(*without_answer()))
-    assert (result.outcome, result.code) == ("FAIL", "unsupported")
 
 
 @pytest.mark.parametrize(
@@ -113,27 +91,6 @@ def test_a_support_points_into_the_text_as_it_is_shown():
     assert (step, seen.text[start - 4 : end + 7]) == (0, "has 3 arches")
 
 
-def test_what_an_error_echoes_supports_nothing():
-    echo = call("visit", see("No page 5 April 1204.", ok=False, error="unknown-page"), url="https://e.org/5_April_1204")
-    assert not check_support(walk(*without_answer()[:-1], echo, answer())).passed
-
-
-@given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200).filter(lambda text: "1204" not in text))
-def test_an_observation_about_something_else_supports_nothing(text):
-    steps = (*without_answer()[:-1], call("visit", see(text), url="https://example.org/x"), answer())
-    assert not check_support(walk(*steps)).passed
-
-
-@given(st.sampled_from(["5 APRIL 1204", "April 5, 1204", "5 april 1204", "1204-04-05", "5th April 1204"]))
-def test_case_and_writing_make_no_difference(written):
-    assert check_support(walk(*without_answer()[:-1], visit("Ister", f"It began {written}."), answer())).passed
-
-
-def test_no_tool_call_is_an_answer_from_memory():
-    result = check_sought(walk(answer()))
-    assert (result.outcome, result.code) == ("FAIL", "from-memory")
-
-
 @pytest.mark.parametrize(
     "step",
     [
@@ -145,10 +102,6 @@ def test_no_tool_call_is_an_answer_from_memory():
 def test_the_answer_said_before_a_tool_shows_it_is_from_memory(step):
     assert not check_sought(walk(*replace_step(2, step))).passed
     assert check_sought(walk(*CLEAN[:-1], step, answer())).passed
-
-
-def test_what_only_the_last_thought_says_is_unsupported_and_not_from_memory():
-    assert check_sought(walk(*without_answer())).passed
 
 
 @pytest.mark.parametrize(
@@ -179,12 +132,6 @@ def test_small_numbers_and_ordinary_words_are_said_by_chance(reference, thought)
 def test_what_is_said_of_nothing_else_is_from_memory(reference, thought):
     steps = replace_step(2, search("Ana Kovač", ENGINEER, thought=thought))
     assert not check_sought(walk(*steps, reference=reference, answer=reference.surface)).passed
-
-
-def test_a_question_with_the_number_but_not_its_unit_says_no_answer():
-    steps = replace_step(2, search("Ana Kovač", ENGINEER, thought="So 2 km."))
-    trail = walk(*steps, reference=SHORT, answer="2 km", question="How long are the 2 bridges in the image?")
-    assert not check_sought(trail).passed
 
 
 def test_what_the_question_says_is_no_memory():
@@ -231,24 +178,3 @@ def test_what_is_in_the_picture_may_be_told_by_sight_where_the_call_shows_it(ste
     assert check_jumps(walk(step, *CLEAN[1:])).passed
     hidden = walk(look("A page"), step, *CLEAN[1:], path=("Velm", *PAGES), bridges=(BRIDGE, ENGINEER))
     assert not check_jumps(hidden).passed
-
-
-def test_a_name_that_only_an_error_showed_was_not_seen():
-    echo = call("visit", see("There is no Ana Kovač.", ok=False, error="unknown-page"), url="https://e.org/x")
-    assert not check_jumps(walk(look(), echo, search("Ana Kovač"), answer(), path=(ENGINEER,))).passed
-
-
-def test_a_thought_before_the_last_may_guess():
-    guess = search("who built the bridge", ENGINEER, thought="I think of Ana Kovač.")
-    assert check_jumps(walk(look(), guess, answer(), path=(ENGINEER,))).passed
-
-
-def test_the_question_may_name_what_is_then_used():
-    steps = (look(), search("Ana Kovač", ENGINEER), answer())
-    assert not check_jumps(walk(*steps, path=(ENGINEER,))).passed
-    assert check_jumps(walk(*steps, path=(ENGINEER,), question="Where did Ana Kovač live?")).passed
-
-
-def test_a_title_of_ordinary_words_is_said_by_chance():
-    steps = (look(), search("the stone bridge over a river"), answer())
-    assert check_jumps(walk(*steps, path=("Stone Bridge",), bridges=())).passed
