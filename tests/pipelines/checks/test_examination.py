@@ -12,25 +12,14 @@ from pipelines.graph.indexes import Ground
 from pipelines.graph.query import locate_nodes
 from schemas.datasets import Grounding
 from schemas.proofs import Thresholds
-from tests.mutants.pools import share_pool
 from tests.pipelines.checks.claims import prove
-from tests.pipelines.painters import add_pages, born, build_painters, paint
+from tests.pipelines.painters import add_pages, born, paint
 from tests.planted import corpus_plants
 from tests.planted import corpus_plants as truth_plants
 from tests.planted.scenes import MAX_TOKENS, Case, judge
 
 STRICT = Thresholds(alone_first=2, alone=1, answers=2, near_misses=5, answer_share=0.9, volatile=False)
 WORDS = load_half("open")
-
-
-@pytest.fixture(scope="session")
-def pool(request, tmp_path_factory):
-    yield from share_pool(request, tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def painters(tmp_path_factory):
-    return build_painters(tmp_path_factory.mktemp("painters"))
 
 
 @pytest.fixture(scope="module")

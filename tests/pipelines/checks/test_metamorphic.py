@@ -33,10 +33,9 @@ from pipelines.toy.players import ScriptedKnower
 from schemas.base import Rejection
 from schemas.datasets import Grounding
 from schemas.proofs import Thresholds
-from tests.mutants.pools import share_pool
 from tests.pipelines.agent.trail import FakeImageSearch, FakeTextSearch
 from tests.pipelines.checks.claims import prove
-from tests.pipelines.painters import PAGES, REDIRECTS, add_pages, born, build_painters, paint
+from tests.pipelines.painters import PAGES, REDIRECTS, add_pages, born, paint
 from tests.pipelines.release.builders import make_question
 from tests.planted import corpus_plants
 from tests.planted import corpus_plants as lone_plants
@@ -52,16 +51,6 @@ OPERATORS = (
     corpus_plants.plant_second_value, corpus_plants.plant_shortcut, corpus_plants.plant_idle_picture,
     lone_plants.plant_lone_descriptor, truth_plants.plant_gold, truth_plants.plant_searchable,
 )  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def pool(request, tmp_path_factory):
-    yield from share_pool(request, tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def painters(tmp_path_factory):
-    return build_painters(tmp_path_factory.mktemp("painters"))
 
 
 @pytest.fixture(scope="module")

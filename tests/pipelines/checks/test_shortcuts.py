@@ -7,11 +7,6 @@ from schemas.datasets import Rewrite
 from tests.toy import PAGES, box, build_toy_corpus
 
 
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    return build_toy_corpus(tmp_path_factory.mktemp("toy"))
-
-
 def locate(corpus, *titles):
     return [corpus.find(title) for title in titles]
 

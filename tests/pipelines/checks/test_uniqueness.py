@@ -17,18 +17,7 @@ from pipelines.checks.uniqueness import (
 from pipelines.graph.indexes import Ground
 from pipelines.graph.proofs import make_query
 from schemas.datasets import Rewrite
-from tests.pipelines.painters import DECADE, TYPE, add_pages, ask_back, born, build_painters, paint
-from tests.toy import build_toy_corpus
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    return build_toy_corpus(tmp_path_factory.mktemp("toy"))
-
-
-@pytest.fixture(scope="module")
-def painters(tmp_path_factory):
-    return build_painters(tmp_path_factory.mktemp("painters"))
+from tests.pipelines.painters import DECADE, TYPE, add_pages, ask_back, born, paint
 
 
 def test_every_rewrite_of_the_demo_keeps_its_answer_and_fits_one_entity(demo, demo_ground):

@@ -3,6 +3,7 @@ import pytest
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import RelationIndex
 from pipelines.graph.indexes import Ground
+from tests.pipelines.painters import build_painters
 from tests.toy import build_toy_corpus
 
 
@@ -19,3 +20,8 @@ def toy_ground(toy) -> Ground:
 @pytest.fixture(scope="session")
 def toy_relations(toy_ground) -> RelationIndex:
     return toy_ground.relations
+
+
+@pytest.fixture(scope="session")
+def painters(tmp_path_factory) -> Corpus:
+    return build_painters(tmp_path_factory.mktemp("painters"))

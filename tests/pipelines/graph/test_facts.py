@@ -3,12 +3,7 @@ import pytest
 from pipelines.graph.facts import FactIndex, Match, list_periods, read_attributes, stem_key
 from pipelines.graph.query import match_literal, match_relation, name_relation, read_field
 from pipelines.graph.values import parse_date
-from tests.pipelines.painters import add_pages, build_painters, paint
-
-
-@pytest.fixture(scope="module")
-def painters(tmp_path_factory):
-    return build_painters(tmp_path_factory.mktemp("painters"))
+from tests.pipelines.painters import add_pages, paint
 
 
 def name(corpus, nodes):

@@ -2,13 +2,8 @@ import pytest
 
 from pipelines.graph.facts import Match
 from pipelines.graph.query import match_literal, match_relation, match_type
-from tests.pipelines.painters import add_pages, build_painters, paint
+from tests.pipelines.painters import add_pages, paint
 from tests.toy import box
-
-
-@pytest.fixture(scope="module")
-def painters(tmp_path_factory):
-    return build_painters(tmp_path_factory.mktemp("painters"))
 
 
 def add_vera(painters, *fields, **options):

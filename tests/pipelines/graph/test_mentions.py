@@ -2,12 +2,7 @@ import pytest
 
 from pipelines.graph.indexes import Ground
 from pipelines.graph.statements import find_literal, find_object, says_in_lead
-from tests.pipelines.painters import add_pages, build_painters, paint
-
-
-@pytest.fixture(scope="module")
-def painters(tmp_path_factory):
-    return build_painters(tmp_path_factory.mktemp("painters"))
+from tests.pipelines.painters import add_pages, paint
 
 
 def look(painters, find, *wanted, prose="", fields=()):

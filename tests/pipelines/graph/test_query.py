@@ -22,12 +22,7 @@ from pipelines.graph.query import (
 )
 from schemas.datasets import Question, Rewrite
 from schemas.proofs import Constraint, Hop, PathNode
-from tests.pipelines.painters import NOWHERE, add_pages, ask_back, born, build_painters, make_hop, paint
-
-
-@pytest.fixture(scope="module")
-def painters(tmp_path_factory):
-    return build_painters(tmp_path_factory.mktemp("painters"))
+from tests.pipelines.painters import NOWHERE, add_pages, ask_back, born, make_hop, paint
 
 
 def make_hops(*relations, clause=""):

@@ -3,7 +3,7 @@ import pytest
 from pipelines.graph.facts import FactIndex
 from pipelines.graph.indexes import Ground
 from pipelines.graph.statements import list_rivals, resolve_rival
-from tests.pipelines.painters import add_pages, ask_back, born, build_painters, paint
+from tests.pipelines.painters import add_pages, ask_back, born, paint
 
 
 class NoFacts(FactIndex):
@@ -11,11 +11,6 @@ class NoFacts(FactIndex):
 
     def subjects_of(self, relation, object):
         return ()
-
-
-@pytest.fixture(scope="module")
-def painters(tmp_path_factory):
-    return build_painters(tmp_path_factory.mktemp("painters"))
 
 
 def list_found(painters, *facts, limit=50, **pages):
