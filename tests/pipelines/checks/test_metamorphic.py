@@ -1,9 +1,4 @@
-"""What must hold between two examinations, whatever is true (research/quality.md 4.5), on toy wikis and a small world.
-
-Elsewhere: order, batches and workers (8) in tests/pipelines/test_determinism.py, the accepted set accepted again (9) in
-test_examination.py, facts that change between two dumps (12) in tests/planted/test_corpus_plants.py; here is
-12 for whole questions. A picture swapped for another (11) needs a reader of pictures: issue 6.
-"""
+"""What must hold between two examinations, whatever is true (research/quality.md 4.5), on toy wikis and a small world."""
 
 import asyncio
 import re

@@ -1,7 +1,16 @@
+""" """
+
 import pytest
 
-from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
+from pipelines.checks.shortcuts import (
+    check_earlier_pages,
+    check_guessable,
+    check_path_length,
+    check_retrieval,
+    rank_page,
+)
 from pipelines.graph.answers import type_answer
+from pipelines.graph.indexes import Ground
 from pipelines.graph.query import locate_nodes
 from schemas.datasets import Rewrite
 from tests.toy import PAGES, box, build_toy_corpus
@@ -78,3 +87,100 @@ def test_no_rewrite_of_the_demo_has_a_shortcut(demo, demo_corpus):
         nodes = locate_nodes(demo_corpus, row.proof.nodes)
         assert check_path_length(demo_corpus, nodes, 10_000).passed or len(nodes) > 3
         assert check_earlier_pages(demo_corpus, nodes, row.answer).passed
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory):
+    common = ["granite"] * 3 + [f"stone {chr(97 + number)}" for number in range(26)]
+    few = ["oak"] * 4 + ["elm"]
+    alone = ["gold", "tin", "lead"]
+    pages = {}
+    for number, stone in enumerate(common):
+        fields = [f"material = {stone}", f"opened = {1800 + number // 2}"]
+        fields += [f"wood = {few[number]}"] if number < len(few) else []
+        fields += [f"metal = {alone[number]}"] if number < len(alone) else []
+        pages[f"Tower {number}"] = box("tower", f"'''Tower {number}''' is a tower.", *fields)
+    return Ground(build_toy_corpus(tmp_path_factory.mktemp("guessing"), pages, {}))
+
+
+@pytest.mark.parametrize(
+    ("relation", "value", "outcome"),
+    [
+        ("material", "granite", "FAIL"), ("material", "stone b", "PASS"), ("opened", "1803", "PASS"),
+        ("wood", "oak", "FAIL"), ("wood", "elm", "PASS"), ("metal", "gold", "PASS"), ("height", "40 m", "PASS"),
+    ],
+)  # fmt: skip
+def test_an_answer_that_many_others_have_too_is_guessable(ground, relation, value, outcome):
+    result = check_guessable(ground, relation, type_answer(value, "", relation), 0.05)
+    assert result.outcome == outcome
+    assert result.code == ("" if outcome == "PASS" else "guessable-answer")
+
+
+def test_one_other_of_four_is_a_quarter_however_few_they_are(tmp_path):
+    woods = ["oak", "oak", "elm", "ash", "fir"]
+    pages = {f"Tower {n}": box("tower", f"'''Tower {n}''' is one.", f"wood = {w}") for n, w in enumerate(woods)}
+    towers = Ground(build_toy_corpus(tmp_path, pages, {}))
+    oak = type_answer("oak", "", "wood")
+    assert check_guessable(towers, "wood", oak, 0.2).outcome == "FAIL"
+    assert check_guessable(towers, "wood", oak, 0.25).passed
+
+
+@pytest.mark.parametrize("value", ["granite", "stone b", "stone z"])
+def test_a_larger_share_never_refuses_more(ground, value):
+    answer = type_answer(value, "", "material")
+    passed = [check_guessable(ground, "material", answer, share).passed for share in (0.01, 0.05, 0.1, 0.5, 1.0)]
+    assert passed == sorted(passed)
+
+
+COUNT = 220
+
+
+@pytest.fixture(scope="module")
+def wiki(tmp_path_factory):
+    pages = {
+        f"Page {number}": f"'''Page {number}''' is about zebras and lions.\n\n" + "Zebras graze in the plain. " * 5
+        for number in range(COUNT)
+    }
+    pages["Kelm"] = (
+        "'''Kelm''' is a lighthouse of granite. " + "Zebras and lions are painted on its quartz walls. " * 40
+    )
+    return build_toy_corpus(tmp_path_factory.mktemp("retrieval"), pages, {})
+
+
+@pytest.fixture(scope="module")
+def kelm(wiki):
+    return wiki.find("Kelm")
+
+
+def test_a_page_that_the_words_name_is_first(wiki, kelm):
+    assert rank_page(wiki, "Which lighthouse is of granite?", kelm, 10) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "rank", "outcome"),
+    [
+        ("Which lighthouse is of granite?", 10, "FAIL"), ("Which lighthouse is of granite?", 0, "PASS"),
+        ("Who grazes in the plain?", 10, "PASS"), ("", 10, "UNKNOWN"), ("  ", 10, "UNKNOWN"),
+    ],
+)  # fmt: skip
+def test_one_search_must_not_find_the_page(wiki, kelm, text, rank, outcome):
+    result = check_retrieval(wiki, text, kelm, rank)
+    assert result.outcome == outcome
+    assert result.code == ("" if outcome == "PASS" else "one-retrieval")
+
+
+def test_no_clause_of_some_length_may_find_it_by_itself(wiki, kelm):
+    text = "Who grazes in the plain?"
+    assert check_retrieval(wiki, text, kelm, 10, ("the lighthouse made of granite",)).code == "one-retrieval"
+    assert check_retrieval(wiki, text, kelm, 10, ("of granite",)).passed
+    assert check_retrieval(wiki, text, kelm, 10, ("zebras that graze in plains",)).passed
+
+
+def test_a_small_corpus_is_searched_to_a_rank_in_proportion(wiki):
+    # 221 articles: two ranks are looked at, however many are asked for.
+    text = "quartz lighthouse"
+    third = [passage.node for passage in wiki.search("zebras and lions plain", 50)]
+    beyond = list(dict.fromkeys(third))[4]
+    assert rank_page(wiki, "zebras and lions plain", beyond, 10) == 5
+    assert check_retrieval(wiki, "zebras and lions plain", beyond, 10).passed
+    assert check_retrieval(wiki, text, wiki.find("Kelm"), 10).outcome == "FAIL"

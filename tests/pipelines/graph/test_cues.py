@@ -1,6 +1,10 @@
-import pytest
+""" """
 
-from pipelines.graph.cues import CueIndex
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.graph.cues import CueIndex, find_kin, list_stems, stem_word
 from pipelines.graph.facts import FactIndex
 from tests.toy import box, build_toy_corpus
 
@@ -56,3 +60,36 @@ def test_sentences_of_the_toy_world_that_state_a_fact_hold_a_cue(demo, demo_corp
     stated = [row for row in demo.truth("facts") if row["sentence"] and row["value"]]
     found = sum(index.states(row["key"], row["sentence"]) for row in stated)
     assert found / len(stated) > 0.9
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("design", "designed", "designer", "designers", "designs", "designing"),
+        ("found", "founded", "founder", "founders", "foundation"),
+        ("populate", "populated", "population", "populations"),
+        ("discover", "discovered", "discoverer"),
+    ],
+)
+def test_words_of_one_family_have_one_stem(words):
+    assert len({stem_word(word) for word in words}) == 1
+
+
+@pytest.mark.parametrize(("word", "other"), [("born", "bore"), ("river", "rise"), ("opened", "closed")])
+def test_words_of_two_families_have_two(word, other):
+    assert stem_word(word) != stem_word(other)
+
+
+@given(st.text(alphabet="abdegilmnorst", max_size=20))
+def test_a_stem_is_its_own_stem(word):
+    assert stem_word(stem_word(word)) == stem_word(word)
+
+
+def test_stems_leave_out_digits_and_stop_words():
+    assert list_stems("It was designed in 1931 by the Architects") == ["design", "architect"]
+
+
+def test_kin_of_a_key_word_is_what_prose_says():
+    assert "born" in find_kin(stem_word("birth"))
+    assert "built" in find_kin(stem_word("construction"))
+    assert find_kin("xyz") == ()

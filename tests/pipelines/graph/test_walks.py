@@ -1,5 +1,10 @@
+""" """
+
+import re
+from collections import Counter
 from dataclasses import replace
 from functools import cache
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -7,11 +12,39 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.graph.facts import read_attributes, read_relations
-from pipelines.graph.walks import SPLITS, Order, WalkGraph, WalkRules, find_hub_threshold
+from pipelines.graph.walks import (
+    ASKED,
+    BATCH,
+    DISAMBIGUATION,
+    HUB,
+    JOINED_EDGES,
+    LIST,
+    MOST_STEPS,
+    REASONS,
+    SPLITS,
+    Draw,
+    Order,
+    Rows,
+    Starts,
+    Terrain,
+    WalkGraph,
+    WalkRules,
+    digest_tables,
+    draw_units,
+    draw_words,
+    extend_reach,
+    find_hub_threshold,
+    make_keys,
+    mix_words,
+    place_answers,
+    read_flags,
+    sample_walks,
+    show_mark,
+)
 from pipelines.ids import SplitRule
 from pipelines.run.assembly import Assembly
 from pipelines.run.workspace import Workspace
-from schemas.datasets import Path, Seed
+from schemas.datasets import Difficulty, Path, ReleaseEntry, Seed
 
 ALL = SplitRule(1.0, 0.0, 0.0, seed=0)
 
@@ -178,3 +211,366 @@ def test_paths_of_the_demo_stay_in_the_split_of_their_seed(demo, graph):
         assert path.split == seeds[path.parent_id].split
         assert graph.rules.splits.place("entity", path.nodes[-1].title) == path.split
         assert graph.rules.splits.place("entity", path.nodes[0].title) == path.split
+
+
+NODES = 12
+GOLDEN = [[1, 7, 0, 5, 3], [5, 8, 6, 1, 2], [9, 10, 6, 8, 7]]
+EDGES = st.sets(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)), max_size=70)
+STEPS = 4
+
+
+def make_rows(edges, count=NODES):
+    edges = sorted(edges)
+    degrees = np.bincount([source for source, _ in edges], minlength=count) if edges else np.zeros(count, dtype=int)
+    offsets = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
+    return Rows(offsets, np.array([target for _, target in edges], dtype=np.uint32))
+
+
+def make_terrain(edges, flags=None, count=NODES, **more):
+    given = np.zeros(count, dtype=np.uint8)
+    for node, flag in (flags or {}).items():
+        given[node] = flag
+    return Terrain(make_rows(edges, count), None, given) if not more else Terrain(**more, flags=given)
+
+
+def make_starts(nodes, lengths=STEPS, first=0, bits=0):
+    count = len(nodes)
+    return Starts(
+        np.asarray(nodes),
+        np.broadcast_to(np.asarray(lengths), count),
+        np.arange(first, first + count, dtype=np.uint64),
+        np.full(count, bits),
+    )
+
+
+def count_refused(sampled):
+    counts = sampled.refused.sum(axis=0).tolist()
+    return {reason: count for reason, count in zip(REASONS, counts, strict=True) if count}
+
+
+def as_lists(sampled):
+    names = ("nodes", "edges", "related", "whole", "refused")
+    return [getattr(sampled, name).tolist() for name in names]
+
+
+@st.composite
+def terrains(draw):
+    links = make_rows(draw(EDGES)) if draw(st.booleans()) else None
+    relations = make_rows(draw(EDGES)) if links is None or draw(st.booleans()) else None
+    flags = np.array(draw(st.lists(st.sampled_from([0, 0, 0, 0, HUB, LIST]), min_size=NODES, max_size=NODES)))
+    marks = draw(st.lists(st.sampled_from([0, 1, 3, 7, 15, 15, 15]), min_size=NODES, max_size=NODES))
+    reach = np.array(marks, dtype=np.uint16) if draw(st.booleans()) else None
+    return Terrain(links, relations, flags.astype(np.uint8), reach)
+
+
+def list_moves(terrain, visited, left):
+    """Return what the rules allow as a next step, by a loop over everything."""
+    found = set()
+    for related, rows in ((False, terrain.links), (True, terrain.relations)):
+        if rows is None:
+            continue
+        for edge in range(rows.offsets[visited[-1]], rows.offsets[visited[-1] + 1]):
+            target = int(rows.targets[edge])
+            far = terrain.reach is not None and not int(terrain.reach[target]) >> left & 1
+            if not terrain.flags[target] and target not in visited and not far:
+                found.add((target, edge, related))
+    return found
+
+
+@given(terrains(), st.integers(0, 2**64 - 1), st.sampled_from([0, 1, 10]), st.sampled_from([0.0, 0.4, 1.0]))
+def test_every_step_is_allowed_and_a_walk_ends_early_only_where_nothing_is(terrain, seed, tries, preference):
+    lengths = np.arange(NODES * 3) % (STEPS + 1)
+    starts = make_starts(list(range(NODES)) * 3, lengths)
+    sampled = sample_walks(terrain, starts, Draw(seed, tries, preference))
+    for walk, length in enumerate(lengths.tolist()):
+        visited = [walk % NODES]
+        for step in range(sampled.edges.shape[1]):
+            target, edge = int(sampled.nodes[walk, step + 1]), int(sampled.edges[walk, step])
+            if target < 0:
+                assert edge == -1
+                assert (sampled.nodes[walk, step + 1 :] == -1).all()
+                break
+            assert (target, edge, bool(sampled.related[walk, step])) in list_moves(terrain, visited, length - step - 1)
+            visited.append(target)
+        assert sampled.whole[walk] == (len(visited) == length + 1)
+        dead_end = sampled.refused[walk, REASONS.index("dead-end")]
+        assert dead_end == (not sampled.whole[walk])
+        if dead_end:
+            assert not list_moves(terrain, visited, length - len(visited))
+
+
+@given(terrains(), st.permutations(range(20)), st.integers(0, 20))
+def test_a_walk_does_not_depend_on_what_is_drawn_with_it(terrain, order, cut):
+    draw = Draw(seed=5, relation_preference=0.5)
+    starts = make_starts([number % NODES for number in range(20)])
+    together = as_lists(sample_walks(terrain, starts, draw))
+    for part in (np.array(order[:cut], dtype=int), np.array(order[cut:], dtype=int)):
+        cut_starts = Starts(starts.nodes[part], starts.lengths[part], starts.identities[part], starts.bits[part])
+        for whole, alone in zip(together, as_lists(sample_walks(terrain, cut_starts, draw)), strict=True):
+            assert [whole[walk] for walk in part] == alone
+
+
+def test_more_walks_than_one_batch_holds_are_the_same_as_each_alone():
+    edges = {(source, (source * 7 + step) % 50) for source in range(50) for step in range(1, 12)}
+    terrain = make_terrain(edges, {3: HUB, 4: LIST}, count=50)
+    count = BATCH + 100
+    many = sample_walks(terrain, make_starts(np.arange(count) % 50), Draw(1))
+    assert many.whole.all()
+    for walk in (0, BATCH - 1, BATCH, count - 1):
+        alone = sample_walks(terrain, make_starts([walk % 50], first=walk), Draw(1))
+        assert alone.nodes[0].tolist() == many.nodes[walk].tolist()
+
+
+def test_walks_are_these_to_the_bit():
+    edges = {(source, (source * 5 + step) % NODES) for source in range(NODES) for step in range(1, 8)}
+    terrain = Terrain(make_rows(edges), make_rows({(1, 2), (2, 9), (9, 1)}), np.zeros(NODES, dtype=np.uint8))
+    sampled = sample_walks(terrain, make_starts([1, 5, 9]), Draw(seed=7, relation_preference=0.5))
+    assert sampled.nodes.tolist() == GOLDEN
+    assert sample_walks(terrain, make_starts([1, 5, 9]), Draw(seed=8)).nodes.tolist() != GOLDEN
+
+
+@pytest.mark.parametrize(("allowed", "refused"), [(4, 0), (3, 5), (3, 400)])
+def test_every_allowed_link_is_taken_equally_often(allowed, refused):
+    # With 400 refused beside 3, ten draws mostly find none, and the page is looked through.
+    targets = np.random.default_rng(1).permutation(np.arange(1, allowed + refused + 1))
+    terrain = make_terrain(
+        {(0, target) for target in targets.tolist()},
+        dict.fromkeys(targets[allowed:].tolist(), HUB),
+        count=allowed + refused + 1,
+    )
+    sampled = sample_walks(terrain, make_starts([0] * 6000, 1), Draw(3))
+    counts = np.bincount(sampled.nodes[:, 1], minlength=allowed + refused + 1)[targets[:allowed]]
+    assert counts.sum() == 6000
+    assert abs(counts - 6000 / allowed).max() < 5 * np.sqrt(6000 / allowed)
+
+
+@pytest.mark.parametrize(
+    ("flag", "reason"),
+    [
+        (HUB, "hub"), (LIST, "list-page"), (DISAMBIGUATION, "disambiguation-page"),
+        (LIST | DISAMBIGUATION, "list-page"), (HUB | LIST | DISAMBIGUATION, "hub"),
+    ],
+)  # fmt: skip
+def test_a_refused_link_is_counted_with_its_reason(flag, reason):
+    sampled = sample_walks(make_terrain({(0, 1)}, {1: flag}), make_starts([0], 1), Draw(1))
+    # Looked at twice: as the only draw, and when the page is looked through.
+    assert count_refused(sampled) == {reason: 2, "dead-end": 1}
+    assert not sampled.whole[0]
+
+
+def test_a_node_is_stepped_on_only_with_as_many_steps_left_as_lead_to_an_answer():
+    # Bits from 5 on are this walk's: node 1 is one step from an answer, node 2 is one, node 3 nothing.
+    reach = np.zeros(NODES, dtype=np.uint16)
+    reach[1], reach[2], reach[3] = 1 << 6, 1 << 5, 1 << 1 | 1
+    terrain = replace(make_terrain({(0, 1), (0, 2), (0, 3), (1, 2), (1, 3)}), reach=reach)
+    sampled = sample_walks(terrain, make_starts([0] * 50, 2, bits=5), Draw(1))
+    assert {tuple(path) for path in sampled.nodes.tolist()} == {(0, 1, 2)}
+    assert set(count_refused(sampled)) == {"out-of-reach"}
+
+
+def test_draws_are_bounded_by_the_tries_and_by_the_links():
+    links = {(0, target) for target in range(1, 40)}
+    terrain = make_terrain(links, dict.fromkeys(range(1, 40), HUB), count=40)
+    for tries in (0, 1, 10):
+        sampled = sample_walks(terrain, make_starts([0], 1), Draw(1, tries))
+        assert count_refused(sampled) == {"hub": tries + 39, "dead-end": 1}
+
+
+@pytest.mark.parametrize(("preference", "share"), [(0.0, 0.0), (0.3, 0.3), (1.0, 1.0)])
+def test_relations_are_preferred_as_often_as_asked_for(preference, share):
+    terrain = make_terrain(None, links=make_rows({(0, 1), (0, 2)}), relations=make_rows({(0, 3)}))
+    sampled = sample_walks(terrain, make_starts([0] * 4000, 1), Draw(1, relation_preference=preference))
+    assert abs(sampled.related.mean() - share) < 0.03
+    assert ((sampled.nodes[:, 1] == 3) == sampled.related[:, 0]).all()
+
+
+def test_links_that_do_not_read_are_refused_and_relations_are_not_asked_about():
+    asked = []
+
+    def read_even(sources, edges):
+        asked.extend(zip(sources.tolist(), edges.tolist(), strict=True))
+        return edges % 2 == 0
+
+    links, relations = make_rows({(0, target) for target in range(1, 9)} | {(9, 10)}), make_rows({(9, 11)})
+    terrain = make_terrain(None, links=links, relations=relations)
+    sampled = sample_walks(terrain, make_starts([0] * 200 + [9], 1), Draw(1), read_even)
+    assert sampled.whole.all()
+    assert set(sampled.edges[:-1, 0].tolist()) == {0, 2, 4, 6}
+    assert set(asked) == {(0, edge) for edge in range(8)}
+    assert count_refused(sampled) == {"unreadable": sum(edge % 2 for _, edge in asked)}
+
+
+def make_two_bridges():
+    """Return two steps from node 0: node 1 leads on by 1 of its 10 links, node 2 by 10 of 10."""
+    narrow, wide = {(1, target) for target in (3, *range(20, 29))}, {(2, target) for target in range(3, 13)}
+    reach = np.zeros(30, dtype=np.uint16)
+    reach[0], reach[1], reach[2], reach[3:13] = 4, 2, 2, 1
+    return replace(make_terrain({(0, 1), (0, 2)} | narrow | wide, count=30), reach=reach)
+
+
+def test_with_look_ahead_a_narrow_bridge_is_walked_as_often_as_a_wide_one():
+    sampled = sample_walks(make_two_bridges(), make_starts([0] * 4000, 2), Draw(1))
+    assert sampled.whole.all()
+    assert abs((sampled.nodes[:, 1] == 1).mean() - 1 / 2) < 0.04
+
+
+def test_a_page_of_unreadable_links_is_asked_about_a_bounded_number_of_times():
+    asked = []
+
+    def refuse(sources, edges):
+        asked.extend(edges.tolist())
+        return np.zeros(len(edges), dtype=bool)
+
+    links = {(0, target) for target in range(1, 300)}
+    sampled = sample_walks(make_terrain(links, count=300), make_starts([0], 1), Draw(1), refuse)
+    assert count_refused(sampled) == {"unreadable": 10 + ASKED, "dead-end": 1}
+    assert len(asked) == 10 + ASKED < 299
+
+
+BITS = st.lists(st.integers(0, 7), min_size=NODES, max_size=NODES)
+FLAGS = st.lists(st.sampled_from([0, 0, HUB]), min_size=NODES, max_size=NODES)
+
+
+@given(st.lists(EDGES, min_size=1, max_size=2), BITS, FLAGS, st.integers(0, MOST_STEPS))
+def test_marks_say_what_a_search_over_all_walks_finds(edges, ends, flags, steps):
+    union = set().union(*edges)
+
+    @cache
+    def ends_in(node, number, left):
+        if not left:
+            return bool(ends[node] >> number & 1)
+        ahead = [target for source, target in union if source == node and not flags[target]]
+        return any(ends_in(target, number, left - 1) for target in ahead)
+
+    rows = [make_rows(of_kind) for of_kind in edges]
+    marks = extend_reach(np.array(ends, dtype=np.uint8), rows, np.array(flags, dtype=np.uint8), steps)
+    assert marks.dtype == np.uint16
+    for number, split in enumerate(SPLITS):
+        for left in range(steps + 1):
+            wanted = [ends_in(node, number, left) for node in range(NODES)]
+            assert show_mark(marks, split, left, steps).tolist() == wanted
+
+
+def test_more_edges_than_are_joined_at_once_make_the_same_marks():
+    rng, count = np.random.default_rng(1), 100_000
+    sources, targets = np.sort(rng.integers(0, count - 1, JOINED_EDGES + 9)), rng.integers(0, count, JOINED_EDGES + 9)
+    rows = Rows(np.searchsorted(sources, np.arange(count + 1)), targets.astype(np.uint32))
+    ends, flags = (rng.random((2, count)) < [[0.02], [0.5]]).astype(np.uint8)
+    wanted = np.zeros(count, dtype=bool)
+    wanted[sources[(ends[targets] > 0) & (flags[targets] == 0)]] = True
+    assert 0.2 < wanted.mean() < 0.8
+    assert show_mark(extend_reach(ends, [rows], flags, 1), "sft", 1, 1).tolist() == wanted.tolist()
+
+
+def test_flags_say_list_disambiguation_page_and_hub(toy):
+    flags = read_flags(toy, hub_in_degree=2)
+    named = {toy.page(node).title: int(flags[node]) for node in toy.article_nodes() if flags[node]}
+    assert named.pop("List of bridges") == LIST
+    assert named.pop("Kelm (disambiguation)") == DISAMBIGUATION
+    assert set(named.values()) == {HUB}
+    assert set(named) == {toy.page(node).title for node in toy.article_nodes() if toy.page(node).in_degree > 2}
+
+
+@pytest.mark.parametrize("max_tokens", [0, 1, 6])
+def test_answers_are_placed_as_the_attributes_of_each_page_say(demo_corpus, max_tokens):
+    splits, flags = SplitRule(0.5, 0.3, 0.2, seed=3), read_flags(demo_corpus, 60)
+    wanted = []
+    for node in demo_corpus.article_nodes():
+        own = splits.place("entity", demo_corpus.page(node).title)
+        attributes = read_attributes(demo_corpus, node, max_tokens)
+        ends = any(splits.place("answer", attribute.answer.key) == own for attribute in attributes)
+        wanted.append((ends and not flags[node]) << SPLITS.index(own))
+    assert place_answers(demo_corpus, splits, max_tokens, flags).tolist() == wanted
+    assert set(wanted) == {0, 1, 2, 4}
+
+
+def make_module(**constants):
+    module = ModuleType("tables")
+    vars(module).update(constants)
+    return module
+
+
+def test_a_changed_constant_changes_the_digest_of_the_tables_and_a_changed_order_does_not():
+    tables = {"WORDS": frozenset(["map", "logo"]), "_PATTERN": re.compile("a+"), "_UNITS": {"m": ("metre", 1)}}
+    digest = digest_tables([make_module(**tables)])
+    changes = [
+        {"WORDS": frozenset(["map"])},
+        {"_PATTERN": re.compile("a+", re.IGNORECASE)},
+        {"_PATTERN": re.compile("b+")},
+        {"_UNITS": {"m": ("metre", 2)}},
+        {"_MORE": 3},
+    ]
+    assert len({digest, *(digest_tables([make_module(**(tables | change))]) for change in changes)}) == 6
+    reordered = {"_UNITS": {"m": ("metre", 1)}, "WORDS": frozenset(["logo", "map"]), "read": min}
+    assert digest_tables([make_module(**(tables | reordered))]) == digest
+
+
+IDENTITIES = np.arange(20_000, dtype=np.uint64)
+
+
+def test_words_are_those_of_splitmix64():
+    # The first three outputs for seed 0 of the generator as published: its n-th state is n times the golden ratio.
+    states = np.arange(1, 4, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    wanted = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+    assert mix_words(states).tolist() == wanted
+    assert draw_words(np.zeros(1, dtype=np.uint64), 2).tolist() == wanted[2:]
+
+
+def test_units_of_neighbouring_identities_are_even_and_unrelated():
+    keys = make_keys(7, IDENTITIES)
+    first, second = draw_units(keys, 0), draw_units(keys, 1)
+    for units in (first, second):
+        assert 0 <= units.min() < 0.001 < 0.999 < units.max() < 1
+        counts = np.bincount((units * 10).astype(int), minlength=10)
+        assert abs(counts - 2000).max() < 200
+    assert abs(np.corrcoef(first, second)[0, 1]) < 0.03
+    assert abs(np.corrcoef(first[1:], first[:-1])[0, 1]) < 0.03
+
+
+RULE = SplitRule(0.6, 0.3, 0.1, seed=7)
+
+
+@given(st.sampled_from(["entity", "answer"]), st.text())
+def test_a_name_has_one_split_in_every_run(kind, name):
+    assert RULE.place(kind, name) == SplitRule(0.6, 0.3, 0.1, seed=7).place(kind, name)
+
+
+def test_the_shares_are_what_was_asked_for():
+    counts = Counter(RULE.place("entity", f"name {number}") for number in range(5000))
+    assert {split: round(count / 5000, 1) for split, count in counts.items()} == {"sft": 0.6, "rl": 0.3, "eval": 0.1}
+
+
+@pytest.mark.parametrize(("shares", "split"), [((1, 0, 0), "sft"), ((0, 1, 0), "rl"), ((0, 0, 1), "eval")])
+def test_a_share_of_one_takes_everything(shares, split):
+    rule = SplitRule(*shares, seed=1)
+    assert {rule.place("entity", str(number)) for number in range(200)} == {split}
+
+
+def test_another_seed_and_another_kind_cut_otherwise():
+    names = [f"name {number}" for number in range(200)]
+    cuts = {
+        tuple(rule.place(kind, name) for name in names)
+        for kind in ("entity", "answer")
+        for rule in (RULE, SplitRule(0.6, 0.3, 0.1, seed=8))
+    }
+    assert len(cuts) == 4
+
+
+def test_no_anchor_answer_node_answer_or_picture_is_in_two_splits(demo):
+    entries = {entry.parent_id for entry in demo.rows("releases", ReleaseEntry)}
+    rows = [row for row in demo.rows("difficulty", Difficulty) if row.record_id in entries]
+    assert {row.split for row in rows} == {"sft", "rl", "eval"}
+    for read in (
+        lambda row: row.proof.nodes[0].page_id,
+        lambda row: row.proof.nodes[-1].page_id,
+        lambda row: row.answer.key,
+        lambda row: row.picture.sha256,
+    ):
+        places = {(read(row), row.split) for row in rows}
+        assert len(places) == len({place for place, _ in places})
+
+
+def test_an_anchor_of_one_split_is_never_the_answer_node_of_another(demo):
+    rows = demo.rows("difficulty", Difficulty)
+    ends = {(node.page_id, row.split) for row in rows for node in (row.proof.nodes[0], row.proof.nodes[-1])}
+    assert len(ends) == len({page for page, _ in ends})

@@ -1,3 +1,5 @@
+""""""
+
 import json
 import math
 import shutil
