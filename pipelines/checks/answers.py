@@ -1,11 +1,7 @@
-"""The form of an answer, and whether the question asks for as much of it as it gives (research/quality.md A1, A4).
+"""The form of an answer, and whether the question asks for it (research/quality.md A1, A4).
 
-Whether a question asks for what its proof answers: a cue of the attribute must stand in what the question asks.
-
-A proof derives the answer of a relation; the text is a model's. Descriptors are held to their facts elsewhere, so what
-counts here is what is left without them, without quoted sentences and without what stands for the anchor.
-
-What a question must go on saying while it is reworded: the entities it names, word for word.
+A cue of the answer's attribute must stand in what the question asks, without its descriptors, quoted sentences and
+references to the anchor. Names that a rewording must keep are compared word for word.
 """
 
 import re

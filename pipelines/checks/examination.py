@@ -1,9 +1,7 @@
-"""Every check on one finished question, by the rules that its own proof claims to have been accepted by.
+"""Every check on one finished question, by the thresholds that its own proof claims.
 
-The stages run these checks one after another as a question grows; here they all stand together, so that their strength
-can be measured on planted defects, and an accepted question can be examined again.
-
-What must hold of one round of injection: its descriptor, and the question as reworded.
+The stages run these checks one after another as a question grows. Here they stand together, so that their strength can
+be measured on planted defects and an accepted question can be examined again.
 """
 
 import hashlib
@@ -265,11 +263,7 @@ def list_descriptor_checks(
 
 
 def _check_said(this: Round, descriptor: Descriptor, said: Sequence[Constraint]) -> CheckResult:
-    """FAIL when a descriptor does not tell what kind of entity it describes, or tells of the fact that is asked for.
-
-    Against a backward hop the kind is what narrows most, and a coarser date (``the 1870s``) is no form of the answer
-    that a search for it would find.
-    """
+    """FAIL when a descriptor does not tell what kind of entity it describes, or tells of the fact that is asked for."""
     if all(constraint.relation != TYPE for constraint in said):
         return CheckResult("FAIL", "no-descriptor", f"{descriptor.text!r} does not say that it is a {_name_kind(this)}")
     if len(this.proof.hops) == 1 and any(c.relation == this.proof.answer_relation for c in said):

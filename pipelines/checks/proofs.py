@@ -1,9 +1,4 @@
-"""Re-deriving a proof: everything a released question claims, from the corpus and the proof alone, with no model.
-
-What a proof's thresholds do not claim is not looked at; ``release.verify.describe_claim`` says in words what they do.
-
-What a proof points at: its entities, and the places on their pages that state its hops and its answer.
-"""
+"""Derives a proof again: everything a released question claims, from corpus and proof alone, without a model."""
 
 import re
 from collections import Counter

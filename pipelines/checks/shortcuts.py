@@ -1,9 +1,4 @@
-"""Ways to answer with fewer hops: the answer on an earlier page, or a shorter link path.
-
-Does one search with the question's own words find the answer's page? (research/quality.md S4).
-
-Can the answer be guessed from the form of the question alone? (research/quality.md S7).
-"""
+"""Ways to answer with fewer hops: an earlier page, a shorter link path, one search, or a guess (research: S4, S7)."""
 
 import re
 from collections.abc import Iterator, Sequence

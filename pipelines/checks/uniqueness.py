@@ -1,13 +1,8 @@
 """Two-sided uniqueness: a descriptor must fit one entity with the chain, and several without it.
 
-One-sided uniqueness (OpenSearch-VL, equation 6) lets a descriptor name an entity for the whole world, which leaves the
-picture out of the question; the second side closes that. What infoboxes do not show can only add entities, so it leaves
-the second side safe and the first one not: there, entities that may fit are looked up in their articles.
-
-The entities that a question's chain may lead to, looked at as generously as the corpus allows.
-
-The query itself (:mod:`pipelines.graph.query`) follows what infoboxes show, one value a field. Here every value of a
-field counts, whatever is open counts as possible, and articles are looked up as for near misses.
+One-sided uniqueness (OpenSearch-VL, equation 6) lets a descriptor name an entity without the picture. What infoboxes do
+not show can only add entities, which leaves the second side safe; for the first side, entities that may fit are looked
+up in their articles. There every value of a field counts, and whatever is open counts as possible.
 """
 
 import re

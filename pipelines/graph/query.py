@@ -1,14 +1,9 @@
-"""The question as a conjunctive query, evaluated on the corpus alone: answers, and how many entities fit each part.
+"""The question as a conjunctive query on the corpus: its answers, and how many entities fit each part.
 
 ``anchor -r1-> v1 -r2-> ... -> vh . attribute``, with descriptor facts as further constraints. A backward hop leads from
-an entity to those whose page states the relation to it. Counting is closed-world over what infoboxes show; near misses
-are resolved against prose (:mod:`pipelines.graph.statements`).
-
-Whether an entity's page shows a constraint or a relation: it does, it does not, or its infobox leaves it open.
-
-Open are a field that the infobox does not have, a value that could not be read, and a value that may agree
-(:func:`pipelines.graph.facts.compare_value`). Where a field shows other values, they are taken to be all there are;
-relations that often have several are the exception, which the caller has to look at.
+an entity to those whose page states the relation to it. Counting is closed-world over what infoboxes show: a missing
+field, an unreadable value and a value that may agree are open; near misses are looked up in prose
+(:mod:`pipelines.graph.statements`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,7 +28,7 @@ from pipelines.graph.facts import (
     read_wanted,
     stem_key,
 )
-from pipelines.graph.facts import FactsNodes as Nodes
+from pipelines.graph.facts import FactNodes as Nodes
 from pipelines.graph.indexes import Ground
 from pipelines.graph.prose import find_clause
 from pipelines.names import fold_name
@@ -71,7 +66,7 @@ VAGUE_PAGES = BROAD | {"politician"}
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ShownField:
     """All that a page shows of one relation, numbered twins together."""
 
     facts: tuple[Fact, ...]
@@ -79,21 +74,21 @@ class Field:
     """Whether every value could be read."""
 
 
-_EMPTY = Field((), complete=False)
+_EMPTY = ShownField((), complete=False)
 
 
 @lru_cache(maxsize=KEPT_PAGES)
-def read_fields(corpus: Corpus, node: int) -> dict[str, Field]:
+def read_fields(corpus: Corpus, node: int) -> dict[str, ShownField]:
     """Return the fields of a page by the stem of their keys, layout left out."""
     facts: dict[str, list[Fact]] = {}
     for fact in corpus.facts(node):
         stem = name_relation(fact.key)
         if stem:
             facts.setdefault(stem, []).append(fact)
-    return {stem: Field(tuple(found), _is_complete(found)) for stem, found in facts.items()}
+    return {stem: ShownField(tuple(found), _is_complete(found)) for stem, found in facts.items()}
 
 
-def read_field(corpus: Corpus, node: int, relation: str) -> Field:
+def read_field(corpus: Corpus, node: int, relation: str) -> ShownField:
     """Return what a page shows of a relation: no facts, and incomplete, when nothing."""
     return read_fields(corpus, node).get(stem_key(relation), _EMPTY)
 
@@ -145,10 +140,7 @@ def is_of_other_domain(page: Page, type: str) -> bool:
 
 
 def _may_overlap(page: Page, type: str) -> bool:
-    """Say whether a page's noun may stand for something that another noun of its domain names as well.
-
-    People are several things at once, so of them a lead with another word than the infobox leaves room.
-    """
+    """Say whether a page's noun may stand for something that another noun of its domain names as well."""
     if page.type in VAGUE_PAGES or type in BROAD:
         return True
     if page.domain in (PERSON, OTHER) and page.lead_type not in ("", page.type):

@@ -11,7 +11,7 @@ from pipelines.graph.facts import Attribute
 from pipelines.graph.indexes import Ground
 from pipelines.graph.proofs import cite, cite_fact, make_node
 from pipelines.graph.prose import make_clause
-from pipelines.graph.walks import Drawn, Move, Order, Walk, WalkGraph
+from pipelines.graph.walks import Drawn, Order, Walk, WalkGraph, WalkMove
 from pipelines.ids import digest_value, make_record_id
 from schemas.base import Record, Rejection
 from schemas.datasets import Path, Seed
@@ -155,7 +155,7 @@ def make_order(seed: Seed, node: int, number: int, attempt: int) -> Order:
     return Order(node, seed.split, identity)
 
 
-def make_hop(corpus: Corpus, index: int, source: int, move: Move, names: Sequence[str]) -> Hop | None:
+def make_hop(corpus: Corpus, index: int, source: int, move: WalkMove, names: Sequence[str]) -> Hop | None:
     """Return a move as a hop with its evidence; None when its sentence, with all names masked, no longer reads."""
     subject_id, object_id = corpus.page(source).page_id, corpus.page(move.target).page_id
     if move.fact is not None:

@@ -4,7 +4,19 @@ from hypothesis import strategies as st
 from pipelines.agent.cascade import read_trail
 from pipelines.checks.rollouts import fold_words, names
 from schemas.datasets import SearchResult
-from tests.pipelines.checks.walking import (BRIDGE, ENGINEER, answer, call, fail, make_rollout, make_url, search, see, visit, walk)
+from tests.pipelines.checks.walking import (
+    BRIDGE,
+    ENGINEER,
+    answer,
+    call,
+    fail,
+    make_rollout,
+    make_url,
+    search,
+    see,
+    visit,
+    walk,
+)
 
 TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=80)
 

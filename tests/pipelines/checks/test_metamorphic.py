@@ -1,4 +1,4 @@
-"""What must hold between two examinations, whatever is true (research/quality.md 4.5), on toy wikis and a small world."""
+"""What must hold between two examinations, whatever is true (research/quality.md 4.5)."""
 
 import asyncio
 import re

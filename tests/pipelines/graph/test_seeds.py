@@ -15,7 +15,7 @@ from pipelines.errors import ConfigError, RateLimited, Unavailable
 from pipelines.graph.seeds import (
     LONGEST_WAIT,
     RATE_TRIES,
-    Candidate,
+    SeedCandidate,
     Slice,
     Span,
     draw_candidates,
@@ -103,7 +103,7 @@ def test_a_row_that_is_no_candidate_is_a_failure_with_the_row(change):
     assert failure.error == "row-malformed"
     assert failure.detail.startswith("{'identifiers'")
     missing = read_candidate({name: value for name, value in ROW.items() if name not in change})
-    assert isinstance(missing, Candidate if "identifiers" in change else Failure)
+    assert isinstance(missing, SeedCandidate if "identifiers" in change else Failure)
 
 
 def make_pages(*rows):
@@ -111,7 +111,7 @@ def make_pages(*rows):
 
 
 def make_candidates(*numbers):
-    return [Candidate(3, 20, 1, f"Page {number}", f"Q{number}") for number in numbers]
+    return [SeedCandidate(3, 20, 1, f"Page {number}", f"Q{number}") for number in numbers]
 
 
 def test_articles_are_found_by_qid_and_else_by_title():

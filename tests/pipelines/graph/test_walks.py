@@ -22,11 +22,11 @@ from pipelines.graph.walks import (
     MOST_STEPS,
     REASONS,
     SPLITS,
-    Draw,
     Order,
     Rows,
     Starts,
     Terrain,
+    WalkDraw,
     WalkGraph,
     WalkRules,
     digest_tables,
@@ -281,7 +281,7 @@ def list_moves(terrain, visited, left):
 def test_every_step_is_allowed_and_a_walk_ends_early_only_where_nothing_is(terrain, seed, tries, preference):
     lengths = np.arange(NODES * 3) % (STEPS + 1)
     starts = make_starts(list(range(NODES)) * 3, lengths)
-    sampled = sample_walks(terrain, starts, Draw(seed, tries, preference))
+    sampled = sample_walks(terrain, starts, WalkDraw(seed, tries, preference))
     for walk, length in enumerate(lengths.tolist()):
         visited = [walk % NODES]
         for step in range(sampled.edges.shape[1]):
@@ -301,7 +301,7 @@ def test_every_step_is_allowed_and_a_walk_ends_early_only_where_nothing_is(terra
 
 @given(terrains(), st.permutations(range(20)), st.integers(0, 20))
 def test_a_walk_does_not_depend_on_what_is_drawn_with_it(terrain, order, cut):
-    draw = Draw(seed=5, relation_preference=0.5)
+    draw = WalkDraw(seed=5, relation_preference=0.5)
     starts = make_starts([number % NODES for number in range(20)])
     together = as_lists(sample_walks(terrain, starts, draw))
     for part in (np.array(order[:cut], dtype=int), np.array(order[cut:], dtype=int)):
@@ -314,19 +314,19 @@ def test_more_walks_than_one_batch_holds_are_the_same_as_each_alone():
     edges = {(source, (source * 7 + step) % 50) for source in range(50) for step in range(1, 12)}
     terrain = make_terrain(edges, {3: HUB, 4: LIST}, count=50)
     count = BATCH + 100
-    many = sample_walks(terrain, make_starts(np.arange(count) % 50), Draw(1))
+    many = sample_walks(terrain, make_starts(np.arange(count) % 50), WalkDraw(1))
     assert many.whole.all()
     for walk in (0, BATCH - 1, BATCH, count - 1):
-        alone = sample_walks(terrain, make_starts([walk % 50], first=walk), Draw(1))
+        alone = sample_walks(terrain, make_starts([walk % 50], first=walk), WalkDraw(1))
         assert alone.nodes[0].tolist() == many.nodes[walk].tolist()
 
 
 def test_walks_are_these_to_the_bit():
     edges = {(source, (source * 5 + step) % NODES) for source in range(NODES) for step in range(1, 8)}
     terrain = Terrain(make_rows(edges), make_rows({(1, 2), (2, 9), (9, 1)}), np.zeros(NODES, dtype=np.uint8))
-    sampled = sample_walks(terrain, make_starts([1, 5, 9]), Draw(seed=7, relation_preference=0.5))
+    sampled = sample_walks(terrain, make_starts([1, 5, 9]), WalkDraw(seed=7, relation_preference=0.5))
     assert sampled.nodes.tolist() == GOLDEN
-    assert sample_walks(terrain, make_starts([1, 5, 9]), Draw(seed=8)).nodes.tolist() != GOLDEN
+    assert sample_walks(terrain, make_starts([1, 5, 9]), WalkDraw(seed=8)).nodes.tolist() != GOLDEN
 
 
 @pytest.mark.parametrize(("allowed", "refused"), [(4, 0), (3, 5), (3, 400)])
@@ -338,7 +338,7 @@ def test_every_allowed_link_is_taken_equally_often(allowed, refused):
         dict.fromkeys(targets[allowed:].tolist(), HUB),
         count=allowed + refused + 1,
     )
-    sampled = sample_walks(terrain, make_starts([0] * 6000, 1), Draw(3))
+    sampled = sample_walks(terrain, make_starts([0] * 6000, 1), WalkDraw(3))
     counts = np.bincount(sampled.nodes[:, 1], minlength=allowed + refused + 1)[targets[:allowed]]
     assert counts.sum() == 6000
     assert abs(counts - 6000 / allowed).max() < 5 * np.sqrt(6000 / allowed)
@@ -352,7 +352,7 @@ def test_every_allowed_link_is_taken_equally_often(allowed, refused):
     ],
 )  # fmt: skip
 def test_a_refused_link_is_counted_with_its_reason(flag, reason):
-    sampled = sample_walks(make_terrain({(0, 1)}, {1: flag}), make_starts([0], 1), Draw(1))
+    sampled = sample_walks(make_terrain({(0, 1)}, {1: flag}), make_starts([0], 1), WalkDraw(1))
     # Looked at twice: as the only draw, and when the page is looked through.
     assert count_refused(sampled) == {reason: 2, "dead-end": 1}
     assert not sampled.whole[0]
@@ -363,7 +363,7 @@ def test_a_node_is_stepped_on_only_with_as_many_steps_left_as_lead_to_an_answer(
     reach = np.zeros(NODES, dtype=np.uint16)
     reach[1], reach[2], reach[3] = 1 << 6, 1 << 5, 1 << 1 | 1
     terrain = replace(make_terrain({(0, 1), (0, 2), (0, 3), (1, 2), (1, 3)}), reach=reach)
-    sampled = sample_walks(terrain, make_starts([0] * 50, 2, bits=5), Draw(1))
+    sampled = sample_walks(terrain, make_starts([0] * 50, 2, bits=5), WalkDraw(1))
     assert {tuple(path) for path in sampled.nodes.tolist()} == {(0, 1, 2)}
     assert set(count_refused(sampled)) == {"out-of-reach"}
 
@@ -372,14 +372,14 @@ def test_draws_are_bounded_by_the_tries_and_by_the_links():
     links = {(0, target) for target in range(1, 40)}
     terrain = make_terrain(links, dict.fromkeys(range(1, 40), HUB), count=40)
     for tries in (0, 1, 10):
-        sampled = sample_walks(terrain, make_starts([0], 1), Draw(1, tries))
+        sampled = sample_walks(terrain, make_starts([0], 1), WalkDraw(1, tries))
         assert count_refused(sampled) == {"hub": tries + 39, "dead-end": 1}
 
 
 @pytest.mark.parametrize(("preference", "share"), [(0.0, 0.0), (0.3, 0.3), (1.0, 1.0)])
 def test_relations_are_preferred_as_often_as_asked_for(preference, share):
     terrain = make_terrain(None, links=make_rows({(0, 1), (0, 2)}), relations=make_rows({(0, 3)}))
-    sampled = sample_walks(terrain, make_starts([0] * 4000, 1), Draw(1, relation_preference=preference))
+    sampled = sample_walks(terrain, make_starts([0] * 4000, 1), WalkDraw(1, relation_preference=preference))
     assert abs(sampled.related.mean() - share) < 0.03
     assert ((sampled.nodes[:, 1] == 3) == sampled.related[:, 0]).all()
 
@@ -393,7 +393,7 @@ def test_links_that_do_not_read_are_refused_and_relations_are_not_asked_about():
 
     links, relations = make_rows({(0, target) for target in range(1, 9)} | {(9, 10)}), make_rows({(9, 11)})
     terrain = make_terrain(None, links=links, relations=relations)
-    sampled = sample_walks(terrain, make_starts([0] * 200 + [9], 1), Draw(1), read_even)
+    sampled = sample_walks(terrain, make_starts([0] * 200 + [9], 1), WalkDraw(1), read_even)
     assert sampled.whole.all()
     assert set(sampled.edges[:-1, 0].tolist()) == {0, 2, 4, 6}
     assert set(asked) == {(0, edge) for edge in range(8)}
@@ -409,7 +409,7 @@ def make_two_bridges():
 
 
 def test_with_look_ahead_a_narrow_bridge_is_walked_as_often_as_a_wide_one():
-    sampled = sample_walks(make_two_bridges(), make_starts([0] * 4000, 2), Draw(1))
+    sampled = sample_walks(make_two_bridges(), make_starts([0] * 4000, 2), WalkDraw(1))
     assert sampled.whole.all()
     assert abs((sampled.nodes[:, 1] == 1).mean() - 1 / 2) < 0.04
 
@@ -422,7 +422,7 @@ def test_a_page_of_unreadable_links_is_asked_about_a_bounded_number_of_times():
         return np.zeros(len(edges), dtype=bool)
 
     links = {(0, target) for target in range(1, 300)}
-    sampled = sample_walks(make_terrain(links, count=300), make_starts([0], 1), Draw(1), refuse)
+    sampled = sample_walks(make_terrain(links, count=300), make_starts([0], 1), WalkDraw(1), refuse)
     assert count_refused(sampled) == {"unreadable": 10 + ASKED, "dead-end": 1}
     assert len(asked) == 10 + ASKED < 299
 

@@ -12,7 +12,7 @@ from pipelines.errors import RecordFailed
 from pipelines.graph.facts import read_attributes, read_relations
 from pipelines.graph.indexes import Ground
 from pipelines.graph.proofs import cite_fact, flatten_names, list_names, make_node
-from pipelines.graph.walks import Move
+from pipelines.graph.walks import WalkMove
 from pipelines.names import digest_aliases, fold_name
 from pipelines.stages.paths import make_hop
 from pipelines.stages.rewrites import RewriteRules, Rewrites
@@ -48,7 +48,7 @@ def make_question(corpus, *titles, attribute="established_date"):
     hops = []
     for index, (source, target) in enumerate(pairwise(numbers), 1):
         fact = next(fact for fact in read_relations(corpus, source) if fact.target == target)
-        hops.append(make_hop(corpus, index, source, Move(target, fact, None, None), ()))
+        hops.append(make_hop(corpus, index, source, WalkMove(target, fact, None, None), ()))
     (end,) = [found for found in read_attributes(corpus, numbers[-1]) if found.fact.key == attribute]
     roles = ["anchor", *["bridge"] * (len(hops) - 1), "answer"]
     proof = Proof(
