@@ -367,7 +367,6 @@ def fold_names(corpus: Corpus, node: int) -> frozenset[str]:
     return frozenset({title, *(name for name in names if len(name) >= LEAST_NAME)} - {""})
 
 
-FactNodes = npt.NDArray[np.uint32]
 Numbers = npt.NDArray[np.int32]
 
 COLUMNS = ("node", "key", "value_count", "text", "iso", "target")
@@ -387,7 +386,7 @@ class FactIndex:
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
         self._fields: dict[str, _Field] = {}
-        self._holders: dict[str, FactNodes] = {}
+        self._holders: dict[str, Nodes] = {}
 
     def subjects_of(self, relation: str, object: int) -> tuple[int, ...]:
         """Return the nodes with a value that links to an entity or, unlinked, is one of its names; ascending.
@@ -402,7 +401,7 @@ class FactIndex:
         """Return the nodes with an unlinked value that holds a name of an entity among other words; ascending."""
         return tuple(sorted(self._open(relation).find_holding(fold_names(self._corpus, object))))
 
-    def objects_of(self, relation: str, subjects: FactNodes | None = None) -> FactNodes:
+    def objects_of(self, relation: str, subjects: Nodes | None = None) -> Nodes:
         """Return the entities that values of a relation link to, ascending; with subjects, only what these link to."""
         field = self._open(relation)
         rows = field.targets >= 0
@@ -410,18 +409,18 @@ class FactIndex:
             rows &= np.isin(field.nodes, subjects)
         return np.unique(field.targets[rows & (field.targets != field.nodes)]).astype(np.uint32)
 
-    def having(self, relation: str) -> FactNodes:
+    def having(self, relation: str) -> Nodes:
         """Return the nodes that show a relation, with any value; ascending."""
         stem = stem_key(relation)
         if stem not in self._holders:
             self._holders[stem] = self._columns.list_holders(stem)
         return self._holders[stem]
 
-    def lacking(self, type: str, relation: str) -> FactNodes:
+    def lacking(self, type: str, relation: str) -> Nodes:
         """Return the nodes of a type that do not show a relation; ascending."""
         return np.setdiff1d(self._corpus.nodes_of_type(type), self.having(relation), assume_unique=True)
 
-    def holding(self, relation: str, value: str) -> FactNodes:
+    def holding(self, relation: str, value: str) -> Nodes:
         """Return the nodes that match a literal constraint, see :func:`matching.match_literal`; ascending."""
         return self._open(relation).find_value(read_wanted(relation, value))
 
@@ -448,7 +447,7 @@ class _Columns:
     """The first key met of each stem: values are typed by it."""
     codes: dict[str, int]
     offsets: npt.NDArray[np.int64]
-    nodes: FactNodes
+    nodes: Nodes
     targets: Numbers
     counts: Numbers
     """Values of the field, unreadable ones included."""
@@ -456,7 +455,7 @@ class _Columns:
     """Which of ``distinct``."""
     distinct: pa.Array
 
-    def list_holders(self, stem: str) -> FactNodes:
+    def list_holders(self, stem: str) -> Nodes:
         """Return the nodes that show a relation, ascending; its texts are not read."""
         start, end = self._find_rows(stem)
         return np.unique(self.nodes[start:end])
@@ -485,7 +484,7 @@ class _Field:
     """The facts of one relation, and what looking them up by value needs."""
 
     key: str
-    nodes: FactNodes
+    nodes: Nodes
     """Ascending, one a value."""
     targets: Numbers
     counts: Numbers
@@ -520,7 +519,7 @@ class _Field:
                 found = joined.find(f" {name} ", found + 1)
         return self._list_unlinked(sorted(places))
 
-    def find_value(self, wanted: Wanted) -> FactNodes:
+    def find_value(self, wanted: Wanted) -> Nodes:
         places = set(self._by_fold.get(wanted.folded, ()))
         if is_number(wanted.answer):
             places = {place for place in places if not is_number(self._shown[place].answer)}

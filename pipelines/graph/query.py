@@ -18,6 +18,7 @@ from pipelines.graph.answers import derive_answer
 from pipelines.graph.facts import (
     Attribute,
     Match,
+    Nodes,
     compare_value,
     fold_names,
     holds_phrase,
@@ -28,7 +29,6 @@ from pipelines.graph.facts import (
     read_wanted,
     stem_key,
 )
-from pipelines.graph.facts import FactNodes as Nodes
 from pipelines.graph.indexes import Ground
 from pipelines.graph.prose import find_clause
 from pipelines.names import fold_name

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.checks.answers import check_asked, check_form, check_kept, check_named, check_not_bridge, check_precision
+from pipelines.checks.answers import check_asked, check_form, check_kept, check_named, check_precision
 from pipelines.checks.examination import examine
 from pipelines.checks.proofs import find_problems
 from pipelines.graph.answers import type_answer
@@ -47,20 +47,6 @@ def test_lists_hedges_sentences_ranges_addresses_and_hollow_values_fail(text):
     assert (result.outcome, result.code) == ("FAIL", "answer-form")
 
 
-@pytest.mark.parametrize(
-    ("text", "change"),
-    [
-        ("320 m", {"unit": "", "surface": "320"}),
-        ("320 m", {"value": "321"}),
-        ("5 April 1931", {"value": "1931-04-06"}),
-        ("granite", {"surface": "marble"}),
-    ],
-)
-def test_an_answer_that_is_not_what_the_page_says_fails(text, change):
-    relation = "opened" if text[-4:].isdigit() else "label"
-    assert check_form(text, typed(text, relation).model_copy(update=change), 6).code == "answer-form"
-
-
 @pytest.mark.parametrize("value", ["5 April 1931", "April 1931", "1931"])
 @pytest.mark.parametrize("key", ["open", "birth_date", "established_date", "unheard_of_date", "date", "launched"])
 @pytest.mark.parametrize("subject", ["bridge", "person", "battle"])
@@ -70,22 +56,6 @@ def test_every_frame_of_the_templates_asks_for_its_precision(value, key, subject
         for frame in list_frames(key, typed(other, "opened"), subject):
             question = frame.replace("{s}", "the tower in the image")
             assert check_precision(question, answer).passed == (other == value), question
-
-
-@pytest.mark.parametrize(
-    ("question", "passing"),
-    [
-        ("When was the bridge opened?", "5 April 1931"),
-        ("In which decade was the bridge opened?", None),
-        ("How old is the bridge?", None),
-        ("What is the length of the bridge?", None),
-    ],
-)
-def test_other_ways_to_ask_fit_one_precision_or_none(question, passing):
-    for value in ("5 April 1931", "April 1931", "1931"):
-        result = check_precision(question, typed(value, "opened"))
-        assert result.passed == (value == passing)
-        assert result.passed or result.code == "precision-unasked"
 
 
 @pytest.mark.parametrize(
@@ -183,11 +153,6 @@ def test_a_date_is_asked_for_by_what_happened_and_not_by_when_alone(dated, askin
 BEFORE = "In what year did Edda Marn, a friend of Jon Vask, move to Ostrel for 3 years?"
 
 
-@pytest.mark.parametrize("text", ["Who met Jon Vask?", "Jon Vask's town", "(Jon Vask)"])
-def test_a_name_as_it_is_written_is_found(text):
-    assert check_named(text, "Jon Vask").passed
-
-
 @pytest.mark.parametrize(
     "text", ["Who met jon vask?", "Who met Jon Vaskov?", "Who met Jon  Vask?", "Who met Vask?", ""]
 )
@@ -204,20 +169,3 @@ def test_a_name_in_any_other_form_is_lost(text):
 )
 def test_names_and_numbers_that_stay_in_any_order_are_kept(after):
     assert check_kept(BEFORE, after, "Edda Marn").passed
-
-
-@pytest.mark.parametrize("lost", ["Jon Vask", "Vask", "Ostrel", "3"])
-def test_a_name_or_number_that_goes_is_lost(lost):
-    after = BEFORE.replace("Edda Marn", "the painter").replace(lost, "someone")
-    result = check_kept(BEFORE, after, "Edda Marn")
-    assert (result.outcome, result.code) == ("FAIL", "descriptor-lost")
-
-
-def test_words_at_the_beginning_of_a_sentence_may_change():
-    assert check_kept("Think of it. When was Ostrel founded?", "Ostrel was founded in what year?", "").passed
-
-
-def test_an_answer_that_reads_like_a_title_is_refused():
-    answer = type_answer("Kelm  Bridge", "", "namesake")
-    assert check_not_bridge(answer, ["Ostrel"]).passed
-    assert check_not_bridge(answer, ["Ostrel", "kelm bridge"]).code == "answer-is-bridge"

@@ -92,17 +92,6 @@ def test_what_cannot_be_told_refuses_the_question(painters, prose, limits, code)
     assert (result.outcome, result.code) == ("UNKNOWN", code)
 
 
-def test_more_near_misses_than_the_cap_refuse_the_question(painters):
-    names = ("Wick", "Holm", "Strand")
-    corpus = add_pages(
-        painters, **{f"Vera_{name}": paint(f"Vera {name}", "birth_place = [[Ostrel]]") for name in names}
-    )
-    ground = Ground(corpus)
-    claim = ask_painter(ground)
-    assert list_codes(ground, limit(claim, near_misses=3)) == []
-    assert list_codes(ground, limit(claim, near_misses=2)) == ["too-many-near-misses"]
-
-
 @pytest.mark.parametrize(
     ("operator", "code", "off"),
     [

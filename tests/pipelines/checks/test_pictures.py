@@ -9,8 +9,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageFilter
 
 from pipelines.checks.pictures import (
@@ -25,10 +23,8 @@ from pipelines.checks.pictures import (
     check_use,
     count_palette,
     find_telling_word,
-    hash_parts,
     is_free_licence,
     judge_plainness,
-    measure_plainness,
     rate_ease,
 )
 from pipelines.pictures import compute_phash, measure_distance
@@ -66,47 +62,9 @@ def test_what_decides_is_what_is_looked_at(decides, score, margin, outcome):
     assert (result.outcome, result.code) == (outcome, "" if outcome == "PASS" else "picture-of-another")
 
 
-def test_a_margin_has_to_exceed_the_least_demanded():
-    assert decide(min_margin=0.04, margin=0.0401).passed
-    result = decide(min_margin=0.04, margin=0.04)
-    assert result.outcome == "FAIL"
-    assert result.detail == "margin +0.040, more than 0.04 is allowed; this picture with 'Orsa Bridge'"
-
-
-@pytest.mark.parametrize("decides", ["margin", "both"])
-@pytest.mark.parametrize("measures", [{"distractors": 19}, {"distractors": 0, "margin": None}, {"margin": None}])
-def test_a_margin_over_too_few_is_unknown(decides, measures):
-    result = decide(decides, **measures)
-    assert (result.outcome, result.code) == ("UNKNOWN", "picture-of-another")
-    assert "allowed from 20" in result.detail
-
-
-def test_the_threshold_alone_needs_no_distractors():
-    assert decide("threshold", distractors=0, margin=None).passed
-
-
 @pytest.mark.parametrize("decides", ["margin", "threshold", "both"])
 def test_what_is_no_number_does_not_pass(decides):
     assert not decide(decides, score=NAN, margin=NAN).passed
-
-
-@pytest.mark.parametrize("decides", ["margin", "threshold", "both"])
-def test_metadata_pass_from_half_the_points_whatever_decides(decides):
-    by_metadata = {"margin": None, "distractors": 0, "over_threshold": None, "note": "source page"}
-    assert decide(decides, score=0.5, **by_metadata).passed
-    result = decide(decides, score=0.45, **by_metadata)
-    assert (result.outcome, result.code) == ("UNKNOWN", "picture-of-another")
-    assert result.detail == "0.45 points, allowed from 0.5: source page"
-    assert not decide(decides, score=NAN, **by_metadata).passed
-
-
-@given(st.floats(-1, 1), st.floats(-2, 2), st.integers(0, 40))
-def test_both_passes_only_where_each_alone_does(score, margin, distractors):
-    each = [
-        decide(decides, score=score, margin=margin, distractors=distractors).passed
-        for decides in ("margin", "threshold", "both")
-    ]
-    assert each[2] == (each[0] and each[1])
 
 
 @pytest.mark.parametrize(
@@ -149,15 +107,6 @@ def test_an_unknown_licence_never_passes(licence):
     assert not result.passed
 
 
-@pytest.mark.parametrize(("width", "height", "outcome"), [(512, 512, "PASS"), (511, 2000, "FAIL"), (2000, 511, "FAIL")])
-def test_the_shorter_side_decides(width, height, outcome):
-    assert check_picture(width, height, "CC0", 512).outcome == outcome
-
-
-def test_a_picture_without_a_size_is_unknown():
-    assert check_picture(0, 600, "CC0", 512).outcome == "UNKNOWN"
-
-
 class Shelf:
     """A finder over a list of (file, titles, phash)."""
 
@@ -196,39 +145,6 @@ def test_another_articles_picture_is_a_copy_up_to_six_bits(bits, outcome):
     result = check_copies(PHASH, "a.jpg", "Kelm", Shelf(("b.jpg", ("Other",), flip_bits(PHASH, bits))))
     assert result.outcome == outcome
     assert result.code == ("picture-duplicate" if outcome == "FAIL" else "")
-
-
-@pytest.mark.parametrize(("file", "titles"), [("A b.jpg", ("Other",)), ("c.jpg", ("Kelm", "Other"))])
-def test_a_file_and_its_articles_other_files_are_no_copies(file, titles):
-    assert check_copies(PHASH, "a_b.jpg", "Kelm", Shelf((file, titles, PHASH))).passed
-
-
-def test_a_copy_behind_the_articles_own_files_is_found():
-    shelf = Shelf(("a.jpg", ("Kelm",), PHASH), ("b.jpg", ("Kelm",), PHASH), ("c.jpg", ("Other",), flip_bits(PHASH, 2)))
-    assert "c.jpg of Other" in check_copies(PHASH, "a.jpg", "Kelm", shelf).detail
-
-
-@pytest.mark.parametrize(("phash", "shelf"), [("", Shelf(("b", ("B",), PHASH))), (PHASH, Shelf())])
-def test_what_cannot_be_compared_is_unknown(phash, shelf):
-    result = check_copies(phash, "a.jpg", "Kelm", shelf)
-    assert (result.outcome, result.code) == ("UNKNOWN", "picture-duplicate")
-
-
-def make_near_copies():
-    picture = paint(1)
-    width, height = picture.size
-    yield picture.resize((width // 2, height // 2))
-    yield picture.convert("L").convert("RGB")
-    yield picture.crop((3, 2, width - 3, height - 2))
-
-
-@pytest.mark.parametrize("copy", list(make_near_copies()))
-def test_smaller_grey_and_slightly_cut_copies_are_found(copy):
-    phash = compute_phash(encode_picture(copy, "JPEG", quality=40))
-    assert not check_copies(phash, "a.jpg", "Kelm", Shelf(("b.jpg", ("Other",), PHASH))).passed
-    assert check_copies(
-        phash, "a.jpg", "Kelm", Shelf(("b.jpg", ("Other",), compute_phash(encode_picture(paint(2)))))
-    ).passed
 
 
 @pytest.mark.parametrize(
@@ -271,19 +187,6 @@ def test_a_picture_of_its_own_is_no_montage():
     assert check_parts(encode_picture(paint(1)), "Kelm", shelf).passed
 
 
-@pytest.mark.parametrize(
-    ("data", "shelf"), [(b"no picture", Shelf(("b", ("B",), PHASH))), (encode_picture(paint(1)), Shelf())]
-)
-def test_parts_that_cannot_be_compared_are_unknown(data, shelf):
-    result = check_parts(data, "Kelm", shelf)
-    assert (result.outcome, result.code) == ("UNKNOWN", "picture-ambiguous")
-
-
-def test_halves_and_quarters_are_hashed_and_a_single_pixel_has_none():
-    assert len(hash_parts(paint(1))) == 16
-    assert hash_parts(Image.new("RGB", (1, 1))) != hash_parts(paint(1))
-
-
 def hit(title, distance):
     return ImageHit(f"https://example.org/{title}", title, "", distance)
 
@@ -314,7 +217,7 @@ def scene():
 @pytest.mark.parametrize("name", DRAWINGS)
 def test_plain_drawings_are_refused_in_whatever_format_and_size(name):
     rng, found = Random(f"drawings:{name}"), []
-    for _ in range(12):
+    for _ in range(4):
         size = rng.choice(((800, 533), (640, 640), (1200, 700)))
         found += [check_simple(data, ()).code for data in make_copies(DRAWINGS[name](rng, size), rng)]
     assert found.count("picture-too-simple") >= 0.9 * len(found)
@@ -360,31 +263,6 @@ def test_each_measure_decides_at_its_limit(change, refused):
     assert judge_plainness(replace(PHOTOGRAPH, **change)).passed is not refused
 
 
-def test_halves_of_two_colours_are_measured_exactly():
-    pixels = np.zeros((9, 11, 3), dtype=np.uint8)
-    pixels[:, 6:] = 200
-    assert measure_plainness(pixels) == Plainness(drawn=1.0, flat=0.9, sharp=1.0, abrupt=1.0, edges=0.1)
-
-
-@pytest.mark.parametrize(
-    ("step", "sharp", "edges", "flat"),
-    [(64, 0.0, 0.1, 0.9), (65, 1.0, 0.1, 0.9), (24, 0.0, 0.0, 0.9), (25, 0.0, 0.1, 0.9), (2, 0.0, 0.0, 1.0)],
-)
-def test_steps_count_from_their_limits_on(step, sharp, edges, flat):
-    pixels = np.full((9, 11, 3), 40, dtype=np.uint8)
-    pixels[:, 6:, 1] += step
-    measured = measure_plainness(pixels)
-    assert (measured.sharp, measured.edges, measured.flat) == (sharp, edges, flat)
-
-
-def test_a_change_is_abrupt_when_it_makes_half_of_the_difference_around_it():
-    faint = np.full((20, 40, 3), 120, dtype=np.uint8)
-    faint[:, 20:] = 130
-    ramp = np.repeat(np.arange(0, 160, 4, dtype=np.uint8)[None, :, None], 20, axis=0).repeat(3, axis=2)
-    assert measure_plainness(faint).abrupt == 1.0
-    assert measure_plainness(ramp).abrupt == 0.0
-
-
 def test_objects_cut_out_on_an_even_ground_pass_as_a_rule():
     rng = np.random.default_rng(4)
     refused = 0
@@ -399,29 +277,11 @@ def test_objects_cut_out_on_an_even_ground_pass_as_a_rule():
     assert refused <= 4
 
 
-def test_a_picture_of_one_pixel_has_nothing_to_see():
-    assert check_simple(encode(Image.new("RGB", (1, 1))), ()).code == "picture-too-simple"
-    assert measure_plainness(np.zeros((1, 9, 3), dtype=np.uint8)).edges == 0.0
-
-
-def test_text_over_more_than_three_tenths_is_refused():
-    data = encode(scene())
-    assert check_simple(data, (), text_area=0.3).passed
-    assert check_simple(data, (), text_area=0.31).code == "picture-too-simple"
-
-
 def test_a_palette_of_few_colours_is_refused():
     for colours, passed in ((33, True), (32, False)):
         palette = encode(scene().quantize(colours, dither=Image.Dither.FLOYDSTEINBERG))
         assert count_palette(palette) == colours
         assert check_simple(palette, ()).passed is passed
-
-
-def test_palettes_are_counted_in_png_and_gif_alone():
-    assert count_palette(encode(scene().quantize(16), "GIF")) == 16
-    assert count_palette(encode(scene().quantize(256), "GIF")) == 256
-    assert count_palette(encode(scene())) == count_palette(encode(scene(), "JPEG")) == count_palette(b"GIF89a") == 0
-    assert count_palette(b"\x89PNG\r\n\x1a\n" + b"\x00" * 17 + b"\x03") == 0
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from pipelines.checks.rollouts import (
     check_turns,
     find_support,
     fold_words,
-    list_loss,
     locate_answer,
 )
 from schemas.datasets import RolloutImage, SearchResult
@@ -30,7 +29,6 @@ from tests.pipelines.checks.walking import (
     BRIDGE,
     CLEAN,
     ENGINEER,
-    PAGES,
     QUESTION,
     TOWN,
     answer,
@@ -95,17 +93,6 @@ def test_a_claim_that_nothing_shows_is_named(thought, claim):
     assert repr(claim) in result.detail
 
 
-def test_the_answer_is_a_claim_unless_it_was_found_right():
-    assert not judge("So it is.", "Port Nowhere").passed
-    assert judge("So it is.", "Port Nowhere", right=True).passed
-
-
-def test_only_the_end_is_looked_at():
-    early = visit("Velm", thought="Hans Oder may have built it in 1307.")
-    assert check_claims(walk(*CLEAN[:-1], early, answer())).passed
-    assert check_claims(walk(*CLEAN[:-1])).passed
-
-
 @pytest.mark.parametrize(
     "said",
     ["Kelm of ", "Kelm and ", "Ana Kovač, and ", "THE A ", "A. ", "Marlow ", "5 April 1204, ", "12,500 ", "The "],
@@ -116,27 +103,8 @@ def test_a_model_that_is_caught_in_a_loop_is_looked_through_to_its_end(said):
     assert not judge(f"{thought}. It was built by Hans Oder.").passed
 
 
-def test_an_end_too_long_to_look_through_is_unknown():
-    assert judge("so " * LONGEST_END).outcome == "UNKNOWN"
-
-
 def test_a_clean_rollout_is_not_contaminated():
     assert check_contamination(walk()).passed
-
-
-@pytest.mark.parametrize("flag", ["question-text", "row-id", "protocol-tags", "dataset-host"])
-def test_a_flag_of_the_row_is_believed(flag):
-    step = call("visit", see("Title: X", flags=(flag,)), url="https://e.org/x")
-    result = check_contamination(walk(*replace_step(3, step)))
-    assert (result.outcome, result.code, result.detail) == ("FAIL", "contaminated", f"step 3: {flag}")
-
-
-@pytest.mark.parametrize("tool", ["text_search", "image_search"])
-def test_a_dataset_that_was_left_out_of_a_searchs_results_contaminates_nothing(tool):
-    step = call(tool, see("No page was found.", flags=("dataset-host",)), query="x")
-    assert check_contamination(walk(*replace_step(2, step))).passed
-    worse = call(tool, see("No page was found.", flags=("dataset-host", "row-id")), query="x")
-    assert check_contamination(walk(*replace_step(2, worse))).detail == "step 2: row-id"
 
 
 def test_a_visit_to_a_dataset_contaminates_even_where_it_was_refused():
@@ -165,14 +133,6 @@ def test_half_of_the_question_with_the_answer_is_a_copy_of_both():
     assert check_contamination(walk(CLEAN[0], visit("Quiz", reworded.replace("1204", "1207")), answer())).passed
 
 
-def test_pages_that_link_every_node_cover_the_path():
-    assert check_path(walk()).passed
-
-
-def test_snippets_that_show_the_facts_are_enough():
-    assert check_path(walk(look(BRIDGE), search("Ana Kovač", ENGINEER), search("Marlow", TOWN), answer())).passed
-
-
 @pytest.mark.parametrize(
     ("steps", "missing"),
     [
@@ -192,24 +152,12 @@ def test_a_link_that_was_not_seen_is_named(steps, missing):
     assert missing in result.detail
 
 
-def test_pages_of_both_ends_are_enough_when_both_were_opened():
-    steps = [visit(title, text) for title, text in zip(PAGES, ("A.", "B.", PAGES[TOWN]), strict=True)]
-    assert check_path(walk(*steps, answer())).passed
-    shown = (look(BRIDGE), *steps[1:])
-    hidden = shown[0].model_copy(update={"observation": see("[1] Kelm Bridge\nURL: https://e.org/k\nA.")})
-    assert not check_path(walk(hidden, *steps[1:], answer())).passed
-
-
 def test_a_failed_call_shows_no_page():
     blind = [
         step.model_copy(update={"observation": step.observation.model_copy(update={"ok": False})})
         for step in CLEAN[:-1]
     ]
     assert not check_path(walk(*blind, answer())).passed
-
-
-def test_without_a_path_nothing_is_known():
-    assert check_path(walk(path=())).outcome == "UNKNOWN"
 
 
 BAD_TURN = call("visit", see("That is no turn.", ok=False, error="bad-turn")).model_copy(
@@ -248,20 +196,6 @@ def test_an_answer_that_is_not_the_last_replys_is_refused():
     assert "the last reply answers '5 April 1204'" in check_turns(walk(answer="1204")).detail
 
 
-def test_what_stopped_by_format_is_refused_and_what_met_a_limit_is_not():
-    for stop in ("turn-limit", "context-limit", "time-limit"):
-        assert check_turns(walk(*CLEAN[:-1], stop_reason=stop)).passed
-    assert check_turns(walk(*CLEAN[:-1], stop_reason="format")).detail == "step 5: stopped by format"
-    assert check_turns(walk(*CLEAN[:-1], stop_reason="answered")).detail == "step 5: the last step makes a call"
-
-
-def test_no_step_is_no_form_unless_a_limit_was_met():
-    nothing = walk().__class__(walk(steps=(), stop_reason="answered").rollout, " ", ())
-    assert check_turns(nothing).detail == "no step"
-    limited = walk(steps=(), stop_reason="context-limit")
-    assert check_turns(limited).passed
-
-
 @pytest.mark.parametrize("name", [name for name in DIALECTS if name != "synth"])
 def test_a_rollout_is_held_to_its_own_dialect(name):
     page = CLEAN[1]
@@ -283,20 +217,6 @@ def test_errors_one_after_the_other_are_fatal_at_their_number():
     assert check_tool_errors(walk(*two, fail(url="c"), answer()), fatal_errors=4).passed
 
 
-@pytest.mark.parametrize(
-    "changes", [{"fatal_reached": 4}, {"fatal_begins": 2}, {"stop_reason": "tool-errors", "answer": ""}]
-)
-def test_a_fatal_step_that_the_steps_do_not_show_is_refused_too(changes):
-    assert check_tool_errors(walk(**changes)).code == "tool-errors"
-
-
-def test_failed_calls_and_turns_that_are_none_are_not_trained_on():
-    steps = (CLEAN[0], fail(), BAD_TURN, visit("Kelm Bridge"), answer())
-    assert list_loss(steps) == (True, False, False, True, True)
-    ended = change(BAD_TURN, observation=None)
-    assert list_loss((ended,)) == (False,)
-
-
 def list_images(count):
     return tuple(RolloutImage(id=f"img_{n}", picture=make_picture()) for n in range(1, count + 1))
 
@@ -305,16 +225,8 @@ def crop(*made, image="img_1", **changes):
     return call("crop", see("A crop.", images=made), image=image, box=[1, 2, 3, 4], **changes)
 
 
-GOOD = (crop("img_2"), call("image_search", see("x"), image="img_2"), crop("img_3", image="img_2"))
-
-
 def judge_images(*steps, count=1):
     return check_images(walk(*steps, answer(), images=list_images(count)))
-
-
-def test_pictures_that_are_made_before_they_are_used_are_known():
-    assert check_images(walk()).passed
-    assert judge_images(*GOOD, count=3).passed
 
 
 @pytest.mark.parametrize(
@@ -338,12 +250,6 @@ def test_a_picture_that_is_not_there_yet_is_named(steps, count, problem):
     assert problem in result.detail
 
 
-def test_a_file_of_such_a_name_is_none_of_the_rollouts_pictures():
-    page = call("visit", see("x"), thought="The file img_2034.jpg may help.", url="https://e.org/img_77/img_2034.jpg")
-    assert judge_images(page).passed
-    assert not judge_images(call("image_search", see("x"), image="img_2034.jpg")).passed
-
-
 def test_a_result_is_shown_under_a_picture_of_its_observation():
     def find(name, made):
         result = SearchResult(url="https://e.org/a", title="A", thumbnail=make_picture(), image=name)
@@ -356,17 +262,6 @@ def test_a_result_is_shown_under_a_picture_of_its_observation():
 
 def judge_repeats(*steps, **settings):
     return check_repetition(walk(*steps, answer()), **settings)
-
-
-def test_a_clean_rollout_repeats_nothing():
-    assert check_repetition(walk()).passed
-
-
-@pytest.mark.parametrize("step", CLEAN[:-1])
-def test_an_identical_call_is_a_repetition(step):
-    result = judge_repeats(step, CLEAN[1], step)
-    assert (result.outcome, result.code) == ("FAIL", "repetition")
-    assert "step 2 as 0 (identical call)" in result.detail
 
 
 @pytest.mark.parametrize(
@@ -383,12 +278,6 @@ def test_an_identical_call_is_a_repetition(step):
 )
 def test_queries_of_the_same_words_are_a_repetition(first, second, repeats):
     assert judge_repeats(search(first, ENGINEER), search(second, TOWN)).passed != repeats
-
-
-def test_another_query_that_leads_to_the_same_pages_is_a_repetition():
-    first, second = search("engineer of Velm", ENGINEER, TOWN), search("Kovač family", ENGINEER, TOWN)
-    assert "the same results" in judge_repeats(first, second).detail
-    assert judge_repeats(first, search("Kovač family", TOWN)).passed
 
 
 def test_a_call_that_failed_may_be_tried_again_but_not_fail_again():
@@ -517,15 +406,6 @@ def test_what_is_said_of_nothing_else_is_from_memory(reference, thought):
     assert not check_sought(walk(*steps, reference=reference, answer=reference.surface)).passed
 
 
-def test_what_the_question_says_is_no_memory():
-    steps = replace_step(2, search("Ana Kovač 1931", ENGINEER, thought="In 1931, so."))
-    reference = make_answer("date", "1931")
-    early = (look("A"), *steps[2:])
-    assert not check_sought(walk(*early, reference=reference, answer="1931")).passed
-    said = "Which bridge of 1931 is in the image?"
-    assert check_sought(walk(*early, reference=reference, answer="1931", question=said)).passed
-
-
 def test_a_clean_rollout_jumps_nowhere():
     assert check_jumps(walk()).passed
 
@@ -553,11 +433,3 @@ def test_a_name_used_before_it_was_seen_is_a_memory_jump(steps, title):
     result = check_jumps(walk(*blind))
     assert (result.outcome, result.code) == ("FAIL", "memory-jump")
     assert repr(title) in result.detail
-
-
-@pytest.mark.parametrize("step", [search("Kelm Bridge designer", BRIDGE), visit(BRIDGE)])
-def test_what_is_in_the_picture_may_be_told_by_sight_where_the_call_shows_it(step):
-    assert check_jumps(walk(look("A page"), step, *CLEAN[1:])).passed
-    assert check_jumps(walk(step, *CLEAN[1:])).passed
-    hidden = walk(look("A page"), step, *CLEAN[1:], path=("Velm", *PAGES), bridges=(BRIDGE, ENGINEER))
-    assert not check_jumps(hidden).passed

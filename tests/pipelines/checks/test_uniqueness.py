@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,12 +10,11 @@ from pipelines.checks.uniqueness import (
     check_near_misses,
     count_fit,
     find_near_misses,
-    find_redundant,
 )
 from pipelines.graph.indexes import Ground
 from pipelines.graph.proofs import make_query
 from schemas.datasets import Rewrite
-from tests.pipelines.painters import DECADE, TYPE, add_pages, ask_back, born, paint
+from tests.pipelines.painters import TYPE, add_pages, ask_back, born, paint
 
 
 def test_every_rewrite_of_the_demo_keeps_its_answer_and_fits_one_entity(demo, demo_ground):
@@ -60,20 +57,6 @@ def test_a_backward_hop_fits_one_entity_with_the_chain_and_several_without(paint
 def test_a_twin_that_shows_everything_makes_the_descriptor_fit_two(painters, twin):
     _, counted, _ = judge(add_pages(painters, Vera_Wick=twin))
     assert (counted.outcome, counted.code) == ("FAIL", "not-unique")
-
-
-def test_with_more_near_misses_than_the_cap_nothing_is_looked_up(painters):
-    pages = {f"Vera_{name}": paint(f"Vera {name}", "birth_place = [[Ostrel]]") for name in ("Wick", "Holm", "Strand")}
-    corpus = add_pages(painters, **pages)
-    assert judge(corpus, cap=3)[2].passed
-    assert judge(corpus, cap=2)[2].code == "too-many-near-misses"
-    assert judge(corpus, cap=2)[2].outcome == "UNKNOWN"
-    search = find_near_misses(Ground(corpus), ask_back(corpus), 1, 3)
-    assert [(miss.title, miss.unknown, miss.resolution) for miss in search.looked_up] == [
-        ("Vera Wick", ("birth_date",), "absent"),
-        ("Vera Holm", ("birth_date",), "absent"),
-        ("Vera Strand", ("birth_date",), "absent"),
-    ]
 
 
 def test_a_search_that_was_cut_never_passes():
@@ -121,14 +104,3 @@ def test_one_who_fits_is_never_passed_over_whatever_the_infobox_leaves_out(paint
 def test_a_twin_flips_the_verdict(painters, town, year):
     assert is_accepted(painters)
     assert not is_accepted(add_pages(painters, Vera_Wick=paint("Vera Wick", f"birth_place = {town}", born(year))))
-
-
-def test_a_constraint_that_narrows_nothing_is_redundant(painters):
-    tall = ("height", "170 cm")
-    query = ask_back(painters, "Ostrel", TYPE, DECADE, tall)
-    redundant = find_redundant(Ground(painters), query, "text:luminist")
-    assert [(part.relation, part.value) for part in redundant] == [TYPE, DECADE, tall]
-    single = ask_back(painters, "Ostrel", TYPE, DECADE)
-    assert [part.relation for part in find_redundant(Ground(painters), single, "text:luminist")] == ["type"]
-    assert find_redundant(Ground(painters), replace(single, constraints=()), "text:luminist") == ()
-    assert find_redundant(Ground(painters), single, "text:tonalist") == ()

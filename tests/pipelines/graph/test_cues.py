@@ -1,10 +1,8 @@
 """ """
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pipelines.graph.cues import CueIndex, find_kin, list_stems, stem_word
+from pipelines.graph.cues import CueIndex, find_kin, stem_word
 from pipelines.graph.facts import FactIndex
 from tests.toy import box, build_toy_corpus
 
@@ -42,19 +40,6 @@ def test_the_words_of_a_key_and_their_kin_are_cues_in_a_corpus_that_teaches_noth
     assert CueIndex(toy, FactIndex(toy)).states(relation, sentence)
 
 
-def test_a_word_that_stands_beside_the_values_is_learnt(taught):
-    index = CueIndex(taught, FactIndex(taught))
-    assert "quarri" in index.words("stone_source")
-    assert index.states("stone_source", "Its blocks were quarried near the sea.")
-    assert index.words("stone_source2") == index.words("stone_source")
-
-
-def test_cues_are_the_same_whatever_was_asked_before(taught):
-    first, second = CueIndex(taught, FactIndex(taught)), CueIndex(taught, FactIndex(taught))
-    first.words("architect")
-    assert first.words("stone_source") == second.words("stone_source")
-
-
 def test_sentences_of_the_toy_world_that_state_a_fact_hold_a_cue(demo, demo_corpus):
     index = CueIndex(demo_corpus, FactIndex(demo_corpus))
     stated = [row for row in demo.truth("facts") if row["sentence"] and row["value"]]
@@ -73,20 +58,6 @@ def test_sentences_of_the_toy_world_that_state_a_fact_hold_a_cue(demo, demo_corp
 )
 def test_words_of_one_family_have_one_stem(words):
     assert len({stem_word(word) for word in words}) == 1
-
-
-@pytest.mark.parametrize(("word", "other"), [("born", "bore"), ("river", "rise"), ("opened", "closed")])
-def test_words_of_two_families_have_two(word, other):
-    assert stem_word(word) != stem_word(other)
-
-
-@given(st.text(alphabet="abdegilmnorst", max_size=20))
-def test_a_stem_is_its_own_stem(word):
-    assert stem_word(stem_word(word)) == stem_word(word)
-
-
-def test_stems_leave_out_digits_and_stop_words():
-    assert list_stems("It was designed in 1931 by the Architects") == ["design", "architect"]
 
 
 def test_kin_of_a_key_word_is_what_prose_says():

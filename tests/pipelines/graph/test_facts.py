@@ -1,19 +1,13 @@
 """ """
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from pipelines.corpus.store import FACT_ROWS, Corpus
-from pipelines.corpus.tables import FACTS
-from pipelines.errors import CorruptInput
 from pipelines.graph.facts import (
     AnswerShares,
     FactIndex,
     Match,
     RelationIndex,
     draw_nodes,
-    is_layout,
     list_periods,
     read_attributes,
     read_relations,
@@ -40,12 +34,6 @@ def test_subjects_are_all_pages_that_link_to_the_object_in_the_field(painters):
     assert find_subjects(painters, "no_such_field", "Ostrel") == set()
 
 
-def test_fields_with_several_values_and_numbered_twins_count_with_each_value(painters):
-    assert find_subjects(painters, "residence", "Marn") == {"Gus Hald"}
-    assert find_subjects(painters, "leader_name2", "Gus Hald") == {"Ostrel"}
-    assert find_subjects(painters, "leader_name", "Ada Brill") == {"Ostrel"}
-
-
 @pytest.mark.parametrize(
     ("value", "found"),
     [
@@ -58,22 +46,6 @@ def test_an_unlinked_value_counts_when_it_is_a_name_of_the_object(painters, valu
     assert ("Vera Wick" in find_subjects(corpus, "birth_place", "Ostrel")) is found
     naming = FactIndex(corpus).naming("birth_place", corpus.find("Ostrel"))
     assert ("Vera Wick" in name(corpus, naming)) is (value == "Ostrel, Valdonia" or found)
-
-
-def test_entities_of_a_type_have_a_field_or_lack_it(painters):
-    index = FactIndex(painters)
-    assert name(painters, index.lacking("painter", "height")) == {"Ben Corr", "Cleo Dahl", "Dora Esk"}
-    assert name(painters, index.having("height")) == {"Ada Brill"}
-    assert name(painters, index.lacking("painter", "nothing")) == name(painters, painters.nodes_of_type("painter"))
-    assert list(index.lacking("no such type", "height")) == []
-
-
-def test_a_relation_is_multiple_when_its_fields_often_have_several_values(painters):
-    index = FactIndex(painters)
-    assert index.is_multiple("residence")
-    assert index.is_multiple("leader_name")
-    assert not index.is_multiple("birth_place")
-    assert not index.is_multiple("nothing")
 
 
 def list_values(corpus):
@@ -120,26 +92,6 @@ def list_relations(corpus, title):
     return {fact.key: corpus.page(fact.target).title for fact in read_relations(corpus, corpus.find(title))}
 
 
-def list_attributes(corpus, title, max_tokens=0):
-    return {a.fact.key: a.answer.value for a in read_attributes(corpus, corpus.find(title), max_tokens)}
-
-
-@pytest.mark.parametrize(
-    "key",
-    ["image", "image_alt", "imageCaption", "map2", "Website", "coordinates", "name", "settlement_type", "ref_name"],
-)
-def test_fields_of_layout_and_names_are_no_relations(key):
-    assert is_layout(key)
-
-
-def test_a_field_with_several_values_is_no_edge(toy):
-    assert list_relations(toy, "Jon Vask") == {"birth_place": "Lumby"}
-
-
-def test_numbered_twins_on_one_page_are_no_edges(toy):
-    assert list_relations(toy, "Ostrel") == {"twin1": "Lumby", "country": "Valdonia"}
-
-
 def test_keys_of_one_stem_are_one_relation_for_pages_and_index_alike(tmp_path):
     pages = {
         "Kelm": box("town", "'''Kelm''' is a town.", "Leader = [[Ana]]", "leader2 = [[Bo]]", "twin3 = [[Ana]]"),
@@ -156,11 +108,6 @@ def test_keys_of_one_stem_are_one_relation_for_pages_and_index_alike(tmp_path):
     assert index.objects_of("leader") == ()
 
 
-def test_attributes_are_typed_literals(toy):
-    assert list_attributes(toy, "Kelm Bridge") == {"length": "320"}
-    assert list_attributes(toy, "Mira Tolland") == {"birth_date": "1880-04-02", "nationality": "Valdonian"}
-
-
 def test_every_relation_of_the_world_is_the_only_value_of_its_field_and_true(demo, demo_corpus):
     true = {(fact["subject"], fact["key"], fact["object"]) for fact in demo.truth("facts") if fact["linked"]}
     found = set()
@@ -170,42 +117,6 @@ def test_every_relation_of_the_world_is_the_only_value_of_its_field_and_true(dem
             found.add((demo_corpus.page(node).title, fact.key, demo_corpus.page(fact.target).title))
     assert found <= true
     assert len(found) > 0.5 * len(true)
-
-
-def test_the_index_holds_the_relations_of_every_page(demo_corpus, demo_relations):
-    wanted = {(n, f.target) for n in demo_corpus.article_nodes() for f in read_relations(demo_corpus, n)}
-    assert wanted <= set(zip(demo_relations.subjects.tolist(), demo_relations.objects.tolist(), strict=True))
-
-
-def write_facts(corpus, folder, facts):
-    """Return a corpus like the given one, but with these (node, key, value count, target) as its facts."""
-    columns = {name: [] for name in FACTS.names}
-    for fact in facts:
-        given = dict(zip(("node", "key", "value_count", "target"), fact, strict=True))
-        for name, values in columns.items():
-            values.append(given.get(name, "" if name in ("text", "iso") else 0))
-    folder.mkdir(exist_ok=True)
-    pq.write_table(pa.table(columns, schema=FACTS), folder / "facts.parquet")
-    return Corpus(folder, corpus.manifest)
-
-
-def list_index(corpus):
-    index = RelationIndex(corpus)
-    return list(zip(index.subjects.tolist(), index.objects.tolist(), strict=True))
-
-
-def test_facts_in_another_order_than_that_of_nodes_are_refused(toy, tmp_path):
-    shuffled = write_facts(toy, tmp_path, [(3, "architect", 1, 1), (2, "architect", 1, 1)])
-    with pytest.raises(CorruptInput, match="not in node order"):
-        RelationIndex(shuffled).objects_of("architect")
-
-
-def test_a_page_whose_facts_are_read_in_two_goes_is_still_one_page(toy, tmp_path):
-    # Node 1 fills more than one go, and the numbered twins of node 2 lie in the second and the third.
-    facts = [(0, "architect", 1, 3), *[(1, "work", 3, 0)] * (FACT_ROWS + 10), (2, "twin1", 1, 4)]
-    facts += [(2, "work", 2, 5)] * (2 * FACT_ROWS - len(facts))
-    facts += [(2, "born", 1, 5), (2, "twin2", 1, 6), (3, "born", 1, 0)]
-    assert list_index(write_facts(toy, tmp_path, facts)) == [(0, 3), (2, 5), (3, 0)]
 
 
 STONES = ["granite"] * 5 + ["[[Marble]]"] * 2 + ["slate"]
@@ -222,28 +133,6 @@ def towers(tmp_path_factory):
     pages["Twin Tower"] = box("tower", "'''Twin Tower''' is a tower.", "material1 = granite", "material2 = slate")
     corpus = build_toy_corpus(tmp_path_factory.mktemp("towers"), pages, {})
     return AnswerShares(corpus, FactIndex(corpus))
-
-
-@pytest.mark.parametrize(
-    ("key", "count"), [("text:granite", 6), ("text:marble", 2), ("text:slate", 2), ("text:brick", 0)]
-)
-def test_the_share_of_an_answer_counts_each_subject_linked_or_not(towers, key, count):
-    assert towers.share("material", key) == (count / 10, 10)
-
-
-def test_numbered_fields_are_one_relation(towers):
-    assert towers.share("material7", "text:granite") == towers.share("material", "text:granite")
-
-
-def test_a_year_counts_every_day_within_it(towers):
-    assert towers.share("opened", "date:1903-04-04") == (1 / 8, 8)
-    assert towers.share("opened", "date:1903-04") == (1 / 8, 8)
-    assert towers.share("opened", "date:1903") == (1 / 8, 8)
-    assert towers.share("opened", "date:1999") == (0.0, 8)
-
-
-def test_keys_that_differ_in_their_numbers_are_one_relation():
-    assert stem_key("leader_name1") == stem_key("Leader_name2") == "leader_name"
 
 
 def test_a_sample_is_the_whole_of_a_small_corpus_and_about_its_size_else(toy):

@@ -11,18 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import Store
 
-from pipelines.errors import ConfigError, RateLimited, Unavailable
-from pipelines.graph.seeds import (
-    LONGEST_WAIT,
-    RATE_TRIES,
-    SeedCandidate,
-    Slice,
-    Span,
-    draw_candidates,
-    join_candidates,
-    read_candidate,
-)
-from pipelines.services.protocols import QueryTimeout
+from pipelines.errors import ConfigError
+from pipelines.graph.seeds import SeedCandidate, Slice, Span, draw_candidates, join_candidates, read_candidate
 from schemas.base import Failure
 from tests.pipelines.backends.sparql_server import PREFIXES, describe_item, load_store
 from tests.pipelines.backends.sparql_server import PREFIXES as TURTLE
@@ -75,20 +65,6 @@ def test_pages_of_any_size_give_the_same_candidates(page_rows):
     assert drawing.failed == ()
 
 
-def test_a_slice_that_fails_however_small_stops_the_draw():
-    sparql = FakeSparql([QueryTimeout("cut")])
-    with pytest.raises(Unavailable, match=r"cannot be divided and fails: cut; run again"):
-        draw(sparql)
-    assert len(sparql.queries) < 40
-
-
-def test_an_endpoint_that_does_not_say_how_long_is_given_half_a_minute_and_then_more():
-    waits = []
-    with pytest.raises(Unavailable, match=f"after {RATE_TRIES} tries"):
-        draw(FakeSparql([RateLimited("slow down")]), waits=waits)
-    assert waits == [30.0, 60.0, 120.0, 240.0, 480.0, LONGEST_WAIT, LONGEST_WAIT]
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -127,13 +103,6 @@ def test_articles_are_found_by_qid_and_else_by_title():
 ROOT = Path(__file__).parents[3]
 RDF = Path(os.environ.get("SYNTH_SHARED_DATA", ROOT.parent / "shared" / "data")) / "wikidata-rdf"
 ENWIKI_SITE = "https://en.wikipedia.org/"
-RAW_DUMP = """
-<https://www.wikidata.org/wiki/Special:EntityData/Q7> schema:about wd:Q7 ; wikibase:sitelinks 3 ;
-  wikibase:statements 40 ; wikibase:identifiers 1 .
-wd:Q7 wdt:P31 wd:Q100 .
-<https://en.wikipedia.org/wiki/Seven> schema:about wd:Q7 ; schema:isPartOf <https://en.wikipedia.org/> ;
-  schema:name "Seven"@en .
-"""
 SPANS = st.builds(
     lambda low, width: Span(low, None if width is None else low + width),
     st.integers(0, 200),
@@ -189,24 +158,6 @@ def test_a_query_finds_what_the_slice_holds(items, statements, ending):
         if holds(part, number, count, sitelinks)
     ]
     assert select(store, part) == sorted(wanted)
-
-
-def test_only_the_class_and_the_sites_articles_count():
-    store = load_store(
-        TURTLE
-        + describe_item(1, 4, 20)
-        + describe_item(2, 4, 20, ("Q200",))
-        + describe_item(3, 4, 20, ("Q200", "Q100"))
-    )
-    assert [row[0][-2:] for row in select(store, Slice("Q100", Span(0), Span(0)))] == ["Q1", "Q3"]
-    german = store.query(Slice("Q100", Span(0), Span(0)).render("https://de.wikipedia.org/", 9))
-    assert sorted(row["title"].value for row in german) == ["Seite 1", "Seite 3"]
-
-
-def test_a_raw_dump_has_its_counts_elsewhere_and_a_munged_one_on_the_item():
-    whole = Slice("Q100", Span(20), Span(0, 10))
-    assert select(load_store(TURTLE + RAW_DUMP), whole) == []
-    assert [row[1:] for row in select(load_store(TURTLE + RAW_DUMP, munge=True), whole)] == [("3", "40", "1", "Seven")]
 
 
 @pytest.mark.parametrize("name", ["", "Q0", "q5", "Q5 } DROP ALL #", "P31", "Q" + "1" * 30])

@@ -50,15 +50,6 @@ def test_a_shown_value_fits_or_not_or_leaves_it_open(relation, wanted, shown, re
     assert compare(relation, wanted, shown) == result
 
 
-def test_a_date_in_markup_counts_as_shown():
-    assert compare("birth_date", "2 April 1871", "1871", iso="1871-04-02") == "yes"
-
-
-@pytest.mark.parametrize("text", ["1900s", "the 1800s", "870s", "7th century", "century", "1870", "s", ""])
-def test_what_two_readers_may_take_differently_is_no_period(text):
-    assert parse_period(text) is None
-
-
 @pytest.mark.parametrize(
     ("text", "years"),
     [("1870s", (1870, 1879)), ("the 1870s", (1870, 1879)), ("19th-century", None), ("19th century", (1801, 1900))],
@@ -93,18 +84,9 @@ def test_what_is_no_date_or_could_be_two_is_not_parsed(text):
     assert parse_date(text) is None
 
 
-def test_the_leap_day_of_a_julian_century_year_is_a_date():
-    assert parse_date("29 February 1700") == Date(1700, 2, 29)
-
-
 @pytest.mark.parametrize("text", ["12,5", "1,2345", "1930s", "5 M", "12 Angry Men", "1e5", "--5", "5 m 3", "$5 m"])
 def test_what_is_no_plain_number_is_not_parsed(text):
     assert parse_number(text) is None
-
-
-def test_case_tells_units_apart():
-    assert parse_number("5 MW").unit == "MW"
-    assert parse_number("5 Metres").unit == "m"
 
 
 @pytest.mark.parametrize(
@@ -145,15 +127,6 @@ def test_roman_numerals_are_read_back(number):
 )  # fmt: skip
 def test_a_number_in_words_is_summed(text, value):
     assert sum_spelled(text.split()) == value
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "and", "hundred", "five six", "twenty twenty", "twenty eleven", "nineteen thirty one", "twelve hundred",
-     "thousand million", "one hundred and", "two thousand three million", "zero five"],
-)  # fmt: skip
-def test_words_in_no_good_order_are_no_number(text):
-    assert sum_spelled(text.split()) is None
 
 
 @pytest.mark.parametrize(
@@ -226,12 +199,6 @@ def test_measures_compare_by_what_they_measure(first, second, likeness):
     assert compare_measures(Number(*first), Number(*second)) == likeness
 
 
-@given(VALUES, LENGTHS, VALUES, LENGTHS)
-def test_order_does_not_matter(value, unit, other, other_unit):
-    first, second = Number(value, unit), Number(other, other_unit)
-    assert compare_measures(first, second) == compare_measures(second, first)
-
-
 @given(VALUES, LENGTHS)
 def test_a_measure_is_the_same_as_itself_and_not_as_its_neighbour(value, unit):
     number = Number(value, unit)
@@ -239,9 +206,3 @@ def test_a_measure_is_the_same_as_itself_and_not_as_its_neighbour(value, unit):
     beside = Number(format_decimal(Decimal(value) + step), unit)
     assert compare_measures(number, number) == "same"
     assert compare_measures(number, beside) == "other"
-
-
-@given(VALUES, VALUES)
-def test_between_metric_units_only_equal_lengths_are_the_same(value, other):
-    assume(Decimal(value) * 1000 != Decimal(other))
-    assert compare_measures(Number(value, "km"), Number(other, "m")) != "same"

@@ -1,7 +1,6 @@
 """ """
 
 import re
-from collections import Counter
 from dataclasses import replace
 from functools import cache
 from types import ModuleType
@@ -17,7 +16,6 @@ from pipelines.graph.walks import (
     BATCH,
     DISAMBIGUATION,
     HUB,
-    JOINED_EDGES,
     LIST,
     MOST_STEPS,
     REASONS,
@@ -33,7 +31,6 @@ from pipelines.graph.walks import (
     draw_units,
     draw_words,
     extend_reach,
-    find_hub_threshold,
     make_keys,
     mix_words,
     place_answers,
@@ -79,16 +76,6 @@ def list_orders(graph, tries=2):
     ]
 
 
-def take_walks(graph, seed=3, tries=2):
-    """Return (node, split, walk) of some walks of every length from every article."""
-    drawn = graph.draw_walks(list_orders(graph, tries), seed)
-    return [(one.order.node, one.order.split, graph.read_walk(one)) for one in drawn]
-
-
-def take_walk(graph, seed=1, **order):
-    return graph.read_walk(graph.draw_walks([Order(**order)], seed)[0])
-
-
 def test_the_look_ahead_agrees_with_brute_force(graph):
     corpus, rules = graph.corpus, graph.rules
 
@@ -110,58 +97,12 @@ def test_the_look_ahead_agrees_with_brute_force(graph):
             assert graph.can_reach(split, left).tolist() == wanted
 
 
-def test_a_walk_ends_and_is_answered_in_its_own_split(graph):
-    place = graph.rules.splits.place
-    for _, split, walk in take_walks(graph):
-        if walk:
-            assert place("entity", graph.corpus.page(walk.moves[-1].target).title) == split
-            assert {place("answer", attribute.answer.key) for attribute in walk.attributes} == {split}
-
-
-def test_a_relation_is_walked_before_any_sentence(toy, toy_relations):
-    kelm = toy.find("Kelm Bridge")
-    with_facts = WalkGraph(toy, make_rules(text_hops=True), toy_relations)
-    walks = [take_walk(with_facts, node=kelm, split="sft", identity=number, length=2) for number in range(20)]
-    assert all(walk.moves[0].fact is not None for walk in walks)
-
-
-def test_every_step_along_a_link_carries_the_sentence_around_it(demo, demo_corpus, demo_relations):
-    rules = Assembly(demo.config, Workspace(demo.root), demo_corpus).graph.rules
-    graph = WalkGraph(demo_corpus, replace(rules, relation_preference=0.0), demo_relations)
-    moves = [(node, walk.moves[0]) for node, _, walk in take_walks(graph, tries=1) if walk]
-    linked = [(node, move) for node, move in moves if move.fact is None]
-    assert len(linked) > 100
-    for node, move in linked:
-        assert demo_corpus.graph.find_link(node, move.target) == move.link.start
-        assert move.clause.start <= move.link.start < move.link.end <= move.clause.end
-
-
 def test_a_walk_is_the_same_alone_and_among_others(graph):
     orders = list_orders(graph)
     together = graph.draw_walks(orders, seed=3)
     for drawn in together[::37]:
         (alone,) = graph.draw_walks([drawn.order], seed=3)
         assert (graph.read_walk(alone), alone.refused) == (graph.read_walk(drawn), drawn.refused)
-
-
-def test_a_length_is_drawn_by_weight_from_those_in_reach(toy, toy_relations):
-    kelm = toy.find("Kelm Bridge")
-    graph = WalkGraph(toy, make_rules(weights=(0.7, 0.3, 0.0)), toy_relations)
-    assert graph.lengths_from(kelm, "sft") == [(2, 0.7), (3, 0.3)]
-    drawn = graph.draw_walks([Order(kelm, "sft", number) for number in range(1000)], seed=1)
-    lengths = [len(walk.moves) for walk in map(graph.read_walk, drawn) if walk]
-    assert set(lengths) == {2, 3}
-    assert 0.65 < lengths.count(2) / len(lengths) < 0.75
-
-
-def test_a_walk_that_ended_early_says_which_links_were_refused_and_why(toy, toy_relations):
-    # Two architects born where the other lives: the only way on leads back.
-    graph = WalkGraph(toy, make_rules(), toy_relations)
-    drawn = graph.draw_walks(list_orders(graph, tries=20), seed=1)
-    ended = [one for one in drawn if graph.read_walk(one) is None]
-    assert all("dead-end" in one.refused for one in ended)
-    refused = {reason for one in drawn for reason in one.refused}
-    assert refused <= {"hub", "list-page", "disambiguation-page", "cycle", "out-of-reach", "unreadable", "dead-end"}
 
 
 def test_marks_are_kept_and_another_rule_makes_others(toy, toy_relations, tmp_path):
@@ -188,21 +129,6 @@ def test_marks_that_are_damaged_or_of_another_length_are_found_anew(toy, toy_rel
         )
     assert WalkGraph(toy, make_rules(), toy_relations, kept=tmp_path).marks.tolist() == wanted
     assert [found.read_bytes() for found in tmp_path.iterdir()] == [whole]
-
-
-def test_a_sentence_is_a_hop_where_no_relation_leads_on_and_only_when_allowed(toy, toy_relations):
-    # Valdonia's page has no relation, but a sentence that links to Ostrel.
-    valdonia = toy.find("Valdonia")
-    spoken = WalkGraph(toy, make_rules(text_hops=True), toy_relations)
-    assert [length for length, _ in spoken.lengths_from(valdonia, "sft")] == [2, 3, 4]
-    assert WalkGraph(toy, make_rules(), toy_relations).lengths_from(valdonia, "sft") == []
-
-
-@given(st.lists(st.integers(0, 1000), min_size=2, max_size=50, unique=True), st.floats(0.0, 0.5))
-def test_at_least_one_and_never_more_than_the_share_are_hubs(degrees, share):
-    threshold = find_hub_threshold(np.array(degrees, dtype=np.uint32), 10_000, share, small=True)
-    hubs = sum(degree > threshold for degree in degrees)
-    assert hubs == max(1, round(len(degrees) * share))
 
 
 def test_paths_of_the_demo_stay_in_the_split_of_their_seed(demo, graph):
@@ -368,22 +294,6 @@ def test_a_node_is_stepped_on_only_with_as_many_steps_left_as_lead_to_an_answer(
     assert set(count_refused(sampled)) == {"out-of-reach"}
 
 
-def test_draws_are_bounded_by_the_tries_and_by_the_links():
-    links = {(0, target) for target in range(1, 40)}
-    terrain = make_terrain(links, dict.fromkeys(range(1, 40), HUB), count=40)
-    for tries in (0, 1, 10):
-        sampled = sample_walks(terrain, make_starts([0], 1), WalkDraw(1, tries))
-        assert count_refused(sampled) == {"hub": tries + 39, "dead-end": 1}
-
-
-@pytest.mark.parametrize(("preference", "share"), [(0.0, 0.0), (0.3, 0.3), (1.0, 1.0)])
-def test_relations_are_preferred_as_often_as_asked_for(preference, share):
-    terrain = make_terrain(None, links=make_rows({(0, 1), (0, 2)}), relations=make_rows({(0, 3)}))
-    sampled = sample_walks(terrain, make_starts([0] * 4000, 1), WalkDraw(1, relation_preference=preference))
-    assert abs(sampled.related.mean() - share) < 0.03
-    assert ((sampled.nodes[:, 1] == 3) == sampled.related[:, 0]).all()
-
-
 def test_links_that_do_not_read_are_refused_and_relations_are_not_asked_about():
     asked = []
 
@@ -451,26 +361,6 @@ def test_marks_say_what_a_search_over_all_walks_finds(edges, ends, flags, steps)
             assert show_mark(marks, split, left, steps).tolist() == wanted
 
 
-def test_more_edges_than_are_joined_at_once_make_the_same_marks():
-    rng, count = np.random.default_rng(1), 100_000
-    sources, targets = np.sort(rng.integers(0, count - 1, JOINED_EDGES + 9)), rng.integers(0, count, JOINED_EDGES + 9)
-    rows = Rows(np.searchsorted(sources, np.arange(count + 1)), targets.astype(np.uint32))
-    ends, flags = (rng.random((2, count)) < [[0.02], [0.5]]).astype(np.uint8)
-    wanted = np.zeros(count, dtype=bool)
-    wanted[sources[(ends[targets] > 0) & (flags[targets] == 0)]] = True
-    assert 0.2 < wanted.mean() < 0.8
-    assert show_mark(extend_reach(ends, [rows], flags, 1), "sft", 1, 1).tolist() == wanted.tolist()
-
-
-def test_flags_say_list_disambiguation_page_and_hub(toy):
-    flags = read_flags(toy, hub_in_degree=2)
-    named = {toy.page(node).title: int(flags[node]) for node in toy.article_nodes() if flags[node]}
-    assert named.pop("List of bridges") == LIST
-    assert named.pop("Kelm (disambiguation)") == DISAMBIGUATION
-    assert set(named.values()) == {HUB}
-    assert set(named) == {toy.page(node).title for node in toy.article_nodes() if toy.page(node).in_degree > 2}
-
-
 @pytest.mark.parametrize("max_tokens", [0, 1, 6])
 def test_answers_are_placed_as_the_attributes_of_each_page_say(demo_corpus, max_tokens):
     splits, flags = SplitRule(0.5, 0.3, 0.2, seed=3), read_flags(demo_corpus, 60)
@@ -533,27 +423,6 @@ RULE = SplitRule(0.6, 0.3, 0.1, seed=7)
 @given(st.sampled_from(["entity", "answer"]), st.text())
 def test_a_name_has_one_split_in_every_run(kind, name):
     assert RULE.place(kind, name) == SplitRule(0.6, 0.3, 0.1, seed=7).place(kind, name)
-
-
-def test_the_shares_are_what_was_asked_for():
-    counts = Counter(RULE.place("entity", f"name {number}") for number in range(5000))
-    assert {split: round(count / 5000, 1) for split, count in counts.items()} == {"sft": 0.6, "rl": 0.3, "eval": 0.1}
-
-
-@pytest.mark.parametrize(("shares", "split"), [((1, 0, 0), "sft"), ((0, 1, 0), "rl"), ((0, 0, 1), "eval")])
-def test_a_share_of_one_takes_everything(shares, split):
-    rule = SplitRule(*shares, seed=1)
-    assert {rule.place("entity", str(number)) for number in range(200)} == {split}
-
-
-def test_another_seed_and_another_kind_cut_otherwise():
-    names = [f"name {number}" for number in range(200)]
-    cuts = {
-        tuple(rule.place(kind, name) for name in names)
-        for kind in ("entity", "answer")
-        for rule in (RULE, SplitRule(0.6, 0.3, 0.1, seed=8))
-    }
-    assert len(cuts) == 4
 
 
 def test_no_anchor_answer_node_answer_or_picture_is_in_two_splits(demo):

@@ -23,13 +23,10 @@ from pipelines.release.rewards import (
     composite_reward,
     compute_score,
     dr_reward,
-    efficiency_reward,
     find_fatal,
     find_lost_tags,
-    find_prefix,
     fold_answer,
     format_reward,
-    list_accepted,
     make_loss_mask,
     mars_reward,
     match_answer,
@@ -72,14 +69,6 @@ def test_a_decoded_rollout_is_read_in_turns_with_the_replies_apart():
     turns = split_turns(text)
     assert [said for said, _ in turns] == [call(query="a"), call("visit", url="u"), say()]
     assert [heard.removesuffix("</tool_response>").strip() for _, heard in turns] == ["first", "second", ""]
-
-
-def test_role_tokens_that_were_left_in_change_nothing():
-    text = (
-        f"{call()}<|im_end|>\n<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|><tool_response>\nx\n"
-        f"</tool_response><|im_end|>\n<|im_start|>assistant\n{say()}<|im_end|>"
-    )
-    assert split_turns(text) == [(call(), "x\n</tool_response>"), (say(), "")]
 
 
 def test_a_page_that_speaks_as_the_model_inside_its_reply_says_nothing():
@@ -192,23 +181,6 @@ def test_the_fatal_run_begins_and_reaches_its_length(failed, fatal):
     assert find_fatal(failed) == fatal
 
 
-def test_the_prefix_ends_before_the_index_that_is_asked_for():
-    turns = read_turns([call()] * 6, SYNTH, [False, True, True, True, False, False])
-    assert find_prefix(turns, "begins") == 1
-    assert find_prefix(turns, "reached") == 3
-    assert find_prefix(turns, patience=4) == 6
-    assert format_reward(turns, 1) == 1.0
-    assert format_reward(turns, 3) == pytest.approx(1 / 3)
-    assert format_reward(turns, 0) == 0.0
-
-
-def test_the_loss_mask_is_the_models_tokens_before_the_fatal_step():
-    steps, own = [0, 0, 0, 1, 1, 2], [False, True, True, True, False, True]
-    assert make_loss_mask(steps, own, 2) == [False, True, True, True, False, False]
-    assert make_loss_mask(steps, own, 3) == own
-    assert not any(make_loss_mask(steps, own, 0))
-
-
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans())), st.integers(0, 9))
 def test_a_longer_prefix_never_masks_more(tokens, prefix):
     steps, own = [step for step, _ in tokens], [mine for _, mine in tokens]
@@ -295,21 +267,7 @@ def test_the_judge_is_asked_only_where_the_rule_does_not_say_yes():
     assert asked[0] == ("q", "yes", ("1204",))
 
 
-def test_a_candidate_that_only_looks_like_a_list_is_one_answer():
-    assert list_accepted("a", "[b") == ["a", "[b"]
-    assert list_accepted("a", "7") == ["a", "7"]
-    assert list_accepted("a", None) == ["a"]
-
-
 # Formulas, golden by hand.
-
-
-@pytest.mark.parametrize(
-    ("fmt", "acc", "query", "expected"),
-    [(1, 1, 1, 1), (1, 1, 0, 0.8), (1, 0, 1, 0.2), (0.75, 1, 0.5, 0.675), (0, 1, 1, 0), (0.5, 1, None, 0.5)],
-)
-def test_the_composite_of_opensearch_vl(fmt, acc, query, expected):
-    assert composite_reward(fmt, acc, query) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -321,20 +279,6 @@ def test_the_composite_of_opensearch_vl(fmt, acc, query, expected):
 )  # fmt: skip
 def test_the_search_penalty_of_mmsearch_r1(acc, searched, fmt, expected):
     assert mmsearch_reward(acc, searched, fmt) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(
-    ("calls", "correct", "expected"),
-    [(2, True, 1.0), (4, True, 0.60653066), (0, True, 0.60653066), (4, False, 1.0), (2, False, 0.24935221)],
-)
-def test_the_gaussian_of_dr_mmsearch(calls, correct, expected):
-    assert efficiency_reward(calls, correct) == pytest.approx(expected)
-
-
-def test_the_sums_of_dr_mmsearch_and_mars():
-    assert dr_reward(1, 1, 1) == pytest.approx(1.0)
-    assert dr_reward(0, 1, 0.5) == pytest.approx(0.25)
-    assert [mars_reward(acc, fmt) for acc, fmt in ((1, 1), (1, 0), (0, 1), (0, 0))] == [1.5, 1.0, 0.5, 0.0]
 
 
 @given(UNIT, UNIT, UNIT, UNIT, st.booleans())
@@ -397,19 +341,6 @@ def test_what_cannot_be_scored_says_so_and_is_never_a_silent_zero(reward):
     with pytest.raises(UnscoredReward, match="cannot be determined"):
         score([say()], truth="", reward=reward, on_unscored="raise")
     assert score([say("x")], reward=reward)["unscored"] == 0.0
-
-
-@pytest.mark.parametrize("grade", [None, 1.5, -0.1, math.nan])
-def test_queries_without_a_grade_are_not_counted_and_not_zero(grade):
-    parts = score([call(), say()], dialect="synth", query_judge=lambda *_: grade)
-    assert (parts["score"], parts["unscored"]) == (1.0, 1.0)
-    assert math.isnan(parts["query"])
-
-
-def test_options_are_read_from_the_row_and_arguments_have_the_last_word():
-    row = {"reward": "mars", "candidate_answers": '["AD 1204"]', "question": "q"}
-    assert compute_score("s", decode([call(), say("ad 1204")]), "1204", row)["score"] == 1.5
-    assert compute_score("s", decode([call(), say("ad 1204")]), "1204", row, reward="vsearcher")["score"] == 1.0
 
 
 def test_a_row_cannot_name_what_is_imported_and_called_as_a_judge():
