@@ -388,7 +388,7 @@ def _cut_by_size(who: Numbers, degrees: Numbers) -> list[Numbers]:
 Bits = npt.NDArray[np.uint8]
 Marks = npt.NDArray[np.uint16]
 
-REACH_VERSION = 2
+REACH_VERSION = 3
 """Raised when the code gives other marks of the same corpus, rules and tables."""
 DECIDING = (facts, answers, values, names)
 """Modules whose constants decide which values are answers, and of which key."""

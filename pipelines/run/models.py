@@ -130,13 +130,13 @@ def build_model(role: str, config: ModelConfig, pictures: PictureStore) -> ChatM
 
 def _build_player(role: str, config: ModelConfig) -> ChatModel:
     """Build a scripted player; imported here because production works without the toy."""
-    from pipelines.toy.players import ScriptedJudge, ScriptedKnower
+    from pipelines.toy.players import ScriptedJudge, ScriptedSolver
     from pipelines.toy.teacher import ScriptedTeacher, make_vices
     from pipelines.toy.writer import TemplatesModel
 
     try:
         if config.adapter == "knower":
-            return ScriptedKnower(**config.settings, name=config.name)
+            return ScriptedSolver(**config.settings, name=config.name)
         if config.adapter == "judge":
             return ScriptedJudge(**config.settings, name=config.name)
         if config.adapter == "teacher":

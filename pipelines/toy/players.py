@@ -1,22 +1,16 @@
-"""A scripted solver that knows what is popular: difficulty without a model.
+"""Scripted solver and judge: difficulty and judging without a model.
 
-It plays the shortcuts the difficulty filter looks for. With text alone it answers when the last entity stands out by
-itself, which makes the picture unneeded; with the picture it must recognise the anchor and know every fact of the
-chain. One image search lets it read the anchor's name off the first hit instead of recognising it. One text search
-that finds anything makes up for one fact it does not know, the one of the least popular node: a chain with two of them
-stays closed. In a swapped picture it recognises what is shown, and from there the chain leads elsewhere.
+The solver plays the shortcuts that the difficulty filter looks for. With text alone it answers when the last entity
+stands out by itself, which makes the picture unneeded; with the picture it must recognise the anchor and know every
+fact of the chain. An image search lets it read the anchor's name off the first hit. A text search that finds anything
+makes up for one unknown fact, so a chain with two of them stays closed. A swapped picture leads elsewhere.
 
-A scripted judge with set error rates and faults: what judging is worth without a model.
-
-It knows from the oracle whether an answer is right, and errs at set rates. Two judges err together as often as their
-correlation says, as judges that were trained on the same pages do.
+The judge knows from the oracle whether an answer is right, and errs at set rates. Two judges err together as often as
+their correlation says, as judges that were trained on the same pages do.
 """
 
-import inspect
-import sys
 from collections import Counter
-from dataclasses import dataclass, fields
-from functools import lru_cache
+from dataclasses import asdict, dataclass, fields
 
 from pipelines.agent.attempts import BY_PICTURE, BY_WORDS, NOTHING_FOUND
 from pipelines.errors import ConfigError, RecordFailed
@@ -34,11 +28,13 @@ from schemas.tasks import (
     SolverOracle,
 )
 
+VERSION = 1
+"""Raise it with any change of the rules of either player: it is part of their identities."""
 UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class ScriptedKnower:
+class ScriptedSolver:
     """A solver with set abilities. Popularity is in-degree in the corpus' link graph.
 
     Attributes:
@@ -49,7 +45,7 @@ class ScriptedKnower:
         right_without_tools: where given, it answers right this often when no search was made, and else says
             ``unknown``, whatever it knows; so that a test can plant a probability.
         right_with_search: the same when a search was made. An attempt that is right stays right at a higher rate.
-        name: name in manifests and rows; two Knowers with different names draw different luck.
+        name: name in manifests and rows; two solvers with different names draw different luck.
 
     Raises:
         ConfigError: if a rate is not in [0, 1] or a popularity is negative.
@@ -66,31 +62,30 @@ class ScriptedKnower:
     def __post_init__(self) -> None:
         for rate in ("guess_rate", "slip_rate", "right_without_tools", "right_with_search"):
             if getattr(self, rate) is not None and not 0.0 <= getattr(self, rate) <= 1.0:
-                raise ConfigError(f"scripted knower {self.name}: {rate} is {getattr(self, rate)}; allowed: 0.0 to 1.0")
+                raise ConfigError(f"scripted solver {self.name}: {rate} is {getattr(self, rate)}; allowed: 0.0 to 1.0")
         for least in ("fact_popularity", "sight_popularity"):
             if getattr(self, least) < 0:
-                raise ConfigError(f"scripted knower {self.name}: {least} is {getattr(self, least)}; allowed: 0 or more")
+                raise ConfigError(f"scripted solver {self.name}: {least} is {getattr(self, least)}; allowed: 0 or more")
 
     @property
     def identity(self) -> str:
-        """Digest of the settings and of this module's source: any change of the rules is another Knower."""
-        settings = {field.name: getattr(self, field.name) for field in fields(self)}
-        return f"knower:{digest_value([_digest_source_knower(), settings])[:16]}"
+        """Digest of the settings and of :data:`VERSION`."""
+        return f"knower:{digest_value([VERSION, asdict(self)])[:16]}"
 
     @property
     def reads_inputs(self) -> bool:
-        """Always: the messages are not looked at."""
+        """True: it does not read the messages."""
         return True
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Return ``{"answer": ...}``. No tokens are counted, for none are paid.
+        """Return ``{"answer": ...}``. It counts no tokens.
 
         Raises:
             ConfigError: if the task is not answer_question.
         """
         if not isinstance(request.inputs, AnswerQuestionInputs):
             raise ConfigError(
-                f"scripted knower {self.name}: task {request.task} with {type(request.inputs).__name__}; "
+                f"scripted solver {self.name}: task {request.task} with {type(request.inputs).__name__}; "
                 "it can do answer_question"
             )
         answer = self._answer(request.inputs, request.sample)
@@ -126,11 +121,6 @@ class ScriptedKnower:
         return named and unknown <= looked_up
 
 
-@lru_cache(maxsize=1)
-def _digest_source_knower() -> str:
-    return digest_value(inspect.getsource(sys.modules[__name__]))
-
-
 def _found_anchor(oracle: SolverOracle) -> bool:
     return bool(oracle.seen_titles) and oracle.seen_titles[0] == oracle.anchor_title
 
@@ -140,7 +130,7 @@ def _choose(options: tuple[str, ...], luck: float) -> str:
 
 
 ALIKE = 0.8
-"""Share of letters in common from which it holds an answer for right where nobody knows."""
+"""Share of letters in common from which it takes an answer for right where the oracle does not know."""
 FAULTS = ("empty", "hedge", "malformed", "timeout")
 _REPLIES = {
     "empty": "",
@@ -192,19 +182,18 @@ class ScriptedJudge:
 
     @property
     def identity(self) -> str:
-        """Digest of the settings and of this module's source: any change of the rules is another judge."""
-        settings = {field.name: getattr(self, field.name) for field in fields(self)}
-        return f"judge:{digest_value([_digest_source(), settings])[:16]}"
+        """Digest of the settings and of :data:`VERSION`."""
+        return f"judge:{digest_value([VERSION, asdict(self)])[:16]}"
 
     @property
     def reads_inputs(self) -> bool:
-        """Always: of the messages only their number counts."""
+        """True: of the messages only their number counts."""
         return True
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Return a line of reasoning with a verdict or with marks, or ``{"simple": ...}``.
 
-        No tokens are counted, for none are paid.
+        It counts no tokens.
 
         Raises:
             RecordFailed: ``no-reply``, when it times out.
@@ -262,7 +251,7 @@ def _name_trial(request: ChatRequest) -> str:
 
 
 def _guess_truth(inputs: JudgeAnswerInputs) -> str:
-    """Return what an answer counts as where nobody knows: correct where it shares its letters with an accepted form."""
+    """Return ``correct`` where an answer shares most of its letters with an accepted form, else ``incorrect``."""
     given = Counter(fold_name(inputs.given).replace(" ", ""))
     for form in (inputs.reference, *inputs.aliases):
         letters = Counter(fold_name(form).replace(" ", ""))
@@ -270,8 +259,3 @@ def _guess_truth(inputs: JudgeAnswerInputs) -> str:
         if total and 2 * (given & letters).total() >= ALIKE * total:
             return "correct"
     return "incorrect"
-
-
-@lru_cache(maxsize=1)
-def _digest_source() -> str:
-    return digest_value(inspect.getsource(sys.modules[__name__]))

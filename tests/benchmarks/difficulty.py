@@ -21,7 +21,7 @@ from pipelines.pictures import PictureStore
 from pipelines.services.prompting import Asking, load_prompt
 from pipelines.services.protocols import ChatReply, ChatRequest, ImageHit, PictureFile, TextHit
 from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
-from pipelines.toy.players import ScriptedKnower
+from pipelines.toy.players import ScriptedSolver
 from schemas.base import Rejection
 from schemas.datasets import Grounding, Picture
 from tests.benchmarks.measured import Measured
@@ -47,7 +47,7 @@ PAIRS = 60
 class Attempts:
     """A scripted solver whose attempts are counted."""
 
-    model: ScriptedKnower
+    model: ScriptedSolver
     count: int = 0
     name: str = "knower"
     identity: str = "knower"
@@ -130,7 +130,7 @@ def _measure_saved(scratch: Path, picture: Picture, preset: Preset, abilities: S
 def _play(
     scratch: Path, preset: Preset, questions: Sequence[Grounding], ability: float, early_stop: bool = True
 ) -> Played:
-    knower = ScriptedKnower(right_without_tools=ability, right_with_search=ability, name=f"right {ability}")
+    knower = ScriptedSolver(right_without_tools=ability, right_with_search=ability, name=f"right {ability}")
     counted, nothing = Attempts(knower), NothingFound()
     stage = MeasuredDifficulty(
         solvers={"solver": Asking(counted, load_prompt("answer_question", 2))},

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from tests.benchmarks.graph import SMALL, measure, simulate_links
 
@@ -14,6 +15,7 @@ def test_simulated_links_come_in_node_order_with_hubs_and_about_as_many_as_asked
     assert in_degree[0] > 100 * in_degree[1000] > 100
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_the_graph_runs_at_a_small_size(tmp_path):
     measured = measure(tmp_path, SMALL)
     assert len(measured) == 10

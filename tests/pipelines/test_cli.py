@@ -29,7 +29,7 @@ from tests.chaos.driving import (
 
 COMMANDS = ("run", "stages", "status", "doctor", "plan", "sql", "explain", "verify", "report", "diff", "audit", "push",
             "export", "validate",
-            "deploy", "world", "replies", "replies prune", "bench planted", "bench judge")  # fmt: skip
+            "deploy", "world", "config", "replies", "replies prune", "bench judge")  # fmt: skip
 STAGE_KEYS = {"stage", "key", "rows_in", "kept", "rejected", "failed", "rows_out", "seconds", "calls", "cached_calls",
               "retries", "tokens", "gpu_seconds", "cost", "cost_per_kept"}  # fmt: skip
 HEAVY = ("prefect", "torch", "pyarrow", "duckdb", "pydantic", "numpy", "PIL", "rich.console")
@@ -216,7 +216,6 @@ def list_readers(small: Path, document: Any, scratch: Path) -> list[tuple[object
         ("diff", release, release),
         ("audit", next(release.glob("data/*.parquet"))),
         ("world", scratch / "world", "--entities", 60),
-        ("bench", "planted", "--pairs", 3, "--missing", "0.1"),
         ("bench", "judge", "--pairs", 3),
     ]
 
@@ -248,6 +247,7 @@ def begin_work(small: Path, workspace: Path) -> Path:
     return workspace
 
 
+@pytest.mark.slow
 def test_more_seeds_ask_for_those_seeds_alone(small: Path, tmp_path: Path, capsys: Capture) -> None:
     def run(workspace: Path, limit: int) -> Any:
         arguments = ("run", "--workspace", workspace, *list_settings(SMALL), "--until", "rollouts", "--json")
@@ -264,6 +264,7 @@ def test_more_seeds_ask_for_those_seeds_alone(small: Path, tmp_path: Path, capsy
     assert not ledger.in_flight
 
 
+@pytest.mark.slow
 def test_another_word_in_one_prompt_asks_again_only_there(small: Path, tmp_path: Path) -> None:
     work = copy_workspace(small, tmp_path / "work")
     shutil.copytree(ROOT / "prompts", tmp_path / "code" / "prompts")
@@ -279,6 +280,7 @@ def test_another_word_in_one_prompt_asks_again_only_there(small: Path, tmp_path:
     assert stages["difficulty"]["rows_in"] == stages["groundings"]["rows_out"]
 
 
+@pytest.mark.slow
 def test_the_module_and_the_command_are_the_same_program() -> None:
     shown = subprocess.run(make_command("stages", "--json"), cwd=ROOT, capture_output=True, text=True, check=True)
     assert {stage["stage"] for stage in json.loads(shown.stdout)["stages"]} >= {"corpus", "rollouts", "releases"}

@@ -9,6 +9,8 @@ import pytest
 
 from tests.chaos.driving import SMALL, digest_outputs, read_funnel, run_small, share_small_run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:

@@ -186,6 +186,7 @@ def test_reduced_scale_is_never_smaller_than_asked_for(side):
     assert max(open_pixels(encode(draw((4_000, 90))), side).size) == min(side, 4_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["PNG", "GIF", "WEBP"])
 def test_what_can_only_be_decoded_whole_may_have_fewer_pixels(kind):
     data = encode(Image.new("1", (8_000, 7_000)).convert("L"), kind)

@@ -46,6 +46,7 @@ def read(engine, data, scale=1.0):
     return asyncio.run(engine.read_text(data, scale))
 
 
+@pytest.mark.slow
 def test_the_text_of_a_sign_is_read_with_its_place_at_both_scales(engine):
     for scale in (1.0, 2.0):
         blocks = read(engine, SIGN, scale)
@@ -70,6 +71,7 @@ def test_what_is_no_picture_fails_the_record_and_nothing_else(engine):
             read(engine, data)
 
 
+@pytest.mark.slow
 def test_the_same_picture_is_read_the_same_also_beside_others_and_in_another_loop(engine):
     async def read_at_once():
         return await asyncio.gather(*(engine.read_text(data) for data in (SIGN, PLAIN, SIGN)))

@@ -10,6 +10,8 @@ from pipelines.pixels import MAX_ENLARGED_PIXELS, open_scaled
 from pipelines.services.clients.ocr import MODELS, RapidOcr
 from tests.pipelines.backends.signs import draw_sign
 
+pytestmark = pytest.mark.slow
+
 SIGN = draw_sign()
 
 

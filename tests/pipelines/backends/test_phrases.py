@@ -41,15 +41,6 @@ from pipelines.toy.writer import (
 from schemas.tasks import FactView
 from tests.pipelines.backends.question_paths import make_answer
 
-COMMON_KEYS = """
-name:- birth_place death_place alma_mater spouse children occupation:w country capital largest_city official_languages
-currency leader_name1 established_date1:w demonym:w headquarters founder key_people parent products:w num_employees:w
-revenue:w location architect owner director producer starring writer music cinematography editing distributor publisher
-author genre language released:w runtime:w pages:w birth_date:w death_date:w population_total:w elevation_m:w
-area_total_km2:w genus:w familia:w ordo:w religion:w party predecessor successor residence nationality:w education
-awards doctoral_advisor influences influenced battles rank:w branch field subdivision_name1 timezone:w postal_code:w
-"""
-
 
 def list_pairs(key: str, table):
     return [row for row in table if key in row.keys.split()]
@@ -100,13 +91,6 @@ def test_every_attribute_of_the_toy_world_has_words_of_its_own():
             row = find_attribute(attribute.key_for(subject), subject)
             assert row is not None, (attribute.name, subject)
             assert row.form == forms[attribute.kind], (attribute.name, subject)
-
-
-def test_the_common_keys_of_enwiki_have_words_of_their_own():
-    for entry in COMMON_KEYS.split():
-        key, _, table = entry.partition(":")
-        if table != "-":
-            assert list_pairs(normalise_key(key), ATTRIBUTES if table else RELATIONS) or find_attribute(key, ""), key
 
 
 def test_the_first_row_that_fits_wins_so_no_row_hides_behind_a_general_one():

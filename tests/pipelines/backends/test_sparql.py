@@ -96,6 +96,7 @@ def test_a_fault_loses_no_candidate_and_doubles_none(fault):
     assert server.most_in_flight == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_in_the_middle_loses_no_candidate_and_doubles_none(fault):
     with serve_sparql(STORE, Answer(), Answer(), FAULTS[fault], FAULTS[fault]) as server:
@@ -110,6 +111,7 @@ def test_a_reply_that_is_not_whole_is_a_time_out_and_not_asked_again(fault):
     assert len(server.requests) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", sorted(set(REPEATED) - {"429"}))
 def test_a_service_that_fails_is_asked_again_and_then_away(fault):
     with serve_sparql(STORE, always=FAULTS[fault]) as server, pytest.raises(Unavailable, match="3 times; run again"):
@@ -122,6 +124,7 @@ def fail_if_widest(fault):
     return lambda query: fault if WIDEST in query else Answer()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["504", "silence"])
 def test_a_slice_that_is_always_too_heavy_is_divided_the_second_time(fault):
     with serve_sparql(STORE, always=fail_if_widest(FAULTS[fault])) as server:

@@ -193,6 +193,7 @@ def test_words_of_the_bridge_that_stand_in_a_fact_are_never_said():
     assert not [fact for option in describe(path, 1, FACTS, 20) for fact in option.facts if "Kovač" in fact.text]
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     seed=st.integers(0, 1 << 32),
@@ -212,6 +213,7 @@ def test_every_piece_of_every_descriptor_stands_in_the_question_however_it_is_to
     assert re.search(r"the \w+ .*(in|of) (the|this) image", ground(path, question, descriptors))
 
 
+@pytest.mark.slow
 def test_no_way_of_telling_takes_more_than_a_third_of_longer_questions():
     rng = random.Random(3)
     for length in (2, 3, 5, 10):
@@ -441,6 +443,7 @@ def test_the_same_path_reads_the_same_and_another_variety_differs():
     assert len(set(texts)) > 15
 
 
+@pytest.mark.slow
 def test_no_question_skeleton_is_above_a_twentieth_of_500_questions():
     rng, kinds = random.Random(11), sorted((subtype.name for subtype in SUBTYPES), key=len, reverse=True)
     blank = re.compile(rf"{'|'.join([ANCHOR, *BRIDGES])}|\b({'|'.join(kinds)})\b|“[^”]*”|\b\d[\d,.]*(s|th)?\b")

@@ -18,6 +18,8 @@ from tests.planted import corpus_plants
 from tests.planted import corpus_plants as truth_plants
 from tests.planted.scenes import MAX_TOKENS, Case, judge
 
+pytestmark = pytest.mark.slow
+
 STRICT = Thresholds(alone_first=2, alone=1, answers=2, near_misses=5, answer_share=0.9, volatile=False)
 WORDS = load_half("open")
 

@@ -24,7 +24,7 @@ from pipelines.graph.query import locate_nodes
 from pipelines.pictures import PictureStore
 from pipelines.services.prompting import Asking, load_prompt
 from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
-from pipelines.toy.players import ScriptedKnower
+from pipelines.toy.players import ScriptedSolver
 from schemas.base import Rejection
 from schemas.datasets import Grounding
 from schemas.proofs import Thresholds
@@ -37,6 +37,8 @@ from tests.planted import corpus_plants as lone_plants
 from tests.planted import corpus_plants as truth_plants
 from tests.planted.scenes import MAX_TOKENS, Case, OverlayCorpus, Scene, find_facts, judge, relocate, set_field
 from tests.toy import build_toy_corpus
+
+pytestmark = pytest.mark.slow
 
 WORDS = load_half("open")
 LIMITS = Thresholds(alone_first=2, alone=1, answers=2, near_misses=5, answer_share=0.9, volatile=False)
@@ -247,7 +249,7 @@ def list_measured():
 
 def keep(folder, attempts, **settings):
     """Return the ids of the questions that a solver does not solve without tools."""
-    asking = Asking(ScriptedKnower(**settings), load_prompt("answer_question", 2))
+    asking = Asking(ScriptedSolver(**settings), load_prompt("answer_question", 2))
     searches = Searches(FakeTextSearch(), FakeImageSearch(), PictureStore(folder))
     rules = DifficultyRules(make_plan("opensearch-vl", ("solver",)), attempts)
     stage = MeasuredDifficulty({"solver": asking}, Jury(), searches, rules, UnscoredWatch(1.0, 1))

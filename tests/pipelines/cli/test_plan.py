@@ -13,6 +13,8 @@ from pipelines.run.progress import SilentReporter
 from pipelines.run.workspace import Workspace
 from tests.conftest import SETTINGS, make_demo_config
 
+pytestmark = pytest.mark.slow
+
 
 def make_small_config(*settings):
     return make_config(read_recipe("demo"), ["corpus.generate.entities=60", *settings])

@@ -248,6 +248,7 @@ def list_files(folder):
     return {path.relative_to(folder): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("range_bytes", "workers"), [(1, 1), (400, 2), (1 << 20, 2)])
 def test_neither_the_cut_nor_the_workers_change_what_is_built(write_dump, tmp_path, range_bytes, workers):
     again = [(f"{page[0]} {number}", *page[1:]) for number in range(3) for page in PAGES]

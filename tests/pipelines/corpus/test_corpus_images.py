@@ -261,6 +261,7 @@ def test_what_is_not_known_of_a_picture_is_empty(merge):
 FILES = st.sampled_from(["A.jpg", "a.jpg", "B.jpg", "É.jpg", "\U0001f600.jpg"])
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.dictionaries(FILES, st.sampled_from(["", "missing", "format"])),

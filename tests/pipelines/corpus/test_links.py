@@ -274,6 +274,7 @@ def test_targets_beyond_the_table_are_still_found():
     assert len({digest for _, digest, _ in rows}) == len(rows)
 
 
+@pytest.mark.slow
 def test_real_pages_have_the_edges_that_are_found_one_by_one(shared_data):
     path = shared_data / "enwiki-slice" / "enwiki-slice-pages-articles-multistream.xml.bz2"
     last = plan_ranges(path, 2 << 20)[-1]

@@ -248,6 +248,7 @@ def test_too_little_memory_is_said_so(write_table, tmp_path):
         collect_properties(sources, tmp_path / "properties.parquet", tmp_path, 3)
 
 
+@pytest.mark.slow
 def test_many_pages_give_the_same_bytes_in_whatever_order_they_come(write_table, collect, tmp_path):
     props = [
         row

@@ -165,6 +165,7 @@ def test_columns_are_the_rows_that_were_written(tmp_path, rows, between, times):
     assert read == rows * times
 
 
+@pytest.mark.slow
 def test_many_rows_over_statements_and_blocks_are_read_whole(tmp_path):
     numbers = random.Random(1)
     rows = [(numbers.randrange(10**8), 0, numbers.randrange(10 ** numbers.randrange(1, 19))) for _ in range(150_000)]

@@ -69,6 +69,7 @@ def test_the_row_itself_has_no_problem(demo_ground, claimed):
     assert find_all_problems(demo_ground, *claimed) == []
 
 
+@pytest.mark.slow
 def test_no_value_of_a_proof_can_be_changed_alone(demo_ground, claimed):
     proof, row = claimed
     unnoticed = set()

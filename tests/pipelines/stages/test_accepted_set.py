@@ -17,6 +17,8 @@ from schemas.base import Rejection
 from schemas.datasets import Enhancement, Rollout, Trajectory
 from schemas.reasons import TrajectoryReason
 
+pytestmark = pytest.mark.slow
+
 VICES = Vices(**dict.fromkeys(EXPECTED, 0.05), crop_first=0.25)
 ORDER = list(EXPECTED)
 ATTEMPTS = 4

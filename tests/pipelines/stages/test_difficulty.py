@@ -19,7 +19,7 @@ from pipelines.pictures import PictureStore
 from pipelines.services.prompting import Asking, load_prompt
 from pipelines.services.protocols import ChatReply, ImageHit, TextHit
 from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
-from pipelines.toy.players import ScriptedKnower
+from pipelines.toy.players import ScriptedSolver
 from schemas.base import Rejection
 from schemas.datasets import Alternative, Difficulty, Grounding
 from schemas.tasks import AnswerReply, PictureReply
@@ -486,7 +486,7 @@ def run_crowd(stage, crowd):
 
 def play(tmp_path, preset="opensearch-vl", attempts=8, name="knower", **changes):
     settings_of_stage = {key: changes.pop(key) for key in ("early_stop", "max_correct") if key in changes}
-    counted = CountingModel(ScriptedKnower(name=name, **changes))
+    counted = CountingModel(ScriptedSolver(name=name, **changes))
     solvers = {"solver": Asking(counted, load_prompt("answer_question", 2))}
     return make_stage(tmp_path, preset=preset, attempts=attempts, solvers=solvers, **settings_of_stage), counted
 

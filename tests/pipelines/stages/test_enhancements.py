@@ -120,6 +120,7 @@ def test_nothing_is_searched_without_a_picture_or_where_no_result_is_wanted(buil
         run(stage, ask(picture))
 
 
+@pytest.mark.slow
 def test_about_the_share_is_chosen_and_the_same_ones_each_time(build, picture):
     stage = build({"share": 0.1, "degradations": ("downsample",)})
     chosen = [[n for n in range(300) if isinstance(run(stage, ask(picture, n)), Rejection)] for _ in range(2)]

@@ -116,6 +116,7 @@ def test_a_seed_whose_walks_all_end_early_says_what_refused_its_links(demo, roun
     assert refused.detail == "10 walks, none to be asked about; refused: cycle 20, dead-end 10"
 
 
+@pytest.mark.slow
 def test_walks_drawn_for_a_shard_are_those_drawn_for_one_seed(demo, stage):
     seeds = demo.rows("seeds", Seed)[:60]
     seeds.append(seeds[0].model_copy(update={"title": "Nowhere", "record_id": "seed-nowhere"}))

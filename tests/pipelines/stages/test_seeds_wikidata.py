@@ -112,6 +112,7 @@ def test_sparql_and_dump_give_the_same_seeds_in_the_same_order(corpus, store, na
     assert {seed.qid for seed in from_dump} < {f"Q{entity.number}" for entity in DESCRIBED}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_of_the_endpoint_changes_no_seed(corpus, store, fault, tmp_path):
     whole = list_seeds(make_stage(corpus, RARE))

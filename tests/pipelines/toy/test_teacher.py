@@ -1,5 +1,4 @@
 import asyncio
-import inspect
 import json
 import string
 from collections import Counter
@@ -16,14 +15,7 @@ from pipelines.errors import ConfigError
 from pipelines.services.protocols import ChatRequest
 from pipelines.stages.rollouts import make_oracle
 from pipelines.stages.trajectories import find_faults
-from pipelines.toy import teacher
-from pipelines.toy import teacher as teacher_faults
-from pipelines.toy import teacher as teacher_looks
-from pipelines.toy import teacher as teacher_plan
-from pipelines.toy import teacher as teacher_speech
-from pipelines.toy import teacher as teacher_thoughts
-from pipelines.toy import teacher as teacher_vices
-from pipelines.toy.teacher import EXPECTED, THOUGHTS, ScriptedTeacher, Vices, list_vices, make_vices
+from pipelines.toy.teacher import EXPECTED, ScriptedTeacher, Vices, list_vices, make_vices, read_thoughts
 from schemas.datasets import Repair
 from schemas.tasks import AnswerReply
 from tests.pipelines.agent.trail import (
@@ -67,6 +59,9 @@ def test_a_virtuous_teacher_walks_from_the_picture_to_the_answer(play):
     for rollout in rollouts:
         assert list_tools(rollout)[:2] == ["image_search", "visit"]
         assert not find_faults(rollout)
+    assert len({len(rollout.steps) for rollout in rollouts}) > 1, "some go on from a snippet, others open the page"
+    assert len({tuple(step.thought for step in rollout.steps) for rollout in rollouts}) == 12
+    assert play(attempt=3) == rollouts[3]
 
 
 def test_every_name_and_address_was_shown_before_it_was_used(play):
@@ -92,38 +87,6 @@ def test_a_thought_says_where_a_name_truly_stood(play):
         assert "“designer” line" not in thoughts
 
 
-def test_the_same_settings_make_the_same_rollout_and_attempts_differ(play):
-    assert play() == play()
-    assert len({tuple(step.thought for step in play(attempt=attempt).steps) for attempt in range(8)}) == 8
-
-
-def test_some_attempts_read_a_snippet_where_others_open_the_page(play):
-    assert len({len(play(attempt=attempt).steps) for attempt in range(12)}) > 1
-
-
-def test_an_anchor_that_no_search_finds_leads_to_unknown(play):
-    rollout = play(image_search=FakeImageSearch(()), text_search=FakeTextSearch({}))
-    assert list_tools(rollout) == ["image_search", "text_search", ""]
-    assert rollout.answer == "unknown"
-
-
-def test_an_anchor_can_be_found_by_the_words_of_the_question(play):
-    assert play(image_search=FakeImageSearch(())).answer == "5 April 1204"
-
-
-def test_a_name_missing_from_its_page_is_searched_once_and_then_given_up(play):
-    broken = TEXTS | {"Kelm Bridge": "Opened: 1931\n\nKelm Bridge is a bridge."}
-    rollout = play(pages=FakePages(broken), text_search=FakeTextSearch({"Kelm Bridge": broken["Kelm Bridge"]}))
-    assert list_tools(rollout) == ["image_search", "visit", "text_search", ""]
-    assert rollout.answer == "unknown"
-
-
-def test_a_page_that_cannot_be_opened_ends_in_unknown(play):
-    rollout = play(pages=FakePages({}), text_search=FakeTextSearch(dict.fromkeys(TITLES, "A page.")))
-    assert [step.observation.error for step in rollout.steps if step.tool == "visit"] == ["unknown-page"]
-    assert rollout.answer == "unknown"
-
-
 def test_the_last_turn_is_an_answer_never_a_call(play):
     rollout = play(turns=2)
     assert (rollout.stop_reason, rollout.answer) == ("answered", "unknown")
@@ -139,15 +102,6 @@ def test_each_vice_is_first_found_by_the_check_that_looks_for_it(play, vice):
         assert faults[0].reason == EXPECTED[vice], faults
 
 
-def test_a_teacher_with_every_vice_in_reach_shows_only_the_first(play):
-    every = dict.fromkeys(EXPECTED, 1.0)
-    assert find_faults(play(every))[0].reason == EXPECTED["break_format"]
-
-
-def test_every_vice_has_a_knob_and_an_expected_code():
-    assert {field.name for field in fields(Vices)} == {*EXPECTED, "crop_first"}
-
-
 def test_vices_are_known_without_running_the_teacher(play, tmp_path):
     settings = Vices(wrong=0.3, repeat=0.3, crop_first=0.5)
     question = make_question(make_picture(tmp_path))
@@ -160,11 +114,50 @@ def test_vices_are_known_without_running_the_teacher(play, tmp_path):
         assert (max(calls.values()) == 2) == ("repeat" in drawn)
 
 
+BROKEN = TEXTS | {"Kelm Bridge": "Opened: 1931\n\nKelm Bridge is a bridge."}
+LINKED = TEXTS | {"Ana Kovač": TEXTS["Ana Kovač"] + " She drew Kelm Bridge."}
+FAKES = {"image_search": FakeImageSearch, "text_search": FakeTextSearch, "pages": FakePages}
+
+
+@pytest.mark.parametrize(
+    ("vices", "shown", "calls", "answer"),
+    [
+        pytest.param({}, {"image_search": ()}, "image_search text_search", "5 April 1204", id="by the question"),
+        pytest.param({}, {"image_search": (), "text_search": {}}, "image_search text_search -", "unknown", id="lost"),
+        pytest.param(
+            {},
+            {"pages": BROKEN, "text_search": {"Kelm Bridge": BROKEN["Kelm Bridge"]}},
+            "image_search visit text_search -",
+            "unknown",
+            id="a name that its page lacks is searched once",
+        ),
+        pytest.param(
+            {},
+            {"pages": {}, "text_search": dict.fromkeys(TITLES, "A page.")},
+            "image_search visit",
+            "unknown",
+            id="no page opens",
+        ),
+        pytest.param({"lucky": 1.0}, {"pages": LINKED, "text_search": LINKED}, "text_search", "unknown", id="anchor"),
+        pytest.param({"lucky": 1.0}, {"text_search": {}}, "text_search text_search -", "unknown", id="half a name"),
+        pytest.param({"from_memory": 1.0}, {}, "-", "5 April 1204", id="from memory"),
+        pytest.param({"crop_first": 1.0}, {}, "crop image_search image_search visit", "5 April 1204", id="crop"),
+    ],
+)
+def test_what_the_tools_show_decides_how_far_it_goes(play, vices, shown, calls, answer):
+    rollout = play(vices, **{tool: FAKES[tool](given) for tool, given in shown.items()})
+    assert " ".join(tool or "-" for tool in list_tools(rollout)).startswith(calls)
+    assert rollout.answer == answer
+
+
 def test_at_most_one_vice_is_drawn(tmp_path):
     question = make_question(make_picture(tmp_path))
     every = Vices(**dict.fromkeys(EXPECTED, 0.5))
     drawn = [list_vices(make_oracle(question, attempt), "teacher", every) for attempt in range(40)]
     assert {len(each) for each in drawn} == {1}
+    assert {field.name for field in fields(Vices)} == {*EXPECTED, "crop_first"}
+    always = Vices(**dict.fromkeys(EXPECTED, 1.0))
+    assert list_vices(make_oracle(question, 0), "teacher", always) == {"break_format"}
 
 
 def test_a_question_without_a_bridge_has_none_to_skip_or_to_find_by_luck(tmp_path):
@@ -177,7 +170,12 @@ def test_a_question_without_a_bridge_has_none_to_skip_or_to_find_by_luck(tmp_pat
 
 def test_what_a_dialect_has_no_words_for_is_not_drawn(tmp_path):
     oracle = make_oracle(make_question(make_picture(tmp_path)), 0)
-    for vice, dialect in (("lost_image", "vsearcher"), ("peek", "mars"), ("unknown_tool", "mmsearch-r1")):
+    for vice, dialect in (
+        ("lost_image", "vsearcher"),
+        ("lucky", "vsearcher"),
+        ("peek", "mars"),
+        ("unknown_tool", "mmsearch-r1"),
+    ):
         assert list_vices(oracle, "teacher", Vices(**{vice: 1.0})) == {vice}
         assert list_vices(oracle, "teacher", Vices(**{vice: 1.0}), dialect) == frozenset()
 
@@ -223,31 +221,6 @@ def test_a_teacher_that_is_told_of_a_bad_turn_goes_on_without_another(tmp_path, 
     assert rollout.answer == "5 April 1204"
 
 
-def test_a_lucky_teacher_gives_up_where_what_it_sees_names_the_anchor(play):
-    linked = TEXTS | {"Ana Kovač": TEXTS["Ana Kovač"] + " She drew Kelm Bridge."}
-    rollout = play({"lucky": 1.0}, pages=FakePages(linked), text_search=FakeTextSearch(linked))
-    assert rollout.answer == "unknown"
-
-
-def test_a_lucky_teacher_gives_up_where_half_a_name_finds_nothing(play):
-    assert play({"lucky": 1.0}, text_search=FakeTextSearch({})).answer == "unknown"
-
-
-def test_answering_from_memory_makes_no_call(play):
-    assert list_tools(play({"from_memory": 1.0})) == [""]
-
-
-def test_repeating_makes_one_call_twice(play):
-    calls = Counter((step.tool, step.arguments) for step in play({"repeat": 1.0}).steps if step.tool)
-    assert sorted(calls.values())[-1] == 2
-
-
-def test_cropping_first_searches_the_crop_and_then_the_whole(play):
-    rollout = play({"crop_first": 1.0})
-    assert list_tools(rollout)[:4] == ["crop", "image_search", "image_search", "visit"]
-    assert [step.arguments for step in rollout.steps[1:3]] == ['{"image":"img_2"}', '{"image":"img_1"}']
-
-
 def list_calls(rollout, count):
     return [(step.tool, json.loads(step.arguments).get("image")) for step in rollout.steps[:count]]
 
@@ -261,13 +234,8 @@ def test_a_degraded_picture_is_repaired_first_and_what_came_of_it_is_looked_up(p
 
 
 def test_a_repaired_picture_is_what_is_cropped_and_looked_up_whole(play):
-    rollout = play({"crop_first": 1.0}, repair="sharpen")
-    assert list_calls(rollout, 4) == [
-        ("sharpen", "img_1"),
-        ("crop", "img_2"),
-        ("image_search", "img_3"),
-        ("image_search", "img_2"),
-    ]
+    calls = [("sharpen", "img_1"), ("crop", "img_2"), ("image_search", "img_3"), ("image_search", "img_2")]
+    assert list_calls(play({"crop_first": 1.0}, repair="sharpen"), 4) == calls
 
 
 @pytest.mark.parametrize(
@@ -286,33 +254,9 @@ def test_a_repair_that_makes_nothing_is_tried_once_and_the_original_is_looked_up
     assert rollout.answer == "5 April 1204"
 
 
-def test_there_are_thoughts_for_every_repair():
-    assert set(get_args(Repair)) <= set(THOUGHTS)
-
-
 def test_a_vice_comes_about_as_often_as_it_is_set(play):
     answers = [play({"from_memory": 0.3}, number=number, turns=1).answer for number in range(200)]
     assert 40 <= answers.count("5 April 1204") <= 80
-
-
-def test_identity_covers_name_and_vices():
-    identities = {
-        ScriptedTeacher("a").identity,
-        ScriptedTeacher("b").identity,
-        ScriptedTeacher("a", Vices(0.1)).identity,
-    }
-    assert len(identities) == 3
-
-
-@pytest.mark.parametrize(
-    "module", [teacher, teacher_plan, teacher_thoughts, teacher_looks, teacher_faults, teacher_vices, teacher_speech]
-)
-def test_identity_covers_the_source_of_plan_and_wordings(monkeypatch, module):
-    before, read = ScriptedTeacher().identity, inspect.getsource
-    monkeypatch.setattr(inspect, "getsource", lambda given: read(given) + ("# new" if given is module else ""))
-    teacher._digest_sources.cache_clear()
-    assert ScriptedTeacher().identity != before
-    teacher._digest_sources.cache_clear()
 
 
 def test_settings_are_checked():
@@ -329,8 +273,16 @@ def test_another_task_is_refused():
         asyncio.run(ScriptedTeacher().chat(request))
 
 
+def test_identity_covers_name_and_vices_and_version(monkeypatch):
+    players = (ScriptedTeacher("a"), ScriptedTeacher("b"), ScriptedTeacher("a", Vices(0.1)))
+    identities = {player.identity for player in players}
+    monkeypatch.setattr("pipelines.toy.teacher.VERSION", 2)
+    assert len({*identities, ScriptedTeacher("a").identity}) == 4
+
+
 def test_wordings_use_known_slots_and_are_distinct():
-    for wordings in THOUGHTS.values():
-        for sentences in (wordings.firsts, wordings.seconds):
+    assert set(get_args(Repair)) <= set(read_thoughts())
+    for wordings in read_thoughts().values():
+        for sentences in (wordings["firsts"], wordings["seconds"]):
             assert len(set(sentences)) == len(sentences) >= 3
             assert {slot for text in sentences for _, slot, _, _ in string.Formatter().parse(text) if slot} <= SLOTS
