@@ -20,7 +20,7 @@ from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.answers import LONGEST_ANSWER, compare_answers, derive_answer, is_hedged, make_answer
 from pipelines.graph.cues import WORD, fold_word, list_stems, stem_word
 from pipelines.graph.facts import fold_names, holds_phrase, read_attributes, read_relations, split_key, type_value
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_query
 from pipelines.graph.prose import Sentence, list_prose
 from pipelines.graph.query import MENTIONS, ShownField, locate_nodes, read_field
@@ -57,7 +57,7 @@ class Corroboration:
 
 
 @lru_cache(maxsize=KEPT_ANSWERS)
-def find_corroboration(ground: Ground, node: int, relation: str, answer: Answer) -> Corroboration:
+def find_corroboration(ground: Indexes, node: int, relation: str, answer: Answer) -> Corroboration:
     """Return what the sentences of a page say of its relation's value.
 
     The infobox is not looked at. A sentence agrees when a cue of the relation states the answer in it; it disputes
@@ -224,7 +224,7 @@ class _Asked:
     """The other answer as a typed value of the relation."""
 
 
-def check_alternative(ground: Ground, proof: Proof, answer: Answer, given: str) -> CheckResult:
+def check_alternative(ground: Indexes, proof: Proof, answer: Answer, given: str) -> CheckResult:
     """Say whether an answer that is not the reference answers the question as well.
 
     FAIL (``alternative-answer``) when the corpus says so: it is another value of the field, the value of another entity
@@ -284,7 +284,7 @@ def type_given(given: str, answer: Answer, relation: str, known: frozenset[str] 
     return value if value is not None and value.type in ("name", "string") else None
 
 
-def _list_support(ground: Ground, node: int, ends: Ends, asked: _Asked) -> list[AnswerSupport]:
+def _list_support(ground: Indexes, node: int, ends: Ends, asked: _Asked) -> list[AnswerSupport]:
     """Return what speaks for the other answer: of the answer node, and of every other entity that may fit."""
     found = [*_find_same(ground, node, asked), *_find_support(ground, node, asked)]
     for end in sorted((ends.certain | ends.possible) - {node}):
@@ -294,7 +294,7 @@ def _list_support(ground: Ground, node: int, ends: Ends, asked: _Asked) -> list[
     return found
 
 
-def _find_same(ground: Ground, node: int, asked: _Asked) -> Iterator[AnswerSupport]:
+def _find_same(ground: Indexes, node: int, asked: _Asked) -> Iterator[AnswerSupport]:
     """Yield why another answer may be the answer itself, which the answer's own forms are too narrow for."""
     answer, title = asked.answer, ground.corpus.page(node).title
     if answer.type in ("name", "string"):
@@ -328,7 +328,7 @@ def _share_article(corpus: Corpus, answer: Answer, value: Answer) -> bool:
     return False
 
 
-def _differ(ground: Ground, asked: _Asked) -> bool:
+def _differ(ground: Indexes, asked: _Asked) -> bool:
     """Say whether two names or words are beyond doubt two values."""
     given, known = fold_name(asked.given), ground.shares.values(asked.relation)
     if compare_answers(asked.given, asked.answer) == "incorrect":
@@ -338,7 +338,7 @@ def _differ(ground: Ground, asked: _Asked) -> bool:
     return asked.answer.type == "string" and given in known and apart
 
 
-def _find_support(ground: Ground, node: int, asked: _Asked) -> Iterator[AnswerSupport]:
+def _find_support(ground: Indexes, node: int, asked: _Asked) -> Iterator[AnswerSupport]:
     """Yield what an entity's infobox, its prose and the other dump say for the other answer."""
     title = ground.corpus.page(node).title
     yield from _read_box(ground.corpus, node, asked)
@@ -372,7 +372,7 @@ def _is_value(corpus: Corpus, fact: Fact, asked: _Asked) -> bool:
     return compare_answers(asked.given, shown) == "correct"
 
 
-def _read_prose(ground: Ground, node: int, asked: _Asked) -> Iterator[AnswerSupport]:
+def _read_prose(ground: Indexes, node: int, asked: _Asked) -> Iterator[AnswerSupport]:
     """Yield sentences in which a cue of the relation states the other answer, or has it near."""
     page = ground.corpus.page(node)
     cues = ground.cues.words(asked.relation) - set(list_stems(f"{page.type} {page.lead_type}"))
@@ -402,7 +402,7 @@ def _is_about(corpus: Corpus, node: int, sentence: Sentence, cues: frozenset[str
     return any(f"{rest} ".startswith(f"{name} ") for name in (*nouns, *fold_names(corpus, node)))
 
 
-def _check_refuted(ground: Ground, node: int, asked: _Asked) -> CheckResult:
+def _check_refuted(ground: Indexes, node: int, asked: _Asked) -> CheckResult:
     """PASS when infobox and prose both state the reference alone."""
     title, field = ground.corpus.page(node).title, read_field(ground.corpus, node, asked.relation)
     if not _is_single(field):
@@ -443,7 +443,7 @@ def is_volatile(relation: str) -> bool:
     return bool((words & volatile) - (lasting - _DATES))
 
 
-def check_volatility(ground: Ground, number: int, relation: str, answer: Answer, allowed: bool) -> CheckResult:
+def check_volatility(ground: Indexes, number: int, relation: str, answer: Answer, allowed: bool) -> CheckResult:
     """FAIL (``volatile``) when an answer changes with time; UNKNOWN when the later dump cannot tell.
 
     Args:
@@ -462,7 +462,7 @@ def check_volatility(ground: Ground, number: int, relation: str, answer: Answer,
     return _compare_later(ground.corpus, ground.later, number, relation, answer)
 
 
-def check_lasting_hop(ground: Ground, hop: Hop, allowed: bool) -> CheckResult:
+def check_lasting_hop(ground: Indexes, hop: Hop, allowed: bool) -> CheckResult:
     """FAIL (``volatile``) when the relation of a hop changes with time; UNKNOWN when the later dump cannot tell.
 
     Args:

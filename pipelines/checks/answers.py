@@ -13,7 +13,7 @@ from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.graph.answers import count_tokens, type_answer
 from pipelines.graph.cues import GENERIC, WORD, fold_word, name_cues, stem_word
 from pipelines.graph.facts import split_key
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.prose import MASK, mask_names
 from pipelines.graph.values import KNOWN_UNITS, parse_date, parse_unit
 from pipelines.names import fold_name
@@ -219,7 +219,7 @@ _WORDINGS = _index_wordings()
 """How questions ask for what a word of a key names, where the sentences of articles state it by other words."""
 
 
-def check_asked(ground: Ground, text: str, proof: Proof) -> CheckResult:
+def check_asked(ground: Indexes, text: str, proof: Proof) -> CheckResult:
     """UNKNOWN (``attribute-unasked``) when no word of a question asks for the attribute that its proof answers.
 
     Args:

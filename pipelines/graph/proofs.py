@@ -12,7 +12,7 @@ import networkx as nx
 
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.facts import read_relations
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.prose import list_prose, mask_names
 from pipelines.graph.query import Query, locate_nodes
 from pipelines.ids import SplitRule, digest_value, draw_unit, make_record_id
@@ -307,7 +307,7 @@ def retreat(levels: list[Level], fact: Fact | None) -> None:
             levels[-1].facts.remove(led)
 
 
-def offer_relation(ground: Ground, fact: Fact) -> OfferedFact:
+def offer_relation(ground: Indexes, fact: Fact) -> OfferedFact:
     """Return a relation as a model sees it, with the sentence of the page that says it, if there is one."""
     page = ground.corpus.page(fact.target)
     return OfferedFact(
@@ -319,7 +319,7 @@ def offer_relation(ground: Ground, fact: Fact) -> OfferedFact:
     )
 
 
-def _find_sentence(ground: Ground, fact: Fact) -> str:
+def _find_sentence(ground: Indexes, fact: Fact) -> str:
     """Return the first sentence of a fact's page that names its object beside a cue of the relation."""
     names = ground.corpus.aliases(fact.target)
     for sentence in list_prose(ground.corpus, fact.node):

@@ -29,7 +29,7 @@ from pipelines.graph.facts import (
     read_wanted,
     stem_key,
 )
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.prose import find_clause
 from pipelines.names import fold_name
 from schemas.corpus import Page
@@ -200,7 +200,7 @@ class Query:
     """What is asked of the attribute instead of all of it."""
 
 
-def follow_hop(ground: Ground, node: int, hop: Hop, names: Sequence[str]) -> frozenset[int]:
+def follow_hop(ground: Indexes, node: int, hop: Hop, names: Sequence[str]) -> frozenset[int]:
     """Return the entities that a hop leads to from a node; empty when there is no such relation.
 
     A forward hop takes the one value of a field on the node's page; a backward hop leads to every page with the node
@@ -224,7 +224,7 @@ def list_constraints_of(query: Query, node: int) -> tuple[Constraint, ...]:
     return tuple(constraint for constraint in query.constraints if constraint.node == node)
 
 
-def follow_chain(ground: Ground, query: Query, anchor: int) -> list[frozenset[int]]:
+def follow_chain(ground: Indexes, query: Query, anchor: int) -> list[frozenset[int]]:
     """Return the entities at each node of the chain, the anchor's first; stops early when a set is empty."""
     sets = [frozenset([anchor])]
     for hop in query.hops:
@@ -253,13 +253,13 @@ def read_answers(corpus: Corpus, query: Query, nodes: Iterable[int]) -> dict[str
     return answers
 
 
-def answer_query(ground: Ground, query: Query) -> dict[str, Attribute]:
+def answer_query(ground: Indexes, query: Query) -> dict[str, Attribute]:
     """Return the distinct answers of the whole query, by key; exactly one when the question is sound."""
     sets = follow_chain(ground, query, query.anchor)
     return read_answers(ground.corpus, query, sets[-1]) if len(sets) == len(query.hops) + 1 else {}
 
 
-def count_alone(ground: Ground, query: Query, node: int, cap: int) -> int:
+def count_alone(ground: Indexes, query: Query, node: int, cap: int) -> int:
     """Return how many entities a node's descriptor fits without the chain (R_alone), counted up to ``cap``.
 
     A descriptor says the relation and its constraints, so any object of that relation is a candidate, and of a backward
@@ -274,12 +274,12 @@ def count_alone(ground: Ground, query: Query, node: int, cap: int) -> int:
     return min(cap, len(_narrow(ground, ground.relations.find_objects(hop.relation), here)))
 
 
-def list_fitting(ground: Ground, relation: str, constraints: Iterable[Constraint]) -> Nodes:
+def list_fitting(ground: Indexes, relation: str, constraints: Iterable[Constraint]) -> Nodes:
     """Return the entities that show a relation, to anything, and fit all constraints; ascending."""
     return _narrow(ground, ground.facts.having(relation), constraints)
 
 
-def _narrow(ground: Ground, nodes: Nodes, constraints: Iterable[Constraint]) -> Nodes:
+def _narrow(ground: Indexes, nodes: Nodes, constraints: Iterable[Constraint]) -> Nodes:
     """Return those of some nodes that fit all constraints; ascending."""
     parts = [nodes]
     for constraint in constraints:
@@ -299,7 +299,7 @@ def _intersect(left: Nodes, right: Nodes) -> Nodes:
     return left[inside]
 
 
-def count_anchor_answers(ground: Ground, query: Query, anchor_type: str, cap: int) -> tuple[int, int]:
+def count_anchor_answers(ground: Indexes, query: Query, anchor_type: str, cap: int) -> tuple[int, int]:
     """Free the anchor to any entity of its type and count (N_img).
 
     Counted are anchors for which the same question would be one: the chain leads to exactly one entity at each node
@@ -324,7 +324,7 @@ def count_anchor_answers(ground: Ground, query: Query, anchor_type: str, cap: in
     return anchors, len(answers)
 
 
-def _list_anchors(ground: Ground, query: Query, anchor_type: str) -> Nodes:
+def _list_anchors(ground: Indexes, query: Query, anchor_type: str) -> Nodes:
     """Return the entities of a type from which the first hop leads anywhere at all."""
     nodes = ground.corpus.nodes_of_type(anchor_type)
     if not query.hops:

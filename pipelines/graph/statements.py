@@ -23,7 +23,7 @@ from pipelines.corpus.store import Corpus
 from pipelines.corpus.wikitext import find_sentence, plain_text
 from pipelines.graph.cues import EVERYWHERE, WORD, fold_word, stem_word
 from pipelines.graph.facts import Match, Wanted, fold_names, holds_phrase, list_periods, read_wanted
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.prose import Sentence, list_prose, show_sentence
 from pipelines.graph.query import (
     TYPE,
@@ -294,7 +294,7 @@ class Forms:
     """Forms that may mean it where the sentence is about the relation: the century of a date."""
 
 
-def find_object(ground: Ground, node: int, relation: str, object: int) -> Resolution:
+def find_object(ground: Indexes, node: int, relation: str, object: int) -> Resolution:
     """Return what an article says of a relation to an entity, by a link or by any name."""
     linked = ground.corpus.graph.find_link(node, object)
     if linked >= 0 and ground.cues.states(relation, _show_around(ground.corpus, node, linked)):
@@ -303,7 +303,7 @@ def find_object(ground: Ground, node: int, relation: str, object: int) -> Resolu
     return "unclear" if linked >= 0 and found == "absent" else found
 
 
-def find_literal(ground: Ground, node: int, relation: str, value: str) -> Resolution:
+def find_literal(ground: Indexes, node: int, relation: str, value: str) -> Resolution:
     """Return what an article says of a literal value, in any of its forms; of a date also by its year."""
     return _find_forms(ground, node, relation, _compile_value(relation, value))
 
@@ -341,7 +341,7 @@ def fold_text(text: str) -> str:
     return fold_name(_SEPARATOR.sub(lambda found: _SPELLED[found[0]], text))
 
 
-def _find_forms(ground: Ground, node: int, relation: str, forms: Forms) -> Resolution:
+def _find_forms(ground: Indexes, node: int, relation: str, forms: Forms) -> Resolution:
     page = fold_page(ground.corpus, node)
     mentioned = forms.exact.search(page) is not None
     if not mentioned and forms.coarse.search(page) is None:
@@ -430,7 +430,7 @@ class Rival:
         return tuple(dict.fromkeys(filter(None, (self.relation, *(part.relation for part in self.constraints)))))
 
 
-def list_rivals(ground: Ground, query: Query, node: int, limit: int) -> tuple[Rival, ...] | None:
+def list_rivals(ground: Indexes, query: Query, node: int, limit: int) -> tuple[Rival, ...] | None:
     """Return the rivals at the end of a backward hop, ascending; none of a forward hop.
 
     Args:
@@ -461,7 +461,7 @@ def list_rivals(ground: Ground, query: Query, node: int, limit: int) -> tuple[Ri
     return tuple(found[number] for number in sorted(found))
 
 
-def resolve_rival(ground: Ground, rival: Rival) -> Resolution:
+def resolve_rival(ground: Indexes, rival: Rival) -> Resolution:
     """Return what a rival's article says of what is open: one open fact of which it says nothing refutes it.
 
     A type is never refuted so: an article need not use the noun of the question. With nothing open the rival fits, and
@@ -480,7 +480,7 @@ def resolve_rival(ground: Ground, rival: Rival) -> Resolution:
     return "absent" if "absent" in results else "unclear" if "unclear" in results else "stated"
 
 
-def _list_candidates(ground: Ground, relation: str, previous: int) -> set[int] | None:
+def _list_candidates(ground: Indexes, relation: str, previous: int) -> set[int] | None:
     """Return the entities that show the relation to an entity, link to it or name it; None when too many name it."""
     named = _find_named(ground.corpus, previous)
     linking = ground.corpus.graph.sources_of(previous)
@@ -499,7 +499,7 @@ def _find_named(corpus: Corpus, node: int) -> tuple[int, ...] | None:
 
 
 def _judge(
-    ground: Ground, relation: str, previous: int, number: int, constraints: Sequence[Constraint]
+    ground: Indexes, relation: str, previous: int, number: int, constraints: Sequence[Constraint]
 ) -> Rival | None:
     """Return an entity as a rival, or None when something speaks against it."""
     page = ground.corpus.page(number)
@@ -527,6 +527,6 @@ def _may_be_too(corpus: Corpus, number: int, constraint: Constraint) -> bool:
     return says_in_lead(corpus, number, constraint.value)
 
 
-def _may_have_more(ground: Ground, relation: str, previous: int, number: int) -> bool:
+def _may_have_more(ground: Indexes, relation: str, previous: int, number: int) -> bool:
     """Say whether a field that shows others may have this value too: its relation often has several; prose says so."""
     return ground.facts.is_multiple(relation) and find_object(ground, number, relation, previous) == "stated"

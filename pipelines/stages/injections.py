@@ -25,7 +25,7 @@ from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import Fit, check_fit, check_near_misses, count_fit, find_near_misses, find_redundant
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
 from pipelines.corpus.store import Corpus, Fact
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import (
     OPEN,
     AnchorRules,
@@ -95,7 +95,7 @@ async def select_entity(asking: Asking, question: str, entity: str, sample: int)
 
 
 async def extract_fact(
-    asking: Asking, ground: Ground, node: PathNode, facts: Sequence[Fact], page_words: int, sample: int
+    asking: Asking, ground: Indexes, node: PathNode, facts: Sequence[Fact], page_words: int, sample: int
 ) -> Fact | CheckResult:
     """Have a fact of an entity's page extracted; FAIL (``no-injection``) when it is none of those offered.
 
@@ -177,7 +177,7 @@ class Setback:
 class Injections:
     """Grows initial questions by rounds of text injection, with a certificate for each."""
 
-    ground: Ground
+    ground: Indexes
     askings: Askings
     anchors: AnchorRules
     rules: InjectionRules

@@ -8,7 +8,7 @@ from typing import ClassVar
 from pipelines.checks.examination import PathDemands
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import Attribute
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import cite, cite_fact, make_node
 from pipelines.graph.prose import make_clause
 from pipelines.graph.walks import Drawn, Order, Walk, WalkGraph, WalkMove
@@ -27,7 +27,7 @@ class Paths:
     walks: int
     per_seed: int
     seed: int
-    ground: Ground
+    ground: Indexes
     demands: PathDemands | None = None
     """What the path must bear besides the rules of walks; a walk whose attributes all fail is drawn anew, as published
     for other reasons (appendix D.1). None leaves every refusal to later stages."""

@@ -12,7 +12,7 @@ from pipelines.checks.agreement import check_agreement, check_alternative, find_
 from pipelines.checks.uniqueness import MAX_FITTING, list_fitting_ends
 from pipelines.graph.answers import type_answer
 from pipelines.graph.facts import read_attributes
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_query
 from tests.pipelines.checks.claims import prove
 from tests.pipelines.checks.planted_alternatives import PLANTS, ask, draw, list_siblings, make_case
@@ -60,7 +60,7 @@ TOWNS = {
 
 @pytest.fixture(scope="module")
 def ground(tmp_path_factory):
-    return Ground(build_toy_corpus(tmp_path_factory.mktemp("agreement"), TOWNS, {}))
+    return Indexes(build_toy_corpus(tmp_path_factory.mktemp("agreement"), TOWNS, {}))
 
 
 def corroborate(ground, title, relation, value):
@@ -120,7 +120,7 @@ def test_another_value_of_the_same_subject_beside_the_answer_leaves_it_open(tmp_
     text = f"'''Ada Brill''' was a painter. Her movement was Luminist. {more}"
     pages = {"Ada Brill": box("painter", text, "movement = Luminist")}
     pages["Dora Esk"] = box("painter", "'''Dora Esk''' was a painter.", "movement = Tonalist")
-    found = corroborate(Ground(build_toy_corpus(tmp_path, pages, {})), "Ada Brill", "movement", "Luminist")
+    found = corroborate(Indexes(build_toy_corpus(tmp_path, pages, {})), "Ada Brill", "movement", "Luminist")
     assert found.outcome == outcome
     result = check_agreement(found, "uncontradicted")
     assert (result.outcome, result.code) == (("PASS", "") if outcome == "agrees" else ("UNKNOWN", "answer-disputed"))
@@ -142,7 +142,7 @@ def test_the_mode_says_what_is_demanded(ground, value, mode, outcome, code):
 
 
 def test_the_toy_world_agrees_with_itself_and_disputes_its_neighbour_values(demo, demo_corpus):
-    ground = Ground(demo_corpus)
+    ground = Indexes(demo_corpus)
     stated = {(row["subject"], row["key"]) for row in demo.truth("facts") if row["sentence"] and row["value"]}
     outcomes = {True: [], False: []}
     for node in demo_corpus.article_nodes():
@@ -193,10 +193,10 @@ def claim(ground, attribute="movement", **changes):
 
 def check(corpus, text, attribute="movement", edits=(), added=(), later=None, **changes):
     """Return what is said of an alternative after some pages were changed and added; the proof is that of before."""
-    said = claim(Ground(corpus), attribute, **changes)
+    said = claim(Indexes(corpus), attribute, **changes)
     overlay = OverlayCorpus(corpus, {corpus.find(title): page for title, page in dict(edits).items()}, added)
     after = OverlayCorpus(corpus, {corpus.find(title): page for title, page in later.items()}) if later else None
-    return check_alternative(Ground(overlay, after), said.proof, said.answer, text)
+    return check_alternative(Indexes(overlay, after), said.proof, said.answer, text)
 
 
 def edit(corpus, old, new, title="Ada Brill"):
@@ -266,9 +266,9 @@ def test_no_text_is_confirmed_that_the_wiki_does_not_hold(corpus, text):
 
 
 def test_a_proof_about_another_wiki_leaves_everything_open(corpus, tmp_path):
-    said = claim(Ground(corpus))
+    said = claim(Indexes(corpus))
     other = build_toy_corpus(tmp_path / "other")
-    result = check_alternative(Ground(other), said.proof, said.answer, "Tonalist")
+    result = check_alternative(Indexes(other), said.proof, said.answer, "Tonalist")
     other.close()
     assert result.outcome == "UNKNOWN"
     assert "no page" in result.detail
@@ -281,9 +281,9 @@ def test_more_entities_than_are_followed_leave_everything_open(corpus):
     ]
     result = check(corpus, "Tonalist", added=crowd)
     assert (result.outcome, result.detail) == ("UNKNOWN", "too many entities may fit the chain")
-    said = claim(Ground(corpus))
+    said = claim(Indexes(corpus))
     overlay = OverlayCorpus(corpus, {}, crowd)
-    ends = list_fitting_ends(Ground(overlay), make_query(overlay, said.proof))
+    ends = list_fitting_ends(Indexes(overlay), make_query(overlay, said.proof))
     assert (ends.capped, len(ends.certain)) == (True, MAX_FITTING)
 
 

@@ -8,7 +8,7 @@ from pipelines.checks.answers import check_asked, check_form, check_kept, check_
 from pipelines.checks.examination import examine
 from pipelines.checks.proofs import find_problems
 from pipelines.graph.answers import type_answer
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.toy.writer import list_frames
 from schemas.proofs import Answer
 from tests.pipelines.checks.claims import prove
@@ -79,7 +79,7 @@ SAID = "the painter of the 1870s born in [subject]"
 
 @pytest.fixture(scope="module")
 def painters(tmp_path_factory):
-    return Ground(build_painters(tmp_path_factory.mktemp("painters")))
+    return Indexes(build_painters(tmp_path_factory.mktemp("painters")))
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def injected(painters):
 @pytest.fixture(scope="module")
 def dated(tmp_path_factory):
     """The year of a town, at the end of a path."""
-    ground = Ground(build_toy_corpus(tmp_path_factory.mktemp("toy")))
+    ground = Indexes(build_toy_corpus(tmp_path_factory.mktemp("toy")))
     titles, relations = ("Kelm Bridge", "Mira Tolland", "Ostrel"), ("architect", "birth_place")
     return ground, prove(ground, titles, relations, "established_date", ("the architect of [subject]", ""), "When")
 

@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from pipelines.checks.examination import examine
-from pipelines.checks.proofs import Claim, find_problems
+from pipelines.checks.examination import Claim, examine
+from pipelines.checks.proofs import find_problems
 from pipelines.cli.judge_card import load_half
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.query import locate_nodes
 from schemas.datasets import Grounding
 from schemas.proofs import Thresholds
@@ -26,7 +26,7 @@ WORDS = load_half("open")
 
 @pytest.fixture(scope="module")
 def injected(painters) -> Claim:
-    return ask_painter(Ground(painters))
+    return ask_painter(Indexes(painters))
 
 
 def ask_painter(ground, limits=STRICT) -> Claim:
@@ -64,7 +64,7 @@ def test_every_question_of_both_recipes_passes_and_verifies(pool):
 
 
 def test_audit_mode_names_every_fault_and_the_other_the_first(painters, injected):
-    ground = Ground(painters)
+    ground = Indexes(painters)
     assert examine(ground, injected, MAX_TOKENS) == ()
     text = f"As of today, of Ostrel and its {injected.answer.surface}: which one?"
     worse = limit(replace(injected, text=text), alone_first=99, answers=99)
@@ -88,7 +88,7 @@ def test_audit_mode_names_every_fault_and_the_other_the_first(painters, injected
 )
 def test_what_cannot_be_told_refuses_the_question(painters, prose, limits, code):
     corpus = add_pages(painters, Vera_Wick=paint("Vera Wick", born(1874), prose=prose))
-    ground = Ground(corpus)
+    ground = Indexes(corpus)
     claim = ask_painter(ground, STRICT.model_copy(update=limits))
     (result,) = examine(ground, claim, MAX_TOKENS)
     assert (result.outcome, result.code) == ("UNKNOWN", code)

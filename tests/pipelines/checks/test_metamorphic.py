@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from pipelines.agent.attempts import Searches, make_plan
 from pipelines.agent.judging import Jury, UnscoredWatch
-from pipelines.checks.examination import examine
+from pipelines.checks.examination import Claim, examine
 from pipelines.checks.leakage import check_answer, check_demonyms, check_file_names, check_names, list_type_words
-from pipelines.checks.proofs import Claim, find_problems
+from pipelines.checks.proofs import find_problems
 from pipelines.cli.judge_card import invent_person, invent_word, load_half
 from pipelines.graph.answers import type_answer
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import list_names
 from pipelines.graph.query import locate_nodes
 from pipelines.pictures import PictureStore
@@ -98,7 +98,7 @@ def examine_painters(folder, twin, names):
     """Return what is found of each text about the painters, all entities having other names."""
     pages = {rename(title, names): rename(text, names) for title, text in (PAGES | {"Vera Wick": twin}).items()}
     redirects = {rename(title, names): rename(target, names) for title, target in REDIRECTS.items()}
-    ground = Ground(build_toy_corpus(folder, pages, redirects))
+    ground = Indexes(build_toy_corpus(folder, pages, redirects))
     titles = [rename(title, names) for title in ("Ostrel", "Ada Brill")]
     said = "the painter of the 1870s born in [subject]"
     claim = prove(ground, titles, ("<birth_place",), "movement", (said,), TEXTS[0], LIMITS)
@@ -162,7 +162,7 @@ def test_no_proof_survives_the_loss_of_an_edge_or_of_its_answer(pool, seed):
     text = case.corpus.text(page)
     gone = text[: evidence.start] + text[evidence.end :]
     overlay = OverlayCorpus(case.corpus, {page: gone})
-    assert find_problems(Ground(overlay), replace(case.claim, proof=relocate(case.claim.proof, overlay))) != []
+    assert find_problems(Indexes(overlay), replace(case.claim, proof=relocate(case.claim.proof, overlay))) != []
     overlay.close()
 
 
@@ -297,7 +297,7 @@ def test_a_year_on_exactly_the_questions_whose_facts_have_changed_are_volatile(p
         for title, key in list_parts(row)
         if len({tuple(fact.text for fact in find_facts(c, c.find(title), key)) for c in (pool.corpus, pool.later)}) > 1
     }
-    assert list_flagged(Ground(pool.corpus, pool.later), pool.questions) == changed
+    assert list_flagged(Indexes(pool.corpus, pool.later), pool.questions) == changed
 
 
 @settings(max_examples=10)
@@ -314,7 +314,7 @@ def test_exactly_the_questions_that_rest_on_a_changed_fact_are_volatile(pool, se
             changed.add((title, key))
     later = OverlayCorpus(corpus, edits)
     wanted = {row.record_id for row in rows if list_parts(row) & changed}
-    assert list_flagged(Ground(corpus, later), rows) == wanted != set()
+    assert list_flagged(Indexes(corpus, later), rows) == wanted != set()
     later.close()
 
 
@@ -334,7 +334,7 @@ def test_a_missing_fact_added_never_makes_an_accepted_question_unknown(painters,
     outcomes = []
     for fields in (box, box | {more: data.draw(st.sampled_from(FIELDS[more]))}):
         twin = paint("Vera Wick", *(f"{key} = {value}" for key, value in fields.items()), prose=prose)
-        ground = Ground(add_pages(painters, Vera_Wick=twin))
+        ground = Indexes(add_pages(painters, Vera_Wick=twin))
         said = "the painter of the 1870s born in [subject]"
         claim = prove(ground, ("Ostrel", "Ada Brill"), ("<birth_place",), "movement", (said,), TEXTS[0], LIMITS)
         outcomes.append([result.outcome for result in examine(ground, claim, MAX_TOKENS)])

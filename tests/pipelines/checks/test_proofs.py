@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.checks.proofs import Claim, find_problems
-from pipelines.graph.indexes import Ground
+from pipelines.checks.examination import Claim
+from pipelines.checks.proofs import find_problems
+from pipelines.graph.indexes import Indexes
 from schemas.datasets import Grounding, Rewrite
 from schemas.proofs import Thresholds
 from tests.pipelines.checks.claims import prove
@@ -26,8 +27,8 @@ STRICT = Thresholds(
 
 
 @pytest.fixture(scope="module")
-def toy(tmp_path_factory) -> Ground:
-    return Ground(build_toy_corpus(tmp_path_factory.mktemp("toy")))
+def toy(tmp_path_factory) -> Indexes:
+    return Indexes(build_toy_corpus(tmp_path_factory.mktemp("toy")))
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +42,13 @@ def spoken(toy) -> Claim:
 
 
 @pytest.fixture(scope="module")
-def painters(tmp_path_factory) -> Ground:
+def painters(tmp_path_factory) -> Indexes:
     """Ada Brill is the painter of the 1870s from Ostrel, also by the prose; Vera Wick might have been another."""
     corpus = build_painters(tmp_path_factory.mktemp("painters"))
     ada = corpus.text(corpus.find("Ada Brill")) + " Her movement was Luminist."
     vera = paint("Vera Wick", "birth_place = [[Ostrel]]", "movement = Vorticist")
     added = [("Vera Wick", vera), *((f"Extra {name}", paint(name, "movement = Cubist")) for name in "ABCDEFGHIJ")]
-    return Ground(OverlayCorpus(corpus, {corpus.find("Ada Brill"): ada}, added))
+    return Indexes(OverlayCorpus(corpus, {corpus.find("Ada Brill"): ada}, added))
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +131,7 @@ def test_a_tampered_backward_hop_is_named(painters, injected, changes, named):
 
 
 def test_a_proof_compared_with_another_dump_is_compared_with_that_one(painters, injected):
-    ground = Ground(painters.corpus, later=painters.corpus)
+    ground = Indexes(painters.corpus, later=painters.corpus)
     problems = find_problems(ground, injected)
     assert any("compared with the dump of no other date" in problem for problem in problems)
     compared = change(injected, compared_snapshot=painters.corpus.snapshot)

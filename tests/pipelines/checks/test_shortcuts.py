@@ -4,7 +4,7 @@ import pytest
 
 from pipelines.checks.shortcuts import check_earlier_pages, check_guessable, check_path_length, check_retrieval
 from pipelines.graph.answers import type_answer
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.query import locate_nodes
 from schemas.datasets import Rewrite
 from tests.toy import PAGES, box, build_toy_corpus
@@ -80,7 +80,7 @@ def ground(tmp_path_factory):
         fields += [f"wood = {few[number]}"] if number < len(few) else []
         fields += [f"metal = {alone[number]}"] if number < len(alone) else []
         pages[f"Tower {number}"] = box("tower", f"'''Tower {number}''' is a tower.", *fields)
-    return Ground(build_toy_corpus(tmp_path_factory.mktemp("guessing"), pages, {}))
+    return Indexes(build_toy_corpus(tmp_path_factory.mktemp("guessing"), pages, {}))
 
 
 @pytest.mark.parametrize(

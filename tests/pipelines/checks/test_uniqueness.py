@@ -11,7 +11,7 @@ from pipelines.checks.uniqueness import (
     count_fit,
     find_near_misses,
 )
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_query
 from schemas.datasets import Rewrite
 from tests.pipelines.painters import TYPE, add_pages, ask_back, born, paint
@@ -28,7 +28,7 @@ def test_every_rewrite_of_the_demo_keeps_its_answer_and_fits_one_entity(demo, de
 
 def judge(corpus, *facts, cap=50):
     """Return all that says whether the painter born at Ostrel in the 1870s is one: counts, and the near misses."""
-    ground, query = Ground(corpus), ask_back(corpus, "Ostrel", *facts)
+    ground, query = Indexes(corpus), ask_back(corpus, "Ostrel", *facts)
     fit = count_fit(ground, query, 1, 2)
     return fit, check_fit(fit, 2), check_near_misses(find_near_misses(ground, query, 1, cap))
 

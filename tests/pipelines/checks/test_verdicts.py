@@ -8,7 +8,7 @@ from pipelines.checks.agreement import check_timeless, check_volatility, is_vola
 from pipelines.checks.verdicts import PASSED, CheckResult, refuse, run_checks
 from pipelines.errors import RecordFailed
 from pipelines.graph.answers import type_answer
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from tests.toy import PAGES, build_toy_corpus
 
 FAILED = CheckResult("FAIL", "alias-leak", "Kelm")
@@ -88,7 +88,7 @@ def ground(tmp_path_factory):
     swapped = {"Ostrel": "Valdonia", "Valdonia": "Ostrel"}
     later = {swapped.get(title, title): changed[swapped.get(title, title)] for title in changed}
     folder = tmp_path_factory.mktemp("volatility")
-    return Ground(build_toy_corpus(folder / "now"), build_toy_corpus(folder / "later", later))
+    return Indexes(build_toy_corpus(folder / "now"), build_toy_corpus(folder / "later", later))
 
 
 @pytest.mark.parametrize(

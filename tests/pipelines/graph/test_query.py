@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.graph.answers import derive_answer
 from pipelines.graph.facts import Match, read_attributes, read_relations
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_query
 from pipelines.graph.query import (
     Query,
@@ -52,8 +52,8 @@ def name(corpus, nodes):
 
 def test_a_query_has_the_answer_at_the_end_of_its_chain(toy):
     query = ask(toy, "Kelm Bridge", "architect", "birth_place", "established_date")
-    assert list(answer_query(Ground(toy), query)) == ["date:1204"]
-    assert [name(toy, nodes) for nodes in follow_chain(Ground(toy), query, query.anchor)] == [
+    assert list(answer_query(Indexes(toy), query)) == ["date:1204"]
+    assert [name(toy, nodes) for nodes in follow_chain(Indexes(toy), query, query.anchor)] == [
         {"Kelm Bridge"},
         {"Mira Tolland"},
         {"Ostrel"},
@@ -63,9 +63,9 @@ def test_a_query_has_the_answer_at_the_end_of_its_chain(toy):
 def test_a_sentence_leads_to_the_entity_in_its_blank_and_nowhere_else(toy):
     clause = "The money for it came from the banker ____ of the old town."
     query = ask(toy, "Kelm Bridge", "mentions", "birth_place", clause=clause)
-    assert name(toy, follow_chain(Ground(toy), query, query.anchor)[1]) == {"Hans Oder"}
+    assert name(toy, follow_chain(Indexes(toy), query, query.anchor)[1]) == {"Hans Oder"}
     other = ask(toy, "Kelm Bridge", "mentions", "birth_place", clause=clause.replace("old", "new"))
-    assert follow_chain(Ground(toy), other, other.anchor)[1] == frozenset()
+    assert follow_chain(Indexes(toy), other, other.anchor)[1] == frozenset()
 
 
 def test_without_the_chain_every_object_of_the_relation_that_fits_is_counted(toy, toy_ground):
@@ -77,7 +77,7 @@ def test_without_the_chain_every_object_of_the_relation_that_fits_is_counted(toy
 
 
 def test_a_backward_hop_leads_to_every_page_with_the_node_among_its_values(painters):
-    ground = Ground(painters)
+    ground = Indexes(painters)
     assert name(painters, follow_hop(ground, painters.find("Ostrel"), make_hop(1, "birth_place", True), ())) == {
         "Ada Brill",
         "Cleo Dahl",

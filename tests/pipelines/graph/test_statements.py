@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pipelines.graph.answers import type_answer
 from pipelines.graph.cues import name_cues
 from pipelines.graph.facts import FactIndex
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.prose import Sentence
 from pipelines.graph.statements import find_literal, find_object, list_rivals, read_sentence, resolve_rival
 from tests.pipelines.painters import add_pages, ask_back, born, paint
@@ -82,7 +82,7 @@ def test_any_sentence_can_be_read(text, wanted):
 def look(painters, find, *wanted, prose="", fields=()):
     corpus = add_pages(painters, Vera_Wick=paint("Vera Wick", *fields, prose=prose))
     given = [corpus.find(part) if find is find_object and place else part for place, part in enumerate(wanted)]
-    return find(Ground(corpus), corpus.find("Vera Wick"), *given)
+    return find(Indexes(corpus), corpus.find("Vera Wick"), *given)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ class NoFacts(FactIndex):
 
 def list_found(painters, *facts, limit=50, **pages):
     corpus = add_pages(painters, **pages)
-    ground = Ground(corpus)
+    ground = Indexes(corpus)
     found = list_rivals(ground, ask_back(corpus, "Ostrel", *facts), 1, limit)
     if found is None:
         return None
@@ -170,7 +170,7 @@ def test_a_rival_has_nothing_against_it_and_something_open(painters, page, found
 
 
 def test_one_that_fits_in_every_respect_and_was_not_counted_is_stated(painters):
-    ground, query = Ground(painters), ask_back(painters, "Ostrel")
+    ground, query = Indexes(painters), ask_back(painters, "Ostrel")
     vars(ground)["facts"] = NoFacts(painters)
     (rival,) = list_rivals(ground, query, 1, 50) or ()
     assert painters.page(rival.number).title == "Ada Brill"

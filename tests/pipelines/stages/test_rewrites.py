@@ -7,10 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.checks.proofs import Claim, find_problems
+from pipelines.checks.examination import Claim
+from pipelines.checks.proofs import find_problems
 from pipelines.errors import RecordFailed
 from pipelines.graph.facts import read_attributes, read_relations
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import cite_fact, flatten_names, list_names, make_node
 from pipelines.graph.walks import WalkMove
 from pipelines.names import digest_aliases, fold_name
@@ -91,7 +92,7 @@ def substitute(inputs):
 def make_stage(corpus, proposing=describe, rewriting=substitute, **changes):
     rules = replace(RULES, **changes)
     asking = make_asking("propose_descriptors", proposing), make_asking("rewrite_question", rewriting)
-    return Rewrites(Ground(corpus), *asking, rules)
+    return Rewrites(Indexes(corpus), *asking, rules)
 
 
 def rewrite(stage, question):
