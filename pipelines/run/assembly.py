@@ -33,7 +33,7 @@ from pipelines.checks.pictures import DepictionRules
 from pipelines.config.settings import EncoderConfig, LiveConfig, OcrEngine, RunConfig, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.corpus.store import Corpus
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import AnchorRules, InjectionRules
 from pipelines.graph.seeds import SeedGate
 from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
@@ -528,10 +528,10 @@ class Assembly:
         return find_hub_threshold(in_degree, seeds.hub_in_degree, seeds.small_corpus.hub_share, self.small)
 
     @cached_property
-    def ground(self) -> Ground:
+    def ground(self) -> Indexes:
         """The corpus with what checks count by, and the other dump where one is named."""
         other = self.config.questions.other_corpus
-        return Ground(self.corpus, open_later(Path(other), self.corpus) if other else None)
+        return Indexes(self.corpus, open_later(Path(other), self.corpus) if other else None)
 
     @cached_property
     def answer_rules(self) -> AnswerRules:

@@ -12,7 +12,7 @@ from pipelines.checks.leakage import list_type_words
 from pipelines.checks.references import check_reference
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
 from pipelines.config.settings import GroundingsConfig
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import list_names, make_query, make_question_id, view_proof
 from pipelines.graph.query import count_anchor_answers, locate_nodes
 from pipelines.ids import digest_value
@@ -31,7 +31,7 @@ REASONS = frozenset(get_args(GroundingReason))
 class Groundings:
     """Replaces the anchor's name by a reference to its picture."""
 
-    ground: Ground
+    ground: Indexes
     chooser: PictureChooser
     asking: Asking
     settings: GroundingsConfig

@@ -25,7 +25,7 @@ from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import Fit, check_answer_unchanged, check_fit, count_fit, find_redundant
 from pipelines.checks.verdicts import Check, CheckResult, refuse, run_checks
 from pipelines.config.settings import RewritesConfig
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import list_names, make_query, view_proof
 from pipelines.graph.prose import mask_names
 from pipelines.graph.query import Query, locate_nodes
@@ -66,7 +66,7 @@ class Draft:
 class Rewrites:
     """Turns canonical questions into fuzzy ones with a certificate for each step."""
 
-    ground: Ground
+    ground: Indexes
     proposing: Asking
     rewriting: Asking
     settings: RewritesConfig

@@ -12,7 +12,7 @@ from pipelines.checks.pictures import DepictionRules
 from pipelines.config.settings import GroundingsConfig
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.graph.facts import read_attributes
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_question_id
 from pipelines.names import fold_name
 from pipelines.pictures import PictureStore
@@ -65,13 +65,13 @@ def make_chooser(corpus, folder, base=None) -> PictureChooser:
 @pytest.fixture
 def stage(demo_corpus, tmp_path) -> Groundings:
     chooser = make_chooser(demo_corpus, tmp_path)
-    return Groundings(Ground(demo_corpus), chooser, make_asking("refer_to_anchor", refer), SETTINGS)
+    return Groundings(Indexes(demo_corpus), chooser, make_asking("refer_to_anchor", refer), SETTINGS)
 
 
 def show_other(stage, demo_corpus, tmp_path, *place, **changes):
     """Return the stage over a corpus whose pictures are changed, or lie elsewhere."""
     other = OtherPictures(demo_corpus, *place, **changes)
-    return replace(stage, ground=Ground(other), chooser=make_chooser(other, tmp_path, demo_corpus))
+    return replace(stage, ground=Indexes(other), chooser=make_chooser(other, tmp_path, demo_corpus))
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.checks.proofs import Claim, find_problems
+from pipelines.checks.examination import Claim
+from pipelines.checks.proofs import find_problems
 from pipelines.config.settings import RewritesConfig
 from pipelines.errors import RecordFailed
 from pipelines.graph.facts import read_attributes, read_relations
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import cite_fact, flatten_names, list_names, make_node
-from pipelines.graph.walks import Move
+from pipelines.graph.walks import WalkMove
 from pipelines.names import digest_aliases, fold_name
 from pipelines.stages.paths import make_hop
 from pipelines.stages.rewrites import Rewrites
@@ -41,7 +42,7 @@ def make_question(corpus, *titles, attribute="established_date"):
     hops = []
     for index, (source, target) in enumerate(pairwise(numbers), 1):
         fact = next(fact for fact in read_relations(corpus, source) if fact.target == target)
-        hops.append(make_hop(corpus, index, source, Move(target, fact, None, None), ()))
+        hops.append(make_hop(corpus, index, source, WalkMove(target, fact, None, None), ()))
     (end,) = [found for found in read_attributes(corpus, numbers[-1]) if found.fact.key == attribute]
     roles = ["anchor", *["bridge"] * (len(hops) - 1), "answer"]
     proof = Proof(
@@ -85,7 +86,7 @@ def make_stage(corpus, proposing=describe, rewriting=substitute, **changes):
     own = {name: changes.pop(name) for name in {"hub_in_degree", "max_answer_tokens", "audit"} & set(changes)}
     settings = SETTINGS.model_copy(update=changes)
     asking = make_asking("propose_descriptors", proposing), make_asking("rewrite_question", rewriting)
-    return Rewrites(Ground(corpus), *asking, settings, **{"hub_in_degree": 100, "max_answer_tokens": 6} | own)
+    return Rewrites(Indexes(corpus), *asking, settings, **{"hub_in_degree": 100, "max_answer_tokens": 6} | own)
 
 
 def rewrite(stage, question):
