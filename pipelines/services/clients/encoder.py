@@ -246,7 +246,8 @@ class Batcher:
         for item in items:
             self._pool.submit(self._prepare, item)
         try:
-            return np.stack([await asyncio.wrap_future(item.future) for item in items])
+            rows: list[NDArray[np.float32]] = [await asyncio.wrap_future(item.future) for item in items]
+            return np.stack(rows)
         finally:
             for item in items:
                 item.future.cancel()
