@@ -11,12 +11,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from pipelines.cli.doctor import look_at_judges
-from pipelines.cli.judge_card import JudgeReport, run_judge_bench
 from pipelines.cli.plan import RunEstimate, estimate_run, make_sample_config
 from pipelines.config.loading import (
     apply_setting,
@@ -45,6 +44,9 @@ from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import renew
 from pipelines.services.clients.serving import owned_servers
 from schemas.reasons import STAGE_REASONS
+
+if TYPE_CHECKING:
+    from pipelines.cli.judge_card import JudgeReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,13 +273,15 @@ def finish_run(
 
 def measure_judges(
     pairs: int, seed: int, recipe: str, path: Path | None, settings: Sequence[str], root: Path
-) -> JudgeReport:
+) -> "JudgeReport":
     """Measure the typed comparer, and with a recipe or a file its judges; their replies are recorded.
 
     Raises:
         ConfigError: if the recipe names no judge.
         Unavailable: if a judge is away.
     """
+    from pipelines.cli.judge_card import run_judge_bench
+
     if not (recipe or path or settings):
         return run_judge_bench(pairs, seed)
     config, workspace = load_config(recipe or "demo", path, settings), Workspace(root.resolve())

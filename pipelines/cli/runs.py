@@ -91,6 +91,24 @@ def doctor_command(
         raise typer.Exit(2)
 
 
+@app.command("config")
+def config_command(  # noqa: PLR0913 - as above
+    key: Annotated[list[str] | None, typer.Argument(help="Section or key, such as seeds or paths.hops.")] = None,
+    recipe: RecipeOption = "demo",
+    config: ConfigOption = None,
+    models: ModelsOption = "",
+    set_: SetOption = None,
+    workspace: WorkspaceOption = WORKSPACE,
+    as_json: JsonOption = False,
+) -> None:
+    """List every key of the configuration: its default, what it means, and its value in a recipe."""
+    from pipelines.cli.commands import load_config
+    from pipelines.cli.settings import list_keys, render_keys
+
+    keys = list_keys(load_config(recipe, config, set_ or [], models=models), key or ())
+    emit_json(to_json(keys)) if as_json else emit_table(render_keys(keys, f"configuration of {config or recipe}"))
+
+
 @app.command("plan")
 def plan_command(  # noqa: PLR0913 - as above
     recipe: RecipeOption = "demo",

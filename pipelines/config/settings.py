@@ -149,9 +149,9 @@ class SeedsConfig(Section):
 class SplitsConfig(Section):
     """Shares of entities and answer keys by split; decided by hash before anything is generated."""
 
-    sft: float = Field(0.6, ge=0.0, le=1.0)
-    rl: float = Field(0.3, ge=0.0, le=1.0)
-    eval: float = Field(0.1, ge=0.0, le=1.0)
+    sft: float = Field(0.6, ge=0.0, le=1.0, description="share of entities whose questions become sft trajectories")
+    rl: float = Field(0.3, ge=0.0, le=1.0, description="share of entities whose questions become rl tasks")
+    eval: float = Field(0.1, ge=0.0, le=1.0, description="share of entities kept for evaluation")
 
 
 OcrEngine = Literal["rapidocr", "layer"]

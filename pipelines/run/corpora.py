@@ -15,8 +15,6 @@ from pipelines.files import clear_temps, write_text
 from pipelines.ids import digest_file, digest_value
 from pipelines.run.progress import Reporter
 from pipelines.run.workspace import Workspace, read_names
-from pipelines.toy.publishing import WORLD_FORMAT, write_world
-from pipelines.toy.world import WorldConfig
 
 DUMP_PATTERN = "*-pages-articles*.xml*"
 
@@ -44,6 +42,10 @@ def find_dump(config: CorpusConfig, workspace: Workspace, reporter: Reporter) ->
 def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter: Reporter) -> Path:
     if config is None:
         raise ConfigError("corpus: none of dump, world and generate is set")
+    # Imported here because production works without the toy.
+    from pipelines.toy.publishing import WORLD_FORMAT, write_world
+    from pipelines.toy.world import WorldConfig
+
     key = digest_value([WORLD_FORMAT, config])[:16]
     folder = workspace.worlds / key
     if not folder.exists():
