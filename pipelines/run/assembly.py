@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Lock, RLock
 from typing import TYPE_CHECKING
 
 from pipelines.agent.attempts import PictureSwaps, Searches, make_plan
@@ -30,7 +29,7 @@ from pipelines.agent.tools import ToolBox
 from pipelines.checks.agreement import check_alternative
 from pipelines.checks.examination import AnswerRules, PathDemands, digest_word_lists
 from pipelines.checks.pictures import DepictionRules
-from pipelines.config.settings import EncoderConfig, LiveConfig, OcrEngine, RunConfig, ToolsConfig
+from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.corpus.store import Corpus
 from pipelines.graph.indexes import Indexes
@@ -91,44 +90,6 @@ def picks_clip(config: RunConfig) -> bool:
     return ranker == "clip" or (ranker == "auto" and bool(config.encoder.pretrained) and has_clip())
 
 
-@dataclass(slots=True)
-class _Lent:
-    """An encoder and how many use it."""
-
-    model: "OpenClipEncoder"
-    cached: CachedEncoder
-    users: int = 0
-
-
-# The threads of a flow have a Seeing each; a model and its cache are too large to have several of in a process.
-_lent: dict[tuple[EncoderConfig, Path, str], _Lent] = {}
-_lending = Lock()
-
-
-def _borrow_encoder(config: EncoderConfig, folder: Path) -> CachedEncoder:
-    """Return the process's one encoder of a configuration, whose embeddings are kept in a folder."""
-    from pipelines.services.clients.encoder import OpenClipEncoder
-
-    model = OpenClipEncoder(**config.model_dump())
-    # A checkpoint that was written anew under its old name is another model.
-    key = (config, folder, model.identity)
-    with _lending:
-        lent = _lent.setdefault(key, _Lent(model, CachedEncoder(model, folder)))
-        lent.users += 1
-        return lent.cached
-
-
-def _return_encoder(encoder: CachedEncoder) -> None:
-    with _lending:
-        key, lent = next((key, lent) for key, lent in _lent.items() if lent.cached is encoder)
-        lent.users -= 1
-        if lent.users:
-            return
-        del _lent[key]
-    lent.cached.close()
-    lent.model.close()
-
-
 @dataclass
 class Seeing:
     """The eyes of one run."""
@@ -138,16 +99,19 @@ class Seeing:
     corpus: Corpus
     roles: Roles
     _engines: dict[OcrEngine, Ocr] = field(default_factory=dict)
-    _lock: RLock = field(default_factory=RLock, repr=False, compare=False)
+    _model: "OpenClipEncoder | None" = None
 
     @cached_property
     def encoder(self) -> CachedEncoder:
-        """The model that says which picture fits which description; what it said is kept in the workspace.
+        """The model that scores pictures against descriptions; its embeddings are kept in the workspace.
 
         Raises:
             ConfigError: if there are no weights, or the extra is not installed.
         """
-        return _borrow_encoder(self.config.encoder, self.workspace.derived / "embeddings")
+        from pipelines.services.clients.encoder import OpenClipEncoder
+
+        self._model = OpenClipEncoder(**self.config.encoder.model_dump())
+        return CachedEncoder(self._model, self.workspace.derived / "embeddings")
 
     @cached_property
     def copies(self) -> LocalImageSearch:
@@ -209,13 +173,12 @@ class Seeing:
         Raises:
             ConfigError: if it is not installed.
         """
-        with self._lock:
-            if name not in self._engines:
-                engine = make_engine(name)
-                if name != "layer":
-                    engine = RecordedOcr(engine, self.roles.replies, self.roles.count_renewals("ocr"))
-                self._engines[name] = engine
-            return self._engines[name]
+        if name not in self._engines:
+            engine = make_engine(name)
+            if name != "layer":
+                engine = RecordedOcr(engine, self.roles.replies, self.roles.count_renewals("ocr"))
+            self._engines[name] = engine
+        return self._engines[name]
 
     def make_lister(self) -> CandidateLister:
         """Return what finds the candidates of an anchor."""
@@ -256,9 +219,11 @@ class Seeing:
         return Enhancements(self.roles.pictures, self.shown_search, reader, repairs, rules, results)
 
     def close(self) -> None:
-        """Give the encoder back; the last to do so ends its threads, its model and its cache."""
-        if "encoder" in self.__dict__:
-            _return_encoder(self.encoder)
+        """End the encoder: its cache, its threads and its model."""
+        if self._model is not None:
+            self.encoder.close()
+            self._model.close()
+            self._model = None
             del self.__dict__["encoder"]
 
 

@@ -24,7 +24,7 @@ from PIL import Image
 
 from pipelines.agent.picture_search import ClipIndex
 from pipelines.corpus.tables import map_array
-from pipelines.services.clients.encoder import CachedEncoder, OpenClipEncoder, Precision, Preprocessing, square_picture
+from pipelines.services.clients.encoder import CachedEncoder, OpenClipEncoder, Precision, open_for_model
 from pipelines.services.protocols import PictureFile
 from tests.benchmarks.measured import Measured, read_peak
 
@@ -207,11 +207,13 @@ def measure_rates(scratch: Path, plan: Plan, pictures: Sequence[PictureFile]) ->
 
 def measure_decoding(pictures: Sequence[PictureFile]) -> Measured:
     """Time what the decoding threads do, on one core."""
-    wanted = Preprocessing(224, 224, "shortest", True, 0, (0.5,) * 3, (0.5,) * 3)
+    from open_clip.transform import PreprocessCfg, image_transform_v2
+
+    preprocess = image_transform_v2(PreprocessCfg(224), is_train=False)
     files = [picture.path.read_bytes() for picture in pictures]
     started = time.process_time()
     for data in files:
-        square_picture(data, wanted)
+        preprocess(open_for_model(data, 224))
     spent = (time.process_time() - started) / len(files)
     size = sum(map(len, files)) / len(files) / 1000
     return Measured(f"decode and shrink a JPEG of {SIDE} px and {size:.0f} KB, one core", f"{spent * 1e3:.1f} ms")

@@ -1,33 +1,14 @@
-"""open_clip as an encoder of pictures and texts; needs the extra ``clip``.
+"""open_clip as an encoder of pictures and texts (extra ``clip``), and the cache of its embeddings.
 
-What concurrent callers ask for shares batches, see :mod:`pipelines.services.clients.encoder`.
+Torch is imported where a model is loaded. Pictures are decoded by a thread pool and encoded in batches by one thread;
+concurrent callers share the batches. The queue between the two is bounded, so memory does not grow with a request.
 
-open_clip's models: how one is loaded, and how it is fed.
-
-Torch is imported only where a model is loaded. What open_clip's ``preprocess_val`` does to a picture is done in any
-thread, see :mod:`pipelines.services.clients.encoder`; its last step, the normalisation, for a whole batch on the
-device.
-
-What names an open_clip model: architecture, weights, device and precision, checked before torch is imported.
-
-Threads that make batches: pictures are decoded by some while one more has the model encode what is ready.
-
-Whoever asks meanwhile shares the batches, turn by turn. No more is decoded than two batches hold, so that memory does
-not grow with what is asked for. What a model computes is not known here.
-
-A picture as a model takes it: open_clip's ``preprocess_val`` with Pillow alone, up to the normalisation.
-
-Shrinking and cutting are one step, so that only the part which stays is ever computed.
-
-Embeddings that are kept: nothing is encoded twice, within a run or across runs and processes.
-
-One SQLite file in WAL mode under a folder. A row is an embedding under the hash of the encoder's identity and of the
-picture's content, or the text. Rows are written in transactions, so that kill -9 leaves whole rows and loses only what
-was being encoded; of two processes that encode the same at the same moment the first one's row stays, for both.
+The cache is one SQLite file in WAL mode. A row is an embedding under the hash of the encoder's identity and of the
+picture's content, or the text. Rows are written in transactions: kill -9 loses only what was being encoded, and of two
+processes that encode the same picture the first one's row stays, for both.
 """
 
 import asyncio
-import atexit
 import difflib
 import hashlib
 import http.client
@@ -36,14 +17,14 @@ import importlib.util
 import json
 import os
 import pickle
+import queue
 import sqlite3
 import struct
 import threading
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -53,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from pipelines.errors import ConfigError, CorruptInput, RecordFailed, SynthError, Unavailable
+from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
 from pipelines.files import check_shared_memory, explain_os_error
 from pipelines.ids import digest_file, digest_value
 from pipelines.pixels import MAX_BYTES, open_pixels, read_header
@@ -188,18 +169,16 @@ def check_device(device: str, precision: str) -> None:
 
 Asked = PictureFile | str
 """A picture, or a text."""
-Prepared = NDArray[Any]
-"""What a model takes of one: pixels or words as numbers, of one shape for all pictures and one for all texts."""
+Prepared = Any
+"""What a model takes of one, such as a tensor: one shape for all pictures and one for all texts."""
 Rows = NDArray[np.float32]
 """Embeddings of shape (n, d)."""
-Undone = RecordFailed | Unavailable
-"""Why one picture was not encoded: it cannot be decoded, or its file is gone."""
 ROOM = 2
 """Batches that are decoded ahead."""
 
 
 class EncodingModel(Protocol):
-    """A loaded model; it is prepared for by several threads and run by one."""
+    """A loaded model; several threads prepare its input and one runs it."""
 
     def prepare(self, asked: Asked) -> Prepared:
         """Return what the model takes.
@@ -216,62 +195,17 @@ class EncodingModel(Protocol):
         """Return the embeddings of some texts."""
 
 
-@dataclass(slots=True, eq=False)
-class Request:
-    """What one caller asked for, and how much of it there is."""
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One picture or text of a request; ``prepared`` is None when it failed or its caller left."""
 
-    asked: Sequence[Asked]
-    future: "Future[Rows]" = field(default_factory=Future)
-    taken: int = 0
-    """How many were begun, in order."""
-    left: int = 0
-    rows: Rows | None = None
-    failed: tuple[int, Undone] | None = None
-    """The first that cannot be encoded, with the reason."""
-
-    def __post_init__(self) -> None:
-        self.left = len(self.asked)
-
-    def needs(self, place: int) -> bool:
-        """Whether it matters still what is at a place: nothing does after one that failed, or once nobody waits."""
-        return not self.future.done() and (self.failed is None or place < self.failed[0])
-
-    def fail(self, place: int, error: Undone) -> None:
-        """Note that one cannot be encoded; the first in order is what the caller is told."""
-        if self.failed is None or place < self.failed[0]:
-            self.failed = (place, error)
-
-    def put(self, place: int, row: Rows) -> None:
-        """Note an embedding."""
-        if self.rows is None:
-            self.rows = np.empty((len(self.asked), len(row)), dtype=np.float32)
-        self.rows[place] = row
-
-    def count_done(self) -> None:
-        """Count one that nothing more will happen to, and tell the caller after the last."""
-        self.left -= 1
-        if self.left or not self._may_tell():
-            return
-        if self.failed is not None:
-            self.future.set_exception(self.failed[1])
-        elif self.rows is not None:
-            self.future.set_result(self.rows)
-
-    def refuse(self, error: Exception) -> None:
-        """Tell the caller that there will be nothing."""
-        if self._may_tell():
-            self.future.set_exception(error)
-
-    def _may_tell(self) -> bool:
-        return not self.future.done() and self.future.set_running_or_notify_cancel()
+    asked: Asked
+    future: "Future[NDArray[np.float32]]"
+    prepared: Prepared = None
 
 
-Ready = tuple[Request, int, Prepared]
-"""A caller's request, a place in it, and what the model takes of what is there."""
-
-
-class EncodingEngine:
-    """The threads, started by the first request; they serve any number of event loops.
+class Batcher:
+    """Decodes in a thread pool and encodes in batches; its threads start with the first request.
 
     Args:
         name: the model's name, for messages.
@@ -284,268 +218,125 @@ class EncodingEngine:
         self._name = name
         self._load = load
         self._batch = batch
-        self._count = threads or len(os.sched_getaffinity(0))
-        self._lock = threading.Lock()
-        self._room = threading.Condition(self._lock)
-        """Told when there is something to decode, and room for it."""
-        self._full = threading.Condition(self._lock)
-        """Told when there is something to encode."""
-        self._requests: deque[Request] = deque()
-        """Those of which something has not been begun, whose turn it is first."""
-        self._ready: deque[Ready] = deque()
-        self._busy = 0
-        """Threads that decode something now."""
-        self._open: set[Request] = set()
-        """Those whose callers wait."""
-        self._threads: list[threading.Thread] = []
-        self._end: Exception | None = None
-        """Why it encodes no more; None while it does."""
+        self._pool = ThreadPoolExecutor(threads or len(os.sched_getaffinity(0)), f"decode {name}")
+        self._ready: queue.Queue[_Item | None] = queue.Queue(ROOM * batch)
+        """Decoded items; None ends the encoding thread."""
+        self._coming = 0
+        """Items that were asked for and have not left the queue."""
+        self._counting = threading.Lock()
+        self._model: Future[EncodingModel] = Future()
+        self._thread: threading.Thread | None = None
+        self._closed = False
 
-    def ask(self, asked: Sequence[Asked]) -> "Future[Rows]":
-        """Have pictures or texts encoded.
-
-        Args:
-            asked: one at least.
-
-        Returns:
-            What will hold one row each, in order, or why the first that was not encoded could not be.
-        """
-        request = Request(asked)
-        with self._lock:
-            if self._end is not None:
-                request.refuse(self._end)
-                return request.future
-            if not self._threads:
-                self._start(self._encode_all)
-                atexit.register(self.close)
-            self._open.add(request)
-            self._requests.append(request)
-            self._room.notify_all()
-        return request.future
-
-    def close(self) -> None:
-        """End the threads; whoever still waits is refused, and so is whoever comes later."""
-        self._break(Unavailable(f"encoder {self._name}: it was closed"))
-        atexit.unregister(self.close)
-        for thread in self._threads:
-            thread.join()
-
-    def _start(self, work: Callable[..., None], *arguments: object) -> None:
-        thread = threading.Thread(target=work, args=arguments, name=f"encoder {self._name}", daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def _break(self, why: Exception) -> None:
-        """Refuse all that waits and all that comes; only the first reason counts."""
-        with self._lock:
-            self._end = self._end or why
-            for request in self._open:
-                request.refuse(self._end)
-            self._open.clear()
-            self._requests.clear()
-            self._ready.clear()
-            self._room.notify_all()
-            self._full.notify_all()
-
-    def _prepare_all(self, model: EncodingModel) -> None:
-        """Decode what is asked for until the end."""
-        why: Exception = Unavailable(f"encoder {self._name}: a thread that decodes ended early; run again")
-        try:
-            while taken := self._take():
-                self._put(*taken, _prepare(model, *taken))
-            why = Unavailable(f"encoder {self._name}: it was closed")
-        finally:
-            # Only a defect comes here before the end; nobody may wait for a thread that is gone.
-            self._break(why)
-
-    def _take(self) -> tuple[Request, int] | None:
-        """Wait for something to decode and for room; None when it is time to end."""
-        with self._lock:
-            while self._end is None:
-                if self._requests and len(self._ready) + self._busy < ROOM * self._batch:
-                    request = self._requests.popleft()
-                    place, request.taken = request.taken, request.taken + 1
-                    if request.taken < len(request.asked) and not request.future.done():
-                        self._requests.append(request)
-                    self._busy += 1
-                    return request, place
-                self._room.wait()
-        return None
-
-    def _put(self, request: Request, place: int, prepared: Prepared | Undone | None) -> None:
-        """Hand on what was decoded; what need not, or cannot, be encoded is done."""
-        with self._lock:
-            self._busy -= 1
-            if isinstance(prepared, np.ndarray) and request.needs(place):
-                self._ready.append((request, place, prepared))
-            else:
-                if isinstance(prepared, Undone):
-                    request.fail(place, prepared)
-                self._count_done(request)
-            if self._is_due():
-                self._full.notify()
-
-    def _count_done(self, request: Request) -> None:
-        request.count_done()
-        if request.future.done():
-            self._open.discard(request)
-
-    def _is_due(self) -> bool:
-        """Whether a batch should be encoded: it is full, or nothing more is on its way."""
-        coming = bool(self._requests) or self._busy > 0
-        return len(self._ready) >= self._batch or (bool(self._ready) and not coming)
-
-    def _encode_all(self) -> None:
-        """Load the model and encode batch after batch until the end."""
-        why: Exception = Unavailable(f"encoder {self._name}: its thread ended early; run again")
-        try:
-            model = self._load()
-            with self._lock:
-                for _ in range(self._count):
-                    self._start(self._prepare_all, model)
-            while batch := self._gather():
-                self._encode(model, batch)
-            why = Unavailable(f"encoder {self._name}: it was closed")
-        except SynthError as error:
-            # It cannot be loaded, or cannot encode: the next request would fare no better.
-            why = error
-        finally:
-            self._break(why)
-
-    def _gather(self) -> list[Ready]:
-        """Wait for a batch; empty when it is time to end."""
-        with self._lock:
-            while self._end is None and not self._is_due():
-                self._full.wait()
-            batch = [self._ready.popleft() for _ in range(min(self._batch, len(self._ready)))]
-            self._room.notify_all()
-        return batch
-
-    def _encode(self, model: EncodingModel, batch: Sequence[Ready]) -> None:
-        texts = [ready for ready in batch if isinstance(ready[0].asked[ready[1]], str)]
-        pictures = [ready for ready in batch if not isinstance(ready[0].asked[ready[1]], str)]
-        for part, encode in ((pictures, model.encode_pictures), (texts, model.encode_texts)):
-            if not part:
-                continue
-            rows = encode([prepared for _, _, prepared in part])
-            with self._lock:
-                for (request, place, _), row in zip(part, rows, strict=True):
-                    request.put(place, row)
-                    self._count_done(request)
-
-
-def _prepare(model: EncodingModel, request: Request, place: int) -> Prepared | Undone | None:
-    """Return what the model takes, or why there is nothing; None where nobody needs it any more."""
-    if not request.needs(place):
-        return None
-    try:
-        return model.prepare(request.asked[place])
-    except (RecordFailed, Unavailable) as error:
-        return error
-
-
-SQUARING_VERSION = 1
-"""Part of an encoder's identity: raised when pixels come out otherwise."""
-Mode = Literal["shortest", "longest", "squash"]
-_SCALES = (8, 4, 2)
-"""Fractions of its size at which a JPEG can be decoded, for much less than the whole costs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Preprocessing:
-    """What a model wants of a picture.
-
-    Attributes:
-        height: pixels of the result.
-        width: likewise.
-        mode: ``shortest``: the shorter side fits and the rest of the longer one is cut off; ``longest``: the longer
-            side fits and the rest is filled up; ``squash``: both fit.
-        bicubic: else bilinear.
-        fill: 0..255, of each colour.
-        mean: of red, green and blue in 0..1, subtracted at last.
-        deviation: likewise, and divided by.
-    """
-
-    height: int
-    width: int
-    mode: Mode
-    bicubic: bool
-    fill: int
-    mean: tuple[float, ...]
-    deviation: tuple[float, ...]
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> "Preprocessing":
-        """Return what open_clip's ``preprocess_cfg`` says.
+    async def encode(self, asked: Sequence[Asked]) -> Rows:
+        """Return one row each, of shape (n, d), in the order given; ``asked`` holds one at least.
 
         Raises:
-            ConfigError: if it says something that open_clip does not know.
+            RecordFailed, Unavailable: for the first in order that cannot be decoded; the rest is then dropped.
+            SynthError: if the model cannot be loaded or run, or the encoder was closed.
         """
-        size, mode, interpolation = settings["size"], settings["resize_mode"], settings["interpolation"]
-        if mode not in ("shortest", "longest", "squash") or interpolation not in ("bicubic", "bilinear", "random"):
-            raise ConfigError(f"encoder.model: preprocessing {mode}, {interpolation} is none of open_clip's")
-        height, width = (size, size) if isinstance(size, int) else (int(size[0]), int(size[-1]))
-        # open_clip drops the interpolation on this one way.
-        bicubic = interpolation != "bilinear" or (mode == "shortest" and height != width)
-        mean, deviation = (tuple(settings[key]) for key in ("mean", "std"))
-        return cls(height, width, mode, bicubic, int(settings["fill_color"]), mean, deviation)
+        if self._closed:
+            raise self._refuse()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=f"encode {self._name}", daemon=True)
+            self._thread.start()
+        with self._counting:
+            self._coming += len(asked)
+        items = [_Item(one, Future()) for one in asked]
+        for item in items:
+            self._pool.submit(self._prepare, item)
+        try:
+            rows: list[NDArray[np.float32]] = [await asyncio.wrap_future(item.future) for item in items]
+            return np.stack(rows)
+        finally:
+            for item in items:
+                item.future.cancel()
 
-    def fit(self, width: int, height: int) -> tuple[int, int]:
-        """Return width and height of a whole picture before it is cut or filled up, rounded as open_clip rounds."""
-        if self.mode == "squash":
-            return self.width, self.height
-        ratios = (height / self.height, width / self.width)
-        if self.mode == "shortest" and self.height == self.width:
-            short = min(width, height)
-            return (
-                self.width if width == short else int(self.width * width / short),
-                self.height if height == short else int(self.height * height / short),
-            )
-        ratio = min(ratios) if self.mode == "shortest" else max(ratios)
-        return max(1, round(width / ratio)), max(1, round(height / ratio))
+    def close(self) -> None:
+        """End the threads; callers who wait, or come later, get Unavailable."""
+        if self._closed:
+            return
+        self._closed = True
+        self._pool.shutdown()
+        if self._thread is not None:
+            self._ready.put(None)
+            self._thread.join()
+
+    def _refuse(self) -> Unavailable:
+        return Unavailable(f"encoder {self._name}: it was closed")
+
+    def _prepare(self, item: _Item) -> None:
+        """Put exactly one item into the queue, whatever happens: the encoding thread counts them."""
+        prepared = None
+        if item.future.set_running_or_notify_cancel():
+            try:
+                if self._closed:
+                    raise self._refuse()
+                prepared = self._model.result().prepare(item.asked)
+            except Exception as error:  # noqa: BLE001 (its own caller gets whatever it is)
+                item.future.set_exception(error)
+        self._ready.put(replace(item, prepared=prepared))
+
+    def _run(self) -> None:
+        """Load the model, and encode batch after batch until the end; without a model every item fails."""
+        try:
+            self._model.set_result(self._load())
+        except Exception as error:  # noqa: BLE001 (every caller gets whatever it is)
+            self._model.set_exception(error)
+        while (batch := self._gather()) is not None:
+            pictures = [item for item in batch if not isinstance(item.asked, str)]
+            self._encode(pictures, "encode_pictures")
+            self._encode([item for item in batch if isinstance(item.asked, str)], "encode_texts")
+
+    def _gather(self) -> list[_Item] | None:
+        """Wait for a full batch, or until nothing more is coming; None at the end."""
+        batch: list[_Item] = []
+        while not batch or (len(batch) < self._batch and self._coming):
+            item = self._ready.get()
+            if item is None:
+                return None
+            with self._counting:
+                self._coming -= 1
+            if item.prepared is not None:
+                batch.append(item)
+        return batch
+
+    def _encode(self, items: Sequence[_Item], method: str) -> None:
+        if not items:
+            return
+        try:
+            if self._closed:
+                raise self._refuse()
+            rows = getattr(self._model.result(), method)([item.prepared for item in items])
+        except Exception as error:  # noqa: BLE001 (the callers of the batch get whatever it is)
+            for item in items:
+                item.future.set_exception(error)
+            return
+        for item, row in zip(items, rows, strict=True):
+            item.future.set_result(row)
 
 
-def square_picture(data: bytes, preprocessing: Preprocessing) -> NDArray[np.uint8]:
-    """Return the pixels of a picture file, of shape (height, width, 3), 0..255.
+PREPROCESSING_VERSION = 2
+"""Part of an encoder's identity: raised when pixels come out otherwise. 2: open_clip's own ``preprocess_val``."""
+_SCALES = (8, 4, 2)
+"""Fractions of its size at which a JPEG can be decoded, for much less than the whole costs."""
+_MAX_ASPECT = 16
+"""A longer strip is cut at both ends first: open_clip enlarges the whole strip before it cuts."""
+
+
+def open_for_model(data: bytes, wanted: int) -> Image.Image:
+    """Return a picture as displayed, a JPEG at a reduced scale whose shorter side is ``wanted`` pixels or more.
 
     Raises:
         RecordFailed: as :func:`pipelines.pixels.open_pixels` says.
     """
     header = read_header(data)
-    side = choose_side(header.width, header.height, preprocessing) if header.extension == "jpg" else 0
-    return np.asarray(square_pixels(open_pixels(header, side), preprocessing))
-
-
-def choose_side(width: int, height: int, preprocessing: Preprocessing) -> int:
-    """Return the longest side to decode a JPEG at, pixels: a half of its own, or less; 0 for its own.
-
-    Reduced, it is never smaller than the model's picture, so that nothing is enlarged which need not be.
-    """
-    wanted = max(preprocessing.height, preprocessing.width)
-    scale = next((scale for scale in _SCALES if min(width, height) >= wanted * scale), 1)
-    return -(-max(width, height) // scale) if scale > 1 else 0
-
-
-def square_pixels(shown: Image.Image, preprocessing: Preprocessing) -> Image.Image:
-    """Return a picture shrunk, and cut or filled up, to what a model takes."""
-    size = preprocessing.fit(shown.width, shown.height)
-    target = (preprocessing.width, preprocessing.height)
-    kept = (min(size[0], target[0]), min(size[1], target[1]))
-    starts = (round((size[0] - kept[0]) / 2.0), round((size[1] - kept[1]) / 2.0))
-    scales = (shown.width / size[0], shown.height / size[1])
-    box = (
-        starts[0] * scales[0],
-        starts[1] * scales[1],
-        min((starts[0] + kept[0]) * scales[0], shown.width),
-        min((starts[1] + kept[1]) * scales[1], shown.height),
-    )
-    filtered = Image.Resampling.BICUBIC if preprocessing.bicubic else Image.Resampling.BILINEAR
-    resized = shown.resize(kept, filtered, box=box)
-    if kept == target:
-        return resized
-    canvas = Image.new("RGB", target, (preprocessing.fill,) * 3)
-    canvas.paste(resized, ((target[0] - kept[0]) // 2, (target[1] - kept[1]) // 2))
-    return canvas
+    scales = _SCALES if header.extension == "jpg" else ()
+    scale = next((scale for scale in scales if min(header.width, header.height) >= wanted * scale), 1)
+    shown = open_pixels(header, -(-max(header.width, header.height) // scale) if scale > 1 else 0)
+    most = _MAX_ASPECT * min(shown.size)
+    left, top = max(0, shown.width - most) // 2, max(0, shown.height - most) // 2
+    return shown.crop((left, top, shown.width - left, shown.height - top)) if left or top else shown
 
 
 if TYPE_CHECKING:
@@ -603,6 +394,7 @@ class ClipModel:
     def __init__(self, architecture: Architecture, pretrained: str, device: str, precision: Precision) -> None:
         import open_clip
         import torch
+        from open_clip.transform import PreprocessCfg, image_transform_v2
 
         self._name = f"{architecture.name}/{Path(pretrained).name}"
         self._precision = precision
@@ -611,11 +403,13 @@ class ClipModel:
         weights, preprocessing = _find_weights(architecture, pretrained)
         self._model, self._tokenize = self._build(architecture, weights, preprocessing)
         self._tokenizing = threading.Lock()
-        self._preprocessing = Preprocessing.from_settings(self._model.visual.preprocess_cfg)
-        self._mean, self._deviation = (
-            torch.tensor(values, device=self._device).view(1, 3, 1, 1)
-            for values in (self._preprocessing.mean, self._preprocessing.deviation)
-        )
+        settings = self._model.visual.preprocess_cfg
+        try:
+            wanted = PreprocessCfg(**settings)
+            self._preprocess = image_transform_v2(wanted, is_train=False)
+        except (AssertionError, TypeError, ValueError) as error:
+            raise ConfigError(f"encoder.model: preprocessing {settings} is none of open_clip's ({error})") from error
+        self._side = max(wanted.input_size[1:])
 
     def _build(
         self, architecture: Architecture, weights: Path, preprocessing: dict[str, Any]
@@ -648,20 +442,20 @@ class ClipModel:
                 said = f"encoder {self._name}: {weights} holds no weights of this model ({_quote(error)})"
                 raise CorruptInput(said) from error
 
-    def prepare(self, asked: Asked) -> Prepared:
-        """Return a picture's pixels, of shape (height, width, 3), or a text's words as numbers.
+    def prepare(self, asked: Asked) -> "torch.Tensor":
+        """Return a picture as normalised pixels, of shape (3, height, width), or a text as token numbers.
 
         Raises:
             RecordFailed: if the picture cannot be decoded; the message names it.
             Unavailable: if its file is gone.
         """
         if isinstance(asked, PictureFile):
-            return read_square(asked, self._preprocessing)
+            pixels: torch.Tensor = self._preprocess(read_picture(asked, self._side))
+            return pixels
         with self._tokenizing:
-            words: NDArray[np.int64] = self._tokenize([asked])[0].numpy()
-        return words
+            return self._tokenize([asked])[0]
 
-    def encode_pictures(self, prepared: Sequence[Prepared]) -> Rows:
+    def encode_pictures(self, prepared: Sequence["torch.Tensor"]) -> Rows:
         """Return one row of unit length a picture.
 
         Raises:
@@ -669,16 +463,13 @@ class ClipModel:
         """
         import torch
 
-        pixels = torch.from_numpy(np.stack(prepared)).to(self._device)
-        with torch.inference_mode():
-            scaled = pixels.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format).div_(255.0)
-            return self._finish(self._model.encode_image, scaled.sub_(self._mean).div_(self._deviation).to(self._type))
+        return self._finish(self._model.encode_image, torch.stack(list(prepared)).to(self._device, self._type))
 
-    def encode_texts(self, prepared: Sequence[Prepared]) -> Rows:
+    def encode_texts(self, prepared: Sequence["torch.Tensor"]) -> Rows:
         """Return one row of unit length a text; errors as above."""
         import torch
 
-        return self._finish(self._model.encode_text, torch.from_numpy(np.stack(prepared)).to(self._device))
+        return self._finish(self._model.encode_text, torch.stack(list(prepared)).to(self._device))
 
     def _finish(self, encode: Callable[["torch.Tensor"], "torch.Tensor"], batch: "torch.Tensor") -> Rows:
         import torch
@@ -723,8 +514,8 @@ def _quote(error: Exception) -> str:
     return f"{type(error).__name__}: {said}".splitlines()[0][:_QUOTED]
 
 
-def read_square(picture: PictureFile, preprocessing: Preprocessing) -> NDArray[np.uint8]:
-    """Return a picture file's pixels as a model takes them.
+def read_picture(picture: PictureFile, wanted: int) -> Image.Image:
+    """Return a picture file as :func:`open_for_model` does.
 
     Raises:
         RecordFailed: if it cannot be decoded, or holds other bytes than its sha256 says; the message names it.
@@ -739,7 +530,7 @@ def read_square(picture: PictureFile, preprocessing: Preprocessing) -> NDArray[n
     if hashlib.sha256(data).hexdigest() != picture.sha256:
         raise RecordFailed("picture-changed", f"{picture.path.name}: other bytes than its sha256 {picture.sha256[:16]}")
     try:
-        return square_picture(data, preprocessing)
+        return open_for_model(data, wanted)
     except RecordFailed as error:
         raise RecordFailed(error.error, f"{picture.path.name}: {error.detail}") from error
 
@@ -774,13 +565,13 @@ class OpenClipEncoder:
     batch: int = 64
     threads: int = 0
     _architecture: Architecture = field(init=False, repr=False, compare=False)
-    _engine: EncodingEngine = field(init=False, repr=False, compare=False)
+    _batcher: Batcher = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_device(self.device, self.precision)
         find_checkpoint(self.pretrained)
         object.__setattr__(self, "_architecture", read_architecture(self.model))
-        object.__setattr__(self, "_engine", EncodingEngine(self.name, self._load, self.batch, self.threads))
+        object.__setattr__(self, "_batcher", Batcher(self.name, self._load, self.batch, self.threads))
 
     @property
     def name(self) -> str:
@@ -798,7 +589,7 @@ class OpenClipEncoder:
         weights = f"{self._architecture.name}:{clean_tag(self.pretrained)}" if path is None else digest_weights(path)
         return (
             f"open-clip@{VERSION}:{self._architecture.digest[:16]}:{weights}:{self.precision}:"
-            f"preprocessing@{SQUARING_VERSION}"
+            f"preprocessing@{PREPROCESSING_VERSION}"
         )
 
     async def encode_pictures(self, pictures: Sequence[PictureFile]) -> Rows:
@@ -817,11 +608,11 @@ class OpenClipEncoder:
 
     def close(self) -> None:
         """End the threads; whoever waits is refused, and so is whoever comes later."""
-        self._engine.close()
+        self._batcher.close()
 
     async def _encode(self, asked: Sequence[Asked]) -> Rows:
         # Of nothing the model's width is not known: any text tells it.
-        rows = await asyncio.wrap_future(self._engine.ask(tuple(asked) or ("",)))
+        rows = await self._batcher.encode(tuple(asked) or ("",))
         return rows[: len(asked)]
 
     def _load(self) -> ClipModel:
@@ -846,11 +637,9 @@ EncodeSome = Callable[[Sequence[int]], Awaitable[NDArray[np.float32]]]
 
 @dataclass(slots=True)
 class EmbeddingStore:
-    """The file; opened when it is first needed, shared by the threads and event loops of a process."""
+    """The file; opened when it is first needed, used on the event loop alone."""
 
     folder: Path
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    """Held while the connection is used."""
     _connection: sqlite3.Connection | None = None
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, Row]:
@@ -861,8 +650,7 @@ class EmbeddingStore:
             CorruptInput: if it is damaged.
             ConfigError: if the folder's file system cannot hold it.
         """
-        with self.lock:
-            return self._guard(lambda connection: self._select(connection, keys))
+        return self._guard(lambda connection: self._select(connection, keys))
 
     def record(self, rows: Mapping[bytes, Row]) -> dict[bytes, Row]:
         """Record embeddings, all or none; return what is recorded under their keys now: the first of a key stays.
@@ -871,15 +659,13 @@ class EmbeddingStore:
             Unavailable: if the disk is full, or others hold the file for too long.
             CorruptInput: if the file is damaged.
         """
-        with self.lock:
-            return self._guard(lambda connection: self._insert(connection, rows))
+        return self._guard(lambda connection: self._insert(connection, rows))
 
     def close(self) -> None:
         """Close the file."""
-        with self.lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _guard(self, work: Callable[[sqlite3.Connection], dict[bytes, Row]]) -> dict[bytes, Row]:
         try:
@@ -913,7 +699,7 @@ class EmbeddingStore:
 def _connect(folder: Path) -> sqlite3.Connection:
     folder.mkdir(parents=True, exist_ok=True)
     check_shared_memory(folder)
-    connection = sqlite3.connect(folder / FILE, timeout=BUSY_SECONDS, check_same_thread=False)
+    connection = sqlite3.connect(folder / FILE, timeout=BUSY_SECONDS)
     try:
         _begin_log(connection)
         # What a power cut takes is encoded again; kill -9 takes nothing that was recorded.
@@ -950,10 +736,8 @@ class CachedEncoder:
     encoder: ImageEncoder
     folder: Path
     _store: EmbeddingStore = field(init=False, repr=False, compare=False)
-    _flights: dict[bytes, "Future[None]"] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What is being encoded by key: whoever wants the same meanwhile waits, and looks it up then."""
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
-    """Held while the flights are changed."""
+    _flights: dict[bytes, asyncio.Event] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Keys that are being encoded: other callers wait for the event, and look the key up then."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_store", EmbeddingStore(self.folder))
@@ -1018,37 +802,25 @@ class CachedEncoder:
         """Return the embeddings of some keys: looked up, encoded here, or waited for where another caller encodes."""
         rows: dict[bytes, Row] = {}
         while wanted := [key for key in keys if key not in rows]:
-            mine, others, flight = self._board(wanted)
+            others = {self._flights[key] for key in wanted if key in self._flights}
+            mine = [key for key in wanted if key not in self._flights]
+            landed = asyncio.Event()
+            self._flights.update(dict.fromkeys(mine, landed))
             try:
                 if mine:
                     rows |= await self._fly(mine, encode, places)
             finally:
-                self._land(mine, flight)
+                for key in mine:
+                    del self._flights[key]
+                landed.set()
             for other in others:
-                await asyncio.wrap_future(other)
+                await other.wait()
         return rows
-
-    def _board(self, keys: Sequence[bytes]) -> "tuple[list[bytes], set[Future[None]], Future[None]]":
-        """Return the keys that are the caller's to look up and encode, the flights of the others, and its own."""
-        flight = Future[None]()
-        # From now on nobody who waits for it can cancel it.
-        flight.set_running_or_notify_cancel()
-        with self._lock:
-            others = {self._flights[key] for key in keys if key in self._flights}
-            mine = [key for key in keys if key not in self._flights]
-            self._flights.update(dict.fromkeys(mine, flight))
-        return mine, others, flight
-
-    def _land(self, keys: Iterable[bytes], flight: "Future[None]") -> None:
-        with self._lock:
-            for key in keys:
-                del self._flights[key]
-        flight.set_result(None)
 
     async def _fly(
         self, keys: Sequence[bytes], encode: EncodeSome, places: Mapping[bytes, list[int]]
     ) -> dict[bytes, Row]:
-        found = await asyncio.to_thread(self._store.read, keys)
+        found = self._store.read(keys)
         missing = [key for key in keys if key not in found]
         if not missing:
             return found
@@ -1058,14 +830,14 @@ class CachedEncoder:
             await self._keep_others(missing, encode, places)
             raise
         made = dict(zip(missing, encoded, strict=True))
-        return found | await asyncio.to_thread(self._store.record, made)
+        return found | self._store.record(made)
 
     async def _keep_others(self, keys: Sequence[bytes], encode: EncodeSome, places: Mapping[bytes, list[int]]) -> None:
         """Record what can be encoded beside something that cannot."""
         outcomes = await asyncio.gather(*(encode([places[key][0]]) for key in keys), return_exceptions=True)
         made = {key: rows[0] for key, rows in zip(keys, outcomes, strict=True) if not isinstance(rows, BaseException)}
         if made:
-            await asyncio.to_thread(self._store.record, made)
+            self._store.record(made)
 
 
 def make_keys(kind: str, identity: str, contents: Iterable[str]) -> list[bytes]:
