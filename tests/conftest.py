@@ -17,7 +17,7 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import RelationIndex
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.toy.publishing import write_world
@@ -120,8 +120,8 @@ def demo_corpus(demo) -> Iterator[Corpus]:
 
 
 @pytest.fixture(scope="session")
-def demo_ground(demo_corpus) -> Ground:
-    return Ground(demo_corpus)
+def demo_ground(demo_corpus) -> Indexes:
+    return Indexes(demo_corpus)
 
 
 @pytest.fixture(scope="session")

@@ -38,7 +38,7 @@ from pipelines.agent.judging import Jury
 from pipelines.agent.observations import cut_text
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.graph.answers import compare_answers, is_no_answer
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_query
 from pipelines.graph.query import answer_query, locate_nodes
 from pipelines.graph.values import Date, Number, format_decimal, parse_date, parse_number, render_date, render_number
@@ -577,7 +577,7 @@ class Swap:
 class PictureSwaps:
     """Chooses a picture to be swapped in; the same one for a question in every run, however the work is cut."""
 
-    ground: Ground
+    ground: Indexes
     pictures: PictureStore
 
     @property

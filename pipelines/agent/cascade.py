@@ -54,7 +54,7 @@ from pipelines.checks.rollouts import (
     locate_form,
 )
 from pipelines.checks.verdicts import CheckResult
-from pipelines.config.settings import ALL_CHECKS
+from pipelines.config.settings import TrajectoriesConfig
 from pipelines.errors import ConfigError
 from pipelines.graph.answers import compare_answers, is_no_answer
 from schemas.datasets import Observation, Rollout, Step, Support
@@ -321,32 +321,9 @@ _ASKED_OF_ANSWERS = ("from-memory", "unsupported", "path-not-covered", "unseen-c
 """Checks of how an answer was come by; a rollout that gives none is not held to them."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrajectoryRules:
-    """What a rollout is held to.
-
-    Attributes:
-        max_accepted: trajectories kept of a question; 2 in VSearcher and in OpenSearch-VL.
-        checks: mechanical checks that refuse.
-        max_tokens: length a student is trained at, pictures included; 0 is no limit.
-        image_pixels: of a picture as a student sees it.
-        overlap: share of words that two queries have in common to be a repetition.
-        max_repeats: repetitions that a rollout may have.
-        min_process: lowest mean mark of a process judge.
-        fatal_errors: consecutive tool errors that are fatal, as the rollouts were made with.
-    """
-
-    max_accepted: int = 2
-    checks: tuple[str, ...] = ALL_CHECKS
-    max_tokens: int = 32_000
-    image_pixels: int = 262_144
-    overlap: float = 0.8
-    max_repeats: int = 0
-    min_process: float = 3.0
-    fatal_errors: int = 3
-
-
-DEFAULT_RULES = TrajectoryRules()
+DEFAULTS = TrajectoriesConfig()
+FATAL_ERRORS = 3
+"""Consecutive tool errors that are fatal (OpenSearch-VL, K)."""
 ESTIMATED = EstimatedTokens()
 
 
@@ -378,12 +355,13 @@ class _Case:
     judgement: Judgement | None
     """None where there is no answer to judge."""
     tokens: int
-    rules: TrajectoryRules
+    rules: TrajectoriesConfig
+    fatal_errors: int
 
 
 _CHECKS: Mapping[str, Callable[[_Case], CheckResult]] = MappingProxyType(
     {
-        "tool-errors": lambda case: check_tool_errors(case.trail, case.rules.fatal_errors),
+        "tool-errors": lambda case: check_tool_errors(case.trail, case.fatal_errors),
         "from-memory": lambda case: check_sought(case.trail),
         "unsupported": lambda case: check_support(case.trail),
         "memory-jump": lambda case: check_jumps(case.trail),
@@ -400,7 +378,7 @@ _CHECKS: Mapping[str, Callable[[_Case], CheckResult]] = MappingProxyType(
 def find_faults(
     rollout: Rollout,
     judgement: Judgement | None = None,
-    rules: TrajectoryRules = DEFAULT_RULES,
+    rules: TrajectoriesConfig = DEFAULTS,
     counter: TokenCounter = ESTIMATED,
 ) -> tuple[Finding, ...]:
     """Return every reason against a rollout but those of the process judge and the cap, in the order of the cascade.
@@ -415,7 +393,11 @@ def find_faults(
 
 
 def examine_rollout(
-    rollout: Rollout, judgement: Judgement | None, rules: TrajectoryRules, counter: TokenCounter
+    rollout: Rollout,
+    judgement: Judgement | None,
+    rules: TrajectoriesConfig,
+    counter: TokenCounter,
+    fatal_errors: int = FATAL_ERRORS,
 ) -> Examination:
     """Return what is found of a rollout, as :func:`find_faults`, with its length and its supports.
 
@@ -424,7 +406,7 @@ def examine_rollout(
     """
     trail, tokens = read_trail(rollout), measure_rollout(rollout, counter, rules.image_pixels)
     held = None if is_unanswered(rollout) else judgement or _compare(rollout)
-    case = _Case(trail, held, tokens, rules)
+    case = _Case(trail, held, tokens, rules, fatal_errors)
     found = [*_check_turns(trail), *_find_answer_faults(rollout, held)]
     found += [Finding(name, result.detail) for name, result in _run(case) if not result.passed]
     faults = tuple(sorted(found, key=lambda fault: _ORDER.index(fault.reason)))

@@ -23,6 +23,7 @@ from pipelines.agent.transcript import (
     write_down,
 )
 from pipelines.checks.rollouts import find_fatal
+from pipelines.config.settings import RolloutsConfig
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.ids import digest_value, make_record_id
 from pipelines.services.metering import Stopwatch, open_stopwatch
@@ -41,51 +42,28 @@ BAD_TURN = "bad-turn"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Where a rollout ends without an answer; each is looked at before a turn.
-
-    Attributes:
-        calls: tool calls; one more turn is left for the answer. A turn that is none counts as a call.
-        seconds: that models and live tools took, as recorded.
-        context: characters of all messages together.
-        context_tokens: tokens in and out of the turn before, as the server counted them; 0: no limit.
-    """
-
-    calls: int = 30
-    seconds: float = 9000.0
-    context: int = 200_000
-    context_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Agent:
     """A teacher with its tools and settings; the same agent makes every rollout of a stage.
 
     Attributes:
         dialect: protocol that the teacher is spoken to in; ``prompt`` must be one of it.
-        bad_turns: a turn that is none ends the rollout (``stop``), or is answered with an error (``tell``).
-        fatal_errors: consecutive tool errors that are the fatal step (OpenSearch-VL, K).
-        stop_when_fatal: whether a rollout ends there.
     """
 
     model: ChatModel
     prompt: Prompt
     tools: ToolBox
-    limits: Limits = Limits()
+    settings: RolloutsConfig = field(default_factory=RolloutsConfig)
     sampling: Sampling = field(default_factory=lambda: Sampling(temperature=0.7, top_p=0.95))
     dialect: Dialect = SYNTH
-    bad_turns: BadTurns = "stop"
-    fatal_errors: int = 3
-    stop_when_fatal: bool = True
 
     @property
     def identity(self) -> str:
         """Digest of everything that decides a rollout beside the question and the attempt."""
-        limits = [self.limits.calls, self.limits.seconds, self.limits.context, self.limits.context_tokens]
+        settings = self.settings.model_dump(exclude={"attempts", "dialect"})
         sampling = [self.sampling.temperature, self.sampling.top_p, self.sampling.max_tokens]
         sampling += [self.sampling.presence_penalty]
-        rules = [self.dialect.identity, self.bad_turns, self.fatal_errors, self.stop_when_fatal]
-        return digest_value([self.model.identity, self.prompt.digest, self.tools.identity, limits, sampling, rules])
+        parts = [self.model.identity, self.prompt.digest, self.tools.identity, self.dialect.identity]
+        return digest_value([*parts, settings, sampling])
 
     @property
     def offered(self) -> str:
@@ -157,7 +135,7 @@ async def run_rollout(agent: Agent, question: Grounding, oracle: TeacherOracle) 
 
 def _write_rollout(agent: Agent, question: Grounding, attempt: int, end: End, day: str) -> Rollout:
     steps, nodes = end.course.steps, question.proof.nodes
-    fatal = find_fatal(steps, agent.fatal_errors)
+    fatal = find_fatal(steps, agent.settings.fatal_errors)
     return Rollout(
         record_id=make_record_id("rollout", [question.record_id, attempt, agent.model.identity, agent.prompt.digest]),
         parent_id=question.record_id,
@@ -184,7 +162,7 @@ def _write_rollout(agent: Agent, question: Grounding, attempt: int, end: End, da
 
 
 def _render_opening(agent: Agent, question: str, picture: Picture, oracle: TeacherOracle) -> tuple[Message, Message]:
-    inputs = _make_inputs(agent, neutralise_markup(question), agent.limits.calls + 1, oracle)
+    inputs = _make_inputs(agent, neutralise_markup(question), agent.settings.max_calls + 1, oracle)
     rendered = render_prompt(agent.prompt, inputs, (picture.sha256,))
     if len(rendered) != 2:
         raise ConfigError(f"prompt {agent.prompt.label}: a rollout needs a system: and a user: part")
@@ -198,7 +176,7 @@ def _make_inputs(agent: Agent, question: str, turns_left: int, oracle: TeacherOr
 
 
 async def _take_turn(agent: Agent, frame: Frame, course: Course) -> Course | End:
-    limit = _find_limit(agent.limits, frame, course)
+    limit = _find_limit(agent.settings, frame, course)
     if limit is not None:
         return End(course, limit)
     try:
@@ -213,26 +191,26 @@ async def _take_turn(agent: Agent, frame: Frame, course: Course) -> Course | End
         return _answer_bad_turn(agent, course, said, error)
     if not turn.tool:
         return End(_add_step(agent, course, said, _make_step(turn, reply)), "answered", turn.answer)
-    if len(course.steps) >= agent.limits.calls:
+    if len(course.steps) >= agent.settings.max_calls:
         # The turn that was left for the answer: what it calls for is not done.
         return End(_add_step(agent, course, said, _make_step(turn, reply)), "turn-limit")
     outcome = await call_tool(agent.tools, agent.dialect, turn, course.images, frame.about)
     return _go_on(agent, _add_step(agent, course, said, _make_step(turn, reply, outcome.observation), outcome.images))
 
 
-def _find_limit(limits: Limits, frame: Frame, course: Course) -> StopReason | None:
-    if len(course.steps) > limits.calls:
+def _find_limit(settings: RolloutsConfig, frame: Frame, course: Course) -> StopReason | None:
+    if len(course.steps) > settings.max_calls:
         return "turn-limit"
-    if frame.stopwatch.seconds >= limits.seconds:
+    if frame.stopwatch.seconds >= settings.max_seconds:
         return "time-limit"
-    crowded = limits.context_tokens and course.tokens >= limits.context_tokens
-    if crowded or sum(len(message.text) for message in course.messages) > limits.context:
+    crowded = settings.max_context_tokens and course.tokens >= settings.max_context_tokens
+    if crowded or sum(len(message.text) for message in course.messages) > settings.max_context:
         return "context-limit"
     return None
 
 
 def _make_request(agent: Agent, frame: Frame, course: Course) -> ChatRequest:
-    turns_left = agent.limits.calls + 1 - len(course.steps)
+    turns_left = agent.settings.max_calls + 1 - len(course.steps)
     inputs = _make_inputs(agent, frame.opening[1].text, turns_left, frame.oracle)
     return ChatRequest(
         TASK,
@@ -261,7 +239,7 @@ def _read_reply(said: ChatReply, dialect: Dialect) -> tuple[str, Turn]:
 def _answer_bad_turn(agent: Agent, course: Course, said: ChatReply, error: BadTurn) -> Course | End:
     reply = show_reply(said) if agent.dialect.native else restore_thought(said, agent.dialect)
     observation = None
-    if agent.bad_turns == "tell":
+    if agent.settings.bad_turns == "tell":
         # Tags are named in it, and none may stand in an observation.
         said_plainly = str(error).translate(_PLAIN)
         observation = refuse_call(BAD_TURN, f"This turn cannot be read: {said_plainly}.").observation
@@ -290,6 +268,6 @@ def _add_step(
 
 
 def _go_on(agent: Agent, course: Course) -> Course | End:
-    if agent.stop_when_fatal and course.errors >= agent.fatal_errors:
+    if agent.settings.stop_when_fatal and course.errors >= agent.settings.fatal_errors:
         return End(course, "tool-errors")
     return course

@@ -1,14 +1,9 @@
-"""Does the article's prose say the answer too? A second extractor beside the infobox (research/quality.md U5).
+"""Does prose state the answer, is another answer right too, and do the facts last?
 
-Does a wrong answer answer the question too? Held against everything that may fit the chain, not the proof alone.
-
-Several attempts that agree on a wrong answer are a sign of a second right one: another value of the field, another
-entity that fits, another name or precision of the answer itself. What the corpus confirms speaks against the question;
-what it refutes speaks against the attempts. Of all else it cannot tell.
-
-Do an answer and the hops to it last? Properties that change, the same fact in a later dump, words that date a text.
-
-Research/quality.md T1. The list of properties is in ``data/volatile.toml``.
+A second extractor beside the infobox (research/quality.md U5). Attempts that agree on a wrong answer hint at a second
+right one: another value of the field, another entity that fits, another name or precision of the answer. What the
+corpus confirms speaks against the question, what it refutes against the attempts. Volatile properties (T1) stand in
+``data/volatile.toml``.
 """
 
 import re
@@ -25,11 +20,11 @@ from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.answers import LONGEST_ANSWER, compare_answers, derive_answer, is_hedged, make_answer
 from pipelines.graph.cues import WORD, fold_word, list_stems, stem_word
 from pipelines.graph.facts import fold_names, holds_phrase, read_attributes, read_relations, split_key, type_value
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_query
 from pipelines.graph.prose import Sentence, list_prose
-from pipelines.graph.query import MENTIONS, Field, locate_nodes, read_field
-from pipelines.graph.statements import Reading, fold_forms, read_sentence
+from pipelines.graph.query import MENTIONS, ShownField, locate_nodes, read_field
+from pipelines.graph.statements import Statement, fold_forms, read_sentence
 from pipelines.graph.values import KNOWN_UNITS, Number, compare_measures, parse_date, parse_number
 from pipelines.names import fold_name
 from schemas.proofs import Agreement, Answer, Derivation, Evidence, Hop, Proof
@@ -62,7 +57,7 @@ class Corroboration:
 
 
 @lru_cache(maxsize=KEPT_ANSWERS)
-def find_corroboration(ground: Ground, node: int, relation: str, answer: Answer) -> Corroboration:
+def find_corroboration(ground: Indexes, node: int, relation: str, answer: Answer) -> Corroboration:
     """Return what the sentences of a page say of its relation's value.
 
     The infobox is not looked at. A sentence agrees when a cue of the relation states the answer in it; it disputes
@@ -80,9 +75,9 @@ def find_corroboration(ground: Ground, node: int, relation: str, answer: Answer)
     cues = ground.cues.words(relation) - set(list_stems(f"{page.type} {page.lead_type}"))
     others = ground.shares.values(relation) if answer.type in ("name", "string") else frozenset[str]()
     repeated = _is_repeated(ground.corpus, node, relation, answer)
-    agreeing: tuple[int, Sentence, Reading] | None = None
-    disputing: tuple[Sentence, Reading] | None = None
-    opposing: tuple[Sentence, Reading] | None = None
+    agreeing: tuple[int, Sentence, Statement] | None = None
+    disputing: tuple[Sentence, Statement] | None = None
+    opposing: tuple[Sentence, Statement] | None = None
     for sentence in list_prose(ground.corpus, node)[:MAX_SENTENCES]:
         for reading in read_sentence(sentence, answer, cues, others):
             rank = _rank_agreement(reading, sentence, answer, repeated)
@@ -150,7 +145,7 @@ def _is_repeated(corpus: Corpus, node: int, relation: str, answer: Answer) -> bo
     return any(other.answer.key == answer.key and other.fact.key != relation for other in attributes)
 
 
-def _rank_agreement(reading: Reading, sentence: Sentence, answer: Answer, repeated: bool) -> int:
+def _rank_agreement(reading: Statement, sentence: Sentence, answer: Answer, repeated: bool) -> int:
     """Return how much a reading confirms: 3 for a cue's own value, 2 for a telling one near a cue, 1 for less, or 0."""
     if reading.likeness != "same":
         return 0
@@ -175,9 +170,9 @@ def _is_telling(sentence: Sentence, answer: Answer) -> bool:
 def _conclude(
     corpus: Corpus,
     node: int,
-    agreeing: tuple[int, Sentence, Reading] | None,
-    disputing: tuple[Sentence, Reading] | None,
-    opposing: tuple[Sentence, Reading] | None,
+    agreeing: tuple[int, Sentence, Statement] | None,
+    disputing: tuple[Sentence, Statement] | None,
+    opposing: tuple[Sentence, Statement] | None,
 ) -> Corroboration:
     if disputing is not None and (agreeing is None or agreeing[0] < 2):
         sentence, reading = disputing
@@ -210,7 +205,7 @@ CODE = "alternative-answer"
 
 
 @dataclass(frozen=True, slots=True)
-class Support:
+class AnswerSupport:
     """What the corpus says for another answer."""
 
     level: Literal["stated", "unclear"]
@@ -229,7 +224,7 @@ class _Asked:
     """The other answer as a typed value of the relation."""
 
 
-def check_alternative(ground: Ground, proof: Proof, answer: Answer, given: str) -> CheckResult:
+def check_alternative(ground: Indexes, proof: Proof, answer: Answer, given: str) -> CheckResult:
     """Say whether an answer that is not the reference answers the question as well.
 
     FAIL (``alternative-answer``) when the corpus says so: it is another value of the field, the value of another entity
@@ -289,32 +284,33 @@ def type_given(given: str, answer: Answer, relation: str, known: frozenset[str] 
     return value if value is not None and value.type in ("name", "string") else None
 
 
-def _list_support(ground: Ground, node: int, ends: Ends, asked: _Asked) -> list[Support]:
+def _list_support(ground: Indexes, node: int, ends: Ends, asked: _Asked) -> list[AnswerSupport]:
     """Return what speaks for the other answer: of the answer node, and of every other entity that may fit."""
     found = [*_find_same(ground, node, asked), *_find_support(ground, node, asked)]
     for end in sorted((ends.certain | ends.possible) - {node}):
         for support in _find_support(ground, end, asked):
             sure = end in ends.certain and support.level == "stated"
-            found.append(Support("stated" if sure else "unclear", support.detail))
+            found.append(AnswerSupport("stated" if sure else "unclear", support.detail))
     return found
 
 
-def _find_same(ground: Ground, node: int, asked: _Asked) -> Iterator[Support]:
+def _find_same(ground: Indexes, node: int, asked: _Asked) -> Iterator[AnswerSupport]:
     """Yield why another answer may be the answer itself, which the answer's own forms are too narrow for."""
     answer, title = asked.answer, ground.corpus.page(node).title
     if answer.type in ("name", "string"):
         if _share_article(ground.corpus, answer, asked.value):
-            yield Support("stated", f"{asked.given!r} is another name of {answer.surface!r}: its forms are too narrow")
+            detail = f"{asked.given!r} is another name of {answer.surface!r}: its forms are too narrow"
+            yield AnswerSupport("stated", detail)
         elif not _differ(ground, asked):
-            yield Support("unclear", f"{asked.given!r} may be another wording of {answer.surface!r}")
+            yield AnswerSupport("unclear", f"{asked.given!r} may be another wording of {answer.surface!r}")
         return
     for fact in read_field(ground.corpus, node, asked.relation).facts if asked.derivation else ():
         whole = type_value(fact.text, fact.iso, fact.key)
         if whole is not None and compare_answers(asked.given, whole) == "correct":
             detail = f"{asked.given!r} is what {title} shows, of which less is asked: the answer's forms are too narrow"
-            yield Support("stated", detail)
+            yield AnswerSupport("stated", detail)
     if compare_answers(asked.given, answer) == "unscored":
-        yield Support("unclear", f"{asked.given!r} may be {answer.surface!r} by another measure or precision")
+        yield AnswerSupport("unclear", f"{asked.given!r} may be {answer.surface!r} by another measure or precision")
 
 
 def _is_coarser(value: Answer, answer: Answer) -> bool:
@@ -332,13 +328,8 @@ def _share_article(corpus: Corpus, answer: Answer, value: Answer) -> bool:
     return False
 
 
-def _differ(ground: Ground, asked: _Asked) -> bool:
-    """Say whether two names or words are beyond doubt two values.
-
-    The comparer leaves most words open. Two that articles show for the relation are two, unless one holds the other:
-    "Gothic" for "Gothic Revival" may be meant. A name that no article bears may be another one of the same: "Wien" for
-    "Vienna".
-    """
+def _differ(ground: Indexes, asked: _Asked) -> bool:
+    """Say whether two names or words are beyond doubt two values."""
     given, known = fold_name(asked.given), ground.shares.values(asked.relation)
     if compare_answers(asked.given, asked.answer) == "incorrect":
         return asked.value.type != "name" or given in known or ground.corpus.find(asked.given) is not None
@@ -347,7 +338,7 @@ def _differ(ground: Ground, asked: _Asked) -> bool:
     return asked.answer.type == "string" and given in known and apart
 
 
-def _find_support(ground: Ground, node: int, asked: _Asked) -> Iterator[Support]:
+def _find_support(ground: Indexes, node: int, asked: _Asked) -> Iterator[AnswerSupport]:
     """Yield what an entity's infobox, its prose and the other dump say for the other answer."""
     title = ground.corpus.page(node).title
     yield from _read_box(ground.corpus, node, asked)
@@ -356,18 +347,18 @@ def _find_support(ground: Ground, node: int, asked: _Asked) -> Iterator[Support]
     number = None if later is None else later.find(title)
     if later is not None and number is not None:
         for support in _read_box(later, number, asked):
-            yield Support(support.level, f"in another dump, {support.detail}")
+            yield AnswerSupport(support.level, f"in another dump, {support.detail}")
 
 
-def _read_box(corpus: Corpus, node: int, asked: _Asked) -> Iterator[Support]:
+def _read_box(corpus: Corpus, node: int, asked: _Asked) -> Iterator[AnswerSupport]:
     title, field = corpus.page(node).title, read_field(corpus, node, asked.relation)
     for fact in field.facts:
         if _is_value(corpus, fact, asked):
-            yield Support("stated", f"{title} has {fact.text[:80]!r} for {fact.key}")
+            yield AnswerSupport("stated", f"{title} has {fact.text[:80]!r} for {fact.key}")
         elif asked.value.type in ("name", "string") and holds_phrase(fold_name(fact.text), fold_name(asked.given)):
-            yield Support("unclear", f"{title} has {fact.text[:80]!r} for {fact.key}")
+            yield AnswerSupport("unclear", f"{title} has {fact.text[:80]!r} for {fact.key}")
     if field.facts and not field.complete:
-        yield Support("unclear", f"{title} has more for {asked.relation} than could be read")
+        yield AnswerSupport("unclear", f"{title} has more for {asked.relation} than could be read")
 
 
 def _is_value(corpus: Corpus, fact: Fact, asked: _Asked) -> bool:
@@ -381,7 +372,7 @@ def _is_value(corpus: Corpus, fact: Fact, asked: _Asked) -> bool:
     return compare_answers(asked.given, shown) == "correct"
 
 
-def _read_prose(ground: Ground, node: int, asked: _Asked) -> Iterator[Support]:
+def _read_prose(ground: Indexes, node: int, asked: _Asked) -> Iterator[AnswerSupport]:
     """Yield sentences in which a cue of the relation states the other answer, or has it near."""
     page = ground.corpus.page(node)
     cues = ground.cues.words(asked.relation) - set(list_stems(f"{page.type} {page.lead_type}"))
@@ -395,7 +386,7 @@ def _read_prose(ground: Ground, node: int, asked: _Asked) -> Iterator[Support]:
             if reading.likeness != "same" or reading.strength == "held":
                 continue
             sure = reading.strength == "stated" and kind_known and _is_about(ground.corpus, node, sentence, cues)
-            yield Support("stated" if sure else "unclear", f"{page.title}: {sentence.text[:200]!r}")
+            yield AnswerSupport("stated" if sure else "unclear", f"{page.title}: {sentence.text[:200]!r}")
 
 
 def _is_about(corpus: Corpus, node: int, sentence: Sentence, cues: frozenset[str]) -> bool:
@@ -411,7 +402,7 @@ def _is_about(corpus: Corpus, node: int, sentence: Sentence, cues: frozenset[str
     return any(f"{rest} ".startswith(f"{name} ") for name in (*nouns, *fold_names(corpus, node)))
 
 
-def _check_refuted(ground: Ground, node: int, asked: _Asked) -> CheckResult:
+def _check_refuted(ground: Indexes, node: int, asked: _Asked) -> CheckResult:
     """PASS when infobox and prose both state the reference alone."""
     title, field = ground.corpus.page(node).title, read_field(ground.corpus, node, asked.relation)
     if not _is_single(field):
@@ -422,7 +413,7 @@ def _check_refuted(ground: Ground, node: int, asked: _Asked) -> CheckResult:
     return PASSED
 
 
-def _is_single(field: Field) -> bool:
+def _is_single(field: ShownField) -> bool:
     return field.complete and len(field.facts) == 1
 
 
@@ -452,7 +443,7 @@ def is_volatile(relation: str) -> bool:
     return bool((words & volatile) - (lasting - _DATES))
 
 
-def check_volatility(ground: Ground, number: int, relation: str, answer: Answer, allowed: bool) -> CheckResult:
+def check_volatility(ground: Indexes, number: int, relation: str, answer: Answer, allowed: bool) -> CheckResult:
     """FAIL (``volatile``) when an answer changes with time; UNKNOWN when the later dump cannot tell.
 
     Args:
@@ -471,7 +462,7 @@ def check_volatility(ground: Ground, number: int, relation: str, answer: Answer,
     return _compare_later(ground.corpus, ground.later, number, relation, answer)
 
 
-def check_lasting_hop(ground: Ground, hop: Hop, allowed: bool) -> CheckResult:
+def check_lasting_hop(ground: Indexes, hop: Hop, allowed: bool) -> CheckResult:
     """FAIL (``volatile``) when the relation of a hop changes with time; UNKNOWN when the later dump cannot tell.
 
     Args:

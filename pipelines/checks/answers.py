@@ -1,11 +1,7 @@
-"""The form of an answer, and whether the question asks for as much of it as it gives (research/quality.md A1, A4).
+"""The form of an answer, and whether the question asks for it (research/quality.md A1, A4).
 
-Whether a question asks for what its proof answers: a cue of the attribute must stand in what the question asks.
-
-A proof derives the answer of a relation; the text is a model's. Descriptors are held to their facts elsewhere, so what
-counts here is what is left without them, without quoted sentences and without what stands for the anchor.
-
-What a question must go on saying while it is reworded: the entities it names, word for word.
+A cue of the answer's attribute must stand in what the question asks, without its descriptors, quoted sentences and
+references to the anchor. Names that a rewording must keep are compared word for word.
 """
 
 import re
@@ -17,7 +13,7 @@ from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.graph.answers import count_tokens, type_answer
 from pipelines.graph.cues import GENERIC, WORD, fold_word, name_cues, stem_word
 from pipelines.graph.facts import split_key
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.prose import MASK, mask_names
 from pipelines.graph.values import KNOWN_UNITS, parse_date, parse_unit
 from pipelines.names import fold_name
@@ -223,7 +219,7 @@ _WORDINGS = _index_wordings()
 """How questions ask for what a word of a key names, where the sentences of articles state it by other words."""
 
 
-def check_asked(ground: Ground, text: str, proof: Proof) -> CheckResult:
+def check_asked(ground: Indexes, text: str, proof: Proof) -> CheckResult:
     """UNKNOWN (``attribute-unasked``) when no word of a question asks for the attribute that its proof answers.
 
     Args:

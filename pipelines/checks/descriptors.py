@@ -1,12 +1,7 @@
 """What a descriptor says of its node, read from its words: no part of it can be left out of a count.
 
-A writer declares the facts that it put into a descriptor. A declared fact must stand there, and every value of the node
-that stands there counts as said, declared or not.
-
-What a text tells of an entity beside what is counted: linked facts, values in another writing, and of which field.
-
-A count is right when it covers all that a descriptor says. A value that belongs to several fields is said of the one
-that the descriptor names; what is told in a way that no count can follow refuses the descriptor.
+Every value of the node that stands in a descriptor counts as said, declared or not. A value of several fields is said
+of the one that the descriptor names; what no count can follow refuses the descriptor.
 """
 
 import re

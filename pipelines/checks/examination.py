@@ -1,9 +1,7 @@
-"""Every check on one finished question, by the rules that its own proof claims to have been accepted by.
+"""Every check on one finished question, by the thresholds that its own proof claims.
 
-The stages run these checks one after another as a question grows; here they all stand together, so that their strength
-can be measured on planted defects, and an accepted question can be examined again.
-
-What must hold of one round of injection: its descriptor, and the question as reworded.
+The stages run these checks one after another as a question grows. Here they stand together, so that their strength can
+be measured on planted defects and an accepted question can be examined again.
 """
 
 import hashlib
@@ -20,7 +18,6 @@ from pipelines.checks.agreement import (
     find_corroboration,
 )
 from pipelines.checks.answers import check_asked, check_form, check_kept, check_named, check_not_bridge, check_precision
-from pipelines.checks.claims import Claim
 from pipelines.checks.descriptors import check_counted, check_facts, check_spoken, check_told
 from pipelines.checks.leakage import check_answer, check_demonyms, check_file_names, check_names, list_type_words
 from pipelines.checks.shortcuts import check_earlier_pages, check_guessable, check_path_length, check_retrieval
@@ -35,7 +32,7 @@ from pipelines.checks.uniqueness import (
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.facts import Attribute
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import flatten_names, list_names, make_query
 from pipelines.graph.prose import mask_names
 from pipelines.graph.query import TYPE, Query, count_anchor_answers, locate_nodes
@@ -55,6 +52,15 @@ def digest_word_lists() -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """What a question claims: its text, its answer, and the proof that leads from one to the other."""
+
+    text: str
+    answer: Answer
+    proof: Proof
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerRules:
     """What an answer must be, whatever the path to it."""
 
@@ -67,7 +73,7 @@ class AnswerRules:
     """Largest share of one answer among all of its relation."""
 
 
-def examine(ground: Ground, claim: Claim, max_tokens: int, audit: bool = False) -> tuple[CheckResult, ...]:
+def examine(ground: Indexes, claim: Claim, max_tokens: int, audit: bool = False) -> tuple[CheckResult, ...]:
     """Return what does not hold of a question: the first finding, or in audit mode all; empty when it is sound.
 
     The rules are the proof's own thresholds; what they leave out is not looked at. Pictures need their bytes and are
@@ -86,7 +92,7 @@ def examine(ground: Ground, claim: Claim, max_tokens: int, audit: bool = False) 
     return run_checks(_list_checks(ground, claim, numbers, max_tokens), audit)
 
 
-def _list_checks(ground: Ground, claim: Claim, numbers: Sequence[int], max_tokens: int) -> Iterator[Check]:
+def _list_checks(ground: Indexes, claim: Claim, numbers: Sequence[int], max_tokens: int) -> Iterator[Check]:
     limits = claim.proof.thresholds
     rules = AnswerRules(max_tokens, limits.agreement, limits.volatile, limits.answer_share)
     query = make_query(ground.corpus, claim.proof)
@@ -106,7 +112,7 @@ def _list_checks(ground: Ground, claim: Claim, numbers: Sequence[int], max_token
 
 
 def list_answer_checks(
-    ground: Ground, number: int, relation: str, answer: Answer, rules: AnswerRules
+    ground: Indexes, number: int, relation: str, answer: Answer, rules: AnswerRules
 ) -> Iterator[Check]:
     """Yield the checks on an answer alone: its form, how often it occurs, whether it lasts, and who else says it.
 
@@ -132,13 +138,13 @@ class PathDemands:
     min_answers: int
     """Distinct answers over all anchors of the type (N_img); 0 is no demand."""
 
-    def find_answer_fault(self, ground: Ground, attribute: Attribute) -> CheckResult | None:
+    def find_answer_fault(self, ground: Indexes, attribute: Attribute) -> CheckResult | None:
         """Return the first check that an attribute does not pass as an answer, None when it may be asked for."""
         fact = attribute.fact
         refused = run_checks(list_answer_checks(ground, fact.node, fact.key, attribute.answer, self.answer))
         return refused[0] if refused else None
 
-    def find_path_fault(self, ground: Ground, path: Path) -> CheckResult | None:
+    def find_path_fault(self, ground: Indexes, path: Path) -> CheckResult | None:
         """Return the first check that a path's hops do not pass, None when it may become a question."""
         numbers = locate_nodes(ground.corpus, path.nodes)
         names = flatten_names(list_names(ground.corpus, path.nodes))
@@ -151,7 +157,9 @@ class PathDemands:
         return refused[0] if refused else None
 
 
-def list_uniqueness_checks(ground: Ground, query: Query, numbers: Sequence[int], limits: Thresholds) -> Iterator[Check]:
+def list_uniqueness_checks(
+    ground: Indexes, query: Query, numbers: Sequence[int], limits: Thresholds
+) -> Iterator[Check]:
     """Yield for each hop: one value, and it lasts; for each node: one entity fits with the chain, several without."""
     for hop in query.hops:
         yield partial(check_single_value, ground, numbers, hop)
@@ -164,7 +172,7 @@ def list_uniqueness_checks(ground: Ground, query: Query, numbers: Sequence[int],
 
 
 def list_text_checks(
-    ground: Ground, numbers: Sequence[int], text: str, answer: Answer, proof: Proof
+    ground: Indexes, numbers: Sequence[int], text: str, answer: Answer, proof: Proof
 ) -> Iterator[Check]:
     """Yield the checks on the final wording: nothing leaks, nothing is lost or added, and the right thing is asked."""
     names, words = list_names(ground.corpus, proof.nodes), list_type_words(proof.nodes)
@@ -196,7 +204,7 @@ def check_picture_names(
     return check_file_names(bare, names[1:], answer, words)
 
 
-def check_need(ground: Ground, query: Query, anchor_type: str, least: int) -> CheckResult:
+def check_need(ground: Indexes, query: Query, anchor_type: str, least: int) -> CheckResult:
     """FAIL (``picture-not-needed``) when the freed anchor leaves under ``least`` distinct answers (N_img); 0 passes."""
     if not least:
         return PASSED
@@ -208,18 +216,18 @@ def check_need(ground: Ground, query: Query, anchor_type: str, least: int) -> Ch
     return PASSED
 
 
-def _refuse_own_name(ground: Ground, number: int, answer: Answer) -> CheckResult:
+def _refuse_own_name(ground: Indexes, number: int, answer: Answer) -> CheckResult:
     """FAIL (``answer-is-bridge``) when an answer is a name of its page: ``conflict = Battle of X``."""
     if fold_name(answer.surface) in {fold_name(name) for name in ground.corpus.aliases(number)}:
         return CheckResult("FAIL", "answer-is-bridge", f"{answer.surface!r} is the name of the page")
     return PASSED
 
 
-def _check_fit(ground: Ground, query: Query, node: int, threshold: int) -> CheckResult:
+def _check_fit(ground: Indexes, query: Query, node: int, threshold: int) -> CheckResult:
     return check_fit(count_fit(ground, query, node, threshold), threshold)
 
 
-def _check_near_misses(ground: Ground, query: Query, node: int, cap: int) -> CheckResult:
+def _check_near_misses(ground: Indexes, query: Query, node: int, cap: int) -> CheckResult:
     return check_near_misses(find_near_misses(ground, query, node, cap))
 
 
@@ -242,7 +250,7 @@ class Round:
 
 
 def list_descriptor_checks(
-    ground: Ground, this: Round, descriptor: Descriptor, said: Sequence[Constraint], query: Query
+    ground: Indexes, this: Round, descriptor: Descriptor, said: Sequence[Constraint], query: Query
 ) -> Iterator[Check]:
     """Yield the checks on a descriptor of the entity that a round hides, the cheap ones first.
 
@@ -265,11 +273,7 @@ def list_descriptor_checks(
 
 
 def _check_said(this: Round, descriptor: Descriptor, said: Sequence[Constraint]) -> CheckResult:
-    """FAIL when a descriptor does not tell what kind of entity it describes, or tells of the fact that is asked for.
-
-    Against a backward hop the kind is what narrows most, and a coarser date (``the 1870s``) is no form of the answer
-    that a search for it would find.
-    """
+    """FAIL when a descriptor does not tell what kind of entity it describes, or tells of the fact that is asked for."""
     if all(constraint.relation != TYPE for constraint in said):
         return CheckResult("FAIL", "no-descriptor", f"{descriptor.text!r} does not say that it is a {_name_kind(this)}")
     if len(this.proof.hops) == 1 and any(c.relation == this.proof.answer_relation for c in said):
@@ -281,7 +285,7 @@ def _name_kind(this: Round) -> str:
     return this.proof.nodes[1].type
 
 
-def list_rewording_checks(ground: Ground, this: Round, before: str, after: str, proof: Proof) -> Iterator[Check]:
+def list_rewording_checks(ground: Indexes, this: Round, before: str, after: str, proof: Proof) -> Iterator[Check]:
     """Yield the checks on a question as reworded by a round.
 
     Args:

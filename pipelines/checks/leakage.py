@@ -1,26 +1,10 @@
-"""Leaks: a name of a node, or the answer in any writing, inside the text of a question or the name of its picture.
+"""Leaks: a name of a node, or the answer in any writing, in a question or in the name of its picture.
 
-What is looked for stands in :mod:`pipelines.checks.leakage`, :mod:`pipelines.checks.leakage` and
-:mod:`pipelines.checks.leakage`; here it becomes PASS, FAIL or UNKNOWN.
-
-A text as words, in every way that a reader may take it: the ground of all leak checks.
-
-The first reading is the text folded (:mod:`pipelines.names`). Others are made only where the text gives cause: escapes
-of addresses and HTML, umlauts written as two letters, apostrophes left out, letters set apart, digits for letters.
-
-The names of a question's nodes, ready to be looked for in many texts.
-
-Matching is on whole words of folded text; substring matching is both leaky and noisy (research/quality.md 1B). Names
-come in one list a node, and **the first name of a list is the node's title**.
-
-Names that only count letter by letter, because they are short or ordinary words: ES, NO, Nice, U.N., flags.
-
-Demonyms and adjectives of names: the Kelmorian painter gives Kelmor away as well as its name does.
-
-Regular ones are recognised by their suffix on a stem of a rare word of the name; irregular ones stand in
-``data/demonyms.toml`` (public knowledge: Dutch, Mancunian, Aristotelian).
-
-Dates, numbers and measures inside a text, in every way to write them: the values an answer could be read from.
+A text is read as words in every way that a reader may take it: folded (:mod:`pipelines.names`), with escapes resolved,
+umlauts spelled, apostrophes dropped, letters joined, digits as letters. Names match whole words of folded text, as
+substring matching is leaky and noisy (research/quality.md 1B). Names come in one list a node, **its title first**.
+Short and ordinary names (ES, NO, Nice, U.N., flags) match letter by letter. Regular demonyms are recognised by their
+suffix on the stem of a rare word of a name; irregular ones stand in ``data/demonyms.toml``.
 """
 
 import html
@@ -814,10 +798,7 @@ def _prepare_words(words: Sequence[str]) -> list[str]:
 
 
 def _cut_runs(words: Sequence[str]) -> Iterator[str]:
-    """Yield words with every long run of number words as overlapping short ones, an empty word after each.
-
-    No number has so many words, and reading a run costs the square of its length.
-    """
+    """Yield words with every long run of number words as overlapping short ones, an empty word after each."""
     for counts, group in groupby(words, key=lambda word: word == "and" or _counts(word)):
         run = list(group)
         if not counts or len(run) <= _LONGEST_RUN:
@@ -865,11 +846,6 @@ def _read_word_parts(words: Sequence[str]) -> Iterator[Decimal]:
                 Decimal(count * _TIMES[word]) for count in find_spelled_numbers(words[max(0, place - 1) : place])
             )
 
-
-__all__ = [
-    "Leak", "LeakIndex", "build_leak_index", "check_answer", "check_demonyms", "check_file_names", "check_names",
-    "find_common_tokens", "find_leaks", "find_numbers", "list_singulars", "list_type_words", "split_words",
-]  # fmt: skip
 
 _KEPT_INDEXES = 64
 _DIGITS = r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])"
@@ -951,10 +927,7 @@ def check_answer(text: str, answer: Answer, common_tokens: frozenset[str] = froz
 
 
 def check_file_names(
-    names: Sequence[str],
-    aliases: Sequence[Sequence[str]],
-    answer: Answer,
-    known_words: frozenset[str] = frozenset(),
+    names: Sequence[str], aliases: Sequence[Sequence[str]], answer: Answer, known_words: frozenset[str] = frozenset()
 ) -> CheckResult:
     """FAIL (``file-leak``) when a name that travels with the picture tells a node or the answer (L6).
 
@@ -1020,10 +993,7 @@ def _find_answer(text: str, answer: Answer, common_tokens: frozenset[str]) -> st
 
 @lru_cache(maxsize=_KEPT_INDEXES)
 def _index_answer(forms: tuple[str, ...], type_: str, common_tokens: frozenset[str]) -> LeakIndex:
-    """Return the index of an answer's accepted forms; unlike names, ordinary words count.
-
-    Forms of dates and numbers that hold digits are left to :func:`find_value`.
-    """
+    """Return the index of an answer's accepted forms; unlike names, ordinary words count."""
     index = LeakIndex()
     literal = type_ in ("date", "number")
     for form, words in (split for given in forms for split in split_forms(given)):

@@ -93,10 +93,7 @@ def check_readable(
 
 
 def _check_answers(text: str, answer: Answer, words: frozenset[str]) -> Iterator[CheckResult]:
-    """Look for the answer; for a small number only where it is all that a line says, or stands before its unit.
-
-    Every photograph of a street has a 3 in it: a house, a tram, a phone number, a date.
-    """
+    """Look for the answer; for a small number only where it is all that a line says, or stands before its unit."""
     if answer.type == "number" and _SMALL.fullmatch(answer.value):
         text = "\n".join(line for line in text.splitlines() if _says_number(line, answer))
     if text or answer.type != "number":
@@ -189,11 +186,7 @@ def _make_stream(text: str) -> _Stream:
 
 
 def _find_pattern(pattern: _Pattern, stream: _Stream) -> Iterator[tuple[int, int, int]]:
-    """Yield start, end and number of errors of the places where a name may stand.
-
-    Of a name with so many errors cut into one part more, one part at least is free of them: only where it stands is
-    looked closer.
-    """
+    """Yield start, end and number of errors of the places where a name may stand."""
     seen: set[int] = set()
     for offset, end in pairwise(_cut(len(pattern.letters), pattern.errors + 1)):
         part = pattern.letters[offset:end]

@@ -1,25 +1,12 @@
-"""Is a picture large enough, and may it be given away? Decided from its row alone, without its bytes.
+"""Checks of a picture: size and licence, simplicity, copies, and whether it shows the anchor.
 
-Whether a picture is too simple to search with: a flag, a logo, arms, a map, a card of text, a chart, an empty one.
+Simplicity (research/quality.md I4): a photograph has many colours and mostly soft changes. Changes are measured against
+what lies around them, so that pale drawings count too. 8% of objects cut out on an even ground are refused.
 
-Research/quality.md, I4. What a photograph has and a drawing has not is looked for in the pixels: its colours are many,
-and most of its changes are soft. How hard a change is, is measured against what lies around it, so that pale drawings
-count as well. What is told of a file counts, too. A picture that passes may still be simple: whether it is worth a
-search is for a model that sees it (arXiv source 004, A.2). Of objects cut out on an even ground 8% are refused.
+Copies (I5 to I7) are found by 64-bit perceptual hash: copies at half the size, as JPEG of quality 40 or in grey differ
+in at most 2 bits, cut by 1% at each side in at most 6 (99 of 100); of 1.6 million unrelated pairs 2 differ in 8 bits.
 
-Whose picture it is: copies under another name, files of several articles, montages, and how easily it is looked up.
-
-Research/quality.md, I5 to I7. Pictures are told apart by their perceptual hash, 64 bits. Copies of the toy world's
-pictures at half the size, as JPEG of quality 40 or in grey differ from their originals in 2 bits at most; with 1% cut
-off at each side 99 of 100 differ in 6 bits or fewer, with 2% 90 of 100. Of 1.6 million pairs of unrelated pictures
-none differ in so few, 2 in 8 and 16 in 10.
-
-The small picture that several checks look at: decoded once for all of them.
-
-Does a picture show the anchor? Decided by what the rankers measured (OpenSearch-VL, 3.1; research/quality.md I6).
-
-An absolute similarity passes any bridge for a bridge. The margin asks for more likeness to the anchor than to anybody
-of its kind, in both directions, so that a wrong picture would have to win twice.
+Depiction (I6; OpenSearch-VL, 3.1): the margin asks for more likeness to the anchor than to others of its kind.
 """
 
 import re

@@ -1,9 +1,4 @@
-"""Re-deriving a proof: everything a released question claims, from the corpus and the proof alone, with no model.
-
-What a proof's thresholds do not claim is not looked at; ``release.verify.describe_claim`` says in words what they do.
-
-What a proof points at: its entities, and the places on their pages that state its hops and its answer.
-"""
+"""Derives a proof again: everything a released question claims, from corpus and proof alone, without a model."""
 
 import re
 from collections import Counter
@@ -11,9 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pipelines.checks.agreement import check_lasting_hop, find_corroboration
 from pipelines.checks.answers import check_not_bridge
-from pipelines.checks.claims import Claim
 from pipelines.checks.descriptors import find_constraint_problems
-from pipelines.checks.examination import AnswerRules, list_answer_checks, list_text_checks
+from pipelines.checks.examination import AnswerRules, Claim, list_answer_checks, list_text_checks
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import (
     check_near_misses,
@@ -27,7 +21,7 @@ from pipelines.corpus.infobox import parse_value
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.answers import count_tokens, derive_answer, type_answer
 from pipelines.graph.facts import fold_names, read_relations
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import flatten_names, list_names, make_query
 from pipelines.graph.prose import make_clause
 from pipelines.graph.query import (
@@ -190,7 +184,7 @@ def _check_clause(corpus: Corpus, hop: Hop, ends: tuple[int, int], names: Sequen
         yield f"hop {hop.index}: the clause is not the sentence around the link"
 
 
-def find_problems(ground: Ground, claim: Claim) -> list[str]:
+def find_problems(ground: Indexes, claim: Claim) -> list[str]:
     """Return what does not hold, in the order of the proof; an empty list means the question verifies.
 
     Later parts build on earlier ones, so the search stops at the first part with a problem.
@@ -202,7 +196,7 @@ def find_problems(ground: Ground, claim: Claim) -> list[str]:
         problems = list(look(corpus, proof))
         if problems:
             return problems
-    parts: tuple[Callable[[Ground, Claim], Iterator[str]], ...]
+    parts: tuple[Callable[[Indexes, Claim], Iterator[str]], ...]
     parts = (_check_counts, _check_near_misses, _check_fact, _check_shortcuts, _check_descriptors, _check_text)
     return list(_check_answer(ground, claim)) or [problem for part in parts for problem in part(ground, claim)]
 
@@ -213,7 +207,7 @@ def _report(subject: str, *results: CheckResult) -> Iterator[str]:
             yield f"{subject}: {result.code}: {result.detail}"
 
 
-def _check_answer(ground: Ground, claim: Claim) -> Iterator[str]:
+def _check_answer(ground: Indexes, claim: Claim) -> Iterator[str]:
     proof, evidence = claim.proof, claim.proof.answer_evidence
     values = parse_value(evidence.text)
     typed = type_answer(values[0].text, values[0].iso, proof.answer_relation) if len(values) == 1 else None
@@ -236,7 +230,7 @@ def _check_answer(ground: Ground, claim: Claim) -> Iterator[str]:
             yield f"descriptor: node {constraint.node} has no {constraint.relation} {constraint.value!r}"
 
 
-def _check_counts(ground: Ground, claim: Claim) -> Iterator[str]:
+def _check_counts(ground: Indexes, claim: Claim) -> Iterator[str]:
     """Count everything again up to its threshold; a count that nothing asked for, or given twice, is a problem too."""
     proof = claim.proof
     found = {(count.name, count.node): count for count in _recount(ground, proof)}
@@ -263,7 +257,7 @@ def _find_threshold(proof: Proof, count: Count) -> int:
     return {"chain": 1, "alone": alone, "anchors": 0, "answers": limits.answers}[count.name]
 
 
-def _recount(ground: Ground, proof: Proof) -> Iterator[Count]:
+def _recount(ground: Indexes, proof: Proof) -> Iterator[Count]:
     """Yield every count that a proof must have, made again."""
     query, limits = make_query(ground.corpus, proof), proof.thresholds
     for node in range(1, len(proof.nodes)):
@@ -275,7 +269,7 @@ def _recount(ground: Ground, proof: Proof) -> Iterator[Count]:
         yield Count(name="answers", node=0, value=answers, capped=True)
 
 
-def _check_near_misses(ground: Ground, claim: Claim) -> Iterator[str]:
+def _check_near_misses(ground: Indexes, claim: Claim) -> Iterator[str]:
     """Look for other values of forward hops and other entities at backward ones, and compare with those looked up."""
     proof, cap = claim.proof, claim.proof.thresholds.near_misses
     query, numbers = make_query(ground.corpus, proof), locate_nodes(ground.corpus, proof.nodes)
@@ -295,7 +289,7 @@ def _check_near_misses(ground: Ground, claim: Claim) -> Iterator[str]:
         yield f"redundant: {right} narrow nothing, the proof says {given}"
 
 
-def _check_fact(ground: Ground, claim: Claim) -> Iterator[str]:
+def _check_fact(ground: Indexes, claim: Claim) -> Iterator[str]:
     """Hold the fact that is asked for to what was demanded of it: confirmed, lasting, and not to be guessed."""
     proof, limits = claim.proof, claim.proof.thresholds
     (number,) = locate_nodes(ground.corpus, proof.nodes[-1:])
@@ -317,7 +311,7 @@ def _check_fact(ground: Ground, claim: Claim) -> Iterator[str]:
     )
 
 
-def _check_shortcuts(ground: Ground, claim: Claim) -> Iterator[str]:
+def _check_shortcuts(ground: Indexes, claim: Claim) -> Iterator[str]:
     if not claim.proof.shortcuts_checked:
         return
     numbers = locate_nodes(ground.corpus, claim.proof.nodes)
@@ -328,7 +322,7 @@ def _check_shortcuts(ground: Ground, claim: Claim) -> Iterator[str]:
     )
 
 
-def _check_descriptors(ground: Ground, claim: Claim) -> Iterator[str]:
+def _check_descriptors(ground: Indexes, claim: Claim) -> Iterator[str]:
     """Compare each hidden node's constraints with its descriptor."""
     proof = claim.proof
     numbers = locate_nodes(ground.corpus, proof.nodes)
@@ -344,7 +338,7 @@ def _check_descriptors(ground: Ground, claim: Claim) -> Iterator[str]:
         yield from (f"descriptor: node {node}: {problem}" for problem in found)
 
 
-def _check_text(ground: Ground, claim: Claim) -> Iterator[str]:
+def _check_text(ground: Indexes, claim: Claim) -> Iterator[str]:
     names = list_names(ground.corpus, claim.proof.nodes)
     if digest_aliases(flatten_names(names)) != claim.proof.alias_digest:
         yield "names: the corpus knows other names than the leak check looked for"

@@ -1,33 +1,8 @@
-"""Is a rollout written as its protocol wants it, and did its tools work (R1, R2)?
+"""Checks of a rollout (R1 to R10): form, errors, length, pictures, repetition, path, contamination, memory, claims.
 
-Is a rollout read to its end by whoever is trained on it (R8)?
-
-Are the pictures that a rollout speaks of there, and made before they were used (R9)?
-
-Does a rollout do the same thing again (R3)?
-
-Do the pages that a rollout saw lead from the anchor to the answer (R6)?
-
-Did a tool show what no tool should: the question itself, its row, a protocol's tags (R7)?
-
-Was a right answer found, or known and then dressed up (R4, R5)?
-
-Does the end of a rollout claim what no tool has shown (R10)?
-
-Looked at are the thought of the last step and the answer. A claim is a number, a date or a proper name; the question,
-every observation and the accepted forms of the answer back one. Numbers count by value and dates by day, so that 1,234
-is 1234 and ``April 5th`` the 5th of April.
-
-Proper names in a thought, and which of them nothing backs.
-
-Numbers and dates in a thought, and which of them nothing backs.
-
-A rollout as its checks read it: each step's words once, and which pages it showed.
-
-Texts are kept folded, as words between single spaces with one before and after, so that a name is found in them as
-whole words by plain containment, whatever its case, accents and punctuation.
-
-Finding an answer in what a tool showed, whatever way it is written there.
+Texts are folded to words between single spaces, with one before and after, so that a name is found as whole words by
+containment. For claims (R10) the last thought and the answer are looked at: the question, the observations and the
+accepted forms of the answer back a name, a number (by value) or a date (by day).
 """
 
 import re
@@ -333,7 +308,7 @@ REPEATS_SHOWN = 3
 
 
 @dataclass
-class _Seen:
+class _Repeats:
     """What the steps so far have done, each with the first step that did it."""
 
     calls: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -363,7 +338,7 @@ def check_repetition(trail: Trail, overlap: float = 0.8, max_repeats: int = 0) -
 
 def find_repeats(trail: Trail, overlap: float) -> Iterator[str]:
     """Yield what each repeating step repeats; a call that failed may be tried again, and counts if it fails again."""
-    seen = _Seen()
+    seen = _Repeats()
     for number, leg in enumerate(trail.legs):
         if not leg.step.tool:
             continue
@@ -373,7 +348,7 @@ def find_repeats(trail: Trail, overlap: float) -> Iterator[str]:
         _remember(leg, seen, number)
 
 
-def _find_repeat(leg: Leg, seen: _Seen, overlap: float) -> tuple[int, str] | None:
+def _find_repeat(leg: Leg, seen: _Repeats, overlap: float) -> tuple[int, str] | None:
     """Return which step is repeated, and how."""
     key = (leg.step.tool, leg.step.arguments)
     same = seen.calls.get(key, seen.failures.get(key) if leg.failed else None)
@@ -386,7 +361,7 @@ def _find_repeat(leg: Leg, seen: _Seen, overlap: float) -> tuple[int, str] | Non
     return _find_alike(leg, seen, overlap) if leg.step.tool == "text_search" else None
 
 
-def _find_alike(leg: Leg, seen: _Seen, overlap: float) -> tuple[int, str] | None:
+def _find_alike(leg: Leg, seen: _Repeats, overlap: float) -> tuple[int, str] | None:
     words = _list_query_words(leg)
     alike = next((number for other, number in seen.queries.items() if _overlap(words, other) >= overlap), None)
     if alike is not None:
@@ -395,7 +370,7 @@ def _find_alike(leg: Leg, seen: _Seen, overlap: float) -> tuple[int, str] | None
     return None if found is None else (found, "the same results")
 
 
-def _remember(leg: Leg, seen: _Seen, number: int) -> None:
+def _remember(leg: Leg, seen: _Repeats, number: int) -> None:
     key = (leg.step.tool, leg.step.arguments)
     if leg.failed:
         seen.failures.setdefault(key, number)
@@ -700,10 +675,7 @@ def _says(text: str, words: str, telling: tuple[str, ...], reference: Answer) ->
 
 
 def _is_telling(form: str, reference: Answer) -> bool:
-    """Say whether it takes knowledge to write an answer so: small numbers and one ordinary word are said by chance.
-
-    A small number with a unit is told by both, for ``2`` alone may count anything.
-    """
+    """Say whether it takes knowledge to write an answer so: small numbers and one ordinary word are said by chance."""
     if reference.type == "number":
         whole = reference.value.lstrip("-").partition(".")[0]
         small = whole.isdigit() and len(whole) <= 9 and int(whole) < _SMALL
@@ -749,7 +721,7 @@ def _find_seen(read: NameWords, question: str, texts: Iterable[str]) -> int:
     return NEVER
 
 
-_CLAIMED_NAMES_WORD = re.compile(r"[^\W_]+(?:['’&.-][^\W_]+)*")
+_NAME_WORD = re.compile(r"[^\W_]+(?:['’&.-][^\W_]+)*")
 _LEFT_OUT = re.compile(r"\bimg_\d+\b|https?://\S+")
 _JOINTS = frozenset(
     "of the and de la le du des von van der den del di da dos al el y e bin ibn for in on at to".split()
@@ -794,7 +766,7 @@ def _list_runs(said: str) -> Iterator[Run]:
     run: Run = []
     joints: Run = []
     start = end = 0
-    for match in _CLAIMED_NAMES_WORD.finditer(said):
+    for match in _NAME_WORD.finditer(said):
         joined = said[end : match.start()] in _GAPS[len(said[start:end]) == 1]
         start, end = match.span()
         small = not match[0][0].isupper() and match[0].lower() in _JOINTS
@@ -848,8 +820,8 @@ LEAST = 10
 MAX_PAIRED = 40
 """Backed numbers of one thought of which sums and differences are taken."""
 _NUMERAL = re.compile(r"\d{1,3}(?:[,\u00a0\u202f]\d{3})+(?:\.\d{1,20})?(?!\d)|\d{1,20}(?:\.\d{1,20})?")
-_CLAIMED_NUMBERS_GAPS = re.compile("[,\u00a0\u202f]")
-_CLAIMED_NUMBERS_LEFT_OUT = re.compile(
+_GROUPING = re.compile("[,\u00a0\u202f]")
+_NO_CLAIMS = re.compile(
     r"\bimg_\d+\b|https?://\S+"
     r"|\d{1,3}(?:\.\d{1,4})?\s?(?:%|per\s?cent)\s(?:sure|certain|confident|confidence|convinced|positive)\b"
     r"|\bconfiden(?:t|ce)\W{1,3}(?:(?:is|of|at|level)\W{1,2}){0,2}\d{1,3}(?:\.\d{1,4})?\s?(?:%|per\s?cent)",
@@ -865,14 +837,14 @@ def find_unbacked_numbers(said: str, backing: Sequence[str]) -> Iterator[str]:
     Small whole numbers are not looked at. A number is also backed in another unit, in words, as the decade or century
     of one that is shown, and as the sum or difference of two others of the text that are.
     """
-    said = _CLAIMED_NUMBERS_LEFT_OUT.sub(" ; ", said)
+    said = _NO_CLAIMS.sub(" ; ", said)
     if not any(map(str.isdigit, said)):
         return
     dates = [spot for spot in find_dates(said) if spot.value.precision != "year"]
     yield from (said[spot.start : spot.end] for spot in dates if not _is_date_backed(said, spot, backing))
     numerals = [match for match in _NUMERAL.finditer(said) if not _is_inside(match, dates)]
     values = {match[0]: _read(match[0]) for match in numerals}
-    unbacked = [numeral for numeral in values if not any(_stands_claimed_numbers(numeral, text) for text in backing)]
+    unbacked = [numeral for numeral in values if not any(_stands_numeral(numeral, text) for text in backing)]
     unbacked = [numeral for numeral in unbacked if values[numeral] >= LEAST or not _is_whole(values[numeral])]
     if unbacked:
         backed = [value for numeral, value in values.items() if numeral not in unbacked]
@@ -887,7 +859,7 @@ def _is_whole(value: Decimal) -> bool:
     return value == value.to_integral_value()
 
 
-def _stands_claimed_numbers(numeral: str, text: str) -> bool:
+def _stands_numeral(numeral: str, text: str) -> bool:
     return numeral in text and _compile(numeral).search(text) is not None
 
 
@@ -898,7 +870,7 @@ def _compile(numeral: str) -> re.Pattern[str]:
 
 
 def _read(numeral: str) -> Decimal:
-    return Decimal(_CLAIMED_NUMBERS_GAPS.sub("", numeral))
+    return Decimal(_GROUPING.sub("", numeral))
 
 
 def _is_date_backed(said: str, spot: Spot[Date], backing: Sequence[str]) -> bool:

@@ -1,11 +1,8 @@
-"""What a question's wording shares with the others of its dataset: skeletons, their shares, and how varied texts are.
+"""What a question shares with others: skeletons and their shares, variety, duplicates, and splits.
 
-A skeleton is a question without what is its own: names, types, values, numbers and dates become slots, so that two
-questions from one template have one skeleton (research/quality.md D1). Everything here is exact and linear in the
-number of words, but for near duplicates, whose comparisons a row are capped. A MinHash index would still need each
-candidate compared, because rows of one template lie just below any threshold; at 36,000 rows exact sets are quicker.
-
-Duplicates and splits: what questions are compared by, which are refused, and whether the splits are disjoint.
+A skeleton is a question whose names, types, values, numbers and dates became slots, so that two questions of one
+template have one skeleton (research/quality.md D1). All is exact and linear in the number of words, but for near
+duplicates, whose comparisons a row are capped.
 """
 
 import gzip
@@ -208,10 +205,7 @@ def measure_self_bleu(texts: Sequence[str]) -> float:
 
 
 def _match_grams(worded: Sequence[Sequence[str]], size: int) -> list[float]:
-    """Return each text's clipped precision against all others.
-
-    A run may match as often as the other text that has it most often, so the two highest counts of each run are enough.
-    """
+    """Return each text's clipped precision against all others."""
     counted = [Counter(list_grams(words, size)) for words in worded]
     highest: defaultdict[Gram, list[int]] = defaultdict(lambda: [0, 0])
     for counts in counted:
@@ -288,7 +282,6 @@ def _has_near(
 
 EXAMPLES = 3
 SHOWN_DIGITS = 8
-DUPLICATES_ROUNDING = 1e-9
 """Forgiven where a share in binary falls short of a whole number."""
 Identity = tuple[ReleaseReason, str, str]
 """The reason that questions alike in it are refused for, its name for a reader, and its value."""
@@ -431,7 +424,7 @@ def refuse_search_free(signatures: Sequence[Signature], share: float) -> dict[st
     if share >= 1.0:
         return {}
     searched = Counter(signature.split for signature in signatures if signature.search_need not in ("", "search-free"))
-    left = {split: math.floor(share / (1.0 - share) * count + DUPLICATES_ROUNDING) for split, count in searched.items()}
+    left = {split: math.floor(share / (1.0 - share) * count + ROUNDING) for split, count in searched.items()}
     refused: dict[str, Rejection] = {}
     for signature in signatures:
         if signature.search_need != "search-free":

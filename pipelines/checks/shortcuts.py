@@ -1,9 +1,4 @@
-"""Ways to answer with fewer hops: the answer on an earlier page, or a shorter link path.
-
-Does one search with the question's own words find the answer's page? (research/quality.md S4).
-
-Can the answer be guessed from the form of the question alone? (research/quality.md S7).
-"""
+"""Ways to answer with fewer hops: an earlier page, a shorter link path, one search, or a guess (research: S4, S7)."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,7 +7,7 @@ from functools import lru_cache
 
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.store import Corpus
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.query import find_shortcut
 from pipelines.graph.statements import fold_page, fold_text, show_page
 from pipelines.graph.values import (
@@ -172,7 +167,7 @@ africa;antarctica;asia;europe;north america;south america;oceania;australia;eura
 _GUESSED = frozenset(_GUESSED_TEXT.replace("\n", ";").split(";")) - {""}
 
 
-def check_guessable(ground: Ground, relation: str, answer: Answer, max_share: float) -> CheckResult:
+def check_guessable(ground: Indexes, relation: str, answer: Answer, max_share: float) -> CheckResult:
     """FAIL (``guessable-answer``) when somebody who knows nothing would often guess the answer.
 
     Guessed are yes and no, continents and directions, and whole numbers up to twelve without a unit; and what more

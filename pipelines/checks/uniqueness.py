@@ -1,13 +1,8 @@
 """Two-sided uniqueness: a descriptor must fit one entity with the chain, and several without it.
 
-One-sided uniqueness (OpenSearch-VL, equation 6) lets a descriptor name an entity for the whole world, which leaves the
-picture out of the question; the second side closes that. What infoboxes do not show can only add entities, so it leaves
-the second side safe and the first one not: there, entities that may fit are looked up in their articles.
-
-The entities that a question's chain may lead to, looked at as generously as the corpus allows.
-
-The query itself (:mod:`pipelines.graph.query`) follows what infoboxes show, one value a field. Here every value of a
-field counts, whatever is open counts as possible, and articles are looked up as for near misses.
+One-sided uniqueness (OpenSearch-VL, equation 6) lets a descriptor name an entity without the picture. What infoboxes do
+not show can only add entities, which leaves the second side safe; for the first side, entities that may fit are looked
+up in their articles. There every value of a field counts, and whatever is open counts as possible.
 """
 
 import re
@@ -18,7 +13,7 @@ from dataclasses import dataclass, replace
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import Match, fold_names
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.prose import Sentence, list_prose, mask_names
 from pipelines.graph.query import (
     MENTIONS,
@@ -64,7 +59,7 @@ class NearMissSearch:
     """True when there were more than may be looked up; then none was."""
 
 
-def count_fit(ground: Ground, query: Query, node: int, threshold: int) -> Fit:
+def count_fit(ground: Indexes, query: Query, node: int, threshold: int) -> Fit:
     """Count the entities at a node of the chain (1 is the first bridge), ``alone`` up to ``threshold``."""
     sets = follow_chain(ground, query, query.anchor)
     chain = len(sets[node]) if node < len(sets) else 0
@@ -81,7 +76,7 @@ def check_fit(fit: Fit, threshold: int) -> CheckResult:
     return PASSED
 
 
-def check_answer_unchanged(ground: Ground, query: Query, key: str) -> CheckResult:
+def check_answer_unchanged(ground: Indexes, query: Query, key: str) -> CheckResult:
     """FAIL when the query no longer has exactly the answer it had."""
     derived = sorted(answer_query(ground, query))
     if derived != [key]:
@@ -89,7 +84,7 @@ def check_answer_unchanged(ground: Ground, query: Query, key: str) -> CheckResul
     return PASSED
 
 
-def find_near_misses(ground: Ground, query: Query, node: int, cap: int) -> NearMissSearch:
+def find_near_misses(ground: Indexes, query: Query, node: int, cap: int) -> NearMissSearch:
     """Look up the entities that would fit the end of a backward hop, were a fact true that their infobox leaves open.
 
     A forward hop has none: it leads to the one value that its page shows, see :func:`check_single_value`. What is sound
@@ -127,7 +122,7 @@ def check_near_misses(search: NearMissSearch) -> CheckResult:
     return PASSED
 
 
-def check_single_value(ground: Ground, numbers: Sequence[int], hop: Hop) -> CheckResult:
+def check_single_value(ground: Indexes, numbers: Sequence[int], hop: Hop) -> CheckResult:
     """FAIL (``multi-valued``) when a forward hop's field has several values, UNKNOWN when prose may say another one.
 
     Prose may say another value where a sentence states the relation and names, by a link or otherwise, another linked
@@ -152,7 +147,7 @@ def check_single_value(ground: Ground, numbers: Sequence[int], hop: Hop) -> Chec
     return PASSED
 
 
-def _list_other_values(ground: Ground, subject: int, value: int, relation: str) -> Iterator[tuple[int, Sentence]]:
+def _list_other_values(ground: Indexes, subject: int, value: int, relation: str) -> Iterator[tuple[int, Sentence]]:
     """Yield other articles like a value that sentences which state the relation link to or name."""
     corpus = ground.corpus
     others = _list_alike(corpus, subject, value)
@@ -222,7 +217,7 @@ def _compile_own(names: frozenset[str]) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, ordered))})(?!\w)")
 
 
-def find_redundant(ground: Ground, query: Query, key: str) -> tuple[Constraint, ...]:
+def find_redundant(ground: Indexes, query: Query, key: str) -> tuple[Constraint, ...]:
     """Return the constraints without which the query still has its one answer: they narrow nothing.
 
     Each is left out alone: of two that say the same, both are returned.
@@ -267,7 +262,7 @@ class _Step:
     capped: bool = False
 
 
-def list_fitting_ends(ground: Ground, query: Query) -> Ends:
+def list_fitting_ends(ground: Indexes, query: Query) -> Ends:
     """Return the entities that fit or may fit the end of a query's chain.
 
     At most ``MAX_FITTING`` are followed at each node, those that fit first.
@@ -286,7 +281,7 @@ def list_fitting_ends(ground: Ground, query: Query) -> Ends:
     return Ends(frozenset(certain), frozenset(possible), capped)
 
 
-def _follow(ground: Ground, query: Query, node: int, hop: Hop) -> _Step:
+def _follow(ground: Indexes, query: Query, node: int, hop: Hop) -> _Step:
     here = list_constraints_of(query, hop.index)
     if hop.backward:
         return _follow_backward(ground, query, node, hop)
@@ -303,7 +298,7 @@ def _follow(ground: Ground, query: Query, node: int, hop: Hop) -> _Step:
     return replace(step, capped=len(linked) > MAX_LINKED or bool(field.facts and not field.complete))
 
 
-def _list_told(ground: Ground, node: int, relation: str, linked: Sequence[int], shown: set[int]) -> Iterator[int]:
+def _list_told(ground: Indexes, node: int, relation: str, linked: Sequence[int], shown: set[int]) -> Iterator[int]:
     """Yield linked articles like the values shown of which the prose states the relation."""
     corpus = ground.corpus
     kinds = {corpus.page(number).type for number in shown} - {""}
@@ -314,7 +309,7 @@ def _list_told(ground: Ground, node: int, relation: str, linked: Sequence[int], 
             yield number
 
 
-def _follow_backward(ground: Ground, query: Query, node: int, hop: Hop) -> _Step:
+def _follow_backward(ground: Indexes, query: Query, node: int, hop: Hop) -> _Step:
     """Follow a backward hop by index, and look up who else may be at its end."""
     here = list_constraints_of(query, hop.index)
     single = replace(
@@ -337,7 +332,7 @@ def _follow_backward(ground: Ground, query: Query, node: int, hop: Hop) -> _Step
 
 
 def _sort_out(
-    ground: Ground, sure: frozenset[int] | set[int], maybe: Sequence[int], constraints: Sequence[Constraint]
+    ground: Indexes, sure: frozenset[int] | set[int], maybe: Sequence[int], constraints: Sequence[Constraint]
 ) -> _Step:
     """Return which of some entities fit all constraints and which may; what speaks against one leaves it out."""
     step = _Step(set(), set())

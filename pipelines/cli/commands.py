@@ -30,7 +30,7 @@ from pipelines.config.settings import RunConfig
 from pipelines.corpus.build import CorpusOptions, build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, Unavailable
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.release.manifest import PublishedRelease, read_release_manifest
 from pipelines.release.verify import VerifyReport, verify_release
 from pipelines.run.assembly import SOURCES, Assembly, list_missing_roles
@@ -349,12 +349,12 @@ def verify_releases(
 
 
 def _verify_all(folders: Sequence[Path], choose: Callable[[Path], Path], reporter: Reporter) -> list[VerifyReport]:
-    opened: dict[Path, Ground] = {}
+    opened: dict[Path, Indexes] = {}
     reports = []
     for folder in folders:
         place = choose(folder)
         if place not in opened:
-            opened[place] = Ground(Corpus.open(place))
+            opened[place] = Indexes(Corpus.open(place))
         reporter.begin("verify", 0, "rows")
         report = verify_release(folder, opened[place], reporter.advance)
         reporter.finish(f"{folder}: {report.verified:,} of {report.rows:,} rows hold")

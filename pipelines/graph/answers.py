@@ -1,12 +1,8 @@
-"""From a cleaned infobox value to a typed short answer (research/quality.md 1D, rules A1 to A4).
+"""Typed short answers: from an infobox value, compared with a given answer, and repeated by several attempts.
 
-Is a given answer the reference answer? Decided by type, on the whole answer, or not decided at all.
-
-The comparer never guesses: what needs knowledge of the world (another name of the same thing, a numeric date of unknown
-order, a rough conversion) is ``unscored`` and left to a judge. A part of the answer never counts as the
-answer, and an answer that names several candidates is incorrect even when one of them is right.
-
-Wrong answers that different attempts gave alike: what two readers find is more than one reader's error.
+The comparer never guesses: what needs knowledge of the world (another name, a numeric date of unknown order, a rough
+conversion) is ``unscored`` and left to a judge. A part of the answer never counts as the answer, and one that names
+several candidates is incorrect (research/quality.md 1D, A1 to A4).
 """
 
 import re
@@ -316,11 +312,7 @@ def _clean_given(given: str) -> str:
 
 
 def _equals(given: str, form: str, literal: bool) -> bool:
-    """Compare a given answer with one accepted form.
-
-    Folding drops signs and decimal points, so folded texts are equal only where their numerals are; and it takes a
-    micro sign for an m, so dates and numbers are compared unfolded here and by value later.
-    """
+    """Compare a given answer with one accepted form."""
     if given == form:
         return True
     if literal or _find_numerals(given) != _find_numerals(form):

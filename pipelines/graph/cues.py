@@ -1,12 +1,7 @@
-"""Words by which sentences state a relation, learnt from the corpus itself (distant supervision, Mintz et al. 2009).
+"""Words by which sentences state a relation, learnt from the corpus (distant supervision, Mintz et al. 2009).
 
-Where an infobox shows a value, the sentences of its page that hold the value are taken to state the relation,
-all others not. A word near the value is a cue when it is frequent there and rare elsewhere. What a small corpus cannot
-teach, the words of the key and their kin in :mod:`pipelines.graph.cues` say.
-
-English kin of the words in infobox keys: a page about a person's birth says ``born``.
-
-Stems of English words, light enough to join ``designed`` with ``designer`` and no more.
+Sentences that hold an infobox value of their page are taken to state its relation, all others not. A word near the
+value is a cue when it is frequent there and rare elsewhere. Words of the key and their kin count in any corpus.
 """
 
 import re
@@ -262,7 +257,7 @@ MIN_LIFT = 4.0
 
 
 @dataclass(slots=True)
-class Tally:
+class CueTally:
     """In how many texts each word stands."""
 
     words: Counter[str] = field(default_factory=Counter)
@@ -304,7 +299,7 @@ class CueIndex:
 
     def _learn(self, stem: str) -> frozenset[str]:
         """Return the words frequent near the relation's values, and rare elsewhere on these pages and on others."""
-        near, beside = Tally(), Tally()
+        near, beside = CueTally(), CueTally()
         for node in draw_nodes(self._facts.having(stem), MAX_SUBJECTS, "cues", stem):
             self._read_page(node, stem, near, beside)
         frequent = [word for word, count in near.words.items() if count >= max(MIN_PAGES, MIN_SHARE * near.texts)]
@@ -318,7 +313,7 @@ class CueIndex:
             and near.rate(word) >= MIN_LIFT * beside.rate(word, 1)
         )
 
-    def _read_page(self, node: int, stem: str, near: "Tally", beside: "Tally") -> None:
+    def _read_page(self, node: int, stem: str, near: "CueTally", beside: "CueTally") -> None:
         """Count a page's words near the relation's values once, and those of its other sentences by sentence."""
         forms = {
             form for fact in self._corpus.facts(node) if stem_key(fact.key) == stem for form in self._list_forms(fact)
@@ -346,9 +341,9 @@ class CueIndex:
             yield from (answer.surface, answer.value, *answer.aliases)
 
     @cached_property
-    def _background(self) -> "Tally":
+    def _background(self) -> CueTally:
         """Words by sentence over a sample of the corpus."""
-        tally = Tally()
+        tally = CueTally()
         for node in draw_nodes(sample_nodes(self._corpus, MAX_BACKGROUND * 50), MAX_BACKGROUND, "background"):
             for sentence in list_prose(self._corpus, node)[:MAX_SENTENCES]:
                 tally.add(list_stems(sentence.text))

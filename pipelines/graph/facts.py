@@ -1,20 +1,8 @@
-"""All facts that infoboxes show, by relation and by value, also those with several values: what counting looks up.
+"""Infobox facts: relations and attributes of a page, an index of all of them, and how values compare.
 
-A relation here is the stem of a key: ``leader_name1`` and ``leader_name2`` are two values of ``leader_name``. Fields of
-layout are left out. :mod:`pipelines.graph.query` says of one entity what this index says of all of them.
-
-Infobox facts as relations and attributes: the typed edges of the graph and the literals at its nodes.
-
-A relation is an infobox field that holds exactly one value, a link: a field with several values is no edge, because the
-hop would have several answers. An attribute is a field with exactly one literal value of a known type.
-
-Values of infobox fields, and what a constraint wants of them: exact, or for dates a decade or a century.
-
-Comparing is three-valued: what a field shows may fit, may not, or may leave it open, as ``1871`` does for 4 May 1871.
-
-How often each answer of a relation occurs: what somebody could guess who knows nothing but the question's form.
-
-Draws of articles, the same in every run, whatever the size of the corpus.
+A relation is an infobox field that holds one link; with several values a hop would have several answers. An attribute
+is a field with one literal of a known type. The index counts fields with several values too, by the stem of the key
+(``leader_name1`` and ``leader_name2`` are ``leader_name``). Comparing is three-valued: ``1871`` leaves 4 May 1871 open.
 """
 
 import re
@@ -277,7 +265,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownFact:
     """A value of an infobox field."""
 
     folded: str
@@ -296,14 +284,14 @@ def read_wanted(relation: str, value: str) -> Wanted:
 
 
 @lru_cache(maxsize=KEPT_VALUES)
-def read_shown(text: str, iso: str, key: str) -> Shown:
+def read_shown(text: str, iso: str, key: str) -> ShownFact:
     """Return the value of a field with its type."""
     answer = type_value(text, iso, key)
     date = parse_date(answer.value) if answer is not None and answer.type == "date" else None
-    return Shown(fold_name(text), answer, date)
+    return ShownFact(fold_name(text), answer, date)
 
 
-def compare_value(wanted: Wanted, shown: Shown) -> Match:
+def compare_value(wanted: Wanted, shown: ShownFact) -> Match:
     """Return whether a shown value is the wanted one.
 
     Equal folded texts or equal typed values fit, and so does a date within the wanted one. A date is left open by a
@@ -328,11 +316,11 @@ def is_number(answer: Answer | None) -> bool:
     return answer is not None and answer.type == "number"
 
 
-def _share_unit(wanted: Wanted, shown: Shown) -> bool:
+def _share_unit(wanted: Wanted, shown: ShownFact) -> bool:
     return wanted.answer is not None and shown.answer is not None and wanted.answer.unit == shown.answer.unit
 
 
-def _compare_dates(wanted: Wanted, shown: Shown) -> Match:
+def _compare_dates(wanted: Wanted, shown: ShownFact) -> Match:
     if shown.date is None or wanted.years is None:
         return Match.OPEN
     if wanted.date is None:
@@ -379,7 +367,6 @@ def fold_names(corpus: Corpus, node: int) -> frozenset[str]:
     return frozenset({title, *(name for name in names if len(name) >= LEAST_NAME)} - {""})
 
 
-FactsNodes = npt.NDArray[np.uint32]
 Numbers = npt.NDArray[np.int32]
 
 COLUMNS = ("node", "key", "value_count", "text", "iso", "target")
@@ -399,7 +386,7 @@ class FactIndex:
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
         self._fields: dict[str, _Field] = {}
-        self._holders: dict[str, FactsNodes] = {}
+        self._holders: dict[str, Nodes] = {}
 
     def subjects_of(self, relation: str, object: int) -> tuple[int, ...]:
         """Return the nodes with a value that links to an entity or, unlinked, is one of its names; ascending.
@@ -414,7 +401,7 @@ class FactIndex:
         """Return the nodes with an unlinked value that holds a name of an entity among other words; ascending."""
         return tuple(sorted(self._open(relation).find_holding(fold_names(self._corpus, object))))
 
-    def objects_of(self, relation: str, subjects: FactsNodes | None = None) -> FactsNodes:
+    def objects_of(self, relation: str, subjects: Nodes | None = None) -> Nodes:
         """Return the entities that values of a relation link to, ascending; with subjects, only what these link to."""
         field = self._open(relation)
         rows = field.targets >= 0
@@ -422,18 +409,18 @@ class FactIndex:
             rows &= np.isin(field.nodes, subjects)
         return np.unique(field.targets[rows & (field.targets != field.nodes)]).astype(np.uint32)
 
-    def having(self, relation: str) -> FactsNodes:
+    def having(self, relation: str) -> Nodes:
         """Return the nodes that show a relation, with any value; ascending."""
         stem = stem_key(relation)
         if stem not in self._holders:
             self._holders[stem] = self._columns.list_holders(stem)
         return self._holders[stem]
 
-    def lacking(self, type: str, relation: str) -> FactsNodes:
+    def lacking(self, type: str, relation: str) -> Nodes:
         """Return the nodes of a type that do not show a relation; ascending."""
         return np.setdiff1d(self._corpus.nodes_of_type(type), self.having(relation), assume_unique=True)
 
-    def holding(self, relation: str, value: str) -> FactsNodes:
+    def holding(self, relation: str, value: str) -> Nodes:
         """Return the nodes that match a literal constraint, see :func:`matching.match_literal`; ascending."""
         return self._open(relation).find_value(read_wanted(relation, value))
 
@@ -460,7 +447,7 @@ class _Columns:
     """The first key met of each stem: values are typed by it."""
     codes: dict[str, int]
     offsets: npt.NDArray[np.int64]
-    nodes: FactsNodes
+    nodes: Nodes
     targets: Numbers
     counts: Numbers
     """Values of the field, unreadable ones included."""
@@ -468,7 +455,7 @@ class _Columns:
     """Which of ``distinct``."""
     distinct: pa.Array
 
-    def list_holders(self, stem: str) -> FactsNodes:
+    def list_holders(self, stem: str) -> Nodes:
         """Return the nodes that show a relation, ascending; its texts are not read."""
         start, end = self._find_rows(stem)
         return np.unique(self.nodes[start:end])
@@ -497,7 +484,7 @@ class _Field:
     """The facts of one relation, and what looking them up by value needs."""
 
     key: str
-    nodes: FactsNodes
+    nodes: Nodes
     """Ascending, one a value."""
     targets: Numbers
     counts: Numbers
@@ -532,7 +519,7 @@ class _Field:
                 found = joined.find(f" {name} ", found + 1)
         return self._list_unlinked(sorted(places))
 
-    def find_value(self, wanted: Wanted) -> FactsNodes:
+    def find_value(self, wanted: Wanted) -> Nodes:
         places = set(self._by_fold.get(wanted.folded, ()))
         if is_number(wanted.answer):
             places = {place for place in places if not is_number(self._shown[place].answer)}
@@ -563,7 +550,7 @@ class _Field:
         return order, self.targets[order]
 
     @cached_property
-    def _shown(self) -> list[Shown]:
+    def _shown(self) -> list[ShownFact]:
         return [read_shown(text, iso, self.key) for text, iso in self.texts]
 
     @cached_property

@@ -9,7 +9,7 @@ from pipelines.graph.facts import AnswerShares, FactIndex, RelationIndex
 
 
 @dataclass(frozen=True)
-class Ground:
+class Indexes:
     """A corpus to prove questions in."""
 
     corpus: Corpus

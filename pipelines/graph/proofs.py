@@ -1,13 +1,7 @@
-"""A proof as a query to evaluate, as a path to put into words, and as a graph to look at.
+"""A proof as a query, as a path to put into words, and how it grows backwards (VSearcher, section 2.1).
 
-Nodes and spans of a proof, as the corpus's pages have them.
-
-Which facts an entity may be hidden behind, and the proof that grows backwards as it is (VSearcher, section 2.1).
-
-Hiding the outermost entity of a question behind ``born in Ostrel`` puts Ostrel in front of it: the next round hides
-Ostrel. A chain of rounds is therefore a walk along infobox relations from the answer node outwards, and the article it
-ends at is the anchor. To make ten rounds succeed, only facts are offered from which a walk of the length that is left
-reaches an article that may be an anchor.
+Hiding the outermost entity behind ``born in Ostrel`` puts Ostrel in front; the next round hides Ostrel. Only facts are
+offered from which a walk of the length that is left reaches an article that may be an anchor.
 """
 
 from collections import Counter
@@ -18,7 +12,7 @@ import networkx as nx
 
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.facts import read_relations
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.prose import list_prose, mask_names
 from pipelines.graph.query import Query, locate_nodes
 from pipelines.ids import SplitRule, digest_value, draw_unit, make_record_id
@@ -212,7 +206,7 @@ class AnchorRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class ProofDraft:
     """A question on its way: what it says, and what has been hidden so far."""
 
     text: str
@@ -228,7 +222,7 @@ class Draft:
 class Level:
     """A draft and the facts behind which the entity it names may still be hidden."""
 
-    draft: Draft
+    draft: ProofDraft
     facts: list[Fact]
 
 
@@ -268,7 +262,7 @@ class ChainSearch:
                 found.append(fact)
         return tuple(found)
 
-    def open_level(self, draft: Draft, rounds: int) -> Level:
+    def open_level(self, draft: ProofDraft, rounds: int) -> Level:
         """Return a draft with the facts from which so many rounds can be done."""
         return Level(draft, list(self.list_facts(draft.taken, rounds)))
 
@@ -313,7 +307,7 @@ def retreat(levels: list[Level], fact: Fact | None) -> None:
             levels[-1].facts.remove(led)
 
 
-def offer_relation(ground: Ground, fact: Fact) -> OfferedFact:
+def offer_relation(ground: Indexes, fact: Fact) -> OfferedFact:
     """Return a relation as a model sees it, with the sentence of the page that says it, if there is one."""
     page = ground.corpus.page(fact.target)
     return OfferedFact(
@@ -325,7 +319,7 @@ def offer_relation(ground: Ground, fact: Fact) -> OfferedFact:
     )
 
 
-def _find_sentence(ground: Ground, fact: Fact) -> str:
+def _find_sentence(ground: Indexes, fact: Fact) -> str:
     """Return the first sentence of a fact's page that names its object beside a cue of the relation."""
     names = ground.corpus.aliases(fact.target)
     for sentence in list_prose(ground.corpus, fact.node):

@@ -1,7 +1,4 @@
-"""The running text of an article, sentence by sentence, each with its span in the wikitext: what no infobox wrote.
-
-A sentence around a link as a clause with the linked name blanked: how a text hop is put into words and checked.
-"""
+"""The running text of an article by sentences with their spans, and clauses with the linked name blanked."""
 
 import re
 from collections.abc import Sequence

@@ -1,14 +1,9 @@
-"""The question as a conjunctive query, evaluated on the corpus alone: answers, and how many entities fit each part.
+"""The question as a conjunctive query on the corpus: its answers, and how many entities fit each part.
 
 ``anchor -r1-> v1 -r2-> ... -> vh . attribute``, with descriptor facts as further constraints. A backward hop leads from
-an entity to those whose page states the relation to it. Counting is closed-world over what infoboxes show; near misses
-are resolved against prose (:mod:`pipelines.graph.statements`).
-
-Whether an entity's page shows a constraint or a relation: it does, it does not, or its infobox leaves it open.
-
-Open are a field that the infobox does not have, a value that could not be read, and a value that may agree
-(:func:`pipelines.graph.facts.compare_value`). Where a field shows other values, they are taken to be all there are;
-relations that often have several are the exception, which the caller has to look at.
+an entity to those whose page states the relation to it. Counting is closed-world over what infoboxes show: a missing
+field, an unreadable value and a value that may agree are open; near misses are looked up in prose
+(:mod:`pipelines.graph.statements`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,6 +18,7 @@ from pipelines.graph.answers import derive_answer
 from pipelines.graph.facts import (
     Attribute,
     Match,
+    Nodes,
     compare_value,
     fold_names,
     holds_phrase,
@@ -33,8 +29,7 @@ from pipelines.graph.facts import (
     read_wanted,
     stem_key,
 )
-from pipelines.graph.facts import FactsNodes as Nodes
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.prose import find_clause
 from pipelines.names import fold_name
 from schemas.corpus import Page
@@ -71,7 +66,7 @@ VAGUE_PAGES = BROAD | {"politician"}
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ShownField:
     """All that a page shows of one relation, numbered twins together."""
 
     facts: tuple[Fact, ...]
@@ -79,21 +74,21 @@ class Field:
     """Whether every value could be read."""
 
 
-_EMPTY = Field((), complete=False)
+_EMPTY = ShownField((), complete=False)
 
 
 @lru_cache(maxsize=KEPT_PAGES)
-def read_fields(corpus: Corpus, node: int) -> dict[str, Field]:
+def read_fields(corpus: Corpus, node: int) -> dict[str, ShownField]:
     """Return the fields of a page by the stem of their keys, layout left out."""
     facts: dict[str, list[Fact]] = {}
     for fact in corpus.facts(node):
         stem = name_relation(fact.key)
         if stem:
             facts.setdefault(stem, []).append(fact)
-    return {stem: Field(tuple(found), _is_complete(found)) for stem, found in facts.items()}
+    return {stem: ShownField(tuple(found), _is_complete(found)) for stem, found in facts.items()}
 
 
-def read_field(corpus: Corpus, node: int, relation: str) -> Field:
+def read_field(corpus: Corpus, node: int, relation: str) -> ShownField:
     """Return what a page shows of a relation: no facts, and incomplete, when nothing."""
     return read_fields(corpus, node).get(stem_key(relation), _EMPTY)
 
@@ -145,10 +140,7 @@ def is_of_other_domain(page: Page, type: str) -> bool:
 
 
 def _may_overlap(page: Page, type: str) -> bool:
-    """Say whether a page's noun may stand for something that another noun of its domain names as well.
-
-    People are several things at once, so of them a lead with another word than the infobox leaves room.
-    """
+    """Say whether a page's noun may stand for something that another noun of its domain names as well."""
     if page.type in VAGUE_PAGES or type in BROAD:
         return True
     if page.domain in (PERSON, OTHER) and page.lead_type not in ("", page.type):
@@ -208,7 +200,7 @@ class Query:
     """What is asked of the attribute instead of all of it."""
 
 
-def follow_hop(ground: Ground, node: int, hop: Hop, names: Sequence[str]) -> frozenset[int]:
+def follow_hop(ground: Indexes, node: int, hop: Hop, names: Sequence[str]) -> frozenset[int]:
     """Return the entities that a hop leads to from a node; empty when there is no such relation.
 
     A forward hop takes the one value of a field on the node's page; a backward hop leads to every page with the node
@@ -232,7 +224,7 @@ def list_constraints_of(query: Query, node: int) -> tuple[Constraint, ...]:
     return tuple(constraint for constraint in query.constraints if constraint.node == node)
 
 
-def follow_chain(ground: Ground, query: Query, anchor: int) -> list[frozenset[int]]:
+def follow_chain(ground: Indexes, query: Query, anchor: int) -> list[frozenset[int]]:
     """Return the entities at each node of the chain, the anchor's first; stops early when a set is empty."""
     sets = [frozenset([anchor])]
     for hop in query.hops:
@@ -261,13 +253,13 @@ def read_answers(corpus: Corpus, query: Query, nodes: Iterable[int]) -> dict[str
     return answers
 
 
-def answer_query(ground: Ground, query: Query) -> dict[str, Attribute]:
+def answer_query(ground: Indexes, query: Query) -> dict[str, Attribute]:
     """Return the distinct answers of the whole query, by key; exactly one when the question is sound."""
     sets = follow_chain(ground, query, query.anchor)
     return read_answers(ground.corpus, query, sets[-1]) if len(sets) == len(query.hops) + 1 else {}
 
 
-def count_alone(ground: Ground, query: Query, node: int, cap: int) -> int:
+def count_alone(ground: Indexes, query: Query, node: int, cap: int) -> int:
     """Return how many entities a node's descriptor fits without the chain (R_alone), counted up to ``cap``.
 
     A descriptor says the relation and its constraints, so any object of that relation is a candidate, and of a backward
@@ -282,12 +274,12 @@ def count_alone(ground: Ground, query: Query, node: int, cap: int) -> int:
     return min(cap, len(_narrow(ground, ground.relations.find_objects(hop.relation), here)))
 
 
-def list_fitting(ground: Ground, relation: str, constraints: Iterable[Constraint]) -> Nodes:
+def list_fitting(ground: Indexes, relation: str, constraints: Iterable[Constraint]) -> Nodes:
     """Return the entities that show a relation, to anything, and fit all constraints; ascending."""
     return _narrow(ground, ground.facts.having(relation), constraints)
 
 
-def _narrow(ground: Ground, nodes: Nodes, constraints: Iterable[Constraint]) -> Nodes:
+def _narrow(ground: Indexes, nodes: Nodes, constraints: Iterable[Constraint]) -> Nodes:
     """Return those of some nodes that fit all constraints; ascending."""
     parts = [nodes]
     for constraint in constraints:
@@ -307,7 +299,7 @@ def _intersect(left: Nodes, right: Nodes) -> Nodes:
     return left[inside]
 
 
-def count_anchor_answers(ground: Ground, query: Query, anchor_type: str, cap: int) -> tuple[int, int]:
+def count_anchor_answers(ground: Indexes, query: Query, anchor_type: str, cap: int) -> tuple[int, int]:
     """Free the anchor to any entity of its type and count (N_img).
 
     Counted are anchors for which the same question would be one: the chain leads to exactly one entity at each node
@@ -332,7 +324,7 @@ def count_anchor_answers(ground: Ground, query: Query, anchor_type: str, cap: in
     return anchors, len(answers)
 
 
-def _list_anchors(ground: Ground, query: Query, anchor_type: str) -> Nodes:
+def _list_anchors(ground: Indexes, query: Query, anchor_type: str) -> Nodes:
     """Return the entities of a type from which the first hop leads anywhere at all."""
     nodes = ground.corpus.nodes_of_type(anchor_type)
     if not query.hops:

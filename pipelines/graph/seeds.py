@@ -1,13 +1,9 @@
-"""Candidates for seeds from a SPARQL endpoint: every entity of the wanted slices once, however the replies were cut.
+"""Candidates for seeds from a SPARQL endpoint, and the gate that articles must pass to be one.
 
-Slices of Wikidata: the entities of one class with so many statements and sitelinks, as one SPARQL query each.
-
-A slice divides into slices that hold every one of its entities once. The query is plain SPARQL 1.1 with its prefixes,
-so that the same text runs on Blazegraph, QLever and Oxigraph: no hints, no label service, no path, no ORDER BY. It asks
-for the counts on the entity, where the Wikidata Query Service, QLever and a munged dump have them; a raw RDF dump has
-them on the data node, and there every slice is empty.
-
-What an article must have to be a seed, judged over columns of ``pages.parquet``: millions of articles in seconds.
+A slice of Wikidata is the entities of a class with so many statements and sitelinks, one SPARQL 1.1 query without
+hints, label service, path or ORDER BY, for Blazegraph, QLever and Oxigraph. It divides into slices that hold each
+entity once. Counts are read on the entity (Wikidata Query Service, QLever, munged dumps); in a raw dump every slice is
+empty.
 """
 
 import asyncio
@@ -132,7 +128,7 @@ _COUNT = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Candidate:
+class SeedCandidate:
     """An entity with an article, as an endpoint knows it."""
 
     sitelinks: int
@@ -148,13 +144,13 @@ class Candidate:
 class Drawing:
     """All that was found: ``candidates`` by the number of their Qid, and the rows that are none."""
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[SeedCandidate, ...]
     failed: tuple[Failure, ...]
 
 
 @dataclass(slots=True)
 class _Basket:
-    candidates: dict[str, Candidate] = field(default_factory=dict)
+    candidates: dict[str, SeedCandidate] = field(default_factory=dict)
     failed: dict[str, Failure] = field(default_factory=dict)
 
     def add(self, row: SparqlRow) -> None:
@@ -235,21 +231,21 @@ async def _ask_patiently(
     raise Unavailable(f"{sparql.identity}: still rate limited after {RATE_TRIES} tries; run again later")
 
 
-def read_candidate(row: SparqlRow) -> Candidate | Failure:
+def read_candidate(row: SparqlRow) -> SeedCandidate | Failure:
     """Return a row's candidate, or a failure when the row is no entity with counts and a title."""
     entity = _ENTITY.fullmatch(row.get("item", ""))
     counts = [row.get(name, "") for name in ("sitelinks", "statements")]
     identifiers = row.get("identifiers", "")
     title = row.get("title", "")
     if entity and title and all(map(_COUNT.fullmatch, [*counts, identifiers or "0"])):
-        return Candidate(int(counts[0]), int(counts[1]), int(identifiers or -1), title, entity[1])
+        return SeedCandidate(int(counts[0]), int(counts[1]), int(identifiers or -1), title, entity[1])
     shown = dict(sorted(row.items()))
     return Failure(record_id=make_record_id("row", shown), error="row-malformed", detail=str(shown)[:500])
 
 
 def join_candidates(
-    pages: Iterable[pa.Table], candidates: Sequence[Candidate]
-) -> tuple[dict[int, Candidate], list[Rejection]]:
+    pages: Iterable[pa.Table], candidates: Sequence[SeedCandidate]
+) -> tuple[dict[int, SeedCandidate], list[Rejection]]:
     """Find the articles of candidates: by Qid, else by title where the corpus knows no Qid of the article.
 
     A title that is a redirect here is no article: what it leads to is another entity.

@@ -1,26 +1,13 @@
-"""What the sentences of an article say of a relation: an extractor that never looks into the infobox.
+"""What the sentences of an article state, and which entities may fit a node by facts their infoboxes lack.
 
-In a sentence every date, number or known value of the relation is a candidate, and each cue word of the relation states
-the candidate next to it. The life span in a first sentence, ``(12 May 1860 – 3 June 1920)``, states birth and death.
+Every date, number or known value in a sentence is a candidate, and a cue word of the relation states the one next to
+it; the life span of a first sentence states birth and death. Prose, tables and infobox are read folded, a link as its
+target's name.
 
-What an article says of a value that its infobox leaves open: nothing, that it is so, or something unclear.
-
-Looked at are prose, tables and infobox, folded; a link counts as a name of its target. Not found is what the article
-says in words that hold no form of the value: a quantity in another unit, a place by a town inside it, a paraphrase.
-
-Entities that would fit a node too, were a fact true that their infobox does not show (research/quality.md, U2).
-
-Which entities are looked at. A rival of the entity at the end of a backward hop has nothing against it and something
-open. One whose infobox shows the relation is found by value. One whose infobox leaves the relation open is
-found by what its article would have to do to state it: link to the previous entity, or name it in the text. All others
-are refuted in bulk: their articles say nothing of the previous entity at all.
-
-What is sound: no entity is passed over whose article links to the previous entity, or holds one of its names in a
-passage of the search index (prose and infobox) or in an unlinked value of the same field. What is assumed: an article
-that states a relation does one of these, so pronouns, descriptions, names under three letters, names cut by the end of
-a passage and names only in other templates are not seen; a field that shows other values shows all of them, unless its
-relation often has several; a type shown is right where :func:`matching.match_type` says no. Lists and disambiguation
-pages are about no entity.
+A rival (research/quality.md U2) has nothing against it and something open. Found are entities whose article links to
+the previous entity, or holds one of its names in a passage of the search index or in an unlinked value of the field.
+Not seen are pronouns, descriptions, names under three letters and names only in other templates; a field that shows
+other values is taken to show all, unless its relation often has several. Lists and disambiguation pages do not count.
 """
 
 import re
@@ -36,7 +23,7 @@ from pipelines.corpus.store import Corpus
 from pipelines.corpus.wikitext import find_sentence, plain_text
 from pipelines.graph.cues import EVERYWHERE, WORD, fold_word, stem_word
 from pipelines.graph.facts import Match, Wanted, fold_names, holds_phrase, list_periods, read_wanted
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.prose import Sentence, list_prose, show_sentence
 from pipelines.graph.query import (
     TYPE,
@@ -90,7 +77,7 @@ _ROUNDED = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Statement:
     """A value in a sentence, beside the answer."""
 
     likeness: Likeness
@@ -102,7 +89,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Mention:
     likeness: Likeness
     start: int
     end: int
@@ -112,7 +99,7 @@ class _Candidate:
 
 def read_sentence(
     sentence: Sentence, answer: Answer, cues: frozenset[str], values: frozenset[str]
-) -> tuple[Reading, ...]:
+) -> tuple[Statement, ...]:
     """Return what a sentence says that is of the answer's type.
 
     Args:
@@ -135,11 +122,11 @@ def read_sentence(
         if candidate.role:
             strength = "stated" if candidate.role in cues else "held"
         elsewhere = bool(candidate.role) and strength == "held"
-        readings.append(Reading(candidate.likeness, strength, text[candidate.start : candidate.end], elsewhere))
+        readings.append(Statement(candidate.likeness, strength, text[candidate.start : candidate.end], elsewhere))
     return tuple(readings)
 
 
-def _list_dates(sentence: Sentence, answer: Answer) -> Iterator[_Candidate]:
+def _list_dates(sentence: Sentence, answer: Answer) -> Iterator[_Mention]:
     expected = parse_date(answer.value)
     spots = find_dates(sentence.text) if expected else []
     roles = _find_life(sentence, [spot.start for spot in spots]) if sentence.lead else {}
@@ -150,7 +137,7 @@ def _list_dates(sentence: Sentence, answer: Answer) -> Iterator[_Candidate]:
             likeness = "same"
         elif spot.value.covers(expected) or _AROUND.search(sentence.text[max(0, spot.start - 20) : spot.start]):
             likeness = "close"
-        yield _Candidate(likeness, spot.start, spot.end, roles.get(spot.start, ""))
+        yield _Mention(likeness, spot.start, spot.end, roles.get(spot.start, ""))
 
 
 def _find_life(sentence: Sentence, starts: Sequence[int]) -> dict[int, str]:
@@ -170,7 +157,7 @@ def _find_life(sentence: Sentence, starts: Sequence[int]) -> dict[int, str]:
     return {}
 
 
-def _list_numbers(text: str, answer: Answer) -> Iterator[_Candidate]:
+def _list_numbers(text: str, answer: Answer) -> Iterator[_Mention]:
     expected = Number(answer.value, answer.unit)
     spots = find_measures(text)
     for number, spot in enumerate(spots):
@@ -183,7 +170,7 @@ def _list_numbers(text: str, answer: Answer) -> Iterator[_Candidate]:
         converted = number > 0 and text[spots[number - 1].end : spot.start].strip() == "("
         if likeness == "other" and (converted or (about and _is_rounding(expected, spot.value))):
             likeness = "close"
-        yield _Candidate(likeness, spot.start, spot.end)
+        yield _Mention(likeness, spot.start, spot.end)
 
 
 def _compare_numbers(expected: Number, found: Number) -> Likeness | None:
@@ -223,7 +210,7 @@ def _is_year(number: Number) -> bool:
     return not number.unit and number.value.isdigit() and 1000 <= int(number.value) <= 2100
 
 
-def _list_phrases(text: str, answer: Answer, values: frozenset[str]) -> Iterator[_Candidate]:
+def _list_phrases(text: str, answer: Answer, values: frozenset[str]) -> Iterator[_Mention]:
     """Yield where the answer or another known value stands, the longest phrase at each place."""
     forms = fold_forms(answer)
     starts = _list_first_words(values) | _list_first_words(forms)
@@ -236,7 +223,7 @@ def _list_phrases(text: str, answer: Answer, values: frozenset[str]) -> Iterator
         for count in range(len(run), 0, -1):
             phrase = " ".join(part for _, _, part in run[:count])
             if phrase in forms or phrase in values:
-                yield _Candidate("same" if phrase in forms else "other", start, run[count - 1][1])
+                yield _Mention("same" if phrase in forms else "other", start, run[count - 1][1])
                 done = place + count
                 break
 
@@ -252,7 +239,7 @@ def _list_first_words(phrases: frozenset[str]) -> frozenset[str]:
     return frozenset(phrase.partition(" ")[0] for phrase in phrases)
 
 
-def _find_strengths(text: str, cues: frozenset[str], candidates: Sequence[_Candidate]) -> list[Strength]:
+def _find_strengths(text: str, cues: frozenset[str], candidates: Sequence[_Mention]) -> list[Strength]:
     """Return for each candidate whether a cue states it: every cue states the one that is nearest to it."""
     strengths: list[Strength] = ["held"] * len(candidates)
     free = [number for number, candidate in enumerate(candidates) if not candidate.role]
@@ -267,7 +254,7 @@ def _find_strengths(text: str, cues: frozenset[str], candidates: Sequence[_Candi
     return strengths
 
 
-def _measure(text: str, cue: re.Match[str], candidate: _Candidate) -> int:
+def _measure(text: str, cue: re.Match[str], candidate: _Mention) -> int:
     """Return how far a value is from a cue: characters between, more across a clause's end or before the cue."""
     if candidate.start >= cue.end():
         between, weight = text[cue.end() : candidate.start], 1
@@ -307,7 +294,7 @@ class Forms:
     """Forms that may mean it where the sentence is about the relation: the century of a date."""
 
 
-def find_object(ground: Ground, node: int, relation: str, object: int) -> Resolution:
+def find_object(ground: Indexes, node: int, relation: str, object: int) -> Resolution:
     """Return what an article says of a relation to an entity, by a link or by any name."""
     linked = ground.corpus.graph.find_link(node, object)
     if linked >= 0 and ground.cues.states(relation, _show_around(ground.corpus, node, linked)):
@@ -316,7 +303,7 @@ def find_object(ground: Ground, node: int, relation: str, object: int) -> Resolu
     return "unclear" if linked >= 0 and found == "absent" else found
 
 
-def find_literal(ground: Ground, node: int, relation: str, value: str) -> Resolution:
+def find_literal(ground: Indexes, node: int, relation: str, value: str) -> Resolution:
     """Return what an article says of a literal value, in any of its forms; of a date also by its year."""
     return _find_forms(ground, node, relation, _compile_value(relation, value))
 
@@ -354,7 +341,7 @@ def fold_text(text: str) -> str:
     return fold_name(_SEPARATOR.sub(lambda found: _SPELLED[found[0]], text))
 
 
-def _find_forms(ground: Ground, node: int, relation: str, forms: Forms) -> Resolution:
+def _find_forms(ground: Indexes, node: int, relation: str, forms: Forms) -> Resolution:
     page = fold_page(ground.corpus, node)
     mentioned = forms.exact.search(page) is not None
     if not mentioned and forms.coarse.search(page) is None:
@@ -443,7 +430,7 @@ class Rival:
         return tuple(dict.fromkeys(filter(None, (self.relation, *(part.relation for part in self.constraints)))))
 
 
-def list_rivals(ground: Ground, query: Query, node: int, limit: int) -> tuple[Rival, ...] | None:
+def list_rivals(ground: Indexes, query: Query, node: int, limit: int) -> tuple[Rival, ...] | None:
     """Return the rivals at the end of a backward hop, ascending; none of a forward hop.
 
     Args:
@@ -474,7 +461,7 @@ def list_rivals(ground: Ground, query: Query, node: int, limit: int) -> tuple[Ri
     return tuple(found[number] for number in sorted(found))
 
 
-def resolve_rival(ground: Ground, rival: Rival) -> Resolution:
+def resolve_rival(ground: Indexes, rival: Rival) -> Resolution:
     """Return what a rival's article says of what is open: one open fact of which it says nothing refutes it.
 
     A type is never refuted so: an article need not use the noun of the question. With nothing open the rival fits, and
@@ -493,7 +480,7 @@ def resolve_rival(ground: Ground, rival: Rival) -> Resolution:
     return "absent" if "absent" in results else "unclear" if "unclear" in results else "stated"
 
 
-def _list_candidates(ground: Ground, relation: str, previous: int) -> set[int] | None:
+def _list_candidates(ground: Indexes, relation: str, previous: int) -> set[int] | None:
     """Return the entities that show the relation to an entity, link to it or name it; None when too many name it."""
     named = _find_named(ground.corpus, previous)
     linking = ground.corpus.graph.sources_of(previous)
@@ -512,12 +499,9 @@ def _find_named(corpus: Corpus, node: int) -> tuple[int, ...] | None:
 
 
 def _judge(
-    ground: Ground, relation: str, previous: int, number: int, constraints: Sequence[Constraint]
+    ground: Indexes, relation: str, previous: int, number: int, constraints: Sequence[Constraint]
 ) -> Rival | None:
-    """Return an entity as a rival, or None when something speaks against it.
-
-    One with nothing open fits and was not counted: the index and the page disagree, which is no reason to trust either.
-    """
+    """Return an entity as a rival, or None when something speaks against it."""
     page = ground.corpus.page(number)
     if page.is_list or page.is_disambiguation:
         return None
@@ -543,6 +527,6 @@ def _may_be_too(corpus: Corpus, number: int, constraint: Constraint) -> bool:
     return says_in_lead(corpus, number, constraint.value)
 
 
-def _may_have_more(ground: Ground, relation: str, previous: int, number: int) -> bool:
+def _may_have_more(ground: Indexes, relation: str, previous: int, number: int) -> bool:
     """Say whether a field that shows others may have this value too: its relation often has several; prose says so."""
     return ground.facts.is_multiple(relation) and find_object(ground, number, relation, previous) == "stated"

@@ -1,17 +1,7 @@
-"""Calendar dates as a page or a model writes them, and every way to write one.
+"""Dates, numbers and units: as pages and models write them, in every form, and found in running text.
 
-Years before the common era are astronomical: 44 BC is year -43, written ``-0043``. A numeric date whose day and month
-could be exchanged (``05/04/1931``) is no date here, because guessing the order would be guessing the answer.
-
-Numbers with units as a page or a model writes them. Values are decimal text, never floats: 0.1 stays 0.1.
-
-Units that measure the same: how many of the base unit each is, exactly, and when two measures may be one.
-
-Factors are those of the international yard and pound (1959) and of the SI brochure; decimal throughout, no floats.
-
-Numbers found inside running text: in digits, in words, in Roman numerals.
-
-Dates and numbers found inside running text, each with its span.
+Years before the common era are astronomical (44 BC is ``-0043``). A numeric date of unknown order (``05/04/1931``) is
+no date. Values are decimal text, never floats; factors of units are exact (yard and pound of 1959, SI brochure).
 """
 
 import calendar

@@ -1,29 +1,14 @@
-"""Constrained walks over the link graph (OpenSearch-VL, section 3.1 and appendix D.1).
+"""Constrained walks over the link graph, many at once in numpy (OpenSearch-VL, section 3.1 and appendix D.1).
 
-The published walk tries at random and gives up after ten dead ends. Ours looks ahead: for every split and number of
-steps left it knows which entities can still end at an answer, so a walk fails only on cycles and unreadable sentences.
+The published walk tries at random and gives up after ten dead ends. Ours looks ahead: marks of a node say for each
+split and number of steps left whether an answer can be reached, so a walk fails only on cycles and unreadable
+sentences.
+That draws answers behind narrow bridges more often: of two bridges, one leading on by 1 of its 10 links and the other
+by 10 of 10, each gets half of the walks, where the published walk gives the first 1 of 11. ``look_ahead=False`` draws
+as published: a walk that ends where there is no answer fails as ``out-of-reach``.
 
-That is another distribution than the published one. The look-ahead asks whether a walk can be completed from a node,
-not in how many ways: of two bridges, one leading on by 1 of its 10 links and the other by 10 of 10, each gets half of
-the walks, where drawing failed walks again from the start gives the first 1 of 11 (9.1%). So answers behind narrow
-bridges are drawn more often than published. ``WalkRules.look_ahead = False`` draws as published: any allowed link is a
-step, a walk that ends where there is no answer fails as ``out-of-reach``, and the stage's ``walks`` are the tries.
-
-Many constrained walks at once, in numpy alone (OpenSearch-VL, section 3.1 and appendix D.1).
-
-A walk is drawn from its identity: every choice is a hash of the seed, the identity, the step and the try, so a walk is
-the same alone, in a batch of millions, on any machine and in any cut. A step draws a link of its node up to ``tries``
-times; a node whose draws were all refused is looked through, so a walk ends early only where nothing leads on, or where
-none of ``ASKED`` links reads. Either way, each link that the rules allow is taken with the same probability.
-
-Who may be stepped on, and from where an answer can still be reached: one pass over the edges for each step.
-
-A node's marks are bits, one for each split and number of steps left, so that one look-up tells a walk whether a node
-still leads to an answer of its split. They cost two bytes an article.
-
-Random numbers by hash: any choice of any walk can be drawn alone, in any order, and comes out the same.
-
-A generator would tie each draw to those before it; here a word is a function of the seed, who draws, and a counter.
+Every choice is a hash of seed, identity, step and try, so a walk is the same alone, in a batch or on any machine. A
+node whose ``tries`` draws were all refused is looked through, so each allowed link has the same probability.
 """
 
 import re
@@ -72,13 +57,7 @@ COUNTED_STEPS = 1 << 26
 """Steps that have counters, all of them below 2 to the 32."""
 CHOICES = 64
 """Counters of a step, more than it has choices: where each begins is kept as it is, or every walk would be another."""
-_FIRST: dict[Purpose, int] = {
-    "link": 0,
-    "relation": 11,
-    "links-in-order": 31,
-    "relations-in-order": 42,
-    "coin": 60,
-}
+_FIRST: dict[Purpose, int] = {"link": 0, "relation": 11, "links-in-order": 31, "relations-in-order": 42, "coin": 60}
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _WORD = (1 << 64) - 1
@@ -182,7 +161,7 @@ class Starts:
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class WalkDraw:
     """How walks are drawn."""
 
     seed: int
@@ -214,7 +193,7 @@ Reads = Callable[[npt.NDArray[np.int32], Numbers], Mask]
 """Takes the sources and the numbers of links that pass all other rules; says which of them read as a sentence."""
 
 
-def sample_walks(terrain: Terrain, starts: Starts, draw: Draw, reads: Reads | None = None) -> Sampled:
+def sample_walks(terrain: Terrain, starts: Starts, draw: WalkDraw, reads: Reads | None = None) -> Sampled:
     """Draw a walk for each start.
 
     Args:
@@ -246,7 +225,7 @@ def _cut(starts: Starts, part: slice) -> Starts:
 class _Batch:
     """Walks that are drawn together, step by step; arrays by step are stored one step a row."""
 
-    def __init__(self, terrain: Terrain, starts: Starts, draw: Draw, steps: int, reads: Reads | None) -> None:
+    def __init__(self, terrain: Terrain, starts: Starts, draw: WalkDraw, steps: int, reads: Reads | None) -> None:
         count = len(starts.nodes)
         self.terrain, self.draw, self.reads = terrain, draw, reads
         self.lengths = starts.lengths.astype(np.int64)
@@ -293,7 +272,7 @@ class _Batch:
         for rows, related, who in choosing:
             (chosen,) = np.nonzero(who & ~moved)
             if len(chosen) and rows is not None:
-                moved[chosen] = _Step(self, rows, related, step, walks[chosen]).choose()
+                moved[chosen] = _WalkStep(self, rows, related, step, walks[chosen]).choose()
         return moved
 
     def judge(self, step: int, walks: Numbers, targets: Nodes) -> npt.NDArray[np.uint8]:
@@ -321,7 +300,7 @@ class _Batch:
         np.add.at(self.refused, walks * len(REASONS) + reasons - 1, np.uint32(1))
 
 
-class _Step:
+class _WalkStep:
     """One step of some walks along one kind of edges."""
 
     def __init__(self, batch: _Batch, rows: Rows, related: bool, step: int, walks: Numbers) -> None:
@@ -572,8 +551,6 @@ def _spell_out(value: object) -> object:
     return value
 
 
-__all__ = ["SPLITS", "Drawn", "Move", "Order", "Walk", "WalkGraph", "WalkRules", "find_hub_threshold"]
-
 KEPT_PAGES = 1024
 KEPT_SENTENCES = 1 << 14
 _LENGTH, _ATTRIBUTE = 1 << 32, (1 << 32) + 1
@@ -600,7 +577,7 @@ class WalkRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class WalkMove:
     """One step of a walk: along an infobox relation (``fact``) or a link in a sentence (``clause``)."""
 
     target: int
@@ -613,7 +590,7 @@ class Move:
 class Walk:
     """A walk that reached an answer: the moves from the seed and the attributes at its end."""
 
-    moves: tuple[Move, ...]
+    moves: tuple[WalkMove, ...]
     attributes: tuple[Attribute, ...]
     """Those that may be asked for, in the order in which they are to be tried; one at least."""
 
@@ -714,7 +691,7 @@ class WalkGraph:
         lengths = np.where(lengths > 0, lengths, self._draw_lengths(nodes, bits, draw_units(keys, _LENGTH)))
         if not lengths.all():
             raise ValueError(f"no answer in reach of node {int(nodes[lengths == 0][0])}: look at lengths_from first")
-        draw = Draw(seed, relation_preference=self.rules.relation_preference, look_ahead=self.rules.look_ahead)
+        draw = WalkDraw(seed, relation_preference=self.rules.relation_preference, look_ahead=self.rules.look_ahead)
         sampled = sample_walks(self.terrain, Starts(nodes, lengths, identities, bits), draw, self._read_links)
         choices = draw_units(keys, _ATTRIBUTE).tolist()
         return [Drawn(order, sampled, row, choices[row]) for row, order in enumerate(orders)]
@@ -757,12 +734,12 @@ class WalkGraph:
         lengths: Numbers = hops[(units[:, None] * ends[:, -1:] >= ends).sum(axis=1)]
         return lengths
 
-    def _read_move(self, node: int, edge: int, related: bool) -> Move:
+    def _read_move(self, node: int, edge: int, related: bool) -> WalkMove:
         if related:
             fact = read_relations(self.corpus, node)[edge - int(self.relations.offsets[node])]
-            return Move(fact.target, fact, None, None)
+            return WalkMove(fact.target, fact, None, None)
         link, clause = self._sentence_of(node, edge) or (None, None)
-        return Move(int(self.corpus.graph.targets[edge]), None, link, clause)
+        return WalkMove(int(self.corpus.graph.targets[edge]), None, link, clause)
 
     def _read_links(self, nodes: npt.NDArray[np.int32], edges: Numbers) -> Mask:
         """Return which links stand in a sentence that can be put into words."""

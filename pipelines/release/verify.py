@@ -35,9 +35,8 @@ from pipelines.agent.observations import ANSWER, ERRORS, WARNINGS, list_forms
 from pipelines.agent.pictures import MIN_WORDS, REPAIRS, fits_strength, list_words, measure_degraded
 from pipelines.agent.transcript import BadTurn, Turn, parse_turn, read_observation
 from pipelines.checks.answers import check_named
-from pipelines.checks.claims import Claim
 from pipelines.checks.descriptors import check_spoken
-from pipelines.checks.examination import check_picture_names, list_hidden_checks
+from pipelines.checks.examination import Claim, check_picture_names, list_hidden_checks
 from pipelines.checks.leakage import list_type_words
 from pipelines.checks.legibility import check_readable
 from pipelines.checks.pictures import check_licence
@@ -48,7 +47,7 @@ from pipelines.corpus.images import find_page_images
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet, RecordFailed
 from pipelines.graph.answers import compare_answers
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import list_names, make_question_id
 from pipelines.graph.query import locate_nodes
 from pipelines.pictures import probe_picture
@@ -79,7 +78,7 @@ _SAID = ("author", "licence", "licence_url", "source_url")
 _MEASURED = ("sha256", "width", "height", "phash")
 
 
-def find_picture_problems(ground: Ground, anchor: int, proof: ProofRow) -> Iterator[str]:
+def find_picture_problems(ground: Indexes, anchor: int, proof: ProofRow) -> Iterator[str]:
     """Yield what does not hold of a question's picture: whose it is, what may be done with it, what it tells.
 
     A picture that a search on Commons found is in no article: of it only its licence and its words can be checked.
@@ -196,7 +195,7 @@ def _find_trial_problems(trial: Trial, original: Picture, picture: Picture) -> I
         yield f"picture: {trial.degradation} with these parameters makes another size"
 
 
-def _find_told_problems(ground: Ground, proof: ProofRow, picture: Picture) -> Iterator[str]:
+def _find_told_problems(ground: Indexes, proof: ProofRow, picture: Picture) -> Iterator[str]:
     """Say whether what travels with a picture, or can be read in it, tells more than it may."""
     nodes, told = proof.proof.nodes, (picture.file, picture.source_url)
     names, words = list_names(ground.corpus, nodes), list_type_words(nodes)
@@ -341,7 +340,7 @@ def _divides(text: str, place: int) -> bool:
     return any(WITHIN.fullmatch(text, start, end) is not None for start, end in inside)
 
 
-def find_question_problems(ground: Ground, proof: ProofRow) -> list[str]:
+def find_question_problems(ground: Indexes, proof: ProofRow) -> list[str]:
     """Return what does not hold of a question: its query, its text, its picture, its id; empty when it verifies."""
     corpus = ground.corpus
     problems = find_problems(ground, Claim(proof.text, proof.answer, proof.proof))
@@ -360,7 +359,7 @@ def find_question_problems(ground: Ground, proof: ProofRow) -> list[str]:
     return problems
 
 
-def _find_wording_problems(ground: Ground, row: ProofRow) -> Iterator[str]:
+def _find_wording_problems(ground: Indexes, row: ProofRow) -> Iterator[str]:
     """Hold the earlier wordings to what they were: the canonical one names the path, the fuzzy one its anchor alone."""
     proof = row.proof
     # Injection starts with a question about its answer node alone, and hides it in the first round.
@@ -503,7 +502,7 @@ class Ledger:
     """System message, tools and dialect of SFT rows: the same in all of them."""
 
 
-def verify_release(folder: Path, ground: Ground, advance: Callable[[int], None] = lambda done: None) -> VerifyReport:
+def verify_release(folder: Path, ground: Indexes, advance: Callable[[int], None] = lambda done: None) -> VerifyReport:
     """Verify a release folder against a corpus.
 
     Args:
@@ -638,7 +637,7 @@ def _check_row(
     raw: RawRow,
     proofs: Mapping[str, ProofRow],
     ledger: Ledger,
-    ground: Ground,
+    ground: Indexes,
 ) -> list[str]:
     ledger.ids[str(raw.values.get("id"))] += 1
     question = str(raw.values.get("question_id" if dataset == "sft" else "id"))

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from pipelines.agent.attempts import PictureSwaps, Searches, make_plan
 from pipelines.agent.candidates import CandidateLister
-from pipelines.agent.cascade import EstimatedTokens, TokenCounter, TrajectoryRules, open_tokenizer
+from pipelines.agent.cascade import EstimatedTokens, TokenCounter, open_tokenizer
 from pipelines.agent.choosing import PictureChooser, PictureRules
 from pipelines.agent.depicting import ClipRanker, ClipRules, MetadataRanker, Ranker
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.judging import ProcessJury, UnscoredWatch
-from pipelines.agent.loop import Agent, Limits
+from pipelines.agent.loop import Agent
 from pipelines.agent.observations import Summariser, Thumbnails
 from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.agent.pictures import Reader, Upscaler, has_opencv, make_repairs
@@ -32,7 +32,7 @@ from pipelines.checks.pictures import DepictionRules
 from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.corpus.store import Corpus
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import AnchorRules, InjectionRules
 from pipelines.graph.seeds import SeedGate
 from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
@@ -58,13 +58,13 @@ from pipelines.services.clients.search import SerpApiSearch, SerperSearch
 from pipelines.services.protocols import ImageSearch, Ocr, PageReader, TextSearch
 from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
 from pipelines.stages.enhancements import EnhancementRules, Enhancements
-from pipelines.stages.groundings import GroundingRules, Groundings
+from pipelines.stages.groundings import Groundings
 from pipelines.stages.initials import Initials
 from pipelines.stages.injections import Askings, Injections
 from pipelines.stages.paths import Paths
 from pipelines.stages.questions import Questions
 from pipelines.stages.releases import Releases
-from pipelines.stages.rewrites import RewriteRules, Rewrites
+from pipelines.stages.rewrites import Rewrites
 from pipelines.stages.rollouts import Rollouts
 from pipelines.stages.seeds import Seeds
 from pipelines.stages.trajectories import Trajectories
@@ -351,12 +351,9 @@ class Acting:
             roles.find_model("teacher"),
             dialect.load_prompt(),
             self._make_tools(),
-            Limits(rollouts.max_calls, rollouts.max_seconds, rollouts.max_context, rollouts.max_context_tokens),
+            rollouts,
             roles.make_sampling("teacher"),
             dialect=dialect,
-            bad_turns=rollouts.bad_turns,
-            fatal_errors=rollouts.fatal_errors,
-            stop_when_fatal=rollouts.stop_when_fatal,
         )
 
     def make_rollouts(self) -> Rollouts:
@@ -369,19 +366,16 @@ class Acting:
         Raises:
             ConfigError: if the tokenizer cannot be read.
         """
-        config, judging = self.config.trajectories, self.config.judging
-        rules = TrajectoryRules(
-            config.max_accepted,
-            config.checks,
-            config.max_tokens,
-            config.image_pixels,
-            config.overlap,
-            config.max_repeats,
-            config.min_process,
+        judging = self.config.judging
+        watch = UnscoredWatch(judging.max_unscored, judging.min_attempts)
+        return Trajectories(
+            self.config.trajectories,
+            self.roles.make_jury(),
+            self._make_process_jury(),
+            watch,
+            self._make_counter(),
             self.config.rollouts.fatal_errors,
         )
-        watch = UnscoredWatch(judging.max_unscored, judging.min_attempts)
-        return Trajectories(rules, self.roles.make_jury(), self._make_process_jury(), watch, self._make_counter())
 
     def _make_process_jury(self) -> ProcessJury | None:
         if self.config.models.process_judge is None:
@@ -499,10 +493,10 @@ class Assembly:
         return find_hub_threshold(in_degree, seeds.hub_in_degree, seeds.small_corpus.hub_share, self.small)
 
     @cached_property
-    def ground(self) -> Ground:
+    def ground(self) -> Indexes:
         """The corpus with what checks count by, and the other dump where one is named."""
         other = self.config.questions.other_corpus
-        return Ground(self.corpus, open_later(Path(other), self.corpus) if other else None)
+        return Indexes(self.corpus, open_later(Path(other), self.corpus) if other else None)
 
     @cached_property
     def answer_rules(self) -> AnswerRules:
@@ -608,22 +602,19 @@ class Assembly:
     def _build_rewrites(self) -> AnyStage:
         if self.config.method == "injection":
             return self._build_injections()
-        rewrites = self.config.rewrites
-        rules = RewriteRules(
-            candidates=rewrites.candidates,
-            min_alone_first=rewrites.min_alone_first,
-            min_alone=rewrites.min_alone,
-            forbid_shortcuts=rewrites.forbid_shortcuts,
-            hub_in_degree=self.hub_in_degree,
-            max_answer_tokens=self.config.questions.max_answer_tokens,
-            near_misses=rewrites.near_misses,
-            audit=self.config.checks.audit,
-        )
         proposing, rewriting = (
             self.roles.ask("rewriter", "propose_descriptors", 2),
             self.roles.ask("rewriter", "rewrite_question"),
         )
-        return Rewrites(self.ground, proposing, rewriting, rules)
+        return Rewrites(
+            self.ground,
+            proposing,
+            rewriting,
+            self.config.rewrites,
+            self.hub_in_degree,
+            self.config.questions.max_answer_tokens,
+            self.config.checks.audit,
+        )
 
     def _build_injections(self) -> Injections:
         injections, rewrites = self.config.injections, self.config.rewrites
@@ -653,14 +644,9 @@ class Assembly:
         return Injections(self.ground, askings, anchors, rules)
 
     def _build_groundings(self) -> Groundings:
-        groundings = self.config.groundings
-        rules = GroundingRules(
-            require_image=groundings.require_image,
-            min_answers=groundings.min_answers,
-            retrieval_rank=groundings.retrieval_rank,
-            audit=self.config.checks.audit,
-        )
-        return Groundings(self.ground, self.seeing.make_chooser(), self.roles.ask("rewriter", "refer_to_anchor"), rules)
+        asking = self.roles.ask("rewriter", "refer_to_anchor")
+        chooser, audit = self.seeing.make_chooser(), self.config.checks.audit
+        return Groundings(self.ground, chooser, asking, self.config.groundings, audit)
 
     def _build_difficulty(self) -> MeasuredDifficulty:
         difficulty, judging, roles = self.config.difficulty, self.config.judging, self.roles

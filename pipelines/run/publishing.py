@@ -116,4 +116,4 @@ def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> Relea
 
 def _write_system(agent: Agent) -> str:
     """Return what rows say instead of the teacher's system message: native calls are written down, and need words."""
-    return render_system(SYNTH, agent.tools.describe(), agent.limits.calls) if agent.dialect.native else ""
+    return render_system(SYNTH, agent.tools.describe(), agent.settings.max_calls) if agent.dialect.native else ""

@@ -11,7 +11,8 @@ from pipelines.checks.examination import check_picture_names, list_text_checks
 from pipelines.checks.leakage import list_type_words
 from pipelines.checks.references import check_reference
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
-from pipelines.graph.indexes import Ground
+from pipelines.config.settings import GroundingsConfig
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import list_names, make_query, make_question_id, view_proof
 from pipelines.graph.query import count_anchor_answers, locate_nodes
 from pipelines.ids import digest_value
@@ -23,19 +24,6 @@ from schemas.proofs import Count, Proof
 from schemas.reasons import GroundingReason
 from schemas.tasks import QuestionReply, ReferToAnchorInputs
 
-
-@dataclass(frozen=True, slots=True)
-class GroundingRules:
-    """What a picture and its question must have."""
-
-    require_image: bool
-    min_answers: int
-    """Distinct answers over all anchors of the type (N_img); 0 switches the count off."""
-    retrieval_rank: int = 0
-    """One search for the question may not find the answer's page among so many; 0 switches the search off."""
-    audit: bool = False
-
-
 REASONS = frozenset(get_args(GroundingReason))
 
 
@@ -43,10 +31,11 @@ REASONS = frozenset(get_args(GroundingReason))
 class Groundings:
     """Replaces the anchor's name by a reference to its picture."""
 
-    ground: Ground
+    ground: Indexes
     chooser: PictureChooser
     asking: Asking
-    rules: GroundingRules
+    settings: GroundingsConfig
+    audit: bool = False
     name: str = "groundings"
     version: int = 5
     input: ClassVar[type[Record]] = Rewrite
@@ -54,7 +43,13 @@ class Groundings:
 
     def fingerprint(self) -> str:
         """Digest of the rules, of all that decides a picture, the prompt and the rewriter."""
-        rules = [repr(self.rules), self.chooser.identity]
+        rules = [
+            self.settings.require_image,
+            self.settings.min_answers,
+            self.settings.retrieval_rank,
+            self.audit,
+            self.chooser.identity,
+        ]
         return digest_value([*rules, self.asking.identity, make_schema(QuestionReply)])
 
     def prompts(self) -> dict[str, str]:
@@ -71,17 +66,17 @@ class Groundings:
         anchor = self._describe_anchor(record)
         listed = await self.chooser.find_candidates(anchor.node, anchor.lead)
         missing = self._refuse_missing(listed, record)
-        counts, needed = self._count_need(record) if missing.passed or self.rules.audit else ((), PASSED)
+        counts, needed = self._count_need(record) if missing.passed or self.audit else ((), PASSED)
         refused = [result for result in (missing, needed) if not result.passed]
         choice = Choice()
-        if listed.found and (self.rules.audit or not refused):
-            choice = await self.chooser.choose(anchor, listed.found, self.rules.audit)
+        if listed.found and (self.audit or not refused):
+            choice = await self.chooser.choose(anchor, listed.found, self.audit)
             refused += choice.refused
-        if refused and not self.rules.audit:
+        if refused and not self.audit:
             return refuse(record.record_id, refused, REASONS)
         text = await self._refer(record)
         proof = self._complete_proof(record, counts)
-        refused += run_checks(self._list_checks(record, text, proof, choice.picture), self.rules.audit)
+        refused += run_checks(self._list_checks(record, text, proof, choice.picture), self.audit)
         if refused:
             return refuse(record.record_id, refused, REASONS)
         sha256 = choice.picture.sha256 if choice.picture else ""
@@ -102,7 +97,7 @@ class Groundings:
         )
 
     def _complete_proof(self, record: Rewrite, counts: Sequence[Count]) -> Proof:
-        demanded = {"answers": self.rules.min_answers, "retrieval_rank": self.rules.retrieval_rank}
+        demanded = {"answers": self.settings.min_answers, "retrieval_rank": self.settings.retrieval_rank}
         thresholds = record.proof.thresholds.model_copy(update=demanded)
         return record.proof.model_copy(update={"counts": (*record.proof.counts, *counts), "thresholds": thresholds})
 
@@ -131,7 +126,7 @@ class Groundings:
 
     def _refuse_missing(self, listed: CandidateList, record: Rewrite) -> CheckResult:
         """Say whether the question may go on with the candidates that were found: without any only if none is asked."""
-        if listed.found or not self.rules.require_image:
+        if listed.found or not self.settings.require_image:
             return PASSED
         if not listed.dropped:
             detail = f"{record.image} is not at hand" if record.image else "the article has no free picture"
@@ -141,7 +136,7 @@ class Groundings:
 
     def _count_need(self, record: Rewrite) -> tuple[tuple[Count, ...], CheckResult]:
         """Free the anchor to its type and count answers; fewer than the threshold means the picture decorates."""
-        threshold = self.rules.min_answers
+        threshold = self.settings.min_answers
         if not threshold:
             return (), PASSED
         query = make_query(self.ground.corpus, record.proof)

@@ -20,7 +20,7 @@ from pipelines.checks.leakage import check_answer, list_type_words
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
 from pipelines.errors import RecordFailed
 from pipelines.graph.facts import Attribute, read_attributes
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import cite_fact, flatten_names, list_names, make_node, make_query, read_opening
 from pipelines.graph.prose import mask_names
 from pipelines.graph.query import answer_query
@@ -52,7 +52,7 @@ class _Candidate:
 class Initials:
     """Asks for one fact of each seed; the seed is the answer node."""
 
-    ground: Ground
+    ground: Indexes
     asking: Asking
     rules: AnswerRules
     splits: SplitRule

@@ -25,14 +25,14 @@ from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import Fit, check_fit, check_near_misses, count_fit, find_near_misses, find_redundant
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
 from pipelines.corpus.store import Corpus, Fact
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import (
     OPEN,
     AnchorRules,
     ChainSearch,
-    Draft,
     InjectionRules,
     Level,
+    ProofDraft,
     grow_proof,
     list_names,
     make_query,
@@ -95,7 +95,7 @@ async def select_entity(asking: Asking, question: str, entity: str, sample: int)
 
 
 async def extract_fact(
-    asking: Asking, ground: Ground, node: PathNode, facts: Sequence[Fact], page_words: int, sample: int
+    asking: Asking, ground: Indexes, node: PathNode, facts: Sequence[Fact], page_words: int, sample: int
 ) -> Fact | CheckResult:
     """Have a fact of an entity's page extracted; FAIL (``no-injection``) when it is none of those offered.
 
@@ -177,7 +177,7 @@ class Setback:
 class Injections:
     """Grows initial questions by rounds of text injection, with a certificate for each."""
 
-    ground: Ground
+    ground: Indexes
     askings: Askings
     anchors: AnchorRules
     rules: InjectionRules
@@ -208,19 +208,19 @@ class Injections:
         while levels and len(setbacks) < self.rules.tries:
             wasted = sum(setback.fact is None for setback in setbacks)
             step = await self._inject(record, levels[-1], (len(levels), rounds), wasted)
-            made = self._finish(record, step) if isinstance(step, Draft) and len(levels) == rounds else step
+            made = self._finish(record, step) if isinstance(step, ProofDraft) and len(levels) == rounds else step
             if isinstance(made, Rewrite):
                 return (made,)
-            if isinstance(made, Draft):
+            if isinstance(made, ProofDraft):
                 levels.append(search.open_level(made, rounds - len(levels)))
             else:
                 setbacks.append(made)
                 retreat(levels, made.fact)
         return self._refuse(record, setbacks, rounds, search)
 
-    def _start(self, record: Question) -> Draft:
+    def _start(self, record: Question) -> ProofDraft:
         numbers = locate_nodes(self.ground.corpus, record.proof.nodes)
-        return Draft(record.text, record.proof, (), tuple(numbers))
+        return ProofDraft(record.text, record.proof, (), tuple(numbers))
 
     def _look_ahead(self, record: Question, rounds: int) -> ChainSearch:
         """Return the search for chains that end at an allowed anchor and pass no page that holds the answer."""
@@ -243,7 +243,9 @@ class Injections:
 
         return ChainSearch(corpus, rules.hub_in_degree, judge_page, judge_end, record.record_id, keep_fact)
 
-    async def _inject(self, record: Question, level: Level, place: tuple[int, int], wasted: int) -> Draft | Setback:
+    async def _inject(
+        self, record: Question, level: Level, place: tuple[int, int], wasted: int
+    ) -> ProofDraft | Setback:
         """Do one round: ``place`` is its number and how many there are, ``wasted`` how many replies were of no use."""
         (number, rounds), draft = place, level.draft
         if not level.facts:
@@ -260,7 +262,7 @@ class Injections:
         threshold = self.rules.threshold(rounds - number + 1)
         return await self._hide(draft, self._make_round(record, draft, fact, (number, threshold)))
 
-    def _make_round(self, record: Question, draft: Draft, fact: Fact, place: tuple[int, int]) -> Round:
+    def _make_round(self, record: Question, draft: ProofDraft, fact: Fact, place: tuple[int, int]) -> Round:
         proof = grow_proof(self.ground.corpus, draft.proof, fact)
         return Round(
             number=place[0],
@@ -275,13 +277,13 @@ class Injections:
             min_answers=self.rules.min_answers,
         )
 
-    async def _hide(self, draft: Draft, this: Round) -> Draft | Setback:
+    async def _hide(self, draft: ProofDraft, this: Round) -> ProofDraft | Setback:
         """Hide the named entity behind the first descriptor that passes everything."""
         results: list[CheckResult] = []
         tried: list[Candidate] = []
         for descriptor in await propose_descriptors(self.askings.proposing, self.ground.corpus, this, self.rules):
             step = await self._try(draft, this, descriptor)
-            if isinstance(step, Draft):
+            if isinstance(step, ProofDraft):
                 tried.append(Candidate(descriptor=descriptor.text, verdict=ACCEPTED))
                 return self._certify(step, this, tuple(tried))
             results.extend(step)
@@ -289,7 +291,9 @@ class Injections:
         nothing = CheckResult("FAIL", "no-descriptor", "none was proposed")
         return Setback(this.number, tuple(results) or (nothing,), this.fact)
 
-    async def _try(self, draft: Draft, this: Round, descriptor: Descriptor) -> Draft | tuple[CheckResult, ...]:
+    async def _try(
+        self, draft: ProofDraft, this: Round, descriptor: Descriptor
+    ) -> ProofDraft | tuple[CheckResult, ...]:
         """Return the draft with its named entity hidden behind a descriptor, or the checks that did not pass."""
         corpus, rules, grown = self.ground.corpus, self.rules, this.proof
         said = list_constraints(corpus, this.numbers[1], 1, descriptor)
@@ -314,7 +318,7 @@ class Injections:
         taken = (*draft.taken, this.fact.target)
         return refused or replace(draft, text=text, proof=proof, taken=taken, fact=this.fact)
 
-    def _certify(self, draft: Draft, this: Round, tried: tuple[Candidate, ...]) -> Draft:
+    def _certify(self, draft: ProofDraft, this: Round, tried: tuple[Candidate, ...]) -> ProofDraft:
         fit = count_fit(self.ground, make_query(self.ground.corpus, draft.proof), 1, this.threshold)
         certificate = Certificate(
             node=1,
@@ -331,7 +335,7 @@ class Injections:
         earlier = (old.model_copy(update={"node": old.node + 1}) for old in draft.certificates)
         return replace(draft, certificates=(*earlier, certificate))
 
-    def _finish(self, record: Question, draft: Draft) -> Rewrite | Setback:
+    def _finish(self, record: Question, draft: ProofDraft) -> Rewrite | Setback:
         """Check the whole question once more, and count every node for the proof."""
         query = make_query(self.ground.corpus, draft.proof)
         numbers = tuple(reversed(draft.taken))
@@ -367,7 +371,7 @@ class Injections:
         )
 
     def _list_last_checks(
-        self, draft: Draft, answer: Answer, numbers: Sequence[int], fits: Sequence[Fit]
+        self, draft: ProofDraft, answer: Answer, numbers: Sequence[int], fits: Sequence[Fit]
     ) -> Iterator[Check]:
         corpus, rules = self.ground.corpus, self.rules
         for fit in fits:

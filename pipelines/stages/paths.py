@@ -8,10 +8,10 @@ from typing import ClassVar
 from pipelines.checks.examination import PathDemands
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import Attribute
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import cite, cite_fact, make_node
 from pipelines.graph.prose import make_clause
-from pipelines.graph.walks import Drawn, Move, Order, Walk, WalkGraph
+from pipelines.graph.walks import Drawn, Order, Walk, WalkGraph, WalkMove
 from pipelines.ids import digest_value, make_record_id
 from schemas.base import Record, Rejection
 from schemas.datasets import Path, Seed
@@ -27,7 +27,7 @@ class Paths:
     walks: int
     per_seed: int
     seed: int
-    ground: Ground
+    ground: Indexes
     demands: PathDemands | None = None
     """What the path must bear besides the rules of walks; a walk whose attributes all fail is drawn anew, as published
     for other reasons (appendix D.1). None leaves every refusal to later stages."""
@@ -155,7 +155,7 @@ def make_order(seed: Seed, node: int, number: int, attempt: int) -> Order:
     return Order(node, seed.split, identity)
 
 
-def make_hop(corpus: Corpus, index: int, source: int, move: Move, names: Sequence[str]) -> Hop | None:
+def make_hop(corpus: Corpus, index: int, source: int, move: WalkMove, names: Sequence[str]) -> Hop | None:
     """Return a move as a hop with its evidence; None when its sentence, with all names masked, no longer reads."""
     subject_id, object_id = corpus.page(source).page_id, corpus.page(move.target).page_id
     if move.fact is not None:

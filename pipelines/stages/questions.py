@@ -12,7 +12,7 @@ from pipelines.checks.uniqueness import check_single_value
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
 from pipelines.errors import RecordFailed
 from pipelines.graph.answers import derive_answer, type_answer
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import flatten_names, list_names, make_query, view_proof
 from pipelines.graph.query import answer_query, locate_nodes
 from pipelines.ids import digest_value, draw_unit, make_record_id
@@ -36,7 +36,7 @@ SAMPLES = 2
 class Questions:
     """Writes one canonical question a path and attaches the proof."""
 
-    ground: Ground
+    ground: Indexes
     asking: Asking
     rules: AnswerRules
     obfuscated: float = 0.0

@@ -24,7 +24,8 @@ from pipelines.checks.leakage import check_answer, check_demonyms, check_names, 
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import Fit, check_answer_unchanged, check_fit, count_fit, find_redundant
 from pipelines.checks.verdicts import Check, CheckResult, refuse, run_checks
-from pipelines.graph.indexes import Ground
+from pipelines.config.settings import RewritesConfig
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import list_names, make_query, view_proof
 from pipelines.graph.prose import mask_names
 from pipelines.graph.query import Query, locate_nodes
@@ -49,25 +50,6 @@ REASONS = frozenset(get_args(RewriteReason))
 
 
 @dataclass(frozen=True, slots=True)
-class RewriteRules:
-    """Thresholds of the rewriting checks."""
-
-    candidates: int
-    min_alone_first: int
-    min_alone: int
-    forbid_shortcuts: bool
-    hub_in_degree: int
-    max_answer_tokens: int
-    near_misses: int
-    """Look-ups allowed a node; nodes of forward hops need none, since their field is single and visible."""
-    audit: bool = False
-
-    def threshold(self, node: int) -> int:
-        """Return how many entities a node's descriptor must fit without the chain."""
-        return self.min_alone_first if node == 1 else self.min_alone
-
-
-@dataclass(frozen=True, slots=True)
 class Draft:
     """A question on its way: what has been hidden so far."""
 
@@ -84,19 +66,36 @@ class Draft:
 class Rewrites:
     """Turns canonical questions into fuzzy ones with a certificate for each step."""
 
-    ground: Ground
+    ground: Indexes
     proposing: Asking
     rewriting: Asking
-    rules: RewriteRules
+    settings: RewritesConfig
+    hub_in_degree: int
+    max_answer_tokens: int
+    audit: bool = False
     name: str = "rewrites"
     version: int = 3
     input: ClassVar[type[Record]] = Question
     output: ClassVar[type[Record]] = Rewrite
 
+    def _find_threshold(self, node: int) -> int:
+        """Return how many entities a node's descriptor must fit without the chain."""
+        return self.settings.min_alone_first if node == 1 else self.settings.min_alone
+
     def fingerprint(self) -> str:
         """Digest of the thresholds, the prompts and the rewriter."""
         asked = [self.proposing.identity, self.rewriting.identity]
-        return digest_value([repr(self.rules), asked, make_schema(DescriptorsReply), make_schema(QuestionReply)])
+        return digest_value(
+            [
+                repr(self.settings),
+                self.hub_in_degree,
+                self.max_answer_tokens,
+                self.audit,
+                asked,
+                make_schema(DescriptorsReply),
+                make_schema(QuestionReply),
+            ]
+        )
 
     def prompts(self) -> dict[str, str]:
         """The proposing and the rewriting prompt."""
@@ -109,7 +108,7 @@ class Rewrites:
     async def __call__(self, record: Question) -> Sequence[Rewrite] | Rejection:
         """Hide every bridge; refuse the question when a check of the whole or every descriptor of a bridge fails."""
         nodes = locate_nodes(self.ground.corpus, record.proof.nodes)
-        refused = run_checks(self._list_shortcut_checks(record, nodes), self.rules.audit)
+        refused = run_checks(self._list_shortcut_checks(record, nodes), self.audit)
         if refused:
             return refuse(record.record_id, refused, REASONS)
         draft = self._start(record)
@@ -121,8 +120,8 @@ class Rewrites:
         return self._finish(record, draft)
 
     def _list_shortcut_checks(self, record: Question, nodes: Sequence[int]) -> Iterator[Check]:
-        if self.rules.forbid_shortcuts:
-            yield partial(check_path_length, self.ground.corpus, nodes, self.rules.hub_in_degree)
+        if self.settings.forbid_shortcuts:
+            yield partial(check_path_length, self.ground.corpus, nodes, self.hub_in_degree)
             yield partial(check_earlier_pages, self.ground.corpus, nodes, record.answer)
 
     def _start(self, record: Question) -> Draft:
@@ -152,7 +151,7 @@ class Rewrites:
         only = verdicts.pop() if len(verdicts) == 1 else ""
         reason = cast(RewriteReason, only) if only in REASONS else "no-descriptor"
         detail = "; ".join(f"{candidate.descriptor}: {candidate.verdict}" for candidate in tried) or "none was proposed"
-        codes = tuple(dict.fromkeys([reason, *(result.code for result in found)])) if self.rules.audit else (reason,)
+        codes = tuple(dict.fromkeys([reason, *(result.code for result in found)])) if self.audit else (reason,)
         return Rejection(record_id=record.record_id, reason=reason, detail=f"node {node}: {detail}", codes=codes)
 
     async def _propose(self, record: Question, draft: Draft, node: int, number: int) -> tuple[Descriptor, ...]:
@@ -160,12 +159,12 @@ class Rewrites:
             anchor_type=draft.view.anchor_type,
             subject_type=record.proof.nodes[node - 1].type,
             hop=draft.view.hops[node - 1],
-            facts=offer_facts(self.ground.corpus, number, self.rules.max_answer_tokens),
-            count=self.rules.candidates,
+            facts=offer_facts(self.ground.corpus, number, self.max_answer_tokens),
+            count=self.settings.candidates,
             variety=draft.view.variety,
         )
         reply = await ask_model(self.proposing, inputs, DescriptorsReply)
-        return reply.descriptors[: self.rules.candidates]
+        return reply.descriptors[: self.settings.candidates]
 
     async def _try(
         self, record: Question, draft: Draft, bridge: tuple[int, int], descriptor: Descriptor
@@ -178,7 +177,7 @@ class Rewrites:
             check_counted, self.ground.corpus, number, said, descriptor.text, record.proof.hops[node - 1].clause
         )
         refused = run_checks(
-            chain(self._list_step_checks(record, draft, query, node, descriptor), (counted,)), self.rules.audit
+            chain(self._list_step_checks(record, draft, query, node, descriptor), (counted,)), self.audit
         )
         if refused:
             return refused
@@ -187,13 +186,13 @@ class Rewrites:
         refused = run_checks((
             lambda: check_names(hide_titles(text, record, node), draft.names[node:], draft.type_words),
             lambda: check_spoken(text, descriptors),
-        ), self.rules.audit)  # fmt: skip
+        ), self.audit)  # fmt: skip
         return refused or replace(draft, text=text, query=query, descriptors=descriptors)
 
     def _list_step_checks(
         self, record: Question, draft: Draft, query: Query, node: int, descriptor: Descriptor
     ) -> Iterator[Check]:
-        threshold = self.rules.threshold(node)
+        threshold = self._find_threshold(node)
         yield partial(check_names, descriptor.text, draft.names, draft.type_words)
         yield partial(check_demonyms, descriptor.text, draft.names, draft.type_words)
         yield partial(check_answer, descriptor.text, record.answer, draft.type_words)
@@ -214,7 +213,7 @@ class Rewrites:
         return (await ask_model(self.rewriting, inputs, QuestionReply)).question
 
     def _certify(self, before: Draft, after: Draft, node: int, tried: tuple[Candidate, ...]) -> Draft:
-        fit = count_fit(self.ground, after.query, node, self.rules.threshold(node))
+        fit = count_fit(self.ground, after.query, node, self._find_threshold(node))
         certificate = Certificate(
             node=node,
             name=after.view.hops[node - 1].object_name,
@@ -230,10 +229,10 @@ class Rewrites:
     def _finish(self, record: Question, draft: Draft) -> Sequence[Rewrite] | Rejection:
         """Check the whole text once more and count every node for the proof."""
         fits = [
-            count_fit(self.ground, draft.query, node, self.rules.threshold(node))
+            count_fit(self.ground, draft.query, node, self._find_threshold(node))
             for node in range(1, len(record.proof.nodes))
         ]
-        refused = run_checks(self._list_last_checks(record, draft, fits), self.rules.audit)
+        refused = run_checks(self._list_last_checks(record, draft, fits), self.audit)
         if refused:
             return refuse(record.record_id, refused, REASONS)
         counts: list[Count] = [count for fit in fits for count in fit.as_counts()]
@@ -254,7 +253,7 @@ class Rewrites:
 
     def _list_last_checks(self, record: Question, draft: Draft, fits: Sequence[Fit]) -> Iterator[Check]:
         for fit in fits:
-            yield partial(check_fit, fit, self.rules.threshold(fit.node))
+            yield partial(check_fit, fit, self._find_threshold(fit.node))
         yield lambda: check_names(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
         yield lambda: check_demonyms(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
         yield partial(check_answer, draft.text, record.answer, draft.type_words)
@@ -262,7 +261,7 @@ class Rewrites:
         yield partial(check_asked, self.ground, draft.text, proof)
 
     def _complete_proof(self, record: Question, draft: Draft, counts: Sequence[Count]) -> Proof:
-        rules = self.rules
+        rules = self.settings
         limits = {
             "alone_first": rules.min_alone_first,
             "alone": rules.min_alone,
@@ -274,7 +273,7 @@ class Rewrites:
             "descriptors": draft.descriptors,
             "thresholds": record.proof.thresholds.model_copy(update=limits),
             "shortcuts_checked": rules.forbid_shortcuts,
-            "hub_in_degree": rules.hub_in_degree,
+            "hub_in_degree": self.hub_in_degree,
             "redundant": find_redundant(self.ground, draft.query, record.answer.key),
         }
         return record.proof.model_copy(update=found)

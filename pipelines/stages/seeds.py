@@ -21,8 +21,8 @@ from pipelines.corpus.store import Corpus, CorpusImage
 from pipelines.errors import ConfigError
 from pipelines.graph.seeds import (
     JUDGED,
-    Candidate,
     Drawing,
+    SeedCandidate,
     SeedGate,
     Slice,
     Span,
@@ -146,7 +146,7 @@ class Seeds:
 
     def __call__(self) -> Iterator[Seed | Rejection | Failure]:
         """Yield each candidate once: as a seed or with the first rule it breaks."""
-        joined: dict[int, Candidate] = {}
+        joined: dict[int, SeedCandidate] = {}
         if self.source is not None:
             joined, left_out = join_candidates(self._read_pages(["node", "title", "qid"]), self.drawing.candidates)
             yield from self.drawing.failed
@@ -183,7 +183,7 @@ class Seeds:
                 "beside the dump, or say --set seeds.source=sparql"
             )
 
-    def _judge(self, joined: Mapping[int, Candidate]) -> Iterator[tuple[dict[str, Any], SeedReason | None, str]]:
+    def _judge(self, joined: Mapping[int, SeedCandidate]) -> Iterator[tuple[dict[str, Any], SeedReason | None, str]]:
         """Yield the candidates' rows with the reason to refuse each, pictures included but for those far away."""
         gate = self.gate if self.source is None else self.gate.without_classes()
         for batch in self._read_pages(list({*_SHOWN, *JUDGED})):
@@ -246,7 +246,7 @@ class Seeds:
             return None, ""
         return self._judge_image(pictures.find(page.file), page.file, free=True)
 
-    def _make_seed(self, node: int, candidate: Candidate | None) -> Seed:
+    def _make_seed(self, node: int, candidate: SeedCandidate | None) -> Seed:
         page = self.corpus.page(node)
         known = candidate or page
         return Seed(
@@ -274,7 +274,7 @@ def _list_far_files(queues: list[list[_Eligible]]) -> Iterator[str]:
                 yield pages[rank].file
 
 
-def _take_joined(pages: pa.Table, joined: Mapping[int, Candidate]) -> pa.Table:
+def _take_joined(pages: pa.Table, joined: Mapping[int, SeedCandidate]) -> pa.Table:
     """Return the rows that have a candidate, with the endpoint's counts in place of the corpus's."""
     nodes = pages["node"].to_pylist()
     places = [place for place, node in enumerate(nodes) if node in joined]

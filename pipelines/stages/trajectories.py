@@ -7,22 +7,23 @@ reason that was found.
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any, ClassVar, TypeVar
 
 from pipelines.agent.cascade import (
-    DEFAULT_RULES,
+    DEFAULTS,
     ESTIMATED,
+    FATAL_ERRORS,
     Examination,
     Finding,
     TokenCounter,
-    TrajectoryRules,
     examine_rollout,
     find_faults,
 )
 from pipelines.agent.judging import COMPARER_ALONE, Judgement, Jury, ProcessJudgement, ProcessJury, UnscoredWatch
 from pipelines.checks.rollouts import list_loss
+from pipelines.config.settings import TrajectoriesConfig
 from pipelines.errors import ConservationError
 from pipelines.ids import digest_value
 from schemas.base import Failure, Record, Rejection
@@ -57,11 +58,12 @@ class Trajectories:
         counter: of lengths.
     """
 
-    rules: TrajectoryRules = DEFAULT_RULES
+    rules: TrajectoriesConfig = DEFAULTS
     jury: Jury = COMPARER_ALONE
     process: ProcessJury | None = None
     watch: UnscoredWatch | None = None
     counter: TokenCounter = ESTIMATED
+    fatal_errors: int = FATAL_ERRORS
     name: str = "trajectories"
     version: int = 3
     inputs: ClassVar[tuple[type[Record], ...]] = (Rollout,)
@@ -70,7 +72,8 @@ class Trajectories:
     def fingerprint(self) -> str:
         """Digest of the rules, the judges and how lengths are counted."""
         process = "" if self.process is None else self.process.identity
-        return digest_value([asdict(self.rules), self.jury.identity, process, self.counter.identity])
+        settings = [self.rules.model_dump(), self.fatal_errors]
+        return digest_value([*settings, self.jury.identity, process, self.counter.identity])
 
     def prompts(self) -> dict[str, str]:
         """Those of the judges."""
@@ -107,7 +110,8 @@ class Trajectories:
         return judged
 
     def _examine(self, rollout: Rollout, judgement: Judgement) -> _Case:
-        return _Case(rollout, judgement, examine_rollout(rollout, judgement, self.rules, self.counter))
+        found = examine_rollout(rollout, judgement, self.rules, self.counter, self.fatal_errors)
+        return _Case(rollout, judgement, found)
 
     async def _mark(self, ranked: Sequence[_Case]) -> dict[str, ProcessJudgement]:
         """Return the process judge's marks of a question's best rollouts, as many as it takes to keep enough."""

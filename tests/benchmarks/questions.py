@@ -8,9 +8,9 @@ from pathlib import Path
 from pipelines.checks.agreement import check_agreement, check_timeless, check_volatility, find_corroboration
 from pipelines.checks.answers import check_form, check_precision
 from pipelines.checks.descriptors import check_spoken, check_told
-from pipelines.checks.examination import check_need, check_picture_names, examine
+from pipelines.checks.examination import Claim, check_need, check_picture_names, examine
 from pipelines.checks.leakage import check_answer, check_demonyms, check_names, list_type_words
-from pipelines.checks.proofs import Claim, find_problems
+from pipelines.checks.proofs import find_problems
 from pipelines.checks.shortcuts import check_earlier_pages, check_guessable, check_path_length, check_retrieval
 from pipelines.checks.uniqueness import (
     check_answer_unchanged,
@@ -22,7 +22,7 @@ from pipelines.checks.uniqueness import (
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import list_names, make_query
 from pipelines.graph.query import locate_nodes
 from pipelines.run.assembly import Assembly
@@ -78,7 +78,7 @@ def _measure_recipe(recipe: str, world: Path, root: Path) -> list[Measured]:
     return [*measured, *_time_checks(METHODS[recipe], ground, sample)]
 
 
-def _open_questions(root: Path, config: RunConfig) -> tuple[Ground, list[Grounding]]:
+def _open_questions(root: Path, config: RunConfig) -> tuple[Indexes, list[Grounding]]:
     workspace = Workspace(root)
     folder = next(path.parent for path in sorted(workspace.corpora.glob("[!.]*/manifest.json")))
     assembly = Assembly(config, workspace, Corpus.open(folder))
@@ -86,7 +86,7 @@ def _open_questions(root: Path, config: RunConfig) -> tuple[Ground, list[Groundi
     return assembly.ground, list(read_parts(plan.folder, Grounding))
 
 
-def _time_checks(method: str, ground: Ground, rows: Sequence[Grounding]) -> list[Measured]:
+def _time_checks(method: str, ground: Indexes, rows: Sequence[Grounding]) -> list[Measured]:
     """Time every check over all rows, once as it comes (cold) and once more with what it keeps (warm)."""
     made = [_list_checks(ground, row) for row in rows]
     measured = []
@@ -101,7 +101,7 @@ def _time_checks(method: str, ground: Ground, rows: Sequence[Grounding]) -> list
     return measured
 
 
-def _list_checks(ground: Ground, row: Grounding) -> dict[str, Callable[[], object]]:
+def _list_checks(ground: Indexes, row: Grounding) -> dict[str, Callable[[], object]]:
     """Return every check on one question by its name in the table; what they share is made before."""
     corpus, proof, answer, text = ground.corpus, row.proof, row.answer, row.text
     numbers, query = locate_nodes(corpus, proof.nodes), make_query(corpus, proof)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from pipelines.checks.proofs import Claim
+from pipelines.checks.examination import Claim
 from pipelines.cli.judge_card import Pair, load_half
 from pipelines.corpus.store import Corpus
 from pipelines.graph.query import locate_nodes

@@ -5,8 +5,9 @@ from functools import partial
 
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.cli.judge_card import Pair
-from pipelines.graph.indexes import Ground
-from pipelines.stages.groundings import GroundingRules, Groundings
+from pipelines.config.settings import GroundingsConfig
+from pipelines.graph.indexes import Indexes
+from pipelines.stages.groundings import Groundings
 from schemas.base import Rejection
 from schemas.datasets import Grounding, Rewrite
 from schemas.tasks import Descriptor, FactView, QuestionReply
@@ -16,7 +17,7 @@ from tests.pipelines.stages.players import make_asking
 from tests.pipelines.stages.test_groundings import OtherPictures, make_chooser
 from tests.pipelines.stages.test_injections import make_stage, reword, say
 
-ENOUGH = GroundingRules(require_image=True, min_answers=0)
+ENOUGH = GroundingsConfig(require_image=True, min_answers=0, retrieval_rank=0)
 
 
 def list_stage_sets(corpora: Corpora) -> dict[str, Judge]:
@@ -73,7 +74,7 @@ def _ground(corpora: Corpora, row: Grounding, told: str) -> CheckResult:
     corpus = OtherPictures(corpora.pool.corpus, source_url=f"https://pictures.example/wiki/File:{told}.jpg")
     asking = make_asking("refer_to_anchor", lambda inputs: QuestionReply(question=row.text))
     chooser = make_chooser(corpus, corpora.pictures, corpora.pool.corpus)
-    stage = Groundings(Ground(corpus), chooser, asking, ENOUGH)
+    stage = Groundings(Indexes(corpus), chooser, asking, ENOUGH)
     given = row.model_dump(include={"record_id", "parent_id", "split", "domain", "canonical", "answer", "proof"})
     made = Rewrite(**given, image=row.picture.file, text=row.fuzzy, certificates=())
     return _conclude(asyncio.run(stage(made)))

@@ -17,7 +17,7 @@ from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.cli.judge_card import Pair
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import parse_period, read_attributes
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_query
 from pipelines.graph.query import count_alone, count_anchor_answers, locate_nodes
 from schemas.proofs import Thresholds
@@ -78,7 +78,7 @@ def _judge_near_misses(painters: Corpus) -> list[Pair]:
         pages = {
             name.replace(" ", "_"): paint(name, "birth_place = [[Ostrel]]", prose="She painted.") for name in names
         }
-        ground = Ground(add_pages(painters, **pages))
+        ground = Indexes(add_pages(painters, **pages))
         query = ask_back(ground.corpus)
         results = (
             uniqueness.check_near_misses(uniqueness.find_near_misses(ground, query, 1, cap))
@@ -145,7 +145,7 @@ def _fit_twins(painters: Corpus, period: str, inside: int, outside: int) -> Pair
         corpus = add_pages(painters, Vera_Wick=paint("Vera Wick", "birth_place = [[Lumby]]", born(year)))
         # Of the painters from Lumby, Ben Corr (1875) alone fits.
         query = ask_back(corpus, "Lumby", ("type", "painter"), ("birth_date", period))
-        found.append(uniqueness.check_fit(uniqueness.count_fit(Ground(corpus), query, 1, 1), 1))
+        found.append(uniqueness.check_fit(uniqueness.count_fit(Indexes(corpus), query, 1, 1), 1))
     return Pair(f"{inside} is in the {period}, {outside} is not", found[0], found[1], ("not-unique",))
 
 
@@ -169,7 +169,7 @@ def _judge_unclear(painters: Corpus) -> list[Pair]:
     ):
         found = []
         for prose in (silent, said):
-            ground = Ground(add_pages(painters, Vera_Wick=paint("Vera Wick", field, prose=prose)))
+            ground = Indexes(add_pages(painters, Vera_Wick=paint("Vera Wick", field, prose=prose)))
             numbers = [ground.corpus.find("Ostrel"), ground.corpus.find("Ada Brill")]
             limits = Thresholds(alone_first=1, alone=1, answers=0, near_misses=5)
             checks = examination.list_uniqueness_checks(ground, ask_back(ground.corpus), numbers, limits)

@@ -11,7 +11,7 @@ from pipelines.checks.descriptors import offer_facts
 from pipelines.checks.verdicts import CheckResult
 from pipelines.cli.judge_card import Pair
 from pipelines.graph.facts import read_attributes
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from schemas.datasets import Grounding
 from schemas.proofs import Constraint, Proof
 from schemas.tasks import SUBJECT
@@ -217,7 +217,7 @@ def _add_unsaid(corpora: Corpora, row: Grounding) -> Iterator[Proof]:
             yield proof.model_copy(update=fields)
 
 
-def _verify(ground: Ground, row: Grounding) -> CheckResult:
+def _verify(ground: Indexes, row: Grounding) -> CheckResult:
     try:
         return verify(ground, row)
     except (LookupError, ValueError) as error:

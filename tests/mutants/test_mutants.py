@@ -53,12 +53,8 @@ KILLERS = {
     "check_copies": ("picture-duplicate", "D13 another entity of the type", "D13 copy of another article's picture"),
     "check_counted": ("no-descriptor", "a constraint left out of a count"),
     "check_demonyms": ("demonym-leak", "D04 demonym"),
-    "check_depiction": (
-        "picture-of-another",
-        "a picture that fits another better",
-        "a picture that fits too little",
-        "a picture of which little is said",
-    ),
+    "check_depiction": ("picture-of-another", "a picture that fits another better", "a picture that fits too little",
+        "a picture of which little is said"),
     "check_earlier_pages": ("answer-on-earlier-page", "D10 shorter way"),
     "check_facts": ("no-descriptor", "a declared fact that is not said", "a declared fact alone"),
     "check_file_names": ("file-leak", "D01 name in the picture's file name"),
@@ -93,13 +89,12 @@ KILLERS = {
     "check_sought": ("from-memory", "D22 answer known before", "D22 no call"),
     "check_spoken": ("descriptor-lost", "a descriptor left out"),
     "check_support": ("unsupported", "D22 answer unsupported"),
-    "check_timeless": ("volatile", "a question of its day"),
-    "check_told": ("fact-unproved", "a fact nobody counted"),
+    "check_timeless": ("volatile", "a question of its day"), "check_told": ("fact-unproved", "a fact nobody counted"),
     "check_tool_errors": ("tool-errors", "D22 errors in a row"),
     "check_turns": ("format", "D22 turn that is none", "D22 call that no tool takes"),
     "check_use": ("picture-ambiguous", "D13 file of several articles"),
     "check_volatility": ("volatile", "D15 volatile"),
-}
+}  # fmt: skip
 """By check: its usual code, and the pairs that must notice when it is wrong."""
 FINDERS = ("find_constraint_problems", "find_hop_problems", "find_node_problems", "find_problems",
            "find_shape_problems", "find_span_problems")  # fmt: skip

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.checks.proofs import Claim, find_problems
+from pipelines.checks.examination import Claim
+from pipelines.checks.proofs import find_problems
 from pipelines.corpus.store import Corpus
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import Workspace
 from schemas.datasets import Grounding, Rewrite
@@ -57,7 +58,7 @@ class Slice:
     """The slice's corpus, open."""
 
     space: Workspace
-    ground: Ground
+    ground: Indexes
 
     def list_problems(self, claims: dict[str, Claim]) -> dict[str, list[str]]:
         """Return what does not hold, by record."""
@@ -69,7 +70,7 @@ class Slice:
 def opened(workspace: Path, rewritten: dict[str, Any]) -> Iterator[Slice]:
     space = Workspace(workspace)
     corpus = Corpus.open(space.corpora / rewritten["corpus"]["key"])
-    yield Slice(space, Ground(corpus))
+    yield Slice(space, Indexes(corpus))
     corpus.close()
 
 

@@ -44,8 +44,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from pipelines.checks.examination import examine
-from pipelines.checks.proofs import Claim, find_problems
+from pipelines.checks.examination import Claim, examine
+from pipelines.checks.proofs import find_problems
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.cli.judge_card import Pair, Vocabulary, invent_person, invent_title, invent_word
 from pipelines.config.loading import make_config, read_recipe
@@ -60,7 +60,7 @@ from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import FACTS
 from pipelines.corpus.wikitext import find_links
 from pipelines.errors import ConfigError
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_question_id
 from pipelines.graph.query import locate_nodes
 from pipelines.ids import digest_value
@@ -678,9 +678,9 @@ class Pool:
     """Questions of the first pass of each recipe."""
 
     @cached_property
-    def ground(self) -> Ground:
+    def ground(self) -> Indexes:
         """The world's corpus with what checks count by."""
-        return Ground(self.corpus)
+        return Indexes(self.corpus)
 
     @cached_property
     def later(self) -> Corpus:
@@ -867,7 +867,7 @@ def judge(pool: Pool, scene: Scene) -> tuple[CheckResult, ...]:
 
 
 @contextmanager
-def lay(pool: Pool, scene: Scene) -> Iterator[Ground]:
+def lay(pool: Pool, scene: Scene) -> Iterator[Indexes]:
     """Give the ground of a scene.
 
     What sentences state a relation by, and how frequent an answer is, is learnt from the whole wiki: a page more or
@@ -875,7 +875,7 @@ def lay(pool: Pool, scene: Scene) -> Iterator[Ground]:
     """
     overlay = OverlayCorpus(pool.corpus, scene.edits, scene.added)
     later = scene.other if scene.later is None else OverlayCorpus(pool.corpus, scene.later)
-    ground = Ground(overlay, later)
+    ground = Indexes(overlay, later)
     ground.__dict__["cues"], ground.__dict__["shares"] = pool.ground.cues, pool.ground.shares
     try:
         yield ground
@@ -998,7 +998,7 @@ def _draw_change(row: Grounding, rng: Random) -> tuple[Place, Any]:
     return rng.choice(groups[rng.choice(sorted(groups))])
 
 
-def verify(ground: Ground, row: Grounding) -> CheckResult:
+def verify(ground: Indexes, row: Grounding) -> CheckResult:
     """FAIL when a question, its id, its answer or its proof does not hold."""
     problems = find_problems(ground, Claim(row.text, row.answer, row.proof))
     sha256 = row.picture.sha256 if row.picture else ""

@@ -10,7 +10,7 @@ from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.graph.facts import read_attributes
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.query import locate_nodes
 from pipelines.toy.publishing import write_world
 from pipelines.toy.world import WorldConfig
@@ -266,7 +266,7 @@ def snapshots(tmp_path_factory):
 def test_between_two_snapshots_exactly_the_changed_facts_are_volatile(snapshots):
     """Metamorphic relation 12."""
     first, later = snapshots
-    ground = Ground(first, later)
+    ground = Indexes(first, later)
     flagged, changed = set(), set()
     for node in first.article_nodes():
         other = later.find(first.page(node).title)

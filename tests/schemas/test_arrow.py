@@ -4,7 +4,6 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pydantic import BaseModel
 
 from pipelines.release.making import ProofRow
 from pipelines.release.rows import BridgeRow, RlRow, SftRow
@@ -84,10 +83,6 @@ def test_the_columns_of_a_dataset_change_only_with_their_golden_file(name):
     assert shown + "\n" == golden.read_text()
 
 
-def test_there_is_no_golden_file_without_a_dataset():
-    assert {path.stem for path in GOLDEN.glob("*.txt")} == set(DATASETS)
-
-
 def test_each_annotation_has_its_arrow_type():
     schema = derive_schema(Row)
     inner = pa.struct([pa.field("name", pa.string(), nullable=False), pa.field("size", pa.int64())])
@@ -106,27 +101,12 @@ def test_each_annotation_has_its_arrow_type():
     }
 
 
-def test_only_what_may_be_none_is_nullable():
-    assert [field.name for field in derive_schema(Row) if field.nullable] == ["maybe"]
-
-
 @pytest.mark.parametrize(
     "annotation", [dict, dict[str, int], list[str], tuple[str, int], str | int, object, set[str], Literal["a"] | int]
 )
 def test_types_that_arrow_would_have_to_guess_are_refused(annotation):
     with pytest.raises(TypeError, match=r"Row\.field: no Arrow type for"):
         derive_type(annotation, "Row.field")
-
-
-def test_only_records_carry_the_stage_key():
-    assert derive_schema(Row).names[-1] == "key"
-    assert "key" not in derive_schema(Inner).names
-    assert make_table(Row, [make_row()], "abc")["key"].to_pylist() == ["abc"]
-
-
-def test_a_column_of_nothing_but_none_keeps_its_type():
-    assert make_table(Row, [make_row(), make_row()], "k").schema == derive_schema(Row)
-    assert make_table(Row, [], "k").schema == derive_schema(Row)
 
 
 def test_rows_come_back_from_parquet_as_they_went(tmp_path):
@@ -144,8 +124,3 @@ def test_a_row_with_a_field_too_many_or_too_few_is_refused():
     row.pop("score")
     with pytest.raises(ValueError, match="score"):
         read_row(Row, row)
-
-
-def test_the_schema_names_its_record():
-    assert derive_schema(Row).metadata == {b"synth.record": b"Row"}
-    assert issubclass(Row, BaseModel)

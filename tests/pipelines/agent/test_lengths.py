@@ -2,7 +2,7 @@ from dataclasses import dataclass
 
 from pipelines.agent.cascade import PICTURE_TOKENS, TURN_TOKENS, measure_rollout
 from schemas.datasets import RolloutImage
-from tests.pipelines.checks.rollouts.walking import answer, fail, make_picture, make_rollout, visit
+from tests.pipelines.checks.walking import answer, fail, make_picture, make_rollout, visit
 
 
 @dataclass(frozen=True)

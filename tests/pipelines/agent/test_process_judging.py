@@ -9,7 +9,7 @@ from pipelines.services.prompting import Asking, load_prompt
 from pipelines.services.protocols import ChatReply
 from pipelines.toy.players import FAULTS, ScriptedJudge
 from schemas.manifest import ModelEntry
-from tests.pipelines.checks.rollouts.walking import CLEAN, answer, call, fail, make_rollout, see
+from tests.pipelines.checks.walking import CLEAN, answer, call, fail, make_rollout, see
 from tests.pipelines.stages.players import FakeModel
 
 PROMPT = load_prompt("judge_process")

@@ -2,7 +2,7 @@ import asyncio
 
 from pipelines.corpus.store import Fact
 from pipelines.graph.facts import read_relations
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_node
 from pipelines.stages.injections import REPLIES, Askings, extract_fact, select_entity
 from schemas.tasks import ExtractedFactReply, SelectedEntityReply
@@ -29,7 +29,7 @@ def test_an_extracted_fact_is_the_one_offered_under_its_relation_and_name(tmp_pa
         reply = ExtractedFactReply(relation=relation, object_name=name)
         asking = make_asking("extract_fact", lambda inputs: reply)
         node = make_node(corpus, number, "answer")
-        return asyncio.run(extract_fact(asking, Ground(corpus), node, facts, 10, 0))
+        return asyncio.run(extract_fact(asking, Indexes(corpus), node, facts, 10, 0))
 
     found = extract("birth_place", "Ostrel")
     assert isinstance(found, Fact)

@@ -4,7 +4,7 @@ import pytest
 
 from pipelines.agent.attempts import PictureSwaps
 from pipelines.errors import Unavailable
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_query
 from pipelines.graph.query import answer_query
 from pipelines.pictures import PictureStore
@@ -85,27 +85,27 @@ def test_a_question_from_outside_that_has_no_path_has_none(swaps, row):
 
 
 def test_the_same_picture_under_another_name_is_no_other_picture(row, demo_corpus, tmp_path):
-    same = Ground(OtherPictures(demo_corpus, phash=row.picture.phash))
+    same = Indexes(OtherPictures(demo_corpus, phash=row.picture.phash))
     assert PictureSwaps(same, PictureStore(tmp_path)).choose(row) is None
 
 
 @pytest.mark.parametrize(("bits", "other"), [(10, False), (11, True)])
 def test_a_near_copy_that_a_search_would_take_for_the_picture_is_no_other_one(row, demo_corpus, tmp_path, bits, other):
     near = f"{int(row.picture.phash, 16) ^ ((1 << bits) - 1):016x}"
-    swaps = PictureSwaps(Ground(OtherPictures(demo_corpus, phash=near)), PictureStore(tmp_path))
+    swaps = PictureSwaps(Indexes(OtherPictures(demo_corpus, phash=near)), PictureStore(tmp_path))
     assert (swaps.choose(row) is not None) is other
 
 
 def test_a_picture_that_does_not_decode_or_was_changed_is_passed_over(row, demo_corpus, tmp_path):
     broken = tmp_path / "broken"
     broken.write_bytes(b"\xff\xd8\xff broken")
-    assert PictureSwaps(Ground(OtherPictures(demo_corpus, broken)), PictureStore(tmp_path)).choose(row) is None
-    changed = Ground(OtherPictures(demo_corpus, sha256="0" * 64))
+    assert PictureSwaps(Indexes(OtherPictures(demo_corpus, broken)), PictureStore(tmp_path)).choose(row) is None
+    changed = Indexes(OtherPictures(demo_corpus, sha256="0" * 64))
     assert PictureSwaps(changed, PictureStore(tmp_path)).choose(row) is None
 
 
 def test_pictures_that_are_gone_are_no_property_of_the_question(row, demo_corpus, tmp_path):
-    gone = Ground(OtherPictures(demo_corpus, tmp_path / "gone.png"))
+    gone = Indexes(OtherPictures(demo_corpus, tmp_path / "gone.png"))
     with pytest.raises(Unavailable, match="bring it back"):
         PictureSwaps(gone, PictureStore(tmp_path)).choose(row)
 

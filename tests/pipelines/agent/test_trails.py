@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from pipelines.agent.cascade import read_trail
 from pipelines.checks.rollouts import fold_words, names
 from schemas.datasets import SearchResult
-from tests.pipelines.checks.rollouts.walking import (
+from tests.pipelines.checks.walking import (
     BRIDGE,
     ENGINEER,
     answer,

@@ -8,9 +8,10 @@ from pathlib import Path
 from PIL import Image
 
 from pipelines.agent.dialects import SYNTH, Dialect, find_dialect
-from pipelines.agent.loop import Agent, Limits
+from pipelines.agent.loop import Agent
 from pipelines.agent.tools import ToolBox
 from pipelines.agent.transcript import render_messages
+from pipelines.config.settings import RolloutsConfig
 from pipelines.pictures import PictureSource, PictureStore
 from pipelines.services.protocols import (
     ChatReply,
@@ -168,4 +169,7 @@ def make_agent(model, tools: ToolBox, dialect: Dialect = SYNTH, **settings) -> A
     limits = {
         name: settings.pop(name) for name in ("calls", "seconds", "context", "context_tokens") if name in settings
     }
-    return Agent(model, dialect.load_prompt(), tools, Limits(**limits), dialect=dialect, **settings)
+    chosen = {"bad_turns", "fatal_errors", "stop_when_fatal"} & set(settings)
+    values = {f"max_{name}": value for name, value in limits.items()} | {name: settings.pop(name) for name in chosen}
+    rollouts = RolloutsConfig.model_construct(**(RolloutsConfig().model_dump() | values))
+    return Agent(model, dialect.load_prompt(), tools, rollouts, dialect=dialect, **settings)

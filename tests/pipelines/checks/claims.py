@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from pipelines.checks.agreement import find_corroboration
 from pipelines.checks.descriptors import list_constraints
-from pipelines.checks.proofs import Claim
+from pipelines.checks.examination import Claim
 from pipelines.checks.uniqueness import count_fit, find_near_misses, find_redundant
 from pipelines.graph.answers import derive_answer
 from pipelines.graph.facts import read_attributes

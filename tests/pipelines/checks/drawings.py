@@ -35,22 +35,6 @@ def draw_stripes(rng: Random, size: tuple[int, int]) -> Image.Image:
     return picture
 
 
-def draw_cross(rng: Random, size: tuple[int, int]) -> Image.Image:
-    """A flag with a cross, edged or not, in the middle or nearer the mast; sometimes a saltire."""
-    ground, cross, edge = rng.sample(BRIGHT, 3)
-    picture = Image.new("RGB", size, ground)
-    draw = ImageDraw.Draw(picture)
-    width, height = size
-    middle, arm = width * rng.choice((0.36, 0.5)), height * rng.uniform(0.08, 0.14)
-    for colour, reach in ((edge, arm * 1.6), (cross, arm)):
-        if rng.random() < 0.3:
-            draw.line((0, 0, width, height), fill=colour, width=round(reach))
-            draw.line((0, height, width, 0), fill=colour, width=round(reach))
-        draw.rectangle((middle - reach, 0, middle + reach, height), fill=colour)
-        draw.rectangle((0, height / 2 - reach, width, height / 2 + reach), fill=colour)
-    return picture
-
-
 def draw_emblem(rng: Random, size: tuple[int, int]) -> Image.Image:
     """A striped flag with a disc, a star or a shield on it."""
     picture = draw_stripes(rng, size)
@@ -85,22 +69,6 @@ def draw_shield(draw: ImageDraw.ImageDraw, rng: Random, centre: tuple[float, flo
     draw.polygon([(x - reach * 0.95, y), (x, y), (x, y + reach * 1.1)], fill=colours[2])
     for across, up in ((-0.5, -0.5), (0.5, -0.5), (0.45, 0.25)):
         draw.polygon(make_star((x + across * reach, y + up * reach), reach * 0.25, rng.randint(4, 8)), fill=colours[3])
-
-
-def draw_logo(rng: Random, size: tuple[int, int]) -> Image.Image:
-    """Letters beside or under a shape on one colour."""
-    picture = Image.new("RGB", size, rng.choice((BRIGHT[2], BRIGHT[2], *BRIGHT)))
-    draw = ImageDraw.Draw(picture)
-    width, height = size
-    reach = height * rng.uniform(0.15, 0.3)
-    centre = (width * 0.3, height * 0.4)
-    colours = [colour for colour in BRIGHT if colour != picture.getpixel((0, 0))]
-    draw.ellipse((centre[0] - reach, centre[1] - reach, centre[0] + reach, centre[1] + reach), fill=rng.choice(colours))
-    draw.polygon(make_star(centre, reach * 0.8, rng.randint(3, 9)), fill=rng.choice(colours))
-    name = "".join(rng.choice("ABCDEFGHKLMNOPRSTUVW") for _ in range(rng.randint(2, 6)))
-    where = (width * 0.5, height * 0.3) if rng.random() < 0.5 else (width * 0.2, height * 0.72)
-    draw.text(where, name, font=ImageFont.load_default(height * 0.2), fill=rng.choice(colours))
-    return picture
 
 
 def draw_arms(rng: Random, size: tuple[int, int]) -> Image.Image:
@@ -144,19 +112,6 @@ def draw_map(rng: Random, size: tuple[int, int]) -> Image.Image:
     return picture
 
 
-def draw_card(rng: Random, size: tuple[int, int]) -> Image.Image:
-    """Lines of text on one colour."""
-    picture = Image.new("RGB", size, rng.choice((BRIGHT[2], *PALE)))
-    draw = ImageDraw.Draw(picture)
-    width, height = size
-    letters, top = height * rng.uniform(0.04, 0.12), height * 0.06
-    while top < height * 0.9:
-        line = " ".join(rng.choice(WORDS) for _ in range(6))
-        draw.text((width * 0.06, top), line, font=ImageFont.load_default(letters), fill=INK)
-        top += letters * 1.5
-    return picture
-
-
 def draw_chart(rng: Random, size: tuple[int, int]) -> Image.Image:
     """Bars, a line or a pie with axes and a legend."""
     picture = Image.new("RGB", size, BRIGHT[2])
@@ -191,44 +146,9 @@ def draw_blank(rng: Random, size: tuple[int, int]) -> Image.Image:
     return Image.fromarray(noise.clip(0, 255).astype(np.uint8))
 
 
-def draw_gradient(rng: Random, size: tuple[int, int]) -> Image.Image:
-    """A smooth passage from one colour to another."""
-    colours = np.array([rng.sample(range(256), 3) for _ in range(4)], dtype=np.uint8).reshape(2, 2, 3)
-    return Image.fromarray(colours).resize(size, Image.Resampling.BILINEAR)
-
-
-def draw_outlines(rng: Random, size: tuple[int, int]) -> Image.Image:
-    """An outline map: coasts a little darker than their ground."""
-    ground = rng.randint(215, 250)
-    picture = Image.new("RGB", size, (ground, ground, ground))
-    draw = ImageDraw.Draw(picture)
-    line, land = ground - rng.randint(15, 60), ground + rng.randint(-12, 5)
-    for _ in range(rng.randint(2, 6)):
-        x, y, reach = (
-            size[0] * rng.uniform(0.2, 0.8),
-            size[1] * rng.uniform(0.2, 0.8),
-            min(size) * rng.uniform(0.2, 0.4),
-        )
-        turns = [2 * pi * step / 24 for step in range(24)]
-        radii = [reach * rng.uniform(0.7, 1.2) for _ in turns]
-        coast = [(x + r * cos(t), y + r * sin(t)) for r, t in zip(radii, turns, strict=True)]
-        draw.polygon(coast, fill=(land, land, land))
-        draw.line([*coast, coast[0]], fill=(line, line, line), width=rng.randint(2, 4))
-    return picture
-
-
-def draw_faint(rng: Random, size: tuple[int, int]) -> Image.Image:
-    """A flag, arms, a logo or a chart that has lost most of its contrast."""
-    drawn = rng.choice((draw_emblem, draw_arms, draw_logo, draw_chart))(rng, size)
-    level, kept = rng.uniform(60, 240), rng.uniform(0.15, 0.5)
-    levels = level + (np.asarray(drawn).astype(np.float64) - level) * kept
-    return Image.fromarray(levels.clip(0, 255).astype(np.uint8))
-
-
 DRAWINGS: dict[str, Callable[[Random, tuple[int, int]], Image.Image]] = {
-    "stripes": draw_stripes, "cross": draw_cross, "emblem": draw_emblem, "logo": draw_logo, "arms": draw_arms,
-    "map": draw_map, "card": draw_card, "chart": draw_chart, "blank": draw_blank, "gradient": draw_gradient,
-    "outlines": draw_outlines, "faint": draw_faint,
+    "stripes": draw_stripes, "emblem": draw_emblem, "arms": draw_arms, "map": draw_map, "chart": draw_chart,
+    "blank": draw_blank,
 }  # fmt: skip
 
 

@@ -120,12 +120,7 @@ def raw_value(case, attribute):
     return case.corpus.text(attribute.fact.node)[attribute.fact.field_start : attribute.fact.field_end].strip()
 
 
-PLANTS = {
-    "list": plant_list,
-    "twin key": plant_twin_key,
-    "prose": plant_prose,
-    "entity": plant_entity,
-}
+PLANTS = {"list": plant_list, "twin key": plant_twin_key, "prose": plant_prose, "entity": plant_entity}
 
 
 def draw(pool, kind, seed=0):

@@ -1,12 +1,26 @@
-import pytest
+""" """
 
-from pipelines.checks.agreement import check_agreement, find_corroboration
-from pipelines.graph.answers import derive_answer, type_answer
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.agent.agreement import wilson_interval
+from pipelines.checks.agreement import check_agreement, check_alternative, find_corroboration
+from pipelines.checks.uniqueness import MAX_FITTING, list_fitting_ends
+from pipelines.graph.answers import type_answer
 from pipelines.graph.facts import read_attributes
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
+from pipelines.graph.proofs import make_query
+from tests.pipelines.checks.claims import prove
+from tests.pipelines.checks.planted_alternatives import PLANTS, ask, draw, list_siblings, make_case
+from tests.pipelines.painters import PAGES, born, paint
+from tests.planted.scenes import OverlayCorpus, PoolSize, Scene, make_pool
 from tests.toy import box, build_toy_corpus
 
-PAGES = {
+TOWNS = {
     "Kelm Bridge": box(
         "bridge",
         "'''Kelm Bridge''' is a [[bridge]]. It was opened on 5 April 1931.<ref>R. Quill, 1987.</ref> It is "
@@ -46,7 +60,7 @@ PAGES = {
 
 @pytest.fixture(scope="module")
 def ground(tmp_path_factory):
-    return Ground(build_toy_corpus(tmp_path_factory.mktemp("agreement"), PAGES, {}))
+    return Indexes(build_toy_corpus(tmp_path_factory.mktemp("agreement"), TOWNS, {}))
 
 
 def corroborate(ground, title, relation, value):
@@ -92,53 +106,25 @@ def test_agreement_is_cited_byte_for_byte(ground):
     assert evidence.revision == ground.corpus.page(node).revision
 
 
-def test_a_date_that_the_page_gives_for_two_relations_is_not_confirmed_by_a_mention(ground):
-    assert corroborate(ground, "Sold Bridge", "open", "5 April 1931").outcome == "silent"
-    assert corroborate(ground, "Sold Bridge", "sold", "5 April 1931").outcome == "agrees"
-
-
-def test_what_a_cue_states_outweighs_what_another_sentence_says_of_somebody_else(tmp_path):
-    text = "'''Jon Vask''' (born 2 April 1880) was an architect. His son was born on 5 May 1911."
-    corpus = build_toy_corpus(tmp_path, {"Jon Vask": box("architect", text, "birth_date = 2 April 1880")}, {})
-    assert corroborate(Ground(corpus), "Jon Vask", "birth_date", "2 April 1880").outcome == "agrees"
-
-
 @pytest.mark.parametrize(
     ("more", "outcome"),
     [
-        ("Later, in Paris, her movement was Tonalist.", "mixed"),
-        ("Her movement was Tonalist.", "mixed"),
-        ("The painter joined the Tonalist movement.", "mixed"),
-        ("Brill joined the Tonalist movement.", "mixed"),
-        ("She left the Tonalist movement.", "mixed"),
-        ("Her son was of the Tonalist movement.", "agrees"),
-        ("The town had a Tonalist movement.", "agrees"),
-        ("Ben Corr founded the Tonalist movement.", "agrees"),
-        ("She knew a Tonalist.", "agrees"),
-        ("Her movement was Luminist.", "agrees"),
+        ("Later, in Paris, her movement was Tonalist.", "mixed"), ("Her movement was Tonalist.", "mixed"),
+        ("The painter joined the Tonalist movement.", "mixed"), ("Brill joined the Tonalist movement.", "mixed"),
+        ("She left the Tonalist movement.", "mixed"), ("Her son was of the Tonalist movement.", "agrees"),
+        ("The town had a Tonalist movement.", "agrees"), ("Ben Corr founded the Tonalist movement.", "agrees"),
+        ("She knew a Tonalist.", "agrees"), ("Her movement was Luminist.", "agrees"),
     ],
-)
+)  # fmt: skip
 def test_another_value_of_the_same_subject_beside_the_answer_leaves_it_open(tmp_path, more, outcome):
     text = f"'''Ada Brill''' was a painter. Her movement was Luminist. {more}"
     pages = {"Ada Brill": box("painter", text, "movement = Luminist")}
     pages["Dora Esk"] = box("painter", "'''Dora Esk''' was a painter.", "movement = Tonalist")
-    found = corroborate(Ground(build_toy_corpus(tmp_path, pages, {})), "Ada Brill", "movement", "Luminist")
+    found = corroborate(Indexes(build_toy_corpus(tmp_path, pages, {})), "Ada Brill", "movement", "Luminist")
     assert found.outcome == outcome
     result = check_agreement(found, "uncontradicted")
     assert (result.outcome, result.code) == (("PASS", "") if outcome == "agrees" else ("UNKNOWN", "answer-disputed"))
     assert check_agreement(found, "off").passed
-
-
-def test_the_infobox_does_not_count(ground):
-    found = corroborate(ground, "Orsa Bridge", "open", "5 April 1931")
-    assert found.outcome == "disputes"
-    assert "6 April 1931" in found.detail
-
-
-def test_a_derived_answer_is_confirmed_by_the_fuller_date(ground):
-    answer = type_answer("5 April 1931", "", "open")
-    derived = derive_answer(answer, "month")
-    assert find_corroboration(ground, ground.corpus.find("Kelm Bridge"), "open", derived).outcome == "agrees"
 
 
 @pytest.mark.parametrize(
@@ -155,17 +141,8 @@ def test_the_mode_says_what_is_demanded(ground, value, mode, outcome, code):
     assert (result.outcome, result.code) == (outcome, code)
 
 
-@pytest.mark.parametrize(
-    ("mode", "outcome", "code"),
-    [("required", "UNKNOWN", "answer-unconfirmed"), ("uncontradicted", "PASS", ""), ("off", "PASS", "")],
-)
-def test_silence_is_unknown_where_agreement_is_required(ground, mode, outcome, code):
-    result = check_agreement(corroborate(ground, "Kelm Bridge", "height", "40 m"), mode)
-    assert (result.outcome, result.code) == (outcome, code)
-
-
 def test_the_toy_world_agrees_with_itself_and_disputes_its_neighbour_values(demo, demo_corpus):
-    ground = Ground(demo_corpus)
+    ground = Indexes(demo_corpus)
     stated = {(row["subject"], row["key"]) for row in demo.truth("facts") if row["sentence"] and row["value"]}
     outcomes = {True: [], False: []}
     for node in demo_corpus.article_nodes():
@@ -175,3 +152,171 @@ def test_the_toy_world_agrees_with_itself_and_disputes_its_neighbour_values(demo
             outcomes[(title, attribute.fact.key) in stated].append(found.outcome)
     assert outcomes[True].count("agrees") / len(outcomes[True]) > 0.97
     assert {"disputes", "mixed"}.isdisjoint(outcomes[True] + outcomes[False])
+
+
+ADA = "Her movement was Luminist. She was 170 cm tall. She was born on 2 April 1871. Her patron was Jon Vask."
+WIKI = {
+    **PAGES,
+    "Ada Brill": paint(
+        "Ada Brill",
+        "birth_place = [[Ostrel]]",
+        born(1871),
+        "movement = Luminist",
+        "height = 170 cm",
+        "patron = Jon Vask",
+        prose=ADA,
+    ),
+    "Luminism": box("movement", "'''Luminism''', or '''Luminist''', is an art movement."),
+    "Pell Bridge": box(
+        "bridge",
+        "'''Pell Bridge''' is a bridge. It was designed by [[Ada Brill]]. It is 95 m long, and was opened in 1931.",
+        "designer = [[Ada Brill]]",
+        "length = 95 m",
+        "opened = {{start date|1931|5|9}}",
+    ),
+}
+REDIRECTS = {"Luminist": "Luminism", "Lumists": "Luminism", "Old Ostrel": "Ostrel"}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    corpus = build_toy_corpus(tmp_path_factory.mktemp("wiki"), WIKI, REDIRECTS)
+    yield corpus
+    corpus.close()
+
+
+def claim(ground, attribute="movement", **changes):
+    """Return the question for a fact of the painter of the 1870s who was born in Ostrel."""
+    asked = {"asking": "What of hers", "descriptors": ("the painter of the 1870s born in [subject]",)} | changes
+    return prove(ground, ["Ostrel", "Ada Brill"], ["<birth_place"], attribute, **asked)
+
+
+def check(corpus, text, attribute="movement", edits=(), added=(), later=None, **changes):
+    """Return what is said of an alternative after some pages were changed and added; the proof is that of before."""
+    said = claim(Indexes(corpus), attribute, **changes)
+    overlay = OverlayCorpus(corpus, {corpus.find(title): page for title, page in dict(edits).items()}, added)
+    after = OverlayCorpus(corpus, {corpus.find(title): page for title, page in later.items()}) if later else None
+    return check_alternative(Indexes(overlay, after), said.proof, said.answer, text)
+
+
+def edit(corpus, old, new, title="Ada Brill"):
+    text = corpus.text(corpus.find(title))
+    assert old in text
+    return {title: text.replace(old, new)}
+
+
+@pytest.mark.parametrize(
+    ("attribute", "text"),
+    [("movement", "Tonalist"), ("height", "171 cm"), ("birth_date", "3 April 1871"), ("birth_date", "2 April 1872")],
+)
+def test_what_nothing_supports_where_infobox_and_prose_agree_is_refuted(corpus, attribute, text):
+    assert check(corpus, text, attribute).passed
+
+
+def test_another_value_of_the_field_is_confirmed(corpus):
+    edits = edit(corpus, "movement = Luminist", "movement = {{ubl|Luminist|Tonalist}}")
+    result = check(corpus, "Tonalist", edits=edits)
+    assert (result.outcome, result.code) == ("FAIL", "alternative-answer")
+    assert "Ada Brill has 'Tonalist' for movement" in result.detail
+
+
+def test_what_another_dump_says_is_confirmed(corpus):
+    later = edit(corpus, "movement = Luminist", "movement = Tonalist")
+    result = check(corpus, "Tonalist", later=later)
+    assert (result.outcome, result.detail[:15]) == ("FAIL", "in another dump")
+
+
+def test_a_name_that_nothing_here_bears_may_be_another_one_of_the_answer(corpus):
+    """Twain is Clemens, and no spelling says so; a name that an article bears is told from the answer's."""
+    found = {name: check(corpus, name, "patron") for name in ("Samuel Clemens", "Cleo Dahl")}
+    assert {name: result.outcome for name, result in found.items()} == {
+        "Samuel Clemens": "UNKNOWN",
+        "Cleo Dahl": "PASS",
+    }
+    assert "another wording" in found["Samuel Clemens"].detail
+
+
+@pytest.mark.parametrize(
+    ("attribute", "text", "changes"),
+    [
+        ("birth_date", "3 April 1871", {"derivation": "year"}), ("birth_date", "April 1871", {}),
+        ("birth_date", "1871", {}), ("height", "5.5 ft", {}), ("movement", "Early Luminist", {}),
+        ("movement", "Vorticist", {"edit": "silent"}),
+    ],
+)  # fmt: skip
+def test_what_may_be_the_answer_itself_or_cannot_be_told_stays_open(corpus, attribute, text, changes):
+    edits = edit(corpus, "Her movement was Luminist. ", "") if changes.pop("edit", "") else ()
+    assert check(corpus, text, attribute, edits=edits, **changes).outcome == "UNKNOWN"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "Tonalist or Luminist", "Tonalist; Cubist", "perhaps Tonalist", "x" * 4000, "a, " * 1300, "\x00", "[[x]]",
+     "{{" * 2000, "<" * 4000, "https://x.example/y", "not Luminist", "It was Tonalist. She was born there."],
+)  # fmt: skip
+def test_what_is_no_single_short_value_stays_open(corpus, text):
+    assert check(corpus, text).outcome == "UNKNOWN"
+
+
+@given(text=st.text(max_size=400))
+def test_no_text_is_confirmed_that_the_wiki_does_not_hold(corpus, text):
+    # "Luminist", "Lumists" and "Luminism" are all it says of movements of painters who fit.
+    if not text.strip().casefold().startswith("lum"):
+        assert check(corpus, text).outcome != "FAIL"
+
+
+def test_a_proof_about_another_wiki_leaves_everything_open(corpus, tmp_path):
+    said = claim(Indexes(corpus))
+    other = build_toy_corpus(tmp_path / "other")
+    result = check_alternative(Indexes(other), said.proof, said.answer, "Tonalist")
+    other.close()
+    assert result.outcome == "UNKNOWN"
+    assert "no page" in result.detail
+
+
+def test_more_entities_than_are_followed_leave_everything_open(corpus):
+    crowd = [
+        (f"Painter Number {n}", paint(f"Painter Number {n}", "birth_place = [[Ostrel]]", born(1871 + n % 9)))
+        for n in range(MAX_FITTING + 1)
+    ]
+    result = check(corpus, "Tonalist", added=crowd)
+    assert (result.outcome, result.detail) == ("UNKNOWN", "too many entities may fit the chain")
+    said = claim(Indexes(corpus))
+    overlay = OverlayCorpus(corpus, {}, crowd)
+    ends = list_fitting_ends(Indexes(overlay), make_query(overlay, said.proof))
+    assert (ends.capped, len(ends.certain)) == (True, MAX_FITTING)
+
+
+# measured on a generated world
+
+QUESTIONS = 100
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory):
+    pool = make_pool(tmp_path_factory.mktemp("pool"), 7, 0.1, PoolSize(400, {"paths": 300, "injection": 20}))
+    yield pool
+    pool.corpus.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", PLANTS)
+def test_planted_alternatives_are_confirmed_and_never_refuted(pool, kind):
+    outcomes = Counter(ask(case, planted.scene, planted.given).outcome for case, planted in draw(pool, kind))
+    assert outcomes["PASS"] == 0
+    assert sum(outcomes.values()) >= QUESTIONS
+    assert wilson_interval(outcomes["FAIL"], sum(outcomes.values()))[0] >= 0.95
+
+
+@pytest.mark.slow
+def test_values_of_other_entities_are_refuted_and_never_confirmed(pool):
+    outcomes = Counter()
+    for number, question in enumerate(pool.questions):
+        case = make_case(pool, question)
+        siblings = list_siblings(case)
+        for other, _ in Random(number).sample(siblings, min(3, len(siblings))):
+            outcomes[ask(case, Scene(case.claim), other.surface).outcome] += 1
+    total = sum(outcomes.values())
+    assert total >= 2 * QUESTIONS
+    assert outcomes["FAIL"] == 0
+    assert outcomes["PASS"] >= 0.9 * total

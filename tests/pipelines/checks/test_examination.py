@@ -5,16 +5,15 @@ from random import Random
 
 import pytest
 
-from pipelines.checks.examination import examine
-from pipelines.checks.proofs import Claim, find_problems
+from pipelines.checks.examination import Claim, examine
+from pipelines.checks.proofs import find_problems
 from pipelines.cli.judge_card import load_half
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.query import locate_nodes
 from schemas.datasets import Grounding
 from schemas.proofs import Thresholds
-from tests.mutants.pools import share_pool
 from tests.pipelines.checks.claims import prove
-from tests.pipelines.painters import add_pages, born, build_painters, paint
+from tests.pipelines.painters import add_pages, born, paint
 from tests.planted import corpus_plants
 from tests.planted import corpus_plants as truth_plants
 from tests.planted.scenes import MAX_TOKENS, Case, judge
@@ -25,19 +24,9 @@ STRICT = Thresholds(alone_first=2, alone=1, answers=2, near_misses=5, answer_sha
 WORDS = load_half("open")
 
 
-@pytest.fixture(scope="session")
-def pool(request, tmp_path_factory):
-    yield from share_pool(request, tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def painters(tmp_path_factory):
-    return build_painters(tmp_path_factory.mktemp("painters"))
-
-
 @pytest.fixture(scope="module")
 def injected(painters) -> Claim:
-    return ask_painter(Ground(painters))
+    return ask_painter(Indexes(painters))
 
 
 def ask_painter(ground, limits=STRICT) -> Claim:
@@ -75,7 +64,7 @@ def test_every_question_of_both_recipes_passes_and_verifies(pool):
 
 
 def test_audit_mode_names_every_fault_and_the_other_the_first(painters, injected):
-    ground = Ground(painters)
+    ground = Indexes(painters)
     assert examine(ground, injected, MAX_TOKENS) == ()
     text = f"As of today, of Ostrel and its {injected.answer.surface}: which one?"
     worse = limit(replace(injected, text=text), alone_first=99, answers=99)
@@ -95,33 +84,14 @@ def test_audit_mode_names_every_fault_and_the_other_the_first(painters, injected
 
 @pytest.mark.parametrize(
     ("prose", "limits", "code"),
-    [
-        ("She painted [[Ostrel]].", {}, "near-miss"),
-        ("She painted.", {"agreement": "required"}, "answer-unconfirmed"),
-    ],
+    [("She painted [[Ostrel]].", {}, "near-miss"), ("She painted.", {"agreement": "required"}, "answer-unconfirmed")],
 )
 def test_what_cannot_be_told_refuses_the_question(painters, prose, limits, code):
     corpus = add_pages(painters, Vera_Wick=paint("Vera Wick", born(1874), prose=prose))
-    ground = Ground(corpus)
+    ground = Indexes(corpus)
     claim = ask_painter(ground, STRICT.model_copy(update=limits))
     (result,) = examine(ground, claim, MAX_TOKENS)
     assert (result.outcome, result.code) == ("UNKNOWN", code)
-
-
-def test_more_near_misses_than_the_cap_refuse_the_question(painters):
-    names = ("Wick", "Holm", "Strand")
-    corpus = add_pages(
-        painters, **{f"Vera_{name}": paint(f"Vera {name}", "birth_place = [[Ostrel]]") for name in names}
-    )
-    ground = Ground(corpus)
-    claim = ask_painter(ground)
-    assert list_codes(ground, limit(claim, near_misses=3)) == []
-    assert list_codes(ground, limit(claim, near_misses=2)) == ["too-many-near-misses"]
-
-
-def test_an_empty_text_refuses_the_question(painters, injected):
-    outcomes = {result.outcome for result in examine(Ground(painters), replace(injected, text=" "), MAX_TOKENS, True)}
-    assert "UNKNOWN" in outcomes
 
 
 @pytest.mark.parametrize(
@@ -150,22 +120,3 @@ def plant_each(pool, operator):
 
 def codes_of(pool, scene):
     return {result.code for result in judge(pool, scene)}
-
-
-def test_a_share_of_one_lets_every_answer_pass(painters, injected):
-    ground = Ground(painters)
-    assert "guessable-answer" in list_codes(ground, limit(injected, answer_share=0.01))
-    assert list_codes(ground, limit(injected, answer_share=1.0)) == []
-
-
-def test_an_answer_may_have_as_many_words_as_are_allowed(painters, injected):
-    assert examine(Ground(painters), injected, 1) == ()
-    (result,) = examine(Ground(painters), injected, 0)
-    assert result.code == "answer-too-long"
-
-
-def test_a_claim_of_another_corpus_is_not_derivable(painters, injected, demo, demo_ground):
-    (result,) = examine(demo_ground, injected, MAX_TOKENS, audit=True)
-    assert (result.outcome, result.code) == ("FAIL", "not-derivable")
-    row = demo.rows("groundings", Grounding)[0]
-    assert list_codes(Ground(painters), claim_of(row)) == ["not-derivable"]

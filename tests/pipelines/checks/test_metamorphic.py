@@ -1,9 +1,4 @@
-"""What must hold between two examinations, whatever is true (research/quality.md 4.5), on toy wikis and a small world.
-
-Elsewhere: order, batches and workers (8) in tests/pipelines/test_determinism.py, the accepted set accepted again (9) in
-test_examination.py, facts that change between two dumps (12) in tests/planted/test_corpus_plants.py; here is
-12 for whole questions. A picture swapped for another (11) needs a reader of pictures: issue 6.
-"""
+"""What must hold between two examinations, whatever is true (research/quality.md 4.5)."""
 
 import asyncio
 import re
@@ -18,12 +13,12 @@ from hypothesis import strategies as st
 
 from pipelines.agent.attempts import Searches, make_plan
 from pipelines.agent.judging import Jury, UnscoredWatch
-from pipelines.checks.examination import examine
+from pipelines.checks.examination import Claim, examine
 from pipelines.checks.leakage import check_answer, check_demonyms, check_file_names, check_names, list_type_words
-from pipelines.checks.proofs import Claim, find_problems
+from pipelines.checks.proofs import find_problems
 from pipelines.cli.judge_card import invent_person, invent_word, load_half
 from pipelines.graph.answers import type_answer
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import list_names
 from pipelines.graph.query import locate_nodes
 from pipelines.pictures import PictureStore
@@ -33,10 +28,9 @@ from pipelines.toy.players import ScriptedSolver
 from schemas.base import Rejection
 from schemas.datasets import Grounding
 from schemas.proofs import Thresholds
-from tests.mutants.pools import share_pool
 from tests.pipelines.agent.trail import FakeImageSearch, FakeTextSearch
 from tests.pipelines.checks.claims import prove
-from tests.pipelines.painters import PAGES, REDIRECTS, add_pages, born, build_painters, paint
+from tests.pipelines.painters import PAGES, REDIRECTS, add_pages, born, paint
 from tests.pipelines.release.builders import make_question
 from tests.planted import corpus_plants
 from tests.planted import corpus_plants as lone_plants
@@ -50,26 +44,10 @@ WORDS = load_half("open")
 LIMITS = Thresholds(alone_first=2, alone=1, answers=2, near_misses=5, answer_share=0.9, volatile=False)
 SEEDS = st.integers(0, 10_000)
 OPERATORS = (
-    corpus_plants.plant_twin,
-    corpus_plants.plant_hidden_twin,
-    corpus_plants.plant_hidden_value,
-    corpus_plants.plant_second_value,
-    corpus_plants.plant_shortcut,
-    corpus_plants.plant_idle_picture,
-    lone_plants.plant_lone_descriptor,
-    truth_plants.plant_gold,
-    truth_plants.plant_searchable,
-)
-
-
-@pytest.fixture(scope="session")
-def pool(request, tmp_path_factory):
-    yield from share_pool(request, tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def painters(tmp_path_factory):
-    return build_painters(tmp_path_factory.mktemp("painters"))
+    corpus_plants.plant_twin, corpus_plants.plant_hidden_twin, corpus_plants.plant_hidden_value,
+    corpus_plants.plant_second_value, corpus_plants.plant_shortcut, corpus_plants.plant_idle_picture,
+    lone_plants.plant_lone_descriptor, truth_plants.plant_gold, truth_plants.plant_searchable,
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -108,13 +86,8 @@ TWINS = (
 )
 ASKED = "; the painter of the 1870s born in the town in the image"
 TEXTS = (
-    "To which movement did this one belong",
-    "Of Ostrel",
-    "Of Ada Brill",
-    "Of Brill",
-    "Is it Luminist",
-    "As of today",
-)
+    "To which movement did this one belong", "Of Ostrel", "Of Ada Brill", "Of Brill", "Is it Luminist", "As of today",
+)  # fmt: skip
 
 
 def rename(text, names):
@@ -125,7 +98,7 @@ def examine_painters(folder, twin, names):
     """Return what is found of each text about the painters, all entities having other names."""
     pages = {rename(title, names): rename(text, names) for title, text in (PAGES | {"Vera Wick": twin}).items()}
     redirects = {rename(title, names): rename(target, names) for title, target in REDIRECTS.items()}
-    ground = Ground(build_toy_corpus(folder, pages, redirects))
+    ground = Indexes(build_toy_corpus(folder, pages, redirects))
     titles = [rename(title, names) for title in ("Ostrel", "Ada Brill")]
     said = "the painter of the 1870s born in [subject]"
     claim = prove(ground, titles, ("<birth_place",), "movement", (said,), TEXTS[0], LIMITS)
@@ -189,7 +162,7 @@ def test_no_proof_survives_the_loss_of_an_edge_or_of_its_answer(pool, seed):
     text = case.corpus.text(page)
     gone = text[: evidence.start] + text[evidence.end :]
     overlay = OverlayCorpus(case.corpus, {page: gone})
-    assert find_problems(Ground(overlay), replace(case.claim, proof=relocate(case.claim.proof, overlay))) != []
+    assert find_problems(Indexes(overlay), replace(case.claim, proof=relocate(case.claim.proof, overlay))) != []
     overlay.close()
 
 
@@ -324,7 +297,7 @@ def test_a_year_on_exactly_the_questions_whose_facts_have_changed_are_volatile(p
         for title, key in list_parts(row)
         if len({tuple(fact.text for fact in find_facts(c, c.find(title), key)) for c in (pool.corpus, pool.later)}) > 1
     }
-    assert list_flagged(Ground(pool.corpus, pool.later), pool.questions) == changed
+    assert list_flagged(Indexes(pool.corpus, pool.later), pool.questions) == changed
 
 
 @settings(max_examples=10)
@@ -341,7 +314,7 @@ def test_exactly_the_questions_that_rest_on_a_changed_fact_are_volatile(pool, se
             changed.add((title, key))
     later = OverlayCorpus(corpus, edits)
     wanted = {row.record_id for row in rows if list_parts(row) & changed}
-    assert list_flagged(Ground(corpus, later), rows) == wanted != set()
+    assert list_flagged(Indexes(corpus, later), rows) == wanted != set()
     later.close()
 
 
@@ -361,7 +334,7 @@ def test_a_missing_fact_added_never_makes_an_accepted_question_unknown(painters,
     outcomes = []
     for fields in (box, box | {more: data.draw(st.sampled_from(FIELDS[more]))}):
         twin = paint("Vera Wick", *(f"{key} = {value}" for key, value in fields.items()), prose=prose)
-        ground = Ground(add_pages(painters, Vera_Wick=twin))
+        ground = Indexes(add_pages(painters, Vera_Wick=twin))
         said = "the painter of the 1870s born in [subject]"
         claim = prove(ground, ("Ostrel", "Ada Brill"), ("<birth_place",), "movement", (said,), TEXTS[0], LIMITS)
         outcomes.append([result.outcome for result in examine(ground, claim, MAX_TOKENS)])

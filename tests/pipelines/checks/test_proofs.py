@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.checks.proofs import Claim, find_problems
-from pipelines.graph.indexes import Ground
+from pipelines.checks.examination import Claim
+from pipelines.checks.proofs import find_problems
+from pipelines.graph.indexes import Indexes
 from schemas.datasets import Grounding, Rewrite
-from schemas.proofs import NearMiss, Thresholds
-from tests.pipelines.checks.claims import complete, prove
-from tests.pipelines.painters import add_pages, born, build_painters, paint
+from schemas.proofs import Thresholds
+from tests.pipelines.checks.claims import prove
+from tests.pipelines.painters import build_painters, paint
 from tests.planted.scenes import OverlayCorpus
 from tests.toy import build_toy_corpus
 
@@ -26,8 +27,8 @@ STRICT = Thresholds(
 
 
 @pytest.fixture(scope="module")
-def toy(tmp_path_factory) -> Ground:
-    return Ground(build_toy_corpus(tmp_path_factory.mktemp("toy")))
+def toy(tmp_path_factory) -> Indexes:
+    return Indexes(build_toy_corpus(tmp_path_factory.mktemp("toy")))
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +42,13 @@ def spoken(toy) -> Claim:
 
 
 @pytest.fixture(scope="module")
-def painters(tmp_path_factory) -> Ground:
+def painters(tmp_path_factory) -> Indexes:
     """Ada Brill is the painter of the 1870s from Ostrel, also by the prose; Vera Wick might have been another."""
     corpus = build_painters(tmp_path_factory.mktemp("painters"))
     ada = corpus.text(corpus.find("Ada Brill")) + " Her movement was Luminist."
     vera = paint("Vera Wick", "birth_place = [[Ostrel]]", "movement = Vorticist")
     added = [("Vera Wick", vera), *((f"Extra {name}", paint(name, "movement = Cubist")) for name in "ABCDEFGHIJ")]
-    return Ground(OverlayCorpus(corpus, {corpus.find("Ada Brill"): ada}, added))
+    return Indexes(OverlayCorpus(corpus, {corpus.find("Ada Brill"): ada}, added))
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +68,6 @@ def change_hop(claim, **changes):
     first, *others = claim.proof.hops
     inner = first.evidence.model_copy(update=changes.get("evidence", {}))
     return change(claim, hops=(first.model_copy(update={**changes, "evidence": inner}), *others))
-
-
-def limit(claim, **changes):
-    return change(claim, thresholds=claim.proof.thresholds.model_copy(update=changes))
 
 
 def test_every_grounded_question_of_the_demo_is_derived_again(demo, demo_ground):
@@ -95,16 +92,6 @@ def test_honest_claims_of_sentences_and_of_backward_hops_hold(toy, spoken, paint
     assert [miss.title for miss in injected.proof.near_misses] == ["Vera Wick"]
     assert injected.proof.corroboration.text == "Her movement was Luminist."
     assert [part.relation for part in injected.proof.redundant] == ["type"]
-
-
-def test_a_text_that_names_the_anchor_is_a_problem(toy, spoken):
-    (problem,) = find_problems(toy, replace(spoken, text=f"{spoken.text}, of {spoken.proof.nodes[0].title}"))
-    assert problem.startswith("text: alias-leak")
-
-
-def test_a_text_that_tells_the_answer_is_a_problem(toy, spoken):
-    problems = find_problems(toy, replace(spoken, text=f"{spoken.text}, {spoken.answer.surface}"))
-    assert any(problem.startswith("text: answer-leak") for problem in problems)
 
 
 @pytest.mark.parametrize(
@@ -143,107 +130,8 @@ def test_a_tampered_backward_hop_is_named(painters, injected, changes, named):
     assert named in problem
 
 
-@pytest.mark.parametrize("value", ["Ostrel", "Old Ostrel"])
-def test_a_backward_hop_may_rest_on_a_name_without_a_link(painters, value):
-    corpus = painters.corpus
-    ada = corpus.find("Ada Brill")
-    added = [("Vera Wick", corpus.text(corpus.find("Vera Wick")))]
-    text = corpus.text(ada).replace("[[Ostrel]]", value)
-    ground = Ground(OverlayCorpus(corpus.base, {ada: text}, added))
-    given = (("Ostrel", "Ada Brill"), ("<birth_place",), "movement", ("the painter of the 1870s born in [subject]",))
-    claim = prove(ground, *given, "To which movement did this one belong")
-    assert claim.proof.hops[0].evidence.link_start == -1
-    assert find_problems(ground, claim) == []
-    assert "does not link to the previous node" in find_problems(ground, start_elsewhere(ground, claim))[0]
-
-
-def start_elsewhere(ground, claim):
-    """Return the claim with another town for its anchor."""
-    page = ground.corpus.page(ground.corpus.find("Lumby"))
-    changes = {"page_id": page.page_id, "title": page.title, "type": page.type, "in_degree": page.in_degree}
-    nodes = (claim.proof.nodes[0].model_copy(update=changes), claim.proof.nodes[1])
-    return change_hop(change(claim, nodes=nodes), object_id=page.page_id)
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"near_misses": ()}, "near misses: to be looked up are ['Vera Wick'], the proof has []"),
-        ({"redundant": ()}, "redundant: ['painter'] narrow nothing, the proof says []"),
-        ({"corroboration": None}, "answer: the sentence that confirms it is another or none"),
-        ({"derivation": "year"}, "answer: the evidence gives nothing"),
-        ({"descriptors": ("",)}, "descriptor: 1 for 1 hops"),
-        ({"constraints": ()}, "descriptor: node 1 has no type"),
-    ],
-)
-def test_what_was_looked_up_cannot_be_left_out(painters, injected, changes, named):
-    assert any(named in problem for problem in find_problems(painters, change(injected, **changes)))
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"title": "Ben Corr"}, {"page_id": 1}, {"unknown": ("type",)}, {"resolution": "unclear"}, {"node": 0}],
-)
-def test_a_near_miss_must_be_the_one_that_is_found_again(painters, injected, changes):
-    miss = injected.proof.near_misses[0].model_copy(update=changes)
-    problems = find_problems(painters, change(injected, near_misses=(miss,)))
-    assert any(problem.startswith("near misses: ") for problem in problems)
-    twice = change(injected, near_misses=injected.proof.near_misses * 2)
-    assert any(problem.startswith("near misses: ") for problem in find_problems(painters, twice))
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"near_misses": -1}, "thresholds: "),
-        ({"retrieval_rank": -1}, "thresholds: "),
-        ({"answer_share": 0.0}, "thresholds: the largest share of an answer is 0.0"),
-        ({"answer_share": 1.5}, "thresholds: the largest share of an answer is 1.5"),
-        ({"near_misses": 0}, "near misses: to be looked up are []"),
-        ({"answer_share": 0.01}, "answer: guessable-answer"),
-        ({"alone_first": 99}, "counts: alone of node 1"),
-    ],
-)
-def test_a_threshold_is_held_to_what_it_claims(painters, injected, changes, named):
-    assert any(named in problem for problem in find_problems(painters, limit(injected, **changes)))
-
-
-def test_more_near_misses_than_the_proof_allows_are_a_problem(painters, injected):
-    pages = {f"Vera_{name}": paint(f"Vera {name}", "birth_place = [[Ostrel]]") for name in ("Holm", "Strand")}
-    ada = painters.corpus.text(painters.corpus.find("Ada Brill"))
-    base = painters.corpus.base
-    added = [(title.replace("_", " "), text) for title, text in pages.items()]
-    ground = Ground(OverlayCorpus(base, {base.find("Ada Brill"): ada}, added))
-    proof = injected.proof.model_copy(
-        update={
-            "corpus": ground.corpus.digest,
-            "nodes": tuple(
-                node.model_copy(update={"in_degree": ground.corpus.page(ground.corpus.find(node.title)).in_degree})
-                for node in injected.proof.nodes
-            ),
-            "thresholds": STRICT.model_copy(update={"near_misses": 1, "answers": 0}),
-        }
-    )
-    claim = replace(injected, proof=complete(ground, proof, injected.answer))
-    problems = find_problems(ground, claim)
-    assert any("too-many-near-misses" in problem for problem in problems)
-
-
-def test_a_near_miss_that_is_stated_is_a_problem_even_where_the_proof_says_so(painters, injected):
-    base, ada = painters.corpus.base, painters.corpus.text(painters.corpus.find("Ada Brill"))
-    vera = paint("Vera Wick", born(1874), "movement = Vorticist", prose="She was born in [[Ostrel]].")
-    ground = Ground(OverlayCorpus(base, {base.find("Ada Brill"): ada}, [("Vera Wick", vera)]))
-    said = "the painter of the 1870s born in [subject]"
-    asking = "To which movement did this one belong"
-    claim = prove(ground, ("Ostrel", "Ada Brill"), ("<birth_place",), "movement", (said,), asking, STRICT)
-    assert isinstance(claim.proof.near_misses[0], NearMiss)
-    assert claim.proof.near_misses[0].resolution == "stated"
-    (problem,) = find_problems(ground, claim)
-    assert problem.startswith("near misses: node 1: near-miss: Vera Wick")
-
-
 def test_a_proof_compared_with_another_dump_is_compared_with_that_one(painters, injected):
-    ground = Ground(painters.corpus, later=painters.corpus)
+    ground = Indexes(painters.corpus, later=painters.corpus)
     problems = find_problems(ground, injected)
     assert any("compared with the dump of no other date" in problem for problem in problems)
     compared = change(injected, compared_snapshot=painters.corpus.snapshot)
@@ -251,40 +139,6 @@ def test_a_proof_compared_with_another_dump_is_compared_with_that_one(painters, 
     assert find_problems(painters, change(injected, compared_snapshot="soon"))[0].startswith("corpus: ")
 
 
-def test_a_question_for_part_of_a_date_is_derived_from_all_of_it(painters):
-    said = "the Luminist painter born in [subject]"
-    asking, limits = "In which year was this one born", Thresholds(alone_first=2, alone=1, answers=0)
-    claim = prove(painters, ("Ostrel", "Ada Brill"), ("<birth_place",), "birth_date", (said,), asking, limits, "year")
-    assert claim.answer.value == "1871"
-    assert find_problems(painters, claim) == []
-    for derivation in ("", "month"):
-        (problem,) = find_problems(painters, change(claim, derivation=derivation))
-        assert problem.startswith("answer: the evidence gives")
-
-
-def test_a_field_with_another_value_in_prose_is_a_problem(painters):
-    corpus = add_pages(painters.corpus.base, Zeno_Ard=paint("Zeno Ard", kind="sculptor"))
-    titles, relations = ("Pell Bridge", "Emil Foss", "Ostrel"), ("designer", "birth_place")
-    said = ("the designer of [subject]", "")
-    given = (titles, relations, "established_date", said, "In which year was it established")
-    honest = prove(Ground(corpus), *given)
-    assert find_problems(Ground(corpus), honest) == []
-    bridge, zeno = corpus.find("Pell Bridge"), corpus.find("Zeno Ard")
-    text = corpus.text(bridge).replace("designed by [[Emil Foss]]", "designed by [[Emil Foss]] and [[Zeno Ard]]")
-    ground = Ground(OverlayCorpus(corpus.base, {bridge: text}, [("Zeno Ard", corpus.text(zeno))]))
-    (problem,) = find_problems(ground, prove(ground, *given))
-    assert problem.startswith("hop 1: multi-valued: Zeno Ard")
-
-
-def test_an_entity_twice_on_the_path_is_a_problem(toy, spoken):
-    nodes = (*spoken.proof.nodes[:-1], spoken.proof.nodes[0].model_copy(update={"role": "answer"}))
-    assert "nodes: an entity occurs twice" in find_problems(toy, change(spoken, nodes=nodes))
-
-
 def test_a_proof_of_another_corpus_is_looked_at_no_further(toy, spoken):
     (problem,) = find_problems(toy, change(spoken, corpus="0" * 64, nodes=()))
     assert problem.startswith("corpus: the proof is about 000000000000")
-
-
-def test_a_proof_without_hops_is_a_problem(toy, spoken):
-    assert find_problems(toy, change(spoken, hops=(), nodes=spoken.proof.nodes[:1]))[0] == "nodes: 1 nodes for 0 hops"

@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.checks.references import check_reference, find_incoherence, find_references, is_no_narrower
-from tests.pipelines.checks.free_references import BAD, GOOD
+from pipelines.checks.references import check_reference, find_incoherence
 
 TYPES = ("bridge", "suspension bridge", "footballer", "town")
 
@@ -16,19 +15,13 @@ def judge(text, kind="bridge"):
 @pytest.mark.parametrize(
     "phrase",
     [
-        "the bridge in the image",
-        "the bridge shown in this picture",
-        "the bridge that is pictured in the photograph",
-        "the bridge that can be seen in the photo",
-        "this bridge, as shown in the attached image,",
-        "the bridge pictured here",
-        "the pictured bridge",
-        "the bridge that the image shows",
-        "the structure depicted in the image",
-        "the subject of the image",
+        "the bridge in the image", "the bridge shown in this picture",
+        "the bridge that is pictured in the photograph", "the bridge that can be seen in the photo",
+        "this bridge, as shown in the attached image,", "the bridge pictured here", "the pictured bridge",
+        "the bridge that the image shows", "the structure depicted in the image", "the subject of the image",
         "The same bridge in the image",
     ],
-)
+)  # fmt: skip
 def test_the_type_or_a_broader_word_points_to_the_picture(phrase):
     assert judge(f"When was the architect of {phrase} born?".replace(",?", "?")) == "passed"
 
@@ -36,40 +29,25 @@ def test_the_type_or_a_broader_word_points_to_the_picture(phrase):
 @pytest.mark.parametrize(
     "phrase",
     [
-        "the suspension bridge in the image",
-        "the oldest bridge in the image",
-        "the 1930 bridge shown in the image",
-        "the three bridge shown in the image",
-        "the old pictured one, the stone bridge in the picture",
-        "the depicted viaduct",
-        "the tower in the image",
-        "the person in the image",
-        "the bridge in the image that was opened in 1930",
-        "the bridge in the image, which spans the Kelm",
-        "the bridge with towers in the image",
-        "the bridge in the image with two towers",
+        "the suspension bridge in the image", "the oldest bridge in the image", "the 1930 bridge shown in the image",
+        "the three bridge shown in the image", "the old pictured one, the stone bridge in the picture",
+        "the depicted viaduct", "the tower in the image", "the person in the image",
+        "the bridge in the image that was opened in 1930", "the bridge in the image, which spans the Kelm",
+        "the bridge with towers in the image", "the bridge in the image with two towers",
         "the bridge in the image, a suspension bridge,",
     ],
-)
+)  # fmt: skip
 def test_whatever_narrows_the_type_is_refused(phrase):
     assert judge(f"In which year was the architect of {phrase} born?") == "reference-narrower"
-
-
-def test_every_reference_of_a_question_is_looked_at():
-    text = "Take the bridge in the image. Who built the long bridge in the image?"
-    assert judge(text) == "reference-narrower"
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "When was the bridge opened?",
-        "When was it shown?",
-        "",
-        "Who built what stands in the image?",
+        "When was the bridge opened?", "When was it shown?", "", "Who built what stands in the image?",
         "In the image, who?",
     ],
-)
+)  # fmt: skip
 def test_a_question_that_points_to_nothing_is_refused(text):
     assert judge(text) == "reference-missing"
 
@@ -82,79 +60,15 @@ def test_a_question_that_points_to_nothing_is_refused(text):
         ("Who built {name} near the bridge in the image?", "not filled"),
         ("Who built <name> near the bridge in the image?", "not filled"),
         ("Who built ____ near the bridge in the image?", "not filled"),
-        ("Who built (the bridge in the image?", "bracket"),
-        ("Who built the bridge) in the image?", "bracket"),
-        ("Who built (the] bridge in the image?", "bracket"),
-        ("Who built the the bridge in the image?", "the the"),
-        ("Who built of of the bridge in the image?", "of of"),
-        ("Who built a the bridge in the image?", "a the"),
-        ("Who built , the bridge in the image?", " ,"),
-        ("Who built the bridge in the image??", "??"),
+        ("Who built (the bridge in the image?", "bracket"), ("Who built the bridge) in the image?", "bracket"),
+        ("Who built (the] bridge in the image?", "bracket"), ("Who built the the bridge in the image?", "the the"),
+        ("Who built of of the bridge in the image?", "of of"), ("Who built a the bridge in the image?", "a the"),
+        ("Who built , the bridge in the image?", " ,"), ("Who built the bridge in the image??", "??"),
     ],
-)
+)  # fmt: skip
 def test_a_text_that_does_not_hold_together_is_refused(text, problem):
     assert problem in find_incoherence(text)
     assert judge(text) == "reference-missing"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Who built the bridge in the image (in metres)?",
-        "The person wrote “The ____ of the of (1930” on the bridge in the image?",
-        "Who came from Bora Bora to the bridge in the image?",
-        "What is the river that that bridge in the image crosses?",
-        "Who said “What of the bridge in the image?”",
-    ],
-)
-def test_names_and_quoted_sentences_may_be_odd(text):
-    assert find_incoherence(text) == ""
-
-
-@pytest.mark.parametrize(
-    ("noun", "kind", "fits"),
-    [
-        ("person", "footballer", True),
-        ("footballer", "footballer", True),
-        ("man", "footballer", False),
-        ("goalkeeper", "footballer", False),
-        ("bridge", "suspension bridge", True),
-        ("suspension bridge", "bridge", False),
-        ("city", "port city in the north", True),
-        ("beetle", "species of beetle", True),
-        ("beetle", "species", False),
-        ("organism", "species", True),
-        ("place", "river", True),
-        ("building", "river", False),
-        ("person", "river", False),
-        ("person", "person", True),
-        ("subject", "", True),
-        ("bridge", "", False),
-        ("work of art", "painting", True),
-    ],
-)
-def test_a_word_fits_when_it_means_no_fewer_than_the_type(noun, kind, fits):
-    assert is_no_narrower(noun, kind) is fits
-
-
-def test_a_clause_of_another_entity_is_no_addition():
-    assert judge("What is the town of the person in the image who died?", "footballer") == "reference-narrower"
-    assert judge("Name the architect of the bridge in the image who died young?") == "passed"
-
-
-def test_the_noun_and_what_follows_are_found():
-    (found,) = find_references("What crosses the bridge shown in the image on Sundays?")
-    assert (found.noun, found.after) == ("bridge", " on sundays?")
-
-
-@pytest.mark.parametrize(("kind", "text"), GOOD)
-def test_free_text_that_says_the_type_passes(kind, text):
-    assert judge(text, kind) == "passed"
-
-
-@pytest.mark.parametrize(("kind", "code", "text"), BAD)
-def test_free_text_that_says_more_or_nothing_is_refused(kind, code, text):
-    assert check_reference(text, kind, (*TYPES, "port town")).code == code
 
 
 @given(st.text(alphabet="the bridge in image,(?[shown that", max_size=200))

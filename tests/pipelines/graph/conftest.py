@@ -2,7 +2,8 @@ import pytest
 
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import RelationIndex
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
+from tests.pipelines.painters import build_painters
 from tests.toy import build_toy_corpus
 
 
@@ -12,10 +13,15 @@ def toy(tmp_path_factory) -> Corpus:
 
 
 @pytest.fixture(scope="session")
-def toy_ground(toy) -> Ground:
-    return Ground(toy)
+def toy_ground(toy) -> Indexes:
+    return Indexes(toy)
 
 
 @pytest.fixture(scope="session")
 def toy_relations(toy_ground) -> RelationIndex:
     return toy_ground.relations
+
+
+@pytest.fixture(scope="session")
+def painters(tmp_path_factory) -> Corpus:
+    return build_painters(tmp_path_factory.mktemp("painters"))

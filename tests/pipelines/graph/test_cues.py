@@ -1,6 +1,8 @@
+""" """
+
 import pytest
 
-from pipelines.graph.cues import CueIndex, name_cues
+from pipelines.graph.cues import CueIndex, find_kin, stem_word
 from pipelines.graph.facts import FactIndex
 from tests.toy import box, build_toy_corpus
 
@@ -38,49 +40,27 @@ def test_the_words_of_a_key_and_their_kin_are_cues_in_a_corpus_that_teaches_noth
     assert CueIndex(toy, FactIndex(toy)).states(relation, sentence)
 
 
-@pytest.mark.parametrize(
-    ("relation", "sentence"),
-    [
-        ("birth_date", "Tolland moved to Lumby in 1890."),
-        ("architect", "The bridge was closed in 1931."),
-        ("birth_date", "On that date nothing happened."),
-    ],
-)
-def test_other_sentences_hold_none(toy, relation, sentence):
-    assert not CueIndex(toy, FactIndex(toy)).states(relation, sentence)
-
-
-def test_a_small_corpus_teaches_no_words(toy):
-    index = CueIndex(toy, FactIndex(toy))
-    for relation in ("architect", "birth_place", "country", "established_date"):
-        assert index.words(relation) == name_cues(relation)
-
-
-def test_a_word_that_stands_beside_the_values_is_learnt(taught):
-    index = CueIndex(taught, FactIndex(taught))
-    assert "quarri" in index.words("stone_source")
-    assert index.states("stone_source", "Its blocks were quarried near the sea.")
-    assert index.words("stone_source2") == index.words("stone_source")
-
-
-def test_words_of_other_sentences_and_of_the_subject_are_not_learnt(taught):
-    learnt = CueIndex(taught, FactIndex(taught)).words("stone_source") - name_cues("stone_source")
-    assert learnt.isdisjoint({"mill", "valley", "people", "peopl", "spring", "stand", "walk"})
-
-
-def test_cues_are_the_same_whatever_was_asked_before(taught):
-    first, second = CueIndex(taught, FactIndex(taught)), CueIndex(taught, FactIndex(taught))
-    first.words("architect")
-    assert first.words("stone_source") == second.words("stone_source")
-
-
-def test_a_key_of_generic_words_keeps_them():
-    assert name_cues("date") == {"date"}
-    assert "date" not in name_cues("birth_date")
-
-
 def test_sentences_of_the_toy_world_that_state_a_fact_hold_a_cue(demo, demo_corpus):
     index = CueIndex(demo_corpus, FactIndex(demo_corpus))
     stated = [row for row in demo.truth("facts") if row["sentence"] and row["value"]]
     found = sum(index.states(row["key"], row["sentence"]) for row in stated)
     assert found / len(stated) > 0.9
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("design", "designed", "designer", "designers", "designs", "designing"),
+        ("found", "founded", "founder", "founders", "foundation"),
+        ("populate", "populated", "population", "populations"),
+        ("discover", "discovered", "discoverer"),
+    ],
+)
+def test_words_of_one_family_have_one_stem(words):
+    assert len({stem_word(word) for word in words}) == 1
+
+
+def test_kin_of_a_key_word_is_what_prose_says():
+    assert "born" in find_kin(stem_word("birth"))
+    assert "built" in find_kin(stem_word("construction"))
+    assert find_kin("xyz") == ()

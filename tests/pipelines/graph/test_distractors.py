@@ -77,19 +77,3 @@ def test_the_domain_fills_up_what_is_needed_and_no_more(corpus):
     assert set(chosen[4:]) < set(BRIDGES)
     assert len(chosen) == 6
     assert set(choose(corpus, 4, most=40, anchor="Tower 0")) == set(TOWERS) - {"Tower 0"}
-
-
-def test_a_corpus_with_too_few_gives_what_it_has(corpus):
-    assert len(choose(corpus, 500)) == len(BRIDGES) + len(TOWERS) - 3
-
-
-def test_seed_and_anchor_decide_who_is_chosen(corpus):
-    assert choose(corpus, 10) == choose(corpus, 10)
-    assert choose(corpus, 10) != choose(corpus, 10, seed=8)
-    assert choose(corpus, 10) != choose(corpus, 10, anchor="Bridge 07")
-
-
-def test_one_entity_more_takes_one_place_at_most(corpus, tmp_path):
-    more = build_corpus_of(tmp_path / "more", ["Bridge 98", "Tower 7", *BRIDGES, *TOWERS])
-    assert len(set(choose(corpus, 10)) - set(choose(more, 10))) <= 1
-    more.close()

@@ -37,20 +37,7 @@ def test_a_writer_sees_names_and_relations_but_not_the_corpus(question):
     assert view.answer_relation == question.proof.answer_relation
 
 
-def test_wording_is_drawn_by_the_path_alone(question):
-    again = question.proof.model_copy(update={"counts": (), "snapshot": "1999-01-01"})
-    other = question.proof.model_copy(update={"answer_relation": "other"})
-    assert view_proof(again, question.answer).variety == view_proof(question.proof, question.answer).variety
-    assert view_proof(other, question.answer).variety != view_proof(question.proof, question.answer).variety
-
-
 def test_the_names_of_a_path_hold_every_title(demo_corpus, question):
     names = list_names(demo_corpus, question.proof.nodes)
     assert all(node.title in found for node, found in zip(question.proof.nodes, names, strict=True))
     assert len(flatten_names(names)) == sum(map(len, names))
-
-
-def test_the_first_name_of_a_node_is_its_title(demo, demo_corpus):
-    for row in demo.rows("questions", Question):
-        for node, names in zip(row.proof.nodes, list_names(demo_corpus, row.proof.nodes), strict=True):
-            assert names[0] == node.title

@@ -1,7 +1,13 @@
+""" """
+
+import re
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.graph.prose import list_prose, read_prose, show_sentence
+from pipelines.corpus.wikitext import find_links
+from pipelines.graph.prose import BLANK, MASK, make_clause, mask_names, read_prose
 
 PAGE = """{{Infobox bridge
 | length = 320 m
@@ -29,11 +35,6 @@ def test_sentences_are_those_outside_infobox_tables_lists_headings_and_captions(
     ]
 
 
-def test_the_span_of_a_sentence_holds_its_wikitext():
-    for sentence in read_prose(PAGE):
-        assert show_sentence(PAGE[sentence.start : sentence.end]) == sentence.text
-
-
 def test_the_first_sentence_leads_and_a_junior_does_not_end_it():
     assert [sentence.lead for sentence in read_prose(PAGE)] == [True, False, False, False]
     cut = read_prose("'''Hans Oder Jr.''' was a banker. He died.")
@@ -42,18 +43,48 @@ def test_the_first_sentence_leads_and_a_junior_does_not_end_it():
     assert [sentence.lead for sentence in cut][-1] is False
 
 
-def test_templates_of_a_sentence_with_very_many_are_not_rendered():
-    assert show_sentence("{{convert|3|m}} " * 2 + "word.") == "3 m 3 m word."
-    assert show_sentence("{{convert|3|m}} " * 40 + "word.") == "word."
-
-
-def test_a_page_is_read_from_the_corpus(toy):
-    node = toy.find("Hans Oder")
-    assert [sentence.text for sentence in list_prose(toy, node)] == ["Hans Oder was a banker."]
-
-
 @given(st.text(alphabet="ab .{}[]|<>\n'=*!", max_size=200))
 def test_any_wikitext_gives_spans_in_order(page):
     spans = [(sentence.start, sentence.end) for sentence in read_prose(page)]
     assert spans == sorted(spans)
     assert all(0 <= start < end <= len(page) for start, end in spans)
+
+
+CLAUSE_PAGE = (
+    "It is old. The money for the bridge came from the banker [[Hans Oder|Oder]], of the old town of Kelm. It stands."
+)
+
+
+def make_first(page, names=()):
+    return make_clause(page, find_links(page)[0], names)
+
+
+def test_a_clause_is_the_sentence_around_the_link_with_the_link_blanked():
+    clause = make_first(CLAUSE_PAGE)
+    assert clause.text == f"The money for the bridge came from the banker {BLANK}, of the old town of Kelm."
+    assert (
+        CLAUSE_PAGE[clause.start : clause.end]
+        == CLAUSE_PAGE[CLAUSE_PAGE.index("The money") : CLAUSE_PAGE.index(" It stands")]
+    )
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "Built by [[Hans Oder]].",
+        "The long bridge " + "of very many words " * 15 + "came from [[Hans Oder]].",
+        "The bridge was built in one, two, three, four, five, six, seven towns by [[Hans Oder]].",
+        "{| class=x\n| The money for the bridge came = from || [[Hans Oder]] and others in town\n|}",
+        "The money • for the bridge • came from the banker [[Hans Oder]] and others.",
+    ],
+    ids=["short", "long", "list", "table", "bullets"],
+)
+def test_what_reads_badly_makes_no_clause(page):
+    assert make_first(page) is None
+
+
+@given(st.text(max_size=60), st.lists(st.text(min_size=2, max_size=8), max_size=4))
+def test_no_name_survives_as_a_whole_word(text, names):
+    masked = mask_names(text, names).replace(MASK, "\n")
+    for name in (name for name in names if name not in MASK and "\n" not in name):
+        assert not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", masked, re.IGNORECASE) or name.strip(" \t\n") != name

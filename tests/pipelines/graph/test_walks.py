@@ -1,5 +1,9 @@
+""" """
+
+import re
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -7,11 +11,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.graph.facts import read_attributes, read_relations
-from pipelines.graph.walks import REACH_VERSION, SPLITS, Order, WalkGraph, WalkRules, digest_tables, find_hub_threshold
-from pipelines.ids import SplitRule, digest_value
+from pipelines.graph.walks import (
+    ASKED,
+    BATCH,
+    DISAMBIGUATION,
+    HUB,
+    LIST,
+    MOST_STEPS,
+    REASONS,
+    SPLITS,
+    Order,
+    Rows,
+    Starts,
+    Terrain,
+    WalkDraw,
+    WalkGraph,
+    WalkRules,
+    digest_tables,
+    draw_units,
+    draw_words,
+    extend_reach,
+    make_keys,
+    mix_words,
+    place_answers,
+    read_flags,
+    sample_walks,
+    show_mark,
+)
+from pipelines.ids import SplitRule
 from pipelines.run.assembly import Assembly
 from pipelines.run.workspace import Workspace
-from schemas.datasets import Path, Seed
+from schemas.datasets import Difficulty, Path, ReleaseEntry, Seed
 
 ALL = SplitRule(1.0, 0.0, 0.0, seed=0)
 
@@ -46,16 +76,6 @@ def list_orders(graph, tries=2):
     ]
 
 
-def take_walks(graph, seed=3, tries=2):
-    """Return (node, split, walk) of some walks of every length from every article."""
-    drawn = graph.draw_walks(list_orders(graph, tries), seed)
-    return [(one.order.node, one.order.split, graph.read_walk(one)) for one in drawn]
-
-
-def take_walk(graph, seed=1, **order):
-    return graph.read_walk(graph.draw_walks([Order(**order)], seed)[0])
-
-
 def test_the_look_ahead_agrees_with_brute_force(graph):
     corpus, rules = graph.corpus, graph.rules
 
@@ -77,123 +97,12 @@ def test_the_look_ahead_agrees_with_brute_force(graph):
             assert graph.can_reach(split, left).tolist() == wanted
 
 
-def test_no_walk_visits_an_entity_twice(graph):
-    walks = [(node, walk) for node, _, walk in take_walks(graph) if walk]
-    assert len(walks) > 300
-    for node, walk in walks:
-        visited = [node, *(move.target for move in walk.moves)]
-        assert len(set(visited)) == len(visited)
-
-
-def test_hubs_lists_and_disambiguation_pages_are_never_stepped_on(graph):
-    for _, _, walk in take_walks(graph):
-        for move in walk.moves if walk else ():
-            page = graph.corpus.page(move.target)
-            assert not page.is_list
-            assert not page.is_disambiguation
-            assert page.in_degree <= graph.rules.hub_in_degree
-
-
-def test_a_walk_ends_and_is_answered_in_its_own_split(graph):
-    place = graph.rules.splits.place
-    for _, split, walk in take_walks(graph):
-        if walk:
-            assert place("entity", graph.corpus.page(walk.moves[-1].target).title) == split
-            assert {place("answer", attribute.answer.key) for attribute in walk.attributes} == {split}
-
-
-def test_each_move_is_a_relation_of_the_entity_before(graph):
-    for node, _, walk in take_walks(graph, tries=1):
-        for move in walk.moves if walk else ():
-            assert move.fact in read_relations(graph.corpus, node)
-            node = move.target
-
-
-def test_walks_are_the_same_for_the_same_seed_and_differ_for_another(graph):
-    assert take_walks(graph, seed=5) == take_walks(graph, seed=5)
-    assert take_walks(graph, seed=5) != take_walks(graph, seed=6)
-
-
-def test_a_walk_has_the_length_that_was_asked_for(toy, toy_relations):
-    graph = WalkGraph(toy, make_rules(), toy_relations)
-    walk = take_walk(graph, node=toy.find("Kelm Bridge"), split="sft", identity=1, length=2)
-    assert [toy.page(move.target).title for move in walk.moves] == ["Mira Tolland", "Ostrel"]
-    assert [attribute.fact.key for attribute in walk.attributes] == ["established_date"]
-
-
-def test_a_hub_ends_no_walk(toy, toy_relations):
-    kelm = toy.find("Kelm Bridge")
-    assert [length for length, _ in WalkGraph(toy, make_rules(), toy_relations).lengths_from(kelm, "sft")] == [2, 3, 4]
-    few = WalkGraph(toy, make_rules(hub_in_degree=2), toy_relations)
-    assert few.lengths_from(kelm, "sft") == []
-
-
-def test_a_relation_is_walked_before_any_sentence(toy, toy_relations):
-    kelm = toy.find("Kelm Bridge")
-    with_facts = WalkGraph(toy, make_rules(text_hops=True), toy_relations)
-    walks = [take_walk(with_facts, node=kelm, split="sft", identity=number, length=2) for number in range(20)]
-    assert all(walk.moves[0].fact is not None for walk in walks)
-
-
-def test_a_preference_of_nothing_walks_a_sentence_before_any_relation(toy, toy_relations):
-    kelm = toy.find("Kelm Bridge")
-    for preference, wanted in ((0.0, {False}), (0.5, {False, True}), (1.0, {True})):
-        graph = WalkGraph(toy, make_rules(text_hops=True, relation_preference=preference), toy_relations)
-        walks = [take_walk(graph, node=kelm, split="sft", identity=number, length=2) for number in range(40)]
-        assert {walk.moves[0].fact is not None for walk in walks} == wanted
-
-
-def test_a_relation_is_walked_where_no_sentence_leads_on(toy, toy_relations):
-    graph = WalkGraph(toy, make_rules(text_hops=True, relation_preference=0.0), toy_relations)
-    walk = take_walk(graph, node=toy.find("Mira Tolland"), split="sft", identity=1, length=2)
-    assert walk.moves[0].fact.key == "birth_place"
-
-
-def test_every_step_along_a_link_carries_the_sentence_around_it(demo, demo_corpus, demo_relations):
-    rules = Assembly(demo.config, Workspace(demo.root), demo_corpus).graph.rules
-    graph = WalkGraph(demo_corpus, replace(rules, relation_preference=0.0), demo_relations)
-    moves = [(node, walk.moves[0]) for node, _, walk in take_walks(graph, tries=1) if walk]
-    linked = [(node, move) for node, move in moves if move.fact is None]
-    assert len(linked) > 100
-    for node, move in linked:
-        assert demo_corpus.graph.find_link(node, move.target) == move.link.start
-        assert move.clause.start <= move.link.start < move.link.end <= move.clause.end
-
-
 def test_a_walk_is_the_same_alone_and_among_others(graph):
     orders = list_orders(graph)
     together = graph.draw_walks(orders, seed=3)
     for drawn in together[::37]:
         (alone,) = graph.draw_walks([drawn.order], seed=3)
         assert (graph.read_walk(alone), alone.refused) == (graph.read_walk(drawn), drawn.refused)
-
-
-def test_a_length_is_drawn_by_weight_from_those_in_reach(toy, toy_relations):
-    kelm = toy.find("Kelm Bridge")
-    graph = WalkGraph(toy, make_rules(weights=(0.7, 0.3, 0.0)), toy_relations)
-    assert graph.lengths_from(kelm, "sft") == [(2, 0.7), (3, 0.3)]
-    drawn = graph.draw_walks([Order(kelm, "sft", number) for number in range(1000)], seed=1)
-    lengths = [len(walk.moves) for walk in map(graph.read_walk, drawn) if walk]
-    assert set(lengths) == {2, 3}
-    assert 0.65 < lengths.count(2) / len(lengths) < 0.75
-
-
-def test_a_walk_from_where_no_answer_can_be_reached_is_not_drawn(toy, toy_relations):
-    graph = WalkGraph(toy, make_rules(), toy_relations)
-    lumby = toy.find("Lumby")
-    with pytest.raises(ValueError, match=f"no answer in reach of node {lumby}"):
-        graph.draw_walks([Order(lumby, "sft", 1)], seed=1)
-    assert graph.draw_walks([], seed=1) == []
-
-
-def test_a_walk_that_ended_early_says_which_links_were_refused_and_why(toy, toy_relations):
-    # Two architects born where the other lives: the only way on leads back.
-    graph = WalkGraph(toy, make_rules(), toy_relations)
-    drawn = graph.draw_walks(list_orders(graph, tries=20), seed=1)
-    ended = [one for one in drawn if graph.read_walk(one) is None]
-    assert all("dead-end" in one.refused for one in ended)
-    refused = {reason for one in drawn for reason in one.refused}
-    assert refused <= {"hub", "list-page", "disambiguation-page", "cycle", "out-of-reach", "unreadable", "dead-end"}
 
 
 def test_marks_are_kept_and_another_rule_makes_others(toy, toy_relations, tmp_path):
@@ -222,69 +131,315 @@ def test_marks_that_are_damaged_or_of_another_length_are_found_anew(toy, toy_rel
     assert [found.read_bytes() for found in tmp_path.iterdir()] == [whole]
 
 
-def test_without_look_ahead_walks_end_at_the_same_answers_and_fail_elsewhere(graph):
-    blind = WalkGraph(graph.corpus, replace(graph.rules, look_ahead=False), graph.relations)
-    drawn = blind.draw_walks(list_orders(blind), seed=3)
-    whole = [(one, walk) for one in drawn if (walk := blind.read_walk(one)) is not None]
-    assert 300 < len(whole) < 0.9 * len(drawn)
-    assert all(graph.can_reach(one.order.split, 0)[walk.moves[-1].target] for one, walk in whole)
-    assert all(one.refused.keys() & {"out-of-reach", "dead-end"} for one in drawn if blind.read_walk(one) is None)
-    assert any(one.refused == {"out-of-reach": 1} for one in drawn)
-
-
-def test_kept_marks_are_named_by_version_tables_corpus_and_rules(toy, toy_relations, tmp_path):
-    assert WalkGraph(toy, make_rules(), toy_relations, kept=tmp_path).marks.any()
-    decides = [4, 100, False, 6, repr(ALL)]
-    name = digest_value([REACH_VERSION, digest_tables(), toy.digest, decides])[:16]
-    assert [path.name for path in tmp_path.iterdir()] == [f"reach-{name}.npy"]
-
-
-def test_the_rule_of_looking_ahead_does_not_change_the_marks(toy, toy_relations, tmp_path):
-    for look_ahead in (True, False):
-        assert WalkGraph(toy, make_rules(look_ahead=look_ahead), toy_relations, kept=tmp_path).marks.any()
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_a_sentence_is_a_hop_where_no_relation_leads_on_and_only_when_allowed(toy, toy_relations):
-    # Valdonia's page has no relation, but a sentence that links to Ostrel.
-    valdonia = toy.find("Valdonia")
-    spoken = WalkGraph(toy, make_rules(text_hops=True), toy_relations)
-    assert [length for length, _ in spoken.lengths_from(valdonia, "sft")] == [2, 3, 4]
-    assert WalkGraph(toy, make_rules(), toy_relations).lengths_from(valdonia, "sft") == []
-
-
-def test_weights_of_lengths_out_of_reach_are_left_out(toy, toy_relations):
-    graph = WalkGraph(toy, make_rules(), toy_relations)
-    assert graph.lengths_from(toy.find("Lumby"), "sft") == []
-    assert graph.lengths_from(toy.find("Kelm Bridge"), "rl") == []
-
-
-@lru_cache(maxsize=1)
-def list_in_degrees():
-    return np.array([5, 1, 9, 3, 7, 0, 2, 8, 6, 4], dtype=np.uint32)
-
-
-def test_on_a_small_corpus_the_share_decides_who_is_a_hub():
-    degrees = list_in_degrees()
-    threshold = find_hub_threshold(degrees, 10_000, 0.2, small=True)
-    assert sorted(degrees[degrees > threshold].tolist()) == [8, 9]
-
-
-def test_on_a_whole_wikipedia_the_number_decides():
-    assert find_hub_threshold(list_in_degrees(), 10_000, 0.2, small=False) == 10_000
-    assert find_hub_threshold(np.array([], dtype=np.uint32), 10_000, 0.2, small=True) == 10_000
-
-
-@given(st.lists(st.integers(0, 1000), min_size=2, max_size=50, unique=True), st.floats(0.0, 0.5))
-def test_at_least_one_and_never_more_than_the_share_are_hubs(degrees, share):
-    threshold = find_hub_threshold(np.array(degrees, dtype=np.uint32), 10_000, share, small=True)
-    hubs = sum(degree > threshold for degree in degrees)
-    assert hubs == max(1, round(len(degrees) * share))
-
-
 def test_paths_of_the_demo_stay_in_the_split_of_their_seed(demo, graph):
     seeds = {seed.record_id: seed for seed in demo.rows("seeds", Seed)}
     for path in demo.rows("paths", Path):
         assert path.split == seeds[path.parent_id].split
         assert graph.rules.splits.place("entity", path.nodes[-1].title) == path.split
         assert graph.rules.splits.place("entity", path.nodes[0].title) == path.split
+
+
+NODES = 12
+GOLDEN = [[1, 7, 0, 5, 3], [5, 8, 6, 1, 2], [9, 10, 6, 8, 7]]
+EDGES = st.sets(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)), max_size=70)
+STEPS = 4
+
+
+def make_rows(edges, count=NODES):
+    edges = sorted(edges)
+    degrees = np.bincount([source for source, _ in edges], minlength=count) if edges else np.zeros(count, dtype=int)
+    offsets = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
+    return Rows(offsets, np.array([target for _, target in edges], dtype=np.uint32))
+
+
+def make_terrain(edges, flags=None, count=NODES, **more):
+    given = np.zeros(count, dtype=np.uint8)
+    for node, flag in (flags or {}).items():
+        given[node] = flag
+    return Terrain(make_rows(edges, count), None, given) if not more else Terrain(**more, flags=given)
+
+
+def make_starts(nodes, lengths=STEPS, first=0, bits=0):
+    count = len(nodes)
+    return Starts(
+        np.asarray(nodes),
+        np.broadcast_to(np.asarray(lengths), count),
+        np.arange(first, first + count, dtype=np.uint64),
+        np.full(count, bits),
+    )
+
+
+def count_refused(sampled):
+    counts = sampled.refused.sum(axis=0).tolist()
+    return {reason: count for reason, count in zip(REASONS, counts, strict=True) if count}
+
+
+def as_lists(sampled):
+    names = ("nodes", "edges", "related", "whole", "refused")
+    return [getattr(sampled, name).tolist() for name in names]
+
+
+@st.composite
+def terrains(draw):
+    links = make_rows(draw(EDGES)) if draw(st.booleans()) else None
+    relations = make_rows(draw(EDGES)) if links is None or draw(st.booleans()) else None
+    flags = np.array(draw(st.lists(st.sampled_from([0, 0, 0, 0, HUB, LIST]), min_size=NODES, max_size=NODES)))
+    marks = draw(st.lists(st.sampled_from([0, 1, 3, 7, 15, 15, 15]), min_size=NODES, max_size=NODES))
+    reach = np.array(marks, dtype=np.uint16) if draw(st.booleans()) else None
+    return Terrain(links, relations, flags.astype(np.uint8), reach)
+
+
+def list_moves(terrain, visited, left):
+    """Return what the rules allow as a next step, by a loop over everything."""
+    found = set()
+    for related, rows in ((False, terrain.links), (True, terrain.relations)):
+        if rows is None:
+            continue
+        for edge in range(rows.offsets[visited[-1]], rows.offsets[visited[-1] + 1]):
+            target = int(rows.targets[edge])
+            far = terrain.reach is not None and not int(terrain.reach[target]) >> left & 1
+            if not terrain.flags[target] and target not in visited and not far:
+                found.add((target, edge, related))
+    return found
+
+
+@given(terrains(), st.integers(0, 2**64 - 1), st.sampled_from([0, 1, 10]), st.sampled_from([0.0, 0.4, 1.0]))
+def test_every_step_is_allowed_and_a_walk_ends_early_only_where_nothing_is(terrain, seed, tries, preference):
+    lengths = np.arange(NODES * 3) % (STEPS + 1)
+    starts = make_starts(list(range(NODES)) * 3, lengths)
+    sampled = sample_walks(terrain, starts, WalkDraw(seed, tries, preference))
+    for walk, length in enumerate(lengths.tolist()):
+        visited = [walk % NODES]
+        for step in range(sampled.edges.shape[1]):
+            target, edge = int(sampled.nodes[walk, step + 1]), int(sampled.edges[walk, step])
+            if target < 0:
+                assert edge == -1
+                assert (sampled.nodes[walk, step + 1 :] == -1).all()
+                break
+            assert (target, edge, bool(sampled.related[walk, step])) in list_moves(terrain, visited, length - step - 1)
+            visited.append(target)
+        assert sampled.whole[walk] == (len(visited) == length + 1)
+        dead_end = sampled.refused[walk, REASONS.index("dead-end")]
+        assert dead_end == (not sampled.whole[walk])
+        if dead_end:
+            assert not list_moves(terrain, visited, length - len(visited))
+
+
+@given(terrains(), st.permutations(range(20)), st.integers(0, 20))
+def test_a_walk_does_not_depend_on_what_is_drawn_with_it(terrain, order, cut):
+    draw = WalkDraw(seed=5, relation_preference=0.5)
+    starts = make_starts([number % NODES for number in range(20)])
+    together = as_lists(sample_walks(terrain, starts, draw))
+    for part in (np.array(order[:cut], dtype=int), np.array(order[cut:], dtype=int)):
+        cut_starts = Starts(starts.nodes[part], starts.lengths[part], starts.identities[part], starts.bits[part])
+        for whole, alone in zip(together, as_lists(sample_walks(terrain, cut_starts, draw)), strict=True):
+            assert [whole[walk] for walk in part] == alone
+
+
+def test_more_walks_than_one_batch_holds_are_the_same_as_each_alone():
+    edges = {(source, (source * 7 + step) % 50) for source in range(50) for step in range(1, 12)}
+    terrain = make_terrain(edges, {3: HUB, 4: LIST}, count=50)
+    count = BATCH + 100
+    many = sample_walks(terrain, make_starts(np.arange(count) % 50), WalkDraw(1))
+    assert many.whole.all()
+    for walk in (0, BATCH - 1, BATCH, count - 1):
+        alone = sample_walks(terrain, make_starts([walk % 50], first=walk), WalkDraw(1))
+        assert alone.nodes[0].tolist() == many.nodes[walk].tolist()
+
+
+def test_walks_are_these_to_the_bit():
+    edges = {(source, (source * 5 + step) % NODES) for source in range(NODES) for step in range(1, 8)}
+    terrain = Terrain(make_rows(edges), make_rows({(1, 2), (2, 9), (9, 1)}), np.zeros(NODES, dtype=np.uint8))
+    sampled = sample_walks(terrain, make_starts([1, 5, 9]), WalkDraw(seed=7, relation_preference=0.5))
+    assert sampled.nodes.tolist() == GOLDEN
+    assert sample_walks(terrain, make_starts([1, 5, 9]), WalkDraw(seed=8)).nodes.tolist() != GOLDEN
+
+
+@pytest.mark.parametrize(("allowed", "refused"), [(4, 0), (3, 5), (3, 400)])
+def test_every_allowed_link_is_taken_equally_often(allowed, refused):
+    # With 400 refused beside 3, ten draws mostly find none, and the page is looked through.
+    targets = np.random.default_rng(1).permutation(np.arange(1, allowed + refused + 1))
+    terrain = make_terrain(
+        {(0, target) for target in targets.tolist()},
+        dict.fromkeys(targets[allowed:].tolist(), HUB),
+        count=allowed + refused + 1,
+    )
+    sampled = sample_walks(terrain, make_starts([0] * 6000, 1), WalkDraw(3))
+    counts = np.bincount(sampled.nodes[:, 1], minlength=allowed + refused + 1)[targets[:allowed]]
+    assert counts.sum() == 6000
+    assert abs(counts - 6000 / allowed).max() < 5 * np.sqrt(6000 / allowed)
+
+
+@pytest.mark.parametrize(
+    ("flag", "reason"),
+    [
+        (HUB, "hub"), (LIST, "list-page"), (DISAMBIGUATION, "disambiguation-page"),
+        (LIST | DISAMBIGUATION, "list-page"), (HUB | LIST | DISAMBIGUATION, "hub"),
+    ],
+)  # fmt: skip
+def test_a_refused_link_is_counted_with_its_reason(flag, reason):
+    sampled = sample_walks(make_terrain({(0, 1)}, {1: flag}), make_starts([0], 1), WalkDraw(1))
+    # Looked at twice: as the only draw, and when the page is looked through.
+    assert count_refused(sampled) == {reason: 2, "dead-end": 1}
+    assert not sampled.whole[0]
+
+
+def test_a_node_is_stepped_on_only_with_as_many_steps_left_as_lead_to_an_answer():
+    # Bits from 5 on are this walk's: node 1 is one step from an answer, node 2 is one, node 3 nothing.
+    reach = np.zeros(NODES, dtype=np.uint16)
+    reach[1], reach[2], reach[3] = 1 << 6, 1 << 5, 1 << 1 | 1
+    terrain = replace(make_terrain({(0, 1), (0, 2), (0, 3), (1, 2), (1, 3)}), reach=reach)
+    sampled = sample_walks(terrain, make_starts([0] * 50, 2, bits=5), WalkDraw(1))
+    assert {tuple(path) for path in sampled.nodes.tolist()} == {(0, 1, 2)}
+    assert set(count_refused(sampled)) == {"out-of-reach"}
+
+
+def test_links_that_do_not_read_are_refused_and_relations_are_not_asked_about():
+    asked = []
+
+    def read_even(sources, edges):
+        asked.extend(zip(sources.tolist(), edges.tolist(), strict=True))
+        return edges % 2 == 0
+
+    links, relations = make_rows({(0, target) for target in range(1, 9)} | {(9, 10)}), make_rows({(9, 11)})
+    terrain = make_terrain(None, links=links, relations=relations)
+    sampled = sample_walks(terrain, make_starts([0] * 200 + [9], 1), WalkDraw(1), read_even)
+    assert sampled.whole.all()
+    assert set(sampled.edges[:-1, 0].tolist()) == {0, 2, 4, 6}
+    assert set(asked) == {(0, edge) for edge in range(8)}
+    assert count_refused(sampled) == {"unreadable": sum(edge % 2 for _, edge in asked)}
+
+
+def make_two_bridges():
+    """Return two steps from node 0: node 1 leads on by 1 of its 10 links, node 2 by 10 of 10."""
+    narrow, wide = {(1, target) for target in (3, *range(20, 29))}, {(2, target) for target in range(3, 13)}
+    reach = np.zeros(30, dtype=np.uint16)
+    reach[0], reach[1], reach[2], reach[3:13] = 4, 2, 2, 1
+    return replace(make_terrain({(0, 1), (0, 2)} | narrow | wide, count=30), reach=reach)
+
+
+def test_with_look_ahead_a_narrow_bridge_is_walked_as_often_as_a_wide_one():
+    sampled = sample_walks(make_two_bridges(), make_starts([0] * 4000, 2), WalkDraw(1))
+    assert sampled.whole.all()
+    assert abs((sampled.nodes[:, 1] == 1).mean() - 1 / 2) < 0.04
+
+
+def test_a_page_of_unreadable_links_is_asked_about_a_bounded_number_of_times():
+    asked = []
+
+    def refuse(sources, edges):
+        asked.extend(edges.tolist())
+        return np.zeros(len(edges), dtype=bool)
+
+    links = {(0, target) for target in range(1, 300)}
+    sampled = sample_walks(make_terrain(links, count=300), make_starts([0], 1), WalkDraw(1), refuse)
+    assert count_refused(sampled) == {"unreadable": 10 + ASKED, "dead-end": 1}
+    assert len(asked) == 10 + ASKED < 299
+
+
+BITS = st.lists(st.integers(0, 7), min_size=NODES, max_size=NODES)
+FLAGS = st.lists(st.sampled_from([0, 0, HUB]), min_size=NODES, max_size=NODES)
+
+
+@given(st.lists(EDGES, min_size=1, max_size=2), BITS, FLAGS, st.integers(0, MOST_STEPS))
+def test_marks_say_what_a_search_over_all_walks_finds(edges, ends, flags, steps):
+    union = set().union(*edges)
+
+    @cache
+    def ends_in(node, number, left):
+        if not left:
+            return bool(ends[node] >> number & 1)
+        ahead = [target for source, target in union if source == node and not flags[target]]
+        return any(ends_in(target, number, left - 1) for target in ahead)
+
+    rows = [make_rows(of_kind) for of_kind in edges]
+    marks = extend_reach(np.array(ends, dtype=np.uint8), rows, np.array(flags, dtype=np.uint8), steps)
+    assert marks.dtype == np.uint16
+    for number, split in enumerate(SPLITS):
+        for left in range(steps + 1):
+            wanted = [ends_in(node, number, left) for node in range(NODES)]
+            assert show_mark(marks, split, left, steps).tolist() == wanted
+
+
+@pytest.mark.parametrize("max_tokens", [0, 1, 6])
+def test_answers_are_placed_as_the_attributes_of_each_page_say(demo_corpus, max_tokens):
+    splits, flags = SplitRule(0.5, 0.3, 0.2, seed=3), read_flags(demo_corpus, 60)
+    wanted = []
+    for node in demo_corpus.article_nodes():
+        own = splits.place("entity", demo_corpus.page(node).title)
+        attributes = read_attributes(demo_corpus, node, max_tokens)
+        ends = any(splits.place("answer", attribute.answer.key) == own for attribute in attributes)
+        wanted.append((ends and not flags[node]) << SPLITS.index(own))
+    assert place_answers(demo_corpus, splits, max_tokens, flags).tolist() == wanted
+    assert set(wanted) == {0, 1, 2, 4}
+
+
+def make_module(**constants):
+    module = ModuleType("tables")
+    vars(module).update(constants)
+    return module
+
+
+def test_a_changed_constant_changes_the_digest_of_the_tables_and_a_changed_order_does_not():
+    tables = {"WORDS": frozenset(["map", "logo"]), "_PATTERN": re.compile("a+"), "_UNITS": {"m": ("metre", 1)}}
+    digest = digest_tables([make_module(**tables)])
+    changes = [
+        {"WORDS": frozenset(["map"])},
+        {"_PATTERN": re.compile("a+", re.IGNORECASE)},
+        {"_PATTERN": re.compile("b+")},
+        {"_UNITS": {"m": ("metre", 2)}},
+        {"_MORE": 3},
+    ]
+    assert len({digest, *(digest_tables([make_module(**(tables | change))]) for change in changes)}) == 6
+    reordered = {"_UNITS": {"m": ("metre", 1)}, "WORDS": frozenset(["logo", "map"]), "read": min}
+    assert digest_tables([make_module(**(tables | reordered))]) == digest
+
+
+IDENTITIES = np.arange(20_000, dtype=np.uint64)
+
+
+def test_words_are_those_of_splitmix64():
+    # The first three outputs for seed 0 of the generator as published: its n-th state is n times the golden ratio.
+    states = np.arange(1, 4, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    wanted = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+    assert mix_words(states).tolist() == wanted
+    assert draw_words(np.zeros(1, dtype=np.uint64), 2).tolist() == wanted[2:]
+
+
+def test_units_of_neighbouring_identities_are_even_and_unrelated():
+    keys = make_keys(7, IDENTITIES)
+    first, second = draw_units(keys, 0), draw_units(keys, 1)
+    for units in (first, second):
+        assert 0 <= units.min() < 0.001 < 0.999 < units.max() < 1
+        counts = np.bincount((units * 10).astype(int), minlength=10)
+        assert abs(counts - 2000).max() < 200
+    assert abs(np.corrcoef(first, second)[0, 1]) < 0.03
+    assert abs(np.corrcoef(first[1:], first[:-1])[0, 1]) < 0.03
+
+
+RULE = SplitRule(0.6, 0.3, 0.1, seed=7)
+
+
+@given(st.sampled_from(["entity", "answer"]), st.text())
+def test_a_name_has_one_split_in_every_run(kind, name):
+    assert RULE.place(kind, name) == SplitRule(0.6, 0.3, 0.1, seed=7).place(kind, name)
+
+
+def test_no_anchor_answer_node_answer_or_picture_is_in_two_splits(demo):
+    entries = {entry.parent_id for entry in demo.rows("releases", ReleaseEntry)}
+    rows = [row for row in demo.rows("difficulty", Difficulty) if row.record_id in entries]
+    assert {row.split for row in rows} == {"sft", "rl", "eval"}
+    for read in (
+        lambda row: row.proof.nodes[0].page_id,
+        lambda row: row.proof.nodes[-1].page_id,
+        lambda row: row.answer.key,
+        lambda row: row.picture.sha256,
+    ):
+        places = {(read(row), row.split) for row in rows}
+        assert len(places) == len({place for place, _ in places})
+
+
+def test_an_anchor_of_one_split_is_never_the_answer_node_of_another(demo):
+    rows = demo.rows("difficulty", Difficulty)
+    ends = {(node.page_id, row.split) for row in rows for node in (row.proof.nodes[0], row.proof.nodes[-1])}
+    assert len(ends) == len({page for page, _ in ends})

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pipelines.agent.pictures import REPAIRS, degrade_picture
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.query import locate_nodes
 from pipelines.pictures import probe_picture
 from pipelines.release.rows import ProofRow
@@ -191,11 +191,11 @@ def test_a_picture_from_the_article_has_to_stand_in_it(demo_corpus, plain):
     """An article that leads with another picture, or with none, and shows this one further down, or nowhere."""
     elsewhere = tell(plain, source="page")
     for lead in ("", "Nothing.jpg"):
-        ground = Ground(OtherWiki(demo_corpus, lead=lead))
+        ground = Indexes(OtherWiki(demo_corpus, lead=lead))
         assert not any("of the anchor's article" in problem for problem in find(ground, elsewhere))
         assert any("lead picture is" in problem for problem in find(ground, plain))
     gone = change(elsewhere, picture=change(plain.picture, file="Elsewhere.jpg"))
-    problems = find(Ground(OtherWiki(demo_corpus, lead="")), gone)
+    problems = find(Indexes(OtherWiki(demo_corpus, lead="")), gone)
     assert problems == ["picture: Elsewhere.jpg is from search of the anchor's article, the proof says page"]
 
 
@@ -210,11 +210,11 @@ def test_of_a_picture_that_a_search_found_licence_and_words_are_checked(demo_gro
 
 
 def test_a_fetched_picture_is_held_only_to_what_the_corpus_knows_of_it(demo_corpus, plain):
-    known = Ground(OtherWiki(demo_corpus, path="", sha256="", url="https://pictures.example/a.jpg", phash=""))
+    known = Indexes(OtherWiki(demo_corpus, path="", sha256="", url="https://pictures.example/a.jpg", phash=""))
     forged = change(plain, picture=change(plain.picture, author="Forger"))
     assert find(known, change(plain, picture=change(plain.picture, sha256="a" * 64))) == []
     assert any("author of the anchor's picture" in problem for problem in find(known, forged))
-    unknown = Ground(OtherWiki(demo_corpus, path="", sha256="", author="", licence="", url=""))
+    unknown = Indexes(OtherWiki(demo_corpus, path="", sha256="", author="", licence="", url=""))
     assert find(unknown, plain) == []
 
 

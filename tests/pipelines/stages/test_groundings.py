@@ -9,19 +9,20 @@ from pipelines.agent.choosing import PictureChooser, PictureRules
 from pipelines.agent.depicting import MetadataRanker
 from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.checks.pictures import DepictionRules
+from pipelines.config.settings import GroundingsConfig
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.graph.facts import read_attributes
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_question_id
 from pipelines.names import fold_name
 from pipelines.pictures import PictureStore
-from pipelines.stages.groundings import GroundingRules, Groundings
+from pipelines.stages.groundings import Groundings
 from schemas.base import Rejection
 from schemas.datasets import Grounding, Rewrite
 from schemas.tasks import QuestionReply
 from tests.pipelines.stages.players import make_asking
 
-RULES = GroundingRules(require_image=True, min_answers=2)
+SETTINGS = GroundingsConfig(require_image=True, min_answers=2, retrieval_rank=0)
 PICTURE_RULES = PictureRules(min_side=512, depiction=DepictionRules("margin", 0.28, 0.0, 20))
 
 
@@ -64,13 +65,13 @@ def make_chooser(corpus, folder, base=None) -> PictureChooser:
 @pytest.fixture
 def stage(demo_corpus, tmp_path) -> Groundings:
     chooser = make_chooser(demo_corpus, tmp_path)
-    return Groundings(Ground(demo_corpus), chooser, make_asking("refer_to_anchor", refer), RULES)
+    return Groundings(Indexes(demo_corpus), chooser, make_asking("refer_to_anchor", refer), SETTINGS)
 
 
 def show_other(stage, demo_corpus, tmp_path, *place, **changes):
     """Return the stage over a corpus whose pictures are changed, or lie elsewhere."""
     other = OtherPictures(demo_corpus, *place, **changes)
-    return replace(stage, ground=Ground(other), chooser=make_chooser(other, tmp_path, demo_corpus))
+    return replace(stage, ground=Indexes(other), chooser=make_chooser(other, tmp_path, demo_corpus))
 
 
 @pytest.fixture(scope="module")
@@ -108,12 +109,15 @@ def test_an_article_without_a_picture_is_refused_unless_none_is_required(stage, 
     bare = replace(stage, chooser=replace(stage.chooser, lister=NoPictures()))
     assert ground(bare, row.model_copy(update={"image": ""})).detail == "the article has no free picture"
     assert ground(bare, row).reason == "no-picture"
-    made = ground(replace(bare, rules=replace(RULES, require_image=False)), row)
+    made = ground(replace(bare, settings=SETTINGS.model_copy(update={"require_image": False})), row)
     assert (made.picture, made.depiction) == (None, None)
 
 
 def test_rules_that_are_not_met_name_their_reason(stage, row):
-    assert ground(replace(stage, rules=replace(RULES, min_answers=100_000)), row).reason == "picture-not-needed"
+    assert (
+        ground(replace(stage, settings=SETTINGS.model_copy(update={"min_answers": 100_000})), row).reason
+        == "picture-not-needed"
+    )
     large = replace(stage.chooser, rules=replace(PICTURE_RULES, min_side=100_000))
     assert ground(replace(stage, chooser=large), row).reason == "picture-too-small"
 
@@ -147,7 +151,7 @@ def test_a_picture_with_other_bytes_than_the_corpus_saw_is_refused(stage, row, d
 
 def test_a_picture_that_only_decorates_is_not_decoded(stage, row, demo_corpus, tmp_path):
     gone = show_other(stage, demo_corpus, tmp_path, tmp_path / "gone.jpg")
-    strict = replace(gone, rules=replace(RULES, min_answers=100_000))
+    strict = replace(gone, settings=SETTINGS.model_copy(update={"min_answers": 100_000}))
     assert ground(strict, row).reason == "picture-not-needed"
 
 
@@ -186,11 +190,11 @@ def test_in_audit_mode_picture_need_and_text_give_their_codes(stage, row, demo_c
     worse = replace(
         show_other(stage, demo_corpus, tmp_path, path),
         asking=make_asking("refer_to_anchor", lambda inputs: said),
-        rules=replace(RULES, min_answers=100_000),
+        settings=SETTINGS.model_copy(update={"min_answers": 100_000}),
     )
     assert ground(worse, row).codes == ("picture-not-needed",)
     assert worse.asking.model.asked == []
-    refused = ground(replace(worse, rules=replace(worse.rules, audit=True)), row)
+    refused = ground(replace(worse, audit=True), row)
     assert refused.reason == "picture-not-needed"
     assert {"picture-not-needed", "picture-unusable", "answer-leak", "descriptor-lost"} <= set(refused.codes)
 
@@ -200,7 +204,7 @@ def test_in_audit_mode_a_missing_picture_hides_no_fault_of_the_text(stage, row, 
     worse = replace(
         show_other(stage, demo_corpus, tmp_path, path="", sha256=""),
         asking=make_asking("refer_to_anchor", lambda inputs: said),
-        rules=replace(RULES, audit=True),
+        audit=True,
     )
     refused = ground(worse, row)
     assert (refused.reason, "alias-leak" in refused.codes) == ("no-picture", True)
@@ -226,7 +230,7 @@ def test_a_question_has_another_id_on_another_path(stage, row):
 
 
 def test_switching_the_count_off_leaves_the_proof_as_it_was(stage, row):
-    made = ground(replace(stage, rules=replace(RULES, min_answers=0)), row)
+    made = ground(replace(stage, settings=SETTINGS.model_copy(update={"min_answers": 0})), row)
     assert made.proof.counts == row.proof.counts
 
 
@@ -239,7 +243,7 @@ def test_no_question_of_the_demo_names_a_node(demo):
 
 def test_the_fingerprint_covers_rules_prompt_and_model(stage):
     others = [
-        replace(stage, rules=replace(RULES, min_answers=1)),
+        replace(stage, settings=SETTINGS.model_copy(update={"min_answers": 1})),
         replace(stage, chooser=replace(stage.chooser, rules=replace(PICTURE_RULES, min_side=1))),
         replace(stage, asking=make_asking("refer_to_anchor", refer, identity="fake:2")),
     ]

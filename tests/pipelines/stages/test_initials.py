@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.checks.examination import AnswerRules
 from pipelines.errors import RecordFailed
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.ids import SplitRule
 from pipelines.stages.initials import REASONS, Initials
 from schemas.base import Rejection
@@ -53,7 +53,7 @@ def say(relation, question):
 
 def make_stage(corpus, reply=None, splits=ALL_SFT, page_words=8, audit=False, **rules):
     asking = make_asking("ask_fact", reply or say("birth_date", ASKED))
-    return Initials(Ground(corpus), asking, replace(RULES, **rules), splits, page_words, audit)
+    return Initials(Indexes(corpus), asking, replace(RULES, **rules), splits, page_words, audit)
 
 
 def ask(stage, seed):

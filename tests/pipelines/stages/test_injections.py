@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.checks.proofs import Claim, find_problems
+from pipelines.checks.examination import Claim
+from pipelines.checks.proofs import find_problems
 from pipelines.errors import RecordFailed
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import AnchorRules, InjectionRules
 from pipelines.graph.query import locate_nodes
 from pipelines.ids import SplitRule
@@ -79,7 +80,7 @@ def make_stage(corpus, rounds=1, anchors=ANCHORS, players=(), **rules):
     """Return the stage; ``players`` is what takes the place of the players named by prompt."""
     played = {"select_entity": select, "extract_fact": extract, "propose_descriptors": describe, "inject_fact": reword}
     askings = Askings(*(make_asking(prompt, reply) for prompt, reply in (played | dict(players)).items()))
-    return Injections(Ground(corpus), askings, anchors, replace(RULES, rounds=(rounds,), **rules))
+    return Injections(Indexes(corpus), askings, anchors, replace(RULES, rounds=(rounds,), **rules))
 
 
 def make_question(corpus):
@@ -100,7 +101,7 @@ def test_a_question_grows_by_a_node_a_round_and_its_proof_verifies(wiki, rounds)
     assert all(hop.backward for hop in row.proof.hops)
     assert (
         find_problems(
-            Ground(wiki), Claim(row.text.replace(TITLES[rounds], "the one in the image"), row.answer, row.proof)
+            Indexes(wiki), Claim(row.text.replace(TITLES[rounds], "the one in the image"), row.answer, row.proof)
         )
         == []
     )

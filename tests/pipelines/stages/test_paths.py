@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from pipelines.graph.facts import RelationIndex
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.walks import WalkGraph, WalkRules
 from pipelines.ids import SplitRule
 from pipelines.stages.paths import Paths
@@ -105,7 +105,7 @@ def round_trip(tmp_path_factory) -> Paths:
     }
     corpus = build_toy_corpus(tmp_path_factory.mktemp("round"), pages, {})
     rules = WalkRules((2,), (1.0,), 100, False, 6, SplitRule(1.0, 0.0, 0.0, seed=0))
-    return Paths(WalkGraph(corpus, rules, RelationIndex(corpus)), walks=10, per_seed=1, seed=1, ground=Ground(corpus))
+    return Paths(WalkGraph(corpus, rules, RelationIndex(corpus)), walks=10, per_seed=1, seed=1, ground=Indexes(corpus))
 
 
 def test_a_seed_whose_walks_all_end_early_says_what_refused_its_links(demo, round_trip):

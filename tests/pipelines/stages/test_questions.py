@@ -5,7 +5,7 @@ import pytest
 
 from pipelines.checks.examination import AnswerRules
 from pipelines.errors import RecordFailed
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.stages.questions import Questions
 from schemas.datasets import Path, Question
 from schemas.tasks import QuestionReply, WriteQuestionInputs
@@ -26,7 +26,7 @@ def ask(names, relation):
 @pytest.fixture
 def stage(demo_corpus) -> Questions:
     asking = make_asking("write_question", lambda inputs: QuestionReply(question=word(inputs)))
-    return Questions(Ground(demo_corpus), asking, RULES)
+    return Questions(Indexes(demo_corpus), asking, RULES)
 
 
 @pytest.fixture(scope="module")

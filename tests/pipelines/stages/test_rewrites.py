@@ -7,15 +7,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.checks.proofs import Claim, find_problems
+from pipelines.checks.examination import Claim
+from pipelines.checks.proofs import find_problems
+from pipelines.config.settings import RewritesConfig
 from pipelines.errors import RecordFailed
 from pipelines.graph.facts import read_attributes, read_relations
-from pipelines.graph.indexes import Ground
+from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import cite_fact, flatten_names, list_names, make_node
-from pipelines.graph.walks import Move
+from pipelines.graph.walks import WalkMove
 from pipelines.names import digest_aliases, fold_name
 from pipelines.stages.paths import make_hop
-from pipelines.stages.rewrites import RewriteRules, Rewrites
+from pipelines.stages.rewrites import Rewrites
 from schemas.base import Rejection
 from schemas.datasets import Question, Rewrite
 from schemas.proofs import Proof, Thresholds
@@ -24,15 +26,7 @@ from schemas.tasks import Descriptor, DescriptorsReply, FactView, QuestionReply
 from tests.pipelines.stages.players import make_asking
 from tests.toy import PAGES, build_toy_corpus
 
-RULES = RewriteRules(
-    candidates=6,
-    min_alone_first=3,
-    min_alone=1,
-    forbid_shortcuts=True,
-    hub_in_degree=100,
-    max_answer_tokens=6,
-    near_misses=50,
-)
+SETTINGS = RewritesConfig(candidates=6, min_alone_first=3, min_alone=1, forbid_shortcuts=True, near_misses=50)
 BRIDGES = ("Kelm Bridge", "Mira Tolland", "Ostrel", "Valdonia")
 NOUNS = {"architect": "the architect of [subject]", "birth_place": "the birthplace of [subject]"}
 
@@ -48,7 +42,7 @@ def make_question(corpus, *titles, attribute="established_date"):
     hops = []
     for index, (source, target) in enumerate(pairwise(numbers), 1):
         fact = next(fact for fact in read_relations(corpus, source) if fact.target == target)
-        hops.append(make_hop(corpus, index, source, Move(target, fact, None, None), ()))
+        hops.append(make_hop(corpus, index, source, WalkMove(target, fact, None, None), ()))
     (end,) = [found for found in read_attributes(corpus, numbers[-1]) if found.fact.key == attribute]
     roles = ["anchor", *["bridge"] * (len(hops) - 1), "answer"]
     proof = Proof(
@@ -89,9 +83,10 @@ def substitute(inputs):
 
 
 def make_stage(corpus, proposing=describe, rewriting=substitute, **changes):
-    rules = replace(RULES, **changes)
+    own = {name: changes.pop(name) for name in {"hub_in_degree", "max_answer_tokens", "audit"} & set(changes)}
+    settings = SETTINGS.model_copy(update=changes)
     asking = make_asking("propose_descriptors", proposing), make_asking("rewrite_question", rewriting)
-    return Rewrites(Ground(corpus), *asking, rules)
+    return Rewrites(Indexes(corpus), *asking, settings, **{"hub_in_degree": 100, "max_answer_tokens": 6} | own)
 
 
 def rewrite(stage, question):
@@ -343,7 +338,7 @@ def test_the_demo_refuses_for_reasons_of_the_closed_list(demo):
 def test_the_fingerprint_covers_rules_prompts_and_models(toy):
     stage = make_stage(toy)
     others = [
-        replace(stage, rules=replace(RULES, min_alone=2)),
+        replace(stage, settings=SETTINGS.model_copy(update={"min_alone": 2})),
         replace(stage, proposing=stage.rewriting),
         replace(stage, rewriting=make_asking("rewrite_question", substitute, identity="fake:2")),
     ]

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from pipelines.agent.cascade import find_faults
-from pipelines.agent.loop import Limits
+from pipelines.config.settings import RolloutsConfig
 from pipelines.errors import RateLimited, RecordFailed, Unavailable
 from pipelines.graph.answers import compare_answers
 from pipelines.run.runner import process_records
@@ -162,7 +162,7 @@ def test_the_fingerprint_changes_with_everything_that_decides_a_rollout(stage, t
     agent = stage.agent
     others = [
         replace(stage, attempts=4),
-        replace(stage, agent=replace(agent, limits=Limits(calls=3))),
+        replace(stage, agent=replace(agent, settings=RolloutsConfig(max_calls=3))),
         replace(stage, agent=replace(agent, model=ScriptedTeacher("teacher", Vices(wrong=0.5)))),
         replace(stage, agent=replace(agent, tools=make_tools(tmp_path, pages=FakePages(identity="other")))),
         replace(stage, agent=replace(agent, prompt=replace(agent.prompt, digest="other"))),

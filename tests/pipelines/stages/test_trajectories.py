@@ -1,17 +1,15 @@
 import asyncio
 import json
-from dataclasses import fields
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.agent.cascade import TrajectoryRules
 from pipelines.agent.judging import Jury, ProcessJury, UnscoredWatch
 from pipelines.agent.loop import run_rollout
 from pipelines.agent.observations import ANSWER as ANSWER_SUPPORT
 from pipelines.agent.transcript import Turn, render_turn
-from pipelines.config.settings import ALL_CHECKS
+from pipelines.config.settings import ALL_CHECKS, TrajectoriesConfig
 from pipelines.errors import ConservationError, GateNotMet, Unavailable
 from pipelines.run.stage import DatasetStage, RecordStage
 from pipelines.services.prompting import Asking, load_prompt
@@ -46,18 +44,18 @@ def answer_with(rollout, answer):
 
 def select(rollouts, max_accepted=2, judges=(), process=None):
     jury = Jury(tuple(judges))
-    stage = Trajectories(TrajectoryRules(max_accepted=max_accepted, checks=()), jury, process)
+    stage = Trajectories(TrajectoriesConfig(max_accepted=max_accepted, checks=()), jury, process)
     return list(stage([iter(rollouts)]))
 
 
 def refuse(rollout, *checks, **changes):
     """Return the codes against a rollout under some mechanical checks, all by default."""
-    rules = TrajectoryRules(checks=checks or ALL_CHECKS, **changes)
+    rules = TrajectoriesConfig(checks=checks or ALL_CHECKS, **changes)
     return [fault.reason for fault in find_faults(rollout, rules=rules)]
 
 
 def list_reasons(rollout):
-    return [fault.reason for fault in find_faults(rollout, rules=TrajectoryRules(checks=()))]
+    return [fault.reason for fault in find_faults(rollout, rules=TrajectoriesConfig(checks=()))]
 
 
 def drop_text(steps, text):
@@ -95,7 +93,7 @@ def test_supports_point_at_the_first_place_where_each_name_was_seen(good):
 
 def test_a_right_answer_that_was_never_seen_is_refused_as_unsupported(good):
     steps = drop_text(good.steps, "5 April 1204")
-    (row,) = Trajectories(TrajectoryRules(checks=("unsupported",)))([[change(good, steps=steps)]])
+    (row,) = Trajectories(TrajectoriesConfig(checks=("unsupported",)))([[change(good, steps=steps)]])
     assert isinstance(row, Rejection)
     assert (row.reason, row.codes) == ("unsupported", ("unsupported",))
     assert "5 April 1204" in row.detail
@@ -192,7 +190,6 @@ CHANGED_RULES = {
     "overlap": 0.5,
     "max_repeats": 2,
     "min_process": 4.0,
-    "fatal_errors": 2,
 }
 
 
@@ -200,9 +197,10 @@ def test_the_stage_is_a_dataset_stage():
     assert isinstance(Trajectories(), DatasetStage)
     assert not isinstance(Trajectories(), RecordStage)
     rules = [{name: value} for name, value in CHANGED_RULES.items()]
-    prints = {Trajectories(TrajectoryRules(**changes)).fingerprint() for changes in (*rules, {})}
+    prints = {Trajectories(TrajectoriesConfig(**changes)).fingerprint() for changes in (*rules, {})}
     assert len(prints) == len(CHANGED_RULES) + 1
-    assert CHANGED_RULES.keys() == {field.name for field in fields(TrajectoryRules)}
+    assert {*CHANGED_RULES, "tokenizer"} == set(TrajectoriesConfig.model_fields)
+    assert Trajectories(fatal_errors=2).fingerprint() not in prints
 
 
 OPEN = "It was on 5 April 1204"

@@ -1,27 +1,108 @@
+""" """
+
+import asyncio
 import os
-import re
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import Store
 
 from pipelines.errors import ConfigError
-from pipelines.graph.seeds import PREFIXES, Slice, Span
+from pipelines.graph.seeds import SeedCandidate, Slice, Span, draw_candidates, join_candidates, read_candidate
+from schemas.base import Failure
+from tests.pipelines.backends.sparql_server import PREFIXES, describe_item, load_store
 from tests.pipelines.backends.sparql_server import PREFIXES as TURTLE
-from tests.pipelines.backends.sparql_server import describe_item, load_store
+
+SITE = "https://en.wikipedia.org/"
+WHOLE = Slice("Q100", Span(20), Span(0, 10))
+ROW = {
+    "item": "http://www.wikidata.org/entity/Q7", "sitelinks": "3", "statements": "21", "identifiers": "5",
+    "title": "Seven",
+}  # fmt: skip
+
+
+@dataclass
+class FakeSparql:
+    """Answers from rows, or from a store."""
+
+    replies: list = field(default_factory=list)
+    store: object = None
+    queries: list = field(default_factory=list)
+    identity: str = "fake"
+
+    async def select(self, query, divisible=False):
+        self.queries.append(query)
+        if self.store is not None:
+            rows = self.store.query(query)
+            names = [variable.value for variable in rows.variables]
+            return tuple({name: row[name].value for name in names if row[name]} for row in rows)
+        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+
+def draw(sparql, slices=(WHOLE,), page_rows=100, waits=None):
+    """Draw; what would be slept is added to ``waits``."""
+
+    async def sleep(seconds):
+        if waits is not None:
+            waits.append(seconds)
+
+    return asyncio.run(draw_candidates(sparql, slices, SITE, page_rows, sleep))
+
+
+@pytest.mark.parametrize("page_rows", [1, 2, 7, 30])
+def test_pages_of_any_size_give_the_same_candidates(page_rows):
+    items = {number: (number % 11, 20 + number % 3) for number in range(1, 60)}
+    turtle = PREFIXES + "".join(describe_item(number, *counts) for number, counts in items.items())
+    drawing = draw(FakeSparql(store=load_store(turtle)), page_rows=page_rows)
+    assert [candidate.qid for candidate in drawing.candidates] == [f"Q{number}" for number in items]
+    assert drawing.failed == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"item": "http://www.wikidata.org/entity/P7"}, {"item": "http://www.wikidata.org/entity/Q7/x"},
+        {"item": "_:b0"}, {"sitelinks": "-1"}, {"statements": "many"}, {"statements": "1" * 30},
+        {"identifiers": "2.0"}, {"title": ""},
+    ],
+)  # fmt: skip
+def test_a_row_that_is_no_candidate_is_a_failure_with_the_row(change):
+    failure = read_candidate(ROW | change)
+    assert isinstance(failure, Failure)
+    assert failure.error == "row-malformed"
+    assert failure.detail.startswith("{'identifiers'")
+    missing = read_candidate({name: value for name, value in ROW.items() if name not in change})
+    assert isinstance(missing, SeedCandidate if "identifiers" in change else Failure)
+
+
+def make_pages(*rows):
+    return pa.table({name: [row[place] for row in rows] for place, name in enumerate(("node", "title", "qid"))})
+
+
+def make_candidates(*numbers):
+    return [SeedCandidate(3, 20, 1, f"Page {number}", f"Q{number}") for number in numbers]
+
+
+def test_articles_are_found_by_qid_and_else_by_title():
+    pages = [make_pages((0, "Other name", "Q1"), (1, "Page 2", "")), make_pages((2, "Page 3", "Q9"))]
+    joined, left_out = join_candidates(pages, make_candidates(1, 2, 3, 4))
+    assert {node: candidate.qid for node, candidate in joined.items()} == {0: "Q1", 1: "Q2"}
+    assert [(row.record_id, row.reason, row.detail) for row in left_out] == [
+        ("wikidata:Q3", "not-in-corpus", "Page 3"),
+        ("wikidata:Q4", "not-in-corpus", "Page 4"),
+    ]
+
 
 ROOT = Path(__file__).parents[3]
 RDF = Path(os.environ.get("SYNTH_SHARED_DATA", ROOT.parent / "shared" / "data")) / "wikidata-rdf"
-SITE = "https://en.wikipedia.org/"
-RAW_DUMP = """
-<https://www.wikidata.org/wiki/Special:EntityData/Q7> schema:about wd:Q7 ; wikibase:sitelinks 3 ;
-  wikibase:statements 40 ; wikibase:identifiers 1 .
-wd:Q7 wdt:P31 wd:Q100 .
-<https://en.wikipedia.org/wiki/Seven> schema:about wd:Q7 ; schema:isPartOf <https://en.wikipedia.org/> ;
-  schema:name "Seven"@en .
-"""
+ENWIKI_SITE = "https://en.wikipedia.org/"
 SPANS = st.builds(
     lambda low, width: Span(low, None if width is None else low + width),
     st.integers(0, 200),
@@ -61,7 +142,7 @@ def test_dividing_comes_to_an_end(part, random):
 
 
 def select(store: Store, part: Slice, limit: int = 1000) -> list[tuple[str, ...]]:
-    rows = store.query(part.render(SITE, limit))
+    rows = store.query(part.render(ENWIKI_SITE, limit))
     names = ("item", "sitelinks", "statements", "identifiers", "title")
     return sorted(tuple(row[name].value if row[name] else "" for name in names) for row in rows)
 
@@ -79,47 +160,10 @@ def test_a_query_finds_what_the_slice_holds(items, statements, ending):
     assert select(store, part) == sorted(wanted)
 
 
-def test_a_single_count_is_looked_up_and_still_shown():
-    store = load_store(TURTLE + describe_item(1, 4, 20) + describe_item(2, 4, 21) + describe_item(3, 5, 20))
-    part = Slice("Q100", Span(20, 20), Span(4, 4))
-    assert "FILTER" not in part.render(SITE, 9)
-    assert select(store, part) == [("http://www.wikidata.org/entity/Q1", "4", "20", "2", "Page 1")]
-
-
-def test_only_the_class_and_the_sites_articles_count():
-    store = load_store(
-        TURTLE
-        + describe_item(1, 4, 20)
-        + describe_item(2, 4, 20, ("Q200",))
-        + describe_item(3, 4, 20, ("Q200", "Q100"))
-    )
-    assert [row[0][-2:] for row in select(store, Slice("Q100", Span(0), Span(0)))] == ["Q1", "Q3"]
-    german = store.query(Slice("Q100", Span(0), Span(0)).render("https://de.wikipedia.org/", 9))
-    assert sorted(row["title"].value for row in german) == ["Seite 1", "Seite 3"]
-
-
-def test_a_raw_dump_has_its_counts_elsewhere_and_a_munged_one_on_the_item():
-    whole = Slice("Q100", Span(20), Span(0, 10))
-    assert select(load_store(TURTLE + RAW_DUMP), whole) == []
-    assert [row[1:] for row in select(load_store(TURTLE + RAW_DUMP, munge=True), whole)] == [("3", "40", "1", "Seven")]
-
-
-def test_the_limit_stands_at_the_end():
-    store = load_store(TURTLE + "".join(describe_item(number, 4, 20) for number in range(1, 9)))
-    assert len(select(store, Slice("Q100", Span(0), Span(0)), limit=5)) == 5
-
-
-def test_a_query_is_plain_sparql_with_all_its_prefixes():
-    query = Slice("Q100", Span(20), Span(0, 10), "7").render(SITE, 5001)
-    assert query.startswith(PREFIXES)
-    assert set(re.findall(r"(\w+):\w", query.removeprefix(PREFIXES))) - {"https"} == {"wd", "wdt", "wikibase", "schema"}
-    assert not re.search(r"hint:|SERVICE|OFFSET|ORDER|DISTINCT|P279", query)
-
-
 @pytest.mark.parametrize("name", ["", "Q0", "q5", "Q5 } DROP ALL #", "P31", "Q" + "1" * 30])
 def test_a_class_that_is_no_qid_never_reaches_a_query(name):
     with pytest.raises(ConfigError, match="expected a Qid"):
-        Slice(name, Span(0), Span(0)).render(SITE, 9)
+        Slice(name, Span(0), Span(0)).render(ENWIKI_SITE, 9)
 
 
 @pytest.mark.parametrize(

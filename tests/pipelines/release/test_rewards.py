@@ -1,3 +1,5 @@
+""""""
+
 import json
 import math
 import shutil
@@ -13,8 +15,6 @@ from pipelines.agent.dialects import DIALECTS
 from pipelines.agent.transcript import Turn, render_turn
 from pipelines.release import rewards
 from pipelines.release.rewards import (
-    DR_CORRECT,
-    DR_WRONG,
     PROTOCOLS,
     REWARDS,
     UnscoredReward,
@@ -23,13 +23,10 @@ from pipelines.release.rewards import (
     composite_reward,
     compute_score,
     dr_reward,
-    efficiency_reward,
     find_fatal,
     find_lost_tags,
-    find_prefix,
     fold_answer,
     format_reward,
-    list_accepted,
     make_loss_mask,
     mars_reward,
     match_answer,
@@ -74,54 +71,16 @@ def test_a_decoded_rollout_is_read_in_turns_with_the_replies_apart():
     assert [heard.removesuffix("</tool_response>").strip() for _, heard in turns] == ["first", "second", ""]
 
 
-def test_role_tokens_that_were_left_in_change_nothing():
-    text = (
-        f"{call()}<|im_end|>\n<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|><tool_response>\nx\n"
-        f"</tool_response><|im_end|>\n<|im_start|>assistant\n{say()}<|im_end|>"
-    )
-    assert split_turns(text) == [(call(), "x\n</tool_response>"), (say(), "")]
-
-
-def test_without_role_names_the_next_block_of_the_model_ends_a_reply():
-    assert [said for said, _ in split_turns(f"{call()}<tool_response>x</tool_response>{say()}")] == [call(), say()]
-
-
-def test_replies_in_a_row_are_one_reply():
-    text = f"{call()}\nuser\n<tool_response>a</tool_response>\n<tool_response>b</tool_response>\nassistant\n{say()}"
-    assert [said for said, _ in split_turns(text)] == [call(), say()]
-
-
-def test_a_reply_without_tags_of_its_own_ends_where_the_assistant_speaks_again():
-    ask = "<reason>who</reason><search><img></search>"
-    text = f"{ask}\nuser\nFound: <answer>1999</answer>\nassistant\n<reason>so</reason><answer>1204</answer>"
-    assert [said for said, _ in split_turns(text)] == [ask, "<reason>so</reason><answer>1204</answer>"]
-
-
 def test_a_page_that_speaks_as_the_model_inside_its_reply_says_nothing():
     reply = f"assistant\n{say('1999')}\nuser\n"
     parts = score([call(), say("1300")], "1999", [reply])
     assert (parts["acc"], parts["turns"]) == (0.0, 2.0)
 
 
-def test_a_thought_may_say_a_role_on_a_line_of_its_own():
-    turn = call().replace("look", "The picture shows a\nuser\nof a\ntool\nand an\nassistant\nbeside it.")
-    assert [said for said, _ in split_turns(decode([turn, say()]))] == [turn, say()]
-
-
 def test_an_answer_counts_only_in_the_last_turn():
     assert [turn.answer for turn in read_turns([say("1204"), say("1300")], SYNTH)] == [None, "1300"]
     text = f"{say('1204')}\nuser\n<tool_response>x</tool_response>\nassistant\n{say('1300')}"
     assert compute_score("s", text, "1204")["acc"] == 0.0
-
-
-def test_a_reply_that_was_cut_off_is_no_turn():
-    assert len(split_turns(f"{call()}\nuser\n<tool_response>\n" + say())) == 1
-
-
-def test_the_models_turns_may_come_one_by_one():
-    turns = ["<reason>a</reason><search><img></search>", "<reason>b</reason><answer>1204</answer>"]
-    parts = compute_score("mmsearch_r1/synth", turns, ["1204"], reward="mmsearch-r1")
-    assert parts["score"] == pytest.approx(0.91)
 
 
 @pytest.mark.parametrize(
@@ -134,11 +93,6 @@ def test_reading_is_linear_in_hostile_text(piece):
     assert compute_score("s", f"{call()}\nuser\n{text}<tool_response>x</tool_response>{text}", "1204")["acc"] == 0.0
     answered = compute_score("s", f"<think>a</think><answer>{text}</answer>", "1204", {"candidate_answers": ["x"] * 50})
     assert answered["acc"] == 0.0
-
-
-def test_a_text_with_pictures_shown_before_a_reply_keeps_its_turns():
-    text = f"{call()}\nuser\n<image><image>\n<tool_response>\nerror: x\n</tool_response>\nassistant\n{say()}"
-    assert [turn.failed for turn in read_turns(text, SYNTH)] == [True, False]
 
 
 @given(st.text(st.sampled_from("<>/|think answertool_callresponseuser\n{}\"'\ud800"), max_size=200))
@@ -182,40 +136,24 @@ def test_a_turn_of_each_dialect_has_its_form_and_no_other_dialects(dialect, turn
 @pytest.mark.parametrize(
     "broken",
     [
-        "<tool_call>{}</tool_call>",
-        '<think></think><tool_call>{"name": "visit", "arguments": {}}</tool_call>',
+        "<tool_call>{}</tool_call>", '<think></think><tool_call>{"name": "visit", "arguments": {}}</tool_call>',
         "<think>a</think><tool_call>{not json}</tool_call>",
         '<think>a</think><tool_call>{"name": "visit"}</tool_call>',
-        '<think>a</think><tool_call>{"name": "visit", "arguments": "{}"}</tool_call>',
-        f"{call()}{call()}",
-        f"{call()} and more",
-        f"First: {call()}",
-        f"<think>a</think> so {call()[len('<think>look</think>') + 2 :]}",
-        "<think>a<tool_call></think></tool_call>",
-        "<think>a",
-        "plain words",
-        "",
+        '<think>a</think><tool_call>{"name": "visit", "arguments": "{}"}</tool_call>', f"{call()}{call()}",
+        f"{call()} and more", f"First: {call()}", f"<think>a</think> so {call()[len('<think>look</think>') + 2 :]}",
+        "<think>a<tool_call></think></tool_call>", "<think>a", "plain words", "",
         "<think>a</think><tool_call>" + "[" * 100_000 + "</tool_call>",
     ],
-)
+)  # fmt: skip
 def test_a_broken_call_has_no_form(broken):
     first, last = read_turns([broken, say()], SYNTH)
     assert (first.valid, last.valid) == (False, True)
-
-
-def test_a_call_at_the_end_and_an_answer_before_it_have_no_form():
-    assert [turn.valid for turn in read_turns([say(), call()], SYNTH)] == [False, False]
 
 
 def test_a_failed_call_has_no_form_and_words_of_errors_in_a_page_are_no_failure():
     turns = read_turns(decode([call(), call(), call(), say()], ["error: timeout\n", "An error: x", "fine"]), SYNTH)
     assert [turn.failed for turn in turns] == [True, False, False, False]
     assert format_reward(turns) == 0.75
-
-
-def test_failures_can_be_told_instead_of_read():
-    turns = read_turns(decode([call(), call(), say()]), SYNTH, [False, True])
-    assert [turn.failed for turn in turns] == [False, True, False]
 
 
 def test_what_our_agent_writes_in_a_dialect_is_well_formed_for_its_reward():
@@ -235,38 +173,12 @@ def test_what_our_agent_writes_in_a_dialect_is_well_formed_for_its_reward():
 @pytest.mark.parametrize(
     ("failed", "fatal"),
     [
-        ([], None),
-        ([True, True], None),
-        ([True, True, False, True], None),
-        ([True, True, True], (0, 2)),
-        ([False, True, False, True, True, True, True], (3, 5)),
-        ([True, True, True, False, True, True, True], (0, 2)),
+        ([], None), ([True, True], None), ([True, True, False, True], None), ([True, True, True], (0, 2)),
+        ([False, True, False, True, True, True, True], (3, 5)), ([True, True, True, False, True, True, True], (0, 2)),
     ],
-)
+)  # fmt: skip
 def test_the_fatal_run_begins_and_reaches_its_length(failed, fatal):
     assert find_fatal(failed) == fatal
-
-
-def test_the_prefix_ends_before_the_index_that_is_asked_for():
-    turns = read_turns([call()] * 6, SYNTH, [False, True, True, True, False, False])
-    assert find_prefix(turns, "begins") == 1
-    assert find_prefix(turns, "reached") == 3
-    assert find_prefix(turns, patience=4) == 6
-    assert format_reward(turns, 1) == 1.0
-    assert format_reward(turns, 3) == pytest.approx(1 / 3)
-    assert format_reward(turns, 0) == 0.0
-
-
-def test_an_index_by_another_name_is_refused():
-    with pytest.raises(ValueError, match="begins or reached"):
-        find_prefix((), "first")
-
-
-def test_the_loss_mask_is_the_models_tokens_before_the_fatal_step():
-    steps, own = [0, 0, 0, 1, 1, 2], [False, True, True, True, False, True]
-    assert make_loss_mask(steps, own, 2) == [False, True, True, True, False, False]
-    assert make_loss_mask(steps, own, 3) == own
-    assert not any(make_loss_mask(steps, own, 0))
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans())), st.integers(0, 9))
@@ -303,38 +215,18 @@ def test_a_fatal_trajectory_is_graded_on_its_prefix_and_has_no_accuracy():
 @pytest.mark.parametrize(
     ("given_", "accepted", "right"),
     [
-        ("1204", "1204", True),
-        ("in 1204", "1204", True),
-        ("the Kelm bridge.", "Kelm Bridge", True),
-        ("Kelm", "Kelm Bridge", False),
-        ("It is the Kelm Bridge in Ostrava", "Kelm Bridge", False),
-        ("I like the UK", "UK", False),
-        ("Sao Paulo", "S\u00e3o Paulo", True),
-        ("O\u2019Neill", "O'Neill", True),
-        ("5 April 1931", "April 5th, 1931", True),
-        ("1931-04-05", "5 April 1931", True),
-        ("25/12/1931", "25 December 1931", True),
-        ("05/04/1931", "5 April 1931", None),
-        ("05/06/1931", "5 April 1931", False),
-        ("6 April 1931", "5 April 1931", False),
-        ("1931", "5 April 1931", False),
-        ("5 April 1931", "1931", None),
-        ("1,204", "1204", True),
-        ("1.5", "15", False),
-        ("1.5", "1 5", False),
-        ("-5", "5", False),
-        ("\u22125 m", "-5 m", True),
-        ("3.5 million", "3500000", True),
-        ("18 metres", "18 m", True),
-        ("18", "18 m", True),
-        ("18 ft", "18 m", False),
-        ("18 m", "18", None),
-        ("$5", "5 m", False),
-        ("C#", "C", False),
-        ("", "x", False),
-        ("x" * 400, "y", False),
+        ("1204", "1204", True), ("in 1204", "1204", True), ("the Kelm bridge.", "Kelm Bridge", True),
+        ("Kelm", "Kelm Bridge", False), ("It is the Kelm Bridge in Ostrava", "Kelm Bridge", False),
+        ("I like the UK", "UK", False), ("Sao Paulo", "S\u00e3o Paulo", True), ("O\u2019Neill", "O'Neill", True),
+        ("5 April 1931", "April 5th, 1931", True), ("1931-04-05", "5 April 1931", True),
+        ("25/12/1931", "25 December 1931", True), ("05/04/1931", "5 April 1931", None),
+        ("05/06/1931", "5 April 1931", False), ("6 April 1931", "5 April 1931", False),
+        ("1931", "5 April 1931", False), ("5 April 1931", "1931", None), ("1,204", "1204", True),
+        ("1.5", "15", False), ("1.5", "1 5", False), ("-5", "5", False), ("\u22125 m", "-5 m", True),
+        ("3.5 million", "3500000", True), ("18 metres", "18 m", True), ("18", "18 m", True), ("18 ft", "18 m", False),
+        ("18 m", "18", None), ("$5", "5 m", False), ("C#", "C", False), ("", "x", False), ("x" * 400, "y", False),
     ],
-)
+)  # fmt: skip
 def test_short_answers_are_matched_whole_and_by_type(given_, accepted, right):
     assert match_answer(given_, accepted) is right
 
@@ -345,13 +237,6 @@ def test_a_match_is_symmetric_in_its_certainty_for_equal_texts(first, second):
         assert match_answer(first, first) is True
     if match_answer(first, second) is True and not any(char.isdigit() for char in first + second):
         assert match_answer(second, first) is True
-
-
-@given(
-    st.permutations(["1204", "AD 1204", "Kelm", "5 April 1931"]), st.sampled_from(["ad 1204", "kelm", "x", "5/4/1931"])
-)
-def test_the_order_of_candidates_decides_nothing(accepted, answer):
-    assert accuracy_reward(answer, accepted) == accuracy_reward(answer, sorted(accepted))
 
 
 @given(st.lists(st.text(max_size=10), min_size=1), st.text(min_size=1, max_size=10), st.text(max_size=10))
@@ -382,73 +267,18 @@ def test_the_judge_is_asked_only_where_the_rule_does_not_say_yes():
     assert asked[0] == ("q", "yes", ("1204",))
 
 
-def test_the_boxed_end_of_a_report_is_an_answer():
-    assert accuracy_reward("The bridge opened then. \\boxed{1204}", ["1204"]) == 1.0
-    assert accuracy_reward("\\boxed{1204} or \\boxed{1300}", ["1204"]) == 0.0
-
-
-@pytest.mark.parametrize(
-    "candidates", [["a", "b"], '["a", "b"]', ("a", "b"), __import__("numpy").array(["a", "b"], dtype=object)]
-)
-def test_candidates_come_as_readers_hand_them_over(candidates):
-    assert list_accepted("a", candidates) == ["a", "b"]
-
-
-def test_a_candidate_that_only_looks_like_a_list_is_one_answer():
-    assert list_accepted("a", "[b") == ["a", "[b"]
-    assert list_accepted("a", "7") == ["a", "7"]
-    assert list_accepted("a", None) == ["a"]
-
-
 # Formulas, golden by hand.
-
-
-@pytest.mark.parametrize(
-    ("fmt", "acc", "query", "expected"),
-    [(1, 1, 1, 1), (1, 1, 0, 0.8), (1, 0, 1, 0.2), (0.75, 1, 0.5, 0.675), (0, 1, 1, 0), (0.5, 1, None, 0.5)],
-)
-def test_the_composite_of_opensearch_vl(fmt, acc, query, expected):
-    assert composite_reward(fmt, acc, query) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
     ("acc", "searched", "fmt", "expected"),
     [
-        (1, False, 1, 1.0),
-        (1, True, 1, 0.91),
-        (1, True, 0, 0.81),
-        (1, False, 0, 0.9),
-        (0, True, 1, 0.1),
+        (1, False, 1, 1.0), (1, True, 1, 0.91), (1, True, 0, 0.81), (1, False, 0, 0.9), (0, True, 1, 0.1),
         (0, False, 1, 0.1),
     ],
-)
+)  # fmt: skip
 def test_the_search_penalty_of_mmsearch_r1(acc, searched, fmt, expected):
     assert mmsearch_reward(acc, searched, fmt) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(
-    ("calls", "correct", "expected"),
-    [(2, True, 1.0), (4, True, 0.60653066), (0, True, 0.60653066), (4, False, 1.0), (2, False, 0.24935221)],
-)
-def test_the_gaussian_of_dr_mmsearch(calls, correct, expected):
-    assert efficiency_reward(calls, correct) == pytest.approx(expected)
-
-
-def test_wrong_answers_are_to_search_more_and_more_narrowly():
-    assert DR_WRONG[0] > DR_CORRECT[0]
-    assert DR_WRONG[1] < DR_CORRECT[1]
-
-
-def test_the_sums_of_dr_mmsearch_and_mars():
-    assert dr_reward(1, 1, 1) == pytest.approx(1.0)
-    assert dr_reward(0, 1, 0.5) == pytest.approx(0.25)
-    assert [mars_reward(acc, fmt) for acc, fmt in ((1, 1), (1, 0), (0, 1), (0, 0))] == [1.5, 1.0, 0.5, 0.0]
-
-
-@given(UNIT, UNIT, UNIT)
-def test_the_limits_of_alpha_are_accuracy_alone_and_queries_alone(fmt, acc, query):
-    assert composite_reward(fmt, acc, query, 1.0) == pytest.approx(fmt * acc)
-    assert composite_reward(fmt, acc, query, 0.0) == pytest.approx(fmt * query)
 
 
 @given(UNIT, UNIT, UNIT, UNIT, st.booleans())
@@ -464,12 +294,6 @@ def test_rewards_stay_in_their_bounds_and_rise_with_each_part(low, high, acc, qu
         (lambda right: dr_reward(right, acc, query), 1),
     ):
         assert -1e-9 <= reward(low) <= reward(high) + 1e-9 <= most + 1e-8
-
-
-@given(st.integers(0, 200), st.booleans())
-def test_the_gaussian_is_highest_at_its_mean(calls, correct):
-    mean = (DR_CORRECT if correct else DR_WRONG)[0]
-    assert 0 <= efficiency_reward(calls, correct) <= efficiency_reward(int(mean), correct) == 1
 
 
 @given(st.lists(st.sampled_from([call(), call("image_search"), "broken"]), max_size=4), st.sampled_from(["1204", "x"]))
@@ -492,11 +316,6 @@ def test_each_reward_scores_a_whole_rollout():
     summed = [*turns[:2], "<think>a</think><summary>s</summary><answer>1204</answer>"]
     assert score(summed, reward="dr-mmsearch")["score"] == pytest.approx(1.0)
     assert score(turns, reward="dr-mmsearch")["score"] == pytest.approx(0.9), "no summary: half of the format is gone"
-
-
-def test_visiting_is_no_search():
-    parts = score([call("visit", url="u"), say()], reward="mmsearch-r1", dialect="synth")
-    assert (parts["searched"], parts["score"]) == (0.0, pytest.approx(1.0))
 
 
 @pytest.mark.parametrize("reward", sorted(REWARDS))
@@ -524,33 +343,11 @@ def test_what_cannot_be_scored_says_so_and_is_never_a_silent_zero(reward):
     assert score([say("x")], reward=reward)["unscored"] == 0.0
 
 
-@pytest.mark.parametrize("grade", [None, 1.5, -0.1, math.nan])
-def test_queries_without_a_grade_are_not_counted_and_not_zero(grade):
-    parts = score([call(), say()], dialect="synth", query_judge=lambda *_: grade)
-    assert (parts["score"], parts["unscored"]) == (1.0, 1.0)
-    assert math.isnan(parts["query"])
-
-
-def test_without_a_judge_of_queries_nothing_is_unscored():
-    assert score([call(), say()])["unscored"] == 0.0
-
-
-def test_options_are_read_from_the_row_and_arguments_have_the_last_word():
-    row = {"reward": "mars", "candidate_answers": '["AD 1204"]', "question": "q"}
-    assert compute_score("s", decode([call(), say("ad 1204")]), "1204", row)["score"] == 1.5
-    assert compute_score("s", decode([call(), say("ad 1204")]), "1204", row, reward="vsearcher")["score"] == 1.0
-
-
 def test_a_row_cannot_name_what_is_imported_and_called_as_a_judge():
     row = {"answer_judge": "builtins:print", "query_judge": "builtins:max"}
     parts = compute_score("synth", [say("x")], "1204", row, reward="vsearcher")
     assert (parts["acc"], parts["unscored"]) == (0.0, 0.0)
     assert math.isnan(compute_score("synth", [call(), say()], "1204", row)["query"])
-
-
-def test_a_judge_may_be_named_as_a_trainers_configuration_must():
-    parts = score([say("x")], answer_judge="builtins:print", reward="vsearcher")
-    assert parts["unscored"] == 1.0, "print returns None"
 
 
 @pytest.mark.parametrize(

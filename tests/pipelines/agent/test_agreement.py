@@ -1,0 +1,95 @@
+""" """
+
+import random
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.agent.agreement import (
+    Interval,
+    Rate,
+    bound_mean,
+    cohen_kappa,
+    correct_share,
+    estimate_ratio,
+    make_exact,
+    wilson_interval,
+)
+from pipelines.errors import ConfigError
+
+
+def test_the_published_audit_example_holds():
+    low, high = wilson_interval(95, 100)
+    assert (round(low, 3), round(high, 3)) == (0.888, 0.978)
+
+
+@given(st.integers(0, 500), st.integers(0, 500))
+def test_the_interval_holds_the_share(successes, failures):
+    trials = successes + failures
+    low, high = wilson_interval(successes, trials)
+    assert 0.0 <= low <= (successes / trials if trials else 0.5) <= high <= 1.0
+
+
+def test_more_successes_than_trials_are_refused():
+    with pytest.raises(ConfigError, match="3 successes of 2"):
+        wilson_interval(3, 2)
+
+
+def test_kappa_of_cohens_example():
+    first = ["yes"] * 25 + ["no"] * 25
+    second = ["yes"] * 20 + ["no"] * 5 + ["yes"] * 10 + ["no"] * 15
+    assert cohen_kappa(first, second) == pytest.approx(0.4)
+
+
+def test_the_corrected_interval_covers_the_truth_as_often_as_it_says():
+    rng, covered = Random(5), 0
+    for _ in range(400):
+        wrong, right = (sum(rng.random() < rate for _ in range(300)) for rate in (0.93, 0.85))
+        accepted = sum(rng.random() < (0.85 if rng.random() < 0.2 else 0.07) for _ in range(400))
+        found = correct_share(Rate(accepted, 400), Rate(wrong, 300), Rate(right, 300))
+        covered += found.low <= 0.2 <= found.high
+    assert covered >= 0.93 * 400
+
+
+@given(st.tuples(*[st.integers(0, 50)] * 3), st.tuples(*[st.integers(1, 50)] * 3))
+def test_a_corrected_share_lies_between_0_and_1(counts, more):
+    found = correct_share(*(Rate(count, count + extra) for count, extra in zip(counts, more, strict=True)))
+    assert 0.0 <= found.low <= found.high <= 1.0
+    assert 0.0 <= found.share <= 1.0
+
+
+amounts = st.floats(0, 1e6).map(lambda number: round(number, 3))
+intervals = st.tuples(amounts, amounts, amounts).map(lambda three: Interval(*sorted(three)))
+
+
+@given(intervals, intervals)
+def test_a_product_lies_within_its_bounds_and_no_wider_than_those_of_the_factors(one, other):
+    found = one.times(other)
+    assert found.low <= found.middle * (1 + 1e-9)
+    assert found.middle <= found.high * (1 + 1e-9)
+    assert found.low >= one.low * other.low * (1 - 1e-9)
+    assert found.high <= one.high * other.high * (1 + 1e-9) + 1e-9
+
+
+def test_what_is_known_exactly_adds_no_doubt():
+    found = make_exact(3).times(Interval(1, 2, 4))
+    assert (found.low, found.middle, found.high) == pytest.approx((3, 6, 12))
+
+
+def test_a_share_has_its_wilson_interval():
+    found = bound_mean(30, 100, 1)
+    assert (found.low, found.high) == pytest.approx(wilson_interval(30, 100))
+    assert found.middle == 0.3
+
+
+def test_the_ratio_of_a_whole_lies_in_the_interval_of_nineteen_samples_in_twenty():
+    draw, inside, trials = random.Random(7), 0, 400
+    for _ in range(trials):
+        # Rows of a group share a rate, as those of a shard may: their own spread would promise too much.
+        rows = [draw.randint(5, 15) for _ in range(16)]
+        rates = [draw.uniform(1, 5) for _ in rows]
+        found = estimate_ratio([rate * count for rate, count in zip(rates, rows, strict=True)], rows)
+        inside += found.low <= 3 <= found.high
+    assert inside / trials > 0.92

@@ -1,0 +1,319 @@
+""" """
+
+import io
+import json
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageFilter
+
+from pipelines.checks.pictures import (
+    Copy,
+    DepictionRules,
+    Plainness,
+    check_copies,
+    check_depiction,
+    check_parts,
+    check_picture,
+    check_simple,
+    check_use,
+    count_palette,
+    find_telling_word,
+    is_free_licence,
+    judge_plainness,
+    rate_ease,
+)
+from pipelines.pictures import compute_phash, measure_distance
+from pipelines.services.protocols import ImageHit
+from pipelines.toy.publishing import write_world
+from pipelines.toy.world import WorldConfig
+from tests.pipelines.checks.drawings import DRAWINGS, encode, make_copies
+
+NAN = float("nan")
+
+
+@dataclass(frozen=True)
+class Measures:
+    score: float = 0.31
+    margin: float | None = 0.04
+    distractors: int = 20
+    over_threshold: bool | None = True
+    note: str = "this picture with 'Orsa Bridge'"
+
+
+def decide(decides="margin", min_margin=0.0, **measures):
+    return check_depiction(Measures(**measures), DepictionRules(decides, 0.28, min_margin, 20))
+
+
+@pytest.mark.parametrize(
+    ("decides", "score", "margin", "outcome"),
+    [
+        ("margin", 0.20, 0.01, "PASS"), ("margin", 0.40, 0.0, "FAIL"), ("margin", 0.40, -0.1, "FAIL"),
+        ("threshold", 0.29, -0.1, "PASS"), ("threshold", 0.28, 0.3, "FAIL"), ("both", 0.29, 0.01, "PASS"),
+        ("both", 0.28, 0.01, "FAIL"), ("both", 0.29, 0.0, "FAIL"),
+    ],
+)  # fmt: skip
+def test_what_decides_is_what_is_looked_at(decides, score, margin, outcome):
+    result = decide(decides, score=score, margin=margin)
+    assert (result.outcome, result.code) == (outcome, "" if outcome == "PASS" else "picture-of-another")
+
+
+@pytest.mark.parametrize("decides", ["margin", "threshold", "both"])
+def test_what_is_no_number_does_not_pass(decides):
+    assert not decide(decides, score=NAN, margin=NAN).passed
+
+
+@pytest.mark.parametrize(
+    "licence",
+    [
+        "CC BY-SA 4.0", "CC BY 2.0", "cc-by-sa-3.0", "CC0", "CC0 1.0", "Public domain", "PD", "PD-old-100",
+        "PD-self", "PD-user", "PD-old", "PD-old-70-expired", "PD-USGov", "PD-USGov-NASA", "PD-textlogo",
+        "CC BY-SA 3.0 de", "CC-BY-SA-3.0,2.5,2.0,1.0", "CC BY-SA 4.0 International",
+        "Creative Commons Attribution-ShareAlike 4.0",
+    ],
+)  # fmt: skip
+def test_a_free_licence_passes(licence):
+    assert is_free_licence(licence)
+    assert check_picture(800, 600, licence, 512).outcome == "PASS"
+
+
+@pytest.mark.parametrize(
+    "licence",
+    [
+        "CC BY-NC 2.0", "CC BY-ND 4.0", "CC BY-NC-SA 4.0", "cc-by-sa-4.0-nc", "Fair use", "Non-free logo",
+        "All rights reserved",
+    ],
+)  # fmt: skip
+def test_a_licence_that_forbids_use_fails(licence):
+    result = check_picture(800, 600, licence, 512)
+    assert (result.outcome, result.code) == ("FAIL", "picture-not-free")
+
+
+@pytest.mark.parametrize(
+    "licence",
+    [
+        "", "GFDL 9.9", "Attribution", "CC BY 9.0", "CC", "see source", "not public domain", "Up for deletion: CC0",
+        "PD-US", "pd-us-only", "PD-US-expired", "PD-ineligible-USonly", "PD-because", "pd-trivial-unknown", "PD-Art",
+        "PD-scan", "PD-1923", "PD-old-assumed", "pd-", "PD-user-x",
+    ],
+)  # fmt: skip
+def test_an_unknown_licence_never_passes(licence):
+    result = check_picture(800, 600, licence, 512)
+    assert (result.outcome, result.code) == ("UNKNOWN", "picture-not-free")
+    assert not result.passed
+
+
+class Shelf:
+    """A finder over a list of (file, titles, phash)."""
+
+    identity = "shelf"
+
+    def __init__(self, *rows):
+        self.rows = rows
+
+    def find_copies(self, phash, count=5):
+        if not self.rows:
+            raise LookupError("nothing is indexed")
+        found = [Copy(file, titles, measure_distance(phash, other)) for file, titles, other in self.rows]
+        return tuple(sorted(found, key=lambda copy: copy.distance)[:count])
+
+
+def paint(seed, size=(320, 240)):
+    blocks = np.random.default_rng(seed).integers(0, 255, (6, 8, 3), dtype=np.uint8)
+    return Image.fromarray(blocks).resize(size, Image.Resampling.BICUBIC)
+
+
+def encode_picture(picture, form="PNG", **options):
+    buffer = io.BytesIO()
+    picture.save(buffer, form, **options)
+    return buffer.getvalue()
+
+
+def flip_bits(phash, count):
+    return f"{int(phash, 16) ^ ((1 << count) - 1):016x}"
+
+
+PHASH = compute_phash(encode_picture(paint(1)))
+
+
+@pytest.mark.parametrize(("bits", "outcome"), [(0, "FAIL"), (6, "FAIL"), (7, "PASS"), (8, "PASS")])
+def test_another_articles_picture_is_a_copy_up_to_six_bits(bits, outcome):
+    result = check_copies(PHASH, "a.jpg", "Kelm", Shelf(("b.jpg", ("Other",), flip_bits(PHASH, bits))))
+    assert result.outcome == outcome
+    assert result.code == ("picture-duplicate" if outcome == "FAIL" else "")
+
+
+@pytest.mark.parametrize(
+    ("titles", "depicts", "qid", "outcome"),
+    [
+        (("Kelm",), (), "", "PASS"), ((), (), "Q1", "PASS"), (("Kelm",), ("Q1",), "Q1", "PASS"),
+        (("Kelm",), ("Q1", "Q2"), "Q1", "PASS"), (("Kelm",), ("Q2",), "Q1", "FAIL"),
+        (("Kelm", "Other"), (), "Q1", "FAIL"), (("Kelm", "Other"), ("Q1",), "Q1", "PASS"),
+        (("Kelm", "Other"), ("Q1", "Q2"), "Q1", "FAIL"), (("Other",), (), "Q1", "FAIL"),
+        (("Kelm",), ("Q1",), "", "UNKNOWN"), (("Kelm", "Other"), (), "", "FAIL"),
+    ],
+)  # fmt: skip
+def test_a_file_stands_for_the_anchor_alone_or_is_said_to(titles, depicts, qid, outcome):
+    result = check_use(titles, "Kelm", depicts, qid)
+    assert (result.outcome, result.code) == (outcome, "" if outcome == "PASS" else "picture-ambiguous")
+
+
+def join(columns, rows, gap, parts):
+    width, height = parts[0].size
+    whole = Image.new("RGB", (columns * width + gap * (columns - 1), rows * height + gap * (rows - 1)), "white")
+    for place, part in enumerate(parts):
+        whole.paste(part, (place % columns * (width + gap), place // columns * (height + gap)))
+    return whole
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(2, 1), (1, 2), (2, 2)])
+@pytest.mark.parametrize("gap", [0, 6])
+@pytest.mark.parametrize("last", [False, True])
+def test_a_montage_is_known_by_any_of_its_parts(columns, rows, gap, last):
+    parts = [paint(seed) for seed in range(10, 10 + columns * rows)]
+    shelf = Shelf(("b.jpg", ("Other",), compute_phash(encode_picture(parts[-1 if last else 0]))))
+    data = encode_picture(join(columns, rows, gap, parts), "JPEG", quality=85)
+    result = check_parts(data, "Kelm", shelf)
+    assert (result.outcome, result.code) == ("FAIL", "picture-ambiguous")
+    assert check_parts(data, "Other", shelf).passed
+
+
+def test_a_picture_of_its_own_is_no_montage():
+    shelf = Shelf(*((f"{seed}.jpg", (str(seed),), compute_phash(encode_picture(paint(seed)))) for seed in range(2, 40)))
+    assert check_parts(encode_picture(paint(1)), "Kelm", shelf).passed
+
+
+def hit(title, distance):
+    return ImageHit(f"https://example.org/{title}", title, "", distance)
+
+
+@pytest.mark.parametrize(
+    ("hits", "ease"),
+    [
+        ([], ("hard", 0)), ([hit("Other", 0.0)], ("hard", 0)), ([hit("Kelm", 4.0)], ("easy", 1)),
+        ([hit("Kelm", 4.1)], ("medium", 1)), ([hit("Other", 0.0), hit("Kelm", 0.0)], ("medium", 2)),
+    ],
+)  # fmt: skip
+def test_ease_is_the_anchors_place_among_the_hits(hits, ease):
+    assert rate_ease(hits, "Kelm", 4.0) == ease
+
+
+ROOT = Path(__file__).parents[3]
+DATA = Path(os.environ.get("SYNTH_SHARED_DATA", ROOT.parent / "shared" / "data"))
+PHOTOGRAPHS = DATA / "enwiki-slice" / "images"
+PHOTOGRAPH = Plainness(drawn=0.5, flat=0.2, sharp=0.05, abrupt=0.05, edges=0.2)
+
+
+def scene():
+    """Soft noise of many colours: what a photograph is to the measures."""
+    blocks = np.random.default_rng(3).integers(0, 255, (24, 32, 3), dtype=np.uint8)
+    return Image.fromarray(blocks).resize((640, 480), Image.Resampling.BICUBIC)
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_plain_drawings_are_refused_in_whatever_format_and_size(name):
+    rng, found = Random(f"drawings:{name}"), []
+    for _ in range(4):
+        size = rng.choice(((800, 533), (640, 640), (1200, 700)))
+        found += [check_simple(data, ()).code for data in make_copies(DRAWINGS[name](rng, size), rng)]
+    assert found.count("picture-too-simple") >= 0.9 * len(found)
+
+
+def test_pictures_of_the_toy_world_pass_unless_they_were_drawn_simple(tmp_path):
+    write_world(tmp_path / "world", WorldConfig(entities=300, seed=5))
+    truth = (tmp_path / "world" / "truth" / "pictures.jsonl").read_text().splitlines()
+    images, refused, simple = tmp_path / "world" / "images", set(), set()
+    for row in map(json.loads, truth):
+        if not check_simple((images / row["file"]).read_bytes(), (row["file"],)).passed:
+            refused.add(row["file"])
+        if row["simple"]:
+            simple.add(row["file"])
+    assert simple
+    assert len(simple - refused) <= 0.05 * len(simple), simple - refused
+    assert len(refused - simple) <= 0.01 * len(truth), refused - simple
+
+
+@pytest.mark.skipif(not PHOTOGRAPHS.exists(), reason="no photographs at hand")
+def test_photographs_pass_in_colour_and_in_grey():
+    for path in sorted(PHOTOGRAPHS.glob("*.png")):
+        with Image.open(path) as opened:
+            grey = opened.convert("L").resize((800, 600))
+        assert check_simple(path.read_bytes(), (path.name,)).passed, path.name
+        assert check_simple(encode(grey, "JPEG"), ()).passed, path.name
+
+
+@pytest.mark.parametrize(
+    ("change", "refused"),
+    [
+        ({}, False), ({"edges": 0.0059}, True), ({"edges": 0.006}, False),
+        ({"drawn": 0.99, "abrupt": 0.14, "sharp": 0.0}, True),
+        ({"drawn": 0.9899, "abrupt": 0.14, "sharp": 0.0}, False),
+        ({"drawn": 0.99, "abrupt": 0.1399, "sharp": 0.0}, False),
+        ({"drawn": 0.99, "abrupt": 0.09, "sharp": 0.20}, True),
+        ({"drawn": 0.99, "abrupt": 0.09, "sharp": 0.1999}, False),
+        ({"flat": 0.80, "abrupt": 0.14, "sharp": 0.0}, True), ({"flat": 0.7999, "abrupt": 0.14, "sharp": 0.0}, False),
+        ({"drawn": 1.0, "flat": 1.0}, False), ({"sharp": 1.0, "abrupt": 1.0}, False),
+    ],
+)  # fmt: skip
+def test_each_measure_decides_at_its_limit(change, refused):
+    assert judge_plainness(replace(PHOTOGRAPH, **change)).passed is not refused
+
+
+def test_objects_cut_out_on_an_even_ground_pass_as_a_rule():
+    rng = np.random.default_rng(4)
+    refused = 0
+    for _ in range(40):
+        blocks = rng.integers(0, 255, (12, 12, 3), dtype=np.uint8)
+        shape = Image.new("L", (500, 500))
+        ImageDraw.Draw(shape).ellipse((20, int(rng.integers(10, 150)), 480, 480), fill=255)
+        ground = Image.new("RGB", (800, 700), (255, 255, 255) if rng.random() < 0.5 else (235, 236, 230))
+        soft = shape.filter(ImageFilter.GaussianBlur(1.2))
+        ground.paste(Image.fromarray(blocks).resize((500, 500), Image.Resampling.BICUBIC), (150, 100), soft)
+        refused += not check_simple(encode(ground, "JPEG"), ()).passed
+    assert refused <= 4
+
+
+def test_a_palette_of_few_colours_is_refused():
+    for colours, passed in ((33, True), (32, False)):
+        palette = encode(scene().quantize(colours, dither=Image.Dither.FLOYDSTEINBERG))
+        assert count_palette(palette) == colours
+        assert check_simple(palette, ()).passed is passed
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Flag of Kelmland.png", "Kelmland flag 2.jpg",
+        "https://commons.wikimedia.org/wiki/File:Coat_of_arms_of_Kelm.jpg",
+        "https://commons.wikimedia.org/wiki/File:Kelm%20locator%20map.png", "Kelm bridge.svg.png", "Wappen Kelm.jpg",
+        "Stadtwappen.jpg", "Drapeau de la Kelmie.gif", "Brasão de Kelm.jpg", "Герб Келма.jpg", "Seal of Kelm.png",
+        "Kelm logo 2019.png", "Category:Signatures/Kelm signature.png", "Kelm_crest.png",
+    ],
+)  # fmt: skip
+def test_what_a_file_says_that_it_is_counts(told):
+    assert find_telling_word((told,))
+    assert check_simple(encode(scene()), ("picture", told)).code == "picture-too-simple"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Flag Fen in spring.jpg", "Grey seal on Kelm.jpg", "Mapledale.jpg", "Logograph Tower.jpg",
+        "Icon of Saint Nicholas.jpg", "Postkarte Kelm.jpg", "Armstrong Coates.jpg", "Flagship at sea.jpg",
+        "Logos/Bridge at Kelm.jpg", "",
+    ],
+)  # fmt: skip
+def test_names_that_only_sound_like_it_do_not(told):
+    assert find_telling_word((told,)) == ""
+
+
+def test_what_cannot_be_decoded_is_unknown():
+    buffer = io.BytesIO()
+    scene().save(buffer, "JPEG")
+    for data in (b"not a picture", buffer.getvalue()[:400]):
+        result = check_simple(data, ())
+        assert (result.outcome, result.code) == ("UNKNOWN", "picture-too-simple")
