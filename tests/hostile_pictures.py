@@ -28,6 +28,7 @@ class Hostile:
     build: Callable[[], bytes]
     error: str
     """Class of the refusal; empty for one that is kept."""
+    size: tuple[int, int] = (640, 520)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,17 +190,17 @@ HOSTILE: dict[str, Hostile] = {
     "jpeg 30,000 pixels high": Hostile(lambda: encode(Image.new("L", (600, 30_000))), "picture-too-large"),
     "jpeg of no height": Hostile(partial(claim_jpeg, 640, 0), "picture-undecodable"),
     "png of 65,536 chunks": Hostile(partial(split_data, 65_536), ""),
-    "webp of 65,536 frames": Hostile(partial(add_webp_frames, 65_536), ""),
+    "webp of 65,536 frames": Hostile(partial(add_webp_frames, 65_536), "", (16, 16)),
     "gif comment of 32 MiB": Hostile(partial(add_gif_comment, 32 << 20), ""),
     "jpeg of 5,000 scans": Hostile(partial(add_scans, 5_000), "picture-too-large"),
     "gif comment of 12 MiB": Hostile(partial(add_gif_comment, 12 << 20), ""),
     "gif of 100,000 frames": Hostile(partial(add_gif_frames, 100_000), ""),
     "jpeg comments of 32 MiB": Hostile(lambda: add_segments(*[make_segment(0xFE, b"c" * 65_533)] * 512), ""),
     "png text that inflates to 1 GiB": Hostile(
-        lambda: add_chunks(make_chunk(b"zTXt", b"Comment\0\0" + deflate_zeros(1 << 30))), ""
+        lambda: add_chunks(make_chunk(b"zTXt", b"Comment\0\0" + deflate_zeros(1 << 30))), "picture-undecodable"
     ),
     "png profile that inflates to 1 GiB": Hostile(
-        lambda: add_chunks(make_chunk(b"iCCP", b"icc\0\0" + deflate_zeros(1 << 30))), ""
+        lambda: add_chunks(make_chunk(b"iCCP", b"icc\0\0" + deflate_zeros(1 << 30))), "picture-undecodable"
     ),
     "png text of 64 MiB": Hostile(lambda: add_chunks(make_chunk(b"tEXt", b"Comment\0" + b"c" * (64 << 20))), ""),
     "png data that inflate to 1 GiB": Hostile(lambda: make_png(SIDE, 8, 2, deflate_zeros(1 << 30)), ""),

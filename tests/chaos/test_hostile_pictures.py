@@ -11,11 +11,13 @@ from pipelines.errors import RecordFailed
 from pipelines.pictures import PictureSource, PictureStore
 from tests.chaos.driving import share_small_run
 from tests.chaos.hostile_runs import HostileRun, run_hostile
-from tests.hostile_pictures import HOSTILE, ODD, SIDE, draw, encode
+from tests.hostile_pictures import HOSTILE, ODD, draw, encode
 
 SOURCE = PictureSource("Kelm.jpg", "A. Orn", "CC BY 4.0", "https://licence.example", "https://source.example")
 REFUSED = {name: hostile.error for name, hostile in HOSTILE.items() if hostile.error}
-SIZES = {name: SIDE for name in HOSTILE.keys() - REFUSED.keys()} | {name: odd.size for name, odd in ODD.items()}
+SIZES = {name: HOSTILE[name].size for name in HOSTILE.keys() - REFUSED.keys()} | {
+    name: odd.size for name, odd in ODD.items()
+}
 DOT = "one pixel"
 
 
