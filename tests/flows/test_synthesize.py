@@ -99,7 +99,7 @@ def test_threads_of_a_flow_share_models_budget_and_recordings(by_command: Path) 
 
         first, second = pool.map(open_together, range(2))
     assert first is not second
-    assert first.roles.purse is second.roles.purse
+    assert first.roles.budget is second.roles.budget
     assert first.roles.find_model("solver") is second.roles.find_model("solver")
     assert first.roles.replies is second.roles.replies
 

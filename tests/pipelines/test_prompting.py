@@ -8,9 +8,9 @@ from pydantic import BaseModel
 
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.services.prompting import (
-    Asking,
     BadReply,
     Prompt,
+    RoleClient,
     ask_model,
     ask_on_day,
     load_prompt,
@@ -54,13 +54,13 @@ def ask(replies, images=(), sample=0):
     """Return the reply and the requests of one structured request."""
     turns = iter(replies)
     model = FakeModel(lambda inputs: next(turns))
-    reply = asyncio.run(ask_model(Asking(model, PROMPT), Inputs(name="Kelm"), AnswerReply, images, sample))
+    reply = asyncio.run(ask_model(RoleClient(model, PROMPT), Inputs(name="Kelm"), AnswerReply, images, sample))
     return reply, model.asked
 
 
 def test_a_reply_comes_with_the_day_on_which_it_was_first_given():
     said = [ChatReply("no json", 1, 1, day="2026-11-20"), ChatReply('{"answer": "1201"}', 1, 1, day="2026-11-22")]
-    asked = ask_on_day(Asking(FixedModel(said), PROMPT), Inputs(name="Kelm"), AnswerReply)
+    asked = ask_on_day(RoleClient(FixedModel(said), PROMPT), Inputs(name="Kelm"), AnswerReply)
     assert asyncio.run(asked) == (AnswerReply(answer="1201"), "2026-11-22")
 
 
@@ -120,10 +120,10 @@ def test_a_cut_refused_or_empty_reply_is_repaired_once_and_then_fails_its_record
     assert caught.value.code == code
     model = FixedModel([said, said])
     with pytest.raises(RecordFailed) as failed:
-        asyncio.run(ask_model(Asking(model, PROMPT), Inputs(name="Kelm"), AnswerReply))
+        asyncio.run(ask_model(RoleClient(model, PROMPT), Inputs(name="Kelm"), AnswerReply))
     assert failed.value.error == code
     repaired = FixedModel([said, ChatReply('{"answer": "1300"}', 1, 1)])
-    assert asyncio.run(ask_model(Asking(repaired, PROMPT), Inputs(name="Kelm"), AnswerReply)).answer == "1300"
+    assert asyncio.run(ask_model(RoleClient(repaired, PROMPT), Inputs(name="Kelm"), AnswerReply)).answer == "1300"
     assert len(model.asked) == len(repaired.asked) == 2
 
 

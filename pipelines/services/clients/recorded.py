@@ -25,8 +25,8 @@ import orjson
 
 from pipelines.ids import canonical_json, digest_value
 from pipelines.services.addresses import ForbiddenAddress
-from pipelines.services.clients.replies import ReplyStore, name_generation
-from pipelines.services.metering import Price, Purse, add_waited, count_usage
+from pipelines.services.clients.replies import ReplyStore, name_epoch
+from pipelines.services.metering import Budget, Price, add_waited, count_usage
 from pipelines.services.protocols import (
     ChatModel,
     ChatReply,
@@ -117,7 +117,7 @@ def _write_sampling(sampling: Sampling) -> str:
 class RecordedChat:
     """A chat model whose replies are paid for once.
 
-    ``fresh`` is the generation of its role (:mod:`pipelines.services.clients.replies`); a purse is asked before each
+    ``fresh`` is the generation of its role (:mod:`pipelines.services.clients.replies`); a budget is asked before each
     request that is
     not recorded.
     """
@@ -125,8 +125,8 @@ class RecordedChat:
     model: ChatModel
     store: ReplyStore
     price: Price = field(default_factory=Price)
-    purse: Purse | None = None
-    fresh: int = 0
+    budget: Budget | None = None
+    epoch: int = 0
 
     @property
     def name(self) -> str:
@@ -136,7 +136,7 @@ class RecordedChat:
     @property
     def identity(self) -> str:
         """The wrapped model's identity, with the generation of its role."""
-        return name_generation(self.model.identity, self.fresh)
+        return name_epoch(self.model.identity, self.epoch)
 
     @property
     def reads_inputs(self) -> bool:
@@ -161,7 +161,7 @@ class RecordedChat:
                 return _write_chat(reply, 0.0, "")
             return _write_chat(reply, reply.seconds or time.monotonic() - since, reply.day or _name_day())
 
-        permit = None if self.purse is None else self.purse.check
+        permit = None if self.budget is None else self.budget.check
         text, cached = await self.store.recall(make_chat_key(self, request), self.identity, ask, permit)
         if cached:
             count_usage(Usage(cached_calls=1))
@@ -179,8 +179,8 @@ class RecordedChat:
             cost=self.price.charge(reply.tokens_in, reply.tokens_out, reply.gpu_seconds),
         )
         count_usage(usage)
-        if self.purse is not None:
-            self.purse.add(usage)
+        if self.budget is not None:
+            self.budget.add(usage)
 
 
 def _name_day() -> str:
@@ -222,13 +222,13 @@ class RecordedTextSearch:
 
     search: TextSearch
     store: ReplyStore
-    fresh: int = 0
+    epoch: int = 0
     live: bool = False
 
     @property
     def identity(self) -> str:
         """The wrapped search's identity."""
-        return name_generation(self.search.identity, self.fresh)
+        return name_epoch(self.search.identity, self.epoch)
 
     async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
         """Return recorded passages or search."""
@@ -246,13 +246,13 @@ class RecordedImageSearch:
 
     search: ImageSearch
     store: ReplyStore
-    fresh: int = 0
+    epoch: int = 0
     live: bool = False
 
     @property
     def identity(self) -> str:
         """The wrapped search's identity."""
-        return name_generation(self.search.identity, self.fresh)
+        return name_epoch(self.search.identity, self.epoch)
 
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
         """Return recorded pages or search; the key is the picture's sha256, never its path."""
@@ -274,13 +274,13 @@ class RecordedPages:
 
     reader: PageReader
     store: ReplyStore
-    fresh: int = 0
+    epoch: int = 0
     live: bool = False
 
     @property
     def identity(self) -> str:
         """The wrapped reader's identity."""
-        return name_generation(self.reader.identity, self.fresh)
+        return name_epoch(self.reader.identity, self.epoch)
 
     async def read_page(self, url: str) -> PageText:
         """Return the recorded page or read it.
@@ -312,13 +312,13 @@ class RecordedSparql:
 
     endpoint: Sparql
     store: ReplyStore
-    fresh: int = 0
+    epoch: int = 0
     live: ClassVar[bool] = False
 
     @property
     def identity(self) -> str:
         """The wrapped endpoint's identity."""
-        return name_generation(self.endpoint.identity, self.fresh)
+        return name_epoch(self.endpoint.identity, self.epoch)
 
     async def select(self, query: str, divisible: bool = False) -> tuple[SparqlRow, ...]:
         """Return the recorded rows or ask for them.
@@ -378,7 +378,7 @@ class RecordedOcr:
 
     ocr: Ocr
     store: ReplyStore
-    fresh: int = 0
+    epoch: int = 0
 
     @property
     def name(self) -> str:
@@ -388,7 +388,7 @@ class RecordedOcr:
     @property
     def identity(self) -> str:
         """The wrapped engine's identity."""
-        return name_generation(self.ocr.identity, self.fresh)
+        return name_epoch(self.ocr.identity, self.epoch)
 
     async def read_text(self, data: bytes, scale: float = 1.0) -> tuple[TextBlock, ...]:
         """Return the recorded blocks or have the picture read.

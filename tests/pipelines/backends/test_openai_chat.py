@@ -14,7 +14,7 @@ from pipelines.services.clients.chat import LONGEST_WAIT, OpenAIChat, PicturePar
 from pipelines.services.clients.http import MAX_REPLY
 from pipelines.services.clients.recorded import RecordedChat
 from pipelines.services.clients.replies import open_replies
-from pipelines.services.prompting import Asking, ask_model, load_prompt, make_schema
+from pipelines.services.prompting import RoleClient, ask_model, load_prompt, make_schema
 from pipelines.services.protocols import ChatReply, ChatRequest, Message, Sampling, ToolCall
 from schemas.tasks import AnswerReply, ReferToAnchorInputs
 from tests.pipelines.backends.openai_server import Fault, make_completion, make_error, run_chat
@@ -609,7 +609,7 @@ def test_the_key_is_sent_and_stands_nowhere_else(monkeypatch, tmp_path):
         recorded = RecordedChat(model, store)
         asyncio.run(recorded.chat(REQUEST))
         assert server.requests[0]["headers"]["authorization"] == f"Bearer {KEY}"
-        described = Asking(recorded, load_prompt("answer_question")).describe("solver")
+        described = RoleClient(recorded, load_prompt("answer_question")).describe("solver")
         shown = [repr(model), model.identity, model.name, described.model_dump_json()]
         for fault in (make_error(401, f"key {KEY}"), make_error(404, KEY), make_error(500, KEY), make_error(429, KEY)):
             server.faults.append(fault)
@@ -698,7 +698,7 @@ def test_a_bad_reply_and_its_repair_are_paid_once(tmp_path):
     inputs = EXAMPLES["refer_to_anchor"]
     assert isinstance(inputs, ReferToAnchorInputs)
     with run_chat(lambda body: "I would rather not." if len(body["messages"]) == 2 else '{"answer": "Ana"}') as server:
-        asking = Asking(RecordedChat(make_model(server.url), store), load_prompt("refer_to_anchor"))
+        asking = RoleClient(RecordedChat(make_model(server.url), store), load_prompt("refer_to_anchor"))
         for _ in range(2):
             assert asyncio.run(ask_model(asking, inputs, AnswerReply)).answer == "Ana"
     assert [len(body["messages"]) for body in server.bodies] == [2, 4]

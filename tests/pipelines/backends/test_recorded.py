@@ -20,7 +20,7 @@ from pipelines.services.clients.recorded import (
 )
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.image_metadata import ImageFacts
-from pipelines.services.metering import Price, Purse, open_meter, open_stopwatch
+from pipelines.services.metering import Budget, Price, open_meter, open_stopwatch
 from pipelines.services.protocols import (
     ChatReply,
     ChatRequest,
@@ -212,8 +212,8 @@ def test_a_request_that_fails_counts_as_no_call(store):
 
 
 def test_an_empty_purse_lets_nothing_be_sent_but_recorded_replies(store):
-    purse, model = Purse(tokens=20), CountingModel()
-    recorded = RecordedChat(model, store, purse=purse)
+    budget, model = Budget(tokens=20), CountingModel()
+    recorded = RecordedChat(model, store, budget=budget)
     assert [asyncio.run(recorded.chat(request)).text for request in (*ROWS[:2], *ROWS[:2])] == [
         "reply 1",
         "reply 2",
@@ -231,8 +231,8 @@ def test_a_run_overshoots_its_budget_by_no_more_than_what_was_in_flight(store):
             await asyncio.sleep(0.001)
             return ChatReply("reply", 9, 1)
 
-    model, purse, gate = Slow(), Purse(money=100.0), asyncio.Semaphore(8)
-    recorded = RecordedChat(model, store, Price(tokens_in=1e6, tokens_out=1e6), purse)
+    model, budget, gate = Slow(), Budget(money=100.0), asyncio.Semaphore(8)
+    recorded = RecordedChat(model, store, Price(tokens_in=1e6, tokens_out=1e6), budget)
 
     async def ask(number):
         async with gate:
@@ -246,7 +246,7 @@ def test_a_run_overshoots_its_budget_by_no_more_than_what_was_in_flight(store):
     assert 10 <= len(answered) == model.asked < 10 + 8
     assert sum(isinstance(outcome, BudgetSpent) for outcome in outcomes) == 60 - len(answered)
     assert store.count() == (len(answered), len(answered))
-    assert purse.spent.cost == 10.0 * len(answered)
+    assert budget.spent.cost == 10.0 * len(answered)
 
 
 def test_a_reply_has_the_day_on_which_it_was_first_given(store):
@@ -338,14 +338,14 @@ def test_a_reply_that_is_no_valid_unicode_is_replayed_as_it_came(store, text):
     assert model.asked == 1
 
 
-# Asking anew
+# Asking again
 
 
 def test_a_new_generation_asks_anew_and_the_one_before_is_still_there(store):
     model = CountingModel()
-    replies = [asyncio.run(RecordedChat(model, store, fresh=fresh).chat(REQUEST)).text for fresh in (0, 1, 2, 1, 0)]
+    replies = [asyncio.run(RecordedChat(model, store, epoch=epoch).chat(REQUEST)).text for epoch in (0, 1, 2, 1, 0)]
     assert replies == ["reply 1", "reply 2", "reply 3", "reply 2", "reply 1"]
-    assert [RecordedChat(model, store, fresh=fresh).identity for fresh in (0, 2)] == ["model:1", "model:1#2"]
+    assert [RecordedChat(model, store, epoch=epoch).identity for epoch in (0, 2)] == ["model:1", "model:1#2"]
 
 
 TOOLS = {
@@ -361,12 +361,12 @@ TOOLS = {
 def test_a_new_generation_of_a_tool_asks_anew(store, recorder, call):
     services = CountingServices()
 
-    async def run(fresh):
-        return await call(recorder(services, store, fresh=fresh))
+    async def run(epoch):
+        return await call(recorder(services, store, epoch=epoch))
 
     assert asyncio.run(run(0)) == asyncio.run(run(0)) == asyncio.run(run(1)) == asyncio.run(run(1))
     assert len(services.asked) == 2
-    assert recorder(services, store, fresh=1).identity == "services:1#1"
+    assert recorder(services, store, epoch=1).identity == "services:1#1"
 
 
 # Tools
