@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import threading
 from collections import Counter
 from dataclasses import dataclass
 
@@ -494,26 +493,3 @@ def test_whatever_happens_to_requests_every_place_is_given_back(requests, addres
         assert sum(endpoint.sent for endpoint in pool.endpoints) <= len(requests)
 
     asyncio.run(run())
-
-
-def test_shards_with_loops_of_their_own_share_the_places():
-    pool, most, served = make_waiting_pool(places=3), [], Counter()
-
-    async def ask(shard):
-        ticket = await pool.take(pool.clock())
-        most.append(ticket.endpoint.in_flight)
-        await asyncio.sleep(0)
-        pool.give_back(ticket, ANSWERED)
-        served[shard] += 1
-
-    async def run(shard):
-        await asyncio.gather(*(ask(shard) for _ in range(200)))
-
-    threads = [threading.Thread(target=asyncio.run, args=(run(shard),)) for shard in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert served == dict.fromkeys(range(4), 200)
-    assert max(most) <= 3
-    assert (pool.endpoints[0].in_flight, pool.waiting) == (0, 0)
