@@ -65,7 +65,9 @@ class PictureParts:
 
     async def get(self, sha256: str) -> bytes:
         """Return the JSON of a part that shows the picture."""
-        part = self._kept.get(sha256) or await asyncio.to_thread(self._encode, sha256)
+        part = self._kept.get(sha256)
+        if part is None:
+            part = await asyncio.to_thread(self._encode, sha256)
         self._kept[sha256] = part
         self._kept.move_to_end(sha256)
         while sum(map(len, self._kept.values())) > self.most:
