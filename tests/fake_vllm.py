@@ -1,7 +1,7 @@
-"""A stand-in for vLLM that starts at once: a Python with a package ``vllm`` whose server and ``LLM`` echo.
+"""A stand-in for vLLM that starts at once: a Python with a package ``vllm`` whose server names its model.
 
 Its behaviour is set by the arguments it is started with, as a real one's is: ``--fake die``, ``--fake hang``,
-``--fake leave`` (once it was ready), ``--fake other-name`` and, for an engine, ``--fake crash``.
+``--fake leave`` (once it was ready) and ``--fake other-name``.
 """
 
 import os
@@ -48,121 +48,11 @@ class Answers(http.server.BaseHTTPRequestHandler):
 
 http.server.ThreadingHTTPServer((known.host, known.port), Answers).serve_forever()
 """
-ENGINE = '''
-import dataclasses, json, os, sys, time
-
-
-@dataclasses.dataclass
-class SamplingParams:
-    temperature: float
-    top_p: float
-    max_tokens: int
-    seed: int
-    structured_outputs: object = None
-    top_k: int = 0
-    presence_penalty: float = 0.0
-    stop: object = None
-
-
-@dataclasses.dataclass
-class Said:
-    text: str
-    token_ids: list
-    finish_reason: str
-
-
-@dataclasses.dataclass
-class Output:
-    prompt_token_ids: list
-    outputs: list
-
-
-class LLM:
-    """Says what it was asked and with which sampling, and how many were in its batch."""
-
-    def __init__(self, arguments):
-        self.fake = arguments.fake
-        self.longest = arguments.max_model_len or 1000
-        self.queue = []
-        self.default_sampling_params = None
-        print("to be ignored", flush=True)
-        if self.fake == "die":
-            sys.exit("no memory for the model")
-        if self.fake == "hang":
-            time.sleep(600)
-
-    @classmethod
-    def from_engine_args(cls, arguments):
-        return cls(arguments)
-
-    def get_default_sampling_params(self):
-        self.default_sampling_params = {"top_k": 20}
-
-    def enqueue_chat(self, messages, sampling_params, use_tqdm=True):
-        (conversation,), (sampling,) = messages, sampling_params
-        print("{not for you}", flush=True)
-        text = json.dumps(conversation)
-        if len(text) > self.longest:
-            raise ValueError(f"This model's maximum context length is {self.longest} tokens")
-        if "refuse me" in text:
-            raise TypeError("tiny is not a multimodal model")
-        self.queue.append((conversation, sampling))
-
-    def wait_for_completion(self, use_tqdm=True):
-        queue, self.queue = self.queue, []
-        if self.fake == "crash" and any("crash" in json.dumps(conversation) for conversation, _ in queue):
-            print("engine core died", file=sys.stderr, flush=True)
-            os._exit(7)
-        if any("slowly" in json.dumps(conversation) for conversation, _ in queue):
-            time.sleep(0.5)
-        said = []
-        for conversation, sampling in queue:
-            shape = sampling.structured_outputs and dataclasses.asdict(sampling.structured_outputs)
-            told = {
-                "messages": conversation, "sampling": [sampling.temperature, sampling.top_p, sampling.max_tokens],
-                "seed": sampling.seed, "top_k": sampling.top_k, "shape": shape, "batch": len(queue), "pid": os.getpid(),
-                "presence_penalty": sampling.presence_penalty, "stops": len(sampling.stop or ()),
-            }
-            reason = "length" if sampling.max_tokens == 1 else "stop"
-            said.append(Output([1, 2, 3], [Said(json.dumps(told), [4, 5], reason)]))
-        return said
-'''
-ARGUMENTS = """
-import argparse
-
-
-class EngineArgs:
-    @staticmethod
-    def add_cli_args(parser):
-        parser.add_argument("--model")
-        parser.add_argument("--fake", default="")
-        parser.add_argument("--tensor-parallel-size", type=int)
-        parser.add_argument("--max-model-len", type=int)
-        return parser
-
-    @staticmethod
-    def from_cli_args(arguments):
-        return arguments
-"""
-SAMPLING = """
-import dataclasses
-
-
-@dataclasses.dataclass
-class StructuredOutputsParams:
-    json: object = None
-    json_object: object = None
-"""
 FILES = {
-    "__init__.py": ENGINE,
+    "__init__.py": "",
     "entrypoints/__init__.py": "",
     "entrypoints/openai/__init__.py": "",
     "entrypoints/openai/api_server.py": SERVER,
-    "engine/__init__.py": "",
-    "engine/arg_utils.py": ARGUMENTS,
-    "sampling_params.py": SAMPLING,
-    "utils/__init__.py": "",
-    "utils/argparse_utils.py": "from argparse import ArgumentParser as FlexibleArgumentParser\n",
 }
 
 

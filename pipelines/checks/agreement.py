@@ -21,7 +21,7 @@ from pipelines.graph.answers import LONGEST_ANSWER, compare_answers, derive_answ
 from pipelines.graph.cues import WORD, fold_word, list_stems, stem_word
 from pipelines.graph.facts import fold_names, holds_phrase, read_attributes, read_relations, split_key, type_value
 from pipelines.graph.indexes import Indexes
-from pipelines.graph.proofs import make_query
+from pipelines.graph.proofs import cite_sentence, make_query
 from pipelines.graph.prose import Sentence, list_prose
 from pipelines.graph.query import MENTIONS, ShownField, locate_nodes, read_field
 from pipelines.graph.statements import Statement, fold_forms, read_sentence
@@ -176,28 +176,25 @@ def _conclude(
 ) -> Corroboration:
     if disputing is not None and (agreeing is None or agreeing[0] < 2):
         sentence, reading = disputing
-        return Corroboration("disputes", _cite(corpus, node, sentence), f"{reading.text!r} in {sentence.text[:200]!r}")
+        return Corroboration(
+            "disputes",
+            cite_sentence(corpus, node, sentence.start, sentence.end),
+            f"{reading.text!r} in {sentence.text[:200]!r}",
+        )
     if agreeing is None:
         return Corroboration("silent", None, f"no sentence of {corpus.page(node).title!r} says it")
     if opposing is not None:
         sentence, reading = opposing
-        return Corroboration("mixed", _cite(corpus, node, sentence), f"{reading.text!r} in {sentence.text[:200]!r}")
+        return Corroboration(
+            "mixed",
+            cite_sentence(corpus, node, sentence.start, sentence.end),
+            f"{reading.text!r} in {sentence.text[:200]!r}",
+        )
     _, sentence, reading = agreeing
-    return Corroboration("agrees", _cite(corpus, node, sentence), f"{reading.text!r} in {sentence.text[:200]!r}")
-
-
-def _cite(corpus: Corpus, node: int, sentence: Sentence) -> Evidence:
-    page = corpus.page(node)
-    return Evidence(
-        page_id=page.page_id,
-        title=page.title,
-        revision=page.revision,
-        kind="sentence",
-        key="",
-        start=sentence.start,
-        end=sentence.end,
-        text=corpus.text(node)[sentence.start : sentence.end],
-        link_start=-1,
+    return Corroboration(
+        "agrees",
+        cite_sentence(corpus, node, sentence.start, sentence.end),
+        f"{reading.text!r} in {sentence.text[:200]!r}",
     )
 
 

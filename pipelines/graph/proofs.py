@@ -7,6 +7,7 @@ offered from which a walk of the length that is left reaches an article that may
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import networkx as nx
 
@@ -101,36 +102,26 @@ def make_node(corpus: Corpus, node: int, role: Role) -> PathNode:
 
 def cite_fact(corpus: Corpus, fact: Fact) -> Evidence:
     """Return an infobox value as evidence."""
-    page = corpus.page(fact.node)
-    return Evidence(
-        page_id=page.page_id,
-        title=page.title,
-        revision=page.revision,
-        kind="infobox",
-        key=fact.key,
-        start=fact.start,
-        end=fact.end,
-        text=corpus.text(fact.node)[fact.start : fact.end],
-        link_start=fact.link_start if fact.target >= 0 else -1,
-    )
+    link_start = fact.link_start if fact.target >= 0 else -1
+    return _cite(corpus, fact.node, "infobox", (fact.start, fact.end), link_start, fact.key)
 
 
-def cite(corpus: Corpus, node: int, kind: str, start: int, end: int, link_start: int) -> Evidence:
-    """Return a span of a page as evidence."""
-    page = corpus.page(node)
-    return Evidence.model_validate(
-        {
-            "page_id": page.page_id,
-            "title": page.title,
-            "revision": page.revision,
-            "kind": kind,
-            "key": "",
-            "start": start,
-            "end": end,
-            "text": corpus.text(node)[start:end],
-            "link_start": link_start,
-        }
-    )
+def cite_sentence(corpus: Corpus, node: int, start: int, end: int, link_start: int = -1) -> Evidence:
+    """Return a sentence of a page as evidence, with the place of the link in it that is followed."""
+    return _cite(corpus, node, "sentence", (start, end), link_start)
+
+
+def _cite(
+    corpus: Corpus,
+    node: int,
+    kind: Literal["infobox", "sentence"],
+    span: tuple[int, int],
+    link_start: int,
+    key: str = "",
+) -> Evidence:
+    page, (start, end) = corpus.page(node), span
+    return Evidence(page_id=page.page_id, title=page.title, revision=page.revision, kind=kind, key=key, start=start,
+                    end=end, text=corpus.text(node)[start:end], link_start=link_start)  # fmt: skip
 
 
 EXPANSIONS = 400

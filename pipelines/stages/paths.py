@@ -9,7 +9,7 @@ from pipelines.checks.examination import PathDemands
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import Attribute
 from pipelines.graph.indexes import Indexes
-from pipelines.graph.proofs import cite, cite_fact, make_node
+from pipelines.graph.proofs import cite_fact, cite_sentence, make_node
 from pipelines.graph.prose import make_clause
 from pipelines.graph.walks import Drawn, Order, Walk, WalkGraph, WalkMove
 from pipelines.ids import digest_value, make_record_id
@@ -172,7 +172,7 @@ def make_hop(corpus: Corpus, index: int, source: int, move: WalkMove, names: Seq
     clause = None if move.link is None else make_clause(page, move.link, names)
     if clause is None or move.link is None:
         return None
-    evidence = cite(corpus, source, "sentence", clause.start, clause.end, move.link.start)
+    evidence = cite_sentence(corpus, source, clause.start, clause.end, move.link.start)
     return Hop(
         index=index,
         relation="mentions",

@@ -22,7 +22,6 @@ from pipelines.toy.publishing import write_world
 from pipelines.toy.world import WorldConfig
 from schemas.datasets import Grounding
 from tests.chaos.driving import call_here, list_settings
-from tests.clip.models import WIDTH
 from tests.clip.training import train_by_heart
 from tests.conftest import SETTINGS
 
@@ -122,12 +121,11 @@ def test_looking_at_such_a_run_does_not_fail(
     assert outcome.document
 
 
-def test_the_assemblies_of_a_process_share_one_encoder_until_the_last_is_closed(assemblies: list[Assembly]) -> None:
+def test_a_closed_assembly_ends_its_own_encoder_and_no_other(assemblies: list[Assembly]) -> None:
     first, second = assemblies
     encoder = first.seeing.encoder
-    assert encoder is second.seeing.encoder
+    assert encoder is first.seeing.encoder is not second.seeing.encoder
     first.close()
-    assert asyncio.run(encoder.encode_texts(["said by nobody else"])).shape == (1, WIDTH)
-    second.close()
-    with pytest.raises(Unavailable, match="was closed"):
-        asyncio.run(encoder.encode_texts(["said by nobody at all"]))
+    with pytest.raises(Unavailable, match="closed"):
+        asyncio.run(encoder.encode_texts(["a text of no other run"]))
+    assert len(asyncio.run(second.seeing.encoder.encode_texts(["a text of no other run"]))) == 1

@@ -105,17 +105,3 @@ def list_paid(workspace: Path) -> frozenset[str]:
         return read_ledger(workspace).replies
     except OSError:
         return frozenset()
-
-
-def test_in_process_the_same_stage_is_answered_in_batches(settings, attached, tmp_path):
-    chosen = [*settings, *attached, "models.solver.adapter='vllm'", "models.solver.gpus=1", "difficulty.attempts=1"]
-    document = run(chosen, tmp_path)
-    stage = document.stages[-1]
-    assert stage.rows_in == stage.kept + sum(stage.rejected.values()) + stage.failed
-    assert stage.failed == 0
-    assert stage.usage.gpu_seconds > 0
-    rows = read_rows(tmp_path)
-    assert {cell.solver for row in rows for cell in row.cells} == {"tiny-vision"}
-    again = run([*chosen, "difficulty.early_stop=false"], tmp_path)
-    assert again.stages[-1].ran
-    assert again.stages[-1].usage.calls == 0

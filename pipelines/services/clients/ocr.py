@@ -4,13 +4,6 @@ Large pictures in pieces, for engines that overlook small text in them, and thei
 
 RapidOCR's detector overlooks what is small beside the picture: of 40 signs with letters of 18 to 39 pixels in pictures
 1280 to 1920 pixels wide it read 17 when given the whole, 7 when given it enlarged, and 40 in pieces.
-
-Tesseract: the program itself, one process a picture, with an end to its time and its output.
-
-A layout service as PaddleX serves it (``paddlex --serve --pipeline PP-StructureV3`` and its like), over HTTP.
-
-One picture a request, as a PNG of the pixels that are to be read, so that boxes come back in them. PaddleX describes
-blocks of the page; of lines that stand in no block (a sign in a photograph) it says only what they read.
 """
 
 import asyncio

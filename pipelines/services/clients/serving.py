@@ -1,13 +1,7 @@
 """vLLM's server for a role: started from the configuration, waited for, and ended with whoever wanted it.
 
-It listens on the loopback interface alone. What it says is in ``logs/serve-<role>.log`` of the workspace.
-
-Talking to a server on this machine: is its port free, and what does it answer.
-
-The process that vLLM runs in beside a worker: what is run, what it is fed, and what its end means.
-
-vLLM's dependencies do not fit beside ours, so its Python is another one; and an engine that crashes must not take the
-run with it.
+It listens on the loopback interface alone. What it says is in ``logs/serve-<role>.log`` of the workspace. vLLM's
+dependencies do not fit beside ours, so it runs in a Python of its own.
 """
 
 import http.client
@@ -74,26 +68,11 @@ def fetch(url: str, key: str = "") -> bytes | None:
         return None
 
 
-MOST = 4096
-"""Requests in a batch at most."""
-_WINDOW = 0.05
-"""Seconds from the first request of a batch until what has come by then is sent."""
 _TAIL = 4000
 """Bytes of a log that are quoted at most, and lines."""
 _TAIL_LINES = 20
 _CHECK = "import importlib.util, sys; sys.exit(importlib.util.find_spec('vllm') is None)"
 _CHECK_SECONDS = 60.0
-_QUOTED = 300
-_RECORDS_FAULT = {
-    "maximum context length": "prompt-too-long",
-    "maximum model length": "prompt-too-long",
-    "max_model_len": "prompt-too-long",
-    "longer than the": "prompt-too-long",
-    "cannot identify image": "picture-refused",
-    "Failed to load image": "picture-refused",
-    "aspect ratio": "picture-refused",
-}
-"""What a refusal says when another record would have been answered, and the failed row's error."""
 
 
 def choose_python(named: str) -> str:
@@ -123,7 +102,7 @@ def check_python(setting: str, python: str) -> None:
 
 
 def list_engine_arguments(model: str, tensor_parallel: int, max_context: int, arguments: Sequence[str]) -> list[str]:
-    """Return the arguments that vLLM's engine takes, served or in process."""
+    """Return the arguments that vLLM's engine takes."""
     context = ["--max-model-len", str(max_context)] if max_context else []
     return ["--model", model, "--tensor-parallel-size", str(tensor_parallel), *context, *arguments]
 

@@ -8,11 +8,11 @@ from pipelines.checks.examination import Claim
 from pipelines.checks.uniqueness import count_fit, find_near_misses, find_redundant
 from pipelines.graph.answers import derive_answer
 from pipelines.graph.facts import read_attributes
-from pipelines.graph.proofs import flatten_names, list_names, make_query
+from pipelines.graph.proofs import cite_fact, cite_sentence, flatten_names, list_names, make_node, make_query
 from pipelines.graph.prose import make_clause
 from pipelines.graph.query import count_anchor_answers
 from pipelines.names import digest_aliases
-from schemas.proofs import Count, Evidence, Hop, PathNode, Proof, Thresholds
+from schemas.proofs import Count, Hop, Proof, Thresholds
 from schemas.tasks import Descriptor
 
 LIMITS = Thresholds(alone_first=2, alone=1, answers=0)
@@ -34,11 +34,7 @@ def prove(ground, titles, relations, attribute, descriptors, asking, limits=LIMI
     corpus = ground.corpus
     numbers = [corpus.find(title) for title in titles]
     roles = ["anchor", *["bridge"] * (len(titles) - 2), "answer"]
-    pages = [corpus.page(number) for number in numbers]
-    nodes = tuple(
-        PathNode(page_id=page.page_id, title=page.title, role=role, type=page.type, in_degree=page.in_degree)
-        for page, role in zip(pages, roles, strict=True)
-    )
+    nodes = tuple(make_node(corpus, number, role) for number, role in zip(numbers, roles, strict=True))
     names = flatten_names(list_names(corpus, nodes))
     hops = tuple(
         make_hop(corpus, index, ends, relation, names)
@@ -57,7 +53,7 @@ def prove(ground, titles, relations, attribute, descriptors, asking, limits=LIMI
         nodes=nodes,
         hops=hops,
         answer_relation=attribute,
-        answer_evidence=cite(corpus, numbers[-1], found.fact),
+        answer_evidence=cite_fact(corpus, found.fact),
         constraints=tuple(said),
         counts=(),
         alias_digest=digest_aliases(names),
@@ -101,12 +97,10 @@ def make_hop(corpus, index, ends, relation, names):
         place = corpus.graph.find_link(source, target)
         link = next(link for link in corpus.links(source) if link.start == place)
         clause = make_clause(corpus.text(source), link, names)
-        page, text = corpus.page(source), corpus.text(source)
-        evidence = Evidence(page_id=page.page_id, title=page.title, revision=page.revision, kind="sentence", key="",
-                            start=clause.start, end=clause.end, text=text[clause.start : clause.end],
-                            link_start=place)  # fmt: skip
-        return Hop(index=index, relation=relation, subject_id=page.page_id, object_id=corpus.page(target).page_id,
-                   clause=clause.text, evidence=evidence)  # fmt: skip
+        evidence = cite_sentence(corpus, source, clause.start, clause.end, place)
+        subject_id, object_id = (corpus.page(end).page_id for end in ends)
+        return Hop(index=index, relation=relation, subject_id=subject_id, object_id=object_id, clause=clause.text,
+                   evidence=evidence)  # fmt: skip
     backward = relation.startswith("<")
     subject, value = (target, source) if backward else (source, target)
     key = relation.removeprefix("<")
@@ -118,21 +112,6 @@ def make_hop(corpus, index, ends, relation, names):
         subject_id=corpus.page(subject).page_id,
         object_id=corpus.page(value).page_id,
         clause="",
-        evidence=cite(corpus, subject, fact),
+        evidence=cite_fact(corpus, fact),
         backward=backward,
-    )
-
-
-def cite(corpus, node, fact):
-    page, text = corpus.page(node), corpus.text(node)
-    return Evidence(
-        page_id=page.page_id,
-        title=page.title,
-        revision=page.revision,
-        kind="infobox",
-        key=fact.key,
-        start=fact.start,
-        end=fact.end,
-        text=text[fact.start : fact.end],
-        link_start=fact.link_start,
     )

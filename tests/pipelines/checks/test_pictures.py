@@ -214,6 +214,7 @@ def scene():
     return Image.fromarray(blocks).resize((640, 480), Image.Resampling.BICUBIC)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DRAWINGS)
 def test_plain_drawings_are_refused_in_whatever_format_and_size(name):
     rng, found = Random(f"drawings:{name}"), []
@@ -223,6 +224,7 @@ def test_plain_drawings_are_refused_in_whatever_format_and_size(name):
     assert found.count("picture-too-simple") >= 0.9 * len(found)
 
 
+@pytest.mark.slow
 def test_pictures_of_the_toy_world_pass_unless_they_were_drawn_simple(tmp_path):
     write_world(tmp_path / "world", WorldConfig(entities=300, seed=5))
     truth = (tmp_path / "world" / "truth" / "pictures.jsonl").read_text().splitlines()
