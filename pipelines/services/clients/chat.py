@@ -287,13 +287,9 @@ LONGEST_PAUSE = 30.0
 """Seconds between two probes of an address that is away, at most."""
 SPARED = 8
 """Requests in flight at the least loaded address from which on one is spared to see if another is back."""
-FORGOTTEN = 30.0
-"""Seconds after which what an address took for its replies counts for a third: a slow one is tried again."""
 
 _MEMORY = 0.1
-"""Weight of the newest outcome in how well and how fast an address is."""
-_LEAST_SECONDS = 1e-3
-"""Of a reply, where none is known."""
+"""Weight of the newest outcome in how well an address is."""
 
 OutcomeKind = Literal["answered", "busy", "failed", "silent", "gone", "unknown"]
 
@@ -356,9 +352,6 @@ class Endpoint:
     probe_at: float = -math.inf
     _well: float = 1.0
     """Share of its last requests that it answered."""
-    _seconds: float = 0.0
-    """What it took for a reply when it last answered, 0 where that is not known."""
-    _answered_at: float = 0.0
     _probing: bool = False
     _starting: bool = True
     _streak: int = 0
@@ -376,14 +369,13 @@ class Endpoint:
             return not self._probing and now >= self.probe_at
         return self.in_flight < int(self.limit)
 
-    def weigh(self, now: float) -> float:
-        """Return its load: seconds that its requests in flight and one more would take one after the other.
+    def weigh(self) -> float:
+        """Return its load: requests in flight and one more; an address that fails bears less.
 
-        One that fails bears less. Its limit says only when it is full: were the load a share of the limit, one with a
-        low limit would never be full, and its limit would stay low.
+        Its limit counts only when it is full: if the load were a share of the limit, an address with a low limit would
+        never be full, and its limit would stay low.
         """
-        seconds = max(_LEAST_SECONDS, self._seconds * math.exp((self._answered_at - now) / FORGOTTEN))
-        return (self.in_flight + 1) * seconds / self._well**3
+        return (self.in_flight + 1) / self._well**3
 
     def find_next(self, now: float) -> float:
         """Return when time alone may make room, infinity if it cannot."""
@@ -408,7 +400,7 @@ class Endpoint:
         self._advance(now)
         match outcome.kind:
             case "answered":
-                self._note_answer(now - ticket.taken, now)
+                self._note_answer()
             case "busy":
                 self._note_busy(ticket, outcome, now)
             case "failed" | "silent" | "gone":
@@ -423,11 +415,8 @@ class Endpoint:
             self._meter += self.gpus * (now - self._metered_at) / self.in_flight
         self._metered_at = now
 
-    def _note_answer(self, seconds: float, now: float) -> None:
+    def _note_answer(self) -> None:
         self.answered += 1
-        known = self._seconds * math.exp((self._answered_at - now) / FORGOTTEN)
-        self._seconds = known + _MEMORY * (seconds - known) if self._seconds and not self.dead else seconds
-        self._answered_at = now
         self._well += _MEMORY * (1.0 - self._well)
         self._streak = self._rounds = 0
         self.troubled_since = math.inf
@@ -497,7 +486,7 @@ def choose_endpoint(endpoints: tuple[Endpoint, ...], avoided: Endpoint | None, n
         if endpoint.dead:
             probe = endpoint if probe is None or endpoint.sent < probe.sent else probe
             continue
-        rank = (endpoint is avoided, endpoint.weigh(now), endpoint.sent)
+        rank = (endpoint is avoided, endpoint.weigh(), endpoint.sent)
         if best is None or rank < least:
             best, least = endpoint, rank
     # A request that has failed once is no good probe.

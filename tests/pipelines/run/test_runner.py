@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.errors import ConservationError, CorruptInput, GateNotMet, RateLimited, RecordFailed, Unavailable
-from pipelines.run.runner import Batch, RecordRunner, process_records, run_record_shards, run_source_stage
+from pipelines.run.runner import Batch, RecordRunner, run_record_shards, run_source_stage
 from pipelines.run.shards import Origin, ShardInput, ShardRows, read_parts, read_rows, seal_stage, write_shard
 from pipelines.run.workspace import StageFolder
 from pipelines.services.metering import count_usage
@@ -123,11 +122,6 @@ def test_concurrency_does_not_change_a_byte(tmp_path: Path, source: Path) -> Non
     for folder, width in zip(folders, (1, 32), strict=True):
         run_record_shards(Sieve(), folder, [(0, source)], concurrency=width)
     assert folders[0].part(0).read_bytes() == folders[1].part(0).read_bytes()
-
-
-def test_rows_carry_the_stage_key(folder: StageFolder, source: Path) -> None:
-    run_record_shards(Sieve(), folder, [(0, source)], concurrency=1)
-    assert set(pq.read_table(folder.part(0))["key"].to_pylist()) == {"0123456789abcdef"}
 
 
 def test_a_record_that_leads_to_nothing_stops_the_run(folder: StageFolder, source: Path) -> None:
@@ -334,12 +328,6 @@ def test_small_shards_fill_the_concurrency_together():
     assert stage.most == 16
 
 
-def test_no_more_records_are_in_flight_than_allowed():
-    stage = Script()
-    run(stage, cut(range(50), 7), concurrency=3)
-    assert stage.most == 3
-
-
 def test_unfinished_shards_are_bounded_so_that_memory_is():
     slow, read = asyncio.Event(), []
 
@@ -468,27 +456,6 @@ def test_the_seconds_of_shards_that_overlap_add_up_to_those_of_the_run(tmp_path)
     assert sum(folder.read_sidecar(shard).seconds for shard in range(4)) <= spent
 
 
-def test_the_width_does_not_change_a_byte(tmp_path):
-    sources, made = write_sources(tmp_path, 5, 6), []
-    for width in (1, 64):
-        folder = StageFolder(tmp_path / str(width) / "paths" / "same-key")
-        run_record_shards(Script({3: RecordFailed("planned")}), folder, sources, concurrency=width)
-        made.append([folder.part(shard).read_bytes() for shard in range(5)])
-    assert made[0] == made[1]
-
-
-def test_a_service_that_asks_to_slow_down_is_asked_again():
-    tries = []
-
-    async def slow_down() -> None:
-        tries.append(1)
-        if len(tries) < 3:
-            raise RateLimited("slower", 0.001)
-
-    rows, kept = asyncio.run(process_records(Script({1: slow_down}), [make_seed(1)], 1))
-    assert (len(rows.kept), kept, len(tries)) == (1, ("seed-0001",), 3)
-
-
 def test_an_interrupt_lets_what_is_under_way_finish(tmp_path):
     """Sent to this process, as by Ctrl-C: the first shard's last record ends, its shard is written, no other begins."""
     folder, sources = StageFolder(tmp_path / "stages" / "paths" / "key"), write_sources(tmp_path, 3, 2)
@@ -535,3 +502,9 @@ asyncio.run(RecordRunner(Script({{0: hang}}), 1, iter(cut(range(4), 2)), file).r
     _, said = child.communicate()
     assert child.returncode == -signal.SIGINT, said
     assert "nothing is whole" not in said
+
+
+def test_no_more_records_are_in_flight_than_allowed():
+    stage = Script()
+    run(stage, cut(range(50), 7), concurrency=3)
+    assert stage.most == 3

@@ -16,7 +16,6 @@ from pipelines.services.prompting import (
     ask_model,
     ask_on_day,
     load_prompt,
-    make_schema,
     parse_reply,
     read_reply,
     render_messages,
@@ -82,11 +81,6 @@ def test_only_declared_fields_reach_the_text():
     assert (user.role, user.text, user.images) == ("user", "About Kelm?", ())
 
 
-def test_a_field_that_is_not_declared_cannot_be_used():
-    with pytest.raises(Exception, match="'secret' is undefined"):
-        render_messages(make_prompt("{{ secret }}"), Inputs())
-
-
 def test_a_declared_field_that_the_inputs_lack_is_our_mistake():
     with pytest.raises(ConfigError, match=r"declares \['page'\]; Inputs has no such field"):
         render_messages(make_prompt("{{ page }}", inputs=("page",)), Inputs())
@@ -139,24 +133,11 @@ def test_a_cut_refused_or_empty_reply_is_repaired_once_and_then_fails_its_record
     assert len(model.asked) == len(repaired.asked) == 2
 
 
-def test_a_failed_record_says_what_was_wrong_both_times():
-    with pytest.raises(RecordFailed, match="is empty; before that: the reply holds no JSON object"):
-        ask(["what?", ""])
-
-
 @pytest.mark.parametrize("text", ["", " ", "\ud800", "x" * 1_000_000])
 def test_what_is_said_again_in_a_repair_is_some_text_and_short(text):
     _, asked = ask([text, '{"answer": "1204"}'])
     echo = asked[1].messages[2].text
     assert 0 < len(echo.encode()) <= 4000
-
-
-def test_a_good_reply_is_asked_for_once():
-    reply, asked = ask(['{"answer": "1204"}'], images=["a" * 64], sample=3)
-    assert reply.answer == "1204"
-    (request,) = asked
-    assert (request.task, request.prompt, request.sample) == ("ask", "ask/v1", 3)
-    assert request.schema_json == make_schema(AnswerReply)
 
 
 def test_a_bad_reply_is_repaired_once_by_telling_what_was_wrong():
@@ -165,12 +146,6 @@ def test_a_bad_reply_is_repaired_once_by_telling_what_was_wrong():
     assert [message.role for message in asked[1].messages] == ["system", "user", "assistant", "user"]
     assert asked[1].messages[2].text == "what?"
     assert "the reply holds no JSON object" in asked[1].messages[3].text
-
-
-def test_a_second_bad_reply_fails_the_record_and_nothing_else():
-    with pytest.raises(RecordFailed, match="ask/v1 on fake") as caught:
-        ask(["what?", '{"anser": "1204"}'])
-    assert caught.value.error == "unparseable-reply"
 
 
 def test_a_prompt_that_does_not_exist_is_named():
@@ -184,13 +159,6 @@ def test_a_loaded_prompt_has_its_label_digest_and_inputs():
     assert prompt.inputs == ("question", "condition", "search_results")
     assert prompt.system
     assert prompt.user
-
-
-@pytest.mark.parametrize(
-    "text", ['{"answer": "1204"}', 'Sure! ```json\n{"answer": "1204"}\n``` Done.', '\n\n{"answer":"1204"}']
-)
-def test_text_around_the_object_is_ignored(text):
-    assert parse_reply(text, AnswerReply).answer == "1204"
 
 
 @pytest.mark.parametrize(
@@ -274,12 +242,6 @@ def test_no_text_around_a_reply_changes_it(before, after, answer):
     said = json.dumps({"answer": answer})
     with suppress(BadReply):
         assert parse_reply(f"{before}{said}{after}", AnswerReply).answer == answer
-
-
-@given(st.text(alphabet='{}[]":,\\ answer\n<think>/x19\ud800', max_size=60))
-def test_no_reply_of_json_crumbs_breaks_the_parser(text):
-    with suppress(BadReply):
-        assert isinstance(parse_reply(text, AnswerReply), AnswerReply)
 
 
 @given(st.text())
