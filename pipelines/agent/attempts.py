@@ -44,7 +44,7 @@ from pipelines.graph.query import answer_query, locate_nodes
 from pipelines.graph.values import Date, Number, format_decimal, parse_date, parse_number, render_date, render_number
 from pipelines.ids import digest_value, draw_unit
 from pipelines.pictures import PictureSource, PictureStore
-from pipelines.services.prompting import Asking, ask_on_day
+from pipelines.services.prompting import RoleClient, ask_on_day
 from pipelines.services.protocols import ImageHit, ImageSearch, PictureFile, TextHit, TextSearch
 from schemas.datasets import Cell, Grounding, Picture, SearchNeed, Verdict
 from schemas.proofs import Answer
@@ -497,7 +497,7 @@ class Solver:
     """Who attempts, and who judges its answers."""
 
     role: str
-    asking: Asking
+    asking: RoleClient
     jury: Jury
 
     async def attempt(self, record: Grounding, exhibit: Exhibit, sample: int) -> Attempt:
@@ -536,7 +536,7 @@ class Series:
         if watched and attempt.verdict == "incorrect" and attempt.given:
             self.wrong.append(attempt.given)
 
-    def sum_up(self, asking: Asking, planned: int) -> Cell:
+    def sum_up(self, asking: RoleClient, planned: int) -> Cell:
         """Return the attempts as a row has them."""
         tally = self.tally
         low, high = wilson_interval(tally.correct, tally.done - tally.unscored)

@@ -26,7 +26,7 @@ from pipelines.errors import GateNotMet, RecordFailed
 from pipelines.graph.answers import LONGEST_ANSWER, compare_answers
 from pipelines.ids import digest_value
 from pipelines.names import strip_invisible
-from pipelines.services.prompting import Asking, BadReply, read_reply, render_messages
+from pipelines.services.prompting import BadReply, RoleClient, read_reply, render_messages
 from pipelines.services.protocols import ChatReply, ChatRequest, Message
 from schemas.datasets import Process, Rollout, Step, Verdict
 from schemas.manifest import ModelEntry
@@ -128,7 +128,7 @@ class Judgement:
 class Jury:
     """The typed comparer and the judges behind it: none, one, or several that have to agree."""
 
-    judges: tuple[Asking, ...] = ()
+    judges: tuple[RoleClient, ...] = ()
 
     @property
     def identity(self) -> str:
@@ -202,7 +202,7 @@ def make_judge_inputs(
     )
 
 
-async def ask_judge(judge: Asking, inputs: JudgeAnswerInputs) -> tuple[Verdict, str]:
+async def ask_judge(judge: RoleClient, inputs: JudgeAnswerInputs) -> tuple[Verdict, str]:
     """Return one judge's verdict, and why there is none.
 
     The reply is free text, as a judge does better with reasoning before its verdict. One without a verdict is repaired
@@ -237,7 +237,7 @@ def read_verdict(said: ChatReply) -> tuple[Verdict, str]:
     return verdict, f"not one verdict: {said.text.strip()[-80:]!r}" if verdict == "unscored" else ""
 
 
-def _name_roles(judges: tuple[Asking, ...]) -> tuple[str, ...]:
+def _name_roles(judges: tuple[RoleClient, ...]) -> tuple[str, ...]:
     return (*ROLES, *(f"judge_{number}" for number in range(3, len(judges) + 1)))[: len(judges)]
 
 
@@ -328,7 +328,7 @@ class ProcessJudgement:
 class ProcessJury:
     """The judge of ways to answers."""
 
-    judge: Asking
+    judge: RoleClient
 
     @property
     def identity(self) -> str:

@@ -31,7 +31,7 @@ from pipelines.errors import RecordFailed, Unavailable
 from pipelines.ids import digest_value
 from pipelines.pictures import PictureSource
 from pipelines.pixels import MAX_BYTES, open_pixels
-from pipelines.services.prompting import Asking, render_messages
+from pipelines.services.prompting import RoleClient, render_messages
 from pipelines.services.protocols import ChatReply, ChatRequest, ImageHit, TextBlock, TextHit
 from schemas.datasets import Observation, Picture, RolloutImage, SearchResult
 from schemas.tasks import SummariseInputs
@@ -495,7 +495,7 @@ class Summary:
 class Summariser:
     """A model that sums up pages, and what stands in for it where it does not."""
 
-    asking: Asking
+    asking: RoleClient
 
     @property
     def identity(self) -> str:

@@ -50,7 +50,7 @@ from pipelines.checks.verdicts import CheckResult
 from pipelines.errors import ConfigError, RecordFailed, ServiceError, Unavailable
 from pipelines.graph.answers import compare_answers, make_answer, type_answer
 from pipelines.graph.values import MONTHS, Date, Number, format_decimal, group_thousands, render_date, render_number
-from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatModel, ChatReply, ChatRequest
 from pipelines.toy.players import ScriptedJudge
 from schemas.datasets import Verdict
@@ -517,7 +517,7 @@ def _list_juries(model: ChatModel) -> tuple[tuple[str, tuple[ChatModel, ...]], .
 
 
 async def _count(fault: str, place: str, models: Sequence[ChatModel], trials: Sequence[tuple[Case, Trial]]) -> FaultRow:
-    jury = Jury(tuple(Asking(model, load_prompt("judge_answer")) for model in models))
+    jury = Jury(tuple(RoleClient(model, load_prompt("judge_answer")) for model in models))
     counts: Counter[str] = Counter()
     for number, (case, trial) in enumerate(trials):
         truth: Truth = "correct" if trial.truth == "correct" else "incorrect"
@@ -706,16 +706,16 @@ class _Remembering:
         return said
 
 
-def make_scripted_judges() -> tuple[Asking, Asking]:
+def make_scripted_judges() -> tuple[RoleClient, RoleClient]:
     """Return two judges that err now and then and sometimes together: what a card is shown for without a model."""
     prompt = load_prompt("judge_answer")
     first = ScriptedJudge(fpr=0.06, fnr=0.05, rho=0.3, hedge=0.01, name="scripted-judge-1")
     second = ScriptedJudge(fpr=0.08, fnr=0.04, rho=0.3, empty=0.01, name="scripted-judge-2")
-    return Asking(first, prompt), Asking(second, prompt)
+    return RoleClient(first, prompt), RoleClient(second, prompt)
 
 
 def run_judge_bench(
-    pairs: int, seed: int, judges: Sequence[Asking] = (), concurrency: int = CONCURRENCY
+    pairs: int, seed: int, judges: Sequence[RoleClient] = (), concurrency: int = CONCURRENCY
 ) -> JudgeReport:
     """Judge the near misses and paraphrases of ``pairs`` answers of each type, half of them from held-out words.
 
@@ -736,7 +736,7 @@ def run_judge_bench(
     return asyncio.run(_run(pairs, seed, tuple(judges), concurrency))
 
 
-async def _run(pairs: int, seed: int, judges: tuple[Asking, ...], concurrency: int) -> JudgeReport:
+async def _run(pairs: int, seed: int, judges: tuple[RoleClient, ...], concurrency: int) -> JudgeReport:
     kept = tuple(replace(judge, model=_Remembering(judge.model)) for judge in judges)
     names = [f"judge {number}: {judge.model.name}" for number, judge in enumerate(judges, start=1)]
     rows: list[JudgeRow] = []
@@ -755,7 +755,7 @@ async def _run(pairs: int, seed: int, judges: tuple[Asking, ...], concurrency: i
 
 
 async def _judge_type(
-    type_: AnswerType, pairs: int, seed: int, judges: tuple[Asking, ...], concurrency: int
+    type_: AnswerType, pairs: int, seed: int, judges: tuple[RoleClient, ...], concurrency: int
 ) -> list[tuple[_Judged, ...]]:
     """Return for each answer of a type what the comparer, each judge and the cascade hold of it."""
     places = asyncio.Semaphore(concurrency)
@@ -774,7 +774,7 @@ async def _judge_type(
     )
 
 
-async def _judge_trial(case: Case, trial: Trial, judges: tuple[Asking, ...], name: str) -> tuple[_Judged, ...]:
+async def _judge_trial(case: Case, trial: Trial, judges: tuple[RoleClient, ...], name: str) -> tuple[_Judged, ...]:
     truth: Truth = "correct" if trial.truth == "correct" else "incorrect"
     inputs = make_judge_inputs(case.question, trial.given, case.answer, name, truth)
     found = [_Judged(trial, compare_answers(trial.given, case.answer))]

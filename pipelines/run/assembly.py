@@ -135,7 +135,7 @@ class Seeing:
 
             folder = self.workspace.derived / "image-indexes"
             search = ClipImageSearch(self.corpus, self.encoder, folder, thumbnails=thumbnails)
-        return RecordedImageSearch(search, self.roles.replies, self.roles.count_renewals("image_search"))
+        return RecordedImageSearch(search, self.roles.replies, self.roles.find_epoch("image_search"))
 
     @cached_property
     def reader(self) -> Reader | None:
@@ -176,17 +176,17 @@ class Seeing:
         if name not in self._engines:
             engine = make_engine(name)
             if name != "layer":
-                engine = RecordedOcr(engine, self.roles.replies, self.roles.count_renewals("ocr"))
+                engine = RecordedOcr(engine, self.roles.replies, self.roles.find_epoch("ocr"))
             self._engines[name] = engine
         return self._engines[name]
 
     def make_lister(self) -> CandidateLister:
         """Return what finds the candidates of an anchor."""
         config, roles, limit = self.config.commons, self.roles, self.config.groundings.candidates
-        fresh = self.roles.count_renewals("commons")
-        metadata = make_image_metadata(config, roles.replies, fresh) if config.api and config.fetch else None
-        search = make_file_search(config, roles.replies, fresh) if config.search else None
-        fetch = make_file_fetch(config, roles.replies, roles.pictures, fresh) if config.fetch else None
+        epoch = self.roles.find_epoch("commons")
+        metadata = make_image_metadata(config, roles.replies, epoch) if config.api and config.fetch else None
+        search = make_file_search(config, roles.replies, epoch) if config.search else None
+        fetch = make_file_fetch(config, roles.replies, roles.pictures, epoch) if config.fetch else None
         return CandidateLister(self.corpus, roles.pictures, limit, metadata, search, fetch)
 
     def make_chooser(self) -> PictureChooser:
@@ -336,7 +336,7 @@ class Acting:
     def corpus_search(self) -> TextSearch:
         """The corpus's full-text search, recorded; it is what attempts of difficulty are given, whatever the tools."""
         return RecordedTextSearch(
-            LocalTextSearch(self.corpus), self.roles.replies, self.roles.count_renewals("text_search")
+            LocalTextSearch(self.corpus), self.roles.replies, self.roles.find_epoch("text_search")
         )
 
     def make_agent(self) -> Agent:
@@ -406,15 +406,15 @@ class Acting:
 
     def _make_text_search(self) -> TextSearch:
         search = make_text_search(self.config.live)
-        return RecordedTextSearch(search, self.roles.replies, self.roles.count_renewals("text_search"), live=True)
+        return RecordedTextSearch(search, self.roles.replies, self.roles.find_epoch("text_search"), live=True)
 
     def _make_image_search(self) -> ImageSearch:
         search = make_image_search(self.config.live, self.roles.pictures)
-        return RecordedImageSearch(search, self.roles.replies, self.roles.count_renewals("image_search"), live=True)
+        return RecordedImageSearch(search, self.roles.replies, self.roles.find_epoch("image_search"), live=True)
 
     def _make_pages(self, live: bool) -> PageReader:
         reader = make_reader(self.config.live) if live else LocalPages(self.corpus)
-        return RecordedPages(reader, self.roles.replies, self.roles.count_renewals("pages"), live=live)
+        return RecordedPages(reader, self.roles.replies, self.roles.find_epoch("pages"), live=live)
 
 
 _REST: Mapping[str, tuple[str, ...]] = {
@@ -573,13 +573,13 @@ class Assembly:
             min_image_side=seeds.min_image_side,
         )
         source = (
-            make_wikidata_source(self.config, self.corpus, self.roles.replies, self.roles.count_renewals("wikidata"))
+            make_wikidata_source(self.config, self.corpus, self.roles.replies, self.roles.find_epoch("wikidata"))
             if seeds.source == "sparql"
             else None
         )
         asked = self.config.commons.api and gate.require_image
         metadata = (
-            make_image_metadata(self.config.commons, self.roles.replies, self.roles.count_renewals("commons"))
+            make_image_metadata(self.config.commons, self.roles.replies, self.roles.find_epoch("commons"))
             if asked
             else None
         )

@@ -21,11 +21,11 @@ from pipelines.pictures import PictureStore
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.commons import RecordedImageMetadata
 from pipelines.services.clients.recorded import RecordedChat, RecordedSparql
-from pipelines.services.clients.replies import ReplyStore, open_replies, read_generations
+from pipelines.services.clients.replies import ReplyStore, open_replies, read_epochs
 from pipelines.services.clients.sparql import Manners, RequestLimits, SparqlEndpoint, name_agent
 from pipelines.services.image_metadata import FileFetch, FileSearch, ImageMetadata
-from pipelines.services.metering import Price, Purse
-from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.metering import Budget, Price
+from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatModel, Sampling
 from pipelines.stages.seeds import WikidataSource
 
@@ -44,25 +44,25 @@ def _find_pace(api: str) -> "Pace":
     return Pace()
 
 
-def make_image_metadata(config: CommonsConfig, replies: ReplyStore, fresh: int = 0) -> ImageMetadata:
+def make_image_metadata(config: CommonsConfig, replies: ReplyStore, epoch: int = 0) -> ImageMetadata:
     """Return Commons' imageinfo API, recorded."""
     from pipelines.services.clients.commons import CommonsApi
 
     if not config.contact:
         raise ConfigError("commons.contact is empty; say who asks: --set commons.contact=you@example.org")
     api = CommonsApi(config.api, name_agent(config.contact), pause=config.pause, pace=_find_pace(config.api))
-    return RecordedImageMetadata(api, replies, fresh)
+    return RecordedImageMetadata(api, replies, epoch)
 
 
-def make_file_search(config: CommonsConfig, replies: ReplyStore, fresh: int = 0) -> FileSearch:
+def make_file_search(config: CommonsConfig, replies: ReplyStore, epoch: int = 0) -> FileSearch:
     """Return Commons' search for files, recorded."""
     from pipelines.services.clients.commons import CommonsApi, CommonsSearch, RecordedFileSearch
 
     api = CommonsApi(config.api, name_agent(config.contact), pause=config.pause, pace=_find_pace(config.api))
-    return RecordedFileSearch(CommonsSearch(api), replies, fresh)
+    return RecordedFileSearch(CommonsSearch(api), replies, epoch)
 
 
-def make_file_fetch(config: CommonsConfig, replies: ReplyStore, pictures: PictureStore, fresh: int = 0) -> FileFetch:
+def make_file_fetch(config: CommonsConfig, replies: ReplyStore, pictures: PictureStore, epoch: int = 0) -> FileFetch:
     """Return what fetches Commons' pictures, each once."""
     from pipelines.services.clients.commons import WIKIMEDIA, CommonsFiles, RecordedFileFetch, list_hosts
 
@@ -70,10 +70,10 @@ def make_file_fetch(config: CommonsConfig, replies: ReplyStore, pictures: Pictur
     files = CommonsFiles(
         name_agent(config.contact), config.width, hosts, pause=config.pause, pace=_find_pace(config.api)
     )
-    return RecordedFileFetch(files, replies, pictures, fresh)
+    return RecordedFileFetch(files, replies, pictures, epoch)
 
 
-def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, fresh: int = 0) -> WikidataSource:
+def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, epoch: int = 0) -> WikidataSource:
     """Return the endpoint that seeds are drawn from, recorded.
 
     Raises:
@@ -93,7 +93,7 @@ def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, fr
     endpoint = SparqlEndpoint(config.endpoint, name_agent(config.contact), manners)
     address = urlsplit(corpus.manifest.base_url)
     site = config.site or f"{address.scheme}://{address.netloc}/"
-    return WikidataSource(RecordedSparql(endpoint, replies, fresh), site, config.page_rows)
+    return WikidataSource(RecordedSparql(endpoint, replies, epoch), site, config.page_rows)
 
 
 def open_later(folder: Path, corpus: Corpus) -> Corpus:
@@ -198,19 +198,19 @@ class Roles:
         return PictureStore(self.workspace.images)
 
     @cached_property
-    def purse(self) -> Purse:
+    def budget(self) -> Budget:
         """What the run may spend, of all roles together."""
         budget = self.config.budget
-        return Purse(budget.money, budget.tokens, budget.gpu_hours)
+        return Budget(budget.money, budget.tokens, budget.gpu_hours)
 
     @cached_property
-    def generations(self) -> dict[str, int]:
+    def epochs(self) -> dict[str, int]:
         """How often each role and tool was asked for fresh replies."""
-        return read_generations(self.workspace.replies)
+        return read_epochs(self.workspace.replies)
 
-    def count_renewals(self, name: str) -> int:
+    def find_epoch(self, name: str) -> int:
         """Return how often a role or tool was asked for fresh replies: part of what its recordings are found by."""
-        return self.generations.get(name, 0)
+        return self.epochs.get(name, 0)
 
     def close(self) -> None:
         """Close the recorded replies."""
@@ -234,18 +234,18 @@ class Roles:
             raise ConfigError(explain_missing([role]))
         price = Price(config.price_in, config.price_out, config.gpu_price)
         model = build_model(role, config, self.pictures)
-        return RecordedChat(model, self.replies, price, self.purse, fresh=self.count_renewals(role))
+        return RecordedChat(model, self.replies, price, self.budget, epoch=self.find_epoch(role))
 
-    def ask(self, role: str, prompt: str, version: int = 1) -> Asking:
+    def ask(self, role: str, prompt: str, version: int = 1) -> RoleClient:
         """Return a role's model with a prompt."""
-        return Asking(self.find_model(role), load_prompt(prompt, version), self.make_sampling(role))
+        return RoleClient(self.find_model(role), load_prompt(prompt, version), self.make_sampling(role))
 
     def make_sampling(self, role: str) -> Sampling:
         """Return a role's sampling settings."""
         model = self.config.models.get(role)
         return Sampling(model.temperature, model.top_p, model.max_tokens, model.presence_penalty)
 
-    def list_judges(self) -> tuple[Asking, ...]:
+    def list_judges(self) -> tuple[RoleClient, ...]:
         """Return the judges of answers that are configured: none, one or two."""
         return tuple(self.ask(role, "judge_answer") for role in JUDGES if getattr(self.config.models, role) is not None)
 

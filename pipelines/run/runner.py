@@ -1,21 +1,17 @@
 """One run: which stages there are, which of their shards are missing, run them, seal.
 
-The CLI runs this in process; ``flows`` runs the same functions under Prefect, a task a shard. What is done is
-decided by sidecars and manifests alone, so both may stop anywhere and go on anywhere, and both write the same bytes.
+The CLI runs this in process; ``flows`` runs the same functions under Prefect, a task a shard. Sidecars and manifests
+alone decide what is done, so both may stop anywhere and continue anywhere, and both write the same bytes.
 
-Running stages that are not cut into shards beforehand: from the corpus, or over whole datasets.
-
-Running record stages: records of many shards in flight at once, on one event loop.
-
-A shard is written when its last record is done, while records of the next ones are under way already, so that neither
-a small shard nor one slow record leaves a service idle. A bound on the rows of unfinished shards keeps memory flat.
+Records of many shards are in flight at once, on one event loop. A shard is written when its last record is done, while
+records of the next ones are under way, so neither a small shard nor one slow record leaves a service idle. A bound on
+the rows of unfinished shards keeps memory flat.
 """
 
 import asyncio
 import gc
 import shutil
 import subprocess
-import threading
 import time
 from array import array
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -403,20 +399,32 @@ def run_record_shards(
     concurrency: int,
     reporter: Reporter | None = None,
 ) -> Usage:
-    """Run shards of a record stage: of each one upstream part in, three files and a sidecar out.
+    """Run :func:`write_record_shards` on an event loop of its own."""
+    with resting_collector():
+        return asyncio.run(write_record_shards(stage, folder, sources, concurrency, reporter))
+
+
+async def write_record_shards(
+    stage: RecordStage,
+    folder: StageFolder,
+    sources: Sequence[tuple[int, Path]],
+    concurrency: int,
+    reporter: Reporter | None = None,
+) -> Usage:
+    """Run shards of a record stage: one upstream part in, three files and a sidecar out for each.
 
     Args:
         stage: the stage.
         folder: where its shards are written.
         sources: number and upstream part of each shard.
         concurrency: most records in flight, of all shards together.
-        reporter: told how many records are done.
+        reporter: gets the number of records that are done.
 
     Returns:
-        What was used by the shards that were written.
+        What the written shards used.
 
     Raises:
-        ServiceError, ConfigError, GateNotMet: whatever stopped the run; shards that were whole by then are written.
+        ServiceError, ConfigError, GateNotMet: whatever stopped the run; shards that were complete by then are written.
     """
     used: list[Usage] = []
     begun: dict[int, Batch] = {}
@@ -430,28 +438,24 @@ def run_record_shards(
         rows, kept = batch.collect(stage.name)
         ids = tuple(record.record_id for record in batch.records)
         came = ShardInput(ids, kept, batch.source, batch.usage, batch.seconds)
-        # Beside the loop: flushing to disk would hold up every request under way.
+        # In a thread: a flush to disk would block every request under way.
         await asyncio.to_thread(write_shard, stage, folder, batch.shard, came, rows)
         used.append(begun.pop(batch.shard).usage)
 
     try:
-        with resting_collector():
-            asyncio.run(RecordRunner(stage, concurrency, begin(), write, reporter or SilentReporter()).run())
+        await RecordRunner(stage, concurrency, begin(), write, reporter or SilentReporter()).run()
     finally:
-        # Replies of unfinished shards are recorded and will cost nothing when they are used: they were paid here.
+        # Replies of unfinished shards are recorded and cost nothing when they are used again: they were paid here.
         folder.note_stopped(sum((batch.usage for batch in begun.values()), Usage()))
     return sum(used, Usage())
 
 
 @contextmanager
 def resting_collector() -> Iterator[None]:
-    """Let Python look for cycles rarely, and not among what there was before: a third of a request's time here.
+    """Collect cycles rarely, and not among objects that exist already: the collector takes a third of a request's time.
 
-    What records leave behind goes by its counts. Only the main thread changes it: the setting is the process's.
+    Reference counts free what records leave behind.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(*COLLECTOR)
@@ -623,17 +627,19 @@ def read_source(plan: PlannedStage) -> Manifest:
     return manifest
 
 
-def run_planned_shards(
-    plan: PlannedStage, shards: Sequence[int], concurrency: int, reporter: Reporter | None = None
-) -> Usage:
-    """Run shards of a record stage, many records of them at once, and return what they used."""
-    assert isinstance(plan.stage, RecordStage)
+def list_sources(plan: PlannedStage, shards: Sequence[int]) -> list[tuple[int, Path]]:
+    """Return number and upstream part of shards of a record stage.
+
+    Raises:
+        ConfigError: if the input is not sealed.
+        CorruptInput: if a part is not as its sidecar says.
+    """
     sidecars, sources = read_source(plan).shards, []
     for shard in shards:
         source = plan.sources[0].folder.part(shard)
         check_part(source, sidecars[shard])
         sources.append((shard, source))
-    return run_record_shards(plan.stage, plan.folder, sources, concurrency, reporter)
+    return sources
 
 
 def run_planned_whole(plan: PlannedStage, shard_rows: int) -> int:
@@ -674,7 +680,8 @@ def run_stage(
             pending = list_pending_shards(plan)
             rows = sum(read_source(plan).shards[shard].rows_out for shard in pending)
             reporter.begin(plan.name, rows, "rows")
-            usage = run_planned_shards(plan, pending, concurrency, reporter)
+            sources = list_sources(plan, pending)
+            usage = run_record_shards(plan.stage, plan.folder, sources, concurrency, reporter)
         else:
             reporter.begin(plan.name, 0, "rows")
             shards = run_planned_whole(plan, shard_rows)

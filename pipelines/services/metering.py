@@ -1,10 +1,9 @@
 """Counting what is asked for and what it costs.
 
-The runner opens a meter, and a rollout a stopwatch; whoever asks adds to the one that is open. A purse adds up a whole
-run and says when it has spent what it may.
+The runner opens a meter, and a rollout a stopwatch; a request adds to the one that is open. A budget adds up a whole
+run and refuses requests when a limit is reached.
 """
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,15 +18,13 @@ HOUR = 3600.0
 
 @dataclass(slots=True)
 class Meter:
-    """Running totals of one record or shard; may be added to by several threads."""
+    """Running totals of one record or shard."""
 
     usage: Usage
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def add(self, usage: Usage) -> None:
         """Add one request's usage."""
-        with self._lock:
-            self.usage = self.usage + usage
+        self.usage = self.usage + usage
 
 
 _OPEN: ContextVar[Meter | None] = ContextVar("open_meter", default=None)
@@ -53,15 +50,14 @@ def count_usage(usage: Usage) -> None:
 
 @dataclass(slots=True)
 class Stopwatch:
-    """How long replies took when they were first given, so that a replay reads the same time; added to by threads, too.
+    """How long replies took when they were first given, so that a replay reads the same time.
 
-    Waits that went on at once are added up. Whole milliseconds are: their sum does not depend on the order.
+    Waits at the same time are added up, in whole milliseconds: their sum does not depend on the order.
     """
 
     day: str = ""
     """Latest day, UTC, on which any of them was given; empty where all is scripted or local."""
     _milliseconds: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property
     def seconds(self) -> float:
@@ -70,9 +66,8 @@ class Stopwatch:
 
     def add(self, seconds: float, day: str) -> None:
         """Add one reply's wait and its day, empty for none."""
-        with self._lock:
-            self._milliseconds += round(seconds * 1000.0)
-            self.day = max(self.day, day)
+        self._milliseconds += round(seconds * 1000.0)
+        self.day = max(self.day, day)
 
 
 _RUNNING: ContextVar[Stopwatch | None] = ContextVar("open_stopwatch", default=None)
@@ -114,11 +109,11 @@ class Price:
 
 
 @dataclass(slots=True)
-class Purse:
-    """What one run may spend; 0 is no limit. Shared by all models, event loops and threads of the run.
+class Budget:
+    """What one run may spend; 0 is no limit. Shared by all models of the run.
 
-    It is asked before a request is sent and filled after its reply came, so a run overshoots by the requests that were
-    in flight then, and by no more.
+    It is checked before a request is sent and charged after its reply came, so a run overshoots by the requests that
+    were in flight then, and by no more.
     """
 
     money: float = 0.0
@@ -127,7 +122,6 @@ class Purse:
     """Tokens in and out."""
     gpu_hours: float = 0.0
     spent: Usage = field(default_factory=Usage)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def check(self) -> None:
         """Let a request be sent.
@@ -141,8 +135,7 @@ class Purse:
 
     def add(self, usage: Usage) -> None:
         """Count what a request took."""
-        with self._lock:
-            self.spent = self.spent + usage
+        self.spent = self.spent + usage
 
     def _list_reached(self, spent: Usage) -> list[str]:
         tokens, hours = spent.tokens_in + spent.tokens_out, spent.gpu_seconds / HOUR

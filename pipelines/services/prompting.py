@@ -273,7 +273,7 @@ def make_schema(reply: type[BaseModel]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class RoleClient:
     """Everything one structured request needs beside its inputs."""
 
     model: ChatModel
@@ -292,14 +292,14 @@ class Asking:
 
 
 async def ask_model(
-    asking: Asking, inputs: BaseModel, reply: type[ReplyT], images: Sequence[str] = (), sample: int = 0
+    asking: RoleClient, inputs: BaseModel, reply: type[ReplyT], images: Sequence[str] = (), sample: int = 0
 ) -> ReplyT:
     """Ask for a structured reply, as :func:`ask_on_day`, and return it alone."""
     return (await ask_on_day(asking, inputs, reply, images, sample))[0]
 
 
 async def ask_on_day(
-    asking: Asking, inputs: BaseModel, reply: type[ReplyT], images: Sequence[str] = (), sample: int = 0
+    asking: RoleClient, inputs: BaseModel, reply: type[ReplyT], images: Sequence[str] = (), sample: int = 0
 ) -> tuple[ReplyT, str]:
     """Ask for a structured reply; one that cannot be used is repaired once by telling the model what was wrong.
 

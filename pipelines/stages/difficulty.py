@@ -30,7 +30,7 @@ from pipelines.checks.verdicts import CheckResult, refuse
 from pipelines.errors import RecordFailed
 from pipelines.graph.answers import find_repeats
 from pipelines.ids import digest_value
-from pipelines.services.prompting import Asking, ask_model, make_schema
+from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Alternative, Difficulty, Grounding, SearchNeed, Standing
 from schemas.manifest import ModelEntry
@@ -71,7 +71,7 @@ class Course:
 class MeasuredDifficulty:
     """Attempts every question under each condition of a plan and refuses what the plan says."""
 
-    solvers: Mapping[str, Asking]
+    solvers: Mapping[str, RoleClient]
     """By the roles that the plan names."""
     jury: Jury
     searches: Searches
@@ -81,7 +81,7 @@ class MeasuredDifficulty:
     """Where swapped pictures come from; without it their conditions are left out."""
     contest: AlternativeCheck | None = None
     """What repeated wrong answers are held against; without it they are not looked at."""
-    picture_judge: Asking | None = None
+    picture_judge: RoleClient | None = None
     name: str = "difficulty"
     version: int = 3
     input: ClassVar[type[Record]] = Grounding
@@ -148,14 +148,14 @@ class MeasuredDifficulty:
             ),
         )
 
-    def _list_solvers(self) -> Iterator[tuple[str, Asking]]:
+    def _list_solvers(self) -> Iterator[tuple[str, RoleClient]]:
         for role in self.rules.plan.list_roles():
             yield role, self.solvers[role]
 
     def _swaps_pictures(self) -> bool:
         return any(step.condition.startswith("swapped") for step in self.rules.plan.filters)
 
-    def _find_picture_judge(self) -> Asking | None:
+    def _find_picture_judge(self) -> RoleClient | None:
         return self.picture_judge if self.rules.plan.judges_picture else None
 
     async def _look(self, record: Grounding) -> Rejection | None:

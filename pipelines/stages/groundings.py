@@ -16,7 +16,7 @@ from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import list_names, make_query, make_question_id, view_proof
 from pipelines.graph.query import count_anchor_answers, locate_nodes
 from pipelines.ids import digest_value
-from pipelines.services.prompting import Asking, ask_model, make_schema
+from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Grounding, Picture, Rewrite
 from schemas.manifest import ModelEntry
@@ -33,7 +33,7 @@ class Groundings:
 
     ground: Indexes
     chooser: PictureChooser
-    asking: Asking
+    asking: RoleClient
     settings: GroundingsConfig
     audit: bool = False
     name: str = "groundings"

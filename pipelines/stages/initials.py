@@ -26,7 +26,7 @@ from pipelines.graph.prose import mask_names
 from pipelines.graph.query import answer_query
 from pipelines.ids import SplitRule, digest_value, make_record_id
 from pipelines.names import digest_aliases
-from pipelines.services.prompting import Asking, ask_model, make_schema
+from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Question, Seed
 from schemas.manifest import ModelEntry
@@ -53,7 +53,7 @@ class Initials:
     """Asks for one fact of each seed; the seed is the answer node."""
 
     ground: Indexes
-    asking: Asking
+    asking: RoleClient
     rules: AnswerRules
     splits: SplitRule
     page_words: int

@@ -43,7 +43,7 @@ from pipelines.graph.proofs import (
 )
 from pipelines.graph.query import locate_nodes
 from pipelines.ids import digest_value, make_record_id
-from pipelines.services.prompting import Asking, ask_model, make_schema
+from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Candidate, Certificate, Question, Rewrite
 from schemas.manifest import ModelEntry
@@ -68,17 +68,17 @@ REPLIES = (SelectedEntityReply, ExtractedFactReply, DescriptorsReply, QuestionRe
 class Askings:
     """The requests of a round, in their order."""
 
-    selecting: Asking
-    extracting: Asking
-    proposing: Asking
-    rewriting: Asking
+    selecting: RoleClient
+    extracting: RoleClient
+    proposing: RoleClient
+    rewriting: RoleClient
 
-    def list_all(self) -> tuple[Asking, ...]:
+    def list_all(self) -> tuple[RoleClient, ...]:
         """Return them in the order of a round."""
         return (self.selecting, self.extracting, self.proposing, self.rewriting)
 
 
-async def select_entity(asking: Asking, question: str, entity: str, sample: int) -> CheckResult:
+async def select_entity(asking: RoleClient, question: str, entity: str, sample: int) -> CheckResult:
     """Have an entity of the question selected; FAIL (``entity-not-in-question``) when it is not the one to be hidden.
 
     Args:
@@ -95,7 +95,7 @@ async def select_entity(asking: Asking, question: str, entity: str, sample: int)
 
 
 async def extract_fact(
-    asking: Asking, ground: Indexes, node: PathNode, facts: Sequence[Fact], page_words: int, sample: int
+    asking: RoleClient, ground: Indexes, node: PathNode, facts: Sequence[Fact], page_words: int, sample: int
 ) -> Fact | CheckResult:
     """Have a fact of an entity's page extracted; FAIL (``no-injection``) when it is none of those offered.
 
@@ -123,7 +123,7 @@ async def extract_fact(
 
 
 async def propose_descriptors(
-    asking: Asking, corpus: Corpus, this: Round, rules: InjectionRules
+    asking: RoleClient, corpus: Corpus, this: Round, rules: InjectionRules
 ) -> tuple[Descriptor, ...]:
     """Return descriptors of the entity that a round hides; they are offered all its facts but the one asked for."""
     view = this.view
@@ -141,7 +141,7 @@ async def propose_descriptors(
     return (await ask_model(asking, inputs, DescriptorsReply)).descriptors[: rules.candidates]
 
 
-async def reword_question(asking: Asking, question: str, this: Round, descriptor: Descriptor) -> str:
+async def reword_question(asking: RoleClient, question: str, this: Round, descriptor: Descriptor) -> str:
     """Return the question with the entity that a round hides behind its descriptor."""
     inputs = RewriteQuestionInputs(
         question=question,

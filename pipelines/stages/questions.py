@@ -17,7 +17,7 @@ from pipelines.graph.proofs import flatten_names, list_names, make_query, view_p
 from pipelines.graph.query import answer_query, locate_nodes
 from pipelines.ids import digest_value, draw_unit, make_record_id
 from pipelines.names import digest_aliases
-from pipelines.services.prompting import Asking, ask_model, make_schema
+from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Path, Question
 from schemas.manifest import ModelEntry
@@ -37,7 +37,7 @@ class Questions:
     """Writes one canonical question a path and attaches the proof."""
 
     ground: Indexes
-    asking: Asking
+    asking: RoleClient
     rules: AnswerRules
     obfuscated: float = 0.0
     """Share of fuller dates of which only a part is asked (OpenSearch-VL, 3.1: occasional answer obfuscation)."""

@@ -30,7 +30,7 @@ from pipelines.graph.proofs import list_names, make_query, view_proof
 from pipelines.graph.prose import mask_names
 from pipelines.graph.query import Query, locate_nodes
 from pipelines.ids import digest_value, make_record_id
-from pipelines.services.prompting import Asking, ask_model, make_schema
+from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Candidate, Certificate, Question, Rewrite
 from schemas.manifest import ModelEntry
@@ -67,8 +67,8 @@ class Rewrites:
     """Turns canonical questions into fuzzy ones with a certificate for each step."""
 
     ground: Indexes
-    proposing: Asking
-    rewriting: Asking
+    proposing: RoleClient
+    rewriting: RoleClient
     settings: RewritesConfig
     hub_in_degree: int
     max_answer_tokens: int

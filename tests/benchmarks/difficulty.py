@@ -18,7 +18,7 @@ from pipelines.agent.judging import Jury, UnscoredWatch
 from pipelines.checks.verdicts import PASSED
 from pipelines.cli.judge_card import COMPARER, JudgeRow, Share, make_scripted_judges, run_judge_bench, show_interval
 from pipelines.pictures import PictureStore
-from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply, ChatRequest, ImageHit, PictureFile, TextHit
 from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
 from pipelines.toy.players import ScriptedSolver
@@ -133,7 +133,7 @@ def _play(
     knower = ScriptedSolver(right_without_tools=ability, right_with_search=ability, name=f"right {ability}")
     counted, nothing = Attempts(knower), NothingFound()
     stage = MeasuredDifficulty(
-        solvers={"solver": Asking(counted, load_prompt("answer_question", 2))},
+        solvers={"solver": RoleClient(counted, load_prompt("answer_question", 2))},
         jury=Jury(),
         searches=Searches(nothing, nothing, PictureStore(scratch / "images")),
         rules=DifficultyRules(make_plan(preset, ("solver",)), ATTEMPTS, early_stop),

@@ -19,7 +19,7 @@ from pipelines.errors import RecordFailed
 from pipelines.run.runner import run_record_shards
 from pipelines.run.workspace import StageFolder
 from pipelines.services.clients.chat import OpenAIChat
-from pipelines.services.prompting import Asking, Prompt, make_schema
+from pipelines.services.prompting import Prompt, RoleClient, make_schema
 from pipelines.services.protocols import ChatRequest, Message, Sampling
 from schemas.tasks import AnswerReply
 from tests.benchmarks.measured import Measured
@@ -115,7 +115,7 @@ def _measure_mixture(scratch: Path) -> Iterator[Measured]:
             for schedule in schedules
         ]
         model = OpenAIChat("mock", tuple(urls), revision="r1", timeout=5.0, pause=0.05)
-        stage = Answers(Asking(model, Prompt("answer/v1", "0" * 64, ("text",), "Be brief.", "{{ text }}")))
+        stage = Answers(RoleClient(model, Prompt("answer/v1", "0" * 64, ("text",), "Be brief.", "{{ text }}")))
         started = time.monotonic()
         run_record_shards(stage, folder, parts, IN_FLIGHT)
         spent = time.monotonic() - started

@@ -26,7 +26,7 @@ from pipelines.services.clients.chat import OpenAIChat
 from pipelines.services.clients.recorded import RecordedChat
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.metering import Price
-from pipelines.services.prompting import Asking, Prompt, ask_model
+from pipelines.services.prompting import Prompt, RoleClient, ask_model
 from schemas.base import Nested, Record, Rejection
 from schemas.manifest import ModelEntry
 from schemas.tasks import AnswerReply
@@ -68,7 +68,7 @@ class WantedInputs(Nested):
 class Answers:
     """Asks for every row: what any stage with a model does, and no more."""
 
-    asking: Asking
+    asking: RoleClient
     name: str = "questions"
     version: int = 1
     input: ClassVar[type[Record]] = Wanted
@@ -110,11 +110,11 @@ def write_wanted(folder: Path, rows: int) -> None:
         write_shard(source, upstream, shard, ShardInput(ids, ids), ShardRows(list(kept)))
 
 
-def make_asking(address: str, replies: Path | None, system: str = SYSTEM) -> Asking:
+def make_asking(address: str, replies: Path | None, system: str = SYSTEM) -> RoleClient:
     """Return the model as a run has it: pooled, and recorded where a folder is named."""
     model = OpenAIChat(name="mock", urls=(address,), concurrency=IN_FLIGHT)
     prompt = Prompt("answer/v1", digest_value(system), ("text",), system, "{{ text }}")
-    return Asking(RecordedChat(model, open_replies(replies), Price()) if replies else model, prompt)
+    return RoleClient(RecordedChat(model, open_replies(replies), Price()) if replies else model, prompt)
 
 
 @dataclass(frozen=True, slots=True)

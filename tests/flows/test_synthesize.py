@@ -2,15 +2,11 @@
 
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier
 
 import pytest
 
 from pipelines.errors import BudgetSpent, ConfigError
-from pipelines.run.assembly import Assembly
-from pipelines.run.workspace import read_names
 from tests.chaos.driving import SMALL, digest_outputs, run_small
 
 pytestmark = [
@@ -67,41 +63,20 @@ def test_a_flow_over_a_finished_run_starts_no_task(by_command: Path, monkeypatch
 
 
 def test_a_shard_task_that_dies_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from flows import tasks
-    from flows.synthesize import synthesize
+    from flows import synthesize as module
 
-    run_planned_shards, deaths = tasks.run_planned_shards, []
+    list_sources, deaths = module.list_sources, []
 
-    def die_once(plan, shards, concurrency):
+    def die_once(plan, shards):
         if plan.name == "paths" and shards == [1] and not deaths:
             deaths.append(os.getpid())
             raise ConnectionResetError("the worker went away")
-        return run_planned_shards(plan, shards, concurrency)
+        return list_sources(plan, shards)
 
-    monkeypatch.setattr(tasks, "run_planned_shards", die_once)
-    synthesize(workspace=str(tmp_path), settings=SETTINGS, until="questions")
+    monkeypatch.setattr(module, "list_sources", die_once)
+    module.synthesize(workspace=str(tmp_path), settings=SETTINGS, until="questions")
     assert len(deaths) == 1
     assert len(list(tmp_path.glob("stages/paths/*/manifest.json"))) == 1
-
-
-def test_threads_of_a_flow_share_models_budget_and_recordings(by_command: Path) -> None:
-    from flows.tasks import open_assembly
-    from pipelines.cli.commands import load_config
-
-    config, corpus = load_config("demo", None, SETTINGS).model_dump_json(), read_names(by_command / "latest.json")
-    arguments = (config, str(by_command), corpus["corpus"])
-    with ThreadPoolExecutor(2) as pool:
-        gate = Barrier(2)
-
-        def open_together(_: int) -> Assembly:
-            gate.wait()
-            return open_assembly(*arguments)
-
-        first, second = pool.map(open_together, range(2))
-    assert first is not second
-    assert first.roles.purse is second.roles.purse
-    assert first.roles.find_model("solver") is second.roles.find_model("solver")
-    assert first.roles.replies is second.roles.replies
 
 
 @pytest.mark.parametrize(
@@ -110,19 +85,18 @@ def test_threads_of_a_flow_share_models_budget_and_recordings(by_command: Path) 
 def test_what_another_try_would_only_meet_again_is_not_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, tries: int
 ) -> None:
-    from flows import tasks
-    from flows.synthesize import synthesize
+    from flows import synthesize as module
 
     calls = []
 
-    def fail(plan, shards, concurrency):
+    def fail(plan, shards):
         calls.append(shards)
         raise error
 
-    monkeypatch.setattr(tasks, "run_planned_shards", fail)
-    monkeypatch.setattr(tasks.run_shard, "retry_delay_seconds", [0, 0])
+    monkeypatch.setattr(module, "list_sources", fail)
+    monkeypatch.setattr(module.run_shard, "retry_delay_seconds", [0, 0])
     with pytest.raises(type(error)):
-        synthesize(workspace=str(tmp_path), settings=[*SMALL, "seeds.limit=4"], until="paths")
+        module.synthesize(workspace=str(tmp_path), settings=[*SMALL, "seeds.limit=4"], until="paths")
     assert calls == [[0]] * tries
 
 

@@ -22,7 +22,7 @@ from pipelines.cli.judge_card import (
 )
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.graph.answers import compare_answers
-from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.toy.players import ScriptedJudge
 from tests.pipelines.stages.players import FakeModel
 
@@ -36,7 +36,7 @@ KINDS = {
 
 
 def scripted(**changes):
-    return Asking(ScriptedJudge(**{"fpr": 0.0, "fnr": 0.0} | changes), PROMPT)
+    return RoleClient(ScriptedJudge(**{"fpr": 0.0, "fnr": 0.0} | changes), PROMPT)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_a_judge_that_obeys_the_answer_is_found_out_and_the_comparer_does_not_ob
     obedient = FakeModel(
         lambda inputs: "Verdict: correct" if "correct" in inputs.given else "Verdict: incorrect", reads_inputs=False
     )
-    found = [kind for kind in run_judge_bench(20, 3, [Asking(obedient, PROMPT)]).kinds if "order" in kind.kind]
+    found = [kind for kind in run_judge_bench(20, 3, [RoleClient(obedient, PROMPT)]).kinds if "order" in kind.kind]
     taken = {who: sum(kind.correct for kind in found if kind.who == who) for who in (COMPARER, "judge 1: fake")}
     assert taken[COMPARER] == 0 < taken["judge 1: fake"]
 
@@ -192,7 +192,7 @@ def test_verdicts_of_every_kind_add_up(report):
 
 def test_a_judge_is_asked_once_for_each_answer_and_never_told_the_truth_in_words():
     model = FakeModel(lambda inputs: "Verdict: incorrect", reads_inputs=False)
-    run_judge_bench(6, 3, [Asking(model, PROMPT)])
+    run_judge_bench(6, 3, [RoleClient(model, PROMPT)])
     shown = Counter(request.messages for request in model.asked)
     trials = {
         (case.question, trial.given) for type_ in TYPES for case in list_cases(type_, 6, 3) for trial in case.trials
@@ -207,7 +207,7 @@ def test_a_judge_that_is_away_stops_the_bench():
             raise Unavailable("nobody answers")
 
     with pytest.raises(Unavailable):
-        run_judge_bench(4, 3, [Asking(Away(lambda inputs: ""), PROMPT)])
+        run_judge_bench(4, 3, [RoleClient(Away(lambda inputs: ""), PROMPT)])
 
 
 def test_the_same_seed_gives_the_same_card_however_many_are_in_flight():

@@ -13,7 +13,7 @@ from pipelines.agent.judging import Jury, ProcessJury
 from pipelines.agent.transcript import Turn, render_turn
 from pipelines.cli.judge_card import ERRING, FAULTY, Case, Trial, list_open_trials
 from pipelines.errors import ConfigError, ServiceError
-from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatModel, ChatReply, ChatRequest
 from pipelines.stages.trajectories import Trajectories
 from schemas.base import Failure, Rejection
@@ -144,7 +144,7 @@ def _count_answers(found: Sequence[tuple[Case, Trial]]) -> Iterator[TrajectoryFa
         for place, models in juries.items():
             if fault in MISTAKEN and place == "alone":
                 continue
-            jury = Jury(tuple(Asking(each, load_prompt("judge_answer")) for each in models))
+            jury = Jury(tuple(RoleClient(each, load_prompt("judge_answer")) for each in models))
             rows, stopped = _run(Trajectories(jury=jury), rollouts)
             yield _sum_up(("answer", fault, place), rows, truths, stopped)
 
@@ -152,7 +152,7 @@ def _count_answers(found: Sequence[tuple[Case, Trial]]) -> Iterator[TrajectoryFa
 def _count_ways(found: Sequence[tuple[Case, Trial]]) -> Iterator[TrajectoryFaultRow]:
     rollouts = [make_rollout(number, case, case.answer.surface) for number, (case, _) in enumerate(found)]
     for fault, model in UNMARKED.items():
-        process = ProcessJury(Asking(model, load_prompt("judge_process")))
+        process = ProcessJury(RoleClient(model, load_prompt("judge_process")))
         rows, stopped = _run(Trajectories(process=process), rollouts)
         # Nobody marked any of these ways: none may be kept.
         yield _sum_up(("process", fault, "alone"), rows, ["incorrect"] * len(rollouts), stopped)

@@ -1,17 +1,10 @@
-"""Chat with any servers that speak OpenAI's ``/chat/completions`` (vLLM's among them).
+"""Chat with servers that speak OpenAI's ``/chat/completions``, vLLM's among them.
 
-Only the messages of a request are sent; its inputs stay here. What a reply says is not judged here: one that was cut
-or refused is marked as such, and ``pipelines.services.prompting`` decides.
+Only the messages of a request are sent; its inputs stay here. This module does not judge what a reply says: it marks a
+cut or refused reply, and ``pipelines.services.prompting`` decides.
 
-What is sent to ``/chat/completions``: JSON made with as little copying as pictures of some hundred kB allow.
-
-What a reply of ``/chat/completions`` says: one choice, how it ended and what it took.
-
-Addresses that serve one model, and what is known of each: load, limit, and whether it is well, busy or away.
-
-No clock and no lock here: whoever calls says what time it is, in seconds of a clock that never goes back.
-
-Waiting for a place at one of several addresses: first come, first served, by every event loop of the process.
+Parts: the body of a request; reading a completion; what is known of each address (load, limit, well, busy or away); the
+pool, where requests wait for a place at one of several addresses; and the model itself.
 """
 
 import asyncio
@@ -20,9 +13,8 @@ import json
 import math
 import os
 import random
-import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -70,26 +62,22 @@ class PictureParts:
     read: ReadPicture
     most: int = KEPT_BYTES
     _kept: OrderedDict[str, bytes] = field(default_factory=OrderedDict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     async def get(self, sha256: str) -> bytes:
         """Return the JSON of a part that shows the picture."""
-        with self._lock:
-            part = self._kept.get(sha256)
-            if part is not None:
-                self._kept.move_to_end(sha256)
-                return part
-        return await asyncio.to_thread(self._encode, sha256)
+        part = self._kept.get(sha256)
+        if part is None:
+            part = await asyncio.to_thread(self._encode, sha256)
+        self._kept[sha256] = part
+        self._kept.move_to_end(sha256)
+        while sum(map(len, self._kept.values())) > self.most:
+            self._kept.popitem(last=False)
+        return part
 
     def _encode(self, sha256: str) -> bytes:
         data, media_type = self.read(sha256)
         address = f"data:{media_type};base64,{base64.b64encode(data).decode()}"
-        part = orjson.dumps({"type": "image_url", "image_url": {"url": address}})
-        with self._lock:
-            self._kept[sha256] = part
-            while sum(map(len, self._kept.values())) > self.most:
-                self._kept.popitem(last=False)
-        return part
+        return orjson.dumps({"type": "image_url", "image_url": {"url": address}})
 
 
 async def make_body(name: str, request: ChatRequest, pictures: PictureParts, replies: Replies) -> bytes:
@@ -299,13 +287,9 @@ LONGEST_PAUSE = 30.0
 """Seconds between two probes of an address that is away, at most."""
 SPARED = 8
 """Requests in flight at the least loaded address from which on one is spared to see if another is back."""
-FORGOTTEN = 30.0
-"""Seconds after which what an address took for its replies counts for a third: a slow one is tried again."""
 
 _MEMORY = 0.1
-"""Weight of the newest outcome in how well and how fast an address is."""
-_LEAST_SECONDS = 1e-3
-"""Of a reply, where none is known."""
+"""Weight of the newest outcome in how well an address is."""
 
 OutcomeKind = Literal["answered", "busy", "failed", "silent", "gone", "unknown"]
 
@@ -368,9 +352,6 @@ class Endpoint:
     probe_at: float = -math.inf
     _well: float = 1.0
     """Share of its last requests that it answered."""
-    _seconds: float = 0.0
-    """What it took for a reply when it last answered, 0 where that is not known."""
-    _answered_at: float = 0.0
     _probing: bool = False
     _starting: bool = True
     _streak: int = 0
@@ -388,14 +369,13 @@ class Endpoint:
             return not self._probing and now >= self.probe_at
         return self.in_flight < int(self.limit)
 
-    def weigh(self, now: float) -> float:
-        """Return its load: seconds that its requests in flight and one more would take one after the other.
+    def weigh(self) -> float:
+        """Return its load: requests in flight and one more; an address that fails bears less.
 
-        One that fails bears less. Its limit says only when it is full: were the load a share of the limit, one with a
-        low limit would never be full, and its limit would stay low.
+        Its limit counts only when it is full: if the load were a share of the limit, an address with a low limit would
+        never be full, and its limit would stay low.
         """
-        seconds = max(_LEAST_SECONDS, self._seconds * math.exp((self._answered_at - now) / FORGOTTEN))
-        return (self.in_flight + 1) * seconds / self._well**3
+        return (self.in_flight + 1) / self._well**3
 
     def find_next(self, now: float) -> float:
         """Return when time alone may make room, infinity if it cannot."""
@@ -420,7 +400,7 @@ class Endpoint:
         self._advance(now)
         match outcome.kind:
             case "answered":
-                self._note_answer(now - ticket.taken, now)
+                self._note_answer()
             case "busy":
                 self._note_busy(ticket, outcome, now)
             case "failed" | "silent" | "gone":
@@ -435,11 +415,8 @@ class Endpoint:
             self._meter += self.gpus * (now - self._metered_at) / self.in_flight
         self._metered_at = now
 
-    def _note_answer(self, seconds: float, now: float) -> None:
+    def _note_answer(self) -> None:
         self.answered += 1
-        known = self._seconds * math.exp((self._answered_at - now) / FORGOTTEN)
-        self._seconds = known + _MEMORY * (seconds - known) if self._seconds and not self.dead else seconds
-        self._answered_at = now
         self._well += _MEMORY * (1.0 - self._well)
         self._streak = self._rounds = 0
         self.troubled_since = math.inf
@@ -509,7 +486,7 @@ def choose_endpoint(endpoints: tuple[Endpoint, ...], avoided: Endpoint | None, n
         if endpoint.dead:
             probe = endpoint if probe is None or endpoint.sent < probe.sent else probe
             continue
-        rank = (endpoint is avoided, endpoint.weigh(now), endpoint.sent)
+        rank = (endpoint is avoided, endpoint.weigh(), endpoint.sent)
         if best is None or rank < least:
             best, least = endpoint, rank
     # A request that has failed once is no good probe.
@@ -536,34 +513,21 @@ class Bounds:
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
-    """A request that waits; woken by its future, in its own loop."""
+    """A request that waits; ``woken`` resolves to its place, or to None when every address was away for too long."""
 
-    loop: asyncio.AbstractEventLoop
-    woken: asyncio.Future[None]
+    woken: "asyncio.Future[Ticket | None]"
     since: float
     avoided: Endpoint | None
-    ticket: Ticket | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Alarm:
-    """When and in which loop the pool looks again; one that another has replaced does nothing."""
-
-    when: float
-    loop: asyncio.AbstractEventLoop
 
 
 @dataclass(slots=True, eq=False)
 class EndpointPool:
-    """The addresses of one model and who waits for them.
-
-    Shards may have an event loop each, in threads, so that all that changes here does so under the lock; nothing is
-    awaited under it.
+    """The addresses of one model and the requests that wait for them, first come, first served.
 
     Attributes:
         name: the model's, for messages.
         endpoints: at least one.
-        patience: seconds that all addresses may be busy or away before whoever waits is told.
+        patience: seconds that all addresses may be busy or away before waiting requests fail.
         clock: seconds, never going back.
     """
 
@@ -571,9 +535,9 @@ class EndpointPool:
     endpoints: tuple[Endpoint, ...]
     patience: float
     clock: Callable[[], float] = time.monotonic
-    _waiters: OrderedDict[_Waiter, None] = field(default_factory=OrderedDict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _alarm: _Alarm | None = None
+    _waiters: deque[_Waiter] = field(default_factory=deque)
+    _alarm: asyncio.TimerHandle | None = None
+    _alarm_at: float = math.inf
 
     @property
     def answered(self) -> int:
@@ -586,86 +550,82 @@ class EndpointPool:
         return len(self._waiters)
 
     async def take(self, since: float, avoided: Endpoint | None = None) -> Ticket:
-        """Return a place at an address as soon as there is one. It must be given back.
+        """Return a place at an address as soon as there is one. The caller must give it back.
 
         Args:
             since: when the request was first to be sent: patience begins no sooner.
-            avoided: where it has just failed.
+            avoided: the address where it has just failed.
 
         Raises:
             Unavailable: if every address was busy or away for too long.
         """
-        with self._lock:
-            now = self.clock()
-            chosen = None if self._waiters else choose_endpoint(self.endpoints, avoided, now)
-            if chosen is not None:
-                return chosen.take(now)
-            loop = asyncio.get_running_loop()
-            waiter = _Waiter(loop, loop.create_future(), since, avoided)
-            self._waiters[waiter] = None
-            self._serve(now)
+        now = self.clock()
+        chosen = None if self._waiters else choose_endpoint(self.endpoints, avoided, now)
+        if chosen is not None:
+            return chosen.take(now)
+        waiter = _Waiter(asyncio.get_running_loop().create_future(), since, avoided)
+        self._waiters.append(waiter)
+        self._serve(now)
         try:
-            await waiter.woken
+            ticket = await waiter.woken
         except asyncio.CancelledError:
             self._leave(waiter)
             raise
-        if waiter.ticket is None:
-            raise Unavailable(self._describe())
-        return waiter.ticket
+        if ticket is None:
+            said = "; ".join(f"{endpoint.url}: {endpoint.last_error}" for endpoint in self.endpoints)
+            raise Unavailable(
+                f"model {self.name}: no address answered for {self.patience:g} s ({said}); run again later"
+            )
+        return ticket
 
     def give_back(self, ticket: Ticket, outcome: Outcome) -> float:
-        """End a request, let in who waits, and return its GPU-seconds."""
-        with self._lock:
-            now = self.clock()
-            spent = ticket.endpoint.end(ticket, outcome, now)
-            if self._waiters:
-                self._serve(now)
-            return spent
+        """End a request, give its place to the next one, and return its GPU-seconds."""
+        now = self.clock()
+        spent = ticket.endpoint.end(ticket, outcome, now)
+        self._serve(now)
+        return spent
 
     def _leave(self, waiter: _Waiter) -> None:
-        """Take out a waiter that was cancelled, its place, too, if it had just got one."""
-        with self._lock:
-            now = self.clock()
-            if waiter.ticket is not None:
-                waiter.ticket.endpoint.end(waiter.ticket, Outcome("unknown"), now)
-            self._waiters.pop(waiter, None)
-            self._serve(now)
+        """Take out a cancelled waiter, and its place, too, if it had just got one."""
+        if waiter in self._waiters:
+            self._waiters.remove(waiter)
+        elif not waiter.woken.cancelled() and (ticket := waiter.woken.result()) is not None:
+            ticket.endpoint.end(ticket, Outcome("unknown"), self.clock())
+        self._serve(self.clock())
 
     def _serve(self, now: float) -> None:
-        """Give places to those who came first, and see to it that the next one is not forgotten."""
+        """Give places to the first in the queue, and set the alarm when the next one must wait."""
         while self._waiters:
-            first = next(iter(self._waiters))
+            first = self._waiters[0]
+            if first.woken.done():
+                self._waiters.popleft()
+                continue
             chosen = choose_endpoint(self.endpoints, first.avoided, now)
-            if chosen is None and not self._is_away(first.since, now):
+            away = all(endpoint.was_away(first.since, now, self.patience) for endpoint in self.endpoints)
+            if chosen is None and not away:
                 self._set_alarm(first, now)
                 return
-            self._waiters.popitem(last=False)
-            first.ticket = chosen.take(now) if chosen is not None else None
-            if not _wake(first) and first.ticket is not None:
-                first.ticket.endpoint.end(first.ticket, Outcome("unknown"), now)
-
-    def _is_away(self, since: float, now: float) -> bool:
-        return all(endpoint.was_away(since, now, self.patience) for endpoint in self.endpoints)
+            self._waiters.popleft()
+            first.woken.set_result(None if chosen is None else chosen.take(now))
+        if self._alarm is not None:
+            # The next waiter may come in another loop.
+            self._alarm.cancel()
+            self._alarm = None
 
     def _set_alarm(self, first: _Waiter, now: float) -> None:
-        """Look again when time alone may have changed something; in the loop of who is first, for that one runs."""
+        """Look again when time alone may have made room."""
         moments = [endpoint.find_next(now) for endpoint in self.endpoints]
         limit = max(first.since, *(endpoint.troubled_since for endpoint in self.endpoints)) + self.patience
         when = min(*moments, limit if limit > now else math.inf)
-        if when == math.inf or (self._alarm and self._alarm.loop is first.loop and now < self._alarm.when <= when):
+        if when == math.inf or (self._alarm is not None and now < self._alarm_at <= when):
             return
-        alarm = self._alarm = _Alarm(when, first.loop)
-        _call(first.loop, lambda: first.loop.call_later(when - now, self._look_again, alarm))
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm, self._alarm_at = first.woken.get_loop().call_later(when - now, self._look_again), when
 
-    def _look_again(self, alarm: _Alarm) -> None:
-        with self._lock:
-            if alarm is self._alarm:
-                self._alarm = None
-                self._serve(self.clock())
-
-    def _describe(self) -> str:
-        said = "; ".join(f"{endpoint.url}: {endpoint.last_error}" for endpoint in self.endpoints)
-        return f"model {self.name}: no address answered for {self.patience:g} s ({said}); run again later"
+    def _look_again(self) -> None:
+        self._alarm = None
+        self._serve(self.clock())
 
 
 def make_pool(name: str, urls: tuple[str, ...], bounds: Bounds) -> EndpointPool:
@@ -680,24 +640,6 @@ def make_pool(name: str, urls: tuple[str, ...], bounds: Bounds) -> EndpointPool:
     first = bounds.concurrency if len(urls) == 1 else min(bounds.concurrency, FIRST_LIMIT)
     endpoints = (Endpoint(url, bounds.concurrency, float(first), bounds.gpus, bounds.pause) for url in urls)
     return EndpointPool(name, tuple(endpoints), bounds.patience)
-
-
-def _wake(waiter: _Waiter) -> bool:
-    """Wake who waits; return False if its loop is gone."""
-    return _call(waiter.loop, lambda: None if waiter.woken.done() else waiter.woken.set_result(None))
-
-
-def _call(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> bool:
-    """Act in a loop, at once if it is the running one; return False if it is closed."""
-    try:
-        # Every place is taken and given back in a loop.
-        if asyncio.get_running_loop() is loop:
-            act()
-        else:
-            loop.call_soon_threadsafe(act)
-    except RuntimeError:
-        return False
-    return True
 
 
 VERSION = 1

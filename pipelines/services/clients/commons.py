@@ -37,7 +37,7 @@ from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFaile
 from pipelines.ids import canonical_json, digest_value
 from pipelines.pictures import PictureSource, PictureStore
 from pipelines.pixels import MAX_BYTES, find_extension
-from pipelines.services.clients.replies import ReplyStore, name_generation
+from pipelines.services.clients.replies import ReplyStore, name_epoch
 from pipelines.services.image_metadata import (
     MOST_FILES,
     FileFetch,
@@ -707,12 +707,12 @@ class RecordedImageMetadata:
 
     metadata: ImageMetadata
     store: ReplyStore
-    fresh: int = 0
+    epoch: int = 0
 
     @property
     def identity(self) -> str:
         """The wrapped service's identity."""
-        return name_generation(self.metadata.identity, self.fresh)
+        return name_epoch(self.metadata.identity, self.epoch)
 
     async def describe_images(self, files: Sequence[str]) -> dict[str, ImageFacts | None]:
         """Return recorded answers, and ask for those files that have none."""
@@ -749,12 +749,12 @@ class RecordedFileSearch:
 
     search: FileSearch
     store: ReplyStore
-    fresh: int = 0
+    epoch: int = 0
 
     @property
     def identity(self) -> str:
         """The wrapped search's identity."""
-        return name_generation(self.search.identity, self.fresh)
+        return name_epoch(self.search.identity, self.epoch)
 
     async def search_files(self, query: str, count: int) -> tuple[tuple[str, ImageFacts], ...]:
         """Return the recorded pictures or search."""
@@ -780,12 +780,12 @@ class RecordedFileFetch:
     fetch: FileFetch
     store: ReplyStore
     pictures: PictureStore
-    fresh: int = 0
+    epoch: int = 0
 
     @property
     def identity(self) -> str:
         """The wrapped service's identity."""
-        return name_generation(self.fetch.identity, self.fresh)
+        return name_epoch(self.fetch.identity, self.epoch)
 
     async def fetch_file(self, file: RemoteFile) -> bytes:
         """Return the picture's bytes from the image store, or fetch them.

@@ -1,32 +1,29 @@
-"""Recording around any backend: ask once, replay for ever.
+"""Recording around services: each request is sent once and its reply replayed from then on.
 
-A key covers the backend's identity and the exact request, so a changed prompt, picture, sampling setting or model is a
-different key: a stale reply cannot be found.
+A key covers the service's identity and the exact request. A changed prompt, picture, sampling setting or model gives a
+different key, so a stale reply cannot be found.
 
-Recording around an OCR engine: each picture is read once at each scale.
-
-The key of a chat request: the sha256 of its canonical JSON, made in microseconds because every request needs one.
-
-The bytes are those of :func:`pipelines.ids.canonical_json`; orjson writes texts alike and is used for them alone, since
-it writes some floats otherwise. What a request could not have when the first replies were recorded is left out where it
-is empty, so that those are still found.
+The key of a chat request is the sha256 of its canonical JSON (:func:`pipelines.ids.canonical_json`), made in
+microseconds because every request needs one: orjson writes the texts, but not the floats, some of which it writes
+otherwise. Fields that were added after the first replies were recorded are left out where they are empty, so that those
+replies are still found.
 """
 
 import hashlib
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, ClassVar, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import orjson
 
 from pipelines.ids import canonical_json, digest_value
 from pipelines.services.addresses import ForbiddenAddress
-from pipelines.services.clients.replies import ReplyStore, name_generation
-from pipelines.services.metering import Price, Purse, add_waited, count_usage
+from pipelines.services.clients.replies import ReplyStore, name_epoch
+from pipelines.services.metering import Budget, Price, add_waited, count_usage
 from pipelines.services.protocols import (
     ChatModel,
     ChatReply,
@@ -117,16 +114,15 @@ def _write_sampling(sampling: Sampling) -> str:
 class RecordedChat:
     """A chat model whose replies are paid for once.
 
-    ``fresh`` is the generation of its role (:mod:`pipelines.services.clients.replies`); a purse is asked before each
-    request that is
-    not recorded.
+    ``epoch`` is the cache epoch of its role (:mod:`pipelines.services.clients.replies`). The budget is checked before
+    each request that is not recorded.
     """
 
     model: ChatModel
     store: ReplyStore
     price: Price = field(default_factory=Price)
-    purse: Purse | None = None
-    fresh: int = 0
+    budget: Budget | None = None
+    epoch: int = 0
 
     @property
     def name(self) -> str:
@@ -135,8 +131,8 @@ class RecordedChat:
 
     @property
     def identity(self) -> str:
-        """The wrapped model's identity, with the generation of its role."""
-        return name_generation(self.model.identity, self.fresh)
+        """The wrapped model's identity, in the epoch of its role."""
+        return name_epoch(self.model.identity, self.epoch)
 
     @property
     def reads_inputs(self) -> bool:
@@ -146,8 +142,8 @@ class RecordedChat:
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Return the recorded reply or ask the wrapped model.
 
-        What it cost is counted when the model answers, and only then. How long the model took and on which day goes to
-        the open stopwatch every time: the reply itself is the same whether it was asked for now or long ago.
+        Its cost is counted when the model answers, and only then. How long the model took and on which day goes to the
+        open stopwatch every time, so a replay reads the same time.
 
         Raises:
             BudgetSpent: if the reply is not recorded and the run has spent what it may.
@@ -161,7 +157,7 @@ class RecordedChat:
                 return _write_chat(reply, 0.0, "")
             return _write_chat(reply, reply.seconds or time.monotonic() - since, reply.day or _name_day())
 
-        permit = None if self.purse is None else self.purse.check
+        permit = None if self.budget is None else self.budget.check
         text, cached = await self.store.recall(make_chat_key(self, request), self.identity, ask, permit)
         if cached:
             count_usage(Usage(cached_calls=1))
@@ -179,8 +175,8 @@ class RecordedChat:
             cost=self.price.charge(reply.tokens_in, reply.tokens_out, reply.gpu_seconds),
         )
         count_usage(usage)
-        if self.purse is not None:
-            self.purse.add(usage)
+        if self.budget is not None:
+            self.budget.add(usage)
 
 
 def _name_day() -> str:
@@ -213,74 +209,88 @@ def _read_chat(recorded: str) -> ChatReply:
     )
 
 
+class _Service(Protocol):
+    @property
+    def identity(self) -> str: ...
+
+
+ServiceT = TypeVar("ServiceT", bound=_Service)
+
+
 @dataclass(frozen=True, slots=True)
-class RecordedTextSearch:
-    """A text search whose results are asked for once.
+class Recorder(Generic[ServiceT]):
+    """A service whose replies are asked for once.
 
     ``live``: it is a service outside, so how long a reply took and on which day are recorded with it.
     """
 
-    search: TextSearch
+    service: ServiceT
     store: ReplyStore
-    fresh: int = 0
+    epoch: int = 0
     live: bool = False
 
     @property
     def identity(self) -> str:
-        """The wrapped search's identity."""
-        return name_generation(self.search.identity, self.fresh)
+        """The wrapped service's identity in its epoch."""
+        return name_epoch(self.service.identity, self.epoch)
+
+    async def recall(self, call: Sequence[object], ask: Callable[[], Awaitable[object]]) -> Any:  # noqa: ANN401 - JSON
+        """Return the recorded answer to a call, or ask and record it; both are JSON values."""
+
+        async def answer() -> str:
+            since = time.monotonic()
+            reply = await ask()
+            if not self.live:
+                return canonical_json(reply)
+            seconds = round(time.monotonic() - since, 3)
+            return canonical_json({"seconds": seconds, "day": _name_day(), "reply": reply})
+
+        recorded, cached = await self.store.recall(digest_value([self.identity, *call]), self.identity, answer)
+        count_usage(Usage(cached_calls=1) if cached else Usage(calls=1))
+        reply = json.loads(recorded)
+        if not self.live:
+            return reply
+        add_waited(reply["seconds"], reply["day"])
+        return reply["reply"]
+
+
+class RecordedTextSearch(Recorder[TextSearch]):
+    """A text search whose results are asked for once."""
+
+    __slots__ = ()
 
     async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
         """Return recorded passages or search."""
 
         async def ask() -> object:
-            return [asdict(hit) for hit in await self.search.search_text(query, count)]
+            return [asdict(hit) for hit in await self.service.search_text(query, count)]
 
-        key = digest_value([self.identity, "search_text", query, count])
-        return tuple(TextHit(**hit) for hit in await _recall_call(self, key, ask))
+        return tuple(TextHit(**hit) for hit in await self.recall(["search_text", query, count], ask))
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedImageSearch:
-    """An image search whose results are asked for once per picture content; ``live`` as for a text search."""
+class RecordedImageSearch(Recorder[ImageSearch]):
+    """An image search whose results are asked for once per picture content."""
 
-    search: ImageSearch
-    store: ReplyStore
-    fresh: int = 0
-    live: bool = False
-
-    @property
-    def identity(self) -> str:
-        """The wrapped search's identity."""
-        return name_generation(self.search.identity, self.fresh)
+    __slots__ = ()
 
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
         """Return recorded pages or search; the key is the picture's sha256, never its path."""
 
         async def ask() -> object:
-            return [asdict(hit) for hit in await self.search.search_image(picture, count)]
+            return [asdict(hit) for hit in await self.service.search_image(picture, count)]
 
-        key = digest_value([self.identity, "search_image", picture.sha256, count])
-        return tuple(_read_image_hit(**hit) for hit in await _recall_call(self, key, ask))
+        hits = await self.recall(["search_image", picture.sha256, count], ask)
+        return tuple(_read_image_hit(**hit) for hit in hits)
 
 
 def _read_image_hit(url: str, title: str, snippet: str, distance: float, thumbnail: object = None) -> ImageHit:
     return ImageHit(url, title, snippet, distance, None if thumbnail is None else Picture.model_validate(thumbnail))
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedPages:
-    """A page reader that reads each page once; a missing or forbidden one is recorded as that. ``live`` as above."""
+class RecordedPages(Recorder[PageReader]):
+    """A page reader that reads each page once; that a page is missing or forbidden is recorded, too."""
 
-    reader: PageReader
-    store: ReplyStore
-    fresh: int = 0
-    live: bool = False
-
-    @property
-    def identity(self) -> str:
-        """The wrapped reader's identity."""
-        return name_generation(self.reader.identity, self.fresh)
+    __slots__ = ()
 
     async def read_page(self, url: str) -> PageText:
         """Return the recorded page or read it.
@@ -292,13 +302,13 @@ class RecordedPages:
 
         async def ask() -> object:
             try:
-                return asdict(await self.reader.read_page(url))
+                return asdict(await self.service.read_page(url))
             except PageNotFound:
                 return None
             except ForbiddenAddress as error:
                 return {"forbidden": str(error)}
 
-        page = await _recall_call(self, digest_value([self.identity, "read_page", url]), ask)
+        page = await self.recall(["read_page", url], ask)
         if page is None:
             raise PageNotFound(url)
         if "forbidden" in page:
@@ -306,19 +316,10 @@ class RecordedPages:
         return PageText(**page)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedSparql:
-    """An endpoint that is asked each query once; of a query that can be divided a time-out is recorded, too."""
+class RecordedSparql(Recorder[Sparql]):
+    """An endpoint that gets each query once; of a query that can be divided a time-out is recorded, too."""
 
-    endpoint: Sparql
-    store: ReplyStore
-    fresh: int = 0
-    live: ClassVar[bool] = False
-
-    @property
-    def identity(self) -> str:
-        """The wrapped endpoint's identity."""
-        return name_generation(self.endpoint.identity, self.fresh)
+    __slots__ = ()
 
     async def select(self, query: str, divisible: bool = False) -> tuple[SparqlRow, ...]:
         """Return the recorded rows or ask for them.
@@ -329,81 +330,40 @@ class RecordedSparql:
 
         async def ask() -> object:
             try:
-                return [dict(row) for row in await self.endpoint.select(query, divisible)]
+                return [dict(row) for row in await self.service.select(query, divisible)]
             except QueryTimeout as error:
                 if not divisible:
                     raise
                 return {"timeout": str(error)}
 
-        rows = await _recall_call(self, digest_value([self.identity, "select", query, divisible]), ask)
+        rows = await self.recall(["select", query, divisible], ask)
         if isinstance(rows, dict):
             raise QueryTimeout(rows["timeout"])
         return tuple(rows)
 
 
-class _Recorder(Protocol):
-    """A tool with its recording; ``live`` if the time that its replies take counts."""
+class RecordedOcr(Recorder[Ocr]):
+    """An OCR engine that reads each picture once at each scale; a picture on which it failed is read again."""
 
-    @property
-    def store(self) -> ReplyStore: ...
-    @property
-    def identity(self) -> str: ...
-    @property
-    def live(self) -> bool: ...
-
-
-async def _recall_call(recorder: _Recorder, key: str, ask: Callable[[], Awaitable[object]]) -> Any:  # noqa: ANN401 - JSON
-    """Return the recorded answer to a call, or make it; a live one is recorded with its time, which is counted."""
-
-    async def answer() -> str:
-        since = time.monotonic()
-        reply = await ask()
-        if not recorder.live:
-            return canonical_json(reply)
-        seconds = round(time.monotonic() - since, 3)
-        return canonical_json({"seconds": seconds, "day": _name_day(), "reply": reply})
-
-    recorded, cached = await recorder.store.recall(key, recorder.identity, answer)
-    count_usage(Usage(cached_calls=1) if cached else Usage(calls=1))
-    reply = json.loads(recorded)
-    if not recorder.live:
-        return reply
-    add_waited(reply["seconds"], reply["day"])
-    return reply["reply"]
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedOcr:
-    """An engine whose readings are kept; the key is the picture's sha256. A picture it failed on is asked again."""
-
-    ocr: Ocr
-    store: ReplyStore
-    fresh: int = 0
+    __slots__ = ()
 
     @property
     def name(self) -> str:
         """The wrapped engine's name."""
-        return self.ocr.name
-
-    @property
-    def identity(self) -> str:
-        """The wrapped engine's identity."""
-        return name_generation(self.ocr.identity, self.fresh)
+        return self.service.name
 
     async def read_text(self, data: bytes, scale: float = 1.0) -> tuple[TextBlock, ...]:
-        """Return the recorded blocks or have the picture read.
+        """Return the recorded blocks or read the picture.
 
         Raises:
             RecordFailed, ServiceError: as the wrapped engine.
         """
 
-        async def ask() -> str:
-            return canonical_json([asdict(block) for block in await self.ocr.read_text(data, scale)])
+        async def ask() -> object:
+            return [asdict(block) for block in await self.service.read_text(data, scale)]
 
-        key = digest_value([self.identity, "read_text", hashlib.sha256(data).hexdigest(), scale])
-        reply, cached = await self.store.recall(key, self.identity, ask)
-        count_usage(Usage(cached_calls=1) if cached else Usage(calls=1))
-        return tuple(_read_block(**block) for block in json.loads(reply))
+        blocks = await self.recall(["read_text", hashlib.sha256(data).hexdigest(), scale], ask)
+        return tuple(_read_block(**block) for block in blocks)
 
 
 def _read_block(text: str, label: str, box: list[float], confidence: float) -> TextBlock:

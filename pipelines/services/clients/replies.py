@@ -1,31 +1,23 @@
 """The reply store: every reply under the hash of the exact request, shared by all processes of a host.
 
-One SQLite file in WAL mode: a reply that was recorded survives kill -9 and a power cut. Before a request is sent an ask
-is noted, and a request that ends with an error notes a failure. So ``asks`` minus ``replies`` minus ``failures`` is
-what was in flight at a crash, and a reply paid twice shows as a count.
+One SQLite file in WAL mode: a recorded reply survives kill -9 and a power cut. The store notes an ask before a request
+is sent, and a failure when the request ends with an error. So ``asks`` minus ``replies`` minus ``failures`` is what was
+in flight at a crash, and a reply that was paid twice shows as a count.
 
-Group commit: rows from all event loops and threads, written by one thread, all that wait in one transaction.
+Group commit: one thread writes, and all rows that wait go into one transaction. While it commits, the next rows gather,
+so 256 requests in flight cost hardly more than one. A caller continues after COMMIT, or gets the error.
 
-Look-ups go the same way: the event loop never gives the interpreter's lock away to read a row, and a few statements
-find what 256 requests ask for.
-
-A writer that is idle commits at once; while it commits, the next rows gather, so that batches form under load alone and
-256 requests in flight cost hardly more than one. Whoever waits is told after COMMIT, and told of every failure: neither
-a full disk nor a defect of the thread leaves a caller waiting.
-
-Generations of recorded replies: ``--fresh-replies ROLE`` asks a role anew and forgets nothing.
-
-A workspace keeps ``replies/fresh.json``, from role to generation. A generation above 0 is part of the identity of the
-role's backend, so keys of replies and keys of stages change together; older replies stay where they are.
+Cache epochs: ``--fresh-replies ROLE`` asks a role again and forgets nothing. ``replies/fresh.json`` maps roles to
+epochs. An epoch above 0 is part of the identity of the role's backend, so the keys of replies and of stages change
+together; older replies stay where they are.
 """
 
 import asyncio
 import json
 import sqlite3
-import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
@@ -35,13 +27,11 @@ from pipelines.errors import ConfigError, CorruptInput, ServiceError, Unavailabl
 from pipelines.files import check_shared_memory, explain_os_error, write_text
 
 MOST_CALLERS = 512
-"""Callers whose rows go into one transaction at most: the others wait for the next."""
+"""Callers whose rows go into one transaction at most; the others wait for the next."""
 CHUNK = 64
-"""Rows of one statement at most. A statement gives the interpreter's lock away once, however many rows it inserts."""
-IDLE = 1.0
-"""Seconds after which a writer with nothing to do ends; the next row starts another."""
+"""Rows of one statement at most. A statement releases the interpreter's lock once, however many rows it inserts."""
 PATIENCE = 120.0
-"""Seconds that other processes may hold the file before those who wait are told."""
+"""Seconds that other processes may hold the file before the callers get an error."""
 PRIMARY_CODE = 0xFF
 """Mask of SQLite's primary error code."""
 
@@ -49,7 +39,7 @@ Row = tuple[str | int, ...]
 
 
 class Table(Enum):
-    """A table that is appended to: its name with the columns of a row, and what is done about a second row of a key."""
+    """A table that is appended to: its name with the columns of a row, and what happens to a second row of a key."""
 
     ASKS = ("asks (key, backend, asked)", "")
     REPLIES = ("replies (key, backend, recorded, bytes, reply)", "ON CONFLICT (key) DO NOTHING")
@@ -57,31 +47,36 @@ class Table(Enum):
 
 
 Outcome = bool | str | None
-"""Whether rows were new; or the reply that was looked up, None where there is none."""
+"""Whether rows were new; or the reply that was looked up, None where the store has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Rows of one caller for one table; ``waiter`` is None where nobody waits for them."""
+    """Rows of one caller for one table; ``waiter`` is None where no caller waits for them."""
 
     table: Table
     rows: Sequence[Row]
     waiter: asyncio.Future[Outcome] | None
     wanted: str = ""
-    """Key of the reply that is looked up; the rows are written only where there is none."""
+    """Key of the reply that is looked up; the rows are written only if the store has no reply."""
 
 
 @dataclass(slots=True)
 class GroupWriter:
-    """The one writer of a store in this process. Its connection is used by nobody else."""
+    """The one writer of a store in this process. No other code uses its connection.
+
+    All fields belong to the thread of the event loop; the writing thread sees the connection and one batch at a time.
+    A process may run several loops, one after the other.
+    """
 
     connection: sqlite3.Connection
     name: str
     """The store's name in messages."""
     patience: float = PATIENCE
     _waiting: list[Entry] = field(default_factory=list)
-    _changed: threading.Condition = field(default_factory=threading.Condition)
-    _thread: threading.Thread | None = None
+    _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "reply-writer"))
+    _loop: asyncio.AbstractEventLoop | None = None
+    _writing: bool = False
     _closed: bool = False
 
     async def write(self, table: Table, rows: Sequence[Row]) -> bool:
@@ -91,7 +86,7 @@ class GroupWriter:
             Whether all rows of the transaction were new; False means that some key had a row already, which stays.
 
         Raises:
-            Unavailable: if the disk is full, or others hold the file for too long.
+            Unavailable: if the disk is full, or other processes hold the file for too long.
             CorruptInput: if the file is damaged.
         """
         waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
@@ -99,76 +94,77 @@ class GroupWriter:
         try:
             return bool(await asyncio.shield(waiter))
         except asyncio.CancelledError:
-            # The rows are on their way: whoever looks next must find them.
+            # The rows are on their way: the next look-up must find them.
             await asyncio.gather(waiter, return_exceptions=True)
             raise
 
     def look_up(self, key: str, asks: Sequence[Row]) -> asyncio.Future[Outcome]:
-        """Find the reply of a key, None where there is none: then the asks are durable.
+        """Find the reply of a key; the result is None where there is no reply, and then the asks are durable.
 
-        The future fails with Unavailable if the disk is full, or others hold the file for too long, and with
-        CorruptInput if it is damaged.
+        The future fails with the errors of :meth:`write`.
         """
         waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._add(Entry(Table.ASKS, asks, waiter, key))
         return waiter
 
     def post(self, table: Table, rows: Sequence[Row]) -> None:
-        """Write rows soon, with nobody waiting; what cannot be written is let go."""
+        """Write rows soon, without waiting; rows that cannot be written are dropped."""
         self._add(Entry(table, rows, None))
 
     def close(self) -> None:
-        """Write what waits, end the thread and close the connection; nothing happens a second time."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify()
-            thread = self._thread
-        if thread is not None:
-            thread.join()
+        """Write what waits, end the thread and close the connection; a second call does nothing."""
+        self._closed = True
+        if self._waiting:
+            self._submit(self._waiting)
+            self._waiting = []
+        self._thread.shutdown()
         self.connection.close()
 
     def _add(self, entry: Entry) -> None:
-        with self._changed:
-            if self._closed:
-                raise Unavailable(f"{self.name}: it is closed")
-            self._waiting.append(entry)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="reply-writer", daemon=True)
-                self._thread.start()
+        if self._closed:
+            raise Unavailable(f"{self.name}: it is closed")
+        self._waiting.append(entry)
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            # The loop before has ended; a batch that it left is still written, in order.
+            self._loop, self._writing = loop, False
+        if not self._writing:
+            self._writing = True
+            loop.call_soon(self._begin)
+
+    def _begin(self) -> None:
+        """Hand the rows that wait to the thread."""
+        batch, self._waiting = self._waiting[:MOST_CALLERS], self._waiting[MOST_CALLERS:]
+        self._writing = bool(batch)
+        if batch:
+            self._submit(batch)
+
+    def _submit(self, batch: Sequence[Entry]) -> None:
+        """Have a batch committed in the thread; then the loop is woken once for all its callers."""
+        loop = self._loop
+
+        def wake(done: Future[list[Outcome]]) -> None:
+            # A loop that is closed has no callers left.
+            with suppress(RuntimeError):
+                if loop is not None:
+                    loop.call_soon_threadsafe(self._finish, batch, done, loop)
+
+        self._thread.submit(self._commit, batch).add_done_callback(wake)
+
+    def _finish(self, batch: Sequence[Entry], done: "Future[list[Outcome]]", loop: asyncio.AbstractEventLoop) -> None:
+        error = done.exception()
+        for index, entry in enumerate(batch):
+            if entry.waiter is None or entry.waiter.done():
+                continue
+            if error is not None:
+                entry.waiter.set_exception(error)
             else:
-                self._changed.notify()
+                entry.waiter.set_result(done.result()[index])
+        if loop is self._loop:
+            self._begin()
 
-    def _work(self) -> None:
-        batch: list[Entry] = []
-        try:
-            while batch := self._take():
-                _settle(batch, self._commit(batch))
-                # Callers hold errors, and those what they were raised in: a thread that waits keeps nothing alive.
-                batch = []
-        finally:
-            # Only a defect comes here with rows in hand; nobody may wait for a thread that is gone.
-            self._leave(batch)
-
-    def _take(self) -> list[Entry]:
-        """Return what waits; empty when the thread should end."""
-        with self._changed:
-            if not self._waiting and not self._closed:
-                self._changed.wait(IDLE)
-            if not self._waiting:
-                self._thread = None
-            taken, self._waiting = self._waiting[:MOST_CALLERS], self._waiting[MOST_CALLERS:]
-            return taken
-
-    def _leave(self, batch: list[Entry]) -> None:
-        with self._changed:
-            if self._thread is not threading.current_thread():
-                return
-            self._roll_back()
-            left, self._waiting, self._thread = [*batch, *self._waiting], [], None
-        _settle(left, Unavailable(f"{self.name}: its writer ended early; run again"))
-
-    def _commit(self, batch: Sequence[Entry]) -> list[Outcome] | Exception:
-        """Serve a batch, its rows in one transaction; return what each caller is told, or what stood in the way."""
+    def _commit(self, batch: Sequence[Entry]) -> list[Outcome]:
+        """Serve a batch, its rows in one transaction; return the outcome of each caller."""
         deadline = time.monotonic() + self.patience
         while True:
             try:
@@ -176,13 +172,13 @@ class GroupWriter:
                 new = self._write([entry for entry in batch if entry.wanted not in found])
                 return [found.get(entry.wanted) if entry.wanted else new for entry in batch]
             except sqlite3.Error as error:
+                if not is_busy(error) or time.monotonic() > deadline:
+                    raise explain_sqlite_error(error, self.name) from error
+            finally:
                 self._roll_back()
-                trouble = error
-            if not is_busy(trouble) or time.monotonic() > deadline:
-                return explain_sqlite_error(trouble, self.name)
 
     def _find(self, keys: Sequence[str]) -> dict[str, str]:
-        """Return the replies there are; outside a transaction, so that nobody's writing is waited for."""
+        """Return the replies there are; outside a transaction, so no other process's writing is waited for."""
         found: dict[str, str] = {}
         for start in range(0, len(keys), CHUNK):
             chunk = keys[start : start + CHUNK]
@@ -236,37 +232,12 @@ def explain_sqlite_error(error: sqlite3.Error, name: str) -> Unavailable | Corru
 
 
 def _choose_level(batch: Iterable[Entry]) -> str:
-    """Return how a batch is flushed: a reply, which was paid for, outlives a power cut; an ask outlives kill -9."""
+    """Return how a batch is flushed: a paid reply survives a power cut; an ask survives kill -9."""
     return "FULL" if any(entry.table is Table.REPLIES for entry in batch) else "NORMAL"
 
 
 def _gather(batch: Iterable[Entry], table: Table) -> list[Row]:
     return [row for entry in batch if entry.table is table for row in entry.rows]
-
-
-def _settle(batch: Sequence[Entry], outcomes: Sequence[Outcome] | Exception) -> None:
-    """Tell everyone who waits; an event loop is woken once for all its callers."""
-    told = [outcomes] * len(batch) if isinstance(outcomes, Exception) else outcomes
-    loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Outcome], Outcome | Exception]]] = {}
-    for entry, outcome in zip(batch, told, strict=True):
-        if entry.waiter is not None:
-            loops.setdefault(entry.waiter.get_loop(), []).append((entry.waiter, outcome))
-    for loop, waiters in loops.items():
-        try:
-            loop.call_soon_threadsafe(_resolve, waiters)
-        except RuntimeError:
-            # The loop is closed, and with it whoever waited there.
-            continue
-
-
-def _resolve(waiters: Iterable[tuple[asyncio.Future[Outcome], Outcome | Exception]]) -> None:
-    for waiter, outcome in waiters:
-        if waiter.done():
-            continue
-        if isinstance(outcome, Exception):
-            waiter.set_exception(outcome)
-        else:
-            waiter.set_result(outcome)
 
 
 FILE = "replies.db"
@@ -289,14 +260,12 @@ ADDED = (("asks", "asked"), ("replies", "recorded"), ("replies", "bytes"))
 
 @dataclass(slots=True)
 class ReplyStore:
-    """Replies of one workspace. Open one a process with :func:`open_replies`; its threads and event loops share it."""
+    """Replies of one workspace. Open one a process with :func:`open_replies`."""
 
     reader: sqlite3.Connection
     writer: GroupWriter
-    flights: dict[str, Future[str | None]] = field(default_factory=dict)
-    """Requests under way by key: whoever asks the same meanwhile waits for that reply, None if its asker gave up."""
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    """Held while the flights are changed, and while the reading connection is used."""
+    flights: dict[str, asyncio.Future[str | None]] = field(default_factory=dict)
+    """Requests under way by key; the same request meanwhile waits for that reply, None if its caller was cancelled."""
 
     def read(self, key: str) -> str | None:
         """Return the recorded reply, or None.
@@ -305,11 +274,11 @@ class ReplyStore:
             Unavailable: if the file cannot be read now.
             CorruptInput: if it is damaged.
         """
-        with self.lock:
-            return self._look_up(key)
+        row = self._select("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row[0])
 
     async def note_asks(self, keys: Sequence[str], backend: str) -> None:
-        """Note that one request is about to be sent that answers several keys."""
+        """Note one request that answers several keys, before it is sent."""
         now = int(time.time())
         await self.writer.write(Table.ASKS, [(key, backend, now) for key in keys])
 
@@ -318,25 +287,24 @@ class ReplyStore:
         await self.writer.write(Table.REPLIES, [_make_row(key, backend, reply) for key, reply in replies.items()])
 
     def note_failure(self, keys: Sequence[str], backend: str, error: str) -> None:
-        """Note that a request ended with an error, so that it does not pass for one that a crash cut off."""
+        """Note that a request ended with an error, so that it does not count as one that a crash cut off."""
         now = int(time.time())
         self.writer.post(Table.FAILURES, [(key, backend, now, error) for key in keys])
 
     def count(self) -> tuple[int, int]:
         """Return how many requests were sent and how many replies are recorded."""
-        with self.lock:
-            (asks,) = self._select("SELECT count(*) FROM asks", ()).fetchone()
-            (replies,) = self._select("SELECT count(*) FROM replies", ()).fetchone()
+        (asks,) = self._select("SELECT count(*) FROM asks", ()).fetchone()
+        (replies,) = self._select("SELECT count(*) FROM replies", ()).fetchone()
         return int(asks), int(replies)
 
     async def recall(
         self, key: str, backend: str, ask: Callable[[], Awaitable[str]], permit: Callable[[], None] | None = None
     ) -> tuple[str, bool]:
-        """Return the recorded reply, or ask for it and record it; what is returned is durable.
+        """Return the recorded reply, or ask for it and record it; the returned reply is durable.
 
         Args:
             key: hash of the backend's identity and the exact request.
-            backend: identity, kept beside the reply for pruning.
+            backend: identity, kept with the reply for pruning.
             ask: sends the request; called only on a miss, after the ask is durable.
             permit: called before anything is noted; the ServiceError that it raises ends the request on a miss.
 
@@ -347,53 +315,42 @@ class ReplyStore:
             Unavailable: if the store cannot be read or written now.
             CorruptInput: if its file is damaged.
         """
-        while (flight := self._join(key)) is not None:
-            reply = await asyncio.wrap_future(flight)
+        while (flight := self.flights.get(key)) is not None:
+            reply = await asyncio.shield(flight)
             if reply is not None:
                 return reply, True
-        return await self._fly(key, backend, ask, permit)
+        flight = self.flights[key] = asyncio.get_running_loop().create_future()
+        try:
+            reply, recorded = await self._send(key, backend, ask, permit)
+        except BaseException as error:
+            if isinstance(error, Exception):
+                flight.set_exception(error)
+                # Marks the error as seen: asyncio complains of errors that no other caller waits for.
+                flight.exception()
+            else:
+                # Only this caller was cancelled: those that wait send the request again.
+                flight.set_result(None)
+            raise
+        finally:
+            del self.flights[key]
+        flight.set_result(reply)
+        return reply, recorded
 
     def close(self) -> None:
         """Write what waits and close the file."""
         self.writer.close()
-        with self.lock:
-            self.reader.close()
-
-    def _join(self, key: str) -> Future[str | None] | None:
-        """Return the flight of a key to wait for, or None: then the flight is the caller's, from its look-up on."""
-        with self.lock:
-            flight = self.flights.get(key)
-            if flight is None:
-                mine = self.flights[key] = Future[str | None]()
-                # From now on nobody who waits for it can cancel it.
-                mine.set_running_or_notify_cancel()
-            return flight
-
-    async def _fly(
-        self, key: str, backend: str, ask: Callable[[], Awaitable[str]], permit: Callable[[], None] | None
-    ) -> tuple[str, bool]:
-        try:
-            reply, recorded = await self._send(key, backend, ask, permit)
-        except BaseException as error:
-            # An asker that was cancelled gave up for itself alone: those who wait ask again.
-            self._land(key, error if isinstance(error, Exception) else None)
-            raise
-        self._land(key, reply)
-        return reply, recorded
-
-    def _land(self, key: str, outcome: str | Exception | None) -> None:
-        with self.lock:
-            flight = self.flights.pop(key)
-        if isinstance(outcome, Exception):
-            flight.set_exception(outcome)
-        else:
-            flight.set_result(outcome)
+        self.reader.close()
 
     async def _send(
         self, key: str, backend: str, ask: Callable[[], Awaitable[str]], permit: Callable[[], None] | None
     ) -> tuple[str, bool]:
         """Look up, and else note the ask, send the request and record its reply, each durable before the next."""
-        forbidden = _find_refusal(permit)
+        forbidden: ServiceError | None = None
+        try:
+            if permit is not None:
+                permit()
+        except ServiceError as error:
+            forbidden = error
         asks = [] if forbidden else [(key, backend, int(time.time()))]
         looking = self.writer.look_up(key, asks)
         try:
@@ -417,24 +374,11 @@ class ReplyStore:
         # Another process may have been first: what is returned must be what will be replayed.
         return self.read(key) or reply, False
 
-    def _look_up(self, key: str) -> str | None:
-        row = self._select("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
-        return None if row is None else str(row[0])
-
     def _select(self, statement: str, values: tuple[str, ...]) -> sqlite3.Cursor:
         try:
             return self.reader.execute(statement, values)
         except sqlite3.Error as error:
             raise explain_sqlite_error(error, self.writer.name) from error
-
-
-def _find_refusal(permit: Callable[[], None] | None) -> ServiceError | None:
-    try:
-        if permit is not None:
-            permit()
-    except ServiceError as error:
-        return error
-    return None
 
 
 def open_replies(folder: Path) -> ReplyStore:
@@ -526,11 +470,11 @@ def _make_row(key: str, backend: str, reply: str) -> Row:
     return key, backend, int(time.time()), len(reply.encode()), reply
 
 
-GENERATIONS = "fresh.json"
+EPOCHS = "fresh.json"
 
 
-def read_generations(folder: Path) -> dict[str, int]:
-    """Return the generation of each role that was ever renewed; a role that is absent is in generation 0.
+def read_epochs(folder: Path) -> dict[str, int]:
+    """Return the epoch of each role that was ever renewed; an absent role is in epoch 0.
 
     Args:
         folder: the workspace's folder of replies.
@@ -538,20 +482,20 @@ def read_generations(folder: Path) -> dict[str, int]:
     Raises:
         CorruptInput: if the file is damaged.
     """
-    path = folder / GENERATIONS
+    path = folder / EPOCHS
     if not path.is_file():
         return {}
     try:
-        generations = json.loads(path.read_bytes())
+        epochs = json.loads(path.read_bytes())
     except ValueError as error:
         raise CorruptInput(f"{path}: damaged; remove it and run again") from error
-    if not isinstance(generations, dict) or not all(_is_generation(value) for value in generations.values()):
-        raise CorruptInput(f"{path}: damaged: it should name roles with numbers from 1; remove it and run again")
-    return generations
+    if not isinstance(epochs, dict) or not all(_is_epoch(value) for value in epochs.values()):
+        raise CorruptInput(f"{path}: damaged; it must map roles to numbers from 1; remove it and run again")
+    return epochs
 
 
 def renew(folder: Path, roles: Iterable[str]) -> dict[str, int]:
-    """Begin a new generation of each role and return all generations; the caller has checked the roles.
+    """Begin a new epoch of each role and return all epochs; the caller has checked the roles.
 
     Raises:
         ConfigError: if no role is given, or the folder cannot be written.
@@ -560,21 +504,21 @@ def renew(folder: Path, roles: Iterable[str]) -> dict[str, int]:
     """
     renewed = sorted(set(roles))
     if not renewed:
-        raise ConfigError("fresh replies: no role is given; name those that shall be asked anew")
-    generations = read_generations(folder)
+        raise ConfigError("fresh replies: no role is given; name the roles to ask again")
+    epochs = read_epochs(folder)
     for role in renewed:
-        generations[role] = generations.get(role, 0) + 1
+        epochs[role] = epochs.get(role, 0) + 1
     try:
-        write_text(folder / GENERATIONS, json.dumps(generations, indent=1, sort_keys=True) + "\n")
+        write_text(folder / EPOCHS, json.dumps(epochs, indent=1, sort_keys=True) + "\n")
     except OSError as error:
-        raise explain_os_error(error, f"generations in {folder}") from error
-    return generations
+        raise explain_os_error(error, f"cache epochs in {folder}") from error
+    return epochs
 
 
-def name_generation(identity: str, fresh: int) -> str:
-    """Return a backend's identity in a generation; generation 0 is the identity itself."""
-    return f"{identity}#{fresh}" if fresh else identity
+def name_epoch(identity: str, epoch: int) -> str:
+    """Return a backend's identity in an epoch; epoch 0 is the identity itself."""
+    return f"{identity}#{epoch}" if epoch else identity
 
 
-def _is_generation(value: object) -> bool:
+def _is_epoch(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1

@@ -21,7 +21,7 @@ from typing import Self
 
 from pipelines.config.settings import ModelConfig, ModelsConfig, RunConfig
 from pipelines.errors import ConfigError, Unavailable
-from pipelines.services.clients.supervisor import start_leashed
+from pipelines.services.clients.supervisor import start_supervised
 
 HOST = "127.0.0.1"
 _PATIENCE = 5.0
@@ -222,7 +222,7 @@ class ModelServer:
         if self._read_key():
             # Not as an argument, where everybody on the machine could read it.
             environment["VLLM_API_KEY"] = self._read_key()
-        self._process = start_leashed(self.command, environment, self.log, _GRACE)
+        self._process = start_supervised(self.command, environment, self.log, _GRACE)
 
     def wait(self) -> None:
         """Wait until it answers for its model.

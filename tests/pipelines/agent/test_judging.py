@@ -9,7 +9,7 @@ from pipelines.agent.judging import Jury, UnscoredWatch, ask_judge, make_judge_i
 from pipelines.errors import GateNotMet, RateLimited, RecordFailed, Unavailable
 from pipelines.graph.answers import LONGEST_ANSWER, make_answer
 from pipelines.graph.values import Date, Number
-from pipelines.services.prompting import Asking, load_prompt, render_messages
+from pipelines.services.prompting import RoleClient, load_prompt, render_messages
 from pipelines.services.protocols import ChatReply
 from schemas.proofs import Answer
 from schemas.tasks import JudgePictureInputs
@@ -42,7 +42,7 @@ class Turns:
 
 
 def judge(models, given=OPEN, answer=NAME):
-    jury = Jury(tuple(Asking(model, PROMPT) for model in models))
+    jury = Jury(tuple(RoleClient(model, PROMPT) for model in models))
     return asyncio.run(jury.judge("Who designed it?", given, answer, "trial-1"))
 
 
@@ -241,7 +241,7 @@ def test_a_jury_names_its_judges_and_their_prompt():
 
 def test_one_judge_alone_can_be_asked():
     inputs = make_judge_inputs("Who?", OPEN, NAME, "t")
-    assert asyncio.run(ask_judge(Asking(Turns("Verdict: incorrect"), PROMPT), inputs)) == ("incorrect", "")
+    assert asyncio.run(ask_judge(RoleClient(Turns("Verdict: incorrect"), PROMPT), inputs)) == ("incorrect", "")
 
 
 def test_a_reply_without_a_verdict_says_what_it_said_last():

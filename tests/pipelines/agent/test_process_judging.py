@@ -5,7 +5,7 @@ import pytest
 
 from pipelines.agent.judging import LONGEST_OBSERVATION, LONGEST_WORDS, ProcessJury, make_process_inputs
 from pipelines.errors import RecordFailed, Unavailable
-from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply
 from pipelines.toy.players import FAULTS, ScriptedJudge
 from schemas.manifest import ModelEntry
@@ -25,7 +25,7 @@ def mark(*replies, rollout=ROLLOUT):
     """Return the judgement and the requests, of a judge that gives its replies in order."""
     turns = iter(replies)
     model = FakeModel(lambda inputs: next(turns))
-    return asyncio.run(ProcessJury(Asking(model, PROMPT)).mark(rollout)), model.asked
+    return asyncio.run(ProcessJury(RoleClient(model, PROMPT)).mark(rollout)), model.asked
 
 
 def test_four_marks_and_their_mean_are_read_after_free_reasoning():
@@ -70,7 +70,7 @@ def test_a_reply_that_did_not_end_gives_no_marks(ended):
             return ChatReply(GOOD, 1, 1, ended=ended)
 
     model = Ending(lambda inputs: "")
-    assert asyncio.run(ProcessJury(Asking(model, PROMPT)).mark(ROLLOUT)).process is None
+    assert asyncio.run(ProcessJury(RoleClient(model, PROMPT)).mark(ROLLOUT)).process is None
 
 
 def test_a_judge_that_fails_the_record_leaves_it_unscored_and_one_that_is_away_stops():
@@ -80,15 +80,15 @@ def test_a_judge_that_fails_the_record_leaves_it_unscored_and_one_that_is_away_s
     def leave(inputs):
         raise Unavailable("nobody answers")
 
-    jury = ProcessJury(Asking(FakeModel(fail_record), PROMPT))
+    jury = ProcessJury(RoleClient(FakeModel(fail_record), PROMPT))
     assert "too late" in asyncio.run(jury.mark(ROLLOUT)).problem
     with pytest.raises(Unavailable):
-        asyncio.run(ProcessJury(Asking(FakeModel(leave), PROMPT)).mark(ROLLOUT))
+        asyncio.run(ProcessJury(RoleClient(FakeModel(leave), PROMPT)).mark(ROLLOUT))
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_no_fault_of_a_judge_gives_marks(fault):
-    jury = ProcessJury(Asking(ScriptedJudge(**{fault: 1.0}), PROMPT))
+    jury = ProcessJury(RoleClient(ScriptedJudge(**{fault: 1.0}), PROMPT))
     assert asyncio.run(jury.mark(ROLLOUT)).process is None
 
 
@@ -127,7 +127,7 @@ def test_a_page_cannot_end_the_steps_or_speak_as_the_rules():
 
 
 def test_everything_that_decides_marks_is_part_of_the_identity():
-    juries = [ProcessJury(Asking(FakeModel(str, identity=name), PROMPT)) for name in ("a", "b")]
+    juries = [ProcessJury(RoleClient(FakeModel(str, identity=name), PROMPT)) for name in ("a", "b")]
     assert len({jury.identity for jury in juries}) == 2
     assert juries[0].prompts() == {"judge_process/v1": PROMPT.digest}
     assert all(isinstance(entry, ModelEntry) and entry.role == "process_judge" for entry in juries[0].models())

@@ -12,7 +12,7 @@ from pipelines.pictures import PictureStore
 from pipelines.services.addresses import ForbiddenAddress
 from pipelines.services.clients.recorded import RecordedPages
 from pipelines.services.clients.replies import open_replies
-from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply, ImageHit, PageText, TextHit
 from pipelines.toy.writer import TemplatesModel
 from schemas.datasets import RolloutImage
@@ -58,7 +58,7 @@ def call(tools, images, name, arguments, about=None):
 
 
 def make_summariser(model=None) -> Summariser:
-    return Summariser(Asking(model or TemplatesModel(), load_prompt("summarise_page")))
+    return Summariser(RoleClient(model or TemplatesModel(), load_prompt("summarise_page")))
 
 
 def make_thumbnail(folder, shade, size=(64, 48)):

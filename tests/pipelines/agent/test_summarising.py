@@ -5,7 +5,7 @@ import pytest
 
 from pipelines.agent.observations import LONGEST, MOST_READ, TASK, Summariser
 from pipelines.errors import RecordFailed, Unavailable
-from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply, ChatRequest
 from pipelines.toy.writer import TemplatesModel
 
@@ -34,7 +34,7 @@ class Says:
 
 def make_summariser(reply) -> Summariser:
     model = Says(ChatReply(reply, 1, 1)) if isinstance(reply, str) else Says(reply)
-    return Summariser(Asking(model, load_prompt("summarise_page")))
+    return Summariser(RoleClient(model, load_prompt("summarise_page")))
 
 
 def summarise(reply, text=PAGE, limit=300):
@@ -111,7 +111,7 @@ def test_a_model_that_is_away_is_no_bad_summary():
 
 
 def test_templates_sum_up_a_page_with_its_own_sentences():
-    summariser = Summariser(Asking(TemplatesModel(), load_prompt("summarise_page")))
+    summariser = Summariser(RoleClient(TemplatesModel(), load_prompt("summarise_page")))
     summary = asyncio.run(summariser.summarise(GOAL, "Kelm", PAGE))
     assert summary.whole
     assert summary.text.startswith("About Kelm:\n")
@@ -119,7 +119,7 @@ def test_templates_sum_up_a_page_with_its_own_sentences():
 
 
 def test_templates_sum_up_any_page_of_sentences():
-    summariser = Summariser(Asking(TemplatesModel(), load_prompt("summarise_page")))
+    summariser = Summariser(RoleClient(TemplatesModel(), load_prompt("summarise_page")))
     text = "Opened: 1931\n\n" + "He said: “no”. Then he left for 20 years. " * 100 + "z" * 5000
     assert asyncio.run(summariser.summarise("zeppelin", "The year 1931", text)).whole
 

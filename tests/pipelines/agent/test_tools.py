@@ -10,7 +10,7 @@ from pipelines.agent.observations import ERRORS, Summariser, refuse_call, refuse
 from pipelines.agent.tools import ToolBox
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
-from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.toy.writer import TemplatesModel
 from schemas.datasets import RolloutImage
 from tests.pipelines.agent.trail import (
@@ -128,7 +128,7 @@ def test_identity_follows_backends_and_limits(tools):
         replace(tools, thumbnails=2),
         replace(tools, blocked_hosts=("github.com",)),
         replace(tools, online=True),
-        replace(tools, summariser=Summariser(Asking(TemplatesModel(), load_prompt("summarise_page")))),
+        replace(tools, summariser=Summariser(RoleClient(TemplatesModel(), load_prompt("summarise_page")))),
     ]
     assert len({tools.identity, *(other.identity for other in others)}) == 1 + len(others)
     assert tools.identity == replace(tools, pages_read=1, snapshot="20260101").identity

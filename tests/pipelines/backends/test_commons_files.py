@@ -398,7 +398,7 @@ def test_a_picture_that_is_gone_and_changed_is_said_so(record):
         take(record(draw(7)))
     with pytest.raises(Unavailable):
         take(record(Unavailable("away")))
-    assert take(record(draw(7), fresh=1)) == draw(7)
+    assert take(record(draw(7), epoch=1)) == draw(7)
 
 
 def test_another_width_is_another_picture(record):

@@ -145,7 +145,7 @@ def test_a_search_is_recorded_with_its_count_even_when_it_finds_nothing(tmp_path
         with open_meter() as meter:
             first = [asyncio.run(RecordedFileSearch(service, store).search_files(*one)) for one in asked]
             second = [asyncio.run(RecordedFileSearch(service, store).search_files(*one)) for one in asked]
-            asyncio.run(RecordedFileSearch(service, store, fresh=1).search_files("Kelm", 8))
+            asyncio.run(RecordedFileSearch(service, store, epoch=1).search_files("Kelm", 8))
     finally:
         store.close()
     assert first == second

@@ -6,7 +6,7 @@ import pytest
 from pipelines.errors import ConfigError
 from pipelines.services.clients.http import LiveRequest, NobodyThere, NoSuchHost, open_client
 from tests.pipelines.backends.live_servers import HOST, QUICK, Answer, make_guard, run_live_server, say
-from tests.pipelines.backends.test_openai_http import serve, write_certificate
+from tests.pipelines.services.test_chat import serve, write_certificate
 
 
 def send(url, guard=None, **settings):

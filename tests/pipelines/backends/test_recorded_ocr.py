@@ -52,7 +52,7 @@ def test_another_engine_or_generation_reads_again(store):
     counting = CountingOcr()
     for ocr in (RecordedOcr(counting, store), RecordedOcr(CountingOcr(identity="counting@2"), store)):
         asyncio.run(ocr.read_text(SIGN))
-    again = RecordedOcr(counting, store, fresh=1)
+    again = RecordedOcr(counting, store, epoch=1)
     asyncio.run(again.read_text(SIGN))
     assert counting.count == 2
     assert again.identity != counting.identity

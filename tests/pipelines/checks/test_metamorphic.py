@@ -22,7 +22,7 @@ from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import list_names
 from pipelines.graph.query import locate_nodes
 from pipelines.pictures import PictureStore
-from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
 from pipelines.toy.players import ScriptedSolver
 from schemas.base import Rejection
@@ -249,7 +249,7 @@ def list_measured():
 
 def keep(folder, attempts, **settings):
     """Return the ids of the questions that a solver does not solve without tools."""
-    asking = Asking(ScriptedSolver(**settings), load_prompt("answer_question", 2))
+    asking = RoleClient(ScriptedSolver(**settings), load_prompt("answer_question", 2))
     searches = Searches(FakeTextSearch(), FakeImageSearch(), PictureStore(folder))
     rules = DifficultyRules(make_plan("opensearch-vl", ("solver",)), attempts)
     stage = MeasuredDifficulty({"solver": asking}, Jury(), searches, rules, UnscoredWatch(1.0, 1))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
-from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply, ChatRequest
 
 
@@ -25,5 +25,5 @@ class FakeModel:
         return ChatReply(said if isinstance(said, str) else said.model_dump_json(), 1, 1)
 
 
-def make_asking(prompt: str, reply: Callable[[BaseModel], BaseModel | str], **changes) -> Asking:
-    return Asking(FakeModel(reply, **changes), load_prompt(prompt))
+def make_asking(prompt: str, reply: Callable[[BaseModel], BaseModel | str], **changes) -> RoleClient:
+    return RoleClient(FakeModel(reply, **changes), load_prompt(prompt))

@@ -16,7 +16,7 @@ from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.errors import GateNotMet, RecordFailed
 from pipelines.pictures import PictureStore
-from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply, ImageHit, TextHit
 from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
 from pipelines.toy.players import ScriptedSolver
@@ -67,8 +67,8 @@ def question(tmp_path) -> Grounding:
     return strip(make_question(1, make_picture(tmp_path, 1)))
 
 
-def answer_with(reply, **changes) -> Asking:
-    return Asking(FakeModel(reply, **changes), load_prompt("answer_question", 2))
+def answer_with(reply, **changes) -> RoleClient:
+    return RoleClient(FakeModel(reply, **changes), load_prompt("answer_question", 2))
 
 
 def make_solver(replies, name="fake", default=UNKNOWN):
@@ -137,7 +137,7 @@ def test_a_cell_carries_the_latest_day_of_its_replies(tmp_path, question):
         async def chat(self, request):
             return replace(await super().chat(request), day=next(days, "2026-12-01"))
 
-    asking = Asking(Dated(lambda inputs: UNKNOWN), load_prompt("answer_question", 2))
+    asking = RoleClient(Dated(lambda inputs: UNKNOWN), load_prompt("answer_question", 2))
     made = measure(make_stage(tmp_path, solvers={"solver": asking}), question)
     assert [cell.day for cell in made.cells] == ["2026-11-22", "2026-12-01", "2026-12-01"]
 
@@ -487,7 +487,7 @@ def run_crowd(stage, crowd):
 def play(tmp_path, preset="opensearch-vl", attempts=8, name="knower", **changes):
     settings_of_stage = {key: changes.pop(key) for key in ("early_stop", "max_correct") if key in changes}
     counted = CountingModel(ScriptedSolver(name=name, **changes))
-    solvers = {"solver": Asking(counted, load_prompt("answer_question", 2))}
+    solvers = {"solver": RoleClient(counted, load_prompt("answer_question", 2))}
     return make_stage(tmp_path, preset=preset, attempts=attempts, solvers=solvers, **settings_of_stage), counted
 
 

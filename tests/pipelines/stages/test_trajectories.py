@@ -12,7 +12,7 @@ from pipelines.agent.transcript import Turn, render_turn
 from pipelines.config.settings import ALL_CHECKS, TrajectoriesConfig
 from pipelines.errors import ConservationError, GateNotMet, Unavailable
 from pipelines.run.stage import DatasetStage, RecordStage
-from pipelines.services.prompting import Asking, load_prompt
+from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply
 from pipelines.stages.rollouts import make_oracle
 from pipelines.stages.trajectories import QUESTIONS_AT_ONCE, Trajectories, find_faults
@@ -286,7 +286,7 @@ def test_rollouts_of_several_questions_are_judged_at_the_same_time(good):
             return ChatReply("Verdict: incorrect", 1, 1)
 
     rollouts = [change(answer_with(good, OPEN), record_id=f"r{n}", parent_id=f"q{n}") for n in range(70)]
-    judge = Asking(Slow(), load_prompt("judge_answer"))
+    judge = RoleClient(Slow(), load_prompt("judge_answer"))
     rows = select(rollouts, judges=[judge])
     assert [row.record_id for row in rows] == [rollout.record_id for rollout in rollouts]
     assert max(most) == QUESTIONS_AT_ONCE

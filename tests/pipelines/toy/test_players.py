@@ -10,7 +10,7 @@ from pipelines.agent.agreement import wilson_interval
 from pipelines.agent.attempts import NOTHING_FOUND
 from pipelines.agent.judging import Jury, make_judge_inputs, parse_verdict
 from pipelines.errors import ConfigError, RecordFailed
-from pipelines.services.prompting import Asking, BadReply, ask_model, load_prompt, parse_reply
+from pipelines.services.prompting import BadReply, RoleClient, ask_model, load_prompt, parse_reply
 from pipelines.services.protocols import ChatRequest, Message
 from pipelines.toy import players
 from pipelines.toy.players import FAULTS, UNKNOWN, ScriptedJudge, ScriptedSolver
@@ -171,7 +171,7 @@ def test_where_the_oracle_does_not_know_letters_in_common_decide(given, verdict)
 
 
 def judge_picture(scripted, sha256):
-    asking = Asking(scripted, load_prompt("judge_picture"))
+    asking = RoleClient(scripted, load_prompt("judge_picture"))
     return asyncio.run(ask_model(asking, JudgePictureInputs(anchor_type="bridge"), PictureReply, [sha256])).simple
 
 
@@ -209,7 +209,7 @@ def test_faults_are_drawn_anew_for_each_turn():
     faulty = ScriptedJudge(fnr=0.0, malformed=0.5)
     first, second = ([judge(faulty, "correct", n, turns=turns) for n in range(400)] for turns in (2, 4))
     assert first != second
-    jury = Jury((Asking(faulty, load_prompt("judge_answer")),))
+    jury = Jury((RoleClient(faulty, load_prompt("judge_answer")),))
 
     async def judge_all():
         return [await jury.judge("Who?", "A. Kovač-Brandt", NAME, str(n), "correct") for n in range(400)]

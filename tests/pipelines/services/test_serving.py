@@ -14,10 +14,19 @@ import pytest
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import ModelConfig, ModelsConfig, RunConfig, ServeConfig
 from pipelines.errors import ConfigError, Unavailable
-from pipelines.services.clients.serving import ModelServer, make_serve_command, owned_servers, place_log, serve_model
+from pipelines.services.clients.serving import (
+    ModelServer,
+    check_port,
+    fetch,
+    make_serve_command,
+    owned_servers,
+    place_log,
+    serve_model,
+)
+from pipelines.services.clients.supervisor import start_supervised
 from tests.fake_vllm import is_alive, write_fake_vllm
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def find_port() -> int:
@@ -198,19 +207,6 @@ def test_a_run_starts_the_servers_it_owns_and_no_others(make_model, tmp_path):
     assert not any(server.is_running for server in servers.values())
 
 
-def test_a_server_that_no_stage_needs_is_not_started(make_model, tmp_path):
-    models = ModelsConfig(solver=make_model("--fake", "die"))
-    with owned_servers(models, ["writer", "teacher"], tmp_path) as servers:
-        assert servers == {}
-
-
-def test_roles_that_name_one_server_share_it(make_model, tmp_path):
-    model = make_model()
-    with owned_servers(ModelsConfig(solver=model, judge=model), ["solver", "judge"], tmp_path) as servers:
-        assert servers["solver"] is servers["judge"]
-    assert [path.name for path in tmp_path.iterdir()] == ["serve-solver.log"]
-
-
 def test_two_servers_at_one_port_are_refused(make_model, tmp_path):
     model = make_model()
     other = model.model_copy(update={"name": "other"})
@@ -284,6 +280,7 @@ with ModelServer("solver", ModelConfig.model_validate_json(sys.argv[1]), Path(sy
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_no_server_outlives_whoever_started_it(make_model, tmp_path, number):
     log = tmp_path / "log"
@@ -307,3 +304,106 @@ def test_a_server_does_not_end_with_the_thread_that_started_it(make_server):
     server.wait()
     time.sleep(0.3)
     assert server.is_running
+
+
+STUBBORN = """
+import signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(worker.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def run(command: list[str], log: Path, grace: float = 0.3):
+    return start_supervised(command, os.environ, log, grace)
+
+
+def read_number(log: Path) -> int:
+    end = time.monotonic() + 20
+    while not log.read_text().endswith("\n"):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return int(log.read_text())
+
+
+def test_a_command_says_into_its_log_and_its_status_is_told(tmp_path):
+    log = tmp_path / "logs" / "log"
+    with run([sys.executable, "-c", "print('hello'); raise SystemExit(3)"], log) as process:
+        assert process.wait(20) == 3
+    assert log.read_text() == "hello\n"
+
+
+@pytest.mark.parametrize("signal_name", ["SIGKILL", "SIGTERM"])
+def test_a_command_that_a_signal_ended_has_the_shells_status(tmp_path, signal_name):
+    command = [sys.executable, "-c", f"import os, signal; os.kill(os.getpid(), signal.{signal_name})"]
+    with run(command, tmp_path / "log") as process:
+        assert process.wait(20) == 128 + {"SIGKILL": 9, "SIGTERM": 15}[signal_name]
+
+
+def test_a_command_that_will_not_end_is_killed_with_all_it_started(tmp_path):
+    log = tmp_path / "log"
+    with run([sys.executable, "-c", STUBBORN], log) as process:
+        worker = read_number(log)
+        process.stdin.close()
+        assert process.wait(20) == 128 + 9
+    end = time.monotonic() + 20
+    while is_alive(worker):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_whoever_holds_the_leash_is_not_ended_by_a_signal_meant_for_it(tmp_path):
+    log = tmp_path / "log"
+    with run([sys.executable, "-c", STUBBORN], log) as process:
+        worker = read_number(log)
+        process.terminate()
+        time.sleep(0.5)
+        assert is_alive(worker)
+        assert process.poll() is None
+        process.stdin.close()
+
+
+def serve_once(answer: bytes) -> tuple[str, list[bytes]]:
+    """Return the address of a server that gives one answer, and what it will have read."""
+    listening, read = socket.create_server(("127.0.0.1", 0)), []
+
+    def serve() -> None:
+        with listening, listening.accept()[0] as connection:
+            read.append(connection.recv(4096))
+            connection.sendall(answer)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return f"http://127.0.0.1:{listening.getsockname()[1]}/health", read
+
+
+def test_an_answer_is_returned_and_the_key_was_sent(monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    url, read = serve_once(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    assert fetch(url, "sk-zq") == b"ok"
+    assert b"Authorization: Bearer sk-zq\r\n" in read[0]
+
+
+@pytest.mark.parametrize("answer", [b"", b"no HTTP at all\r\n\r\n", b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"])
+def test_what_is_no_answer_is_none(answer):
+    assert fetch(serve_once(answer)[0]) is None
+
+
+def test_a_port_that_is_taken_is_refused_by_its_settings_name():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"models.solver.serve.port {port}: Address already in use; stop what"):
+            check_port("models.solver.serve.port", port)
+
+
+def test_a_server_that_no_stage_needs_is_not_started(make_model, tmp_path):
+    models = ModelsConfig(solver=make_model("--fake", "die"))
+    with owned_servers(models, ["writer", "teacher"], tmp_path) as servers:
+        assert servers == {}
+
+
+def test_roles_that_name_one_server_share_it(make_model, tmp_path):
+    model = make_model()
+    with owned_servers(ModelsConfig(solver=model, judge=model), ["solver", "judge"], tmp_path) as servers:
+        assert servers["solver"] is servers["judge"]
+    assert [path.name for path in tmp_path.iterdir()] == ["serve-solver.log"]

@@ -1,23 +1,41 @@
+"""Servers behind TLS and IPv6, on loopback with an authority of our own."""
+
 import asyncio
 import base64
 import gzip
 import json
+import os
+import socket
 import sqlite3
+import ssl
+import subprocess
+import sys
 import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
 
 import pytest
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from openai import OpenAI
 
-from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
+from pipelines.errors import ConfigError, RecordFailed, Unavailable
 from pipelines.services.clients.chat import LONGEST_WAIT, OpenAIChat, PictureParts
 from pipelines.services.clients.http import MAX_REPLY
 from pipelines.services.clients.recorded import RecordedChat
 from pipelines.services.clients.replies import open_replies
-from pipelines.services.prompting import Asking, ask_model, load_prompt, make_schema
+from pipelines.services.prompting import RoleClient, ask_model, load_prompt, make_schema
 from pipelines.services.protocols import ChatReply, ChatRequest, Message, Sampling, ToolCall
 from schemas.tasks import AnswerReply, ReferToAnchorInputs
-from tests.pipelines.backends.openai_server import Fault, make_completion, make_error, run_chat
+from tests.chaos.test_faulty_endpoints import make_request
+from tests.mock_openai import Mock, MockSettings
+from tests.pipelines.services.openai_server import Fault, make_completion, make_error, run_chat
 from tests.prompts.test_prompts import EXAMPLES
 
 KEY = "sk-zq-very-secret"
@@ -89,12 +107,6 @@ def test_a_request_is_sent_as_it_is_and_its_inputs_are_not():
     }
 
 
-def test_free_text_is_asked_for_without_a_format():
-    with run_chat() as server:
-        ask(make_model(server.url), replace(REQUEST, schema_json=""))
-    assert "response_format" not in server.bodies[0]
-
-
 def test_pictures_are_shown_before_the_text_with_their_media_type():
     request = replace(REQUEST, messages=(Message("user", "Who?", ("a" * 64, "b" * 64)),))
     with run_chat() as server:
@@ -110,15 +122,6 @@ def test_a_picture_needs_a_store():
     with run_chat() as server, pytest.raises(ConfigError, match=f"picture {'a' * 64}.*without a picture store"):
         ask(make_model(server.url), replace(REQUEST, messages=(Message("user", "Who?", ("a" * 64,)),)))
     assert server.requests == []
-
-
-def test_a_picture_that_cannot_be_read_is_the_stores_error():
-    def read_picture(sha256):
-        raise CorruptInput(f"{sha256} is gone")
-
-    request = replace(REQUEST, messages=(Message("user", "Who?", ("a" * 64,)),))
-    with run_chat() as server, pytest.raises(CorruptInput, match="is gone"):
-        ask(make_model(server.url, read_picture=read_picture), request)
 
 
 @pytest.mark.parametrize(
@@ -176,15 +179,6 @@ def test_tools_and_calls_are_sent_as_the_api_has_them():
     assert [part["type"] for part in shown["content"]] == ["image_url", "text"]
 
 
-def test_what_few_requests_have_is_not_sent_without_need():
-    with run_chat() as server:
-        ask(make_model(server.url))
-        ask(make_model(server.url), replace(REQUEST, stop=("</s>",), sampling=Sampling(presence_penalty=1.1)))
-    plain, full = server.bodies
-    extras = {"stop": ["</s>"], "presence_penalty": 1.1}
-    assert {name: value for name, value in full.items() if name not in plain} == extras
-
-
 @pytest.mark.parametrize(
     ("message", "calls", "reasoning"),
     [
@@ -217,12 +211,6 @@ def test_a_reply_ends_before_its_stop_text_whatever_the_server_does_with_it(fini
     assert (say("call").text, say("call").ended) == ("call", cut)
     assert (say("call<a>").text, say("call<a>").ended) == ("call", ended)
     assert (say("call<a>made up<b>more").text, say("call<a>made up<b>more").ended) == ("call", ended)
-
-
-def test_a_reply_tells_how_long_it_took_without_the_waits_between_tries():
-    with run_chat(faults=[Fault(500), Fault(body=b'{"choices": []}', drip=0.02)]) as server:
-        reply = asyncio.run(make_model(server.url, patience=5.0, pause=0.001).chat(REQUEST))
-    assert 0.2 < reply.seconds < 5.0
 
 
 def test_half_a_surrogate_pair_in_a_call_is_sent_as_text():
@@ -262,15 +250,6 @@ def test_a_loop_keeps_its_connection_from_one_request_to_the_next():
 
         asyncio.run(ask_twice())
     assert len({request["client"] for request in server.requests}) == 1
-
-
-def test_a_large_picture_is_sent_whole():
-    data = bytes(range(256)) * 8192
-    request = replace(REQUEST, messages=(Message("user", "Who?", ("a" * 64,)),))
-    with run_chat(faults=[Fault(500)]) as server:
-        ask(make_model(server.url, read_picture=lambda sha256: (data, "image/png")), request)
-    for body in server.bodies:
-        assert base64.b64decode(body["messages"][0]["content"][0]["image_url"]["url"].split(",")[1]) == data
 
 
 def test_a_picture_is_read_once_while_it_is_at_hand():
@@ -525,12 +504,6 @@ def test_what_no_other_record_would_fare_better_with_is_our_mistake(fault, compl
         assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize(("replies", "advice"), [("json", 'set replies = "text"'), ("text", "see name, base_url")])
-def test_advice_does_not_name_what_is_set_already(replies, advice):
-    with pytest.raises(ConfigError, match=f"; .*{advice}"):
-        ask_served(make_error(400, "response_format is not supported"), replies=replies)
-
-
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
@@ -609,7 +582,7 @@ def test_the_key_is_sent_and_stands_nowhere_else(monkeypatch, tmp_path):
         recorded = RecordedChat(model, store)
         asyncio.run(recorded.chat(REQUEST))
         assert server.requests[0]["headers"]["authorization"] == f"Bearer {KEY}"
-        described = Asking(recorded, load_prompt("answer_question")).describe("solver")
+        described = RoleClient(recorded, load_prompt("answer_question")).describe("solver")
         shown = [repr(model), model.identity, model.name, described.model_dump_json()]
         for fault in (make_error(401, f"key {KEY}"), make_error(404, KEY), make_error(500, KEY), make_error(429, KEY)):
             server.faults.append(fault)
@@ -681,26 +654,103 @@ def test_a_revision_is_the_same_model_wherever_it_is_served():
     assert make_model(first).identity == make_model(first, timeout=1.0, tries=9, concurrency=1).identity
 
 
-@pytest.mark.parametrize("ended", ["length", "content_filter"])
-def test_a_reply_that_was_cut_or_refused_is_so_when_it_is_replayed(tmp_path, ended):
-    store = open_replies(tmp_path)
-    with run_chat(lambda body: make_completion('{"answer": "1204"}', ended)) as server:
-        model = RecordedChat(make_model(server.url), store)
-        first, second = (asyncio.run(model.chat(REQUEST)) for _ in range(2))
-    assert first == second
-    assert first.ended == ("cut" if ended == "length" else "refused")
-    assert len(server.requests) == 1
-    store.close()
-
-
 def test_a_bad_reply_and_its_repair_are_paid_once(tmp_path):
     store = open_replies(tmp_path)
     inputs = EXAMPLES["refer_to_anchor"]
     assert isinstance(inputs, ReferToAnchorInputs)
     with run_chat(lambda body: "I would rather not." if len(body["messages"]) == 2 else '{"answer": "Ana"}') as server:
-        asking = Asking(RecordedChat(make_model(server.url), store), load_prompt("refer_to_anchor"))
+        asking = RoleClient(RecordedChat(make_model(server.url), store), load_prompt("refer_to_anchor"))
         for _ in range(2):
             assert asyncio.run(ask_model(asking, inputs, AnswerReply)).answer == "Ana"
     assert [len(body["messages"]) for body in server.bodies] == [2, 4]
     assert [message["role"] for message in server.bodies[1]["messages"]] == ["system", "user", "assistant", "user"]
     store.close()
+
+
+ROOT = Path(__file__).parents[3]
+HOSTS = ("127.0.0.1", "::1")
+
+
+def has_ipv6() -> bool:
+    """Whether this machine has a loopback of IPv6."""
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+needs_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="no IPv6 loopback")
+SERVED = [HOSTS[0], pytest.param(HOSTS[1], marks=needs_ipv6)]
+ASK = """
+import asyncio, sys
+from pipelines.services.clients.chat import OpenAIChat
+from tests.chaos.test_faulty_endpoints import make_request
+print(asyncio.run(OpenAIChat("mock", (sys.argv[1],)).chat(make_request(1))).text)
+"""
+
+
+def write_certificate(folder: Path) -> Path:
+    """Write a certificate that vouches for itself, with its key, and return their file."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "synth test")])
+    hosts = x509.SubjectAlternativeName([x509.IPAddress(ip_address(host)) for host in HOSTS])
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(hosts, critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    path = folder / "server.pem"
+    path.write_bytes(certificate.public_bytes(pem) + key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+    return path
+
+
+@asynccontextmanager
+async def serve(host: str, certificate: Path | None) -> AsyncIterator[str]:
+    """Serve the mock at a host, behind TLS where a certificate is given, and yield its address."""
+    context = None
+    if certificate is not None:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(certificate)
+    runner = web.ServerRunner(web.Server(Mock(MockSettings()).answer), shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, 0, ssl_context=context).start()
+        shown = f"[{host}]" if ":" in host else host
+        yield f"{'https' if certificate else 'http'}://{shown}:{runner.addresses[0][1]}/v1"
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize("host", SERVED)
+def test_a_certificate_that_nobody_vouches_for_stops_the_run_at_once_and_says_what_to_name(tmp_path, host):
+    async def run():
+        async with serve(host, write_certificate(tmp_path)) as url:
+            # With the usual patience of minutes: nobody waits for what will not change.
+            await OpenAIChat("mock", (url,), patience=600.0).chat(make_request(1))
+
+    with pytest.raises(ConfigError, match=r"https://.*: its certificate is not trusted \(self-signed.*SSL_CERT_FILE"):
+        asyncio.run(asyncio.wait_for(run(), 30.0))
+
+
+@pytest.mark.parametrize("host", SERVED)
+def test_an_authority_of_ones_own_is_trusted_when_it_is_named(tmp_path, host):
+    async def run() -> str:
+        certificate = write_certificate(tmp_path)
+        async with serve(host, certificate) as url:
+            child = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-c",
+                ASK,
+                url,
+                cwd=ROOT,
+                env=os.environ | {"SSL_CERT_FILE": str(certificate)},
+                stdout=subprocess.PIPE,
+            )
+            return (await child.communicate())[0].decode()
+
+    assert json.loads(asyncio.run(run()))["answer"].startswith("mock ")

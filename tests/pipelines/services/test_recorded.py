@@ -1,13 +1,15 @@
 import asyncio
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pipelines.errors import BudgetSpent, Unavailable
-from pipelines.ids import digest_value
+from pipelines.errors import BudgetSpent
+from pipelines.ids import canonical_json, digest_value
 from pipelines.services.addresses import ForbiddenAddress
 from pipelines.services.clients.commons import RecordedImageMetadata
 from pipelines.services.clients.recorded import (
@@ -17,10 +19,11 @@ from pipelines.services.clients.recorded import (
     RecordedSparql,
     RecordedTextSearch,
     make_chat_key,
+    write_reply,
 )
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.image_metadata import ImageFacts
-from pipelines.services.metering import Price, Purse, open_meter, open_stopwatch
+from pipelines.services.metering import Budget, Price, open_meter, open_stopwatch
 from pipelines.services.protocols import (
     ChatReply,
     ChatRequest,
@@ -106,12 +109,6 @@ def chat(model, store, *requests):
     return [asyncio.run(RecordedChat(model, store).chat(request)).text for request in requests]
 
 
-def test_a_request_is_asked_once_and_replayed_for_ever(store):
-    model = CountingModel()
-    assert chat(model, store, REQUEST, REQUEST, REQUEST) == ["reply 1"] * 3
-    assert model.asked == 1
-
-
 def test_a_reply_outlives_the_store_that_wrote_it(tmp_path, store):
     chat(CountingModel(), store, REQUEST)
     store.close()
@@ -123,12 +120,6 @@ def test_a_reply_outlives_the_store_that_wrote_it(tmp_path, store):
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS.keys())
 def test_whatever_changes_in_a_request_is_asked_anew(store, other):
     assert chat(CountingModel(), store, REQUEST, other, REQUEST) == ["reply 1", "reply 2", "reply 1"]
-
-
-def test_another_model_never_gets_the_reply_of_the_first(store):
-    chat(CountingModel(), store, REQUEST)
-    other = CountingModel(identity="model:2", asked=5)
-    assert chat(other, store, REQUEST) == ["reply 6"]
 
 
 @pytest.mark.parametrize(("reads", "asked"), [(True, 2), (False, 1)])
@@ -145,44 +136,7 @@ def test_the_meter_counts_paid_and_recorded_calls_apart(store):
     assert (usage.calls, usage.cached_calls, usage.tokens_in, usage.tokens_out) == (1, 2, 10, 2)
 
 
-def test_an_ask_is_noted_before_it_is_answered(store):
-    class Away:
-        name, identity, reads_inputs = "away", "away:1", False
-
-        async def chat(self, request):
-            raise Unavailable("no route")
-
-    with pytest.raises(Unavailable):
-        chat(Away(), store, REQUEST)
-    assert store.count() == (1, 0)
-    chat(CountingModel(), store, REQUEST, REQUEST)
-    assert store.count() == (2, 1)
-
-
 ROWS = [replace(REQUEST, messages=(Message("system", "Be brief."), Message("user", f"Row {n}?"))) for n in range(20)]
-
-
-def test_one_row_more_asks_once(store):
-    model = CountingModel()
-    before = chat(model, store, *ROWS)
-    added = replace(REQUEST, messages=(Message("system", "Be brief."), Message("user", "One more?")))
-    assert chat(model, store, *ROWS[:7], added, *ROWS[7:]) == [*before[:7], "reply 21", *before[7:]]
-    assert model.asked == 21
-
-
-def test_another_order_of_rows_asks_nothing(store):
-    model = CountingModel()
-    before = chat(model, store, *ROWS)
-    assert chat(model, store, *reversed(ROWS)) == before[::-1]
-    assert model.asked == 20
-
-
-def test_another_system_prompt_alone_asks_everything_again(store):
-    model = CountingModel()
-    chat(model, store, *ROWS)
-    changed = [replace(row, messages=(Message("system", "Be very brief."), row.messages[1])) for row in ROWS]
-    assert chat(model, store, *changed) == [f"reply {n}" for n in range(21, 41)]
-    assert model.asked == 40
 
 
 # What a reply took
@@ -201,19 +155,9 @@ def test_a_request_is_counted_with_all_it_took_and_a_replay_with_nothing(store):
     assert (used.calls, used.cached_calls, used.retries, used.gpu_seconds, used.cost) == (1, 1, 3, 1.5, 31.5)
 
 
-def test_a_request_that_fails_counts_as_no_call(store):
-    class Away(CountingModel):
-        async def chat(self, request):
-            raise Unavailable("no route")
-
-    with open_meter() as meter, pytest.raises(Unavailable):
-        chat(Away(), store, REQUEST)
-    assert meter.usage.calls == 0
-
-
 def test_an_empty_purse_lets_nothing_be_sent_but_recorded_replies(store):
-    purse, model = Purse(tokens=20), CountingModel()
-    recorded = RecordedChat(model, store, purse=purse)
+    budget, model = Budget(tokens=20), CountingModel()
+    recorded = RecordedChat(model, store, budget=budget)
     assert [asyncio.run(recorded.chat(request)).text for request in (*ROWS[:2], *ROWS[:2])] == [
         "reply 1",
         "reply 2",
@@ -231,8 +175,8 @@ def test_a_run_overshoots_its_budget_by_no_more_than_what_was_in_flight(store):
             await asyncio.sleep(0.001)
             return ChatReply("reply", 9, 1)
 
-    model, purse, gate = Slow(), Purse(money=100.0), asyncio.Semaphore(8)
-    recorded = RecordedChat(model, store, Price(tokens_in=1e6, tokens_out=1e6), purse)
+    model, budget, gate = Slow(), Budget(money=100.0), asyncio.Semaphore(8)
+    recorded = RecordedChat(model, store, Price(tokens_in=1e6, tokens_out=1e6), budget)
 
     async def ask(number):
         async with gate:
@@ -246,7 +190,7 @@ def test_a_run_overshoots_its_budget_by_no_more_than_what_was_in_flight(store):
     assert 10 <= len(answered) == model.asked < 10 + 8
     assert sum(isinstance(outcome, BudgetSpent) for outcome in outcomes) == 60 - len(answered)
     assert store.count() == (len(answered), len(answered))
-    assert purse.spent.cost == 10.0 * len(answered)
+    assert budget.spent.cost == 10.0 * len(answered)
 
 
 def test_a_reply_has_the_day_on_which_it_was_first_given(store):
@@ -255,11 +199,6 @@ def test_a_reply_has_the_day_on_which_it_was_first_given(store):
     assert datetime.fromisoformat(first.day).date() >= today
     asyncio.run(RecordedChat(CountingModel(day="2026-01-02"), store).chat(ROWS[0]))
     assert asyncio.run(RecordedChat(CountingModel(day="2027-03-04"), store).chat(ROWS[0])).day == "2026-01-02"
-
-
-def test_a_scripted_reply_is_the_same_on_every_day(store):
-    model = CountingModel(reads_inputs=True, day="2026-01-02")
-    assert asyncio.run(RecordedChat(model, store).chat(REQUEST)).day == ""
 
 
 def test_a_recording_of_the_first_version_is_read(store):
@@ -307,24 +246,6 @@ def test_the_stopwatch_reads_the_same_whether_a_reply_was_asked_for_now_or_long_
     assert read[0][1] == "2026-01-02"
 
 
-def test_a_time_that_the_model_gives_is_taken_for_the_one_around_it(store):
-    class Batched(CountingModel):
-        async def chat(self, request):
-            return replace(await super().chat(request), seconds=40.0)
-
-    assert asyncio.run(RecordedChat(Batched(), store).chat(REQUEST)).seconds == 40.0
-
-
-def test_scripted_replies_and_first_recordings_take_no_time(store):
-    scripted, old = CountingModel(reads_inputs=True), CountingModel()
-    recorded = json.dumps(["old", 3, 4, "whole"])
-    asyncio.run(store.record({make_chat_key(old, REQUEST): recorded}, old.identity))
-    with open_stopwatch() as stopwatch:
-        chat(scripted, store, *ROWS)
-        chat(old, store, REQUEST)
-    assert (stopwatch.seconds, stopwatch.day) == (0.0, "")
-
-
 @pytest.mark.parametrize("text", ["\ud800", "\x00", "a\udfff\n", "\U0001f600"], ids=ascii)
 def test_a_reply_that_is_no_valid_unicode_is_replayed_as_it_came(store, text):
     class Spoilt(CountingModel):
@@ -338,14 +259,14 @@ def test_a_reply_that_is_no_valid_unicode_is_replayed_as_it_came(store, text):
     assert model.asked == 1
 
 
-# Asking anew
+# Asking again
 
 
 def test_a_new_generation_asks_anew_and_the_one_before_is_still_there(store):
     model = CountingModel()
-    replies = [asyncio.run(RecordedChat(model, store, fresh=fresh).chat(REQUEST)).text for fresh in (0, 1, 2, 1, 0)]
+    replies = [asyncio.run(RecordedChat(model, store, epoch=epoch).chat(REQUEST)).text for epoch in (0, 1, 2, 1, 0)]
     assert replies == ["reply 1", "reply 2", "reply 3", "reply 2", "reply 1"]
-    assert [RecordedChat(model, store, fresh=fresh).identity for fresh in (0, 2)] == ["model:1", "model:1#2"]
+    assert [RecordedChat(model, store, epoch=epoch).identity for epoch in (0, 2)] == ["model:1", "model:1#2"]
 
 
 TOOLS = {
@@ -361,12 +282,12 @@ TOOLS = {
 def test_a_new_generation_of_a_tool_asks_anew(store, recorder, call):
     services = CountingServices()
 
-    async def run(fresh):
-        return await call(recorder(services, store, fresh=fresh))
+    async def run(epoch):
+        return await call(recorder(services, store, epoch=epoch))
 
     assert asyncio.run(run(0)) == asyncio.run(run(0)) == asyncio.run(run(1)) == asyncio.run(run(1))
     assert len(services.asked) == 2
-    assert recorder(services, store, fresh=1).identity == "services:1#1"
+    assert recorder(services, store, epoch=1).identity == "services:1#1"
 
 
 # Tools
@@ -390,16 +311,6 @@ def test_a_picture_is_searched_by_its_content_and_not_its_place(store):
         assert asyncio.run(recorded.search_image(PictureFile("a" * 64, Path(place)), 3))[0].distance == 0.5
     asyncio.run(recorded.search_image(PictureFile("b" * 64, Path("here")), 3))
     assert services.asked == ["a" * 64, "b" * 64]
-
-
-def test_a_missing_page_is_recorded_as_missing(store):
-    services = CountingServices()
-    recorded = RecordedPages(services, store)
-    for _ in range(2):
-        assert asyncio.run(recorded.read_page("u")).text == "text"
-        with pytest.raises(PageNotFound):
-            asyncio.run(recorded.read_page("missing"))
-    assert services.asked == ["u", "missing"]
 
 
 PICTURE = Picture(
@@ -493,3 +404,129 @@ def test_a_forbidden_address_is_recorded_as_forbidden(store, live):
         said.append(str(caught.value))
     assert services.asked == ["u"]
     assert said[0] == said[1]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model's part in a key."""
+
+    identity: str = "model:1"
+    reads_inputs: bool = False
+
+
+MODEL = Model()
+REQUEST_CHAT_KEYS = ChatRequest("ask", "ask/v1", (Message("user", "Who?", ("a" * 64,)),), AnswerReply(answer="in"))
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+BROKEN = st.text(st.characters())
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+TEXTS = st.lists(TEXT, max_size=3).map(tuple)
+CALLS = st.lists(st.builds(ToolCall, TEXT, TEXT, TEXT), max_size=2).map(tuple)
+MESSAGES = st.builds(Message, st.sampled_from(["system", "user", "assistant", "tool"]), TEXT, TEXTS, CALLS, TEXT)
+REQUESTS = st.builds(
+    ChatRequest,
+    task=TEXT,
+    prompt=TEXT,
+    messages=st.lists(MESSAGES, max_size=4).map(tuple),
+    inputs=st.builds(AnswerReply, answer=TEXT),
+    sampling=st.builds(Sampling, FINITE, FINITE, st.integers(1, 10**30), FINITE),
+    schema_json=TEXT,
+    sample=st.integers(0, 10**30),
+    tools=TEXT,
+    stop=TEXTS,
+)
+
+
+def digest_plainly(model, request):
+    """The key as its definition has it: the digest of the request's canonical JSON, without later parts it lacks."""
+    later = {"tools": request.tools, "stop": request.stop}
+    return digest_value(
+        {
+            "identity": model.identity,
+            "task": request.task if model.reads_inputs else "",
+            "messages": [describe_message(message) for message in request.messages],
+            "sampling": {
+                name: value for name, value in asdict(request.sampling).items() if name != "presence_penalty" or value
+            },
+            "schema": request.schema_json,
+            "sample": request.sample,
+            "inputs": request.inputs.model_dump(mode="json") if model.reads_inputs else None,
+            **{name: value for name, value in later.items() if value},
+        }
+    )
+
+
+def describe_message(message):
+    parts = asdict(message)
+    later = {name: parts.pop(name) for name in ("calls", "call_id")}
+    return parts | later if any(later.values()) else parts
+
+
+@given(st.builds(Model, TEXT, st.booleans()), REQUESTS)
+def test_a_key_is_the_digest_of_the_whole_request(model, request):
+    assert make_chat_key(model, request) == digest_plainly(model, request)
+
+
+def test_the_keys_of_existing_recordings_stay():
+    assert make_chat_key(MODEL, REQUEST_CHAT_KEYS) == "8523e81bd5315dd29faa22be0beded97d5e5128f297083df0c93395917630197"
+    assert (
+        make_chat_key(Model(reads_inputs=True), REQUEST_CHAT_KEYS)
+        == "523fdaaef15b8a0ae5a34c1536088e7277bbfa584e39662e5e72e91a76b2a7cb"
+    )
+
+
+TURN = replace(
+    REQUEST_CHAT_KEYS,
+    task="act",
+    messages=(
+        Message("system", "Find out."),
+        Message("user", "Who built it?", ("a" * 64,)),
+        Message("assistant", "<think>x</think>"),
+        Message("user", "<tool_response>\nKelm\n</tool_response>", ("b" * 64,)),
+    ),
+    sampling=Sampling(0.7, 0.95, 2048),
+    sample=3,
+)
+
+
+def test_the_keys_of_recorded_turns_stay():
+    # As made before requests had tools, stop texts and a presence penalty, and messages calls.
+    assert make_chat_key(MODEL, TURN) == "f8add2497a2a70b29b5feff736d61e33550090410e72fb46bf4e1fd555bf9b9b"
+    assert (
+        make_chat_key(Model(reads_inputs=True), TURN)
+        == "189de86dddfbb7a7c0344d7b58dcc296d3725cf4c1c5a747ac43d6e626c5ba93"
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tools": "[]"},
+        {"stop": ("<tool_response>",)},
+        {"sampling": Sampling(presence_penalty=1.5)},
+        {"messages": (Message("user", "Who?", ("a" * 64,), (ToolCall("1", "crop", "{}"),)),)},
+        {"messages": (Message("user", "Who?", ("a" * 64,), call_id="1"),)},
+    ],
+)
+def test_what_requests_came_to_have_later_makes_another_key(change):
+    assert make_chat_key(MODEL, replace(REQUEST_CHAT_KEYS, **change)) != make_chat_key(MODEL, REQUEST_CHAT_KEYS)
+
+
+@given(BROKEN, BROKEN)
+def test_half_a_surrogate_pair_is_a_text_like_any_other(first, second):
+    one, two = (replace(REQUEST_CHAT_KEYS, messages=(Message("user", text),)) for text in (first, second))
+    assert (make_chat_key(MODEL, one) == make_chat_key(MODEL, two)) == (first == second)
+
+
+@given(st.lists(TEXT | st.integers(0, 2**53)))
+def test_a_reply_is_written_as_canonical_json(value):
+    assert write_reply(value) == canonical_json(value)
+
+
+def test_the_label_of_a_prompt_alone_is_no_new_request():
+    assert make_chat_key(MODEL, REQUEST_CHAT_KEYS) == make_chat_key(MODEL, replace(REQUEST_CHAT_KEYS, prompt="ask/v2"))
+
+
+@given(TEXT, TEXT)
+def test_two_texts_share_a_key_only_when_they_are_the_same(first, second):
+    one, two = (replace(REQUEST_CHAT_KEYS, messages=(Message("user", text),)) for text in (first, second))
+    assert (make_chat_key(MODEL, one) == make_chat_key(MODEL, two)) == (first == second)

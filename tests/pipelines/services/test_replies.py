@@ -4,7 +4,6 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
-from pipelines.services.clients.replies import FILE, GroupWriter, Table, connect_replies, open_replies
+from pipelines.services.clients.replies import (
+    EPOCHS,
+    FILE,
+    GroupWriter,
+    Table,
+    connect_replies,
+    name_epoch,
+    open_replies,
+    read_epochs,
+    renew,
+)
 
 ROOT = Path(__file__).parents[3]
 FIRST_TABLES = """
@@ -98,11 +107,6 @@ def test_an_ask_is_in_the_file_before_the_request_is_sent(tmp_path, store):
     assert seen == [("k",)]
 
 
-def test_a_reply_carries_when_it_was_recorded(tmp_path, store):
-    recall(store, "k", Backend())
-    assert look(tmp_path, "SELECT recorded >= strftime('%s', 'now') - 60 FROM replies") == [(1,)]
-
-
 def test_what_permits_a_request_comes_before_anything_is_noted(store):
     def refuse():
         raise Unavailable("no more")
@@ -144,15 +148,6 @@ def test_one_request_may_answer_several_keys(store):
     assert (store.read("a"), store.read("b"), store.count()) == ("1", "2", (2, 2))
 
 
-def test_the_first_reply_of_a_key_stays(store):
-    async def run():
-        await store.record({"k": "first"}, "b")
-        await store.record({"k": "second", "other": "third"}, "b")
-
-    asyncio.run(run())
-    assert (store.read("k"), store.read("other"), store.read("none")) == ("first", "third", None)
-
-
 def test_whoever_loses_a_race_gets_the_reply_that_will_be_replayed(tmp_path, store):
     other = open_replies(tmp_path)
 
@@ -187,32 +182,6 @@ def test_the_same_request_at_once_is_asked_once(store):
     assert {reply for reply, _ in replies} == {"reply 1"}
     assert [cached for _, cached in replies].count(False) == 1
     assert (backend.asked, store.count()) == (1, (1, 1))
-
-
-def test_event_loops_of_several_threads_ask_once_between_them(store):
-    calls, lock, gate = Counter(), threading.Lock(), threading.Barrier(4)
-
-    async def recall_all():
-        async def recall(key):
-            async def ask():
-                with lock:
-                    calls[key] += 1
-                await asyncio.sleep(0.001)
-                return f"reply to {key}"
-
-            return await store.recall(key, "b", ask)
-
-        return [reply for reply, _ in await asyncio.gather(*(recall(f"{number}") for number in range(40)))]
-
-    def work(_):
-        gate.wait()
-        return asyncio.run(recall_all())
-
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(work, range(4)))
-    assert found == [[f"reply to {number}" for number in range(40)]] * 4
-    assert set(calls.values()) == {1}
-    assert store.count() == (40, 40)
 
 
 def test_an_error_reaches_everyone_who_waits_for_the_request(store):
@@ -418,8 +387,7 @@ def test_a_full_disk_is_told_to_everyone_and_costs_nothing_that_was_recorded(tmp
     assert store.count()[1] == 250
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_writer_that_breaks_leaves_nobody_waiting_and_another_takes_over(tmp_path):
+def test_a_defect_of_the_writer_reaches_its_callers_and_the_next_rows_are_written(tmp_path):
     class Breaking(sqlite3.Connection):
         broken = True
 
@@ -436,10 +404,7 @@ def test_a_writer_that_breaks_leaves_nobody_waiting_and_another_takes_over(tmp_p
         writing = (writer.write(Table.ASKS, [(f"{n}", "b", 1)]) for n in range(20))
         return await asyncio.gather(*writing, return_exceptions=True)
 
-    before = set(threading.enumerate())
-    assert {str(error) for error in asyncio.run(run())} == {"store: its writer ended early; run again"}
-    for thread in set(threading.enumerate()) - before:
-        thread.join(10.0)  # what it died of is told in this test, not in the next
+    assert {str(error) for error in asyncio.run(run())} == {"a defect"}
     connection.broken = False
     assert asyncio.run(run()) == [True] * 20
     writer.close()
@@ -447,13 +412,16 @@ def test_a_writer_that_breaks_leaves_nobody_waiting_and_another_takes_over(tmp_p
 
 
 def test_closing_writes_what_waits_and_ends_the_thread(tmp_path, store):
-    asyncio.run(store.record({"k": "reply"}, "b"))
-    for number in range(100):
-        store.note_failure([f"{number}"], "b", "Unavailable")
-    store.close()
+    async def run():
+        await store.record({"k": "reply"}, "b")
+        for number in range(100):
+            store.note_failure([f"{number}"], "b", "Unavailable")
+        store.close()
+
+    asyncio.run(run())
     store.close()
     assert look(tmp_path, "SELECT count(*) FROM failures") == [(100,)]
-    assert not [thread for thread in threading.enumerate() if thread.name == "reply-writer"]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("reply-writer")]
 
 
 def test_a_closed_store_takes_no_requests(store):
@@ -528,12 +496,6 @@ def test_a_file_that_is_no_store_is_unavailable(tmp_path):
         open_replies(tmp_path)
 
 
-def test_a_folder_that_is_a_file_is_refused(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="not a folder"):
-        open_replies(tmp_path / "file" / "replies")
-
-
 def test_a_damaged_store_is_said_to_be_damaged(tmp_path, store):
     async def answer():
         return "x" * 3000
@@ -550,3 +512,48 @@ def test_a_damaged_store_is_said_to_be_damaged(tmp_path, store):
         outcomes = [try_read(again, f"{number}") for number in range(40)]
     assert any(isinstance(outcome, CorruptInput) and "asked again" in str(outcome) for outcome in outcomes)
     assert {outcome for outcome in outcomes if isinstance(outcome, str)} <= {"x" * 3000}
+
+
+# Cache epochs
+
+
+def test_before_anything_is_renewed_every_role_is_in_epoch_0(tmp_path):
+    assert read_epochs(tmp_path / "replies") == {}
+
+
+def test_each_renewal_begins_one_epoch_of_the_roles_named_and_no_other(tmp_path):
+    folder = tmp_path / "replies"
+    assert renew(folder, ["solver"]) == {"solver": 1}
+    assert renew(folder, ["solver", "judge", "solver"]) == {"solver": 2, "judge": 1}
+    assert renew(folder, iter(["judge"])) == read_epochs(folder) == {"solver": 2, "judge": 2}
+    assert [path.name for path in folder.iterdir()] == [EPOCHS]
+
+
+def test_nothing_to_renew_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="no role"):
+        renew(tmp_path, [])
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [b"", b"\xff", b"[]", b"null", b'{"solver": 0}', b'{"solver": true}', b'{"solver": "1"}', b'{"solver": 1.5}'],
+)
+def test_a_damaged_file_is_refused_and_left_alone(tmp_path, damaged):
+    (tmp_path / EPOCHS).write_bytes(damaged)
+    for read in (lambda: read_epochs(tmp_path), lambda: renew(tmp_path, ["solver"])):
+        with pytest.raises(CorruptInput, match=EPOCHS):
+            read()
+    assert (tmp_path / EPOCHS).read_bytes() == damaged
+
+
+def test_an_identity_names_its_epoch_from_the_first_renewal_on():
+    assert [name_epoch("model", epoch) for epoch in (0, 1, 2)] == ["model", "model#1", "model#2"]
+
+
+def test_the_first_reply_of_a_key_stays(store):
+    async def run():
+        await store.record({"k": "first"}, "b")
+        await store.record({"k": "second", "other": "third"}, "b")
+
+    asyncio.run(run())
+    assert (store.read("k"), store.read("other"), store.read("none")) == ("first", "third", None)
