@@ -1,4 +1,4 @@
-"""Paths for the question tests: a one-line notation, and random paths over the toy world's ontology."""
+"""Paths for the question tests: a one-line notation and random paths over the toy world's ontology."""
 
 import random
 from collections.abc import Sequence
