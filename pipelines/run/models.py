@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cache, cached_property
 from pathlib import Path
-from threading import RLock
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -180,12 +179,11 @@ JUDGES = ("judge", "second_judge")
 
 @dataclass
 class Roles:
-    """The models of one run. Requests of all stages and threads to one role share its connections and its limits."""
+    """The models of one run. Requests of all stages to one role share its connections and its limits."""
 
     config: RunConfig
     workspace: Workspace
     _models: dict[str, RecordedChat] = field(default_factory=dict)
-    _lock: RLock = field(default_factory=RLock, repr=False, compare=False)
 
     @cached_property
     def replies(self) -> ReplyStore:
@@ -223,10 +221,9 @@ class Roles:
         Raises:
             ConfigError: if its settings are not its adapter's, or its key is not to be had.
         """
-        with self._lock:
-            if role not in self._models:
-                self._models[role] = self._build_model(role)
-            return self._models[role]
+        if role not in self._models:
+            self._models[role] = self._build_model(role)
+        return self._models[role]
 
     def _build_model(self, role: str) -> RecordedChat:
         config = self.config.models.get(role)

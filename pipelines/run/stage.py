@@ -1,7 +1,7 @@
 """The stage protocol.
 
-A stage is a frozen dataclass that decides rows and nothing else: ``running`` owns concurrency, ``shards`` owns files
-and holds ``rows_in = kept + rejected + failed`` before a shard counts as done.
+A stage is a frozen dataclass that decides rows and nothing else: ``runner`` owns concurrency, ``shards`` owns files
+and checks ``rows_in = kept + rejected + failed`` before a shard counts as done.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,7 @@
-"""vLLM's server for a role: started from the configuration, waited for, and ended with whoever wanted it.
+"""vLLM's server for a role: started from the configuration, waited for, and ended with its caller.
 
-It listens on the loopback interface alone. What it says is in ``logs/serve-<role>.log`` of the workspace. vLLM's
-dependencies do not fit beside ours, so it runs in a Python of its own.
+It listens on the loopback interface alone and writes to ``logs/serve-<role>.log`` of the workspace. vLLM's dependencies
+do not fit together with ours, so it runs in a Python of its own.
 """
 
 import http.client
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,11 +75,6 @@ _CHECK = "import importlib.util, sys; sys.exit(importlib.util.find_spec('vllm') 
 _CHECK_SECONDS = 60.0
 
 
-def choose_python(named: str) -> str:
-    """Return the Python that is to run vLLM: the one named, or ours."""
-    return str(Path(named).expanduser()) if named else sys.executable
-
-
 def check_python(setting: str, python: str) -> None:
     """Refuse a Python that has no vLLM.
 
@@ -99,17 +94,6 @@ def check_python(setting: str, python: str) -> None:
         raise ConfigError(f"{setting} {python}: cannot be run ({error}); {advice}") from error
     if found.returncode:
         raise ConfigError(f"{setting} {python}: has no vLLM; {advice}")
-
-
-def list_engine_arguments(model: str, tensor_parallel: int, max_context: int, arguments: Sequence[str]) -> list[str]:
-    """Return the arguments that vLLM's engine takes."""
-    context = ["--max-model-len", str(max_context)] if max_context else []
-    return ["--model", model, "--tensor-parallel-size", str(tensor_parallel), *context, *arguments]
-
-
-def make_environment(ours: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment vLLM runs in: ours, and no report to its makers."""
-    return {**ours, "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
 
 
 def read_tail(log: Path) -> str:
@@ -141,14 +125,16 @@ def make_serve_command(role: str, model: ModelConfig) -> list[str]:
     address = f"http://{HOST}:{serve.port}/v1"
     if serve.own and model.base_url.rstrip("/").replace("//localhost:", f"//{HOST}:") != address:
         raise ConfigError(f"models.{role}: serve.own starts a server at {address}, but base_url is {model.base_url!r}")
-    loaded = _find_model(role, serve.model or model.name)
     return [
-        choose_python(serve.python),
+        str(Path(serve.python).expanduser()) if serve.python else sys.executable,
         *("-m", "vllm.entrypoints.openai.api_server"),
         *("--host", HOST, "--port", str(serve.port), "--served-model-name", model.name),
         # A line for each of a million requests tells nothing and takes time.
         *("--uvicorn-log-level", "warning"),
-        *list_engine_arguments(loaded, serve.tensor_parallel, serve.max_context, serve.arguments),
+        *("--model", _find_model(role, serve.model or model.name)),
+        *("--tensor-parallel-size", str(serve.tensor_parallel)),
+        *(("--max-model-len", str(serve.max_context)) if serve.max_context else ()),
+        *serve.arguments,
     ]
 
 
@@ -218,7 +204,7 @@ class ModelServer:
         """
         check_python(f"models.{self.role}.serve.python", self.command[0])
         check_port(f"models.{self.role}.serve.port", self.model.serve.port)
-        environment = make_environment(os.environ)
+        environment = {**os.environ, "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
         if self._read_key():
             # Not as an argument, where everybody on the machine could read it.
             environment["VLLM_API_KEY"] = self._read_key()
