@@ -22,7 +22,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
-import aiohttp
 from PIL import Image
 from rich.table import Table
 
@@ -37,13 +36,22 @@ from pipelines.run.assembly import (
     list_missing_roles,
     list_services,
     make_engine,
-    make_manners,
     make_upscaler,
+    open_client,
     picks_clip,
 )
 from pipelines.run.corpora import DUMP_PATTERN
 from pipelines.run.workspace import Workspace
-from pipelines.services.clients.http import Busy, LiveReply, LiveRequest, NoReply, open_client, redact
+from pipelines.services.clients.http import (
+    Busy,
+    HttpReply,
+    HttpRequest,
+    HttpSession,
+    NobodyThere,
+    NoReply,
+    name_host,
+    redact,
+)
 from pipelines.services.clients.pages import name_converter
 from pipelines.services.clients.search import Service
 
@@ -399,7 +407,7 @@ class Server:
     model: ModelConfig
     longest: int
     """Tokens of a prompt and its reply that must fit."""
-    session: aiohttp.ClientSession
+    session: HttpSession
     patience: float
 
     @property
@@ -411,28 +419,19 @@ class Server:
         """Return the answer to a GET, or to a POST of a JSON body; whatever goes wrong is an answer, too."""
         key = os.environ.get(self.model.api_key_env, "") if self.model.api_key_env else ""
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        method = "GET" if body is None else "POST"
+        request = HttpRequest(self.url + path, headers=headers)
+        if body is not None:
+            headers |= {"Content-Type": "application/json"}
+            request = HttpRequest(self.url + path, "POST", headers, body=json.dumps(body).encode())
         try:
-            async with (
-                asyncio.timeout(self.patience),
-                self.session.request(
-                    method, self.url + path, json=body, headers=headers, allow_redirects=False
-                ) as reply,
-            ):
-                data = bytearray()
-                async for chunk in reply.content.iter_chunked(1 << 16):
-                    data += chunk
-                    if len(data) > MAX_REPLY:
-                        raise ValueError(f"a reply of over {MAX_REPLY:,} bytes")
-                return Answer(reply.status, redact(bytes(data), key))
-        except TimeoutError:
-            return Answer(0, f"no answer in {self.patience:g} s")
-        except aiohttp.ClientConnectorError as error:
-            why = error.os_error.strerror or error.os_error
-            return Answer(0, f"cannot connect to {error.host}:{error.port} ({why}); start it, or see base_url")
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            said = redact(f"{type(error).__name__}: {error}".encode(), key)[:QUOTED]
+            reply = await self.session.fetch(request, self.patience, MAX_REPLY)
+        except NobodyThere as error:
+            return Answer(0, f"cannot connect to {name_host(self.url)} ({error}); start it, or see base_url")
+        except (NoReply, SynthError, ValueError) as error:
+            # aiohttp raises ValueError for a key that can be no header.
+            said = redact(str(error).encode(), key)[:QUOTED]
             return Answer(0, f"no whole answer ({said}); start it, or see base_url")
+        return Answer(reply.status, redact(reply.body, key))
 
     async def chat(self, content: object, tokens: int, shape: Mapping[str, Any] | None = None) -> Answer:
         """Return the answer to one message."""
@@ -450,10 +449,8 @@ async def ask_models(config: RunConfig, patience: float = PATIENCE) -> list[Find
 
     Servers that the run starts itself are not there yet; :func:`look_at_own_servers` looks at them.
     """
-    timeout = aiohttp.ClientTimeout(total=None)
-    async with aiohttp.ClientSession(timeout=timeout, trust_env=False, cookie_jar=aiohttp.DummyCookieJar()) as session:
-        servers = list_servers(config, session, patience)
-        answers = await asyncio.gather(*map(_ask, servers))
+    servers = list_servers(config, HttpSession(), patience)
+    answers = await asyncio.gather(*map(_ask, servers))
     found, lengths = list[Finding](), dict[tuple[tuple[str, ...], str], set[int]]()
     for server, (findings, length) in zip(servers, answers, strict=True):
         found += findings
@@ -466,7 +463,7 @@ async def ask_models(config: RunConfig, patience: float = PATIENCE) -> list[Find
     return list(dict.fromkeys(found))
 
 
-def list_servers(config: RunConfig, session: aiohttp.ClientSession, patience: float) -> list[Server]:
+def list_servers(config: RunConfig, session: HttpSession, patience: float) -> list[Server]:
     """Return every address that is to be asked, once for all roles that ask it for the same model."""
     found: dict[tuple[Any, ...], Server] = {}
     for role in list_roles_in_use(config):
@@ -595,7 +592,7 @@ async def _ask_live(config: LiveConfig, asked: LiveService, patience: float) -> 
     if not asked.url:
         return _try("live reader: pages are fetched here", name_converter)
     what = f"live {asked.tool}: {asked.protocol} at {asked.url}"
-    client = open_client(replace(make_manners(config), tries=1, timeout=patience))
+    client = replace(open_client(config), tries=1, timeout=patience)
     service = Service(asked.protocol, asked.url, asked.key_env, client, f"live.{asked.tool}_url")
     try:
         reply = await client.send(_make_request(asked, service.read_key()))
@@ -604,22 +601,22 @@ async def _ask_live(config: LiveConfig, asked: LiveService, patience: float) -> 
     return _judge(what, service, reply)
 
 
-def _make_request(asked: LiveService, key: str) -> LiveRequest:
+def _make_request(asked: LiveService, key: str) -> HttpRequest:
     """Return a request that a service refuses for what is missing in it, and before that for a wrong key."""
     json_headers = {"Content-Type": "application/json", "Accept": "application/json"}
     match asked.protocol:
         case "serper":
-            return LiveRequest(asked.url, "POST", json_headers | ({"X-API-KEY": key} if key else {}), body=b"{}")
+            return HttpRequest(asked.url, "POST", json_headers | ({"X-API-KEY": key} if key else {}), body=b"{}")
         case "google-vision":
             keyed = json_headers | ({"X-Goog-Api-Key": key} if key else {})
-            return LiveRequest(asked.url, "POST", keyed, body=b'{"requests": []}')
+            return HttpRequest(asked.url, "POST", keyed, body=b'{"requests": []}')
         case "serpapi":
             engine = "google" if asked.tool == "search" else "google_lens"
-            return LiveRequest(asked.url, query={"engine": engine} | ({"api_key": key} if key else {}))
-    return LiveRequest(asked.url, headers={"Authorization": f"Bearer {key}"} if key else {})
+            return HttpRequest(asked.url, query={"engine": engine} | ({"api_key": key} if key else {}))
+    return HttpRequest(asked.url, headers={"Authorization": f"Bearer {key}"} if key else {})
 
 
-def _judge(what: str, service: Service, reply: LiveReply) -> Finding:
+def _judge(what: str, service: Service, reply: HttpReply) -> Finding:
     if reply.status == 200:
         return Finding(what, "ok", "is there")
     match service.explain(reply):

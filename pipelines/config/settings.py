@@ -81,7 +81,6 @@ class SparqlConfig(Section):
     pause: float = Field(1.0, ge=0.0, description="seconds between two queries; only one is ever in flight")
     tries: int = Field(4, ge=1, description="requests in all for a query at which the service fails")
     backoff: float = Field(2.0, ge=0.0, description="seconds before the second try, doubled for each further one")
-    silence: float = Field(70.0, gt=0.0, description="seconds without a byte; services give up after 60")
     deadline: float = Field(180.0, gt=0.0, description="seconds for a whole reply")
     reply_bytes: int = Field(1 << 25, ge=1000, description="largest reply")
 

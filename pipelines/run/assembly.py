@@ -50,11 +50,11 @@ from pipelines.run.runner import PlannedStage
 from pipelines.run.stage import AnyStage
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.encoder import CachedEncoder
-from pipelines.services.clients.http import LiveManners
-from pipelines.services.clients.images import GoogleVision, SerpApiLens
+from pipelines.services.clients.http import HttpClient
+from pipelines.services.clients.images import LiveImageSearch
 from pipelines.services.clients.pages import DirectReader, JinaReader
 from pipelines.services.clients.recorded import RecordedImageSearch, RecordedOcr, RecordedPages, RecordedTextSearch
-from pipelines.services.clients.search import SerpApiSearch, SerperSearch
+from pipelines.services.clients.search import LiveSearch
 from pipelines.services.protocols import ImageSearch, Ocr, PageReader, TextSearch
 from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
 from pipelines.stages.enhancements import EnhancementRules, Enhancements
@@ -285,10 +285,8 @@ def list_services(config: LiveConfig) -> tuple[LiveService, ...]:
 
 
 def make_text_search(config: LiveConfig) -> TextSearch:
-    """Return the text search; nothing is asked before it is used."""
-    if config.search == "serpapi":
-        return SerpApiSearch(config.search_url, config.search_key_env, make_manners(config))
-    return SerperSearch(config.search_url, config.search_key_env, make_manners(config))
+    """Return the text search; no request is sent before it is used."""
+    return LiveSearch(config.search, config.search_url, config.search_key_env, open_client(config))
 
 
 def make_reader(config: LiveConfig) -> PageReader:
@@ -298,29 +296,24 @@ def make_reader(config: LiveConfig) -> PageReader:
         ConfigError: if pages are to be fetched here and trafilatura is not installed.
     """
     if config.reader == "jina":
-        return JinaReader(config.reader_url, config.reader_key_env, make_manners(config))
-    return DirectReader(config.contact, make_manners(config))
+        return JinaReader(config.reader_url, config.reader_key_env, open_client(config))
+    return DirectReader(config.contact, open_client(config))
 
 
 def make_image_search(config: LiveConfig, pictures: PictureStore) -> ImageSearch:
-    """Return the search by picture.
-
-    Args:
-        config: of the services.
-        pictures: the workspace's image store, where thumbnails are stored.
+    """Return the search by picture, with thumbnails in the workspace's image store.
 
     Raises:
         ConfigError: if the service takes addresses and ``picture_base`` names none.
     """
-    manners = make_manners(config)
-    if config.images == "serpapi":
-        return SerpApiLens(config.images_url, config.images_key_env, config.picture_base, pictures, manners)
-    return GoogleVision(config.images_url, config.images_key_env, pictures, manners)
+    client = open_client(config)
+    address, key_env = config.images_url, config.images_key_env
+    return LiveImageSearch(config.images, address, key_env, pictures, client, config.picture_base)
 
 
-def make_manners(config: LiveConfig) -> LiveManners:
-    """Return how services are asked."""
-    return LiveManners(config.rate, config.concurrency, config.tries, config.timeout, config.reply_bytes)
+def open_client(config: LiveConfig) -> HttpClient:
+    """Return a client within the limits of the live tools."""
+    return HttpClient(config.rate, config.concurrency, config.tries, config.timeout, config.reply_bytes)
 
 
 @dataclass

@@ -17,11 +17,12 @@ from pipelines.config.settings import CommonsConfig, ModelConfig, RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.pictures import PictureStore
+from pipelines.pixels import MAX_BYTES
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.commons import RecordedImageMetadata
 from pipelines.services.clients.recorded import RecordedChat, RecordedSparql
 from pipelines.services.clients.replies import ReplyStore, open_replies, read_epochs
-from pipelines.services.clients.sparql import Manners, RequestLimits, SparqlEndpoint, name_agent
+from pipelines.services.clients.sparql import SparqlEndpoint, name_agent
 from pipelines.services.image_metadata import FileFetch, FileSearch, ImageMetadata
 from pipelines.services.metering import Budget, Price
 from pipelines.services.prompting import RoleClient, load_prompt
@@ -29,46 +30,50 @@ from pipelines.services.protocols import ChatModel, Sampling
 from pipelines.stages.seeds import WikidataSource
 
 if TYPE_CHECKING:
-    from pipelines.services.clients.commons import Pace
+    from pipelines.services.clients.commons import CommonsApi
+    from pipelines.services.clients.http import RateLimiter
 
 YEAR = 365
 """Days that must lie between two dumps: what changes yearly shows after one."""
 
 
 @cache
-def _find_pace(api: str) -> "Pace":
-    """Return the pace that all share who ask one service: one request at a time, and none while it wants none."""
-    from pipelines.services.clients.commons import Pace
+def _find_limiter(api: str, pause: float) -> "RateLimiter":
+    """Return the limit that all clients of one service share."""
+    from pipelines.services.clients.commons import make_limiter
 
-    return Pace()
+    return make_limiter(pause)
+
+
+def _make_api(config: CommonsConfig) -> "CommonsApi":
+    from pipelines.services.clients.commons import CommonsApi, make_client
+
+    client = make_client(shared=_find_limiter(config.api, config.pause))
+    return CommonsApi(config.api, name_agent(config.contact), client=client)
 
 
 def make_image_metadata(config: CommonsConfig, replies: ReplyStore, epoch: int = 0) -> ImageMetadata:
     """Return Commons' imageinfo API, recorded."""
-    from pipelines.services.clients.commons import CommonsApi
-
     if not config.contact:
         raise ConfigError("commons.contact is empty; say who asks: --set commons.contact=you@example.org")
-    api = CommonsApi(config.api, name_agent(config.contact), pause=config.pause, pace=_find_pace(config.api))
-    return RecordedImageMetadata(api, replies, epoch)
+    return RecordedImageMetadata(_make_api(config), replies, epoch)
 
 
 def make_file_search(config: CommonsConfig, replies: ReplyStore, epoch: int = 0) -> FileSearch:
     """Return Commons' search for files, recorded."""
-    from pipelines.services.clients.commons import CommonsApi, CommonsSearch, RecordedFileSearch
+    from pipelines.services.clients.commons import CommonsSearch, RecordedFileSearch
 
-    api = CommonsApi(config.api, name_agent(config.contact), pause=config.pause, pace=_find_pace(config.api))
-    return RecordedFileSearch(CommonsSearch(api), replies, epoch)
+    return RecordedFileSearch(CommonsSearch(_make_api(config)), replies, epoch)
 
 
 def make_file_fetch(config: CommonsConfig, replies: ReplyStore, pictures: PictureStore, epoch: int = 0) -> FileFetch:
     """Return what fetches Commons' pictures, each once."""
-    from pipelines.services.clients.commons import WIKIMEDIA, CommonsFiles, RecordedFileFetch, list_hosts
+    from pipelines.services.clients.commons import WIKIMEDIA, CommonsFiles, RecordedFileFetch, list_hosts, make_client
 
     hosts = list_hosts(config.api) if config.api else (WIKIMEDIA,)
-    files = CommonsFiles(
-        name_agent(config.contact), config.width, hosts, pause=config.pause, pace=_find_pace(config.api)
-    )
+    shared = _find_limiter(config.api, config.pause)
+    client = make_client(seconds=120.0, reply_bytes=MAX_BYTES, shared=shared)
+    files = CommonsFiles(name_agent(config.contact), config.width, hosts, client)
     return RecordedFileFetch(files, replies, pictures, epoch)
 
 
@@ -83,13 +88,7 @@ def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, ep
         raise ConfigError("seeds.classes is empty; a query needs a class: --set 'seeds.classes=[\"Q12280\"]'")
     if not config.contact:
         raise ConfigError("sparql.contact is empty; say who asks: --set sparql.contact=you@example.org")
-    manners = Manners(
-        pause=config.pause,
-        tries=config.tries,
-        backoff=config.backoff,
-        request=RequestLimits(config.silence, config.deadline, config.reply_bytes),
-    )
-    endpoint = SparqlEndpoint(config.endpoint, name_agent(config.contact), manners)
+    endpoint = SparqlEndpoint(config)
     address = urlsplit(corpus.manifest.base_url)
     site = config.site or f"{address.scheme}://{address.netloc}/"
     return WikidataSource(RecordedSparql(endpoint, replies, epoch), site, config.page_rows)

@@ -16,6 +16,7 @@ MOST_FILES = 50
 _RATE_TRIES = 8
 _FIRST_WAIT = 30.0
 _LONGEST_WAIT = 60.0
+_MOST_DIGITS = 9
 _MAX_HTML = 8_192
 _MAX_TAGS = 500
 _MAX_TEXT = 1_000
@@ -207,18 +208,26 @@ async def _describe_patiently(
 
 
 def read_wait(headers: Mapping[str, str]) -> float:
-    """Return the seconds of Retry-After, given as a number or as a date; 0.0 when there is none.
+    """Return the seconds of Retry-After, given as a number or as a date; 0.0 when it is absent or unreadable.
+
+    A date is compared with the reply's own ``Date``, so that a wrong clock here does not matter.
 
     Args:
         headers: of a reply, found in any case of letters.
     """
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdecimal():
-        return float(value[:9])
+        return float(value) if len(value) <= _MOST_DIGITS else float(10**_MOST_DIGITS)
+    until, now = _read_date(value), _read_date(headers.get("date", ""))
+    return 0.0 if until is None else max(0.0, (until - (now or datetime.now(UTC))).total_seconds())
+
+
+def _read_date(value: str) -> datetime | None:
     try:
-        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError):
-        return 0.0
+        read = parsedate_to_datetime(value)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
 class _TextReader(HTMLParser):

@@ -14,11 +14,11 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.pictures import PictureStore
 from pipelines.run.assembly import Assembly
 from pipelines.run.workspace import Workspace
-from pipelines.services.clients.images import GoogleVision
+from pipelines.services.clients.images import LiveImageSearch
 from pipelines.services.clients.pages import DirectReader
 from pipelines.services.clients.recorded import RecordedChat, RecordedImageSearch, RecordedPages, RecordedTextSearch
 from pipelines.services.clients.replies import open_replies
-from pipelines.services.clients.search import SerperSearch
+from pipelines.services.clients.search import LiveSearch
 from pipelines.stages.rollouts import Rollouts
 from tests.mock_teacher import Manner, start_teacher
 from tests.pipelines.agent.trail import FakeModel, make_agent, make_picture, make_question, make_tools
@@ -87,10 +87,14 @@ def roll_out(folder, server, model):
     with closing(open_replies(folder)) as replies:
         tools = make_tools(
             folder,
-            text_search=RecordedTextSearch(SerperSearch(f"{place}/search", "SEARCH_KEY", QUICK), replies, live=True),
+            text_search=RecordedTextSearch(
+                LiveSearch("serper", f"{place}/search", "SEARCH_KEY", QUICK), replies, live=True
+            ),
             pages=RecordedPages(DirectReader("", QUICK, guard), replies, live=True),
             image_search=RecordedImageSearch(
-                GoogleVision(f"{place}/images", "IMAGES_KEY", store, QUICK, guard), replies, live=True
+                LiveImageSearch("google-vision", f"{place}/images", "IMAGES_KEY", store, QUICK, "", guard),
+                replies,
+                live=True,
             ),
             thumbnails=1,
             online=True,

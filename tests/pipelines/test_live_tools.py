@@ -4,19 +4,19 @@ from pipelines.config.settings import LiveConfig
 from pipelines.errors import ConfigError
 from pipelines.pictures import PictureStore
 from pipelines.run.assembly import LiveService, list_services, make_image_search, make_reader, make_text_search
-from pipelines.services.clients.images import GoogleVision, SerpApiLens
 from pipelines.services.clients.pages import DirectReader, JinaReader
-from pipelines.services.clients.search import SerpApiSearch, SerperSearch
+from pipelines.services.clients.search import LiveSearch
 
 LENS = {"images": "serpapi", "picture_base": "https://pictures.example.org/images"}
 
 
-@pytest.mark.parametrize(("search", "kind"), [("serper", SerperSearch), ("serpapi", SerpApiSearch)])
-def test_the_text_search_is_the_one_that_is_named(search, kind):
+@pytest.mark.parametrize("search", ["serper", "serpapi"])
+def test_the_text_search_is_the_one_that_is_named(search):
     config = LiveConfig(search=search, search_url="https://s.example.org/x", search_key_env="KEY", rate=2.0, tries=7)
     made = make_text_search(config)
-    assert isinstance(made, kind)
-    assert (made.url, made.key_env, made.manners.rate, made.manners.tries) == ("https://s.example.org/x", "KEY", 2.0, 7)
+    assert isinstance(made, LiveSearch)
+    assert (made.protocol, made.url, made.key_env) == (search, "https://s.example.org/x", "KEY")
+    assert (made.client.rate, made.client.tries) == (2.0, 7)
 
 
 def test_the_reader_is_the_one_that_is_named():
@@ -34,8 +34,8 @@ def test_no_configuration_opens_the_way_to_private_addresses():
 
 def test_the_image_search_is_the_one_that_is_named(tmp_path):
     store = PictureStore(tmp_path)
-    assert isinstance(make_image_search(LiveConfig(), store), GoogleVision)
-    assert isinstance(make_image_search(LiveConfig(**LENS), store), SerpApiLens)
+    assert make_image_search(LiveConfig(), store).protocol == "google-vision"
+    assert make_image_search(LiveConfig(**LENS), store).protocol == "serpapi"
 
 
 def test_serpapi_needs_a_place_where_pictures_are_published(tmp_path):

@@ -13,6 +13,7 @@ import json
 import math
 import os
 import random
+import re
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -22,21 +23,17 @@ from random import Random
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import aiohttp
 import orjson
 from pydantic import BaseModel, Field, ValidationError
 
 from pipelines.errors import ConfigError, RateLimited, RecordFailed, SynthError, Unavailable
 from pipelines.services.clients.http import (
     HttpReply,
+    HttpRequest,
+    HttpSession,
     NobodyThere,
     NoReply,
-    Refusal,
-    Sessions,
     Silence,
-    make_session,
-    post_bounded,
-    read_pause,
     redact,
 )
 from pipelines.services.protocols import ChatReply, ChatRequest, Ending, Message, ToolCall
@@ -642,6 +639,120 @@ def make_pool(name: str, urls: tuple[str, ...], bounds: Bounds) -> EndpointPool:
     return EndpointPool(name, tuple(endpoints), bounds.patience)
 
 
+# What a refusal means: wait, retry, stop the run, or fail one record.
+
+MAX_REPLY = 16 << 20
+_QUOTED = 300
+_THEIR_FAULT = (408, 409, 425)
+_NO_MONEY = ("insufficient_quota", "exceeded your current quota")
+_RECORDS_FAULT = {
+    "context length": "prompt-too-long",
+    "context_length": "prompt-too-long",
+    "maximum model length": "prompt-too-long",
+    "max model length": "prompt-too-long",
+    "max_tokens must be at least 1": "prompt-too-long",
+    "string_above_max_length": "prompt-too-long",
+    "content_filter": "prompt-refused",
+    "content_policy": "prompt-refused",
+    "content management policy": "prompt-refused",
+    "invalid_image": "picture-refused",
+    "image_parse_error": "picture-refused",
+    "cannot identify image": "picture-refused",
+    "aspect ratio": "picture-refused",
+    "must be larger than factor": "picture-refused",
+}
+"""What a refusal says when another record would have been answered, and the failed row's error."""
+_TOO_MANY_TOKENS = re.compile(r"max_(?:completion_)?tokens\b[^{}]{0,200}?\btoo large\b")
+"""No shorter prompt helps; the same message goes on to speak of the context length."""
+_OTHER_NAME = "max_completion_tokens"
+
+
+_FORMAT = re.compile(r"response_format|guided|json_schema|json schema|json_object|structured.?output|grammar")
+"""What a refusal names when it is the format of the reply that a server does not take."""
+_TOOLS = re.compile(
+    r"parallel_tool_calls|tool[ _-]?(?:choice|use)\b|function.call"
+    r"|\btools?\b[^{}]{0,80}\b(?:support|param)|support\w* tools?\b"
+)
+_STOP = re.compile(
+    r"\b(?:not|un)[ -]?(?:support|permit|allow|known|recogni)[^{}]{0,80}\bstop\b"
+    r"|\bstop\b[^{}]{0,80}\b(?:not|un)[ -]?(?:support|permit|allow|known|recogni)"
+)
+_EXTRAS = (
+    (
+        _TOOLS,
+        "the server takes no native tool calls: give rollouts another dialect than native, or start vLLM with "
+        "--enable-auto-tool-choice and --tool-call-parser",
+    ),
+    (
+        _STOP,
+        'the server takes no stop, which rollouts send in every dialect but native: set dialect = "native" for them',
+    ),
+)
+"""What a refusal names when it is what only rollouts send, and what to do."""
+_ADVICE = {
+    "schema": 'the server takes no JSON schema: set replies = "json" or "text" for this model',
+    "json": 'the server forces no JSON: set replies = "text" for this model',
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRefusal:
+    """A reply that is no success.
+
+    Attributes:
+        place: address and model, as messages name them.
+        status: of the reply.
+        wait: seconds that the server asks for, 0 if it names none.
+        text: its body on one line, without the key.
+        variable: name of the environment variable that holds the key, empty for none.
+        forced: how the reply's shape was asked for, ``schema`` or ``json``; empty for not at all.
+    """
+
+    place: str
+    status: int
+    wait: float
+    text: str
+    variable: str
+    forced: str = ""
+
+    @property
+    def said(self) -> str:
+        """The status and the beginning of the body, to be quoted."""
+        return f"HTTP {self.status}: {self.text[:_QUOTED]}"
+
+    def explain(self) -> SynthError | NoReply:
+        """Return what it means."""
+        folded = self.text.lower()
+        if self.status == 402 or (self.status == 429 and any(words in folded for words in _NO_MONEY)):
+            return Unavailable(f"{self.place}: nothing left on the account ({self.said})")
+        if self.status == 429 or (self.status == 503 and self.wait):
+            return RateLimited(f"{self.place}: HTTP {self.status}", self.wait)
+        if self.status >= 500 or self.status in _THEIR_FAULT:
+            return NoReply(self.said)
+        if self.status in (401, 403):
+            variable = self.variable or "no variable; name one as api_key_env"
+            return ConfigError(f"{self.place}: does not take the key of {variable} ({self.said})")
+        return self._blame(folded)
+
+    def _blame(self, folded: str) -> SynthError:
+        """Return whose fault a refused request is: this record's alone, or the configuration's."""
+        advice = "see name, base_url and sampling"
+        if self.status == 413:
+            return RecordFailed("prompt-too-long", f"{self.place}: {self.said}")
+        if self.status in (400, 422):
+            blamed = [fault for words, fault in _RECORDS_FAULT.items() if words in folded]
+            if _TOO_MANY_TOKENS.search(folded):
+                advice = "lower max_tokens in sampling"
+            elif blamed:
+                return RecordFailed(blamed[0], f"{self.place}: {self.said}")
+            elif self.forced in _ADVICE and _FORMAT.search(folded):
+                advice = _ADVICE[self.forced]
+            elif _OTHER_NAME in folded and "max_tokens" in folded:
+                advice = f"the model wants {_OTHER_NAME}, which is never sent: name one, or a gateway, for max_tokens"
+        advice = next((told for words, told in _EXTRAS if words.search(folded)), advice)
+        return ConfigError(f"{self.place}: does not take the request ({self.said}); {advice}")
+
+
 VERSION = 1
 _LONGEST_PAUSE = 30.0
 
@@ -709,7 +820,7 @@ class OpenAIChat:
     read_picture: ReadPicture = field(default=refuse_picture, repr=False)
     pause: float = 1.0
     pool: EndpointPool = field(init=False, repr=False, compare=False)
-    sessions: Sessions = field(init=False, repr=False, compare=False)
+    session: HttpSession = field(init=False, default_factory=HttpSession, repr=False, compare=False)
     _pictures: PictureParts = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -717,7 +828,6 @@ class OpenAIChat:
         self._read_key()
         bounds = Bounds(self.concurrency, self.patience, self.gpus, self.pause)
         object.__setattr__(self, "pool", make_pool(self.name, self.urls, bounds))
-        object.__setattr__(self, "sessions", Sessions(self._make_session))
         object.__setattr__(self, "_pictures", PictureParts(self.read_picture))
 
     @property
@@ -835,19 +945,15 @@ class OpenAIChat:
             )
         return key
 
-    def _make_session(self) -> aiohttp.ClientSession:
-        return make_session(self._read_key())
-
     async def _post(self, ticket: Ticket, body: bytes) -> HttpReply:
-        try:
-            async with asyncio.timeout(self.timeout):
-                session = await self.sessions.open()
-                return await post_bounded(session, f"{ticket.endpoint.url}/chat/completions", body)
-        except TimeoutError as error:
-            raise Silence(f"no whole reply in {self.timeout:g} s") from error
-        except NoReply as error:
-            # A server that speaks no HTTP is quoted in the error.
-            raise type(error)(redact(str(error).encode(), self._hidden)) from None
+        headers = {
+            "Authorization": f"Bearer {self._read_key()}",
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+        }
+        request = HttpRequest(f"{ticket.endpoint.url}/chat/completions", "POST", headers, body=body)
+        return await self.session.fetch(request, self.timeout, MAX_REPLY)
 
     def _read_reply(self, ticket: Ticket, reply: HttpReply) -> ChatReply:
         """Return a completion's first choice.
@@ -864,7 +970,7 @@ class OpenAIChat:
         """Return what a reply that is no success means."""
         text = redact(reply.body, self._hidden)
         place = self._place(ticket)
-        return Refusal(place, reply.status, read_pause(reply.headers), text, self.api_key_env, self.replies).explain()
+        return ChatRefusal(place, reply.status, reply.wait, text, self.api_key_env, self.replies).explain()
 
 
 def _check_addresses(name: str, urls: tuple[str, ...], revision: str) -> None:

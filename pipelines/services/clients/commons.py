@@ -1,42 +1,29 @@
-"""Ask MediaWiki's API (``prop=imageinfo``) about files that the dump of Wikimedia Commons says nothing of.
+"""Wikimedia Commons or another MediaWiki: what it says of files, its search for files, and the files themselves.
 
-What the service asks of its clients is kept: one request at a time with a pause after each, up to 50 titles in one,
-``maxlag``, a User-Agent with an address, and thumbnails in the standard widths alone.
-
-What every request to Wikimedia's services keeps to: who asks, how often, and what a refusal means.
-
-Find pictures on Wikimedia Commons by words: MediaWiki's ``generator=search`` among files, with ``imageinfo``.
-
-Fetch pictures from Wikimedia Commons by what is known of them, at a standard width.
-
-A thumbnail's address follows from the original's. What a smaller original would be enlarged for is fetched as it is.
-One request is in flight at a time, with a pause after each, and no address outside the service is ever asked for.
-
-Recording around a service that describes pictures: each file is asked about once.
-
-Recording around a search for pictures and around fetching them: each is asked for once.
+Requests keep to the service's rules: one at a time with a pause after each, up to 50 titles in one, ``maxlag``, a
+User-Agent with a contact, and thumbnails in the standard widths alone. A thumbnail's address follows from the
+original's; an original that is no wider is fetched as it is. No address outside the service is asked for. Each answer
+and each file is recorded, so that it is asked for once.
 """
 
 import asyncio
 import hashlib
 import json
 import re
-import threading
-import time
 import unicodedata
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from typing import Any, Literal, TypeVar
+from urllib.parse import unquote, urlencode, urlsplit
 
-import httpx
 import orjson
+from yarl import URL
 
 from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, SynthError, Unavailable
 from pipelines.ids import canonical_json, digest_value
 from pipelines.pictures import PictureSource, PictureStore
 from pipelines.pixels import MAX_BYTES, find_extension
+from pipelines.services.clients.http import HttpClient, HttpReply, HttpRequest, NoReply, RateLimiter, TooLarge
 from pipelines.services.clients.replies import ReplyStore, name_epoch
 from pipelines.services.image_metadata import (
     MOST_FILES,
@@ -46,60 +33,55 @@ from pipelines.services.image_metadata import (
     ImageMetadata,
     RemoteFile,
     normalise_file,
-    read_wait,
     strip_html,
 )
 from pipelines.services.metering import count_usage
 from schemas.manifest import Usage
 
+T = TypeVar("T")
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_COMMONS_HTTP_ERROR_BYTES = 1 << 14
 _UNWANTED = (b"user-agent", b"user agent", b"robot policy", b"banned")
-_TURN_SECONDS = 0.01
-_LONGEST_WAIT = 60.0
 
 
-class Broken(Exception):
-    """No whole reply; asking again may help."""
+def make_client(
+    pause: float = 0.5,
+    tries: int = 3,
+    seconds: float = 60.0,
+    reply_bytes: int = 32 << 20,
+    backoff: float = 5.0,
+    shared: RateLimiter | None = None,
+) -> HttpClient:
+    """Return a client that sends one request at a time.
+
+    Args:
+        pause: seconds from the end of a request to the start of the next.
+        tries: requests in all for one that gets no whole reply.
+        seconds: for a whole reply, however slowly it drips.
+        reply_bytes: largest reply.
+        backoff: seconds before the first retry, doubled for each further one.
+        shared: a limit that several clients of one service share; it has a pause of its own.
+    """
+    limiter = shared or make_limiter(pause)
+    return HttpClient(tries=tries, timeout=seconds, reply_bytes=reply_bytes, backoff=backoff, shared=limiter)
 
 
-@dataclass(slots=True)
-class Pace:
-    """One request at a time, a pause after each; shared by event loops and threads."""
+def make_limiter(pause: float) -> RateLimiter:
+    """Return a limit of one request at a time, with a pause in seconds after each."""
+    return RateLimiter("Wikimedia", pause=pause)
 
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    next_at: float = 0.0
-    """On the monotonic clock."""
 
-    def hold(self, seconds: float) -> None:
-        """Let nobody ask for so many seconds: the service said so, and it meant all who ask."""
-        self.next_at = max(self.next_at, time.monotonic() + seconds)
-
-    @asynccontextmanager
-    async def take_turn(self, pause: float) -> AsyncIterator[None]:
-        """Wait until nobody asks and the pause is over; the next one waits ``pause`` seconds from the block's end.
-
-        Raises:
-            RateLimited: the service wants to be left alone for more than a minute.
-        """
-        # A lock of asyncio belongs to one event loop, and each shard runs in a loop of its own.
-        while not self.lock.acquire(blocking=False):
-            await asyncio.sleep(_TURN_SECONDS)
-        try:
-            wait = self.next_at - time.monotonic()
-            if wait > _LONGEST_WAIT:
-                raise RateLimited(f"to be left alone for {wait:.0f} s more, as the service asked", wait)
-            await asyncio.sleep(max(0.0, wait))
-            try:
-                yield
-            finally:
-                self.hold(pause)
-        finally:
-            self.lock.release()
+async def _retry(client: HttpClient, url: str, attempt: Callable[[], Awaitable[T]]) -> T:
+    """Make an attempt with retries; a service that asks for a pause gets it from all clients that share the limit."""
+    try:
+        return await client.retry(url, attempt)
+    except RateLimited as error:
+        client.find_limiter(url).hold(error.retry_after)
+        raise
 
 
 def check_agent(agent: str) -> None:
-    """Refuse a User-Agent that names nobody, or that is no header.
+    """Check that a User-Agent names a contact and can be sent.
 
     Raises:
         ConfigError: if it has neither a mail address nor a page's, or is not printable ASCII.
@@ -114,27 +96,27 @@ def drop_tracking(url: str) -> str:
     return bare if query and all(part.startswith("utm_") for part in query.split("&")) else url
 
 
-def check_refusal(place: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
-    """Raise for a reply that refuses us, asks to slow down, or is the service's own fault.
+def check_refusal(place: str, reply: HttpReply) -> None:
+    """Raise for a reply that refuses us, asks for fewer requests, or is the service's own failure.
 
     Args:
         place: address asked, for messages.
-        status: HTTP status.
-        headers: of the reply, found in any case of letters.
-        body: its beginning.
+        reply: of any status.
 
     Raises:
-        Unavailable: we are refused.
+        Unavailable: the service refuses us.
         RateLimited: 429, or 503 with Retry-After.
-        Broken: any other 5xx.
+        NoReply: any other 5xx.
     """
-    wait = read_wait(headers)
-    if status == 403 or (status == 429 and any(word in body[:_COMMONS_HTTP_ERROR_BYTES].lower() for word in _UNWANTED)):
-        raise Unavailable(f"{place} refuses us (HTTP {status}): {body[:200]!r}; see its policy before running again")
-    if status == 429 or (status == 503 and wait):
-        raise RateLimited(f"{place}: HTTP {status}", wait)
+    status = reply.status
+    if status == 403 or (status == 429 and any(word in reply.body.lower() for word in _UNWANTED)):
+        raise Unavailable(
+            f"{place} refuses us (HTTP {status}): {reply.body[:200]!r}; see its policy before running again"
+        )
+    if status == 429 or (status == 503 and reply.wait):
+        raise RateLimited(f"{place}: HTTP {status}", reply.wait)
     if status >= 500:
-        raise Broken(f"HTTP {status}")
+        raise NoReply(f"HTTP {status}")
 
 
 VERSION = 2
@@ -149,19 +131,12 @@ IMAGEINFO = {
     "iiprop": "url|size|mime|sha1|extmetadata",
 }
 """What is asked of each file, however the files are named."""
-_MAX_REPLY = 32 << 20
 _MAX_TITLE_BYTES = 240
 _NO_TITLE = frozenset("#<>[]{}|\x7f")
 _MAX_RENAMES = 5
+_FORM = "application/x-www-form-urlencoded"
 _SLOW_DOWN = ("maxlag", "ratelimited")
 _THEIR_FAULT = ("readonly", "internal_api_error")
-
-
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    status: int
-    headers: httpx.Headers
-    body: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +147,7 @@ class CommonsApi:
         url: address of ``api.php``, https unless on this machine; it stands in identities and messages, so no secrets.
         agent: User-Agent, with a mail address or page where the operators can reach whoever runs this.
         width: width in pixels of the thumbnails whose address is asked for, 0 for none.
-        seconds: the longest one request may take, however slowly the reply drips.
-        pause: least seconds from a reply to the next request.
-        tries: how often a request is sent that got no whole reply.
-        patience: seconds before it is sent again, doubled each time.
-        pace: shared by whoever asks this service.
+        client: sends the requests; see :func:`make_client`.
 
     Raises:
         ConfigError: a thumbnail width that is not served, an address that is not https or has more than a path, or an
@@ -186,11 +157,7 @@ class CommonsApi:
     url: str
     agent: str
     width: int = 0
-    seconds: float = 60.0
-    pause: float = 0.5
-    tries: int = 3
-    patience: float = 5.0
-    pace: Pace = field(default_factory=Pace, repr=False, compare=False)
+    client: HttpClient = field(default_factory=make_client, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.width and self.width not in THUMBNAIL_WIDTHS:
@@ -214,17 +181,11 @@ class CommonsApi:
         titles = {file: make_title(file) for file in files}
         wanted = list(dict.fromkeys(title for title in titles.values() if title))
         facts: dict[str, ImageFacts | None] = {}
-        async with self.open_client() as client:
-            for start in range(0, len(wanted), MOST_FILES):
-                facts |= await self._describe_batch(client, wanted[start : start + MOST_FILES])
+        for start in range(0, len(wanted), MOST_FILES):
+            facts |= await self._describe_batch(wanted[start : start + MOST_FILES])
         return {file: facts[title] if title else None for file, title in titles.items()}
 
-    def open_client(self) -> httpx.AsyncClient:
-        """Return a client that says who asks and follows no redirect: another host never gets the request."""
-        headers = {"User-Agent": self.agent, "Accept": "application/json"}
-        return httpx.AsyncClient(headers=headers, timeout=self.seconds, follow_redirects=False)
-
-    async def _describe_batch(self, client: httpx.AsyncClient, titles: list[str]) -> dict[str, ImageFacts | None]:
+    async def _describe_batch(self, titles: list[str]) -> dict[str, ImageFacts | None]:
         form = IMAGEINFO | {"redirects": "1", "titles": "|".join(titles)}
         if self.width:
             form["iiurlwidth"] = str(self.width)
@@ -233,7 +194,7 @@ class CommonsApi:
         further: dict[str, str] = {}
         # Each continuation brings at least one file, so there are never more of them than files.
         for _ in range(len(titles) + 1):
-            reply = await self.ask(client, form | further)
+            reply = await self.ask(form | further)
             try:
                 further = merge_reply(reply, pages, renamed)
                 found = {title: pages.get(_follow(title, renamed)) for title in titles}
@@ -246,41 +207,24 @@ class CommonsApi:
                 break
         raise Unavailable(f"{self.url} left {len(left_out)} of {len(titles)} files out, first {left_out[0]!r}")
 
-    async def ask(self, client: httpx.AsyncClient, form: Mapping[str, str]) -> Mapping[str, Any]:
+    async def ask(self, form: Mapping[str, str]) -> Mapping[str, Any]:
         """Return a whole reply; of a search that finds nothing, without a ``query``.
 
         Raises:
-            Unavailable: there was none after all tries, or we are refused.
-            RateLimited: the service asks to slow down.
+            Unavailable: there was none after all tries, or the service refuses us.
+            RateLimited: the service asks for fewer requests.
             ConfigError: the address is no API, or the API does not take the request.
         """
-        said = ""
-        for attempt in range(self.tries):
-            if attempt:
-                await asyncio.sleep(self.patience * 2 ** (attempt - 1))
-            try:
-                return _read_reply(self.url, await self._post(client, form), "generator" in form)
-            except RateLimited as error:
-                self.pace.hold(error.retry_after)
-                raise
-            except Broken as error:
-                said = str(error)
-        raise Unavailable(f"{self.url}: {said}, {self.tries} times; run again later")
+        headers = {"User-Agent": self.agent, "Accept": "application/json", "Content-Type": _FORM}
+        request = HttpRequest(self.url, "POST", headers, body=urlencode(form).encode())
 
-    async def _post(self, client: httpx.AsyncClient, form: Mapping[str, str]) -> _Reply:
-        async with self.pace.take_turn(self.pause):
-            try:
-                async with asyncio.timeout(self.seconds), client.stream("POST", self.url, data=form) as response:
-                    body = bytearray()
-                    async for chunk in response.aiter_bytes():
-                        body += chunk
-                        if len(body) > _MAX_REPLY:
-                            raise Broken(f"a reply of over {_MAX_REPLY} bytes")
-                    return _Reply(response.status_code, response.headers, bytes(body))
-            except TimeoutError as error:
-                raise Broken(f"no whole reply in {self.seconds} s") from error
-            except httpx.HTTPError as error:
-                raise Broken(f"no whole reply ({type(error).__name__}: {error})") from error
+        async def attempt() -> Mapping[str, Any]:
+            return _read_reply(self.url, await self.client.send(request), "generator" in form)
+
+        try:
+            return await _retry(self.client, self.url, attempt)
+        except NoReply as error:
+            raise Unavailable(f"{self.url}: {error}, {self.client.tries} times; run again later") from error
 
 
 def make_title(file: str) -> str | None:
@@ -291,28 +235,28 @@ def make_title(file: str) -> str | None:
     return None if any(char in _NO_TITLE or not char.isprintable() for char in name) else f"File:{name}"
 
 
-def _read_reply(url: str, reply: _Reply, may_be_empty: bool) -> Mapping[str, Any]:
+def _read_reply(url: str, reply: HttpReply, may_be_empty: bool) -> Mapping[str, Any]:
     _check_status(url, reply)
     try:
         read = orjson.loads(reply.body)
     except orjson.JSONDecodeError as error:
-        raise Broken(f"no JSON but {reply.body[:60]!r}") from error
+        raise NoReply(f"no JSON but {reply.body[:60]!r}") from error
     nothing: object = {} if may_be_empty and isinstance(read, dict) and read.get("batchcomplete") is True else None
     if not isinstance(read, dict) or not isinstance(read.get("error", read.get("query", nothing)), dict):
-        raise Broken(f"no result but {reply.body[:60]!r}")
+        raise NoReply(f"no result but {reply.body[:60]!r}")
     if "error" not in read:
         return read
     code = str(read["error"].get("code"))
     if code in _SLOW_DOWN:
-        raise RateLimited(f"{url}: {code}", read_wait(reply.headers))
+        raise RateLimited(f"{url}: {code}", reply.wait)
     if code.startswith(_THEIR_FAULT):
-        raise Broken(f"error {code}")
+        raise NoReply(f"error {code}")
     raise ConfigError(f"{url} does not take the request: {str(read['error'])[:200]}; expected the API of a MediaWiki")
 
 
-def _check_status(url: str, reply: _Reply) -> None:
+def _check_status(url: str, reply: HttpReply) -> None:
     status = reply.status
-    check_refusal(url, status, reply.headers, reply.body)
+    check_refusal(url, reply)
     if 300 <= status < 400:
         raise ConfigError(f"{url} has moved to {reply.headers.get('location', '?')[:200]!r}; set that address")
     if status != 200:
@@ -426,13 +370,11 @@ class CommonsSearch:
         }
         pages: dict[str, Mapping[str, Any]] = {}
         further: dict[str, str] = {}
-        async with self.api.open_client() as client:
-            # Each continuation brings at least one picture.
-            for _ in range(min(count, MOST_FILES) + 1):
-                reply = await self.api.ask(client, form | further)
-                further = self._merge(reply, pages)
-                if not further:
-                    break
+        # Each continuation brings at least one picture.
+        for _ in range(min(count, MOST_FILES) + 1):
+            further = self._merge(await self.api.ask(form | further), pages)
+            if not further:
+                break
         try:
             return self._read(pages)[:count]
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -470,8 +412,6 @@ WIKIMEDIA = "wikimedia.org"
 _MOST_UNSCALED = 2
 """Thumbnails in a row that may fail while their originals are there; more are the service's failure."""
 _REDIRECTS = 3
-_REDIRECTING = (301, 302, 303, 307, 308)
-_ERROR_BYTES = 1 << 14
 _HASHED = re.compile(r"(?P<root>.*)/(?P<place>[0-9a-f]/[0-9a-f]{2})/(?P<name>[^/]+)")
 _LONGEST_NAME = 160
 """Bytes; the thumbnail of a file with a longer name is called ``thumbnail`` (Wikimedia's ``abbrvThreshold``)."""
@@ -479,8 +419,8 @@ _FAILED_THUMBNAIL = (b"generating thumbnail", b"render this thumbnail")
 _PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html)", re.IGNORECASE)
 
 
-class _Doubtful(Broken):
-    """A whole reply that is not what was asked for: asked for again, and believed when it comes each time."""
+class _Doubtful(NoReply):
+    """A whole reply that is not what was asked for: retried, and believed when it comes each time."""
 
     def __init__(self, failure: SynthError) -> None:
         super().__init__(str(failure))
@@ -495,12 +435,7 @@ class CommonsFiles:
         agent: User-Agent, with a mail address or page where the operators can reach whoever runs this.
         width: width in pixels that is fetched, one of ``THUMBNAIL_WIDTHS``.
         hosts: hosts that are asked, each with those under it; one on this machine is asked without TLS.
-        seconds: the longest one request may take, however slowly the picture drips.
-        pause: least seconds from a reply to the next request.
-        tries: how often a request is sent that got no whole reply.
-        patience: seconds before it is sent again, doubled each time.
-        most_bytes: the largest file that is read.
-        pace: shared by whoever asks this service.
+        client: sends the requests; its ``reply_bytes`` bounds a file.
         unscaled: files whose thumbnails never came, since the last that did.
 
     Raises:
@@ -510,12 +445,9 @@ class CommonsFiles:
     agent: str
     width: int
     hosts: tuple[str, ...] = (WIKIMEDIA,)
-    seconds: float = 120.0
-    pause: float = 0.5
-    tries: int = 3
-    patience: float = 5.0
-    most_bytes: int = MAX_BYTES
-    pace: Pace = field(default_factory=Pace, repr=False, compare=False)
+    client: HttpClient = field(
+        default_factory=lambda: make_client(seconds=120.0, reply_bytes=MAX_BYTES), repr=False, compare=False
+    )
     unscaled: list[str] = field(default_factory=list, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -535,104 +467,74 @@ class CommonsFiles:
         """Return a picture's bytes; see :class:`pipelines.services.image_metadata.FileFetch`."""
         address = choose_address(file, self.width)
         sha1 = file.sha1 if address == drop_tracking(file.url) else ""
-        last = Broken()
-        for attempt in range(self.tries):
-            if attempt:
-                await asyncio.sleep(self.patience * 2 ** (attempt - 1))
-            try:
-                data = await self._follow(address)
-                _check_content(address, data, sha1)
-            except RateLimited as error:
-                self.pace.hold(error.retry_after)
-                raise
-            except Broken as error:
-                last = error
-            else:
-                self.unscaled.clear()
-                return data
-        if isinstance(last, _Doubtful):
-            raise last.failure
-        raise await self._blame(file, address, last)
 
-    async def _blame(self, file: RemoteFile, address: str, last: Broken) -> SynthError:
+        async def attempt() -> bytes:
+            data = await self._follow(address)
+            _check_content(address, data, sha1)
+            return data
+
+        try:
+            data = await _retry(self.client, address, attempt)
+        except TooLarge as error:
+            raise RecordFailed("picture-too-large", f"{address}: {error}") from error
+        except _Doubtful as error:
+            raise error.failure from error
+        except NoReply as error:
+            raise await self._blame(file, address, error) from error
+        self.unscaled.clear()
+        return data
+
+    async def _blame(self, file: RemoteFile, address: str, last: NoReply) -> SynthError:
         """Return whose failure it is that nothing came: a thumbnail's alone where its original is there.
 
         One file that the service cannot scale would stop every run again.
         """
-        away = Unavailable(f"{address}: {last}, {self.tries} times; run again later")
+        times = f"{last}, {self.client.tries} times"
+        away = Unavailable(f"{address}: {times}; run again later")
         if address == drop_tracking(file.url) or not await self._has_original(file):
             return away
         self.unscaled.append(file.file)
         if len(self.unscaled) > _MOST_UNSCALED:
             return away
-        return RecordFailed("picture-undecodable", f"{address}: {last}, {self.tries} times, and its original is there")
+        return RecordFailed("picture-undecodable", f"{address}: {times}, and its original is there")
 
     async def _has_original(self, file: RemoteFile) -> bool:
         url = _read_address(drop_tracking(file.url))
         self._check_address(url)
-        async with self._open_client() as client, self.pace.take_turn(self.pause):
-            try:
-                response = await client.head(url)
-                check_refusal(str(url), response.status_code, response.headers, b"")
-            except (httpx.HTTPError, Broken):
-                return False
-        return response.status_code == 200 and response.headers.get("content-type", "").startswith("image/")
+        try:
+            reply = await self.client.send(self._make_request(url, "HEAD"))
+            check_refusal(str(url), reply)
+        except NoReply:
+            return False
+        return reply.status == 200 and reply.kind.startswith("image/")
 
     async def _follow(self, address: str) -> bytes:
-        """Return what an address leads to, asking only hosts of the service."""
+        """Return the file at an address after its redirects, asking only hosts of the service."""
         url = _read_address(address)
-        async with self._open_client() as client:
-            for _ in range(_REDIRECTS + 1):
-                self._check_address(url)
-                found = await self._get(client, url)
-                if isinstance(found, bytes):
-                    return found
-                url = _read_address(found, url)
+        for _ in range(_REDIRECTS + 1):
+            self._check_address(url)
+            reply = await self.client.send(self._make_request(url))
+            if reply.location:
+                url = _read_address(reply.location, url)
+            elif reply.status == 200:
+                return reply.body
+            else:
+                raise _explain_status(str(url), reply)
         raise RecordFailed("picture-address", f"{address}: more than {_REDIRECTS} redirects")
 
-    def _open_client(self) -> httpx.AsyncClient:
+    def _make_request(self, url: URL, method: Literal["GET", "HEAD"] = "GET") -> HttpRequest:
         headers = {"User-Agent": self.agent, "Accept": "image/*", "Accept-Encoding": "identity"}
-        return httpx.AsyncClient(headers=headers, timeout=self.seconds, follow_redirects=False)
+        return HttpRequest(str(url), method, headers)
 
-    def _check_address(self, url: httpx.URL) -> None:
+    def _check_address(self, url: URL) -> None:
         """Refuse what is not https at a host of the service; no address of a private network has such a name."""
-        is_ours = any(url.host == own or (url.host.endswith(f".{own}") and own not in LOOPBACK) for own in self.hosts)
-        is_safe = url.scheme == "https" and url.port is None
-        if not is_ours or url.userinfo or not (is_safe or (url.scheme == "http" and url.host in LOOPBACK)):
+        host = url.host or ""
+        is_ours = any(host == own or (host.endswith(f".{own}") and own not in LOOPBACK) for own in self.hosts)
+        is_safe = url.scheme == "https" and url.explicit_port is None
+        has_user = url.user is not None or url.password is not None
+        if not is_ours or has_user or not (is_safe or (url.scheme == "http" and host in LOOPBACK)):
             allowed = ", ".join(self.hosts)
             raise RecordFailed("picture-address", f"{str(url)[:200]!r}; allowed are https addresses under {allowed}")
-
-    async def _get(self, client: httpx.AsyncClient, url: httpx.URL) -> bytes | str:
-        """Return a body, or the address that a redirect leads to."""
-        address = str(url)
-        async with self.pace.take_turn(self.pause):
-            try:
-                async with asyncio.timeout(self.seconds), client.stream("GET", url) as response:
-                    if response.status_code == 200:
-                        return await self._read(response, address)
-                    if response.status_code in _REDIRECTING and "location" in response.headers:
-                        return str(response.headers["location"])
-                    raise _explain_status(address, response, await _read_start(response))
-            except TimeoutError as error:
-                raise Broken(f"no whole picture in {self.seconds} s") from error
-            except httpx.HTTPError as error:
-                raise Broken(f"no whole picture ({type(error).__name__}: {error})") from error
-
-    async def _read(self, response: httpx.Response, address: str) -> bytes:
-        if response.headers.get("content-encoding", "identity") != "identity":
-            raise Broken(f"a picture packed as {response.headers['content-encoding'][:40]!r}")
-        length = response.headers.get("content-length", "")
-        told = int(length) if length.isascii() and length.isdecimal() and len(length) < 19 else 0
-        body = bytearray()
-        if told <= self.most_bytes:
-            async for chunk in response.aiter_raw():
-                body += chunk
-                if len(body) > self.most_bytes:
-                    break
-        if max(told, len(body)) > self.most_bytes:
-            size = f"{max(told, len(body))} bytes or more, allowed are {self.most_bytes}"
-            raise RecordFailed("picture-too-large", f"{address}: {size}")
-        return bytes(body)
 
 
 def list_hosts(api: str) -> tuple[str, ...]:
@@ -658,18 +560,20 @@ def choose_address(file: RemoteFile, width: int) -> str:
     return f"{match['root']}/thumb/{match['place']}/{name}/{width}px-{shown}{ending}"
 
 
-def _read_address(address: str, base: httpx.URL | None = None) -> httpx.URL:
-    """Return an address as the client will understand it, so that what is checked is what is asked."""
+def _read_address(address: str, base: URL | None = None) -> URL:
+    """Return an address as it will be asked for, so that the checked address and the asked one are the same."""
     try:
-        return httpx.URL(address) if base is None else base.join(address)
-    except (httpx.InvalidURL, ValueError) as error:
+        if not address.isprintable() or "\\" in address:
+            raise ValueError("a control character or a backslash")
+        return URL(address) if base is None else base.join(URL(address))
+    except ValueError as error:
         raise RecordFailed("picture-address", f"{address[:200]!r}: {error}") from error
 
 
 def _check_content(address: str, data: bytes, sha1: str) -> None:
     if not find_extension(data):
         if _PAGE.match(data[:200]):
-            raise Broken("a page in place of a picture")
+            raise NoReply("a page in place of a picture")
         detail = f"{address}: starts with {data[:8]!r}; allowed are JPEG, PNG, GIF and WebP"
         raise _Doubtful(RecordFailed("picture-format", detail))
     found = hashlib.sha1(data, usedforsecurity=False).hexdigest() if sha1 else ""
@@ -677,24 +581,15 @@ def _check_content(address: str, data: bytes, sha1: str) -> None:
         raise _Doubtful(RecordFailed("picture-changed", f"{address}: sha1 is {found}, it was described with {sha1}"))
 
 
-async def _read_start(response: httpx.Response) -> bytes:
-    body = b""
-    async for chunk in response.aiter_raw():
-        body += chunk
-        if len(body) >= _ERROR_BYTES:
-            break
-    return body[:_ERROR_BYTES]
-
-
-def _explain_status(address: str, response: httpx.Response, body: bytes) -> Exception:
+def _explain_status(address: str, reply: HttpReply) -> Exception:
     """Return the error that a status other than 200 stands for, or raise it."""
-    status = response.status_code
-    if status >= 429 and any(words in body.lower() for words in _FAILED_THUMBNAIL):
+    status = reply.status
+    if status >= 429 and any(words in reply.body.lower() for words in _FAILED_THUMBNAIL):
         return RecordFailed("picture-undecodable", f"{address}: HTTP {status}, the service cannot scale it")
-    check_refusal(address, status, response.headers, body)
+    check_refusal(address, reply)
     if status in (400, 404, 410):
         return RecordFailed("picture-missing", f"{address}: HTTP {status}")
-    return Broken(f"HTTP {status}")
+    return NoReply(f"HTTP {status}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,4 @@
-"""Search by picture by services that speak the protocol of Google Vision or of SerpApi's Google Lens.
-
-Small copies of the pictures that a live search found, fetched from wherever they are with every address checked.
-"""
+"""Search by picture by services that speak the protocol of Google Vision or SerpApi's Google Lens, with thumbnails."""
 
 import asyncio
 import base64
@@ -9,7 +6,7 @@ import html
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import unquote, urlsplit
 
 import orjson
@@ -18,8 +15,8 @@ from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFaile
 from pipelines.pictures import PictureSource, PictureStore
 from pipelines.pixels import encode_picture, open_pixels
 from pipelines.services.addresses import ForbiddenAddress, Guard, read_address
-from pipelines.services.clients.http import LiveClient, LiveManners, LiveRequest, NoReply, open_client
-from pipelines.services.clients.search import Service, check_serpapi, find_entry, list_entries, read_text
+from pipelines.services.clients.http import HttpClient, HttpRequest, NoReply
+from pipelines.services.clients.search import JSON_HEADERS, Service, check_serpapi, find_entry, list_entries, read_text
 from pipelines.services.protocols import ImageHit, PictureFile
 from schemas.datasets import Picture
 
@@ -33,60 +30,42 @@ _LONGEST_NAME = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A picture that was found.
+class ThumbnailFetcher:
+    """Fetches the pictures that a search found and stores small copies.
 
     Attributes:
-        url: its own address.
-        page: address of the page that shows it, or its own.
-    """
-
-    url: str
-    page: str
-
-
-@dataclass(frozen=True, slots=True)
-class Thumbnails:
-    """Fetches pictures and stores small copies.
-
-    Attributes:
-        pictures: where they are stored.
-        manners: towards each host; each picture is asked for once.
-        guard: who may be connected to; given by tests alone.
+        pictures: the image store.
+        client: sends the requests; its guard checks every address.
     """
 
     pictures: PictureStore
-    manners: LiveManners
-    guard: Guard = field(default_factory=Guard, repr=False)
-    client: LiveClient = field(init=False, repr=False, compare=False)
+    client: HttpClient
 
-    def __post_init__(self) -> None:
-        # By the request: pictures of many searches come from a few hosts, and in a queue there none is given up.
-        manners = replace(self.manners, timeout=min(_SECONDS, self.manners.timeout))
-        object.__setattr__(self, "client", open_client(manners, self.guard))
+    async def fetch_all(self, found: Sequence[tuple[str, str]]) -> tuple[Picture | None, ...]:
+        """Return a small copy of each picture, None for one that cannot be fetched.
 
-    async def fetch_all(self, found: Sequence[Found | None]) -> tuple[Picture | None, ...]:
-        """Return a small copy of each, None of one that cannot be had: the page that shows it was found all the same.
+        Args:
+            found: address of the picture, empty for none, and of the page that shows it.
 
         Raises:
             Unavailable, ConfigError: if the disk refuses a copy, or this machine opens no more connections.
         """
-        return tuple(await asyncio.gather(*(self._fetch(one) for one in found)))
+        return tuple(await asyncio.gather(*(self._fetch(url, page) for url, page in found)))
 
-    async def _fetch(self, found: Found | None) -> Picture | None:
-        if found is None:
+    async def _fetch(self, url: str, page: str) -> Picture | None:
+        if not url:
             return None
         try:
-            small = await asyncio.to_thread(_shrink, await self._follow(found.url))
+            small = await asyncio.to_thread(_shrink, await self._follow(url))
         except (ForbiddenAddress, NoReply, RateLimited, RecordFailed):
             return None
-        source = PictureSource(_name_file(found.url), UNKNOWN, UNKNOWN, "", found.page)
+        source = PictureSource(_name_file(url), UNKNOWN, UNKNOWN, "", page)
         return await asyncio.to_thread(self.pictures.add_bytes, small, source)
 
     async def _follow(self, url: str) -> bytes:
         address = read_address(url)
         for _ in range(_REDIRECTS + 1):
-            reply = await self.client.send(LiveRequest(address.url, headers={"Accept": "image/*"}))
+            reply = await self.client.send(HttpRequest(address.url, headers={"Accept": "image/*"}))
             if reply.location:
                 address = read_address(reply.location, address.url)
             elif reply.status == 200:
@@ -118,7 +97,6 @@ _MOST_RESULTS = 50
 _INVALID = 3
 """Google's code of an invalid argument."""
 _TAG = re.compile(r"<[^<>]{0,100}>")
-_SETTING = "live.images_url"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,37 +108,60 @@ class _Sighting:
 
 
 @dataclass(frozen=True, slots=True)
-class GoogleVision:
-    """A service that takes pictures inline (``images:annotate``) and answers with ``webDetection``.
+class LiveImageSearch:
+    """A search by picture that speaks the protocol of Google Vision or of SerpApi's Google Lens.
+
+    Vision takes pictures inline (``POST images:annotate``) and answers with ``webDetection``: pages with the same
+    picture first, then similar pictures. Lens takes a picture's address (``GET ?engine=google_lens&url=``) and answers
+    with ``visual_matches``; distances are their ranks.
 
     Attributes:
+        protocol: of the two.
         url: address.
-        key_env: environment variable that holds the key; empty for none.
-        pictures: where thumbnails are stored.
-        manners: towards the service, and towards each host of a thumbnail.
+        key_env: environment variable with the key; empty for none.
+        pictures: the image store, where thumbnails are stored.
+        client: sends the requests.
+        picture_base: serpapi: where the image store is published; a picture is at ``<base>/<ab>/<sha256>.<ext>``.
         guard: where thumbnails may be fetched; given by tests alone.
+
+    Raises:
+        ConfigError: if the protocol needs a base and none is given.
     """
 
+    protocol: Literal["google-vision", "serpapi"]
     url: str
     key_env: str
     pictures: PictureStore = field(repr=False)
-    manners: LiveManners = field(default_factory=LiveManners)
+    client: HttpClient = field(default_factory=HttpClient, repr=False, compare=False)
+    picture_base: str = ""
     guard: Guard = field(default_factory=Guard, repr=False)
-    service: Service = field(init=False, repr=False, compare=False)
-    thumbnails: Thumbnails = field(init=False, repr=False, compare=False)
+    thumbnails: ThumbnailFetcher = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        service = Service("Google Vision", self.url, self.key_env, open_client(self.manners), _SETTING)
-        object.__setattr__(self, "service", service)
-        object.__setattr__(self, "thumbnails", Thumbnails(self.pictures, self.manners, self.guard))
+        if self.protocol == "serpapi" and not self.picture_base:
+            raise ConfigError(
+                "live.picture_base is empty: serpapi takes addresses alone; say where the workspace's images/ folder "
+                'is published, or images = "google-vision"'
+            )
+        # One try: pictures of many searches come from a few hosts, and in a queue each gets its turn.
+        client = replace(self.client, timeout=min(_SECONDS, self.client.timeout), guard=self.guard)
+        object.__setattr__(self, "thumbnails", ThumbnailFetcher(self.pictures, client))
 
     @property
     def identity(self) -> str:
-        """Protocol, version, address and bounds."""
+        """Protocol, version, addresses and bounds."""
+        if self.protocol == "serpapi":
+            return f"serpapi-lens@{VERSION}:{self.url}:{self.picture_base}:{SIDE}"
         return f"google-vision@{VERSION}:{self.url}:{MOST_SENT}:{_SENT_SIDE}:{SIDE}"
 
+    @property
+    def service(self) -> Service:
+        """The service, for requests and messages."""
+        name = "SerpApi" if self.protocol == "serpapi" else "Google Vision"
+        return Service(name, self.url, self.key_env, self.client, "live.images_url")
+
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
-        """Return at most ``count`` pages: those with the same picture first, then pictures that are like it.
+        """Return at most ``count`` pages with their thumbnails, best first.
 
         Raises:
             RecordFailed: ``picture-refused`` if the service cannot use the picture; as
@@ -170,98 +171,44 @@ class GoogleVision:
         if count < 1:
             return ()
         key = self.service.read_key()
-        body = await asyncio.to_thread(_make_body, picture, min(max(count, 1), _MOST_RESULTS))
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        request = LiveRequest(self.url, "POST", headers | ({"X-Goog-Api-Key": key} if key else {}), body=body)
-        sightings = await self.service.ask(request, lambda reply: self._read(self.service.read_json(reply)))
-        return await _add_thumbnails(self.thumbnails, sightings[:count])
-
-    def _read(self, reply: Mapping[str, Any]) -> tuple[_Sighting, ...]:
-        answers = list_entries(reply, "responses")
-        if len(answers) != 1:
-            raise NoReply(f"a reply of another form: {len(answers)} responses to one request")
-        error = find_entry(answers[0], "error")
-        if error:
-            said = self.service.redact(read_text(error, "message").encode())[:200]
-            if error.get("code") == _INVALID:
-                raise RecordFailed("picture-refused", f"{self.service.place}: {said}")
-            raise NoReply(f"error {error.get('code')}: {said}")
-        return _read_web(find_entry(answers[0], "webDetection"))
+        if self.protocol == "serpapi":
+            place = f"{self.picture_base.rstrip('/')}/{picture.sha256[:2]}/{picture.path.name}"
+            parameters = {"engine": "google_lens", "output": "json", "url": place}
+            query = parameters | ({"api_key": key} if key else {})
+            request = HttpRequest(self.url, headers={"Accept": "application/json"}, query=query)
+        else:
+            body = await asyncio.to_thread(_make_body, picture, min(count, _MOST_RESULTS))
+            headers = JSON_HEADERS | ({"X-Goog-Api-Key": key} if key else {})
+            request = HttpRequest(self.url, "POST", headers, body=body)
+        read = _read_lens if self.protocol == "serpapi" else _read_vision
+        found = await self.service.ask(request, lambda reply: read(self.service, self.service.read_json(reply)))
+        small = await self.thumbnails.fetch_all([(one.picture, one.hit.url) for one in found[:count]])
+        return tuple(replace(one.hit, thumbnail=copy) for one, copy in zip(found, small, strict=False))
 
 
-@dataclass(frozen=True, slots=True)
-class SerpApiLens:
-    """A service that takes a picture's address (``GET ?engine=google_lens&url=``) and answers with ``visual_matches``.
+def _read_vision(service: Service, reply: Mapping[str, Any]) -> tuple[_Sighting, ...]:
+    answers = list_entries(reply, "responses")
+    if len(answers) != 1:
+        raise NoReply(f"a reply of another form: {len(answers)} responses to one request")
+    error = find_entry(answers[0], "error")
+    if error:
+        said = service.redact(read_text(error, "message").encode())[:200]
+        if error.get("code") == _INVALID:
+            raise RecordFailed("picture-refused", f"{service.place}: {said}")
+        raise NoReply(f"error {error.get('code')}: {said}")
+    return _read_web(find_entry(answers[0], "webDetection"))
 
-    Attributes:
-        url: address.
-        key_env: environment variable that holds the key; empty for none.
-        picture_base: where the image store is published: a picture is at ``<base>/<ab>/<sha256>.<ext>``.
-        pictures: the image store, where thumbnails are stored, too.
-        manners: towards the service, and towards each host of a thumbnail.
-        guard: where thumbnails may be fetched; given by tests alone.
 
-    Raises:
-        ConfigError: if no base is given.
-    """
-
-    url: str
-    key_env: str
-    picture_base: str
-    pictures: PictureStore = field(repr=False)
-    manners: LiveManners = field(default_factory=LiveManners)
-    guard: Guard = field(default_factory=Guard, repr=False)
-    service: Service = field(init=False, repr=False, compare=False)
-    thumbnails: Thumbnails = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        if not self.picture_base:
-            raise ConfigError(
-                "live.picture_base is empty: serpapi takes addresses alone; say where the workspace's images/ folder "
-                'is published, or images = "google-vision"'
-            )
-        service = Service("SerpApi", self.url, self.key_env, open_client(self.manners), _SETTING)
-        object.__setattr__(self, "service", service)
-        object.__setattr__(self, "thumbnails", Thumbnails(self.pictures, self.manners, self.guard))
-
-    @property
-    def identity(self) -> str:
-        """Protocol, version, addresses and bounds."""
-        return f"serpapi-lens@{VERSION}:{self.url}:{self.picture_base}:{SIDE}"
-
-    async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
-        """Return at most ``count`` pages in the service's order; distances are their ranks.
-
-        Raises:
-            RateLimited, Unavailable, ConfigError, RecordFailed: as :meth:`Service.ask`.
-        """
-        if count < 1:
-            return ()
-        key = self.service.read_key()
-        place = f"{self.picture_base.rstrip('/')}/{picture.sha256[:2]}/{picture.path.name}"
-        parameters = {"engine": "google_lens", "output": "json", "url": place}
-        headers = {"Accept": "application/json"}
-        request = LiveRequest(self.url, headers=headers, query=parameters | ({"api_key": key} if key else {}))
-        sightings = await self.service.ask(request, lambda reply: self._read(self.service.read_json(reply)))
-        return await _add_thumbnails(self.thumbnails, sightings[:count])
-
-    def _read(self, reply: Mapping[str, Any]) -> tuple[_Sighting, ...]:
-        check_serpapi(self.service, reply)
-        matches = list_entries(reply, "visual_matches")
-        return tuple(
-            _Sighting(
-                ImageHit(url, read_text(match, "title"), read_text(match, "snippet", "source"), float(rank)),
-                read_text(match, "thumbnail", "image"),
-            )
-            for rank, match in enumerate(matches, start=1)
-            if (url := read_text(match, "link")).startswith(("https://", "http://"))
+def _read_lens(service: Service, reply: Mapping[str, Any]) -> tuple[_Sighting, ...]:
+    check_serpapi(service, reply)
+    return tuple(
+        _Sighting(
+            ImageHit(url, read_text(match, "title"), read_text(match, "snippet", "source"), float(rank)),
+            read_text(match, "thumbnail", "image"),
         )
-
-
-async def _add_thumbnails(thumbnails: Thumbnails, sightings: Sequence[_Sighting]) -> tuple[ImageHit, ...]:
-    wanted = [Found(one.picture, one.hit.url) if one.picture else None for one in sightings]
-    made = await thumbnails.fetch_all(wanted)
-    return tuple(replace(one.hit, thumbnail=small) for one, small in zip(sightings, made, strict=True))
+        for rank, match in enumerate(list_entries(reply, "visual_matches"), start=1)
+        if (url := read_text(match, "link")).startswith(("https://", "http://"))
+    )
 
 
 def _make_body(picture: PictureFile, count: int) -> bytes:

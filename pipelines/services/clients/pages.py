@@ -1,25 +1,12 @@
-"""Reading pages by address, fetched here with every address checked.
+"""Reading web pages by address: fetched here with every address checked, or by a reader service (Jina's protocol).
 
-What one site does is an answer about that page: a host that is down, a refusal, or a page that cannot be read is no
-failure of a service of ours. But when no host answers, one after the other, it is the network that is away: of one
-alone nobody knows, for a name whose servers fail, or a host that this machine has no route to, looks just the same.
-
-Reading pages by a service that speaks the protocol of Jina's reader: ``GET <base>/<address>``, JSON back.
-
-The service fetches the page from where it is, which may be inside a network of ours. So the asked address and the one
-where the page was found are checked here, as far as names can be looked up here.
-
-Child processes that turn HTML into text: a page that takes too long or too much costs that page alone.
-
-What a page's bytes say: its media type, its encoding, and its text, up to a length.
-
-The text of a page of HTML, by trafilatura; run in a child process that can be killed (``page_children``).
+A host that is down, a refusal or a page that cannot be read is an answer about that page. When many hosts in a row do
+not answer, the network is away and the run stops.
 """
 
 import asyncio
 import codecs
 import re
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -32,16 +19,14 @@ from pipelines.errors import ConfigError, RateLimited, RecordFailed, Unavailable
 from pipelines.services.addresses import Address, Guard, read_address
 from pipelines.services.clients.http import (
     Busy,
-    LiveClient,
-    LiveManners,
-    LiveReply,
-    LiveRequest,
+    HttpClient,
+    HttpReply,
+    HttpRequest,
     NobodyThere,
     NoReply,
     NoSuchHost,
     Silence,
     TooLarge,
-    open_client,
 )
 from pipelines.services.clients.sandbox import ParserPool
 from pipelines.services.clients.search import Service, find_entry, read_text
@@ -138,60 +123,38 @@ MOST_SILENT: Final = 8
 """Hosts in a row that may give no reply; more are the network's failure."""
 
 
-@dataclass(slots=True)
-class Silences:
-    """Hosts that gave no reply since one last did."""
-
-    hosts: set[str] = field(default_factory=set)
-    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-
-    def clear(self) -> None:
-        """Note a reply."""
-        with self.lock:
-            self.hosts.clear()
-
-    def add(self, host: str) -> int:
-        """Note a host, and return how many there are."""
-        with self.lock:
-            self.hosts.add(host)
-            return len(self.hosts)
-
-
 @dataclass(frozen=True, slots=True)
 class DirectReader:
     """Fetches pages itself.
 
     Attributes:
         contact: mail address or page in the User-Agent, empty for none.
-        manners: towards each host.
-        guard: who may be connected to; given by tests alone.
-        children: turn HTML into text.
-        client: sends requests.
-        silences: hosts without a reply.
+        client: sends the requests.
+        guard: which addresses may be connected to; given by tests alone.
+        parsers: processes that turn HTML into text.
+        silent: hosts without a reply since one last replied.
 
     Raises:
         ConfigError: if trafilatura is not installed.
     """
 
     contact: str = ""
-    manners: LiveManners = field(default_factory=LiveManners)
+    client: HttpClient = field(default_factory=HttpClient, repr=False)
     guard: Guard = field(default_factory=Guard, repr=False)
     parsers: ParserPool[tuple[str, str]] = field(
         default_factory=lambda: ParserPool(extract_text, PAGE_SECONDS, PAGE_MEMORY, CHILDREN), repr=False, compare=False
     )
-    client: LiveClient = field(init=False, repr=False, compare=False)
-    silences: Silences = field(init=False, default_factory=Silences, repr=False, compare=False)
+    silent: set[str] = field(init=False, default_factory=set, repr=False, compare=False)
     _converter: str = field(init=False, default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        manners = replace(self.manners, longest=LONGEST_HOLD)
-        object.__setattr__(self, "client", open_client(manners, self.guard))
+        object.__setattr__(self, "client", replace(self.client, longest=LONGEST_HOLD, guard=self.guard))
         object.__setattr__(self, "_converter", name_converter())
 
     @property
     def identity(self) -> str:
         """Version, converter and bounds."""
-        bounds = f"{self.manners.reply_bytes}:{CHARACTERS}:{REDIRECTS}"
+        bounds = f"{self.client.reply_bytes}:{CHARACTERS}:{REDIRECTS}"
         return f"direct-reader@{VERSION}:{self._converter}:{bounds}"
 
     async def read_page(self, url: str) -> PageText:
@@ -211,7 +174,7 @@ class DirectReader:
             raise PageNotFound(f"{url}: a page without text")
         return PageText(address.url, title, text)
 
-    async def _follow(self, address: Address) -> tuple[Address, LiveReply]:
+    async def _follow(self, address: Address) -> tuple[Address, HttpReply]:
         for _ in range(REDIRECTS + 1):
             reply = await self._fetch(address)
             if not reply.location:
@@ -219,13 +182,13 @@ class DirectReader:
             address = read_address(reply.location, address.url)
         raise PageNotFound(f"{address.url}: more than {REDIRECTS} redirects")
 
-    async def _fetch(self, address: Address) -> LiveReply:
+    async def _fetch(self, address: Address) -> HttpReply:
         agent = f"synth ({self.contact})" if self.contact else "synth"
-        request = LiveRequest(address.url, headers={"User-Agent": agent, "Accept": ACCEPT})
+        request = HttpRequest(address.url, headers={"User-Agent": agent, "Accept": ACCEPT})
 
-        async def attempt() -> LiveReply:
+        async def attempt() -> HttpReply:
             reply = await self.client.send(request)
-            self.silences.clear()
+            self.silent.clear()
             if reply.is_busy:
                 raise Busy(f"HTTP {reply.status}", reply.wait)
             if reply.status >= 500:
@@ -233,7 +196,7 @@ class DirectReader:
             return reply
 
         try:
-            reply = await self.client.try_often(address.url, attempt)
+            reply = await self.client.retry(address.url, attempt)
         except NoReply as error:
             self._blame(address, error)
         if reply.status >= 400:
@@ -243,13 +206,14 @@ class DirectReader:
     def _blame(self, address: Address, error: NoReply) -> NoReturn:
         """Say whose failure it is that no reply came."""
         is_silent = isinstance(error, (NobodyThere, Silence)) and not isinstance(error, NoSuchHost)
-        silent = self.silences.add(address.host) if is_silent else 0
-        if silent > MOST_SILENT:
-            row = f"nor did {silent - 1} other hosts in a row"
+        if is_silent:
+            self.silent.add(address.host)
+        if is_silent and len(self.silent) > MOST_SILENT:
+            row = f"nor did {len(self.silent) - 1} other hosts in a row"
             raise Unavailable(f"{address.url}: {error}; {row}; is there a network? Run again later") from None
         raise PageNotFound(f"{address.url}: {error}") from error
 
-    async def _read(self, address: Address, reply: LiveReply) -> tuple[str, str]:
+    async def _read(self, address: Address, reply: HttpReply) -> tuple[str, str]:
         if reply.status != 200:
             raise PageNotFound(f"{address.url}: HTTP {reply.status} in place of a page")
         if is_html(reply.kind, reply.body):
@@ -278,7 +242,6 @@ def name_converter(package: str = "trafilatura") -> str:
         raise ConfigError(f"live.reader direct: {package} is not installed: pip install 'synth[live]'") from error
 
 
-LIVE_JINA_VERSION: Final = 1
 _ABOUT_THE_PAGE = frozenset([400, 404, 406, 410, 413, 415, 422, 451])
 """Statuses with which the reader says that it does not read this page."""
 _TARGET_FAILED = re.compile(r"target url returned error (?P<status>[45][0-9]{2})", re.IGNORECASE)
@@ -295,27 +258,26 @@ class JinaReader:
     Attributes:
         url: address to which that of a page is added.
         key_env: environment variable that holds the key; empty for none.
-        manners: towards the service.
+        client: sends the requests.
         guard: which addresses may be asked for; given by tests alone.
-        service: as it is asked.
-        silences: hosts of pages at which the service fell silent.
+        silent: hosts of pages at which the service gave no reply in time.
     """
 
     url: str
     key_env: str
-    manners: LiveManners = field(default_factory=LiveManners)
+    client: HttpClient = field(default_factory=HttpClient, repr=False)
     guard: Guard = field(default_factory=Guard, repr=False)
-    service: Service = field(init=False, repr=False, compare=False)
-    silences: Silences = field(init=False, default_factory=Silences, repr=False, compare=False)
+    silent: set[str] = field(init=False, default_factory=set, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        client = open_client(self.manners)
-        object.__setattr__(self, "service", Service("reader", self.url, self.key_env, client, "live.reader_url"))
+    @property
+    def service(self) -> Service:
+        """The service, for requests and messages."""
+        return Service("reader", self.url, self.key_env, self.client, "live.reader_url")
 
     @property
     def identity(self) -> str:
         """Protocol, version, address and bounds."""
-        return f"jina-reader@{LIVE_JINA_VERSION}:{self.url}:{self.manners.reply_bytes}:{CHARACTERS}"
+        return f"jina-reader@{VERSION}:{self.url}:{self.client.reply_bytes}:{CHARACTERS}"
 
     async def read_page(self, url: str) -> PageText:
         """Return a page under the address at which it was found.
@@ -351,33 +313,32 @@ class JinaReader:
 
     async def _ask(self, address: Address) -> Mapping[str, Any]:
         key = self.service.read_key()
-        headers = {"Accept": "application/json", "X-Retain-Images": "none", "X-Timeout": str(self._choose_patience())}
+        # The service waits less for a page than we wait for the service.
+        patience = str(max(1, int(self.client.timeout / 2)))
+        headers = {"Accept": "application/json", "X-Retain-Images": "none", "X-Timeout": patience}
         if key:
             headers["Authorization"] = f"Bearer {key}"
-        request = LiveRequest(f"{self.url.rstrip('/')}/{address.url}", headers=headers)
+        request = HttpRequest(f"{self.url.rstrip('/')}/{address.url}", headers=headers)
 
         async def attempt() -> Mapping[str, Any]:
-            reply = await self.service.client.send(request)
-            self.silences.clear()
+            reply = await self.client.send(request)
+            self.silent.clear()
             return self._read(address, reply)
 
         try:
-            return await self.service.client.try_often(self.url, attempt)
+            return await self.client.retry(self.url, attempt)
         except (_PageFails, TooLarge) as error:
             raise PageNotFound(f"{address.url}: {error}") from None
         except Silence as error:
             # A page can keep the service waiting for longer than we wait for the service.
-            if self.silences.add(address.host) > MOST_SILENT:
+            self.silent.add(address.host)
+            if len(self.silent) > MOST_SILENT:
                 raise self.service.give_up(error) from None
             raise PageNotFound(f"{address.url}: {error}") from None
         except NoReply as error:
             raise self.service.give_up(error) from None
 
-    def _choose_patience(self) -> int:
-        """Return the seconds that the service may wait for a page: less than we wait for the service."""
-        return max(1, int(self.manners.timeout / 2))
-
-    def _read(self, address: Address, reply: LiveReply) -> Mapping[str, Any]:
+    def _read(self, address: Address, reply: HttpReply) -> Mapping[str, Any]:
         if reply.status == 200:
             read = self.service.read_json(reply)
             data = find_entry(read, "data")
@@ -390,7 +351,7 @@ class JinaReader:
             raise _PageFails(f"HTTP {reply.status}: {self.service.quote(reply)[:200]}")
         raise self.service.explain(reply)
 
-    def _is_own_word(self, reply: LiveReply) -> bool:
+    def _is_own_word(self, reply: HttpReply) -> bool:
         """Say whether the reader itself speaks, in JSON, and not a machine before it; money is no page's matter."""
         try:
             said = orjson.loads(reply.body)

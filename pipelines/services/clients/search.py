@@ -1,33 +1,24 @@
-"""Text search by services that speak the protocol of Serper or of SerpApi: Google's results as JSON.
+"""Text search by services that speak the protocol of Serper or SerpApi, and what all services with a key share.
 
-A live service with a key: how it is asked, what its refusals mean, and its JSON, read with care.
+Shared are the key, the meaning of refusals, and the reading of JSON.
 """
 
 import html
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import orjson
 
 from pipelines.errors import ConfigError, RecordFailed, Unavailable
-from pipelines.services.clients.http import (
-    Busy,
-    LiveClient,
-    LiveManners,
-    LiveReply,
-    LiveRequest,
-    NoReply,
-    NoSuchHost,
-    TooLarge,
-    open_client,
-)
+from pipelines.services.clients.http import Busy, HttpClient, HttpReply, HttpRequest, NoReply, NoSuchHost, TooLarge
 from pipelines.services.protocols import TextHit
 
 T = TypeVar("T")
 
+JSON_HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json"}
 _QUOTED = 300
 _LOOKED = 4000
 """Characters of a reply that are looked at for what it says."""
@@ -53,14 +44,14 @@ class Service:
         name: for messages.
         url: address, without parameters; it stands in messages and identities, so no secrets.
         key_env: environment variable that holds the key; empty for none.
-        client: asks it.
-        setting: what of the configuration names the address, for messages.
+        client: sends the requests.
+        setting: configuration key of the address, for messages.
     """
 
     name: str
     url: str
     key_env: str
-    client: LiveClient = field(repr=False)
+    client: HttpClient = field(repr=False)
     setting: str
 
     @property
@@ -69,7 +60,7 @@ class Service:
         return f"{self.name} at {self.url}"
 
     def read_key(self) -> str:
-        """Return the key, empty where no variable is named. It is read when it is needed and kept nowhere.
+        """Return the key, empty if no variable is named. It is read at each request and kept nowhere.
 
         Raises:
             ConfigError: if the variable is not set, or what it holds cannot be sent.
@@ -83,13 +74,13 @@ class Service:
             raise ConfigError(f"{self.place}: {self.key_env} holds no key: characters other than printable ASCII")
         return key
 
-    async def ask(self, request: LiveRequest, read: Callable[[LiveReply], T] | None = None) -> T:
-        """Send a request until there is a reply that can be read.
+    async def ask(self, request: HttpRequest, read: Callable[[HttpReply], T] | None = None) -> T:
+        """Send a request, with retries, and return what ``read`` makes of the reply.
 
         Args:
             request: to be sent.
-            read: makes the result of a reply of any status; it raises :class:`NoReply` for what may go better the next
-                time. Where left out, :meth:`read_json`.
+            read: takes a reply of any status and raises :class:`NoReply` where a retry may help;
+                :meth:`read_json` by default.
 
         Raises:
             RateLimited: if the service asks to slow down, again and again or for long.
@@ -97,27 +88,27 @@ class Service:
             ConfigError: if the service does not take the key, or is no such service.
             RecordFailed: ``search-refused`` if it does not take this one request.
         """
-        reader: Callable[[LiveReply], Any] = read or self.read_json
+        reader: Callable[[HttpReply], Any] = read or self.read_json
 
         async def attempt() -> T:
             result: T = reader(await self.client.send(request))
             return result
 
         try:
-            return await self.client.try_often(self.url, attempt)
+            return await self.client.retry(self.url, attempt)
         except NoReply as error:
             raise self.give_up(error) from None
 
     def give_up(self, error: NoReply) -> Unavailable:
-        """Return what is told of a service that gave no reply after all tries."""
-        times = "" if isinstance(error, (NoSuchHost, TooLarge)) else f", {self.client.manners.tries} times"
+        """Return the error of a service that gave no reply after all tries."""
+        times = "" if isinstance(error, (NoSuchHost, TooLarge)) else f", {self.client.tries} times"
         return Unavailable(f"{self.place}: {error}{times}; see {self.setting}, or run again later")
 
-    def read_json(self, reply: LiveReply) -> Mapping[str, Any]:
-        """Return the JSON object that a reply is.
+    def read_json(self, reply: HttpReply) -> Mapping[str, Any]:
+        """Return the JSON object of a reply.
 
         Raises:
-            NoReply: if it is another thing, such as a page that says that something went wrong.
+            NoReply: if the body is something else, such as an error page.
             SynthError: as :meth:`explain`, for a status other than 200.
         """
         if reply.status != 200:
@@ -132,7 +123,7 @@ class Service:
             raise NoReply(f"JSON of another form: {self.quote(reply)[:80]!r}")
         return read
 
-    def explain(self, reply: LiveReply) -> Exception:
+    def explain(self, reply: HttpReply) -> Exception:
         """Return what a status other than 200 means."""
         status, said = reply.status, self.quote(reply)
         folded, told = said.lower(), f"HTTP {reply.status}: {said[:_QUOTED]}"
@@ -152,17 +143,17 @@ class Service:
             return RecordFailed("search-refused", f"{self.place}: {told}")
         return ConfigError(f"{self.place}: is no such service ({told}); see {self.setting}")
 
-    def is_out_of_money(self, reply: LiveReply) -> bool:
+    def is_out_of_money(self, reply: HttpReply) -> bool:
         """Say whether a refusal means that nothing is left on the account."""
         folded = self.quote(reply).lower()
         return reply.status == 402 or (400 <= reply.status < 500 and any(words in folded for words in _NO_MONEY))
 
-    def quote(self, reply: LiveReply) -> str:
+    def quote(self, reply: HttpReply) -> str:
         """Return the beginning of a reply's body on one line, without the key."""
         return self.redact(reply.body)
 
     def redact(self, said: bytes) -> str:
-        """Return what was said on one line, without the key in any form in which it may have been sent."""
+        """Return a text on one line, without the key in any encoding."""
         key = os.environ.get(self.key_env, "").strip() if self.key_env else ""
         text = said.decode("utf-8", "replace")
         if key:
@@ -230,109 +221,84 @@ _MOST_FACTS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class SerperSearch:
-    """A service that takes ``POST {"q", "num"}`` with ``X-API-KEY`` and answers with ``organic`` results.
+class LiveSearch:
+    """A text search that speaks the protocol of Serper or of SerpApi.
+
+    Serper takes ``POST {"q", "num"}`` with ``X-API-KEY``; SerpApi takes ``GET ?engine=google&q=&num=&api_key=``.
 
     Attributes:
+        protocol: of the two.
         url: address.
-        key_env: environment variable that holds the key; empty for none.
-        manners: towards the service.
+        key_env: environment variable with the key; empty for none.
+        client: sends the requests.
     """
 
+    protocol: Literal["serper", "serpapi"]
     url: str
     key_env: str
-    manners: LiveManners = field(default_factory=LiveManners)
-    service: Service = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "service", _make_service("Serper", self.url, self.key_env, self.manners))
+    client: HttpClient = field(default_factory=HttpClient, repr=False, compare=False)
 
     @property
     def identity(self) -> str:
         """Protocol, version and address."""
-        return f"serper@{VERSION}:{self.url}"
+        return f"{self.protocol}@{VERSION}:{self.url}"
+
+    @property
+    def service(self) -> Service:
+        """The service, for requests and messages."""
+        name = "Serper" if self.protocol == "serper" else "SerpApi"
+        return Service(name, self.url, self.key_env, self.client, "live.search_url")
 
     async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
-        """Return at most ``count`` results: what the engine answers itself first, then the pages in its order.
+        """Return at most ``count`` results: the engine's own answer first, then the pages in its order.
 
         Raises:
             RateLimited, Unavailable, ConfigError, RecordFailed: as :meth:`Service.ask`.
         """
-        asked = _cut_query(query)
-        if not asked or count < 1:
+        words = _cut_query(query)
+        if not words or count < 1:
             return ()
-        key = self.service.read_key()
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        body = orjson.dumps({"q": asked, "num": min(count, _MOST_RESULTS)})
-        request = LiveRequest(self.url, "POST", headers | ({"X-API-KEY": key} if key else {}), body=body)
+        key, wanted = self.service.read_key(), min(count, _MOST_RESULTS)
+        if self.protocol == "serper":
+            headers = JSON_HEADERS | ({"X-API-KEY": key} if key else {})
+            request = HttpRequest(self.url, "POST", headers, body=orjson.dumps({"q": words, "num": wanted}))
+        else:
+            parameters = {"engine": "google", "output": "json", "q": words, "num": str(wanted)}
+            query_string = parameters | ({"api_key": key} if key else {})
+            request = HttpRequest(self.url, headers={"Accept": "application/json"}, query=query_string)
         return await self.service.ask(request, lambda reply: self._read(self.service.read_json(reply), count))
 
     def _read(self, reply: Mapping[str, Any], count: int) -> tuple[TextHit, ...]:
-        if not any(name in reply for name in ("organic", "searchParameters", "knowledgeGraph", "answerBox")):
-            raise NoReply(f"a reply of another form: {sorted(reply)[:8]}; expected organic results")
-        answer, subject = find_entry(reply, "answerBox"), find_entry(reply, "knowledgeGraph")
-        facts = find_entry(subject, "attributes")
-        hits = [
-            TextHit(read_text(answer, "link"), read_text(answer, "title"), read_text(answer, "answer", "snippet")),
-            TextHit(
-                read_text(subject, "descriptionLink", "website"),
-                read_text(subject, "title"),
-                _join_facts(read_text(subject, "description"), facts),
-            ),
-            *(_read_result(entry) for entry in list_entries(reply, "organic")),
-        ]
-        return _keep_hits(hits, count)
+        found = _read_serper(reply) if self.protocol == "serper" else _read_serpapi(self.service, reply)
+        # A hit without an address cannot be visited or cited.
+        pages: dict[str, TextHit] = {}
+        for hit in found:
+            if hit.url.startswith(("https://", "http://")):
+                pages.setdefault(hit.url, hit)
+        return tuple(pages.values())[:count]
 
 
-@dataclass(frozen=True, slots=True)
-class SerpApiSearch:
-    """A service that takes ``GET ?engine=google&q=&num=&api_key=`` and answers with ``organic_results``.
+def _read_serper(reply: Mapping[str, Any]) -> list[TextHit]:
+    if not any(name in reply for name in ("organic", "searchParameters", "knowledgeGraph", "answerBox")):
+        raise NoReply(f"a reply of another form: {sorted(reply)[:8]}; expected organic results")
+    answer, subject = find_entry(reply, "answerBox"), find_entry(reply, "knowledgeGraph")
+    facts = _join_facts(read_text(subject, "description"), find_entry(subject, "attributes"))
+    return [
+        TextHit(read_text(answer, "link"), read_text(answer, "title"), read_text(answer, "answer", "snippet")),
+        TextHit(read_text(subject, "descriptionLink", "website"), read_text(subject, "title"), facts),
+        *map(_read_result, list_entries(reply, "organic")),
+    ]
 
-    Attributes:
-        url: address.
-        key_env: environment variable that holds the key; empty for none.
-        manners: towards the service.
-    """
 
-    url: str
-    key_env: str
-    manners: LiveManners = field(default_factory=LiveManners)
-    service: Service = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "service", _make_service("SerpApi", self.url, self.key_env, self.manners))
-
-    @property
-    def identity(self) -> str:
-        """Protocol, version and address."""
-        return f"serpapi@{VERSION}:{self.url}"
-
-    async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
-        """Return at most ``count`` results; see :meth:`SerperSearch.search_text`."""
-        asked = _cut_query(query)
-        if not asked or count < 1:
-            return ()
-        key = self.service.read_key()
-        parameters = {"engine": "google", "output": "json", "q": asked, "num": str(min(count, _MOST_RESULTS))}
-        request = LiveRequest(
-            self.url, headers={"Accept": "application/json"}, query=parameters | ({"api_key": key} if key else {})
-        )
-        return await self.service.ask(request, lambda reply: self._read(self.service.read_json(reply), count))
-
-    def _read(self, reply: Mapping[str, Any], count: int) -> tuple[TextHit, ...]:
-        check_serpapi(self.service, reply)
-        answer, subject = find_entry(reply, "answer_box"), find_entry(reply, "knowledge_graph")
-        source = find_entry(subject, "source")
-        hits = [
-            TextHit(read_text(answer, "link"), read_text(answer, "title"), read_text(answer, "answer", "snippet")),
-            TextHit(
-                read_text(source, "link") or read_text(subject, "website"),
-                read_text(subject, "title"),
-                read_text(subject, "description"),
-            ),
-            *(_read_result(entry) for entry in list_entries(reply, "organic_results")),
-        ]
-        return _keep_hits(hits, count)
+def _read_serpapi(service: Service, reply: Mapping[str, Any]) -> list[TextHit]:
+    check_serpapi(service, reply)
+    answer, subject = find_entry(reply, "answer_box"), find_entry(reply, "knowledge_graph")
+    address = read_text(find_entry(subject, "source"), "link") or read_text(subject, "website")
+    return [
+        TextHit(read_text(answer, "link"), read_text(answer, "title"), read_text(answer, "answer", "snippet")),
+        TextHit(address, read_text(subject, "title"), read_text(subject, "description")),
+        *map(_read_result, list_entries(reply, "organic_results")),
+    ]
 
 
 def check_serpapi(service: Service, reply: Mapping[str, Any]) -> None:
@@ -348,10 +314,6 @@ def check_serpapi(service: Service, reply: Mapping[str, Any]) -> None:
         raise NoReply(f"a reply of another form: {sorted(reply)[:8]}; expected search_metadata")
 
 
-def _make_service(name: str, url: str, key_env: str, manners: LiveManners) -> Service:
-    return Service(name, url, key_env, open_client(manners), "live.search_url")
-
-
 def _cut_query(query: str) -> str:
     """Return a query on one line as it can be sent: models write lone surrogates, too."""
     return " ".join(query.encode("utf-8", "replace").decode("utf-8").split())[:LONGEST_QUERY]
@@ -365,16 +327,3 @@ def _join_facts(description: str, facts: Mapping[str, Any]) -> str:
     """Return a subject's description with its facts as ``Key: value``."""
     said = [f"{name}: {read_text(facts, name)}" for name in list(facts)[:_MOST_FACTS] if read_text(facts, name)]
     return "; ".join(part for part in (description, *said) if part)
-
-
-def _keep_hits(hits: list[TextHit], count: int) -> tuple[TextHit, ...]:
-    return tuple(_list_pages(hits))[:count]
-
-
-def _list_pages(hits: list[TextHit]) -> Iterator[TextHit]:
-    """Yield those that lead to a page, a page once: what leads nowhere cannot be visited or cited."""
-    seen: set[str] = set()
-    for hit in hits:
-        if hit.url.startswith(("https://", "http://")) and hit.url not in seen:
-            seen.add(hit.url)
-            yield hit

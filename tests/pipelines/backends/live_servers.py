@@ -13,12 +13,12 @@ from ipaddress import ip_address
 from urllib.parse import parse_qsl, urlsplit
 
 from pipelines.services.addresses import Guard
-from pipelines.services.clients.http import LiveManners
+from pipelines.services.clients.http import HttpClient
 from tests.pipelines.backends.loopback_server import run_server
 
 HOST = "pages.example.org"
 OTHER = "other.example.org"
-QUICK = LiveManners(rate=1000.0, concurrency=8, tries=3, timeout=5.0, reply_bytes=1 << 16, patience=0.001)
+QUICK = HttpClient(rate=1000.0, concurrency=8, tries=3, timeout=5.0, reply_bytes=1 << 16, backoff=0.001)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from pipelines.checks.pictures import classify_licence
 from pipelines.errors import ConfigError, RateLimited, Unavailable
-from pipelines.services.clients.commons import THUMBNAIL_WIDTHS, CommonsApi, RecordedImageMetadata, make_title
+from pipelines.services.clients.commons import (
+    THUMBNAIL_WIDTHS,
+    CommonsApi,
+    RecordedImageMetadata,
+    make_client,
+    make_title,
+)
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.image_metadata import ImageFacts, look_up_images, strip_html
 from pipelines.services.metering import open_meter
@@ -26,7 +32,8 @@ def commons():
 
 
 def make_api(server, **settings):
-    return CommonsApi(server.url, AGENT, **({"pause": 0.0, "patience": 0.0} | settings))
+    width = settings.pop("width", 0)
+    return CommonsApi(server.url, AGENT, width, make_client(**({"pause": 0.0, "backoff": 0.0} | settings)))
 
 
 def describe(server, *files, **settings):
@@ -244,7 +251,7 @@ def test_a_reply_without_end_is_refused(commons):
 def test_nobody_there_is_unavailable():
     with run_commons() as server:
         gone = server
-    with pytest.raises(Unavailable, match="ConnectError"):
+    with pytest.raises(Unavailable, match="no connection"):
         describe(gone, "A.jpg", tries=1)
 
 

@@ -14,10 +14,11 @@ from pipelines.pictures import PictureStore
 from pipelines.services.clients.commons import (
     CommonsApi,
     CommonsFiles,
-    Pace,
     RecordedFileFetch,
     choose_address,
     list_hosts,
+    make_client,
+    make_limiter,
 )
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.image_metadata import RemoteFile
@@ -50,8 +51,8 @@ def base(server):
 
 
 def make_files(**settings):
-    quick = {"hosts": ("127.0.0.1",), "pause": 0.0, "patience": 0.0}
-    return CommonsFiles(AGENT, settings.pop("width", 330), **(quick | settings))
+    hosts = settings.pop("hosts", ("127.0.0.1",))
+    return CommonsFiles(AGENT, 330, hosts, make_client(**({"pause": 0.0, "backoff": 0.0} | settings)))
 
 
 def make_remote(server, width=64, path=ORIGINAL, sha1=""):
@@ -189,8 +190,8 @@ def test_many_thumbnails_in_a_row_that_never_come_are_the_services_failure(commo
 
 
 def test_nothing_is_sent_while_the_service_wants_to_be_left_alone(commons):
-    pace = Pace()
-    files, api = make_files(pace=pace), CommonsApi(commons.url, AGENT, pause=0.0, pace=pace)
+    shared = make_limiter(0.0)
+    files, api = make_files(shared=shared), CommonsApi(commons.url, AGENT, client=make_client(shared=shared))
     commons.faults = [Fault(429, headers={"Retry-After": "3600"})]
     for ask in (
         files.fetch_file(make_remote(commons)),
@@ -215,14 +216,14 @@ def test_who_waits_asks_when_the_service_may_be_asked_again(commons):
 
 def test_a_picture_that_drips_is_given_up(commons):
     commons.faults = [Fault(body=PICTURE, drip=0.05)] * 2
-    with pytest.raises(Unavailable, match=r"no whole picture in 0\.2 s"):
+    with pytest.raises(Unavailable, match=r"no whole reply in 0\.2 s"):
         fetch(commons, seconds=0.2, tries=2)
 
 
 def test_a_service_that_is_not_there_is_away():
     with run_commons() as gone:
         remote = make_remote(gone)
-    with pytest.raises(Unavailable, match="ConnectError"):
+    with pytest.raises(Unavailable, match="no connection"):
         fetch(gone, remote, tries=1)
 
 
@@ -241,7 +242,7 @@ UNFIT = {
 def test_a_file_of_no_use_fails_its_record_alone(commons, fault, error, asked):
     commons.faults = [fault] * 3
     with pytest.raises(RecordFailed) as caught:
-        fetch(commons, most_bytes=5000)
+        fetch(commons, reply_bytes=5000)
     assert (caught.value.error, len(commons.requests)) == (error, asked)
 
 
@@ -308,7 +309,7 @@ def test_one_picture_is_fetched_at_a_time_with_a_pause_after_each(commons):
 def test_width_and_hosts_are_the_identity():
     identities = {CommonsFiles(AGENT, width, hosts).identity for width in (330, 500) for hosts in (("a",), ("b",))}
     assert len(identities) == 4
-    assert CommonsFiles("other@b", 330).identity == CommonsFiles(AGENT, 330, pause=9.0).identity
+    assert CommonsFiles("other@b", 330).identity == CommonsFiles(AGENT, 330, client=make_client(9.0)).identity
 
 
 @given(st.text(max_size=40))

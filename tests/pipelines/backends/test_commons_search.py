@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.errors import ConfigError, RateLimited, Unavailable
-from pipelines.services.clients.commons import CommonsApi, CommonsSearch, RecordedFileSearch, plain_query
+from pipelines.services.clients.commons import CommonsApi, CommonsSearch, RecordedFileSearch, make_client, plain_query
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.image_metadata import ImageFacts
 from pipelines.services.metering import open_meter
@@ -24,7 +24,7 @@ def commons():
 
 
 def search(server, query="Kelm Bridge", count=5, **settings):
-    api = CommonsApi(server.url, AGENT, **({"pause": 0.0, "patience": 0.0} | settings))
+    api = CommonsApi(server.url, AGENT, client=make_client(**({"pause": 0.0, "backoff": 0.0} | settings)))
     return asyncio.run(CommonsSearch(api).search_files(query, count))
 
 

@@ -4,7 +4,7 @@ import time
 import pytest
 
 from pipelines.errors import RateLimited
-from pipelines.services.clients.http import LONGEST_WAIT, Gate, Gates
+from pipelines.services.clients.http import LONGEST_WAIT, HttpClient, RateLimiter
 
 EARLY = 0.002
 """Seconds by which a loop may wake too early."""
@@ -18,7 +18,7 @@ async def pass_through(gate, seconds=0.0):
 
 
 def test_requests_begin_no_faster_than_the_rate():
-    gate = Gate("service", 50.0, 100)
+    gate = RateLimiter("service", 50.0, 100)
 
     async def ask_many():
         return sorted(await asyncio.gather(*(pass_through(gate) for _ in range(8))))
@@ -29,19 +29,8 @@ def test_requests_begin_no_faster_than_the_rate():
     assert all(start - before > number * 0.02 - EARLY for number, start in enumerate(starts))
 
 
-def test_the_rate_holds_over_threads():
-    gate = Gate("service", 50.0, 100)
-
-    async def ask_from_threads():
-        return sorted(await asyncio.gather(*(asyncio.to_thread(asyncio.run, pass_through(gate)) for _ in range(5))))
-
-    before = time.monotonic()
-    starts = asyncio.run(ask_from_threads())
-    assert all(start - before > number * 0.02 - EARLY for number, start in enumerate(starts))
-
-
 def test_places_are_given_back_whatever_happens():
-    gate = Gate("service", 1000.0, 2)
+    gate = RateLimiter("service", 1000.0, 2)
 
     async def fail():
         async with gate.enter():
@@ -61,7 +50,7 @@ def test_places_are_given_back_whatever_happens():
 
 
 def test_one_who_is_cancelled_just_as_it_is_let_in_passes_its_place_on():
-    gate = Gate("service", 1000.0, 1)
+    gate = RateLimiter("service", 1000.0, 1)
 
     async def ask_many():
         first = asyncio.create_task(pass_through(gate, 0.01))
@@ -80,16 +69,16 @@ def test_one_who_is_cancelled_just_as_it_is_let_in_passes_its_place_on():
 
 
 def test_one_who_is_told_to_wait_makes_all_wait():
-    gate = Gate("service", 1000.0, 10)
+    gate = RateLimiter("service", 1000.0, 10)
     gate.hold(0.05)
     before = time.monotonic()
     assert asyncio.run(pass_through(gate)) - before >= 0.05
 
 
 def test_nobody_waits_for_longer_than_a_minute():
-    gate = Gate("service", 1000.0, 10)
+    gate = RateLimiter("service", 1000.0, 10)
     gate.hold(LONGEST_WAIT + 30)
-    with pytest.raises(RateLimited, match="service asked to be left alone for 90 s more") as caught:
+    with pytest.raises(RateLimited, match="service asked for a pause of 90 s more") as caught:
         asyncio.run(pass_through(gate))
     assert caught.value.retry_after > LONGEST_WAIT
     assert gate.in_flight == 0
@@ -97,18 +86,18 @@ def test_nobody_waits_for_longer_than_a_minute():
 
 @pytest.mark.parametrize("seconds", [0.05, LONGEST_WAIT + 30])
 def test_how_long_one_waits_is_said_for_each_gate(seconds):
-    gate = Gate("service", 1000.0, 10, longest=seconds / 2)
+    gate = RateLimiter("service", 1000.0, 10, longest=seconds / 2)
     gate.hold(seconds)
-    with pytest.raises(RateLimited, match="service asked to be left alone"):
+    with pytest.raises(RateLimited, match="service asked for a pause"):
         asyncio.run(pass_through(gate))
-    assert Gates(1.0, 1, longest=seconds).find("service").longest == seconds
+    assert HttpClient(longest=seconds).find_limiter("http://service/").longest == seconds
 
 
 def test_gates_that_nobody_needs_are_forgotten_and_those_in_use_are_not():
-    gates = Gates(1e6, 1)
-    held = gates.find("held")
+    client = HttpClient(rate=1e6)
+    held = client.find_limiter("http://held/")
     held.hold(1000.0)
     for number in range(10_000):
-        gates.find(f"host {number}")
-    assert len(gates.by_host) < 5000
-    assert gates.find("held") is held
+        client.find_limiter(f"http://host{number}/")
+    assert len(client.limiters) < 5000
+    assert client.find_limiter("http://held/") is held

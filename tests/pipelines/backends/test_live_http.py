@@ -4,18 +4,18 @@ import dataclasses
 import pytest
 
 from pipelines.errors import ConfigError
-from pipelines.services.clients.http import LiveRequest, NobodyThere, NoSuchHost, open_client
+from pipelines.services.clients.http import HttpRequest, NobodyThere, NoSuchHost
 from tests.pipelines.backends.live_servers import HOST, QUICK, Answer, make_guard, run_live_server, say
 from tests.pipelines.services.test_chat import serve, write_certificate
 
 
 def send(url, guard=None, **settings):
-    return asyncio.run(open_client(QUICK, guard).send(LiveRequest(url, **settings)))
+    return asyncio.run(dataclasses.replace(QUICK, guard=guard).send(HttpRequest(url, **settings)))
 
 
 async def send_trusting_nobody(tmp_path, guard, host):
     async with serve("127.0.0.1", write_certificate(tmp_path)) as url:
-        await open_client(QUICK, guard).send(LiveRequest(url.replace("127.0.0.1", host)))
+        await dataclasses.replace(QUICK, guard=guard).send(HttpRequest(url.replace("127.0.0.1", host)))
 
 
 def test_a_service_with_a_certificate_that_is_not_trusted_is_the_configurations_fault(tmp_path):
@@ -40,9 +40,9 @@ def test_nothing_of_the_environment_and_no_cookie_is_sent(monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
 
     async def send_twice(url):
-        client = open_client(QUICK)
-        await client.send(LiveRequest(url))
-        return await client.send(LiveRequest(url))
+        client = QUICK
+        await client.send(HttpRequest(url))
+        return await client.send(HttpRequest(url))
 
     with run_live_server(lambda asked: say({}, Set_Cookie="a=b")) as server:
         asyncio.run(send_twice(server.url))
@@ -53,11 +53,10 @@ def test_nothing_of_the_environment_and_no_cookie_is_sent(monkeypatch):
 def test_there_are_only_so_many_connections_to_all_hosts_together():
     hosts = [f"h{number}.example.org" for number in range(12)]
     guard = make_guard(**{host.replace(".", "__"): ("127.0.0.1",) for host in hosts})
-    manners = dataclasses.replace(QUICK, concurrency=2)
+    client = dataclasses.replace(QUICK, concurrency=2, guard=guard, connections=3)
 
     async def ask_all(port):
-        client = open_client(manners, guard, connections=3)
-        await asyncio.gather(*(client.send(LiveRequest(f"http://{host}:{port}/")) for host in hosts * 2))
+        await asyncio.gather(*(client.send(HttpRequest(f"http://{host}:{port}/")) for host in hosts * 2))
 
     with run_live_server(lambda asked: Answer(body=b"{}", hang=0.02)) as server:
         asyncio.run(ask_all(server.port))
@@ -66,7 +65,7 @@ def test_there_are_only_so_many_connections_to_all_hosts_together():
 
 
 def test_what_may_hold_a_key_is_not_shown():
-    request = LiveRequest("http://a.example.org/", headers={"k": "s3cret"}, query={"k": "s3cret"}, body=b"s3cret")
+    request = HttpRequest("http://a.example.org/", headers={"k": "s3cret"}, query={"k": "s3cret"}, body=b"s3cret")
     assert "s3cret" not in repr(request)
 
 

@@ -18,10 +18,8 @@ from pipelines.services.clients.images import (
     PART,
     SAME,
     SIDE,
-    Found,
-    GoogleVision,
-    SerpApiLens,
-    Thumbnails,
+    LiveImageSearch,
+    ThumbnailFetcher,
 )
 from pipelines.services.protocols import PictureFile
 from tests.pipelines.backends.live_servers import (
@@ -65,12 +63,16 @@ def keep(store, data, extension="jpg"):
 
 
 def make_vision(server, store, **settings):
-    return GoogleVision(server.url, "IMAGES_KEY", store, settings.get("manners", QUICK), make_guard())
+    return LiveImageSearch(
+        "google-vision", server.url, "IMAGES_KEY", store, settings.get("client", QUICK), "", make_guard()
+    )
 
 
 def make_lens(server, store, **settings):
     base = "https://pictures.example.org/images/"
-    return SerpApiLens(server.url, "IMAGES_KEY", base, store, settings.get("manners", QUICK), make_guard())
+    return LiveImageSearch(
+        "serpapi", server.url, "IMAGES_KEY", store, settings.get("client", QUICK), base, make_guard()
+    )
 
 
 MAKERS = {"vision": make_vision, "lens": make_lens}
@@ -202,7 +204,7 @@ def test_lens_is_sent_the_pictures_address_and_ranks_are_distances(store):
 
 def test_lens_without_a_place_where_pictures_are_published_is_refused(store):
     with pytest.raises(ConfigError, match=r"live\.picture_base"):
-        SerpApiLens("https://a.example.org/", "", "", store)
+        LiveImageSearch("serpapi", "https://a.example.org/", "", store)
 
 
 @both
@@ -238,19 +240,19 @@ def test_a_thumbnail_is_small_and_stored_with_where_it_was_found(kind, store):
     ],
 )
 def test_a_thumbnail_that_cannot_be_had_is_left_out_and_the_result_stays(kind, picture, store):
-    manners = dataclasses.replace(QUICK, timeout=1.0)
+    client = dataclasses.replace(QUICK, timeout=1.0)
     with run_live_server() as server:
         server.respond = serve(server, kind, {"/same.jpg": picture})
-        first = search(kind, server, store, 1, manners=manners)[0]
+        first = search(kind, server, store, 1, client=client)[0]
     assert (first.url, first.thumbnail) == ("https://same.example.org/", None)
 
 
 def test_thumbnails_of_many_searches_at_one_host_wait_for_their_turn_and_none_is_given_up(store):
-    manners = dataclasses.replace(QUICK, rate=10.0, timeout=1.0)
+    client = dataclasses.replace(QUICK, rate=10.0, timeout=1.0)
     pictures = {f"/{number}.jpg": draw(20 + number, 20) for number in range(20)}
     with run_live_server(lambda asked: Answer(body=pictures[asked.path], kind="image/jpeg")) as server:
-        wanted = [Found(server.page(path), "https://a.example.org/") for path in pictures]
-        made = asyncio.run(Thumbnails(store, manners, make_guard()).fetch_all(wanted))
+        wanted = [(server.page(path), "https://a.example.org/") for path in pictures]
+        made = asyncio.run(ThumbnailFetcher(store, dataclasses.replace(client, guard=make_guard())).fetch_all(wanted))
     # The last one's turn comes after two seconds.
     assert [small is not None for small in made] == [True] * 20
 
@@ -259,9 +261,9 @@ def test_thumbnails_are_no_reason_to_go_on_when_this_machine_opens_no_more_conne
     async def fail(host, port):
         raise OSError(errno.EMFILE, "Too many open files")
 
-    wanted = [Found("http://pages.example.org/a.jpg", "https://a.example.org/")]
+    wanted = [("http://pages.example.org/a.jpg", "https://a.example.org/")]
     with pytest.raises(Unavailable, match="ulimit"):
-        asyncio.run(Thumbnails(store, QUICK, Guard(fail)).fetch_all(wanted))
+        asyncio.run(ThumbnailFetcher(store, dataclasses.replace(QUICK, guard=Guard(fail))).fetch_all(wanted))
 
 
 def test_a_thumbnail_behind_a_redirect_to_a_public_place_is_had(store):
@@ -354,10 +356,10 @@ def test_a_picture_that_vision_cannot_use_fails_its_record_alone(store):
 
 def test_identities_name_addresses_and_never_the_key(store):
     made = [
-        GoogleVision("https://a.example.org/", "A", store),
-        GoogleVision("https://a.example.org/", "B", store),
-        SerpApiLens("https://a.example.org/", "A", "https://p.example.org/", store),
-        SerpApiLens("https://a.example.org/", "B", "https://p.example.org/", store),
-        SerpApiLens("https://a.example.org/", "B", "https://q.example.org/", store),
+        LiveImageSearch("google-vision", "https://a.example.org/", "A", store),
+        LiveImageSearch("google-vision", "https://a.example.org/", "B", store),
+        LiveImageSearch("serpapi", "https://a.example.org/", "A", store, picture_base="https://p.example.org/"),
+        LiveImageSearch("serpapi", "https://a.example.org/", "B", store, picture_base="https://p.example.org/"),
+        LiveImageSearch("serpapi", "https://a.example.org/", "B", store, picture_base="https://q.example.org/"),
     ]
     assert len({one.identity for one in made}) == 3

@@ -31,8 +31,8 @@ def complain(status, name="AssertionFailureError", message="Failed to goto page"
     return say({"data": None, "code": status, "status": status * 100, "name": name, "message": message}, status)
 
 
-def make_reader(server, key_env="READER_KEY", manners=QUICK, guard=None):
-    return JinaReader(f"{server.url}/", key_env, manners, guard or make_guard())
+def make_reader(server, key_env="READER_KEY", client=QUICK, guard=None):
+    return JinaReader(f"{server.url}/", key_env, client, guard or make_guard())
 
 
 def read(server, url=PAGE, **settings):
@@ -98,9 +98,9 @@ def test_a_page_without_text_is_not_there(content):
 
 
 def test_a_page_that_is_too_long_ends_in_an_ellipsis():
-    manners = dataclasses.replace(QUICK, reply_bytes=1 << 20)
+    client = dataclasses.replace(QUICK, reply_bytes=1 << 20)
     with run_live_server(lambda asked: wrap(content="word " * 50_000)) as server:
-        assert len(read(server, manners=manners).text) <= CHARACTERS + 2
+        assert len(read(server, client=client).text) <= CHARACTERS + 2
 
 
 @pytest.mark.parametrize("status", [400, 404, 410, 422, 451])
@@ -184,7 +184,7 @@ def test_a_page_that_is_too_large_stops_no_run():
 
 
 def test_a_silent_page_stops_no_run_but_many_in_a_row_do():
-    manners = dataclasses.replace(QUICK, timeout=0.05, tries=1)
+    client = dataclasses.replace(QUICK, timeout=0.05, tries=1)
 
     async def read_all(reader):
         found = []
@@ -196,7 +196,7 @@ def test_a_silent_page_stops_no_run_but_many_in_a_row_do():
         return found
 
     with run_live_server(lambda asked: Answer(hang=0.3)) as server:
-        found = asyncio.run(read_all(make_reader(server, manners=manners)))
+        found = asyncio.run(read_all(make_reader(server, client=client)))
     assert found == [PageNotFound] * MOST_SILENT + [Unavailable]
 
 

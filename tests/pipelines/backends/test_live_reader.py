@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.services.addresses import ForbiddenAddress, Guard
-from pipelines.services.clients.http import LONGEST_WAIT, LiveRequest, NobodyThere, open_client
+from pipelines.services.clients.http import LONGEST_WAIT, HttpRequest, NobodyThere
 from pipelines.services.clients.pages import (
     CHARACTERS,
     LONGEST_HOLD,
@@ -51,12 +51,12 @@ class Instant:
         return read_swapped(html)
 
 
-def make_reader(guard=None, manners=QUICK, contact=""):
-    return DirectReader(contact, manners, guard or make_guard(), Instant())
+def make_reader(guard=None, client=QUICK, contact=""):
+    return DirectReader(contact, client, guard or make_guard(), Instant())
 
 
-def read(url, guard=None, manners=QUICK):
-    return asyncio.run(make_reader(guard, manners).read_page(url))
+def read(url, guard=None, client=QUICK):
+    return asyncio.run(make_reader(guard, client).read_page(url))
 
 
 def serve(pages):
@@ -96,10 +96,10 @@ def test_a_packed_page_is_unpacked():
 
 
 def test_a_page_that_is_too_long_ends_in_an_ellipsis():
-    manners = dataclasses.replace(QUICK, reply_bytes=1 << 20)
+    client = dataclasses.replace(QUICK, reply_bytes=1 << 20)
     pages = {"/page": Answer(body=b"word " * 50_000, kind="text/plain")}
     with run_live_server(serve(pages)) as server:
-        text = read(server.page(), manners=manners).text
+        text = read(server.page(), client=client).text
     assert (text[-6:], len(text) <= CHARACTERS + 2) == ("word …", True)
 
 
@@ -221,9 +221,9 @@ class Careless(Guard):
 
 def test_no_socket_is_made_for_an_address_that_slipped_through():
     with run_live_server(lambda asked: show("secret")) as server:
-        client = open_client(QUICK, Careless())
+        client = dataclasses.replace(QUICK, guard=Careless())
         with pytest.raises(NobodyThere, match="no public address"):
-            asyncio.run(client.send(LiveRequest(server.page())))
+            asyncio.run(client.send(HttpRequest(server.page())))
         assert not server.asked
 
 
@@ -262,7 +262,7 @@ def test_a_site_that_fails_each_time_has_no_such_page_and_stops_no_run(fault):
 def test_pages_wait_for_a_host_that_wants_to_be_left_alone_for_a_while():
     reader = make_reader()
     with run_live_server(lambda asked: show("found")) as server:
-        gate = reader.client.gates.find(f"{HOST}:{server.port}")
+        gate = reader.client.find_limiter(server.page())
         assert gate.longest == LONGEST_HOLD > LONGEST_WAIT
         gate.hold(0.05)
         assert asyncio.run(reader.read_page(server.page())).text == "found"
@@ -299,9 +299,9 @@ def test_what_is_no_page_of_text_is_not_read_and_says_why(answer, why):
     "answer", [Answer(hang=1.0), Answer(body=b"x" * 4096, kind="text/html", drip=0.02)], ids=["hang", "drip"]
 )
 def test_a_page_has_an_end_however_slowly_it_comes(answer):
-    manners = dataclasses.replace(QUICK, timeout=0.2, tries=1)
+    client = dataclasses.replace(QUICK, timeout=0.2, tries=1)
     with run_live_server(lambda asked: answer) as server, pytest.raises(PageNotFound, match="no whole reply"):
-        read(server.page(), manners=manners)
+        read(server.page(), client=client)
 
 
 def test_a_page_without_a_type_that_looks_like_html_is_read():
@@ -431,16 +431,16 @@ def test_when_host_after_host_is_silent_it_is_the_network():
 
 def test_each_host_is_asked_at_its_own_rate():
     reader = make_reader()
-    gates = reader.client.gates
-    assert gates.find("a.example.org") is not gates.find("b.example.org")
-    assert gates.find("a.example.org") is gates.find("a.example.org")
+    find = reader.client.find_limiter
+    assert find("https://a.example.org/x") is not find("https://b.example.org/")
+    assert find("https://a.example.org/x") is find("https://a.example.org/y")
 
 
 def test_the_identity_names_the_converter_and_the_bounds_and_not_who_asks():
     assert name_converter() in make_reader().identity
     assert make_reader().identity == make_reader(contact="ada@example.org").identity
     other = dataclasses.replace(QUICK, reply_bytes=1)
-    assert make_reader().identity != make_reader(manners=other).identity
+    assert make_reader().identity != make_reader(client=other).identity
 
 
 def test_a_converter_that_is_not_installed_is_named_with_its_extra():

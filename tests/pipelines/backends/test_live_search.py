@@ -9,7 +9,7 @@ import pytest
 from pipelines.errors import ConfigError, RateLimited, RecordFailed, Unavailable
 from pipelines.services.clients.recorded import RecordedTextSearch
 from pipelines.services.clients.replies import open_replies
-from pipelines.services.clients.search import LONGEST_QUERY, SerpApiSearch, SerperSearch
+from pipelines.services.clients.search import LONGEST_QUERY, LiveSearch
 from pipelines.services.protocols import TextHit
 from tests.pipelines.backends.live_servers import FAULTS, QUICK, Answer, make_bomb, run_live_server, say, send_to
 
@@ -49,8 +49,8 @@ PAGES = (
     TextHit("https://a.example.org/4", "Four", "last"),
 )
 KINDS = {
-    SerperSearch: (SERPER, TextHit("https://a.example.org/ada", "Ada Lovelace", "A mathematician.; Born: 1815")),
-    SerpApiSearch: (SERPAPI, TextHit("https://a.example.org/ada", "Ada Lovelace", "A mathematician.")),
+    "serper": (SERPER, TextHit("https://a.example.org/ada", "Ada Lovelace", "A mathematician.; Born: 1815")),
+    "serpapi": (SERPAPI, TextHit("https://a.example.org/ada", "Ada Lovelace", "A mathematician.")),
 }
 both = pytest.mark.parametrize("kind", list(KINDS))
 
@@ -60,8 +60,8 @@ def key(monkeypatch):
     monkeypatch.setenv("SEARCH_KEY", KEY)
 
 
-def search(kind, server, query="ada", count=10, manners=QUICK, key_env="SEARCH_KEY"):
-    return asyncio.run(kind(server.url, key_env, manners).search_text(query, count))
+def search(kind, server, query="ada", count=10, client=QUICK, key_env="SEARCH_KEY"):
+    return asyncio.run(LiveSearch(kind, server.url, key_env, client).search_text(query, count))
 
 
 @both
@@ -74,7 +74,7 @@ def test_what_the_engine_answers_itself_comes_first_and_a_page_once(kind):
 
 def test_serper_is_asked_by_post_with_the_key_in_a_header():
     with run_live_server(lambda asked: say(SERPER)) as server:
-        search(SerperSearch, server, "who \n is ada", 7)
+        search("serper", server, "who \n is ada", 7)
     (asked,) = server.asked
     assert (asked.method, asked.path, asked.query) == ("POST", "/api", {})
     assert asked.json() == {"q": "who is ada", "num": 7}
@@ -83,7 +83,7 @@ def test_serper_is_asked_by_post_with_the_key_in_a_header():
 
 def test_serpapi_is_asked_by_get_with_the_key_among_the_parameters():
     with run_live_server(lambda asked: say(SERPAPI)) as server:
-        search(SerpApiSearch, server, "who & what+is #ada?", 7)
+        search("serpapi", server, "who & what+is #ada?", 7)
     (asked,) = server.asked
     assert (asked.method, asked.path) == ("GET", "/api")
     assert asked.query == {
@@ -122,8 +122,8 @@ def test_a_query_is_cut_and_lone_surrogates_do_not_stop_it(kind):
 @both
 def test_nothing_found_is_an_answer(kind):
     nothing = {
-        SerperSearch: {"searchParameters": {}, "organic": []},
-        SerpApiSearch: {"search_metadata": {}, "error": "Google hasn't returned any results for this query."},
+        "serper": {"searchParameters": {}, "organic": []},
+        "serpapi": {"search_metadata": {}, "error": "Google hasn't returned any results for this query."},
     }[kind]
     with run_live_server(lambda asked: say(nothing)) as server:
         assert search(kind, server) == ()
@@ -159,7 +159,7 @@ def test_a_service_that_is_busy_each_time_limits_the_rate(kind, fault):
 @both
 def test_a_service_that_wants_to_be_left_alone_for_long_is_not_asked_again(kind):
     async def ask_twice(url):
-        one = kind(url, "SEARCH_KEY", QUICK)
+        one = LiveSearch(kind, url, "SEARCH_KEY", QUICK)
         found = []
         for _ in range(2):
             with pytest.raises(RateLimited) as caught:
@@ -250,9 +250,9 @@ def test_a_reply_that_is_too_large_is_given_up_at_once(kind, answer):
 @both
 @pytest.mark.parametrize("answer", [Answer(hang=1.0), Answer(body=b"{" * 4096, drip=0.02)], ids=["hang", "drip"])
 def test_a_reply_has_an_end_however_slowly_it_comes(kind, answer):
-    manners = dataclasses.replace(QUICK, timeout=0.2, tries=2)
+    client = dataclasses.replace(QUICK, timeout=0.2, tries=2)
     with run_live_server(lambda asked: answer) as server, pytest.raises(Unavailable, match=r"no whole reply in 0\.2 s"):
-        search(kind, server, manners=manners)
+        search(kind, server, client=client)
 
 
 @both
@@ -296,7 +296,7 @@ def test_the_key_is_in_no_error_log_or_repr(kind, status, caplog):
 
     one = None
     with run_live_server(respond) as server:
-        one = kind(server.url, "SEARCH_KEY", QUICK)
+        one = LiveSearch(kind, server.url, "SEARCH_KEY", QUICK)
         try:
             asyncio.run(one.search_text("ada", 5))
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not tell
@@ -312,7 +312,7 @@ def test_the_key_is_in_no_recording_and_changes_none(kind, tmp_path, monkeypatch
         return say(KINDS[kind][0] | {"echo": tell_all(asked)})
 
     with run_live_server(respond) as server, closing(open_replies(tmp_path)) as store:
-        recorded = RecordedTextSearch(kind(server.url, "SEARCH_KEY", QUICK), store)
+        recorded = RecordedTextSearch(LiveSearch(kind, server.url, "SEARCH_KEY", QUICK), store)
         first = asyncio.run(recorded.search_text("ada", 5))
         monkeypatch.setenv("SEARCH_KEY", "another")
         assert asyncio.run(recorded.search_text("ada", 5)) == first
@@ -323,9 +323,9 @@ def test_the_key_is_in_no_recording_and_changes_none(kind, tmp_path, monkeypatch
 
 @both
 def test_no_more_are_in_flight_than_allowed_over_several_loops(kind):
-    manners = dataclasses.replace(QUICK, concurrency=3)
+    client = dataclasses.replace(QUICK, concurrency=3)
     with run_live_server(lambda asked: dataclasses.replace(say(KINDS[kind][0]), hang=0.02)) as server:
-        one = kind(server.url, "SEARCH_KEY", manners)
+        one = LiveSearch(kind, server.url, "SEARCH_KEY", client)
 
         async def ask_many():
             return await asyncio.gather(*(one.search_text(f"ada {number}", 5) for number in range(6)))
@@ -340,9 +340,9 @@ def test_no_more_are_in_flight_than_allowed_over_several_loops(kind):
 
 def test_identities_differ_by_protocol_and_address_and_nothing_else():
     made = [
-        SerperSearch("https://a.example.org/s", "A"),
-        SerperSearch("https://a.example.org/s", "B", QUICK),
-        SerperSearch("https://b.example.org/s", "A"),
-        SerpApiSearch("https://a.example.org/s", "A"),
+        LiveSearch("serper", "https://a.example.org/s", "A"),
+        LiveSearch("serper", "https://a.example.org/s", "B", QUICK),
+        LiveSearch("serper", "https://b.example.org/s", "A"),
+        LiveSearch("serpapi", "https://a.example.org/s", "A"),
     ]
     assert len({one.identity for one in made}) == 3

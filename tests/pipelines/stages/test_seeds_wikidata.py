@@ -7,6 +7,7 @@ import pytest
 
 from pipelines.cli.commands import run_recipe
 from pipelines.config.loading import make_config, read_recipe
+from pipelines.config.settings import SparqlConfig
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.graph.seeds import SeedGate
 from pipelines.ids import SplitRule
@@ -15,7 +16,7 @@ from pipelines.run.runner import run_source_stage
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.services.clients.recorded import RecordedSparql
 from pipelines.services.clients.replies import open_replies
-from pipelines.services.clients.sparql import Manners, SparqlEndpoint
+from pipelines.services.clients.sparql import SparqlEndpoint
 from pipelines.services.protocols import QueryTimeout
 from pipelines.stages.seeds import Seeds, WikidataSource
 from schemas.base import Failure, Rejection
@@ -42,7 +43,11 @@ GATES = {
     "linked": LINKED,
     "one class": replace(RARE, classes=("Q200",)),
 }
-MANNERS = Manners(pause=0.0, tries=2, backoff=0.01)
+
+
+def make_endpoint(address, **changes):
+    settings = {"contact": "x@example.org", "pause": 0.0, "tries": 2, "backoff": 0.01} | changes
+    return SparqlEndpoint(SparqlConfig(endpoint=address, **settings))
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ def test_sparql_and_dump_give_the_same_seeds_in_the_same_order(corpus, store, na
     gate = GATES[name]
     from_dump = list_seeds(make_stage(corpus, gate))
     with serve_sparql(store) as server:
-        from_sparql = list_seeds(make_stage(corpus, gate, SparqlEndpoint(server.url, "synth/1 (x)", MANNERS)))
+        from_sparql = list_seeds(make_stage(corpus, gate, make_endpoint(server.url)))
     assert from_sparql == from_dump
     assert len(from_dump) >= 2
     assert {seed.qid for seed in from_dump} < {f"Q{entity.number}" for entity in DESCRIBED}
@@ -118,9 +123,8 @@ def test_a_fault_of_the_endpoint_changes_no_seed(corpus, store, fault, tmp_path)
     whole = list_seeds(make_stage(corpus, RARE))
     replies = open_replies(tmp_path)
     with serve_sparql(store, Answer(), FAULTS[fault], Answer(), FAULTS[fault]) as server:
-        slow = {"silence": {"silence": 1.5}, "slow drip": {"deadline": 2.0}}.get(fault, {})
-        manners = replace(MANNERS, tries=3, request=replace(MANNERS.request, reply_bytes=100_000, **slow))
-        endpoint = SparqlEndpoint(server.url, "synth/1 (x)", manners)
+        slow = {"silence": {"deadline": 1.5}, "slow drip": {"deadline": 2.0}}.get(fault, {})
+        endpoint = make_endpoint(server.url, tries=3, reply_bytes=100_000, **slow)
         assert list_seeds(make_stage(corpus, RARE, RecordedSparql(endpoint, replies))) == whole
         server.requests.clear()
         assert list_seeds(make_stage(corpus, RARE, RecordedSparql(endpoint, replies))) == whole
@@ -131,7 +135,7 @@ def test_a_fault_of_the_endpoint_changes_no_seed(corpus, store, fault, tmp_path)
 def test_every_candidate_of_the_endpoint_ends_in_one_place(corpus, store, tmp_path):
     gate = replace(RARE, classes=("Q100", "Q200", "Q300"), count_identifiers=False)
     with serve_sparql(store) as server:
-        stage = make_stage(corpus, gate, SparqlEndpoint(server.url, "synth/1 (x)", MANNERS))
+        stage = make_stage(corpus, gate, make_endpoint(server.url))
         rows = list(stage())
         wanted = [entity for entity in DESCRIBED if entity.sitelinks <= 4 and entity.statements >= 20]
         assert len(rows) == stage.count_candidates() == len(wanted)
@@ -145,7 +149,7 @@ def test_every_candidate_of_the_endpoint_ends_in_one_place(corpus, store, tmp_pa
 def test_rows_that_are_no_candidates_are_failed_rows(corpus, store):
     bad = '{"head":{"vars":[]},"results":{"bindings":[{"item":{"type":"uri","value":"http://x/Q1"}}]}}'
     with serve_sparql(store, Answer(change=say(bad))) as server:
-        stage = make_stage(corpus, RARE, SparqlEndpoint(server.url, "synth/1 (x)", MANNERS), page_rows=99)
+        stage = make_stage(corpus, RARE, make_endpoint(server.url), page_rows=99)
         rows = list(stage())
         assert len(rows) == stage.count_candidates()
     assert [row.error for row in rows if isinstance(row, Failure)] == ["row-malformed"]
@@ -153,7 +157,7 @@ def test_rows_that_are_no_candidates_are_failed_rows(corpus, store):
 
 def test_an_endpoint_with_nothing_of_the_kind_is_a_mistake_of_the_configuration(corpus):
     with serve_sparql(load_store(PREFIXES)) as server:
-        stage = make_stage(corpus, RARE, SparqlEndpoint(server.url, "synth/1 (x)", MANNERS))
+        stage = make_stage(corpus, RARE, make_endpoint(server.url))
         with pytest.raises(ConfigError, match="the raw RDF dump has not"):
             list(stage())
 
@@ -161,7 +165,7 @@ def test_an_endpoint_with_nothing_of_the_kind_is_a_mistake_of_the_configuration(
 def test_the_endpoints_counts_go_before_the_corpuss(corpus, store):
     newer = load_store(PREFIXES + "".join(replace(entity, statements=40).as_turtle() for entity in DESCRIBED))
     with serve_sparql(newer) as server:
-        seeds = list_seeds(make_stage(corpus, RARE, SparqlEndpoint(server.url, "synth/1 (x)", MANNERS)))
+        seeds = list_seeds(make_stage(corpus, RARE, make_endpoint(server.url)))
     assert {seed.statements for seed in seeds} == {40}
 
 
@@ -183,12 +187,12 @@ def test_an_endpoint_that_always_fails_stops_the_stage(corpus):
 def test_the_fingerprint_covers_endpoint_and_site_and_not_how_it_is_asked(corpus):
     stages = [
         make_stage(corpus, RARE),
-        make_stage(corpus, RARE, SparqlEndpoint("http://a/", "x")),
-        make_stage(corpus, RARE, SparqlEndpoint("http://b/", "x")),
-        make_stage(corpus, RARE, SparqlEndpoint("http://b/", "x"), site="https://en.wikipedia.org/"),
+        make_stage(corpus, RARE, make_endpoint("http://a/")),
+        make_stage(corpus, RARE, make_endpoint("http://b/")),
+        make_stage(corpus, RARE, make_endpoint("http://b/"), site="https://en.wikipedia.org/"),
     ]
     assert len({stage.fingerprint() for stage in stages}) == 4
-    again = make_stage(corpus, RARE, SparqlEndpoint("http://b/", "other", MANNERS), page_rows=9)
+    again = make_stage(corpus, RARE, make_endpoint("http://b/", contact="other@example.org", pause=3.0), page_rows=9)
     assert again.fingerprint() == stages[2].fingerprint()
 
 
