@@ -110,7 +110,7 @@ class Seeing:
         """
         from pipelines.services.clients.encoder import OpenClipEncoder
 
-        self._model = OpenClipEncoder(**self.config.encoder.model_dump())
+        self._model = OpenClipEncoder(self.config.encoder)
         return CachedEncoder(self._model, self.workspace.derived / "embeddings")
 
     @cached_property

@@ -26,7 +26,7 @@ LEAST = 0.95
 
 def measure(scratch: Path) -> list[Measured]:
     """Train, build the wiki, and measure."""
-    from pipelines.services.clients.encoder import OpenClipEncoder
+    from tests.clip.models import make_encoder
     from tests.clip.training import train_clip
 
     known, strangers = choose_looks()
@@ -34,7 +34,7 @@ def measure(scratch: Path) -> list[Measured]:
     written = train_clip(scratch / "model", frozenset([*known.values(), *strangers.values()]))
     trained = time.process_time() - before
     town = build_town(scratch / "wiki", known, strangers)
-    encoder = OpenClipEncoder(str(written.config), str(written.weights), device="cpu")
+    encoder = make_encoder(written.config, written.weights, device="cpu")
     try:
         measured = measure_town(town, CachedEncoder(encoder, scratch / "embeddings"))
     finally:

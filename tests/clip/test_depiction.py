@@ -13,9 +13,10 @@ from pipelines.agent.depicting import ClipRules
 from pipelines.checks.pictures import DepictionRules
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import MAX_PIECES, Corpus, count_pieces, describe_entity
-from pipelines.services.clients.encoder import CachedEncoder, OpenClipEncoder
+from pipelines.services.clients.encoder import CachedEncoder
 from pipelines.toy.publishing import write_world
 from pipelines.toy.world import WorldConfig
+from tests.clip.models import make_encoder
 from tests.clip.training import train_clip
 from tests.clip.trials import THRESHOLD, Sets, Town, build_town, choose_looks, list_sets, rank_sets, share
 
@@ -56,7 +57,7 @@ def trained(tmp_path_factory):
     known, strangers = choose_looks()
     written = train_clip(folder / "model", frozenset([*known.values(), *strangers.values()]))
     town = build_town(folder / "wiki", known, strangers)
-    encoder = OpenClipEncoder(str(written.config), str(written.weights), device="cpu")
+    encoder = make_encoder(written.config, written.weights, device="cpu")
     yield Trained(town, list_sets(town), CachedEncoder(encoder, folder / "embeddings"))
     encoder.close()
     town.corpus.close()

@@ -15,7 +15,7 @@ from pipelines.agent.picture_search import ClipImageSearch, open_index
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
 from pipelines.services.protocols import PictureFile
-from tests.pipelines.backends.fake_encoder import FakeEncoder
+from tests.pipelines.services.clients.fake_encoder import FakeEncoder
 
 BASE = "https://en.wikipedia.org/wiki/"
 SCHEMA = pa.schema(
