@@ -1,15 +1,12 @@
 """Publishes a toy Wikipedia as the real one is: XML dump, SQL tables, Wikidata, pictures, and the truth for tests."""
 
 import bz2
-import glob
 import gzip
 import hashlib
 import itertools
 import json
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import resources
@@ -20,7 +17,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape
 
 from pipelines.errors import ConfigError
-from pipelines.files import TEMP_PREFIX, make_temp_path, sync_files, sync_folder
+from pipelines.files import drafting_folder
 from pipelines.toy.ontology import (
     Entity,
     Fact,
@@ -82,25 +79,8 @@ def write_world(out: Path, config: WorldConfig, later: bool = False) -> WorldSum
     check_config(config)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"world output {out}: exists and is not an empty folder; name a new folder")
-    with _drafting(out) as draft:
+    with drafting_folder(out) as draft:
         return _publish(draft, config, later)
-
-
-@contextmanager
-def _drafting(out: Path) -> Iterator[Path]:
-    """Give a sibling folder to write to; on a clean exit it is synced and becomes ``out``, else it is removed."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    for left in out.parent.glob(f"{TEMP_PREFIX}{glob.escape(out.name)}-*"):
-        shutil.rmtree(left)
-    draft = make_temp_path(out)
-    draft.mkdir()
-    try:
-        yield draft
-        sync_files(draft)
-        draft.replace(out)
-        sync_folder(out.parent)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _publish(folder: Path, config: WorldConfig, later: bool) -> WorldSummary:

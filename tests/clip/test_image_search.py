@@ -9,7 +9,7 @@ from PIL import Image
 from pipelines.agent.picture_search import ClipImageSearch
 from pipelines.services.clients.encoder import CachedEncoder
 from tests.clip.models import make_encoder, name_picture
-from tests.pipelines.backends.test_clip_images import paint, write_corpus
+from tests.pipelines.agent.test_picture_search import paint, write_corpus
 
 TITLES = [f"Bridge {number:02}" for number in range(40)]
 

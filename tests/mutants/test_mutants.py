@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from pipelines.agent import depicting as depiction
 from pipelines.checks import (
     agreement,
     answers,
@@ -18,7 +19,6 @@ from pipelines.checks import (
     verdicts,
 )
 from pipelines.checks import leakage as name_index
-from pipelines.checks import pictures as depiction
 from pipelines.checks import pictures as images
 from pipelines.checks import pictures as likeness
 from pipelines.checks import sets as duplicates

@@ -1,6 +1,6 @@
 import pytest
 
-from pipelines.checks.pictures import classify_licence, is_free_licence
+from pipelines.checks.pictures import is_free_licence
 from pipelines.corpus.commons import PUBLIC_DOMAIN, choose_licence, find_licence_url, name_licence
 
 NAMES = {
@@ -25,17 +25,6 @@ URLS = {
     "Q98923445": "",
     "": "",
 }
-FREE = [
-    "CC0", "CC0 1.0 Universal", "CC-Zero", "Public domain", "Public Domain Mark 1.0", "PD-self", "PD-old-70-expired",
-    "CC BY 4.0", "CC-BY-2.0", "cc-by-sa-3.0", "CC BY-SA 3.0,2.5,2.0,1.0", "CC BY-SA 2.5 scotland", "CC_BY-SA_4.0",
-    "GFDL", "GFDL 1.2", "GFDL 1.3+", "GNU Free Documentation License", "FAL", "Free Art License", "OGL 3", "OGL",
-    "Open Government Licence v3.0",
-]  # fmt: skip
-UNFREE = [
-    "Fair use", "Non-free logo", "Non-free: CC BY 4.0", "CC BY-NC 4.0", "CC BY-ND 2.0", "cc-by-nc-nd-3.0",
-    "All rights reserved", "GFDL 1.2 or CC BY-NC 3.0", "No derivatives",
-]  # fmt: skip
-UNKNOWN = ["", "Q98923445", "CC BY-SA 4.0; in parts", "CC BY 9.9", "GFDL 7", "See description", "Attribution", "public"]
 
 
 @pytest.mark.parametrize(("qid", "name"), NAMES.items())
@@ -52,21 +41,6 @@ def test_an_unknown_licence_stays_a_qid_and_is_not_free():
 @pytest.mark.parametrize(("name", "url"), URLS.items())
 def test_a_short_name_leads_to_the_text_of_the_licence(name, url):
     assert find_licence_url(name) == url
-
-
-@pytest.mark.parametrize("name", FREE)
-def test_a_free_licence_is_free(name):
-    assert classify_licence(name) == "free"
-
-
-@pytest.mark.parametrize("name", UNFREE)
-def test_a_licence_that_forbids_use_is_refused(name):
-    assert classify_licence(name) == "unfree"
-
-
-@pytest.mark.parametrize("name", UNKNOWN)
-def test_a_licence_not_recognised_is_not_free(name):
-    assert classify_licence(name) == "unknown"
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,9 @@ import pytest
 from PIL import Image
 
 from pipelines.agent.candidates import CandidateList, CandidateLister
-from pipelines.agent.choosing import PictureChooser, PictureRules
+from pipelines.agent.choosing import PictureChooser
 from pipelines.agent.depicting import MetadataRanker
 from pipelines.agent.picture_search import LocalImageSearch
-from pipelines.checks.pictures import DepictionRules
 from pipelines.config.settings import GroundingsConfig
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.graph.facts import read_attributes
@@ -23,7 +22,6 @@ from schemas.tasks import QuestionReply
 from tests.pipelines.stages.players import make_asking
 
 SETTINGS = GroundingsConfig(require_image=True, min_answers=2, retrieval_rank=0)
-PICTURE_RULES = PictureRules(min_side=512, depiction=DepictionRules("margin", 0.28, 0.0, 20))
 
 
 class OtherPictures:
@@ -59,7 +57,7 @@ def make_chooser(corpus, folder, base=None) -> PictureChooser:
     """Choose among a corpus's pictures; copies are looked for in ``base``, the corpus as it is on disk."""
     pictures, search = PictureStore(folder), LocalImageSearch(base or corpus)
     lister = CandidateLister(corpus, pictures)
-    return PictureChooser(pictures, lister, MetadataRanker(corpus), search, search, None, PICTURE_RULES)
+    return PictureChooser(pictures, lister, MetadataRanker(corpus), search, search, None, SETTINGS)
 
 
 @pytest.fixture
@@ -118,7 +116,7 @@ def test_rules_that_are_not_met_name_their_reason(stage, row):
         ground(replace(stage, settings=SETTINGS.model_copy(update={"min_answers": 100_000})), row).reason
         == "picture-not-needed"
     )
-    large = replace(stage.chooser, rules=replace(PICTURE_RULES, min_side=100_000))
+    large = replace(stage.chooser, settings=SETTINGS.model_copy(update={"min_side": 100_000}))
     assert ground(replace(stage, chooser=large), row).reason == "picture-too-small"
 
 
@@ -244,7 +242,7 @@ def test_no_question_of_the_demo_names_a_node(demo):
 def test_the_fingerprint_covers_rules_prompt_and_model(stage):
     others = [
         replace(stage, settings=SETTINGS.model_copy(update={"min_answers": 1})),
-        replace(stage, chooser=replace(stage.chooser, rules=replace(PICTURE_RULES, min_side=1))),
+        replace(stage, chooser=replace(stage.chooser, settings=SETTINGS.model_copy(update={"min_side": 1}))),
         replace(stage, asking=make_asking("refer_to_anchor", refer, identity="fake:2")),
     ]
     assert len({each.fingerprint() for each in [stage, *others]}) == 4
