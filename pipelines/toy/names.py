@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from pipelines.errors import ConfigError
-from pipelines.toy.ontology import ORGANISATIONS, SETTLEMENTS, Entity, Fact
+from pipelines.toy.ontology import ORGANISATIONS, SETTLEMENTS, Entity, ToyFact
 
 # Four tongues: (first syllables, second syllables, town endings, surname endings).
 # fmt: off
@@ -95,7 +95,7 @@ def fold_accents(text: str) -> str:
     return "".join(letter for letter in spread if not unicodedata.combining(letter))
 
 
-def name_entities(entities: Sequence[Entity], facts: Sequence[Fact], seed: int) -> tuple[Entity, ...]:
+def name_entities(entities: Sequence[Entity], facts: Sequence[ToyFact], seed: int) -> tuple[Entity, ...]:
     """Name all entities, qualify clashing titles and list aliases.
 
     Names may follow from facts: children carry a parent's surname, battles the name of the nearest town, some films
@@ -167,7 +167,7 @@ def _title_all(entities: Sequence[Entity], rng: Random) -> dict[int, str]:
 class _Namer:
     """Draws names that no other entity of the same subtype has."""
 
-    def __init__(self, entities: Sequence[Entity], facts: Sequence[Fact], seed: int) -> None:
+    def __init__(self, entities: Sequence[Entity], facts: Sequence[ToyFact], seed: int) -> None:
         self._entities = entities
         self._seed = seed
         self._objects = {(fact.subject, fact.relation): fact.object for fact in facts if fact.object is not None}

@@ -20,10 +20,10 @@ from pipelines.errors import ConfigError
 from pipelines.files import drafting_folder
 from pipelines.toy.ontology import (
     Entity,
-    Fact,
+    ToyFact,
 )
 from pipelines.toy.pictures import MIN_SIDE, Picture, draw_picture, plan_pictures, plan_second_pictures
-from pipelines.toy.wikitext import MAIN, Page, Wiki, compose_wiki, date_changes, key_of, list_links
+from pipelines.toy.wikitext import MAIN, ToyPage, Wiki, compose_wiki, date_changes, key_of, list_links
 from pipelines.toy.world import World, WorldConfig, build_world, check_config
 
 
@@ -159,20 +159,20 @@ class EntityRecord:
     """
 
     qid: str
-    page: Page
+    page: ToyPage
     label: str
     aliases: tuple[str, ...]
     description: str
     instance_of: str
     occupation: str
-    facts: tuple[Fact, ...]
+    facts: tuple[ToyFact, ...]
     picture: str
     statements: int
     sitelinks: int
     identifiers: int
 
 
-def qid_of(page: Page, world: World) -> str:
+def qid_of(page: ToyPage, world: World) -> str:
     """Wikidata entity of a page; empty for redirects, surname pages and all that Wikidata would not know."""
     if page.entity >= 0:
         return world.entities[page.entity].qid
@@ -199,7 +199,7 @@ def record_entities(world: World, wiki: Wiki, pictures: Mapping[int, str]) -> tu
     return tuple(sorted(records, key=lambda record: int(record.qid[1:])))
 
 
-def _record(world: World, entity: Entity, page: Page, picture: str) -> EntityRecord:
+def _record(world: World, entity: Entity, page: ToyPage, picture: str) -> EntityRecord:
     rng = Random(f"{world.config.seed}:wikidata:{entity.number}")
     held = [
         fact
@@ -235,7 +235,7 @@ _NAMESPACES = {
 }  # fmt: skip
 
 
-def write_dump(pages: Sequence[Page], dump: Path, index: Path) -> None:
+def write_dump(pages: Sequence[ToyPage], dump: Path, index: Path) -> None:
     """Write the multistream file and its index.
 
     The dump is a bz2 stream with the header, one stream for each 100 pages, and one with the footer. The index has
@@ -281,7 +281,7 @@ def _render_header() -> str:
     )
 
 
-def _render_page(page: Page) -> str:
+def _render_page(page: ToyPage) -> str:
     redirect = f'    <redirect title="{_escape(page.redirect.target)}" />\n' if page.redirect else ""
     sha1 = encode_sha1(page.text)
     user = sum(itertools.accumulate(page.editor.encode())) + 1000
@@ -476,7 +476,7 @@ def _render_sitelink(record: EntityRecord, language: str) -> str:
     )
 
 
-def _render_object(world: World, fact: Fact) -> str:
+def _render_object(world: World, fact: ToyFact) -> str:
     if fact.value is None:
         return f"wd:{world.entities[fact.object or 0].qid}"
     if fact.value.kind == "date":
@@ -530,7 +530,7 @@ def write_picture_truth(world: World, pictures: Iterable[Picture], folder: Path)
     ))  # fmt: skip
 
 
-def _list_fact(world: World, wiki: Wiki, fact: Fact) -> dict[str, Any]:
+def _list_fact(world: World, wiki: Wiki, fact: ToyFact) -> dict[str, Any]:
     """One row; ``sentence`` is the wikitext of the sentence that states the fact, null if none does."""
     subject, value = world.entities[fact.subject], fact.value
     target = None if fact.object is None else world.entities[fact.object]

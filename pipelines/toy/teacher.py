@@ -123,7 +123,7 @@ def make_vices(settings: Mapping[str, float]) -> Vices:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class HeardTurn:
     """One turn and what came back.
 
     Attributes:
@@ -141,11 +141,11 @@ class Exchange:
     pictures: int = 0
 
 
-def read_history(messages: Sequence[Message], dialect: str) -> tuple[Exchange, ...]:
+def read_history(messages: Sequence[Message], dialect: str) -> tuple[HeardTurn, ...]:
     """Return the turns so far; ``messages`` are system, question, then what was said and heard."""
     spoken, later = find_dialect(dialect), messages[2:]
     places = [place for place, message in enumerate(later) if message.role == "assistant"]
-    exchanges: list[Exchange] = []
+    exchanges: list[HeardTurn] = []
     number = 2  # img_1 is the question's picture
     for place, end in pairwise((*places, len(later))):
         turn, heard = _hear_turn(later[place], dialect), later[place + 1 : end]
@@ -153,7 +153,7 @@ def read_history(messages: Sequence[Message], dialect: str) -> tuple[Exchange, .
         shown = sum(len(message.images) for message in heard)
         arguments = json.loads(turn.arguments) if turn.tool else {}
         text = "\n".join(read_observation(text, spoken) for text in texts)
-        exchanges.append(Exchange(turn, arguments, text, number, shown))
+        exchanges.append(HeardTurn(turn, arguments, text, number, shown))
         number += shown
     return tuple(exchanges)
 
@@ -230,7 +230,7 @@ LOST = Move("unknown", answer=UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ChainLink:
     """One link of the chain: the page ``title`` names one of ``forms``; ``asked`` is its relation as words."""
 
     title: str
@@ -258,7 +258,7 @@ class Seen:
         skims: whether to go on from a snippet that already holds the next name.
     """
 
-    def __init__(self, history: Sequence[Exchange], dialect: str, *, skims: bool = False) -> None:
+    def __init__(self, history: Sequence[HeardTurn], dialect: str, *, skims: bool = False) -> None:
         searches = [each for each in history if each.turn.tool in ("text_search", "image_search")]
         self.hits = [hit for each in searches for hit in read_hits(each.text)]
         self.pages = [page for each in history if (page := read_page(each.text)) is not None]
@@ -271,7 +271,7 @@ class Seen:
         """Return the address of a page whose title a search has shown."""
         return next((hit.url for hit in self.hits if hit.title.casefold() == title.casefold()), None)
 
-    def read_link(self, link: Link, name: str) -> dict[str, str] | None:
+    def read_link(self, link: ChainLink, name: str) -> dict[str, str] | None:
         """Return the slots ``next`` and ``clue``: what was read and where it stood; None if nothing was read."""
         for place, text in self._list_sources(link, name):
             for form in link.forms:
@@ -280,7 +280,7 @@ class Seen:
                     return {"next": " ".join(text[span[0] : span[1]].split()), "clue": place}
         return None
 
-    def _list_sources(self, link: Link, name: str) -> Iterator[tuple[str, str]]:
+    def _list_sources(self, link: ChainLink, name: str) -> Iterator[tuple[str, str]]:
         """Yield places with their texts, the fact line that should hold the link before the page around it."""
         for page in _list_texts(self.pages, link.title):
             lines = [line.partition(":") for line in page.splitlines()]
@@ -307,17 +307,17 @@ def _say_relation(relation: str) -> str:
     return " ".join(spaced.replace("_", " ").lower().split())
 
 
-def _list_links(oracle: TeacherOracle, first: int) -> Iterator[Link]:
+def _list_links(oracle: TeacherOracle, first: int) -> Iterator[ChainLink]:
     """Yield the proof as links: each hop is read on its subject's page, the answer on the last page."""
     titles = [oracle.anchor_title, *(hop.object_title for hop in oracle.hops)]
     for title, hop in list(zip(titles, oracle.hops, strict=False))[first:]:
-        yield Link(title, list_forms(hop.object_title), _say_relation(hop.relation))
+        yield ChainLink(title, list_forms(hop.object_title), _say_relation(hop.relation))
     answer = oracle.answer
     forms = (answer.surface, answer.value, *answer.aliases)
-    yield Link(titles[-1], forms, _say_relation(oracle.answer_relation), is_answer=True)
+    yield ChainLink(titles[-1], forms, _say_relation(oracle.answer_relation), is_answer=True)
 
 
-def plan_move(inputs: ActInputs, history: Sequence[Exchange], *, skims: bool) -> Move:
+def plan_move(inputs: ActInputs, history: Sequence[HeardTurn], *, skims: bool) -> Move:
     """Return the next move along the proof: the picture, its page, then link after link."""
     seen = Seen(history, inputs.dialect, skims=skims)
     if not any(exchange.turn.tool == "image_search" for exchange in history):
@@ -345,7 +345,7 @@ def _follow_links(oracle: TeacherOracle, seen: Seen, first: int) -> Move:
     return Move("answer", answer=name, slots=slots)
 
 
-def _reach_link(oracle: TeacherOracle, link: Link, name: str, seen: Seen, before: Mapping[str, str]) -> Move:
+def _reach_link(oracle: TeacherOracle, link: ChainLink, name: str, seen: Seen, before: Mapping[str, str]) -> Move:
     """Return the move that shows more of the page a link is read on.
 
     Args:
@@ -375,13 +375,13 @@ def _reach_link(oracle: TeacherOracle, link: Link, name: str, seen: Seen, before
     return LOST if query in seen.queries else Move("not_on_page", "text_search", {"query": query}, slots=slots)
 
 
-def _find_subject(oracle: TeacherOracle, history: Sequence[Exchange]) -> str:
+def _find_subject(oracle: TeacherOracle, history: Sequence[HeardTurn]) -> str:
     """Return the name of the picture to look at: the repaired one where a tool made it, else ``img_1``."""
     made = [each.first for each in history if each.turn.tool == oracle.repair and each.pictures]
     return f"img_{made[0]}" if made else "img_1"
 
 
-def _repair_first(inputs: ActInputs, history: Sequence[Exchange]) -> Move | None:
+def _repair_first(inputs: ActInputs, history: Sequence[HeardTurn]) -> Move | None:
     """Call the tool that repairs a degraded picture, once, whatever comes of it."""
     repair, arguments = inputs.oracle.repair, {"image": "img_1"}
     if not repair or any(exchange.turn.tool == repair for exchange in history):
@@ -436,7 +436,7 @@ class Moment:
     """The point at which a vice may act; ``planned`` is what a virtuous teacher would do."""
 
     inputs: ActInputs
-    history: Sequence[Exchange]
+    history: Sequence[HeardTurn]
     planned: Move
     pick: Callable[[str, int], int]
     """Draws a number below a count, by what it is for."""
@@ -703,7 +703,7 @@ class ScriptedTeacher:
         said = _say_turn(Turn(thought, move.tool, arguments, move.answer), inputs.dialect)
         return self._spoil(inputs.oracle, vice, said, history, is_last=not move.tool)
 
-    def _choose_move(self, inputs: ActInputs, history: Sequence[Exchange], vice: str, *, crops: bool) -> Move:
+    def _choose_move(self, inputs: ActInputs, history: Sequence[HeardTurn], vice: str, *, crops: bool) -> Move:
         oracle = inputs.oracle
         skims = draw_unit(oracle.question_id, oracle.attempt, self.name, "skims") < SKIM_SHARE
         move = (
@@ -715,7 +715,7 @@ class ScriptedTeacher:
             move = _CHANGES[vice](Moment(inputs, history, move, partial(self._pick, oracle))) or move
         return LOST if move.tool and inputs.turns_left <= 1 else move
 
-    def _crop_first(self, inputs: ActInputs, history: Sequence[Exchange]) -> Move | None:
+    def _crop_first(self, inputs: ActInputs, history: Sequence[HeardTurn]) -> Move | None:
         oracle, dialect = inputs.oracle, inputs.dialect
         subject = _find_subject(oracle, history)
         crop = next((exchange for exchange in history if exchange.turn.tool == "crop"), None)
@@ -739,7 +739,7 @@ class ScriptedTeacher:
         return thought.format_map(move.slots)
 
     def _spoil(
-        self, oracle: TeacherOracle, vice: str, said: ChatReply, history: Sequence[Exchange], *, is_last: bool
+        self, oracle: TeacherOracle, vice: str, said: ChatReply, history: Sequence[HeardTurn], *, is_last: bool
     ) -> ChatReply:
         """Break the form of one reply, at a drawn turn or the last; never after a turn that could not be read."""
         if vice not in ("break_format", "two_calls") or any(each.turn == Turn("") for each in history):

@@ -8,7 +8,7 @@ from random import Random
 
 from pipelines.toy import names
 from pipelines.toy.names import surname_of
-from pipelines.toy.ontology import ATTRIBUTES, MONTHS, Attribute, Entity, Fact, Value
+from pipelines.toy.ontology import ATTRIBUTES, MONTHS, Entity, ToyAttribute, ToyFact, Value
 from pipelines.toy.pictures import Picture
 from pipelines.toy.world import Redirect, World
 
@@ -21,7 +21,7 @@ _LINK = re.compile(r"\[\[([^\[\]|#]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ToyPage:
     """One page as the dump has it.
 
     Attributes:
@@ -53,7 +53,7 @@ class Page:
 class Wiki:
     """Pages by ascending id, and the sentence of every fact that prose states."""
 
-    pages: tuple[Page, ...]
+    pages: tuple[ToyPage, ...]
     sentences: Mapping[tuple[int, str, int | None], str]
 
 
@@ -66,7 +66,7 @@ def compose_wiki(world: World, pictures: Mapping[int, str], seconds: Mapping[int
         seconds: pictures in the body of an article, by entity number; None for none.
     """
     sentences: dict[tuple[int, str, int | None], str] = {}
-    pages: list[Page] = []
+    pages: list[ToyPage] = []
     for entity in world.entities:
         rng = Random(f"{world.config.seed}:page:{entity.number}")
         article = write_article(world, entity, rng)
@@ -75,14 +75,14 @@ def compose_wiki(world: World, pictures: Mapping[int, str], seconds: Mapping[int
         second = (seconds or {}).get(entity.number)
         if second is not None:
             text = illustrate_page(text, second.file, second.caption)
-        pages.append(Page(entity.title, text, entity=entity.number))
+        pages.append(ToyPage(entity.title, text, entity=entity.number))
     pages += _compose_disambiguations(world)
     taken = {page.title.casefold() for page in pages}
     extras = [*_compose_surnames(world), *_compose_lists(world), *_compose_centuries(world)]
     for redirect in world.redirects:
         target = redirect.target + (f"#{redirect.fragment}" if redirect.fragment else "")
         text = f"#REDIRECT [[{target}]]\n\n{{{{R from alternative name}}}}"
-        extras.append(Page(redirect.title, text, redirect=redirect))
+        extras.append(ToyPage(redirect.title, text, redirect=redirect))
     for page in extras:
         if page.title.casefold() not in taken:
             taken.add(page.title.casefold())
@@ -91,12 +91,12 @@ def compose_wiki(world: World, pictures: Mapping[int, str], seconds: Mapping[int
     return Wiki(_number_pages(pages, world), sentences)
 
 
-def key_of(fact: Fact) -> tuple[int, str, int | None]:
+def key_of(fact: ToyFact) -> tuple[int, str, int | None]:
     """What tells a fact from all others: subject, relation, object."""
     return fact.subject, fact.relation, fact.object
 
 
-def list_links(page: Page) -> list[tuple[int, str]]:
+def list_links(page: ToyPage) -> list[tuple[int, str]]:
     """Targets of the page's own links as (namespace, title with underscores), each once, in order.
 
     Links in comments and nowiki do not count; ``[[Category:X]]`` is no link,
@@ -114,7 +114,7 @@ def list_links(page: Page) -> list[tuple[int, str]]:
     return list(links)
 
 
-def _compose_disambiguations(world: World) -> Iterator[Page]:
+def _compose_disambiguations(world: World) -> Iterator[ToyPage]:
     groups: dict[str, list[Entity]] = defaultdict(list)
     for entity in world.entities:
         groups[entity.name.casefold()].append(entity)
@@ -126,7 +126,7 @@ def _compose_disambiguations(world: World) -> Iterator[Page]:
         title = f"{name} (disambiguation)" if primary else name
         lines = "\n".join(f"* [[{entity.title}]], {_describe(world, entity)}" for entity in group)
         text = f"'''{name}''' may refer to:\n\n{lines}\n\n{{{{disambiguation}}}}"
-        yield Page(title, text, disambiguation=True)
+        yield ToyPage(title, text, disambiguation=True)
 
 
 def _describe(world: World, entity: Entity) -> str:
@@ -135,7 +135,7 @@ def _describe(world: World, entity: Entity) -> str:
     return f"{'an' if entity.noun[0] in 'aeio' else 'a'} {entity.noun}{where}"
 
 
-def _compose_surnames(world: World) -> Iterator[Page]:
+def _compose_surnames(world: World) -> Iterator[ToyPage]:
     bearers: dict[str, list[Entity]] = defaultdict(list)
     for entity in world.entities:
         if entity.subtype.kind == "person":
@@ -143,10 +143,10 @@ def _compose_surnames(world: World) -> Iterator[Page]:
     for surname in sorted(bearers):
         if len(bearers[surname]) > 2:
             lines = "\n".join(f"* [[{each.title}]] (born {each.year}), {each.noun}" for each in bearers[surname])
-            yield Page(surname, f"'''{surname}''' is a surname. Bearers include:\n\n{lines}\n\n{{{{surname}}}}")
+            yield ToyPage(surname, f"'''{surname}''' is a surname. Bearers include:\n\n{lines}\n\n{{{{surname}}}}")
 
 
-def _compose_lists(world: World) -> Iterator[Page]:
+def _compose_lists(world: World) -> Iterator[ToyPage]:
     """``List of bridges in Ostrania``, where there are at least four; the Zipf head of each group is all it names."""
     groups: dict[tuple[str, str], list[Entity]] = defaultdict(list)
     for entity in world.entities:
@@ -159,28 +159,30 @@ def _compose_lists(world: World) -> Iterator[Page]:
         famous = sorted(group, key=lambda entity: (-entity.fame, entity.number))[:25]
         lines = "\n".join(f"* [[{entity.title}]]" for entity in famous)
         text = f"This is a '''list of {plural} in [[{country_title}]]'''.\n\n{lines}\n\n[[Category:Lists of {plural}]]"
-        yield Page(f"List of {plural} in {country_title}", text)
+        yield ToyPage(f"List of {plural} in {country_title}", text)
 
 
-def _compose_centuries(world: World) -> Iterator[Page]:
+def _compose_centuries(world: World) -> Iterator[ToyPage]:
     countries = [entity for entity in world.entities if entity.subtype.name == "country"]
     links = ", ".join(f"[[{country.title}]]" for country in countries)
     for century in _CENTURIES:
-        yield Page(century, f"The '''{century}''' is a period of one hundred years. It shaped {links}.\n\n"
+        yield ToyPage(century, f"The '''{century}''' is a period of one hundred years. It shaped {links}.\n\n"
                             f"[[Category:Centuries]]")  # fmt: skip
 
 
-def _compose_other_namespaces(world: World) -> Iterator[Page]:
+def _compose_other_namespaces(world: World) -> Iterator[ToyPage]:
     countries = [entity for entity in world.entities if entity.subtype.name == "country"]
     for subtype, plural in sorted({(entity.subtype.template, entity.subtype.plural) for entity in world.entities}):
-        yield Page(plural.capitalize(), f"The main kind of [[:Category:Things]] with {{{{tl|{subtype}}}}}.", CATEGORY)
+        yield ToyPage(
+            plural.capitalize(), f"The main kind of [[:Category:Things]] with {{{{tl|{subtype}}}}}.", CATEGORY
+        )
     for template in sorted({entity.subtype.template for entity in world.entities}):
         text = (
             f"<includeonly>{{{{{{image|}}}}}}</includeonly><noinclude>{template}, [[{countries[0].title}]]</noinclude>"
         )
-        yield Page(template, text, TEMPLATE)
+        yield ToyPage(template, text, TEMPLATE)
     for country in countries:
-        yield Page(country.title, f"Welcome to the portal about {add_article(country)}[[{country.title}]].", PORTAL)
+        yield ToyPage(country.title, f"Welcome to the portal about {add_article(country)}[[{country.title}]].", PORTAL)
 
 
 def date_changes(wiki: Wiki, before: Wiki, published: str) -> Wiki:
@@ -202,7 +204,7 @@ def date_changes(wiki: Wiki, before: Wiki, published: str) -> Wiki:
     return replace(wiki, pages=tuple(pages))
 
 
-def _number_pages(pages: Iterable[Page], world: World) -> tuple[Page, ...]:
+def _number_pages(pages: Iterable[ToyPage], world: World) -> tuple[ToyPage, ...]:
     """Ids with gaps in a shuffled order, as pages of a real wiki were made by many hands."""
     rng = Random(f"{world.config.seed}:page-ids")
     shuffled = list(pages)
@@ -245,7 +247,7 @@ class Article:
     """
 
     text: str
-    sentences: tuple[tuple[Fact, str], ...]
+    sentences: tuple[tuple[ToyFact, str], ...]
 
 
 def write_article(world: World, entity: Entity, rng: Random) -> Article:
@@ -254,7 +256,7 @@ def write_article(world: World, entity: Entity, rng: Random) -> Article:
     A fact that the infobox hides is always stated; one that it shows is restated with probability 0.45.
     """
     lead, told = _write_lead(world, entity, rng)
-    stated: list[tuple[Fact, str]] = [(fact, lead) for fact in told]
+    stated: list[tuple[ToyFact, str]] = [(fact, lead) for fact in told]
     paragraphs: list[list[str]] = [[], []]
     for fact in world.facts_of.get(entity.number, ()):
         if fact in told or (fact.shown and rng.random() >= RESTATED_SHARE):
@@ -305,7 +307,7 @@ def name_century(year: int) -> str:
     return f"{number}{'st' if number == 21 else 'th'} century"
 
 
-def _write_lead(world: World, entity: Entity, rng: Random) -> tuple[str, tuple[Fact, ...]]:
+def _write_lead(world: World, entity: Entity, rng: Random) -> tuple[str, tuple[ToyFact, ...]]:
     """``'''X''' is a suspension bridge in [[Y]].`` and the facts that this states."""
     subtype = entity.subtype
     past = subtype.kind == "person" and any(f.relation == "death_date" for f in world.facts_of.get(entity.number, ()))
@@ -341,7 +343,7 @@ def _refer(entity: Entity) -> str:
     return f"The {entity.subtype.name}"
 
 
-def _state_fact(world: World, entity: Entity, fact: Fact, rng: Random) -> str:
+def _state_fact(world: World, entity: Entity, fact: ToyFact, rng: Random) -> str:
     subject = _refer(entity)
     low = _lower(subject)
     if fact.object is not None:
@@ -439,14 +441,14 @@ def illustrate_page(text: str, file: str, caption: str) -> str:
 
 
 def _list_fields(world: World, entity: Entity, rng: Random) -> list[tuple[str, str]]:
-    fields: dict[str, list[Fact]] = {}
+    fields: dict[str, list[ToyFact]] = {}
     for fact in world.facts_of.get(entity.number, ()):
         if fact.shown:
             fields.setdefault(fact.key, []).append(fact)
     return [(key, _render_field(world, entity, facts, rng)) for key, facts in fields.items()]
 
 
-def _render_field(world: World, entity: Entity, facts: Sequence[Fact], rng: Random) -> str:
+def _render_field(world: World, entity: Entity, facts: Sequence[ToyFact], rng: Random) -> str:
     first = facts[0]
     if first.value is not None:
         return show_boxed(first.value, _ATTRIBUTE_OF[first.relation, entity.subtype.name], rng)
@@ -460,12 +462,12 @@ def _render_field(world: World, entity: Entity, facts: Sequence[Fact], rng: Rand
     return shown[0]
 
 
-def _show_object(world: World, fact: Fact, rng: Random) -> str:
+def _show_object(world: World, fact: ToyFact, rng: Random) -> str:
     target = world.entities[fact.object or 0]
     return link_to(world, target, rng, plain_share=0.93) if fact.linked else target.name
 
 
-def _add_country(world: World, fact: Fact, rng: Random) -> str:
+def _add_country(world: World, fact: ToyFact, rng: Random) -> str:
     country = world.object_of(fact.object or 0, "country")
     if country is None:
         return ""
@@ -497,7 +499,7 @@ def show_inline(value: Value, rng: Random) -> str:
     return value.text
 
 
-def show_boxed(value: Value, attribute: Attribute, rng: Random) -> str:
+def show_boxed(value: Value, attribute: ToyAttribute, rng: Random) -> str:
     """The value as an infobox holds it, in one of the forms that enwiki uses."""
     plain = rng.random() < 0.4
     if value.kind == "date":

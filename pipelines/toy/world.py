@@ -15,11 +15,11 @@ from pipelines.toy.ontology import (
     MONTHS,
     RELATIONS,
     SUBTYPES,
-    Attribute,
     Entity,
-    Fact,
     Relation,
     Subtype,
+    ToyAttribute,
+    ToyFact,
     Value,
 )
 
@@ -71,7 +71,7 @@ def check_config(config: WorldConfig) -> None:
 LAST_YEAR = 2020
 
 
-def draw_value(attribute: Attribute, year: int, rng: Random) -> Value | None:
+def draw_value(attribute: ToyAttribute, year: int, rng: Random) -> Value | None:
     """Draw a value of ``attribute`` for an entity whose principal year is ``year``.
 
     Returns:
@@ -88,7 +88,7 @@ def draw_value(attribute: Attribute, year: int, rng: Random) -> Value | None:
     return Value("quantity", f"{amount:,g} {unit}", amount, unit=attribute.unit)
 
 
-def _draw_date(attribute: Attribute, year: int, rng: Random) -> Value | None:
+def _draw_date(attribute: ToyAttribute, year: int, rng: Random) -> Value | None:
     when = year + rng.randint(int(attribute.low), int(attribute.high))
     if when > LAST_YEAR:
         return None
@@ -126,14 +126,14 @@ def list_entities(config: WorldConfig) -> tuple[Entity, ...]:
     )
 
 
-def relate_entities(entities: Sequence[Entity], seed: int) -> tuple[tuple[Entity, ...], tuple[Fact, ...]]:
+def relate_entities(entities: Sequence[Entity], seed: int) -> tuple[tuple[Entity, ...], tuple[ToyFact, ...]]:
     """Draw every relation; years of subjects that a maker or founder dates are moved to fit.
 
     Returns:
         The entities with their final years, and the facts in the order of the relation table.
     """
     weaver = _Weaver(list(entities))
-    facts: list[Fact] = []
+    facts: list[ToyFact] = []
     for place, relation in enumerate(RELATIONS):
         rng = Random(f"{seed}:relation:{place}")
         made = weaver.invert(relation, facts, rng) if relation.inverse_of else weaver.draw(relation, rng)
@@ -141,7 +141,7 @@ def relate_entities(entities: Sequence[Entity], seed: int) -> tuple[tuple[Entity
     return tuple(weaver.entities), tuple(facts)
 
 
-def describe_entities(entities: Sequence[Entity], seed: int) -> tuple[Fact, ...]:
+def describe_entities(entities: Sequence[Entity], seed: int) -> tuple[ToyFact, ...]:
     """Draw the literal attributes of every entity from its year and its own random stream."""
     facts = []
     for entity in entities:
@@ -153,12 +153,12 @@ def describe_entities(entities: Sequence[Entity], seed: int) -> tuple[Fact, ...]
             if value is not None:
                 key = attribute.key_for(entity.subtype.name)
                 facts.append(
-                    Fact(entity.number, attribute.name, key, "n:1", attribute.prop, attribute.wordings, value=value)
+                    ToyFact(entity.number, attribute.name, key, "n:1", attribute.prop, attribute.wordings, value=value)
                 )
     return tuple(facts)
 
 
-def hide_facts(facts: Sequence[Fact], config: WorldConfig) -> tuple[Fact, ...]:
+def hide_facts(facts: Sequence[ToyFact], config: WorldConfig) -> tuple[ToyFact, ...]:
     """Drop whole infobox fields with probability ``config.missing``, and unlink a few of the others."""
     fields: dict[tuple[int, str], tuple[bool, bool]] = {}
     rng = Random(f"{config.seed}:missing")
@@ -196,7 +196,7 @@ class _Weaver:
         self._taken: dict[str, set[int]] = defaultdict(set)
         self._dated: set[int] = set()
 
-    def draw(self, relation: Relation, rng: Random) -> Iterator[Fact]:
+    def draw(self, relation: Relation, rng: Random) -> Iterator[ToyFact]:
         """Facts of one relation over all its subjects."""
         pool = [number for name in relation.objects for number in self._members[name]]
         weights = list(accumulate(self.entities[number].fame for number in pool))
@@ -214,7 +214,7 @@ class _Weaver:
                     chosen.append(found)
                     yield from self._state(relation, subject, found, rng)
 
-    def invert(self, relation: Relation, facts: Sequence[Fact], rng: Random) -> Iterator[Fact]:
+    def invert(self, relation: Relation, facts: Sequence[ToyFact], rng: Random) -> Iterator[ToyFact]:
         """Facts of an inverse relation: for each object of the other one, its most famous subjects."""
         subjects: dict[int, list[int]] = defaultdict(list)
         for fact in facts:
@@ -255,7 +255,7 @@ class _Weaver:
             return True
         return relation.gap[0] <= self.entities[subject].year - candidate.year <= relation.gap[1]
 
-    def _state(self, relation: Relation, subject: int, found: int, rng: Random) -> Iterator[Fact]:
+    def _state(self, relation: Relation, subject: int, found: int, rng: Random) -> Iterator[ToyFact]:
         if relation.dates and relation.gap is not None and subject not in self._dated:
             made = self.entities[found].year + rng.randint(*relation.gap)
             self.entities[subject] = replace(self.entities[subject], year=min(made, 2012))
@@ -267,9 +267,11 @@ class _Weaver:
             self._taken[relation.name].add(subject)
             yield self._fact(relation, found, subject)
 
-    def _fact(self, relation: Relation, subject: int, found: int) -> Fact:
+    def _fact(self, relation: Relation, subject: int, found: int) -> ToyFact:
         key = relation.key_for(self.entities[subject].subtype.name)
-        return Fact(subject, relation.name, key, relation.cardinality, relation.prop, relation.wordings, object=found)
+        return ToyFact(
+            subject, relation.name, key, relation.cardinality, relation.prop, relation.wordings, object=found
+        )
 
 
 COUNTED = ("population", "attendance", "visitors", "employees", "students", "circulation", "speakers")
@@ -283,13 +285,13 @@ COUNTED_SHARE, OFFICE_SHARE, OWNER_SHARE, CORRECTED_SHARE = 0.7, 0.4, 0.06, 0.01
 class Change:
     """A fact that is true at first and another one that took its place."""
 
-    before: Fact
-    after: Fact
+    before: ToyFact
+    after: ToyFact
 
 
 def age_facts(
-    facts: Sequence[Fact], entities: Sequence[Entity], seed: int
-) -> tuple[tuple[Fact, ...], tuple[Change, ...]]:
+    facts: Sequence[ToyFact], entities: Sequence[Entity], seed: int
+) -> tuple[tuple[ToyFact, ...], tuple[Change, ...]]:
     """Return the facts of a year later, each in its place, and those that changed.
 
     Counts are taken anew, offices and owners change, and one in a hundred of the other literals is corrected.
@@ -324,7 +326,7 @@ def _change_value(value: Value, rng: Random) -> Value | None:
     return None
 
 
-def _swap_offices(facts: Sequence[Fact], entities: Sequence[Entity], rng: Random) -> Iterator[tuple[int, int]]:
+def _swap_offices(facts: Sequence[ToyFact], entities: Sequence[Entity], rng: Random) -> Iterator[tuple[int, int]]:
     """Yield (place, new object): those who change office pass theirs on in a circle, among subjects of one kind."""
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, fact in enumerate(facts):
@@ -336,7 +338,7 @@ def _swap_offices(facts: Sequence[Fact], entities: Sequence[Entity], rng: Random
                 yield place, facts[other].object or 0
 
 
-def _sell(facts: Sequence[Fact], rng: Random) -> Iterator[tuple[int, int]]:
+def _sell(facts: Sequence[ToyFact], rng: Random) -> Iterator[tuple[int, int]]:
     """Yield (place, new object) of what is sold to somebody who owns something else."""
     owners = sorted({fact.object for fact in facts if fact.relation == "owner" and fact.object is not None})
     for place, fact in enumerate(facts):
@@ -373,8 +375,8 @@ class World:
 
     config: WorldConfig
     entities: tuple[Entity, ...]
-    facts: tuple[Fact, ...]
-    facts_of: Mapping[int, tuple[Fact, ...]]
+    facts: tuple[ToyFact, ...]
+    facts_of: Mapping[int, tuple[ToyFact, ...]]
     redirects: tuple[Redirect, ...]
     shortcuts: Mapping[int, tuple[str, ...]]
     mentions: Mapping[int, tuple[int, ...]]
@@ -408,7 +410,7 @@ def build_world(config: WorldConfig, later: bool = False) -> World:
     changes: tuple[Change, ...] = ()
     if later:
         facts, changes = age_facts(facts, entities, config.seed)
-    facts_of: dict[int, list[Fact]] = defaultdict(list)
+    facts_of: dict[int, list[ToyFact]] = defaultdict(list)
     for fact in facts:
         facts_of[fact.subject].append(fact)
     redirects, shortcuts = _plan_redirects(entities, Random(f"{config.seed}:redirects"))

@@ -286,7 +286,7 @@ def extract_fact(step: ExtractFactInputs) -> ExtractedFactReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class DescribedHop:
     """The hop that ends at the entity to be described, and what else its wording depends on.
 
     Attributes:
@@ -340,11 +340,11 @@ def propose_descriptors(bridge: ProposeDescriptorsInputs) -> DescriptorsReply:
     type, then one or more facts that many share, years, and exact facts last. When there are more than ``count``, some
     of each sort are returned, for what one check refuses another may pass.
     """
-    link = Link(bridge.hop, bridge.subject_type, bridge.subject_type != bridge.anchor_type, bridge.variety)
+    link = DescribedHop(bridge.hop, bridge.subject_type, bridge.subject_type != bridge.anchor_type, bridge.variety)
     return DescriptorsReply(descriptors=tuple(_propose(link, bridge.facts, bridge.count)))
 
 
-def _propose(link: Link, facts: Sequence[FactView], count: int) -> list[Descriptor]:
+def _propose(link: DescribedHop, facts: Sequence[FactView], count: int) -> list[Descriptor]:
     usable = list_usable_facts(link.hop, facts, link.variety)
     groups = [[Descriptor(text=text)] for text in _list_plain(link)]
     if link.hop.relation == "mentions":
@@ -353,7 +353,7 @@ def _propose(link: Link, facts: Sequence[FactView], count: int) -> list[Descript
     return _spread(groups, count)
 
 
-def _list_plain(link: Link) -> list[str]:
+def _list_plain(link: DescribedHop) -> list[str]:
     """Return descriptors without facts; forward the one that does not tell the object's type comes first."""
     if link.hop.relation == "mentions":
         return [_describe_mention(link, words, "") for words in _MENTION_WORDS]
@@ -366,7 +366,7 @@ def _list_plain(link: Link) -> list[str]:
     return [link.choose(plain), link.choose(typed)]
 
 
-def _describe_mention(link: Link, words: int, qualifier: str) -> str:
+def _describe_mention(link: DescribedHop, words: int, qualifier: str) -> str:
     noun = clean_noun(link.hop.object_type) or "subject"
     if words == _MENTION_WORDS[0]:
         noun = name_kind(link.hop.object_type, "subject")
@@ -377,7 +377,7 @@ def _describe_mention(link: Link, words: int, qualifier: str) -> str:
     return phrase.replace("{clause}", cut_clause(link.hop.clause, words))
 
 
-def _list_fact_sets(link: Link, facts: Sequence[FactView]) -> list[list[tuple[FactView, ...]]]:
+def _list_fact_sets(link: DescribedHop, facts: Sequence[FactView]) -> list[list[tuple[FactView, ...]]]:
     """Return sets of facts to be said together, in groups of growing strength."""
     graded = [(grade_fact(fact, link.hop.object_type), fact) for fact in facts]
     weak = [fact for grade, fact in graded if grade <= WEAK][:_MANY]
@@ -398,7 +398,7 @@ def _differ(facts: Sequence[FactView]) -> bool:
     return len({fact.relation for fact in facts}) == len(facts)
 
 
-def _describe_facts(link: Link, facts: tuple[FactView, ...]) -> Descriptor:
+def _describe_facts(link: DescribedHop, facts: tuple[FactView, ...]) -> Descriptor:
     qualifiers = [qualify_fact(fact, link.hop.object_type) for fact in facts]
     if link.hop.relation == "mentions":
         return Descriptor(text=_describe_mention(link, _MENTION_WORDS[-1], qualifiers[0]), facts=facts)
@@ -500,7 +500,7 @@ def _make_piece(path: WriteQuestionInputs, index: int, given: str) -> Piece:
         before = [path.anchor_type, *_list_types(path)][index]
         names = [path.anchor_name, *(hop.object_name for hop in path.hops)]
         safe = hop.model_copy(update={"clause": elide_names(hop.clause, names)})
-        options = _list_plain(Link(safe, before, before != path.anchor_type, path.variety))
+        options = _list_plain(DescribedHop(safe, before, before != path.anchor_type, path.variety))
         text = pick(list(dict.fromkeys(options)), "describe", path.variety, hop.relation, hop.object_name)
     named = not given and index + 1 < len(path.hops)
     return Piece(text, find_noun(text, hop.object_type), hop.object_name if named else "")

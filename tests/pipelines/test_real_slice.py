@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.slow,
 
 def run_slice(workspace: Path, *more: object, settings: tuple[str, ...] = ()) -> dict[str, Any]:
     """Run the recipe on the slice and return the funnel by stage."""
-    arguments = ("--recipe", "opensearch-vl", "--limit", 150, *more)
+    arguments = ("--recipe", "opensearch-vl", "--models", "scripted", "--limit", 150, *more)
     document = run_small(workspace, *arguments, settings=(*SETTINGS, *settings))
     return {stage["stage"]: stage for stage in document["stages"]}
 

@@ -11,7 +11,7 @@ from pipelines.corpus.tables import FACTS
 from pipelines.errors import ConfigError
 from pipelines.graph.proofs import cite_fact, make_node
 from pipelines.toy.publishing import write_dump
-from pipelines.toy.wikitext import Page, compose_wiki
+from pipelines.toy.wikitext import ToyPage, compose_wiki
 from pipelines.toy.world import WorldConfig, build_world
 from schemas.proofs import Evidence, Hop, Proof
 from tests.planted.scenes import OverlayCorpus, relocate
@@ -33,8 +33,8 @@ def pages():
     """The pages of a toy wiki, and one with a link to a page that does not exist."""
     pages = [page for page in compose_wiki(build_world(WorldConfig(entities=80)), {}).pages if page.namespace == 0]
     last = pages[-1].page_id
-    orphan = Page("Orphan", f"'''Orphan''' is a town near [[{NEW}|the new bridge]].", page_id=last + 1, revision=9)
-    other = Page("Other", f"'''Other''' is a town by [[{NEW}|the new bridge]].", page_id=last + 2, revision=9)
+    orphan = ToyPage("Orphan", f"'''Orphan''' is a town near [[{NEW}|the new bridge]].", page_id=last + 1, revision=9)
+    other = ToyPage("Other", f"'''Other''' is a town by [[{NEW}|the new bridge]].", page_id=last + 2, revision=9)
     return [*pages, orphan, other]
 
 
@@ -82,7 +82,7 @@ def write_changes(base, pages, edits, added, folder):
         changed.append(replace(page, text=edits[node], revision=page.revision + 1) if node in edits else page)
     last = max(page.page_id for page in pages if page.redirect is None)
     changed += [
-        Page(title, text, page_id=last + place, revision=last + place, timestamp="2000-01-01T00:00:00Z")
+        ToyPage(title, text, page_id=last + place, revision=last + place, timestamp="2000-01-01T00:00:00Z")
         for place, (title, text) in enumerate(added, start=1)
     ]
     return write_corpus(folder, changed)

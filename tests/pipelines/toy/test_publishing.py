@@ -10,7 +10,7 @@ from rdflib import Graph, Namespace
 from pipelines.errors import ConfigError
 from pipelines.files import make_temp_path
 from pipelines.toy.publishing import write_world
-from pipelines.toy.wikitext import Page, list_links
+from pipelines.toy.wikitext import ToyPage, list_links
 from pipelines.toy.world import WorldConfig
 
 SMALL = WorldConfig(entities=60, seed=3, missing=0.0)
@@ -161,7 +161,7 @@ def test_pagelinks_are_the_links_of_the_wikitext(world_200):
     texts = world_200.texts()
     for row in world_200.table("page"):
         if row["page_namespace"] == "0":
-            found = list_links(Page("x", texts[row["page_title"].replace("_", " ")]))
+            found = list_links(ToyPage("x", texts[row["page_title"].replace("_", " ")]))
             assert links[row["page_id"]] == {title for namespace, title in found if namespace == 0}
 
 
@@ -172,7 +172,7 @@ def test_no_article_links_to_a_page_that_is_not_there(world_200):
 
 
 def test_links_in_comments_and_nowiki_do_not_count():
-    page = Page("x", "[[a b]] <!-- [[c]] --> <nowiki>[[d]]</nowiki> [[Category:E]] [[:Category:F]] [[A b#g|h]]")
+    page = ToyPage("x", "[[a b]] <!-- [[c]] --> <nowiki>[[d]]</nowiki> [[Category:E]] [[:Category:F]] [[A b#g|h]]")
     assert list_links(page)[0] == (0, "A_b")
     assert (0, "C") not in list_links(page)
     assert (14, "F") in list_links(page)
