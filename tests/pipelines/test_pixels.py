@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.errors import RecordFailed
+from pipelines.errors import ConfigError, RecordFailed
 from pipelines.pictures import measure_distance, probe_picture
-from pipelines.pixels import MAX_SIDE, encode_picture, open_pixels
+from pipelines.pixels import MAX_ENLARGED_PIXELS, MAX_SIDE, encode_picture, open_pixels, open_scaled
 from tests.hostile_pictures import (
     HOSTILE,
     ODD,
@@ -32,6 +32,7 @@ from tests.hostile_pictures import (
     turn,
     write_grey,
 )
+from tests.pipelines.services.clients.signs import draw_sign
 
 NEAR = 6
 """Difference of a sample that JPEG and WebP may make."""
@@ -273,3 +274,24 @@ def test_a_copy_in_another_format_has_a_near_hash():
     image = Image.effect_noise((64, 64), 90).resize(SIDE).convert("RGB")
     hashes = [probe_picture(encode(image, kind)).phash for kind in KINDS]
     assert all(measure_distance(hashes[0], other) <= NEAR for other in islice(hashes, 1, None))
+
+
+def test_a_picture_is_enlarged_as_far_as_its_pixels_allow():
+    picture = open_scaled(draw_sign("", (400, 100)), 2.0)
+    assert (picture.image.size, picture.width, picture.height) == ((800, 200), 400, 100)
+    large = open_scaled(draw_sign("", (1200, 900)), 2.0)
+    assert MAX_ENLARGED_PIXELS * 0.99 < large.image.width * large.image.height <= MAX_ENLARGED_PIXELS
+    assert large.restore_box([(0, 0), large.image.size]) == (0.0, 0.0, 1200.0, 900.0)
+    assert open_scaled(draw_sign("", (2000, 1500)), 2.0).image.size == (2000, 1500)
+    assert open_scaled(draw_sign("", (2500, 2500)), 1.0).image.size == (2000, 2000)
+
+
+def test_boxes_stay_inside_the_picture():
+    picture = open_scaled(draw_sign("", (400, 100)), 2.0)
+    assert picture.restore_box([(-5.0, 10.0), (900.0, 60.0)]) == (0.0, 5.0, 400.0, 30.0)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, 17.0, float("nan")])
+def test_a_scale_out_of_range_is_refused(scale):
+    with pytest.raises(ConfigError, match="scale"):
+        open_scaled(draw_sign("", (400, 100)), scale)

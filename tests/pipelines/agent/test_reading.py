@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pipelines.agent.pictures import Reader, measure_area
 from pipelines.errors import ConfigError, RecordFailed, Unavailable
 from pipelines.services.protocols import TextBlock
-from tests.pipelines.backends.signs import draw_sign
+from tests.pipelines.services.clients.signs import draw_sign
 
 SIGN = draw_sign(size=(400, 100))
 BOX = (0.0, 0.0, 200.0, 50.0)
