@@ -56,7 +56,7 @@ from pipelines.services.clients.recorded import RecordedImageSearch, RecordedOcr
 from pipelines.services.clients.search import SerpApiSearch, SerperSearch
 from pipelines.services.protocols import ImageSearch, Ocr, PageReader, TextSearch
 from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
-from pipelines.stages.enhancements import EnhancementRules, Enhancements
+from pipelines.stages.enhancements import Enhancements
 from pipelines.stages.groundings import Groundings
 from pipelines.stages.initials import Initials
 from pipelines.stages.injections import Askings, Injections
@@ -193,15 +193,18 @@ class Seeing:
         return PictureChooser(self.roles.pictures, *parts, self.config.groundings, near)
 
     def make_enhancements(self) -> Enhancements:
-        """Return the stage that degrades pictures; what nothing repairs here is left out of its degradations."""
-        config = self.config.enhancements
-        repairs = make_repairs(self.upscaler, has_opencv())
-        possible = tuple(each for each in config.degradations if each in repairs)
-        rules = EnhancementRules(config.share if possible else 0.0, possible, config.strengths, self.config.seed)
+        """Return the stage that degrades pictures."""
         # A text layer is lost with the first change of a picture: it tells nothing of what can still be read.
         reads = set(self.config.groundings.ocr) - {"layer"}
-        reader, results = self.reader if reads else None, self.config.releases.image_results
-        return Enhancements(self.roles.pictures, self.shown_search, reader, repairs, rules, results)
+        return Enhancements(
+            self.roles.pictures,
+            self.shown_search,
+            self.reader if reads else None,
+            make_repairs(self.upscaler, has_opencv()),
+            self.config.enhancements,
+            self.config.seed,
+            self.config.releases.image_results,
+        )
 
     def close(self) -> None:
         """End the encoder: its cache, its threads and its model."""

@@ -4,20 +4,21 @@ from dataclasses import replace
 import pytest
 
 from pipelines.agent.pictures import RepairTool, make_repairs
+from pipelines.config.settings import EnhancementsConfig
 from pipelines.errors import CorruptInput, RecordFailed, Unavailable
 from pipelines.graph.proofs import make_question_id
 from pipelines.pictures import PictureStore
 from pipelines.run.runner import process_records
 from pipelines.run.stage import RecordStage
 from pipelines.services.protocols import ImageHit
-from pipelines.stages.enhancements import EnhancementRules, Enhancements
+from pipelines.stages.enhancements import Enhancements
 from schemas.base import Rejection, make_table
 from schemas.datasets import Difficulty, Enhancement, SearchResult
 from tests.pipelines.agent.signs import draw_scene, encode_scene
-from tests.pipelines.agent.test_repairing import DATA, HashSearch, make_reader
+from tests.pipelines.agent.test_pictures import DATA, HashSearch, make_reader
 from tests.pipelines.agent.trail import SOURCE, make_question
 
-RULES = EnhancementRules(1.0, ("perspective",), (0.25, 0.5, 0.75, 1.0), seed=7)
+RULES = {"share": 1.0, "degradations": ("perspective",), "strengths": (0.25, 0.5, 0.75, 1.0)}
 
 
 @pytest.fixture
@@ -30,10 +31,9 @@ def build(tmp_path):
     """A stage that turns every picture away and looks it up, with changes to its rules or parts."""
 
     def build_stage(rules=None, **parts):
-        stage = Enhancements(
-            PictureStore(tmp_path), HashSearch(), None, make_repairs(None, opencv=True), replace(RULES, **rules or {})
-        )
-        return replace(stage, **parts)
+        repairs = make_repairs(None, opencv=True)
+        config = EnhancementsConfig(**(RULES | (rules or {})))
+        return replace(Enhancements(PictureStore(tmp_path), HashSearch(), None, repairs, config, 7), **parts)
 
     return build_stage
 
@@ -69,7 +69,7 @@ def test_only_the_kept_picture_enters_the_image_store(build, picture, tmp_path):
     assert len(list(tmp_path.rglob("*.png"))) == 2
 
 
-@pytest.mark.parametrize("rules", [{"share": 0.0}, {"degradations": ()}, {"strengths": ()}])
+@pytest.mark.parametrize("rules", [{"share": 0.0}, {"degradations": ("downsample",)}, {"strengths": ()}])
 def test_a_question_that_is_not_chosen_goes_on_as_it_is(build, picture, rules):
     record = ask(picture)
     (row,) = run(build(rules), record)
@@ -122,7 +122,7 @@ def test_nothing_is_searched_without_a_picture_or_where_no_result_is_wanted(buil
 
 @pytest.mark.slow
 def test_about_the_share_is_chosen_and_the_same_ones_each_time(build, picture):
-    stage = build({"share": 0.1, "degradations": ("downsample",)})
+    stage = build({"share": 0.1, "degradations": ("blur",), "strengths": (0.01,)})
     chosen = [[n for n in range(300) if isinstance(run(stage, ask(picture, n)), Rejection)] for _ in range(2)]
     assert chosen[0] == chosen[1]
     assert 15 <= len(chosen[0]) <= 45
@@ -130,7 +130,7 @@ def test_about_the_share_is_chosen_and_the_same_ones_each_time(build, picture):
 
 def test_a_picture_is_degraded_the_same_in_every_run_and_otherwise_with_another_seed(build, picture):
     record = ask(picture)
-    first, second, other = (run(build({"seed": seed}), record)[0] for seed in (7, 7, 8))
+    first, second, other = (run(build(seed=seed), record)[0] for seed in (7, 7, 8))
     assert first == second
     assert first.picture != other.picture
 
@@ -147,7 +147,6 @@ def give_back(data):
 def list_refused():
     perspective = {"perspective": RepairTool("perspective_correct", "none", give_back)}
     return [
-        ({}, {"repairs": {}}, "repair-unavailable", "nothing repairs perspective"),
         ({}, {"search": HashSearch("Another")}, "test-fails", "neither words nor"),
         ({"degradations": ("blur",), "strengths": (0.01,)}, {}, "unharmed", "still of use"),
         ({"strengths": (1.0,)}, {"repairs": perspective}, "unrepaired", "0.00 after perspective_correct"),
@@ -201,9 +200,12 @@ def test_the_stage_runs_under_the_runner_and_its_rows_fit_parquet(build, picture
 def test_the_fingerprint_follows_rules_tools_and_tests_and_nothing_when_none_is_degraded(build):
     stages = [
         build(),
-        build({"seed": 8}),
+        build(seed=8),
         build({"strengths": (0.5,)}),
-        build(repairs={}),
+        build(
+            repairs=make_repairs(None, opencv=False)
+            | {"perspective": RepairTool("perspective_correct", "b", give_back)}
+        ),
         build(search=HashSearch(identity="other")),
         build(reader=make_reader("")),
         build({"share": 0.0}),
