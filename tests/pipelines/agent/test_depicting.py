@@ -23,7 +23,6 @@ from pipelines.agent.depicting import (
     weigh_evidence,
 )
 from pipelines.config.settings import GroundingsConfig
-from pipelines.corpus.store import describe_entity
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.services.protocols import PictureFile
 from schemas.corpus import CorpusImage
@@ -124,21 +123,11 @@ def rank(corpus, encoder, names, anchor=ANCHOR, path=(), rules=MARGIN):
 def test_the_picture_most_like_the_description_is_first_and_passes(corpus):
     encoder = FakeEncoder(leads() | {sha("view"): (ANCHOR,), sha("wrong"): ("Bridge 07",), sha("cat"): ("cat",)})
     ranked = rank(corpus, encoder, ["cat", "wrong", "view"])
+    assert encoder.calls == [("texts", 1 + 29), ("pictures", 3 + 20)]
     assert ranked[0][0] == "view"
     assert ranked[0][1].score == 1.0
     assert ranked[0][1].over_threshold
     assert [check_depiction(each, MARGIN).outcome for _, each in ranked] == ["PASS", "FAIL", "FAIL"]
-
-
-def test_a_picture_of_the_kind_passes_the_threshold_and_not_the_margin(corpus):
-    everyone = {title: ("bridges", title) for title in BRIDGES}
-    shown = leads() | {sha(title): ("bridges", title) for title in BRIDGES} | {sha("wrong"): ("bridges", "Bridge 07")}
-    [(_, ranked)] = rank(corpus, FakeEncoder(shown, everyone), ["wrong"], rules=GroundingsConfig(distractors=28))
-    assert ranked.over_threshold
-    assert check_depiction(ranked, GroundingsConfig(decides="threshold")).passed
-    refused = check_depiction(ranked, MARGIN)
-    assert refused.outcome == "FAIL"
-    assert "this picture with 'Bridge 07': 1.000" in refused.detail
 
 
 def test_the_lead_picture_of_another_that_fits_better_refuses_a_picture(corpus):
@@ -146,13 +135,6 @@ def test_the_lead_picture_of_another_that_fits_better_refuses_a_picture(corpus):
     [(_, ranked)] = rank(corpus, FakeEncoder(shown), ["view"], rules=GroundingsConfig(distractors=29))
     assert ranked.margin < 0
     assert ranked.note == "lead picture of 'Bridge 11': 1.000"
-
-
-def test_the_very_picture_of_another_has_no_margin(corpus):
-    [(_, ranked)] = rank(corpus, FakeEncoder(leads()), ["Bridge 11"], rules=GroundingsConfig(distractors=29))
-    assert ranked.margin <= 0
-    [(_, ranked)] = rank(corpus, FakeEncoder(leads()), [ARCHITECT], path=[ARCHITECT])
-    assert ranked.margin <= 0
 
 
 def test_the_rest_of_the_path_is_held_against_it_too_and_not_counted(corpus):
@@ -185,21 +167,12 @@ def test_too_few_entities_to_compare_with_are_unknown(corpus):
     assert check_depiction(ranked, GroundingsConfig(distractors=50)).outcome == "UNKNOWN"
 
 
-def test_texts_and_pictures_are_each_encoded_in_one_call(corpus):
-    encoder = FakeEncoder(leads() | {sha("view"): (ANCHOR,)})
-    rank(corpus, encoder, ["view"], path=[ARCHITECT])
-    assert encoder.calls == [("texts", 1 + 29 + 1), ("pictures", 1 + 20 + 1)]
-
-
 def test_a_picture_that_cannot_be_decoded_is_left_out(corpus):
     broken = [sha("torn"), sha("Bridge 11")]
     encoder = FakeEncoder(leads() | {sha("view"): (ANCHOR,), sha("torn"): ("torn",)}, broken=broken)
     ranked = rank(corpus, encoder, ["torn", "view"], rules=GroundingsConfig(distractors=29))
     assert [name for name, _ in ranked] == ["view"]
     assert check_depiction(ranked[0][1], MARGIN).passed
-
-
-def test_an_encoder_that_is_away_is_no_verdict(corpus):
     with pytest.raises(Unavailable):
         rank(corpus, AwayEncoder(leads()), ["view", "other"])
 
@@ -248,14 +221,7 @@ def test_metadata_put_the_anchors_own_picture_first(corpus):
     assert [each.candidate.image.file for each in ranked] == ["Bridge 00.png", "Bridge 07.png", "Mira Tolland.png"]
     assert [check_depiction(each, MARGIN).outcome for each in ranked] == ["PASS", "UNKNOWN", "UNKNOWN"]
     assert ranked[0].note == "source infobox, file named for it"
-
-
-def test_metadata_have_no_margin_and_no_threshold(corpus):
-    ranker = MetadataRanker(corpus)
-    [ranked] = rank_by_metadata(corpus, (ANCHOR, "infobox"))
-    assert (ranked.margin, ranked.distractors, ranked.over_threshold) == (None, 0, None)
-    assert (ranker.name, ranker.identity) == ("metadata", "metadata@1")
-    assert describe_entity(corpus, corpus.find(ANCHOR)) == "Bridge 00, a bridge"
+    assert (ranked[0].margin, ranked[0].distractors, ranked[0].over_threshold) == (None, 0, None)
 
 
 SAME = "Bridge 03"
@@ -365,10 +331,16 @@ def test_a_file_name_names_the_anchor_or_another_or_nothing(named, file, names):
     assert gather(named, file).named == names
 
 
-def test_ordinary_words_name_only_together(named):
-    assert gather(named, "Black Sea.jpg", "Black Sea").named == "anchor"
-    assert gather(named, "Black cat.jpg", "Black Sea").named == "not"
-    assert gather(named, "Hope and glory.jpg", "Hope").named == "not"
+@pytest.mark.parametrize(
+    ("file", "title", "names"),
+    [
+        ("Black Sea.jpg", "Black Sea", "anchor"),
+        ("Black cat.jpg", "Black Sea", "not"),
+        ("Hope and glory.jpg", "Hope", "not"),
+    ],
+)
+def test_ordinary_words_name_only_together(named, file, title, names):
+    assert gather(named, file, title).named == names
 
 
 @pytest.mark.parametrize(
@@ -386,16 +358,11 @@ def test_words_for_drawings_and_parts_speak_against_a_file(named, file, contrary
     assert gather(named, file).contrary == contrary
 
 
-def test_a_word_of_the_anchors_own_name_does_not_speak_against_it(named):
+def test_the_anchors_own_name_does_not_speak_against_a_file_and_other_articles_do(named):
     assert gather(named, "Map Lake.jpg", "Map Lake").contrary == ()
     assert gather(named, "Map of Map Lake flag.jpg", "Map Lake").contrary == ("flag",)
-
-
-def test_a_picture_that_leads_another_article_is_not_single(named):
-    assert gather(named, "A.jpg", titles=["Kelm Bridge"]).single
-    assert gather(named, "A.jpg").single
-    assert not gather(named, "A.jpg", titles=["Kelm Bridge", "Kelm (town)"]).single
-    assert not gather(named, "A.jpg", titles=["Kelm (town)"]).single
+    leads = [["Kelm Bridge"], [], ["Kelm Bridge", "Kelm (town)"], ["Kelm (town)"]]
+    assert [gather(named, "A.jpg", titles=titles).single for titles in leads] == [True, True, False, False]
 
 
 def test_what_commons_says_is_depicted_needs_a_qid_on_both_sides(demo_corpus, named):

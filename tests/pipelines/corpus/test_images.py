@@ -1,5 +1,5 @@
 import hashlib
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +15,6 @@ from pipelines.corpus.images import MOST_FILES, find_page_images, merge_images, 
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import IMAGES
 from pipelines.errors import ConfigError, CorruptInput
-from pipelines.services.image_metadata import normalise_file
 from schemas.corpus import CorpusImage
 
 HEADER = "file\tsha256\tauthor\tlicence\tlicence_url\tsource_url\n"
@@ -89,8 +88,10 @@ def test_what_a_picture_depicts_is_kept_in_the_corpus(write_images, write_dump, 
     table = write_images(a=(60, 60), b=(60, 60))
     lines = ["a.jpg\tQ42 Q7  Q42\tA\tL\tU\tS", "b.jpg\t\tA\tL\tU\tS"]
     table.write_text(HEADER.replace("sha256", "depicts") + "\n".join(lines))
-    build_corpus(write_dump(("Kelm", "A bridge.")), tmp_path / "out")
+    build_corpus(write_dump(("Kelm", "{{Infobox bridge|image=a.jpg}}")), tmp_path / "out")
     corpus = Corpus.open(tmp_path / "out")
+    assert corpus.image(corpus.page(0).image).title == ("Kelm",)
+    assert corpus.image_path("A.jpg") == table.parent / "a.jpg"
     assert [corpus.image(file).depicts for file in ("A.jpg", "B.jpg")] == [("Q42", "Q7"), ()]
 
 
@@ -106,21 +107,6 @@ def test_missing_columns_are_named(tmp_path):
     (tmp_path / "images.tsv").write_text("file\tauthor\n")
     with pytest.raises(ConfigError, match="licence, licence_url, source_url"):
         read_images(tmp_path / "images.tsv")
-
-
-def test_file_names_are_normalised():
-    names = ["File:kelm_bridge.jpg", "image: a b.png", "Éa.svg"]
-    assert [normalise_file(name) for name in names] == ["Kelm bridge.jpg", "A b.png", "Éa.svg"]
-
-
-def test_a_corpus_knows_its_pictures(write_images, write_dump, tmp_path):
-    table = write_images(kelm_bridge=(640, 480))
-    build_corpus(write_dump(("Kelm", "{{Infobox bridge|image=kelm_bridge.jpg}}")), tmp_path / "out")
-    corpus = Corpus.open(tmp_path / "out")
-    page = corpus.page(0)
-    assert corpus.image(page.image).title == ("Kelm",)
-    assert corpus.image_path(page.image) == table.parent / "kelm_bridge.jpg"
-    assert not page.image_free
 
 
 MEDIA_ROW = {
@@ -180,12 +166,14 @@ def test_a_picture_at_hand_stands_before_what_commons_says(merge):
     assert [image.file for image in images] == ["Dam.jpg", "Kelm.jpg"]
 
 
-def test_what_the_own_table_says_is_depicted_stands_before_commons(merge):
-    media = [MEDIA_ROW | {"file": "Kelm.jpg"}]
-    (image,) = merge([replace(AT_HAND, depicts=("Q2", "Q3"))], media, [("Kelm", "Kelm.jpg")])
+def test_what_the_own_table_says_stands_before_commons_and_what_is_not_known_is_empty(merge):
+    media = MEDIA_ROW | {"file": "Kelm.jpg"}
+    (image,) = merge([replace(AT_HAND, depicts=("Q2", "Q3"))], [media], [("Kelm", "Kelm.jpg")])
     assert image.depicts == ("Q2", "Q3")
-    (image,) = merge([AT_HAND], [media[0] | {"depicts": None}], [("Kelm", "Kelm.jpg")])
+    (image,) = merge([AT_HAND], [media | {"depicts": None}], [("Kelm", "Kelm.jpg")])
     assert image.depicts == ()
+    images = merge([AT_HAND], [MEDIA_ROW | {"url": None, "bytes": None}], [("Dam", "Dam.jpg")])
+    assert [(image.file, image.url, image.bytes) for image in images] == [("Dam.jpg", "", 0), ("Kelm.jpg", "", 0)]
 
 
 def test_a_picture_listed_but_missing_is_not_at_hand(merge):
@@ -236,11 +224,6 @@ def test_too_little_memory_to_merge_with_is_said_so_and_leaves_nothing(tmp_path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["pages.parquet"]
 
 
-def test_what_is_not_known_of_a_picture_is_empty(merge):
-    images = merge([AT_HAND], [MEDIA_ROW | {"url": None, "bytes": None}], [("Dam", "Dam.jpg")])
-    assert [(image.file, image.url, image.bytes) for image in images] == [("Dam.jpg", "", 0), ("Kelm.jpg", "", 0)]
-
-
 FILES = st.sampled_from(["A.jpg", "a.jpg", "B.jpg", "É.jpg", "\U0001f600.jpg"])
 
 
@@ -261,10 +244,6 @@ def test_each_file_is_one_row_of_the_best_that_is_known(merge, local, media, pag
         is_described = image.file in media & shown and local.get(image.file, "missing") == "missing"
         assert image.width == (MEDIA_ROW["width"] if is_described else AT_HAND.width)
         assert image.error == ("" if is_described else local[image.file])
-
-
-def test_the_table_has_a_column_for_each_field():
-    assert IMAGES.names == [field.name for field in fields(CorpusImage)]
 
 
 PAGE = """{{Short description|Bridge}}
@@ -322,14 +301,17 @@ def test_what_is_no_picture_of_the_subject_is_left_out(text):
     assert find_page_images(text) == ()
 
 
-def test_a_size_that_belongs_to_the_next_picture_is_not_taken():
-    text = "[[File:A.jpg]] [[File:B.svg|20px]] [[File:C.jpg|thumb|250px]] [[File:D.jpg|thumb|a [[e]] |20px]]"
-    assert find_page_images(text) == ("A.jpg", "C.jpg", "D.jpg")
-
-
-def test_names_are_decoded_and_normalised():
-    text = "[[File:caf%C3%A9_&amp;_bar.jpg]] [[ file : Café &amp; bar.jpg |thumb]]"
-    assert find_page_images(text) == ("Café & bar.jpg",)
+@pytest.mark.parametrize(
+    ("text", "files"),
+    [
+        ("[[File:A.jpg]] [[File:B.svg|20px]] [[File:C.jpg|250px]] [[File:D.jpg|a [[e]] |20px]]", "ACD"),
+        ("{|\n|{{multiple image|image1=A.jpg}}\n|{{quote|B.jpg}}\n|{{gallery|File:C.jpg|cap|D.jpg}}\n|}", "ACD"),
+        ("[[File:A.jpg]] {{Infobox x|image=B.jpg}} [[File:C.jpg]] {{Infobox y|image=D.jpg}}", "BACD"),
+        ("[[File:%41.jpg]] [[ file : a.jpg |thumb]] [[File:B_&amp;.jpg|x]]", "AB"),
+    ],
+)
+def test_sizes_templates_and_names_are_read_each_for_its_picture(text, files):
+    assert "".join(name[0] for name in find_page_images(text)) == files
 
 
 @pytest.mark.parametrize(
@@ -340,16 +322,6 @@ def test_each_language_has_its_own_names_of_the_file_namespace(language, name):
     text = f"[[{name}:A.jpg|mini]]\n<gallery>\n{name}:B.jpg|b\nFile:C.jpg\n</gallery>"
     assert find_page_images(text, language) == ("A.jpg", "B.jpg", "C.jpg")
     assert find_page_images(text) == ("C.jpg",)
-
-
-def test_templates_in_a_table_are_read_each_by_itself():
-    text = "{|\n|{{multiple image|image1=A.jpg}}\n|{{quote|B.jpg}}\n|{{gallery|File:C.jpg|cap|D.png}}\n|}"
-    assert find_page_images(text) == ("A.jpg", "C.jpg", "D.png")
-
-
-def test_only_the_first_infobox_comes_first():
-    text = "[[File:A.jpg]] {{Infobox x|image=B.jpg}} [[File:C.jpg]] {{Infobox y|image=D.jpg}}"
-    assert find_page_images(text) == ("B.jpg", "A.jpg", "C.jpg", "D.jpg")
 
 
 def test_an_endless_page_of_pictures_is_cut():
