@@ -38,6 +38,7 @@ SETTINGS = {
     "resize_mode": "shortest",
     "fill_color": 0,
 }
+NO_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 SHAPES = [(640, 480), (480, 641), (224, 224), (100, 73), (1000, 130), (31, 900), (1, 6000), (6000, 1), (1, 1)]
 
 
@@ -110,14 +111,6 @@ def test_a_picture_of_any_shape_becomes_pixels_of_the_models_size(shape, change)
     assert tuple(pixels.shape) == (3, *settings.size)
 
 
-def test_a_preprocessing_that_open_clip_does_not_know_is_refused(tiny, pictures, tmp_path):
-    content = {"model_cfg": json.loads(tiny.config.read_text()), "preprocess_cfg": {"resize_mode": "middle"}}
-    other = make_encoder(write_architecture(tmp_path / "odd.json", content), tiny.weights)
-    with pytest.raises(ConfigError, match="does not know the preprocessing"):
-        encode(other, pictures[:1])
-    other.close()
-
-
 @pytest.mark.parametrize("shape", [(1280, 853), (1024, 1024), (512, 512), (3000, 500)])
 def test_a_jpeg_decoded_reduced_is_hardly_another_picture(encoder, bare, shape, tmp_path):
     picture = save(draw(shape), tmp_path / "large.jpg", quality=85)
@@ -170,10 +163,6 @@ def test_a_file_with_other_bytes_than_its_name_says_is_not_encoded_under_that_na
         encode(encoder, [wrong])
 
 
-def test_nothing_is_asked_for_and_nothing_comes_back(encoder):
-    assert len(encode(encoder, [])) == len(asyncio.run(encoder.encode_texts([]))) == 0
-
-
 def test_half_precision_of_the_brain_kind_is_near(tiny, encoder, pictures):
     half = make_encoder(tiny.config, tiny.weights, device="cpu", precision="bf16")
     rows = encode(half, pictures)
@@ -194,9 +183,6 @@ def test_identity_is_of_what_decides_an_embedding_and_of_nothing_else(tiny, enco
     wide = write_architecture(tmp_path / "wide.json", make_architecture(width=96))
     assert make_encoder(wide, tiny.weights).identity != encoder.identity
     assert encoder.name == "tiny-7/tiny-7.pt"
-
-
-def test_a_tag_is_one_tag_however_it_is_written():
     first, second = (make_encoder("ViT-B-32", tag).identity for tag in ("laion2b-s34b-b79k", "laion2b_s34b_b79k"))
     assert first == second != make_encoder("ViT-B-16", "laion2b_s34b_b88k").identity
 
@@ -222,9 +208,20 @@ def test_the_file_beside_weights_on_the_hub_brings_its_preprocessing(tiny, encod
     assert float((rows @ encode(encoder, pictures[:1]).T)[0, 0]) < 0.9999
 
 
-def test_an_unknown_architecture_is_refused_with_those_like_it():
-    with pytest.raises(ConfigError, match="ViT-B-32"):
-        make_encoder("ViT-B-33", "openai")
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"model": "ViT-B-33"}, "ViT-B-32"),
+        ({"model": "nowhere.json"}, "No such file"),
+        ({"pretrained": "laion2b_s34b_b79"}, "laion2b_s34b_b79k"),
+        ({"model": "ViT-L-14"}, "ViT-L-14-quickgelu"),
+        pytest.param({"device": "cuda:3"}, "0 GPUs", marks=NO_GPU),
+        pytest.param({"precision": "fp16"}, "not on a processor", marks=NO_GPU),
+    ],
+)
+def test_settings_of_no_model_are_refused_with_those_like_them(pictures, settings, said):
+    with pytest.raises(ConfigError, match=said):
+        encode(make_encoder(**{"model": "ViT-B-32", "pretrained": "openai", **settings}), pictures[:1])
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"model_cfg": 3}', '{"embed_dim": 3}'])
@@ -233,25 +230,6 @@ def test_a_file_that_is_no_architecture_is_refused(content, tiny, tmp_path):
     path.write_text(content)
     with pytest.raises(ConfigError, match=r"architecture\.json"):
         make_encoder(path, tiny.weights)
-
-
-def test_an_architecture_file_that_is_not_there_is_refused(tiny):
-    with pytest.raises(ConfigError, match="No such file"):
-        make_encoder("nowhere.json", str(tiny.weights))
-
-
-def test_an_unknown_tag_is_refused_with_those_like_it(pictures):
-    encoder = make_encoder("ViT-B-32", "laion2b_s34b_b79")
-    with pytest.raises(ConfigError, match="laion2b_s34b_b79k"):
-        encode(encoder, pictures[:1])
-    encoder.close()
-
-
-def test_weights_of_another_activation_are_refused_with_the_right_architecture(pictures):
-    encoder = make_encoder("ViT-L-14", "openai")
-    with pytest.raises(ConfigError, match="ViT-L-14-quickgelu"):
-        encode(encoder, pictures[:1])
-    encoder.close()
 
 
 def test_weights_that_cannot_be_fetched_are_away(tmp_path):
@@ -274,7 +252,9 @@ class Planted:
         return print, ("planted code ran",)
 
 
-@pytest.mark.parametrize("damage", ["empty", "cut", "text", "tensor", "nothing", "code", "safetensors", "pickle"])
+@pytest.mark.parametrize(
+    "damage", ["empty", "cut", "text", "tensor", "nothing", "code", "safetensors", "pickle", "another"]
+)
 def test_a_checkpoint_that_is_none_is_refused(damage, tiny, tmp_path, pictures, capsys):
     path = tmp_path / ("weights.safetensors" if damage == "safetensors" else "weights.pt")
     path.write_bytes(
@@ -282,6 +262,8 @@ def test_a_checkpoint_that_is_none_is_refused(damage, tiny, tmp_path, pictures, 
             damage, b"these are no weights of anything"
         )
     )
+    if damage == "another":
+        path = write_tiny_model(tmp_path, width=96).weights
     planted = {"tensor": torch.zeros(3), "nothing": {}, "code": {"state_dict": Planted()}}
     if damage in planted:
         torch.save(planted[damage], path)
@@ -292,44 +274,18 @@ def test_a_checkpoint_that_is_none_is_refused(damage, tiny, tmp_path, pictures, 
     assert "planted" not in capsys.readouterr().out
 
 
-def test_weights_of_another_architecture_are_refused(tiny, tmp_path, pictures):
-    other = write_tiny_model(tmp_path, width=96)
-    encoder = make_encoder(tiny.config, other.weights)
-    with pytest.raises(CorruptInput, match="no weights of this model"):
-        encode(encoder, pictures[:1])
-    encoder.close()
-
-
-def test_embeddings_that_are_no_numbers_are_refused(tiny, tmp_path, pictures):
-    model = make_model(tiny.config)
-    torch.nn.init.constant_(model.visual.proj, float("nan"))
-    encoder = make_encoder(tiny.config, save_checkpoint(model, tmp_path / "nan.pt"))
-    with pytest.raises(ConfigError, match="not finite in fp32"):
-        encode(encoder, pictures[:1])
-    encoder.close()
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_gpu_that_is_not_there_is_refused(tiny, pictures):
-    encoder = make_encoder(tiny.config, tiny.weights, device="cuda:3")
-    with pytest.raises(ConfigError, match="0 GPUs"):
-        encode(encoder, pictures[:1])
-    encoder.close()
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_half_precision_without_a_gpu_is_refused(tiny, pictures):
-    encoder = make_encoder(tiny.config, tiny.weights, device="auto", precision="fp16")
-    with pytest.raises(ConfigError, match="not on a processor"):
-        encode(encoder, pictures[:1])
-    encoder.close()
-
-
-def test_a_closed_encoder_refuses(encoder, pictures):
-    encode(encoder, pictures[:1])
-    encoder.close()
-    with pytest.raises(Unavailable, match="closed"):
-        encode(encoder, pictures[:1])
+@pytest.mark.parametrize("part", ["preprocessing", "weights"])
+def test_a_model_that_cannot_be_used_is_refused(part, tiny, pictures, tmp_path):
+    config, weights, said = tiny.config, tiny.weights, "does not know the preprocessing"
+    if part == "preprocessing":
+        content = {"model_cfg": json.loads(tiny.config.read_text()), "preprocess_cfg": {"resize_mode": "middle"}}
+        config = write_architecture(tmp_path / "odd.json", content)
+    else:
+        model = make_model(tiny.config)
+        torch.nn.init.constant_(model.visual.proj, float("nan"))
+        weights, said = save_checkpoint(model, tmp_path / "nan.pt"), "not finite in fp32"
+    with pytest.raises(ConfigError, match=said):
+        encode(make_encoder(config, weights), pictures[:1])
 
 
 def test_torch_comes_with_the_first_encoding_and_not_before(tiny):
