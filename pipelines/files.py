@@ -4,6 +4,7 @@ Which file system a folder lies on, and whether a database shared by processes c
 """
 
 import errno
+import glob
 import os
 import shutil
 import uuid
@@ -67,6 +68,26 @@ def replacing(path: Path) -> Iterator[Path]:
         sync_folder(path.parent)
     finally:
         temp.unlink(missing_ok=True)
+
+
+@contextmanager
+def drafting_folder(out: Path) -> Iterator[Path]:
+    """Give a sibling folder to write to; on a clean exit it is synced and becomes ``out``, else it is removed.
+
+    What a crash left of an earlier draft of the same folder is removed first.
+    """
+    out.parent.mkdir(parents=True, exist_ok=True)
+    for left in out.parent.glob(f"{TEMP_PREFIX}{glob.escape(out.name)}-*"):
+        shutil.rmtree(left)
+    draft = make_temp_path(out)
+    draft.mkdir()
+    try:
+        yield draft
+        sync_files(draft)
+        draft.replace(out)
+        sync_folder(out.parent)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def write_bytes(path: Path, data: bytes) -> None:

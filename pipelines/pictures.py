@@ -66,7 +66,11 @@ class PictureStore:
         probe = probe_picture(data)
         sha256 = hashlib.sha256(data).hexdigest()
         path = self.path(sha256, probe.extension)
-        self._keep(path, data)
+        try:
+            if not path.is_file() or path.read_bytes() != data:
+                write_bytes(path, data)
+        except OSError as error:
+            raise explain_os_error(error, f"image store {self.folder}") from error
         return Picture(
             sha256=sha256,
             extension=probe.extension,
@@ -79,13 +83,6 @@ class PictureStore:
             licence_url=source.licence_url,
             source_url=source.source_url,
         )
-
-    def _keep(self, path: Path, data: bytes) -> None:
-        try:
-            if not _holds(path, data):
-                write_bytes(path, data)
-        except OSError as error:
-            raise explain_os_error(error, f"image store {self.folder}") from error
 
     def add_file(self, path: Path, source: PictureSource) -> Picture:
         """Store a picture from a file; the file itself is left alone.
@@ -103,14 +100,7 @@ class PictureStore:
             CorruptInput: if the file is missing or is not the picture that its name says.
         """
         path = self.path(picture.sha256, picture.extension)
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise CorruptInput(f"{path}: {error.strerror}; the row of {picture.file} needs this picture") from error
-        found = hashlib.sha256(data).hexdigest()
-        if found != picture.sha256:
-            raise CorruptInput(f"{path}: sha256 is {found}, the file was changed; delete it and ground again")
-        return data
+        return _read_stored(path, picture.sha256, f"the row of {picture.file} needs this picture")
 
     def load(self, sha256: str) -> tuple[bytes, str]:
         """Return the bytes and the media type of a picture known by its content alone, hashed again.
@@ -118,13 +108,19 @@ class PictureStore:
         Raises:
             CorruptInput: if the store has no such picture, or its file was changed.
         """
-        path = next(iter(sorted((self.folder / sha256[:2]).glob(f"{sha256}.*"))), None)
-        if path is None:
-            raise CorruptInput(f"image store {self.folder}: no picture {sha256}; bring it back or ground again")
-        data = path.read_bytes()
-        if hashlib.sha256(data).hexdigest() != sha256:
-            raise CorruptInput(f"{path}: the file was changed; delete it and ground again")
+        path = next(iter(sorted((self.folder / sha256[:2]).glob(f"{sha256}.*"))), self.path(sha256, "*"))
+        data = _read_stored(path, sha256, "bring it back or ground again")
         return data, f"image/{_MEDIA.get(path.suffix, path.suffix[1:])}"
+
+
+def _read_stored(path: Path, sha256: str, needed: str) -> bytes:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CorruptInput(f"image store: {path}: {error.strerror}; {needed}") from error
+    if (found := hashlib.sha256(data).hexdigest()) != sha256:
+        raise CorruptInput(f"{path}: sha256 is {found}, the file was changed; delete it and ground again")
+    return data
 
 
 def probe_picture(data: bytes) -> Probe:
@@ -134,7 +130,7 @@ def probe_picture(data: bytes) -> Probe:
         RecordFailed: as :func:`pipelines.pixels.open_pixels`.
     """
     header = read_header(data)
-    phash = str(imagehash.phash(open_pixels(header, _choose_hash_side(header.width, header.height))))
+    phash = str(imagehash.phash(open_pixels(data, _choose_hash_side(header.width, header.height))))
     return Probe(header.extension, header.width, header.height, phash)
 
 
@@ -164,10 +160,3 @@ def _read_source(path: Path) -> bytes:
             return source.read(MAX_BYTES + 1)
     except OSError as error:
         raise RecordFailed("picture-missing", f"{path}: {error.strerror}") from error
-
-
-def _holds(path: Path, data: bytes) -> bool:
-    try:
-        return path.stat().st_size == len(data) and path.read_bytes() == data
-    except FileNotFoundError:
-        return False

@@ -6,17 +6,15 @@ with the way back for its boxes.
 
 import io
 import math
-import struct
 import threading
 import warnings
-import zlib
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
-from PIL import GifImagePlugin, Image, ImageOps, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
-from PIL.Image import DecompressionBombError, Exif
+from PIL import GifImagePlugin, Image, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
+from PIL.Image import DecompressionBombError
 from PIL.ImageFile import ImageFile
 
 from pipelines.errors import ConfigError, RecordFailed
@@ -37,9 +35,6 @@ LARGE_PIXELS = 12_500_000
 """Pictures of more pixels are decoded one at a time in a process."""
 JPEG_QUALITY = 92
 _ORIENTATION = 0x0112
-_FIRST_LYING = 5
-"""From this Exif orientation on, width and height change places."""
-_WHITE = (255, 255, 255)
 _MAGIC: tuple[tuple[str, Callable[[bytes], bool]], ...] = (
     ("jpg", lambda data: data.startswith(b"\xff\xd8\xff")),
     ("png", lambda data: data.startswith(b"\x89PNG\r\n\x1a\n")),
@@ -53,32 +48,25 @@ _READERS: dict[str, Callable[[io.BytesIO], ImageFile]] = {
     "gif": GifImagePlugin.GifImageFile,
     "webp": WebPImagePlugin.WebPImageFile,
 }
-_UNREADABLE = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    OSError,
-    SyntaxError,
-    SystemError,
-    TypeError,
-    ValueError,
-    struct.error,
-    zlib.error,
-)
-"""What Pillow raises on broken files."""
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+"""Shows a picture upright, by its Exif orientation; from 5 on, width and height change places."""
 _large = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class PictureFile:
-    """A picture file whose header was read and found within limits."""
+class PictureHeader:
+    """Format and size of a picture file; the size in pixels as displayed, with the orientation applied."""
 
-    data: bytes
     extension: str
     width: int
-    """As displayed, in pixels: the orientation is applied."""
     height: int
 
 
@@ -87,7 +75,7 @@ def find_extension(data: bytes) -> str:
     return next((extension for extension, matches in _MAGIC if matches(data[:16])), "")
 
 
-def read_header(data: bytes) -> PictureFile:
+def read_header(data: bytes) -> PictureHeader:
     """Read format and size of a picture file without decoding it.
 
     Raises:
@@ -96,9 +84,7 @@ def read_header(data: bytes) -> PictureFile:
     """
     opened, extension = _open(data)
     width, height = opened.size
-    if _read_orientation(opened) >= _FIRST_LYING:
-        width, height = height, width
-    return PictureFile(data, extension, width, height)
+    return PictureHeader(extension, *((height, width) if _read_orientation(opened) >= 5 else (width, height)))
 
 
 def _open(data: bytes) -> tuple[ImageFile, str]:
@@ -107,13 +93,9 @@ def _open(data: bytes) -> tuple[ImageFile, str]:
     extension = find_extension(data)
     if not extension:
         raise RecordFailed("picture-format", f"starts with {data[:8]!r}; allowed are JPEG, PNG, GIF and WebP")
-    try:
-        stream = io.BytesIO(data)
+    stream = io.BytesIO(data)
+    with _explaining(extension, data):
         opened = _READERS[extension](stream)
-    except DecompressionBombError as error:
-        raise RecordFailed("picture-too-large", str(error)) from error
-    except _UNREADABLE as error:
-        raise _explain(extension, data, error) from error
     most = MAX_PIXELS if extension == "jpg" else MAX_WHOLE_PIXELS
     if max(opened.size) > MAX_SIDE or opened.width * opened.height > most:
         size = f"{opened.width}x{opened.height} pixels"
@@ -129,21 +111,31 @@ def _open(data: bytes) -> tuple[ImageFile, str]:
     return opened, extension
 
 
-def _explain(extension: str, data: bytes, error: Exception) -> RecordFailed:
-    detail = f"{extension} of {len(data)} bytes: {type(error).__name__}: {error}"
-    return RecordFailed("picture-undecodable", detail)
+@contextmanager
+def _explaining(extension: str, data: bytes) -> Iterator[None]:
+    """Turn what Pillow raises over broken files, which may be any error, into the record's failure."""
+    try:
+        yield
+    except DecompressionBombError as error:
+        raise RecordFailed("picture-too-large", str(error)) from error
+    except MemoryError:
+        raise
+    except Exception as error:
+        detail = f"{extension} of {len(data)} bytes: {type(error).__name__}: {error}"
+        raise RecordFailed("picture-undecodable", detail) from error
 
 
 def _read_orientation(opened: ImageFile) -> int:
     """Return the orientation in Exif, else in XMP, as Pillow finds it; 1 if there is none or it is damaged."""
     try:
-        told = opened.getexif().get(_ORIENTATION, 1)
-    except _UNREADABLE:
+        with _explaining("", b""):
+            found = opened.getexif().get(_ORIENTATION, 1)
+    except RecordFailed:
         return 1
-    return told if isinstance(told, int) and 1 <= told <= 8 else 1
+    return found if found in _TURNS else 1
 
 
-def open_pixels(data: bytes | PictureFile, max_side: int = 0) -> Image.Image:
+def open_pixels(data: bytes, max_side: int = 0) -> Image.Image:
     """Return a picture as it is displayed: RGB, upright, the first frame, transparent parts on white.
 
     Sixteen bits a sample become eight, CMYK and palettes are resolved; colour profiles are not applied.
@@ -156,43 +148,30 @@ def open_pixels(data: bytes | PictureFile, max_side: int = 0) -> Image.Image:
     Raises:
         RecordFailed: ``picture-format``, ``picture-too-large`` or ``picture-undecodable``, see :func:`read_header`.
     """
-    data = data.data if isinstance(data, PictureFile) else data
     opened, extension = _open(data)
-    try:
+    with _explaining(extension, data):
         whole = opened.size
-        if max_side:
-            _reduce_scale(opened, max_side)
+        if max_side and extension == "jpg":
+            longest = max(whole)
+            scale = next(scale for scale in (8, 4, 2, 1) if scale == 1 or -(-longest // scale) >= max_side)
+            opened.draft("RGB", (max(1, opened.width // scale), max(1, opened.height // scale)))
         # The coefficients of all scans are kept at full size, whatever the scale.
         width, height = whole if "progressive" in opened.info else opened.size
         with _large if width * height > LARGE_PIXELS else nullcontext():
             opened.load()
-        orientation = _read_orientation(opened)
+        turn = _TURNS.get(_read_orientation(opened))
         shown = _resolve_samples(opened, data[24] if extension == "png" else 8)
         if max_side:
             shown.thumbnail((max_side, max_side), reducing_gap=2.0)
-        return _lay_on_white(_turn(shown, orientation))
-    except DecompressionBombError as error:
-        raise RecordFailed("picture-too-large", str(error)) from error
-    except _UNREADABLE as error:
-        raise _explain(extension, data, error) from error
-
-
-def _turn(shown: Image.Image, orientation: int) -> Image.Image:
-    """Return the picture upright; what was read from the file is put aside, for it may be damaged."""
-    if orientation == 1:
+        if turn is not None:
+            shown = shown.transpose(turn)
+        if shown.mode == "RGBA":
+            ground = Image.new("RGBA", shown.size, (255, 255, 255, 255))
+            ground.alpha_composite(shown)
+            shown = ground.convert("RGB")
+        # What a file says beside its pixels would be saved again.
+        shown.info.clear()
         return shown
-    exif = Exif()
-    exif[_ORIENTATION] = orientation
-    shown.info.clear()
-    shown.info["exif"] = exif.tobytes()
-    return ImageOps.exif_transpose(shown.copy())
-
-
-def _reduce_scale(opened: ImageFile, max_side: int) -> None:
-    """Set a JPEG to the smallest scale whose longest side is not under ``max_side``; others have one scale."""
-    longest = max(opened.size)
-    scale = next(scale for scale in (8, 4, 2, 1) if scale == 1 or -(-longest // scale) >= max_side)
-    opened.draft("RGB", (max(1, opened.width // scale), max(1, opened.height // scale)))
 
 
 def encode_picture(image: Image.Image, like: str) -> bytes:
@@ -224,16 +203,6 @@ def _narrow_grey(opened: Image.Image) -> Image.Image:
     shown = Image.fromarray((samples >> 8).astype(np.uint8)).convert("RGB")
     if isinstance(key := opened.info.get("transparency"), int):
         shown.putalpha(Image.fromarray(np.where(samples == key, 0, 255).astype(np.uint8)))
-    return shown
-
-
-def _lay_on_white(shown: Image.Image) -> Image.Image:
-    """Return RGB without anything that a file said beside its pixels, which would be saved again."""
-    if shown.mode == "RGBA":
-        ground = Image.new("RGBA", shown.size, (*_WHITE, 255))
-        ground.alpha_composite(shown)
-        shown = ground.convert("RGB")
-    shown.info.clear()
     return shown
 
 
@@ -289,7 +258,6 @@ def open_scaled(data: bytes, scale: float) -> ScaledPicture:
         ConfigError: if the scale is no positive number.
         RecordFailed: if the picture cannot be decoded, see :func:`open_pixels`.
     """
-    _check_scale(scale)
     image = open_pixels(data)
     width, height = image.size
     factor = _find_factor(image.size, scale)
@@ -298,12 +266,8 @@ def open_scaled(data: bytes, scale: float) -> ScaledPicture:
 
 
 def _find_factor(size: tuple[int, int], scale: float) -> float:
-    _check_scale(scale)
+    if not 0.0 < scale <= 16.0:
+        raise ConfigError(f"OCR at scale {scale!r}; allowed is more than 0, and 16 at most")
     pixels = size[0] * size[1]
     enlarged = max(1.0, math.sqrt(MAX_ENLARGED_PIXELS / pixels))
     return min(scale, enlarged, math.sqrt(MAX_READ_PIXELS / pixels), _MAX_READ_SIDE / max(size))
-
-
-def _check_scale(scale: float) -> None:
-    if not 0.0 < scale <= 16.0:
-        raise ConfigError(f"OCR at scale {scale!r}; allowed is more than 0, and 16 at most")

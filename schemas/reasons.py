@@ -93,7 +93,7 @@ DifficultyReason = Literal[
     "unproved",
     "unscored",
 ]
-EnhancementReason = Literal["test-fails", "unharmed", "unrepaired", "repair-unavailable"]
+EnhancementReason = Literal["test-fails", "unharmed", "unrepaired"]
 RolloutReason = Literal["no-teacher-turn"]
 TrajectoryReason = Literal[
     "format",

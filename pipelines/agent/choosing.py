@@ -11,17 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 from pipelines.agent.candidates import Candidate, CandidateList, CandidateLister
-from pipelines.agent.depicting import Ranked, Ranker
+from pipelines.agent.depicting import Ranked, Ranker, check_depiction
+from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.agent.pictures import Reader, Reading
 from pipelines.checks.legibility import check_readable
 from pipelines.checks.pictures import (
-    CopyFinder,
-    DepictionRules,
     check_copies,
-    check_depiction,
     check_parts,
     check_picture,
     check_simple,
@@ -29,6 +26,7 @@ from pipelines.checks.pictures import (
     rate_ease,
 )
 from pipelines.checks.verdicts import Check, CheckResult, run_checks
+from pipelines.config.settings import GroundingsConfig
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.ids import digest_value
 from pipelines.pictures import PictureSource, PictureStore, Probe, probe_picture
@@ -64,19 +62,6 @@ class Anchor:
 
 
 @dataclass(frozen=True, slots=True)
-class PictureRules:
-    """What a picture must be like."""
-
-    min_side: int
-    depiction: DepictionRules
-    refuse_simple: bool = True
-    avoid_lead: bool = False
-    training_pixels: int = 262_144
-    near: float = 4.0
-    """Distance up to which the search by picture found the very picture, in the search's own measure."""
-
-
-@dataclass(frozen=True, slots=True)
 class Choice:
     """The picture with what is known of it, or what was found against the best candidate."""
 
@@ -103,28 +88,32 @@ class PictureChooser:
 
     Attributes:
         search: by picture, as the agent will search; it says how easily the anchor is found.
-        copies: finds pictures of the corpus by perceptual hash; None where it has none at hand, so that nothing can be
-            a copy before releases compare their own.
-        reader: OCR; None where nobody reads, and then nothing is said of readable names.
+        copies: finds pictures of the corpus by perceptual hash.
+        reader: OCR; without one, readable names are not checked.
+        near: distance up to which the search by picture found the very picture, in the search's own measure.
     """
 
     pictures: PictureStore
     lister: CandidateLister
     ranker: Ranker
     search: ImageSearch
-    copies: CopyFinder | None
+    copies: LocalImageSearch
     reader: Reader | None
-    rules: PictureRules
-    _slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = field(
-        init=False, repr=False, compare=False, default_factory=WeakKeyDictionary
+    settings: GroundingsConfig
+    near: float = 4.0
+    _slots: asyncio.Semaphore = field(
+        init=False, repr=False, compare=False, default_factory=lambda: asyncio.Semaphore(OPEN)
     )
 
     @property
     def identity(self) -> str:
         """Digest of everything that decides a choice."""
-        parts = [self.lister.identity, self.ranker.identity, self.search.identity]
-        parts += ["" if part is None else part.identity for part in (self.copies, self.reader)]
-        return digest_value([VERSION, HITS, repr(self.rules), *parts])
+        parts = [self.lister.identity, self.ranker.identity, self.search.identity, self.copies.identity]
+        parts.append("" if self.reader is None else self.reader.identity)
+        # The keys that other parts do not cover.
+        keys = {"min_side", "decides", "threshold", "min_margin", "distractors", "avoid_lead", "refuse_simple"}
+        rules = self.settings.model_dump(include=keys | {"training_pixels"})
+        return digest_value([VERSION, HITS, self.near, rules, *parts])
 
     async def find_candidates(self, node: int, lead: str) -> CandidateList:
         """Return the candidates of an anchor, unopened."""
@@ -142,23 +131,14 @@ class PictureChooser:
             ServiceError: if a search, a fetch or an engine is away, or a picture's file is gone.
         """
         refused: tuple[CheckResult, ...] = ()
-        for ranked in self._order(await self.ranker.rank(anchor.node, anchor.path, candidates)):
-            async with self._find_slots():
+        ranking = await self.ranker.rank(anchor.node, anchor.path, candidates)
+        for ranked in sorted(ranking, key=lambda each: self.settings.avoid_lead and each.candidate.source == "infobox"):
+            async with self._slots:
                 look, found = await self._examine(ranked, anchor, audit and not refused)
                 if look is not None and not found:
                     return await self._take(look, anchor, len(candidates))
             refused = refused or found
         return Choice(refused=refused or (CheckResult("FAIL", "picture-unusable", "no candidate can be opened"),))
-
-    def _order(self, ranked: Sequence[Ranked]) -> list[Ranked]:
-        return sorted(ranked, key=lambda each: self.rules.avoid_lead and each.candidate.source == "infobox")
-
-    def _find_slots(self) -> asyncio.Semaphore:
-        """Return the running loop's semaphore; one belongs to a single loop."""
-        loop = asyncio.get_running_loop()
-        if loop not in self._slots:
-            self._slots[loop] = asyncio.Semaphore(OPEN)
-        return self._slots[loop]
 
     async def _examine(
         self, ranked: Ranked, anchor: Anchor, audit: bool
@@ -188,27 +168,25 @@ class PictureChooser:
 
     def _find_shrink(self, probe: Probe) -> float:
         """Return the factor by which a picture is shrunk for training; 1 or more where it is small enough."""
-        return math.sqrt(self.rules.training_pixels / (probe.width * probe.height))
+        return math.sqrt(self.settings.training_pixels / (probe.width * probe.height))
 
     def _list_checks(self, look: _Look, anchor: Anchor) -> Iterator[Check]:
         """Yield the checks that cost little, those that decide by what is told before those that decode."""
         image, probe = look.ranked.candidate.image, look.probe
-        yield partial(_check_file, look, self.rules.min_side)
+        yield partial(_check_file, look, self.settings.min_side)
         yield partial(check_use, image.title, anchor.title, image.depicts, anchor.qid)
-        yield partial(check_depiction, look.ranked, self.rules.depiction)
-        if self.copies is not None:
-            yield partial(check_copies, probe.phash, image.file, anchor.title, self.copies)
-        if self.rules.refuse_simple:
+        yield partial(check_depiction, look.ranked, self.settings)
+        yield partial(check_copies, probe.phash, image.file, anchor.title, self.copies.find_copies)
+        if self.settings.refuse_simple:
             yield partial(check_simple, look.data, (image.file, image.source_url))
-        if self.copies is not None:
-            yield partial(check_parts, look.data, anchor.title, self.copies)
+        yield partial(check_parts, look.data, anchor.title, self.copies.find_copies)
 
     def _list_late_checks(self, look: _Look, anchor: Anchor) -> Iterator[Check]:
         if look.reading is None:
             return
         image = look.ranked.candidate.image
         yield partial(check_readable, look.reading.lines, anchor.names, anchor.answer, anchor.words)
-        if self.rules.refuse_simple and look.reading.area:
+        if self.settings.refuse_simple and look.reading.area:
             yield partial(check_simple, look.data, (image.file, image.source_url), look.reading.area)
 
     async def _take(self, look: _Look, anchor: Anchor, candidates: int) -> Choice:
@@ -239,7 +217,7 @@ class PictureChooser:
 
     async def _rate(self, file: PictureFile, anchor: Anchor) -> Ease:
         hits = await self.search.search_image(file, HITS)
-        return rate_ease(hits, anchor.title, self.rules.near)[0]
+        return rate_ease(hits, anchor.title, self.near)[0]
 
     async def _rate_small(self, data: bytes, shrink: float, anchor: Anchor) -> Ease:
         """Rate the picture as a student sees it; the small copy lives only as long as the search."""

@@ -31,12 +31,14 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.agent.candidates import Candidate
+from pipelines.checks.verdicts import PASSED, CheckResult
+from pipelines.config.settings import GroundingsConfig
 from pipelines.corpus import store as descriptions
 from pipelines.corpus.dump import strip_qualifier
 from pipelines.corpus.store import Corpus, describe_entity
@@ -53,6 +55,7 @@ Named = Literal["anchor", "partly", "not", "another"]
 """What a file is named for."""
 _SOURCES: dict[CandidateSource, float] = {"infobox": 0.45, "page": 0.20, "search": 0.10}
 _NAMED: dict[Named, float] = {"anchor": 0.30, "partly": 0.10, "not": 0.0, "another": -0.30}
+_NAMED_WORDS = {"anchor": "it", "partly": "part of its name", "not": "nothing known", "another": "another article"}
 _DEPICTS = {True: 0.35, None: 0.0, False: -0.50}
 _ONE_ARTICLE = 0.05
 _NOT_IT = -0.50
@@ -91,7 +94,7 @@ def weigh_evidence(evidence: FileEvidence) -> float:
 
 def explain_evidence(evidence: FileEvidence) -> str:
     """Return the same in words, for a reader."""
-    parts = [f"source {evidence.source}", f"file named for {_describe_named(evidence.named)}"]
+    parts = [f"source {evidence.source}", f"file named for {_NAMED_WORDS[evidence.named]}"]
     parts += [] if evidence.single else ["leads other articles"]
     if evidence.depicts is not None:
         parts.append("depicts it" if evidence.depicts else "depicts others")
@@ -171,10 +174,6 @@ def _is_telling(word: str) -> bool:
     return len(word) >= _SHORTEST_WORD and not word.isdigit() and not is_common_word(word)
 
 
-def _describe_named(named: Named) -> str:
-    return {"anchor": "it", "partly": "part of its name", "not": "nothing known", "another": "another article"}[named]
-
-
 MAX_SCANNED = 8_192
 """Articles looked at for a type or a domain; of more, so many at equal distances, which do move when some are added."""
 KEPT_POOLS = 512
@@ -184,51 +183,28 @@ is one for all anchors of the type, so that they share what was encoded."""
 _SHOWN_POOLS = 1 << 14
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """Who may be chosen: a type's or a domain's nodes."""
-
-    kind: str
-    """``type`` or ``domain``."""
-    name: str
-    size: int
-    seed: int
-
-
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """How many are drawn, and by which seed."""
-
-    needed: int
-    """Where the type has fewer, others of its domain are added."""
-    most: int
-    """Of the type."""
-    seed: int
-
-
-def choose_distractors(corpus: Corpus, node: int, draw: Draw, avoid: Collection[int]) -> tuple[int, ...]:
+def choose_distractors(corpus: Corpus, node: int, avoid: Collection[int], count: int, seed: int) -> tuple[int, ...]:
     """Return entities of an anchor's type, those whose picture is at hand before others; then of its domain.
 
-    Never chosen are the anchor, lists, disambiguation pages, and who leads with the anchor's picture.
+    The anchor, lists, disambiguation pages and entities that share the anchor's lead picture are never chosen.
 
     Args:
         corpus: the open corpus.
         node: the anchor.
-        draw: how many are needed, how many are taken; another seed chooses others.
         avoid: nodes not to be chosen, such as the path's.
-
-    Returns:
-        At most ``draw.most`` nodes, and fewer than ``draw.needed`` only when the corpus has no more.
+        count: how many are needed; :data:`REACH` times as many are taken of the type, and where the type has fewer
+            than ``count``, the rest comes from its domain.
+        seed: another seed chooses others.
     """
     page = corpus.page(node)
     chosen: list[int] = []
-    for kind, name, wanted in (("type", page.type, draw.most), ("domain", page.domain, draw.needed)):
+    for kind, name, wanted in (("type", page.type, REACH * count), ("domain", page.domain, count)):
         if not name or len(chosen) >= wanted:
             continue
-        pool = _list_pool(corpus, Pool(kind, name, wanted + _SPARE, draw.seed))
         taken = {node, *avoid, *chosen}
+        pool = _list_pool(corpus, kind, name, wanted + _SPARE, seed)
         fitting = [other for other in pool if other not in taken and not _shares_picture(corpus, node, other)]
-        fitting.sort(key=lambda other: _rank(corpus, page, other, draw.seed))
+        fitting.sort(key=lambda other: _rank(corpus, page, other, seed))
         chosen += fitting[: wanted - len(chosen)]
     return tuple(chosen)
 
@@ -260,18 +236,18 @@ def _shares_picture(corpus: Corpus, node: int, other: int) -> bool:
 
 
 @lru_cache(maxsize=KEPT_POOLS)
-def _list_pool(corpus: Corpus, pool: Pool) -> tuple[int, ...]:
-    """Return a draw from a type or a domain, those whose article has a picture first."""
-    if pool.kind == "type":
-        nodes: Iterable[int] = _spread(corpus.nodes_of_type(pool.name).tolist())
+def _list_pool(corpus: Corpus, kind: str, name: str, size: int, seed: int) -> tuple[int, ...]:
+    """Return a draw from a ``type`` or a ``domain``, those whose article has a picture first."""
+    if kind == "type":
+        nodes: Iterable[int] = _spread(corpus.nodes_of_type(name).tolist())
     else:
-        nodes = (node for node in _spread(corpus.article_nodes()) if corpus.page(node).domain == pool.name)
+        nodes = (node for node in _spread(corpus.article_nodes()) if corpus.page(node).domain == name)
     drawn = []
     for node in nodes:
         page = corpus.page(node)
         if not page.is_list and not page.is_disambiguation:
-            drawn.append((not page.image, draw_unit("pool", pool.seed, pool.name, page.title), node))
-    return tuple(node for _, _, node in sorted(drawn)[: pool.size])
+            drawn.append((not page.image, draw_unit("pool", seed, name, page.title), node))
+    return tuple(node for _, _, node in sorted(drawn)[:size])
 
 
 def _spread(nodes: list[int] | range) -> list[int] | range:
@@ -280,9 +256,15 @@ def _spread(nodes: list[int] | range) -> list[int] | range:
 
 
 VERSION = 1
+REACH = 10
+"""Times as many distractors are drawn as are asked for, and those described most like the anchor are taken. Against
+twenty drawn at random, one wrong set of eight in eight gets through; against the nearest of many hardly one."""
+CODE = "picture-of-another"
+METADATA_PASSES = 0.5
+"""Points of the metadata ranker that a picture needs."""
 _DIGITS = 4
 """Similarities are rounded so: another batch size moves the digits after."""
-Vectors = NDArray[np.float32]
+Vector = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,31 +284,6 @@ class Ranked:
     """Who came nearest, or what speaks for and against it; for a reader."""
 
 
-class Ranker(Protocol):
-    """Orders an anchor's candidates."""
-
-    @property
-    def name(self) -> str:
-        """``metadata`` or the encoder's name, as rows and cards show it."""
-
-    @property
-    def identity(self) -> str:
-        """All that decides the order and the numbers, beside the corpus."""
-
-    async def rank(self, node: int, path: Sequence[int], candidates: Sequence[Candidate]) -> tuple[Ranked, ...]:
-        """Return the candidates best first, equals in the order given; those that cannot be decoded are left out.
-
-        Args:
-            node: the anchor.
-            path: all nodes of the path; the anchor may be among them.
-            candidates: pictures to compare.
-
-        Raises:
-            ServiceError: if the encoder is away, or a picture's file: a folder that is not mounted says nothing
-                against a picture.
-        """
-
-
 @dataclass(frozen=True, slots=True)
 class MetadataRanker:
     """Orders by what is known without looking: the table of :mod:`pipelines.agent.depicting`."""
@@ -344,7 +301,7 @@ class MetadataRanker:
         return f"metadata@{FILE_EVIDENCE_VERSION}"
 
     async def rank(self, node: int, path: Sequence[int], candidates: Sequence[Candidate]) -> tuple[Ranked, ...]:
-        """Order by points; see :class:`Ranker`."""
+        """Order by points; see :meth:`ClipRanker.rank`."""
         ranked = []
         for candidate in candidates:
             evidence = gather_evidence(self.corpus, node, candidate.image, candidate.source)
@@ -354,37 +311,8 @@ class MetadataRanker:
 
 
 @dataclass(frozen=True, slots=True)
-class ClipRules:
-    """What similarities are compared with."""
-
-    threshold: float
-    """Absolute similarity; exceeding it is noted, and decides nothing here."""
-    distractors: int
-    """Entities of the anchor's type that it is held against."""
-    seed: int
-    """Decides who is drawn."""
-    reach: int = 10
-    """Times as many are drawn, and those described most like the anchor are taken; with 1 whoever is drawn. Against
-    twenty drawn at will, one wrong set of eight in eight gets through; against the nearest of many hardly one."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Others:
-    """Whom an anchor is held against, beside the anchor's own description."""
-
-    text: Vectors
-    """The anchor's, of shape (d,)."""
-    titles: tuple[str, ...]
-    texts: Vectors
-    """One row a title, of shape (n, d)."""
-    pictures: tuple[tuple[str, PictureFile], ...]
-    """Lead pictures at hand, with the titles of whose they are."""
-    distractors: int
-
-
-@dataclass(frozen=True, slots=True)
 class ClipRanker:
-    """Orders by similarity to a short description of the anchor, and measures how far others stay behind.
+    """Orders by similarity to a short description of the anchor, and measures the margin to other entities.
 
     The margin is the similarity of description and picture, less the best of: this picture with the description of any
     other, and any other's lead picture with this description. Others are entities of the anchor's type, those described
@@ -393,7 +321,9 @@ class ClipRanker:
 
     corpus: Corpus
     encoder: ImageEncoder
-    rules: ClipRules
+    settings: GroundingsConfig
+    seed: int
+    """Decides which entities are drawn."""
 
     @property
     def name(self) -> str:
@@ -402,86 +332,125 @@ class ClipRanker:
 
     @property
     def identity(self) -> str:
-        """Encoder, rules, and versions of the ranker and of the descriptions."""
-        return f"clip@{VERSION}.{descriptions.VERSION}:{self.rules!r}:{self.encoder.identity}"
+        """Encoder, settings, and versions of the ranker and of the descriptions."""
+        rules = f"{self.settings.threshold}:{self.settings.distractors}:{REACH}:{self.seed}"
+        return f"clip@{VERSION}.{descriptions.VERSION}:{rules}:{self.encoder.identity}"
 
     async def rank(self, node: int, path: Sequence[int], candidates: Sequence[Candidate]) -> tuple[Ranked, ...]:
-        """Order by similarity; see :class:`Ranker`."""
+        """Return the candidates best first, equals in the order given; those that cannot be decoded are left out.
+
+        Args:
+            node: the anchor.
+            path: all nodes of the path; the anchor may be among them.
+            candidates: pictures to compare.
+
+        Raises:
+            ServiceError: if the encoder or a picture's file is unavailable: a folder that is not mounted says nothing
+                against a picture.
+        """
         if not candidates:
             return ()
-        others = await self._find_others(node, path)
-        files = [*(candidate.file for candidate in candidates), *(file for _, file in others.pictures)]
-        pictures = await _encode_readable(self.encoder, files)
-        best, note = _find_best_picture(others, pictures[len(candidates) :])
-        ranked = []
-        for candidate, picture in zip(candidates, pictures, strict=False):
-            if picture is not None:
-                ranked.append(self._measure(candidate, picture, others, best, note))
-        return _sort_best_first(ranked)
-
-    async def _find_others(self, node: int, path: Sequence[int]) -> _Others:
         rest = [other for other in dict.fromkeys(path) if other != node]
         # The first anchor of a type has hundreds of articles read, for which no other record should wait.
         drawn, described = await asyncio.to_thread(self._describe_others, node, rest)
-        texts = await self.encoder.encode_texts(described)
-        likeness = np.round(texts[1 : len(drawn) + 1] @ texts[0], _DIGITS)
-        nearest = np.sort(np.argsort(-likeness, kind="stable")[: self.rules.distractors])
-        rows = [*nearest.tolist(), *range(len(drawn), len(drawn) + len(rest))]
+        anchor, texts = np.split(await self.encoder.encode_texts(described), [1])
+        likeness = np.round(texts[: len(drawn)] @ anchor[0], _DIGITS)
+        nearest = np.sort(np.argsort(-likeness, kind="stable")[: self.settings.distractors])
+        rows = [*nearest.tolist(), *range(len(drawn), len(texts))]
         nodes = [(*drawn, *rest)[row] for row in rows]
-        titles = tuple(self.corpus.page(other).title for other in nodes)
-        shown = ((title, find_lead_picture(self.corpus, other)) for title, other in zip(titles, nodes, strict=True))
-        pictures = tuple((title, file) for title, file in shown if file is not None)
-        return _Others(texts[0], titles, texts[[row + 1 for row in rows]], pictures, len(nearest))
+        titles = [self.corpus.page(other).title for other in nodes]
+        leads = [(title, find_lead_picture(self.corpus, other)) for title, other in zip(titles, nodes, strict=True)]
+        shown = [(title, file) for title, file in leads if file is not None]
+        files = [*(candidate.file for candidate in candidates), *(file for _, file in shown)]
+        pictures = await encode_readable(self.encoder, files)
+        lead = _find_best_lead(anchor[0], [title for title, _ in shown], pictures[len(candidates) :])
+        ranked = []
+        for candidate, picture in zip(candidates, pictures, strict=False):
+            if picture is not None:
+                best, note = max(_find_best_text(picture, titles, texts[rows]), lead, key=lambda pair: pair[0])
+                score = round(float(anchor[0] @ picture), _DIGITS)
+                margin = None if best == -np.inf else round(score - round(best, _DIGITS), _DIGITS)
+                over = score > self.settings.threshold
+                ranked.append(Ranked(candidate, score, margin, len(nearest), over, f"{note}: {best:.3f}"))
+        return _sort_best_first(ranked)
 
     def _describe_others(self, node: int, rest: Sequence[int]) -> tuple[tuple[int, ...], list[str]]:
         """Return who is drawn, and the descriptions of the anchor, of those drawn and of the rest of the path."""
-        rules = self.rules
-        draw = Draw(rules.distractors, rules.distractors * rules.reach, rules.seed)
-        drawn = choose_distractors(self.corpus, node, draw, rest)
+        drawn = choose_distractors(self.corpus, node, rest, self.settings.distractors, self.seed)
         return drawn, [describe_entity(self.corpus, other) for other in (node, *drawn, *rest)]
 
-    def _measure(self, candidate: Candidate, picture: Vectors, others: _Others, best: float, note: str) -> Ranked:
-        """Compare a picture with all descriptions; ``best`` is the most that another's picture has, ``note`` whose."""
-        score = round(float(others.text @ picture), _DIGITS)
-        likeness = others.texts @ picture
-        if len(likeness) and not float(likeness.max()) < best:
-            best, note = float(likeness.max()), f"this picture with {others.titles[int(np.argmax(likeness))]!r}"
-        margin = None if best == -np.inf else round(score - round(best, _DIGITS), _DIGITS)
-        over = score > self.rules.threshold
-        return Ranked(candidate, score, margin, others.distractors, over, f"{note}: {best:.3f}")
+
+Ranker = MetadataRanker | ClipRanker
 
 
-def _find_best_picture(others: _Others, pictures: Sequence[Vectors | None]) -> tuple[float, str]:
+def _find_best_lead(anchor: Vector, titles: Sequence[str], pictures: Sequence[Vector | None]) -> tuple[float, str]:
     """Return the highest similarity of the anchor's description to another's picture, and whose; -inf for none."""
     found = [
-        (float(others.text @ picture), f"lead picture of {title!r}")
-        for (title, _), picture in zip(others.pictures, pictures, strict=True)
+        (float(anchor @ picture), f"lead picture of {title!r}")
+        for title, picture in zip(titles, pictures, strict=True)
         if picture is not None
     ]
     return max(found, key=lambda pair: pair[0], default=(-np.inf, "nobody"))
 
 
-async def _encode_readable(encoder: ImageEncoder, files: Sequence[PictureFile]) -> list[Vectors | None]:
-    """Return a vector a picture, None for one that cannot be decoded. One call, unless one cannot."""
+def _find_best_text(picture: Vector, titles: Sequence[str], texts: Vector) -> tuple[float, str]:
+    """Return the highest similarity of a picture to another's description, and whose; -inf for none."""
+    likeness = texts @ picture
+    if not len(likeness):
+        return -np.inf, "nobody"
+    return float(likeness.max()), f"this picture with {titles[int(np.argmax(likeness))]!r}"
+
+
+async def encode_readable(encoder: ImageEncoder, files: Sequence[PictureFile]) -> list[Vector | None]:
+    """Return a vector a picture, None for one that cannot be decoded. One call, unless one cannot.
+
+    Raises:
+        ServiceError: if the encoder or a picture's file is unavailable.
+    """
+
+    async def encode_alone(file: PictureFile) -> Vector | None:
+        try:
+            vector: Vector = (await encoder.encode_pictures([file]))[0]
+        except RecordFailed:
+            return None
+        return vector
+
     try:
         return list(await encoder.encode_pictures(files))
     except RecordFailed:
-        return list(await asyncio.gather(*(_encode_alone(encoder, file) for file in files)))
-
-
-async def _encode_alone(encoder: ImageEncoder, file: PictureFile) -> Vectors | None:
-    """Return a picture's vector, None for one that cannot be decoded.
-
-    Raises:
-        ServiceError: if the encoder is away, or the picture's file.
-    """
-    try:
-        (row,) = await encoder.encode_pictures([file])
-    except RecordFailed:
-        return None
-    vector: Vectors = row
-    return vector
+        return list(await asyncio.gather(*map(encode_alone, files)))
 
 
 def _sort_best_first(ranked: Sequence[Ranked]) -> tuple[Ranked, ...]:
     return tuple(sorted(ranked, key=lambda each: -each.score))
+
+
+def check_depiction(ranked: Ranked, settings: GroundingsConfig) -> CheckResult:
+    """Return whether a candidate shows the anchor, by ``decides``, ``threshold``, ``min_margin`` and ``distractors``.
+
+    Returns:
+        FAIL (``picture-of-another``) where the model prefers another entity or the similarity is too low; UNKNOWN
+        where there were too few entities to compare with, or the metadata say too little.
+    """
+    if ranked.over_threshold is None:
+        if ranked.score >= METADATA_PASSES:
+            return PASSED
+        return CheckResult("UNKNOWN", CODE, f"{ranked.score:.2f} points, allowed from {METADATA_PASSES}: {ranked.note}")
+    if settings.decides != "threshold":
+        result = _check_margin(ranked, settings)
+        if not result.passed or settings.decides == "margin":
+            return result
+    # Written so that a similarity that is not a number does not pass.
+    if ranked.score > settings.threshold:
+        return PASSED
+    return CheckResult("FAIL", CODE, f"similarity {ranked.score:.3f}, more than {settings.threshold} is allowed")
+
+
+def _check_margin(ranked: Ranked, settings: GroundingsConfig) -> CheckResult:
+    if ranked.margin is None or ranked.distractors < settings.distractors:
+        detail = f"{ranked.distractors} entities to compare with, allowed from {settings.distractors}"
+        return CheckResult("UNKNOWN", CODE, detail)
+    if ranked.margin > settings.min_margin:
+        return PASSED
+    detail = f"margin {ranked.margin:+.3f}, more than {settings.min_margin} is allowed; {ranked.note}"
+    return CheckResult("FAIL", CODE, detail)

@@ -1,45 +1,38 @@
-"""Search by picture over the corpus: nearest perceptual hashes.
+"""Search by picture over the corpus: by perceptual hash, or with an encoder.
 
-A hash stands for a whole picture, so that crops are not found, but for those that leave nearly all of it. Windows of
-every picture would have to be hashed as well, and a crop of any size and place fits none of them closely enough; crops
-are found by an encoder (:mod:`pipelines.agent.picture_search`).
+A hash stands for a whole picture: crops are not found, unless they leave nearly all of it. An encoder finds pictures
+that show the like, and what the query was cut from.
 
-Search by picture over the corpus with an encoder: what shows the like is near, and so is what the query is cut from.
-
-The index is made once for a corpus and an encoder: one embedding a usable picture, in a folder whose name is their
-digest. It appears whole or not at all, and is mapped into memory, so that all processes of a host share it.
-
-Pages of the corpus that a search by picture found, each with a small copy of its picture.
+The encoder's index is made once for a corpus and an encoder: one embedding a usable picture, in a folder whose name is
+their digest. It appears whole or not at all, and is mapped into memory, so that all processes of a host share it.
 """
 
 import asyncio
 import fcntl
-import shutil
-import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from pipelines.agent.depicting import encode_readable
 from pipelines.agent.observations import Thumbnails
 from pipelines.checks.pictures import Copy
 from pipelines.corpus.search import make_page_url
 from pipelines.corpus.store import Corpus
-from pipelines.corpus.tables import MappedTable, TableWriter, map_array
+from pipelines.corpus.tables import MappedTable, TableWriter
 from pipelines.corpus.wikitext import lead_paragraph
-from pipelines.errors import CorruptInput, RecordFailed
-from pipelines.files import explain_os_error, make_temp_path, sync_files, sync_folder
+from pipelines.errors import CorruptInput
+from pipelines.files import drafting_folder, explain_os_error
 from pipelines.ids import digest_value
 from pipelines.pictures import PictureSource, compute_phash
 from pipelines.services.protocols import ImageEncoder, ImageHit, PictureFile
-from schemas.datasets import Picture
 
 Found = tuple[str, str, float]
 """Title of a page, file name of the picture that was found on it, distance."""
@@ -51,34 +44,23 @@ async def make_hits(corpus: Corpus, found: Sequence[Found], thumbnails: Thumbnai
     Args:
         corpus: the pages and the pictures.
         found: in order.
-        thumbnails: makes the small copies, with author and licence of the picture; None: there are none.
+        thumbnails: makes small copies, with author and licence of the picture; without it, hits have none.
 
     Raises:
-        Unavailable: if a picture is not at hand any more, or its copy cannot be written.
+        Unavailable: if a picture's file is missing, or its copy cannot be written.
     """
-    small: list[Picture | None] = [None] * len(found)
-    if thumbnails is not None:
-        small = await asyncio.to_thread(_make_thumbnails, corpus, found, thumbnails)
-    return tuple(_make_hit(corpus, one, picture) for one, picture in zip(found, small, strict=True))
+    return await asyncio.to_thread(lambda: tuple(_make_hit(corpus, one, thumbnails) for one in found))
 
 
-def _make_hit(corpus: Corpus, found: Found, thumbnail: Picture | None) -> ImageHit:
-    title, _, distance = found
+def _make_hit(corpus: Corpus, found: Found, thumbnails: Thumbnails | None) -> ImageHit:
+    title, file, distance = found
     node = corpus.find(title)
     snippet = "" if node is None else lead_paragraph(corpus.text(node))
+    image, thumbnail = corpus.image(file) if thumbnails is not None else None, None
+    if thumbnails is not None and image is not None:
+        source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
+        thumbnail = thumbnails.make(corpus.image_path(file), image.sha256, source)
     return ImageHit(make_page_url(corpus.manifest.base_url, title), title, snippet, distance, thumbnail)
-
-
-def _make_thumbnails(corpus: Corpus, found: Sequence[Found], thumbnails: Thumbnails) -> list[Picture | None]:
-    return [_make_thumbnail(corpus, file, thumbnails) for _, file, _ in found]
-
-
-def _make_thumbnail(corpus: Corpus, file: str, thumbnails: Thumbnails) -> Picture | None:
-    image = corpus.image(file)
-    if image is None:
-        return None
-    source = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
-    return thumbnails.make(corpus.image_path(file), image.sha256, source)
 
 
 LOCAL_IMAGES_VERSION = 1
@@ -142,39 +124,29 @@ class LocalImageSearch:
             Unavailable: if a thumbnail cannot be made of a picture that is not at hand any more, or cannot be written.
         """
         index = read_index(self.corpus.folder / "images.parquet", self.corpus.digest)
-        query = np.uint64(int(await asyncio.to_thread(compute_phash, picture.path), 16))
-        distances = np.bitwise_count(index.hashes ^ query)
-        near = np.flatnonzero(distances <= self.max_distance)
+        near, distances = self._find_near(index, await asyncio.to_thread(compute_phash, picture.path))
         nearest: dict[str, int] = {}
-        for place in near[np.argsort(distances[near], kind="stable")]:
+        for place in near:
             for title in index.titles[place]:
                 nearest.setdefault(title, int(place))
         best = list(nearest.items())[:count]
         found = [(title, index.files[place], float(distances[place])) for title, place in best]
         return await make_hits(self.corpus, found, self.thumbnails)
 
-    def has_pictures(self) -> bool:
-        """Say whether anything can be found at all: whether a picture of the corpus has a hash."""
-        return bool(read_index(self.corpus.folder / "images.parquet", self.corpus.digest).files)
-
-    def find_copies(self, phash: str, count: int = 5) -> tuple[Copy, ...]:
-        """Return at most ``count`` files whose hash is near one (16 hex digits), nearest first, then by file name.
-
-        Raises:
-            LookupError: if no picture of the corpus has a hash.
-        """
+    def find_copies(self, phash: str, count: int = 20) -> tuple[Copy, ...]:
+        """Return at most ``count`` files whose hash is near one (16 hex digits), nearest first, then by file name."""
         index = read_index(self.corpus.folder / "images.parquet", self.corpus.digest)
-        if not index.files:
-            raise LookupError(
-                f"corpus {self.corpus.folder.name}: no picture has a perceptual hash; none can be compared"
-            )
+        near, distances = self._find_near(index, phash)
+        return tuple(Copy(index.files[place], index.titles[place], int(distances[place])) for place in near[:count])
+
+    def _find_near(self, index: PictureIndex, phash: str) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
+        """Return the places of the pictures whose hash is near one, nearest first, and the distances of all."""
         distances = np.bitwise_count(index.hashes ^ np.uint64(int(phash, 16)))
         near = np.flatnonzero(distances <= self.max_distance)
-        order = near[np.argsort(distances[near], kind="stable")][:count]
-        return tuple(Copy(index.files[place], index.titles[place], int(distances[place])) for place in order)
+        return near[np.argsort(distances[near], kind="stable")], distances
 
 
-VERSION = 1
+VERSION = 2
 CHUNK = 512
 """Pictures that are encoded and written together while the index is made."""
 BLOCK = 16_384
@@ -185,8 +157,10 @@ DIGITS = 6
 """Decimals of a distance: what is left of a 32-bit sum of products."""
 _NOISE = 1e-5
 """How far a sum in 32 bits may be from the exact one."""
-_TURN = 0.05
-"""Seconds between two looks whether another one has made the index."""
+_PAUSE = 0.05
+"""Seconds between two tries to lock the index."""
+EMBEDDINGS = "embeddings.f32"
+"""Rows of little-endian 32-bit floats."""
 _PICTURES = pa.schema([("file", pa.string()), ("title", pa.list_(pa.string()))])
 
 
@@ -230,12 +204,18 @@ def open_index(folder: Path) -> ClipIndex:
     """Open a complete index.
 
     Raises:
-        ConfigError: if a part of it is missing or damaged.
+        ConfigError: if a part of it is missing.
+        CorruptInput: if there are not as many embeddings as pictures.
     """
-    embeddings, pictures = map_array(folder / "embeddings.npy"), MappedTable(folder, "pictures")
-    if len(embeddings) != len(pictures):
-        raise CorruptInput(f"{folder}: {len(embeddings)} embeddings of {len(pictures)} pictures; delete the folder")
-    return ClipIndex(embeddings, pictures)
+    pictures = MappedTable(folder, "pictures")
+    if not len(pictures):
+        return ClipIndex(np.empty((0, 0), dtype=np.float32), pictures)
+    try:
+        return ClipIndex(np.memmap(folder / EMBEDDINGS, "<f4", "r").reshape(len(pictures), -1), pictures)
+    except (OSError, ValueError) as error:
+        raise CorruptInput(
+            f"{folder}: no embeddings of {len(pictures)} pictures ({error}); delete the folder"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +235,6 @@ class ClipImageSearch:
     folder: Path
     max_distance: float = 1.0
     thumbnails: Thumbnails | None = None
-    _turn: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
-    """Held by the one task of this process that makes the index, or waits for another process that does."""
 
     @property
     def identity(self) -> str:
@@ -314,58 +292,24 @@ class ClipImageSearch:
 
     @asynccontextmanager
     async def _hold(self, path: Path) -> AsyncIterator[None]:
-        """Wait for the turn to make the index, within this process and among others; no thread waits meanwhile."""
-        while not self._turn.acquire(blocking=False):
-            await asyncio.sleep(_TURN)
-        try:
-            with path.open("a") as lock:
-                while not _try_lock(lock.fileno()):
-                    await asyncio.sleep(_TURN)
-                yield
-        finally:
-            self._turn.release()
+        """Wait for the lock on making the index, within this process and among others; no thread waits meanwhile."""
+        with path.open("a") as lock:
+            while not _try_lock(lock.fileno()):
+                await asyncio.sleep(_PAUSE)
+            yield
 
     async def _make(self, place: Path) -> None:
-        for left in self.folder.glob(f".tmp-{place.name}-*"):
-            # A crash left it: only who holds the lock makes such a folder.
-            shutil.rmtree(left)
-        temp = make_temp_path(place)
-        temp.mkdir()
-        try:
-            await self._write(temp)
-            await asyncio.to_thread(sync_files, temp)
-            temp.rename(place)
-            sync_folder(self.folder)
-        finally:
-            shutil.rmtree(temp, ignore_errors=True)
-
-    async def _write(self, temp: Path) -> None:
-        width = (await self.encoder.encode_texts([""])).shape[1]
-        with (temp / "embeddings.npy").open("wb") as target, TableWriter(temp, "pictures", _PICTURES, True) as table:
-            _write_header(target, 0, width)
+        with (
+            drafting_folder(place) as draft,
+            (draft / EMBEDDINGS).open("wb") as target,
+            TableWriter(draft, "pictures", _PICTURES, mapped=True) as table,
+        ):
             for chunk in read_usable(self.corpus):
-                rows, kept = await self._encode(chunk)
-                target.write(np.ascontiguousarray(rows, dtype="<f4").tobytes())
-                table.write_rows([(file, sorted(titles)) for file, titles, _ in kept])
-            # numpy leaves room in a header for the first number of a shape to grow.
-            target.seek(0)
-            _write_header(target, table.rows, width)
-
-    async def _encode(self, chunk: "Sequence[Usable]") -> "tuple[NDArray[np.float32], Sequence[Usable]]":
-        """Return the embeddings of a chunk, and of which pictures they are: one that cannot be read is left out."""
-        try:
-            return await self.encoder.encode_pictures([picture for _, _, picture in chunk]), chunk
-        except RecordFailed:
-            outcomes = await asyncio.gather(*(self._encode_alone(picture) for _, _, picture in chunk))
-        kept = [usable for usable, rows in zip(chunk, outcomes, strict=True) if rows is not None]
-        found = [rows for rows in outcomes if rows is not None]
-        return np.concatenate(found) if found else np.empty((0, 0), dtype=np.float32), kept
-
-    async def _encode_alone(self, picture: PictureFile) -> NDArray[np.float32] | None:
-        try:
-            return await self.encoder.encode_pictures([picture])
-        except RecordFailed:
-            return None
+                rows = await encode_readable(self.encoder, [picture for _, _, picture in chunk])
+                for (file, titles, _), row in zip(chunk, rows, strict=True):
+                    if row is not None:
+                        target.write(row.astype("<f4").tobytes())
+                        table.write_rows([(file, sorted(titles))])
 
 
 Usable = tuple[str, list[str], PictureFile]
@@ -388,11 +332,6 @@ def read_usable(corpus: Corpus) -> Iterator[list[Usable]]:
 
 def _locate(corpus: Corpus, row: dict[str, Any]) -> Usable:
     return row["file"], row["title"], PictureFile(row["sha256"], corpus.image_path(row["file"]))
-
-
-def _write_header(target: BinaryIO, count: int, width: int) -> None:
-    header = {"descr": "<f4", "fortran_order": False, "shape": (count, width)}
-    np.lib.format.write_array_header_1_0(target, header)
 
 
 def _try_lock(descriptor: int) -> bool:

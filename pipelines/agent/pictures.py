@@ -1,31 +1,27 @@
-"""Making more of a poor picture: sharper, larger, seen straight on (OpenSearch-VL, appendix F).
+"""What is done to pictures: tools that repair them, degradations, the loop that tests both, and reading with OCR.
 
-OpenCV is imported where it is used: the core does without it.
+The tools are those of OpenSearch-VL, appendix F: sharpen, enlarge, correct the perspective. OpenCV is imported where it
+is used: the core does without it.
 
-Controlled degradations of a picture: blur, downsampling, perspective (OpenSearch-VL, section 3.2).
+Degradations are blur, downsampling and perspective (section 3.2). The paper gives no strengths: here one number from 0
+to 1 says how strong, and the row records what it came to in pixels.
 
-The paper gives no strengths. Here one number from 0 to 1 says how strong, and what it came to in pixels is recorded.
+The repair loop holds where a degradation breaks what the tool restores: the picture's words are read, or a search by
+picture finds the anchor, before, degraded and repaired.
 
-Perspective: pictures drawn through the map of one quadrilateral onto another.
-
-The repair loop: a degraded picture must break what its repair restores.
-
-What a picture is of use for is tested before, degraded and repaired: its words are read again, or a search by picture
-finds the anchor.
-
-Reading a picture with every engine at every scale: what one of them can read, a reader of the picture can, too.
+A reading joins every engine at every scale: what one of them can read, a reader of the picture can, too.
 """
 
 import asyncio
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -291,9 +287,9 @@ DEGRADING_MIN_SIDE = 32
 BACKDROPS = ((24, 24, 28), (236, 236, 232), (128, 128, 132))
 _ROUNDED = 0.006
 """Pixels by which a corner's place may be off, as it is rounded to a hundredth."""
-_CORNERS = ("upper_left", "upper_right", "lower_right", "lower_left")
-
-Degrade = Callable[[Image.Image, float, Sequence[object]], tuple[Image.Image, tuple[Parameter, ...]]]
+_CORNERS = tuple(
+    f"{corner}_{axis}" for corner in ("upper_left", "upper_right", "lower_right", "lower_left") for axis in "xy"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,24 +315,23 @@ def degrade_picture(data: bytes, degradation: Degradation, strength: float, *see
     Raises:
         RecordFailed: if the picture cannot be decoded.
     """
-    shown, parameters = _DEGRADATIONS[degradation](open_pixels(data), strength, seed)
-    return Degraded(encode_picture(shown, find_extension(data)), parameters)
-
-
-def _blur(shown: Image.Image, strength: float, seed: Sequence[object]) -> tuple[Image.Image, tuple[Parameter, ...]]:
-    (sigma,) = _plan_blur(shown.size, strength)
-    return shown.filter(ImageFilter.GaussianBlur(sigma.value)), (sigma,)
+    shown = open_pixels(data)
+    if degradation == "blur":
+        parameters = _plan_blur(shown.size, strength)
+        made = shown.filter(ImageFilter.GaussianBlur(parameters[0].value))
+    elif degradation == "downsample":
+        parameters = _plan_downsample(shown.size, strength)
+        made = shown.resize(measure_degraded("downsample", parameters, shown.size), Image.Resampling.BOX)
+    else:
+        target = place_corners(shown.size, strength, seed)
+        values = [value for point in target for value in point]
+        parameters = tuple(Parameter(name=name, value=value) for name, value in zip(_CORNERS, values, strict=True))
+        made = warp_picture(shown, list_frame(*shown.size), target, shown.size, _choose_backdrop(shown))
+    return Degraded(encode_picture(made, find_extension(data)), parameters)
 
 
 def _plan_blur(size: tuple[int, int], strength: float) -> tuple[Parameter, ...]:
     return (Parameter(name="sigma", value=round(strength * MOST_SIGMA * min(size), 3)),)
-
-
-def _downsample(
-    shown: Image.Image, strength: float, seed: Sequence[object]
-) -> tuple[Image.Image, tuple[Parameter, ...]]:
-    parameters = _plan_downsample(shown.size, strength)
-    return shown.resize(measure_degraded("downsample", parameters, shown.size), Image.Resampling.BOX), parameters
 
 
 def _plan_downsample(size: tuple[int, int], strength: float) -> tuple[Parameter, ...]:
@@ -350,34 +345,19 @@ def _plan_downsample(size: tuple[int, int], strength: float) -> tuple[Parameter,
     )
 
 
-def _turn_away(
-    shown: Image.Image, strength: float, seed: Sequence[object]
-) -> tuple[Image.Image, tuple[Parameter, ...]]:
-    """Show the picture as if seen from the side, on a backdrop that its edges stand out from."""
-    target = place_corners(shown.size, strength, seed)
-    turned = warp_picture(shown, list_frame(*shown.size), target, shown.size, _choose_backdrop(shown))
-    parameters = tuple(
-        Parameter(name=f"{corner}_{axis}", value=value)
-        for corner, point in zip(_CORNERS, target, strict=True)
-        for axis, value in zip("xy", point, strict=True)
-    )
-    return turned, parameters
-
-
 def place_corners(size: tuple[int, int], strength: float, seed: Sequence[object]) -> Corners:
     """Return where the corners of a picture of ``size`` (width, height) come to lie: inwards, each by its own draw.
 
     Convex at every strength: no corner moves as far as the middle.
     """
-    points = []
-    for corner, frame in zip(_CORNERS, list_frame(*size), strict=True):
-        place = []
-        for axis, edge, side in zip("xy", frame, size, strict=True):
-            drawn = LEAST_DRAW + (1 - LEAST_DRAW) * draw_unit(*seed, corner, axis)
-            inwards = (MARGIN + strength * MOST_SHIFT * drawn) * side
-            place.append(round(edge + (inwards if edge == 0 else -inwards), 2))
-        points.append((place[0], place[1]))
-    return points[0], points[1], points[2], points[3]
+    places = []
+    for name, edge, side in zip(
+        _CORNERS, [edge for corner in list_frame(*size) for edge in corner], size * 4, strict=True
+    ):
+        drawn = LEAST_DRAW + (1 - LEAST_DRAW) * draw_unit(*seed, *name.rsplit("_", 1))
+        inwards = (MARGIN + strength * MOST_SHIFT * drawn) * side
+        places.append(round(edge + (inwards if edge == 0 else -inwards), 2))
+    return (places[0], places[1]), (places[2], places[3]), (places[4], places[5]), (places[6], places[7])
 
 
 def measure_degraded(
@@ -402,8 +382,7 @@ def fits_strength(
     if degradation != "perspective":
         plan = _plan_blur if degradation == "blur" else _plan_downsample
         return tuple(parameters) == plan(size, strength)
-    names = [f"{corner}_{axis}" for corner in _CORNERS for axis in "xy"]
-    if [parameter.name for parameter in parameters] != names:
+    if tuple(parameter.name for parameter in parameters) != _CORNERS:
         return False
     edges = [edge for corner in list_frame(*size) for edge in corner]
     least, most = (MARGIN + strength * MOST_SHIFT * drawn for drawn in (LEAST_DRAW, 1.0))
@@ -418,11 +397,6 @@ def _choose_backdrop(shown: Image.Image) -> tuple[int, int, int]:
     gray = np.asarray(shown.convert("L"), dtype=np.float64)
     border = np.concatenate([gray[0], gray[-1], gray[:, 0], gray[:, -1]])
     return max(BACKDROPS, key=lambda colour: float(np.quantile(np.abs(border - colour[0]), 0.05)))
-
-
-_DEGRADATIONS: Mapping[Degradation, Degrade] = MappingProxyType(
-    {"blur": _blur, "downsample": _downsample, "perspective": _turn_away}
-)
 
 
 SCALES = (1.0, 2.0)
@@ -535,45 +509,13 @@ _TOLD = re.compile(
 _OF_USE = "still of use"
 
 
-class Gauge(Protocol):
+@dataclass(frozen=True, slots=True)
+class Gauge:
     """One test of what a picture is of use for."""
 
-    test: ClassVar[RepairTest]
-
-    async def measure(self, data: bytes) -> float:
-        """Return how much of its use a picture has, 0 to 1; the original has 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextGauge:
-    """The share of the original's words that can be read."""
-
-    reader: Reader
-    words: frozenset[str]
-    test: ClassVar[RepairTest] = "text"
-
-    async def measure(self, data: bytes) -> float:
-        """Return the share of the words that are read in a picture."""
-        return len(self.words & list_words((await self.reader.read(data)).lines)) / len(self.words)
-
-
-@dataclass(frozen=True, slots=True)
-class SearchGauge:
-    """Whether one search by picture finds the anchor."""
-
-    search: ImageSearch
-    title: str
-    folder: Path
-    """Where trial pictures lie while they are looked up; they are no pictures of the workspace."""
-    test: ClassVar[RepairTest] = "image-search"
-
-    async def measure(self, data: bytes) -> float:
-        """Return 1.0 if the anchor's title is among the first hits, else 0.0."""
-        sha256 = hashlib.sha256(data).hexdigest()
-        path = self.folder / f"{sha256}.{find_extension(data)}"
-        await asyncio.to_thread(path.write_bytes, data)
-        hits = await self.search.search_image(PictureFile(sha256, path), HITS)
-        return float(any(hit.title == self.title for hit in hits))
+    test: RepairTest
+    measure: Callable[[bytes], Awaitable[float]]
+    """Returns how much of its use a picture has, 0 to 1; the original has 1."""
 
 
 def list_words(lines: Sequence[str]) -> frozenset[str]:
@@ -589,14 +531,23 @@ async def find_gauge(data: bytes, reader: Reader | None, search: ImageSearch, ti
         reader: None where nothing reads.
         search: a search by picture.
         title: the anchor's; empty where nothing names it.
-        folder: for trial pictures.
+        folder: for trial pictures, which do not belong into the workspace.
     """
-    if reader is not None:
-        words = list_words((await reader.read(data)).lines)
-        if len(words) >= MIN_WORDS:
-            return TextGauge(reader, words)
-    found = SearchGauge(search, title, folder)
-    return found if title and await found.measure(data) else None
+
+    async def count_words(picture: bytes) -> float:
+        return len(words & list_words((await reader.read(picture)).lines)) / len(words) if reader else 0.0
+
+    async def look_up(picture: bytes) -> float:
+        sha256 = hashlib.sha256(picture).hexdigest()
+        path = folder / f"{sha256}.{find_extension(picture)}"
+        await asyncio.to_thread(path.write_bytes, picture)
+        hits = await search.search_image(PictureFile(sha256, path), HITS)
+        return float(any(hit.title == title for hit in hits))
+
+    words = list_words((await reader.read(data)).lines) if reader else frozenset()
+    if len(words) >= MIN_WORDS:
+        return Gauge("text", count_words)
+    return Gauge("image-search", look_up) if title and await look_up(data) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -642,14 +593,12 @@ def read_loss(detail: str) -> Loss | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Patient:
-    """A picture with its test, and what is to be done to it.
+class RepairLoop:
+    """A picture with its test, a degradation and the tool paired with it.
 
     Attributes:
-        data: the original's bytes; the gauge holds for it.
+        data: the original's bytes, which pass the test.
         gauge: the test.
-        degradation: which.
-        repair: the tool paired with it.
         seed: decides what the degradation draws.
     """
 
@@ -659,64 +608,54 @@ class Patient:
     repair: RepairTool
     seed: tuple[object, ...]
 
+    async def find_strength(self, strengths: Sequence[float]) -> list[Tried]:
+        """Try strengths until a trial holds, which is then the last one.
 
-async def find_strength(patient: Patient, strengths: Sequence[float]) -> list[Tried]:
-    """Try strengths until a trial holds, which is then the last one.
+        The first strength that breaks the picture may break it beyond repair. Between it and the strongest that did no
+        harm, the range that the tool makes good is found by halving: for a blur it is a few per cent wide.
 
-    The first strength that breaks the picture may break it beyond repair. Between it and the strongest that did no
-    harm, the range that the tool makes good is looked for by halving: for a blur it is a few per cent wide.
+        Args:
+            strengths: ascending, each over 0 and up to 1; not empty.
 
-    Args:
-        patient: the picture and what is done to it.
-        strengths: ascending, each over 0 and up to 1; not empty.
-
-    Raises:
-        RecordFailed: if a picture cannot be processed.
-        ServiceError: if a reader or search is away.
-    """
-    tried: list[Tried] = []
-    harmless, harmful = 0.0, 0.0
-    for strength in strengths:
-        tried.append(await try_repair(patient, strength))
-        if not tried[-1].trial.degraded:
-            harmful = strength
-            break
-        harmless = strength
-    if not harmful:
-        return tried
-    for _ in range(HALVINGS):
-        if tried[-1].holds:
-            break
-        strength = round((harmless + harmful) / 2, 4)
-        tried.append(await try_repair(patient, strength))
-        if tried[-1].trial.degraded:
+        Raises:
+            RecordFailed: if a picture cannot be processed.
+            ServiceError: if a reader or search is unavailable.
+        """
+        tried: list[Tried] = []
+        harmless, harmful = 0.0, 0.0
+        for strength in strengths:
+            tried.append(await self.try_strength(strength))
+            if not tried[-1].trial.degraded:
+                harmful = strength
+                break
             harmless = strength
-        else:
-            harmful = strength
-    return tried
+        for _ in range(HALVINGS if harmful else 0):
+            if tried[-1].holds:
+                break
+            strength = round((harmless + harmful) / 2, 4)
+            tried.append(await self.try_strength(strength))
+            if tried[-1].trial.degraded:
+                harmless = strength
+            else:
+                harmful = strength
+        return tried
 
-
-async def try_repair(patient: Patient, strength: float) -> Tried:
-    """Degrade a picture, repair it and test both. A picture that is still of use is not repaired.
-
-    Raises:
-        RecordFailed: if a picture cannot be processed.
-        ServiceError: if a reader or search is away.
-    """
-    made = await asyncio.to_thread(degrade_picture, patient.data, patient.degradation, strength, *patient.seed)
-    degraded = await patient.gauge.measure(made.data)
-    repaired = 0.0
-    if degraded <= BROKEN:
-        mended = await asyncio.to_thread(patient.repair.mend, made.data)
-        repaired = degraded if mended is None else await patient.gauge.measure(mended)
-    trial = Trial(
-        degradation=patient.degradation,
-        repair=patient.repair.name,
-        strength=strength,
-        parameters=made.parameters,
-        test=patient.gauge.test,
-        before=True,
-        degraded=degraded > BROKEN,
-        repaired=repaired >= RESTORED,
-    )
-    return Tried(trial, made.data, (degraded, repaired))
+    async def try_strength(self, strength: float) -> Tried:
+        """Degrade the picture, repair it and test both; a picture that is still of use is not repaired."""
+        made = await asyncio.to_thread(degrade_picture, self.data, self.degradation, strength, *self.seed)
+        degraded = await self.gauge.measure(made.data)
+        repaired = 0.0
+        if degraded <= BROKEN:
+            mended = await asyncio.to_thread(self.repair.mend, made.data)
+            repaired = degraded if mended is None else await self.gauge.measure(mended)
+        trial = Trial(
+            degradation=self.degradation,
+            repair=self.repair.name,
+            strength=strength,
+            parameters=made.parameters,
+            test=self.gauge.test,
+            before=True,
+            degraded=degraded > BROKEN,
+            repaired=repaired >= RESTORED,
+        )
+        return Tried(trial, made.data, (degraded, repaired))

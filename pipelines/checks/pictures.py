@@ -1,20 +1,18 @@
-"""Checks of a picture: size and licence, simplicity, copies, and whether it shows the anchor.
+"""Checks of a picture: size and licence, simplicity, copies.
 
 Simplicity (research/quality.md I4): a photograph has many colours and mostly soft changes. Changes are measured against
 what lies around them, so that pale drawings count too. 8% of objects cut out on an even ground are refused.
 
-Copies (I5 to I7) are found by 64-bit perceptual hash: copies at half the size, as JPEG of quality 40 or in grey differ
+Copies (I5, I7) are found by 64-bit perceptual hash: copies at half the size, as JPEG of quality 40 or in grey differ
 in at most 2 bits, cut by 1% at each side in at most 6 (99 of 100); of 1.6 million unrelated pairs 2 differ in 8 bits.
-
-Depiction (I6; OpenSearch-VL, 3.1): the margin asks for more likeness to the anchor than to others of its kind.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import Literal
 from urllib.parse import unquote
 
 import imagehash
@@ -322,8 +320,6 @@ def _refuse(detail: str) -> CheckResult:
 
 COPY_DISTANCE = 6
 """Bits of 64 up to which two files show the same picture; two hashes differ in an even number."""
-COPIES = 20
-"""Near files that are looked at; what they say is said of the nearest."""
 GUTTERS = (0.0, 0.006)
 """Shares of a side that are cut off at each inner edge of a part: montages may have a gap between their pictures."""
 _GRIDS = ((2, 1), (1, 2), (2, 2))
@@ -341,37 +337,20 @@ class Copy:
     """Bits of 64 in which the perceptual hashes differ."""
 
 
-class CopyFinder(Protocol):
-    """Finds files by perceptual hash."""
-
-    @property
-    def identity(self) -> str:
-        """Name, version and what is searched."""
-
-    def find_copies(self, phash: str, count: int = 5) -> tuple[Copy, ...]:
-        """Return at most ``count`` files with a hash like this one, nearest first.
-
-        Raises:
-            LookupError: if nothing is indexed, so that nothing found means nothing.
-        """
+FindCopies = Callable[[str], Sequence[Copy]]
+"""Returns the files with a perceptual hash (16 hex digits) like the given one, nearest first."""
 
 
-def check_copies(phash: str, file: str, title: str, finder: CopyFinder) -> CheckResult:
-    """FAIL (``picture-duplicate``) when another article leads with a copy; UNKNOWN without a hash or an index.
+def check_copies(phash: str, file: str, title: str, find: FindCopies) -> CheckResult:
+    """FAIL (``picture-duplicate``) when another article leads with a copy of a picture.
 
     Args:
         phash: of the picture, 16 hex digits.
-        file: its name, which is no copy of itself.
+        file: its name; the file is no copy of itself.
         title: the anchor's article; its other files are no copies either.
-        finder: what is searched.
+        find: finds like files.
     """
-    if not phash:
-        return CheckResult("UNKNOWN", "picture-duplicate", f"{file} has no perceptual hash")
-    try:
-        copies = finder.find_copies(phash, COPIES)
-    except LookupError as error:
-        return CheckResult("UNKNOWN", "picture-duplicate", str(error))
-    for copy in copies:
+    for copy in find(phash):
         if copy.distance <= COPY_DISTANCE and _fold_file(copy.file) != _fold_file(file) and title not in copy.titles:
             shown = f"{copy.file} of {', '.join(copy.titles[:3])}"
             return CheckResult("FAIL", "picture-duplicate", f"{file} looks like {shown} ({copy.distance} bits differ)")
@@ -401,26 +380,25 @@ def check_use(titles: Sequence[str], title: str, depicts: Sequence[str], qid: st
     return PASSED
 
 
-def check_parts(data: bytes, title: str, finder: CopyFinder) -> CheckResult:
+def check_parts(data: bytes, title: str, find: FindCopies) -> CheckResult:
     """FAIL (``picture-ambiguous``) when a half or a quarter of a picture is the picture of another article.
+
+    UNKNOWN when the picture cannot be decoded.
 
     Args:
         data: the picture file.
         title: the anchor's article.
-        finder: what is searched.
-
-    Returns:
-        UNKNOWN when the picture cannot be decoded or nothing is indexed.
+        find: finds like files.
     """
     try:
         parts = hash_parts(open_thumbnail(data))
-        for name, phash in parts:
-            for copy in finder.find_copies(phash, COPIES):
-                if copy.distance <= COPY_DISTANCE and title not in copy.titles:
-                    shown = f"{copy.file} of {', '.join(copy.titles[:3])}"
-                    return CheckResult("FAIL", "picture-ambiguous", f"its {name} is {shown}")
-    except (RecordFailed, LookupError) as error:
+    except RecordFailed as error:
         return CheckResult("UNKNOWN", "picture-ambiguous", str(error))
+    for name, phash in parts:
+        for copy in find(phash):
+            if copy.distance <= COPY_DISTANCE and title not in copy.titles:
+                shown = f"{copy.file} of {', '.join(copy.titles[:3])}"
+                return CheckResult("FAIL", "picture-ambiguous", f"its {name} is {shown}")
     return PASSED
 
 
@@ -467,81 +445,3 @@ def _fold_file(file: str) -> str:
     """Return a file name as MediaWiki compares it: spaces for underscores, the first letter's case aside."""
     name = " ".join(file.replace("_", " ").split())
     return name[:1].upper() + name[1:]
-
-
-CODE = "picture-of-another"
-METADATA_PASSES = 0.5
-"""Points of the metadata ranker that a picture needs; what they are given for stands in
-:mod:`pipelines.agent.depicting`."""
-
-
-@dataclass(frozen=True, slots=True)
-class DepictionRules:
-    """What a ranked picture must have."""
-
-    decides: Literal["margin", "threshold", "both"]
-    threshold: float
-    """Cosine similarity to the anchor's description; it has to be exceeded."""
-    min_margin: float
-    """Similarity beyond that of the best other; it has to be exceeded, so that 0 asks for a true difference."""
-    distractors: int
-    """Entities it has to be held against for its margin to count."""
-
-
-class Measured(Protocol):
-    """What a ranker measured of a candidate, as :class:`pipelines.agent.depicting.Ranked` has it."""
-
-    @property
-    def score(self) -> float:
-        """Similarity, or the metadata ranker's points."""
-
-    @property
-    def margin(self) -> float | None:
-        """Similarity beyond that of the best other."""
-
-    @property
-    def distractors(self) -> int:
-        """Entities it was held against."""
-
-    @property
-    def over_threshold(self) -> bool | None:
-        """None with the metadata ranker."""
-
-    @property
-    def note(self) -> str:
-        """Who came nearest, or what speaks for and against it."""
-
-
-def check_depiction(ranked: Measured, rules: DepictionRules) -> CheckResult:
-    """Say whether a candidate shows the anchor by the rules.
-
-    Returns:
-        FAIL (``picture-of-another``) where the model prefers another entity or the similarity is too low; UNKNOWN
-        where too few entities were there to compare with, or the metadata say too little.
-    """
-    if ranked.over_threshold is None:
-        return _check_points(ranked)
-    if rules.decides != "threshold":
-        result = _check_margin(ranked, rules)
-        if not result.passed or rules.decides == "margin":
-            return result
-    # Written so that a similarity that is no number does not pass.
-    if ranked.score > rules.threshold:
-        return PASSED
-    return CheckResult("FAIL", CODE, f"similarity {ranked.score:.3f}, more than {rules.threshold} is allowed")
-
-
-def _check_points(ranked: Measured) -> CheckResult:
-    if ranked.score >= METADATA_PASSES:
-        return PASSED
-    return CheckResult("UNKNOWN", CODE, f"{ranked.score:.2f} points, allowed from {METADATA_PASSES}: {ranked.note}")
-
-
-def _check_margin(ranked: Measured, rules: DepictionRules) -> CheckResult:
-    if ranked.margin is None or ranked.distractors < rules.distractors:
-        detail = f"{ranked.distractors} entities to hold it against, allowed from {rules.distractors}"
-        return CheckResult("UNKNOWN", CODE, detail)
-    if ranked.margin > rules.min_margin:
-        return PASSED
-    detail = f"margin {ranked.margin:+.3f}, more than {rules.min_margin} is allowed; {ranked.note}"
-    return CheckResult("FAIL", CODE, detail)

@@ -45,7 +45,9 @@ def world_command(  # noqa: PLR0913 - as above
     from pipelines.toy.world import WorldConfig
 
     summary = write_world(out, WorldConfig(entities=entities, seed=seed, missing=missing), later)
-    emit_json(to_json(summary)) if as_json else emit(f"{out}: {summary}")
+    emit_json(to_json(summary)) if as_json else emit(
+        f"{out}: {', '.join(f'{name} {count:,}' for name, count in summary.items())}"
+    )
 
 
 @bench.command("judge")

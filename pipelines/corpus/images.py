@@ -1,14 +1,12 @@
-"""The pictures of a corpus: those beside a dump are looked at, of the others it is kept what Commons says of them.
+"""The pictures of a corpus, and of an article's wikitext.
 
-Nothing is copied, and nothing is fetched.
+Those beside a dump are opened and measured; of the others the table keeps what Commons says. Nothing is copied or
+fetched.
 
-The pictures of an article's wikitext, without expanding templates.
-
-Pictures stand in ``[[File:...]]``, in ``<gallery>``, and by their bare names in the parameters of infoboxes and of
-templates that show pictures. What such a parameter holds by the name of flag, arms, logo, map or signature, and what is
-shown at the size of a letter, is no picture of the article's subject. Which formats can be shown is judged later.
-
-Each scan is linear in the text, and what is returned is bounded.
+In wikitext, without expanding templates, pictures stand in ``[[File:...]]``, in ``<gallery>``, and by their bare names
+in the parameters of infoboxes and of templates that show pictures. A parameter named for a flag, arms, logo, map or
+signature, and a picture shown at the size of a letter, show no picture of the article's subject. Formats are judged
+later. Each scan is linear in the text, and the result is bounded.
 """
 
 import csv
@@ -21,7 +19,7 @@ import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cache, partial
 from itertools import groupby, islice
 from operator import itemgetter
@@ -52,26 +50,12 @@ QID = re.compile("Q[1-9][0-9]{0,17}")
 _Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What a picture turned out to be."""
-
-    sha256: str = ""
-    width: int = 0
-    height: int = 0
-    format: str = ""
-    phash: str = ""
-    error: str = ""
-
-
-def read_images(table: Path, titles: Mapping[str, Sequence[str]]) -> list[CorpusImage]:
-    """Read ``images.tsv`` and look at every picture it names.
+def read_images(table: Path) -> list[CorpusImage]:
+    """Read ``images.tsv`` and open every picture it names; titles stay empty.
 
     Args:
         table: a TSV with at least file, author, licence, licence_url, source_url; ``path`` where the file's place in
-            the folder differs from its name, ``sha256`` to be checked, ``depicts`` with the Qids of what is to be seen,
-            parted by spaces.
-        titles: article titles by normalised file name; :func:`merge_images` finds them by itself.
+            the folder differs from its name, ``sha256`` to be checked, ``depicts`` with Qids separated by spaces.
 
     Returns:
         One row a file, sorted by name.
@@ -90,42 +74,67 @@ def read_images(table: Path, titles: Mapping[str, Sequence[str]]) -> list[Corpus
     if missing:
         raise ConfigError(f"{table} has no column {', '.join(missing)}; it has {', '.join(rows.fieldnames or [])}")
     by_file = {normalise_file(row["file"]): row for row in rows if row["file"]}
-    depicts = {file: _read_depicts(table, row) for file, row in by_file.items()}
-    paths = [row.get("path") or row["file"] for row in by_file.values()]
+    listed = [_read_row(table, file, row) for file, row in sorted(by_file.items())]
     with ThreadPoolExecutor(_THREADS) as pool:
-        looks = pool.map(partial(look_at, table.parent), paths)
-        images = [
-            replace(_join_row(file, row, look, titles.get(file, [])), depicts=depicts[file])
-            for (file, row), look in zip(by_file.items(), looks, strict=True)
-        ]
-    return sorted(images, key=lambda image: image.file)
+        return list(pool.map(partial(_open_listed, table.parent), listed))
 
 
-def _read_depicts(table: Path, row: Mapping[str, str | None]) -> tuple[str, ...]:
+def _read_row(table: Path, file: str, row: Mapping[str, str | None]) -> CorpusImage:
     qids = (row.get("depicts") or "").split()
     strange = next((qid for qid in qids if not QID.fullmatch(qid)), None)
     if strange is not None:
-        raise CorruptInput(f"{table}: {row['file']} depicts {strange[:40]!r}; expected Qids parted by spaces, as Q42")
-    return tuple(dict.fromkeys(qids))
-
-
-def _join_row(file: str, row: dict[str, str], look: Look, titles: Sequence[str]) -> CorpusImage:
-    if not look.error and row.get("sha256") and row["sha256"] != look.sha256:
-        look = Look(look.sha256, look.width, look.height, look.format, look.phash, "sha256-mismatch")
+        raise CorruptInput(
+            f"{table}: {row['file']} depicts {strange[:40]!r}; expected Qids separated by spaces, as Q42"
+        )
     return CorpusImage(
         file=file,
-        title=tuple(sorted(titles)),
-        path=row.get("path") or row["file"],
-        sha256=look.sha256,
-        width=look.width,
-        height=look.height,
-        format=look.format,
+        title=(),
+        path=row.get("path") or row["file"] or "",
+        sha256=row.get("sha256") or "",
+        width=0,
+        height=0,
+        format="",
         author=row["author"] or "",
         licence=row["licence"] or "",
         licence_url=row["licence_url"] or "",
         source_url=row["source_url"] or "",
-        phash=look.phash,
-        error=look.error,
+        phash="",
+        error="",
+        depicts=tuple(dict.fromkeys(qids)),
+    )
+
+
+def _open_listed(folder: Path, listed: CorpusImage) -> CorpusImage:
+    """Measure one picture, without decoding one that is too large; never raises for what the file holds.
+
+    The hash is the one that the image store computes, so a picture is found again at distance 0.
+    """
+    path = place_inside(folder, listed.path)
+    if path is None:
+        return replace(listed, sha256="", error="path-outside")
+    try:
+        if not path.is_file():
+            return replace(listed, sha256="", error=_MISSING)
+        if path.stat().st_size > MAX_BYTES:
+            return replace(listed, sha256="", error="too-large")
+        data = path.read_bytes()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return replace(listed, sha256="", error=_MISSING)
+        raise explain_os_error(error, f"picture {path}") from error
+    sha256 = hashlib.sha256(data).hexdigest()
+    try:
+        seen = probe_picture(data)
+    except RecordFailed as error:
+        return replace(listed, sha256=sha256, error=error.error.removeprefix("picture-"))
+    return replace(
+        listed,
+        sha256=sha256,
+        width=seen.width,
+        height=seen.height,
+        format=seen.extension,
+        phash=seen.phash,
+        error="sha256-mismatch" if listed.sha256 not in ("", sha256) else "",
     )
 
 
@@ -141,7 +150,7 @@ def merge_images(
     time.
 
     Args:
-        local: as :func:`read_images` returns, titles not needed; few enough for memory.
+        local: as :func:`read_images` returns; few enough for memory.
         media: as :func:`pipelines.corpus.commons.collect_media` writes, or None.
         pages: ``pages.parquet``, of which ``title`` and ``image`` are read.
         megabytes: what each of the two sorts may hold; 256 are enough for 5 M pictures.
@@ -213,35 +222,6 @@ def place_inside(folder: Path, relative: str) -> Path | None:
         return path if path.resolve().is_relative_to(folder.resolve()) else None
     except (ValueError, RuntimeError):  # a null character, which no path can hold, or links that go round
         return None
-
-
-def look_at(folder: Path, relative: str) -> Look:
-    """Measure one picture, without decoding one that is too large; never raises for what the file holds.
-
-    The hash is the one that the image store computes, so a picture is found again at distance 0.
-
-    Raises:
-        ConfigError, Unavailable: the file cannot be read, see :func:`pipelines.files.explain_os_error`.
-    """
-    path = place_inside(folder, relative)
-    if path is None:
-        return Look(error="path-outside")
-    try:
-        if not path.is_file():
-            return Look(error=_MISSING)
-        if path.stat().st_size > MAX_BYTES:
-            return Look(error="too-large")
-        data = path.read_bytes()
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            return Look(error=_MISSING)
-        raise explain_os_error(error, f"picture {path}") from error
-    sha256 = hashlib.sha256(data).hexdigest()
-    try:
-        seen = probe_picture(data)
-    except RecordFailed as error:
-        return Look(sha256, error=error.error.removeprefix("picture-"))
-    return Look(sha256, seen.width, seen.height, seen.extension, seen.phash)
 
 
 MOST_FILES = 1_000

@@ -162,7 +162,7 @@ class SideFiles:
     wikidata_entities: Path | None = None
     """Wikidata's JSON dump."""
     media: Path | None = None
-    """Commons' MediaInfo dump, RDF or JSON."""
+    """Commons' MediaInfo dump, as RDF."""
     images: Path | None = None
     """The ``images.tsv``."""
 
@@ -186,7 +186,7 @@ def find_side_files(dump: Path) -> SideFiles:
         wikidata_page=_find_file(folder, ("wikidatawiki-*-page",), _SQL),
         wikidata_page_props=_find_file(folder, ("wikidatawiki-*-page_props",), _SQL),
         wikidata_entities=_find_file(folder, ("wikidata-*-all", "latest-all"), _JSON),
-        media=_find_file(folder, ("commons*-mediainfo", "latest-mediainfo"), (*_RDF, *_JSON)),
+        media=_find_file(folder, ("commons*-mediainfo", "latest-mediainfo"), _RDF),
         images=images if images.is_file() else None,
     )
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from pipelines.agent.attempts import PictureSwaps, Searches, make_plan
 from pipelines.agent.candidates import CandidateLister
 from pipelines.agent.cascade import EstimatedTokens, TokenCounter, open_tokenizer
-from pipelines.agent.choosing import PictureChooser, PictureRules
-from pipelines.agent.depicting import ClipRanker, ClipRules, MetadataRanker, Ranker
+from pipelines.agent.choosing import PictureChooser
+from pipelines.agent.depicting import ClipRanker, MetadataRanker, Ranker
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.judging import ProcessJury, UnscoredWatch
 from pipelines.agent.loop import Agent
@@ -28,7 +28,6 @@ from pipelines.agent.pictures import Reader, Upscaler, has_opencv, make_repairs
 from pipelines.agent.tools import ToolBox
 from pipelines.checks.agreement import check_alternative
 from pipelines.checks.examination import AnswerRules, PathDemands, digest_word_lists
-from pipelines.checks.pictures import DepictionRules
 from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.corpus.store import Corpus
@@ -57,7 +56,7 @@ from pipelines.services.clients.recorded import RecordedImageSearch, RecordedOcr
 from pipelines.services.clients.search import LiveSearch
 from pipelines.services.protocols import ImageSearch, Ocr, PageReader, TextSearch
 from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
-from pipelines.stages.enhancements import EnhancementRules, Enhancements
+from pipelines.stages.enhancements import Enhancements
 from pipelines.stages.groundings import Groundings
 from pipelines.stages.initials import Initials
 from pipelines.stages.injections import Askings, Injections
@@ -110,7 +109,7 @@ class Seeing:
         """
         from pipelines.services.clients.encoder import OpenClipEncoder
 
-        self._model = OpenClipEncoder(**self.config.encoder.model_dump())
+        self._model = OpenClipEncoder(self.config.encoder)
         return CachedEncoder(self._model, self.workspace.derived / "embeddings")
 
     @cached_property
@@ -159,9 +158,7 @@ class Seeing:
         """What orders the candidates of an anchor."""
         if not picks_clip(self.config):
             return MetadataRanker(self.corpus)
-        groundings = self.config.groundings
-        rules = ClipRules(groundings.threshold, groundings.distractors, self.config.seed)
-        return ClipRanker(self.corpus, self.encoder, rules)
+        return ClipRanker(self.corpus, self.encoder, self.config.groundings, self.config.seed)
 
     @property
     def _searches_by_likeness(self) -> bool:
@@ -191,32 +188,23 @@ class Seeing:
 
     def make_chooser(self) -> PictureChooser:
         """Return what chooses an anchor's picture."""
-        groundings = self.config.groundings
-        depiction = DepictionRules(
-            groundings.decides, groundings.threshold, groundings.min_margin, groundings.distractors
-        )
-        rules = PictureRules(
-            min_side=groundings.min_side,
-            depiction=depiction,
-            refuse_simple=groundings.refuse_simple,
-            avoid_lead=groundings.avoid_lead,
-            training_pixels=groundings.training_pixels,
-            near=NEAR_COSINE if self._searches_by_likeness else NEAR_BITS,
-        )
-        copies = self.copies if self.copies.has_pictures() else None
-        parts = (self.make_lister(), self.ranker, self.image_search, copies, self.reader)
-        return PictureChooser(self.roles.pictures, *parts, rules)
+        near = NEAR_COSINE if self._searches_by_likeness else NEAR_BITS
+        parts = (self.make_lister(), self.ranker, self.image_search, self.copies, self.reader)
+        return PictureChooser(self.roles.pictures, *parts, self.config.groundings, near)
 
     def make_enhancements(self) -> Enhancements:
-        """Return the stage that degrades pictures; what nothing repairs here is left out of its degradations."""
-        config = self.config.enhancements
-        repairs = make_repairs(self.upscaler, has_opencv())
-        possible = tuple(each for each in config.degradations if each in repairs)
-        rules = EnhancementRules(config.share if possible else 0.0, possible, config.strengths, self.config.seed)
+        """Return the stage that degrades pictures."""
         # A text layer is lost with the first change of a picture: it tells nothing of what can still be read.
         reads = set(self.config.groundings.ocr) - {"layer"}
-        reader, results = self.reader if reads else None, self.config.releases.image_results
-        return Enhancements(self.roles.pictures, self.shown_search, reader, repairs, rules, results)
+        return Enhancements(
+            self.roles.pictures,
+            self.shown_search,
+            self.reader if reads else None,
+            make_repairs(self.upscaler, has_opencv()),
+            self.config.enhancements,
+            self.config.seed,
+            self.config.releases.image_results,
+        )
 
     def close(self) -> None:
         """End the encoder: its cache, its threads and its model."""

@@ -52,7 +52,7 @@ def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter:
         clear_temps(workspace.worlds)
         reporter.begin("world", 0, "entities")
         summary = write_world(folder, WorldConfig(config.entities, config.seed, config.missing))
-        reporter.finish(f"{summary.articles:,} articles, {summary.pictures:,} pictures in {folder}")
+        reporter.finish(f"{summary['articles']:,} articles, {summary['pictures']:,} pictures in {folder}")
     return folder
 
 

@@ -15,7 +15,8 @@ from pipelines.agent.observations import VERSION as RESULTS
 from pipelines.agent.observations import ImageStore, credit_picture, keep_results
 from pipelines.agent.pictures import DEGRADING_VERSION as DEGRADING
 from pipelines.agent.pictures import REPAIRING_VERSION as REPAIRING
-from pipelines.agent.pictures import Patient, Reader, RepairTool, Tried, find_gauge, find_strength
+from pipelines.agent.pictures import Reader, RepairLoop, RepairTool, Tried, find_gauge
+from pipelines.config.settings import EnhancementsConfig
 from pipelines.errors import RecordFailed
 from pipelines.graph.proofs import make_question_id
 from pipelines.ids import digest_value, draw_unit
@@ -24,19 +25,6 @@ from schemas.base import Record, Rejection
 from schemas.datasets import Degradation, Difficulty, Enhancement, Picture, SearchResult
 from schemas.manifest import ModelEntry
 from schemas.reasons import EnhancementReason
-
-
-@dataclass(frozen=True, slots=True)
-class EnhancementRules:
-    """Which questions are chosen and what is done to their pictures."""
-
-    share: float
-    """Of the questions with a picture; 0 degrades none."""
-    degradations: tuple[Degradation, ...]
-    """One is drawn for a question."""
-    strengths: tuple[float, ...]
-    """Tried from the one drawn for a question upwards until the picture is of no use; each over 0 and up to 1."""
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -52,8 +40,9 @@ class Enhancements:
     reader: Reader | None
     """Without one, a search by picture is the only test."""
     repairs: Mapping[Degradation, RepairTool]
-    """The tools that are at hand."""
-    rules: EnhancementRules
+    """The tools that are installed; a degradation without its tool is not used."""
+    settings: EnhancementsConfig
+    seed: int
     results: int = 5
     """Pages of that search that a row keeps; 0: no search is made."""
     name: str = "enhancements"
@@ -68,11 +57,16 @@ class Enhancements:
             return digest_value([kept])
         tools = {degradation: tool.identity for degradation, tool in self.repairs.items()}
         reader = "" if self.reader is None else self.reader.identity
-        return digest_value([kept, repr(self.rules), DEGRADING, REPAIRING, tools, self.search.identity, reader])
+        rules = [self.settings.share, self._degradations, self.settings.strengths, self.seed]
+        return digest_value([kept, *rules, DEGRADING, REPAIRING, tools, self.search.identity, reader])
+
+    @property
+    def _degradations(self) -> list[Degradation]:
+        return [each for each in self.settings.degradations if each in self.repairs]
 
     @property
     def _degrades(self) -> bool:
-        return bool(self.rules.share and self.rules.degradations and self.rules.strengths)
+        return bool(self.settings.share and self._degradations and self.settings.strengths)
 
     def prompts(self) -> dict[str, str]:
         """None: no model is asked."""
@@ -91,32 +85,31 @@ class Enhancements:
             ServiceError: if a reader or search is away.
         """
         picture = record.picture
-        if picture is None or not self._is_chosen(record):
+        if (
+            picture is None
+            or not self._degrades
+            or draw_unit(self.seed, record.record_id, "enhance") >= self.settings.share
+        ):
             return (Enhancement(**dict(record), found=await self._look_up(picture)),)
-        degradation = self.rules.degradations[self._draw(record, "degradation", len(self.rules.degradations))]
-        repair = self.repairs.get(degradation)
-        if repair is None:
-            return _reject(record, "repair-unavailable", f"nothing repairs {degradation} here")
+        degradation = self._degradations[self._draw(record, "degradation", len(self._degradations))]
         data = await asyncio.to_thread(self.pictures.read, picture)
         with TemporaryDirectory(prefix="synth-repair-") as folder:
-            gauge = await find_gauge(data, self.reader, self.search, _find_title(record), Path(folder))
+            title = record.proof.nodes[0].title if record.proof.nodes else ""
+            gauge = await find_gauge(data, self.reader, self.search, title, Path(folder))
             if gauge is None:
                 detail = "neither words nor a search by picture tell what the original shows"
                 return _reject(record, "test-fails", detail)
-            patient = Patient(data, gauge, degradation, repair, (self.rules.seed, record.record_id))
-            strengths = sorted(self.rules.strengths)
-            tried = await find_strength(patient, strengths[self._draw(record, "strength", len(strengths)) :])
+            loop = RepairLoop(data, gauge, degradation, self.repairs[degradation], (self.seed, record.record_id))
+            strengths = sorted(self.settings.strengths)
+            tried = await loop.find_strength(strengths[self._draw(record, "strength", len(strengths)) :])
         if not tried[-1].holds:
             unharmed = all(each.trial.degraded for each in tried)
             reason: EnhancementReason = "unharmed" if unharmed else "unrepaired"
             return _reject(record, reason, "; ".join(each.describe() for each in tried))
         return (await self._degrade(record, picture, tried[-1]),)
 
-    def _is_chosen(self, record: Difficulty) -> bool:
-        return self._degrades and draw_unit(self.rules.seed, record.record_id, "enhance") < self.rules.share
-
     def _draw(self, record: Difficulty, what: str, count: int) -> int:
-        return int(draw_unit(self.rules.seed, record.record_id, what) * count)
+        return int(draw_unit(self.seed, record.record_id, what) * count)
 
     async def _degrade(self, record: Difficulty, picture: Picture, tried: Tried) -> Enhancement:
         """Return the question with its degraded picture: another question, whose parent is the one before."""
@@ -140,10 +133,6 @@ class Enhancements:
             return keep_results(await self.search.search_image(file, self.results))
         except RecordFailed:
             return ()
-
-
-def _find_title(record: Difficulty) -> str:
-    return record.proof.nodes[0].title if record.proof.nodes else ""
 
 
 def _reject(record: Difficulty, reason: EnhancementReason, detail: str) -> Rejection:

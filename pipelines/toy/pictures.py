@@ -177,7 +177,7 @@ SIMPLE: Mapping[SimpleKind, Callable[[tuple[int, int], Random], Drawn]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class PlannedPicture:
     """A planned picture.
 
     Attributes:
@@ -216,9 +216,9 @@ class Picture:
         return f"https://{host}/wiki/File:{self.stored_name}"
 
 
-def plan_pictures(entities: Sequence[Entity], config: WorldConfig) -> dict[int, Picture]:
+def plan_pictures(entities: Sequence[Entity], config: WorldConfig) -> dict[int, PlannedPicture]:
     """Decide names, sizes, licences and oddities of lead pictures, by entity number; abstract things have none."""
-    pictures: dict[int, Picture] = {}
+    pictures: dict[int, PlannedPicture] = {}
     used: set[str] = set()
     for entity in entities:
         rng = Random(f"{config.seed}:picture-plan:{entity.number}")
@@ -239,7 +239,7 @@ def plan_pictures(entities: Sequence[Entity], config: WorldConfig) -> dict[int, 
         free = rng.random() >= UNFREE_SHARE
         licence, address = rng.choice(tuple((LICENCES if free else UNFREE_LICENCES).items()))
         author = rng.choice(names.PHOTOGRAPHERS)
-        pictures[entity.number] = Picture(
+        pictures[entity.number] = PlannedPicture(
             entity.number, file, _draw_size(entity, rng), author, licence, address, free, sign=sign, simple=simple,
             depicts=_state_subject(entity, entities, odd),
         )  # fmt: skip
@@ -247,10 +247,10 @@ def plan_pictures(entities: Sequence[Entity], config: WorldConfig) -> dict[int, 
 
 
 def plan_second_pictures(
-    entities: Sequence[Entity], leads: Mapping[int, Picture], config: WorldConfig
-) -> dict[int, Picture]:
+    entities: Sequence[Entity], leads: Mapping[int, PlannedPicture], config: WorldConfig
+) -> dict[int, PlannedPicture]:
     """Decide which entities have a further picture in the body of their article: the same thing seen otherwise."""
-    pictures: dict[int, Picture] = {}
+    pictures: dict[int, PlannedPicture] = {}
     used = {picture.file.casefold() for picture in leads.values()}
     for number in leads:
         rng, entity = Random(f"{config.seed}:second-picture-plan:{number}"), entities[number]
@@ -258,7 +258,7 @@ def plan_second_pictures(
             continue
         file = _name_file(f"{fold_accents(entity.title)}{rng.choice(_SECOND_VIEWS)}.jpg", entity, used)
         licence, address = rng.choice(tuple(LICENCES.items()))
-        pictures[number] = Picture(
+        pictures[number] = PlannedPicture(
             number, file, _draw_size(entity, rng), rng.choice(names.PHOTOGRAPHERS), licence, address, True, "second",
             depicts=_state_subject(entity, entities, rng), caption=rng.choice(_CAPTIONS).format(name=entity.name),
         )  # fmt: skip
@@ -337,7 +337,7 @@ def _break_lines(text: str, size: int, room: float) -> tuple[str, ...]:
     return min(cuts, key=lambda lines: max(map(len, lines)))
 
 
-def draw_picture(entity: Entity, picture: Picture, seed: int) -> bytes:
+def draw_picture(entity: Entity, picture: PlannedPicture, seed: int) -> bytes:
     """Draw and encode a picture; its text layer says what can be read in it, mostly nothing."""
     written: tuple[WrittenText, ...] = ()
     if picture.simple is not None:

@@ -1,15 +1,12 @@
 """Publishes a toy Wikipedia as the real one is: XML dump, SQL tables, Wikidata, pictures, and the truth for tests."""
 
 import bz2
-import glob
 import gzip
 import hashlib
 import itertools
 import json
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import resources
@@ -20,42 +17,14 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape
 
 from pipelines.errors import ConfigError
-from pipelines.files import TEMP_PREFIX, make_temp_path, sync_files, sync_folder
+from pipelines.files import drafting_folder
 from pipelines.toy.ontology import (
     Entity,
     ToyFact,
 )
-from pipelines.toy.pictures import MIN_SIDE, Picture, draw_picture, plan_pictures, plan_second_pictures
+from pipelines.toy.pictures import MIN_SIDE, PlannedPicture, draw_picture, plan_pictures, plan_second_pictures
 from pipelines.toy.wikitext import MAIN, ToyPage, Wiki, compose_wiki, date_changes, key_of, list_links
 from pipelines.toy.world import World, WorldConfig, build_world, check_config
-
-
-@dataclass(frozen=True, slots=True)
-class WorldSummary:
-    """Counts of a written world, the same as in its ``world.json``.
-
-    Attributes:
-        articles: pages in the main namespace that are no redirects.
-        hidden_facts: facts that their infobox does not show.
-        pictures: all pictures, those in the body of articles included.
-        lead_pictures: those in infoboxes.
-        free_pictures: lead pictures with a free licence and at least 512 px on the short side.
-        signs: lead pictures in which a sign names the entity.
-        simple_pictures: lead pictures that are a flag, an emblem, a map or a card of text.
-    """
-
-    pages: int
-    articles: int
-    redirects: int
-    entities: int
-    facts: int
-    hidden_facts: int
-    pictures: int
-    lead_pictures: int
-    free_pictures: int
-    signs: int
-    simple_pictures: int
-
 
 WORLD_FORMAT = 3
 _COLUMNS = (
@@ -63,7 +32,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def write_world(out: Path, config: WorldConfig, later: bool = False) -> WorldSummary:
+def write_world(out: Path, config: WorldConfig, later: bool = False) -> dict[str, int]:
     """Write a whole world to ``out``, or nothing; what a killed run of the same ``out`` left is removed.
 
     Files: the multistream dump and index, five SQL tables, two tables and the Turtle of Wikidata, ``images/`` with
@@ -76,34 +45,20 @@ def write_world(out: Path, config: WorldConfig, later: bool = False) -> WorldSum
         later: make the same world as it is a year after the snapshot of ``config``: some facts have changed
             (``truth/changes.jsonl``), and the pages that say so; everything else is the same.
 
+    Returns:
+        Counts, the same as in ``world.json``.
+
     Raises:
         ConfigError: ``config`` is out of range, or ``out`` exists and is a file or not empty.
     """
     check_config(config)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"world output {out}: exists and is not an empty folder; name a new folder")
-    with _drafting(out) as draft:
+    with drafting_folder(out) as draft:
         return _publish(draft, config, later)
 
 
-@contextmanager
-def _drafting(out: Path) -> Iterator[Path]:
-    """Give a sibling folder to write to; on a clean exit it is synced and becomes ``out``, else it is removed."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    for left in out.parent.glob(f"{TEMP_PREFIX}{glob.escape(out.name)}-*"):
-        shutil.rmtree(left)
-    draft = make_temp_path(out)
-    draft.mkdir()
-    try:
-        yield draft
-        sync_files(draft)
-        draft.replace(out)
-        sync_folder(out.parent)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def _publish(folder: Path, config: WorldConfig, later: bool) -> WorldSummary:
+def _publish(folder: Path, config: WorldConfig, later: bool) -> dict[str, int]:
     world = build_world(config, later)
     published = f"{int(config.snapshot[:4]) + later}{config.snapshot[4:]}"
     leads = plan_pictures(world.entities, config)
@@ -124,14 +79,14 @@ def _publish(folder: Path, config: WorldConfig, later: bool) -> WorldSummary:
     write_truth(world, wiki, leads, folder / "truth")
     write_picture_truth(world, pictures, folder / "truth")
     summary = _count(world, wiki, leads, len(pictures))
-    document = {"format": WORLD_FORMAT, "config": asdict(config), "counts": asdict(summary)}
+    document = {"format": WORLD_FORMAT, "config": asdict(config), "counts": summary}
     if later:
         document["later"] = published
     (folder / "world.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return summary
 
 
-def _write_pictures(world: World, pictures: Sequence[Picture], folder: Path) -> None:
+def _write_pictures(world: World, pictures: Sequence[PlannedPicture], folder: Path) -> None:
     folder.mkdir()
     lines = ["\t".join(_COLUMNS)]
     for picture in sorted(pictures, key=lambda each: each.stored_name):
@@ -146,21 +101,26 @@ def _write_pictures(world: World, pictures: Sequence[Picture], folder: Path) -> 
     (folder / "images.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _count(world: World, wiki: Wiki, leads: Mapping[int, Picture], pictures: int) -> WorldSummary:
+def _count(world: World, wiki: Wiki, leads: Mapping[int, PlannedPicture], pictures: int) -> dict[str, int]:
     redirects = sum(page.redirect is not None for page in wiki.pages)
-    return WorldSummary(
-        pages=len(wiki.pages),
-        articles=sum(page.namespace == MAIN for page in wiki.pages) - redirects,
-        redirects=redirects,
-        entities=len(world.entities),
-        facts=len(world.facts),
-        hidden_facts=sum(not fact.shown for fact in world.facts),
-        pictures=pictures,
-        lead_pictures=len(leads),
-        free_pictures=sum(picture.free and min(picture.size) >= MIN_SIDE for picture in leads.values()),
-        signs=sum(bool(picture.sign) for picture in leads.values()),
-        simple_pictures=sum(picture.simple is not None for picture in leads.values()),
-    )
+    return {
+        "pages": len(wiki.pages),
+        "articles": sum(page.namespace == MAIN for page in wiki.pages) - redirects,
+        "redirects": redirects,
+        "entities": len(world.entities),
+        "facts": len(world.facts),
+        "hidden_facts": sum(not fact.shown for fact in world.facts),
+        "pictures": pictures,
+        "lead_pictures": len(leads),
+        "free_pictures": sum(picture.free and min(picture.size) >= MIN_SIDE for picture in leads.values()),
+        "signs": sum(bool(picture.sign) for picture in leads.values()),
+        "simple_pictures": sum(picture.simple is not None for picture in leads.values()),
+    }
+
+
+@cache
+def _read_template(name: str) -> str:
+    return resources.files(__package__).joinpath("templates", name).read_text("utf-8")
 
 
 HUMAN, DISAMBIGUATION_PAGE, LIST_PAGE = "Q5", "Q4167410", "Q13406463"
@@ -171,11 +131,8 @@ _MOST_SITELINKS = 150
 class EntityRecord:
     """One Wikidata entity.
 
-    Attributes:
-        label: English label, the bare name.
-        classes: values of P31, and of P106 where ``occupation`` is set.
-        facts: the literal and entity facts it holds; text attributes are left out, being entities on Wikidata.
-        statements: what ``wikibase:statements`` says: the triples written, and the identifiers, which are not written.
+    ``facts`` are the literal and entity facts it holds; text attributes are entities on Wikidata and left out.
+    ``statements`` counts the triples written, and the identifiers, which are not written.
     """
 
     qid: str
@@ -246,13 +203,6 @@ def _record(world: World, entity: Entity, page: ToyPage, picture: str) -> Entity
 
 PAGES_PER_STREAM = 100
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-_SCHEMA = "http://www.mediawiki.org/xml/export-0.11"
-_NAMESPACES = {
-    -2: "Media", -1: "Special", 0: "", 1: "Talk", 2: "User", 3: "User talk", 4: "Wikipedia", 5: "Wikipedia talk",
-    6: "File", 7: "File talk", 8: "MediaWiki", 9: "MediaWiki talk", 10: "Template", 11: "Template talk", 12: "Help",
-    13: "Help talk", 14: "Category", 15: "Category talk", 100: "Portal", 101: "Portal talk", 118: "Draft",
-    119: "Draft talk", 710: "TimedText", 711: "TimedText talk", 828: "Module", 829: "Module talk",
-}  # fmt: skip
 
 
 def write_dump(pages: Sequence[ToyPage], dump: Path, index: Path) -> None:
@@ -263,7 +213,7 @@ def write_dump(pages: Sequence[ToyPage], dump: Path, index: Path) -> None:
     """
     lines: list[str] = []
     with dump.open("wb") as file:
-        offset = file.write(bz2.compress(_render_header().encode()))
+        offset = file.write(bz2.compress(_read_template("header.xml").encode()))
         for start in range(0, len(pages), PAGES_PER_STREAM):
             chunk = pages[start : start + PAGES_PER_STREAM]
             lines += [f"{offset}:{page.page_id}:{_escape(page.full_title)}\n" for page in chunk]
@@ -286,35 +236,21 @@ def _escape(text: str) -> str:
     return escape(text, {'"': "&quot;"})
 
 
-def _render_header() -> str:
-    names = "\n".join(
-        f'      <namespace key="{key}" case="first-letter"' + (f">{name}</namespace>" if name else " />")
-        for key, name in _NAMESPACES.items()
-    )
-    return (
-        f'<mediawiki xmlns="{_SCHEMA}/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
-        f'xsi:schemaLocation="{_SCHEMA}/ {_SCHEMA}.xsd" version="0.11" xml:lang="en">\n'
-        "  <siteinfo>\n    <sitename>Wikipedia</sitename>\n    <dbname>enwiki</dbname>\n"
-        "    <base>https://toywiki.example/wiki/Main_Page</base>\n"
-        "    <generator>synth toy world, not MediaWiki</generator>\n    <case>first-letter</case>\n"
-        f"    <namespaces>\n{names}\n    </namespaces>\n  </siteinfo>\n"
-    )
-
-
 def _render_page(page: ToyPage) -> str:
     redirect = f'    <redirect title="{_escape(page.redirect.target)}" />\n' if page.redirect else ""
-    sha1 = encode_sha1(page.text)
-    user = sum(itertools.accumulate(page.editor.encode())) + 1000
-    return (
-        f"  <page>\n    <title>{_escape(page.full_title)}</title>\n    <ns>{page.namespace}</ns>\n"
-        f"    <id>{page.page_id}</id>\n{redirect}    <revision>\n      <id>{page.revision}</id>\n"
-        f"      <parentid>{page.revision - 3}</parentid>\n      <timestamp>{page.timestamp}</timestamp>\n"
-        f"      <contributor>\n        <username>{_escape(page.editor)}</username>\n        <id>{user}</id>\n"
-        f"      </contributor>\n      <comment>tidied</comment>\n      <origin>{page.revision}</origin>\n"
-        "      <model>wikitext</model>\n      <format>text/x-wiki</format>\n"
-        f'      <text bytes="{len(page.text.encode())}" sha1="{sha1}" xml:space="preserve">'
-        f"{_escape(page.text)}</text>\n"
-        f"      <sha1>{sha1}</sha1>\n    </revision>\n  </page>\n"
+    return _read_template("page.xml").format(
+        title=_escape(page.full_title),
+        namespace=page.namespace,
+        page_id=page.page_id,
+        redirect=redirect,
+        revision=page.revision,
+        parent=page.revision - 3,
+        timestamp=page.timestamp,
+        editor=_escape(page.editor),
+        user=sum(itertools.accumulate(page.editor.encode())) + 1000,
+        length=len(page.text.encode()),
+        sha1=encode_sha1(page.text),
+        text=_escape(page.text),
     )
 
 
@@ -324,7 +260,7 @@ _LINE_BYTES = 900_000
 _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", '"': '\\"', "\n": "\\n", "\0": "\\0"})
 
 
-def write_wiki_tables(world: World, wiki: Wiki, pictures: Mapping[int, Picture], prefix: Path) -> None:
+def write_wiki_tables(world: World, wiki: Wiki, pictures: Mapping[int, PlannedPicture], prefix: Path) -> None:
     """Write page, redirect, linktarget, pagelinks and page_props to ``<prefix>-<table>.sql.gz``."""
     targets: dict[tuple[int, str], int] = {}
     links: list[Row] = []
@@ -365,7 +301,7 @@ def write_wikidata_tables(records: Sequence[EntityRecord], prefix: Path) -> None
     _write_table(prefix, "page_props", props)
 
 
-def _list_props(world: World, wiki: Wiki, pictures: Mapping[int, Picture]) -> Iterator[Row]:
+def _list_props(world: World, wiki: Wiki, pictures: Mapping[int, PlannedPicture]) -> Iterator[Row]:
     for page in wiki.pages:
         if page.disambiguation:
             yield page.page_id, "disambiguation", "", None
@@ -382,24 +318,10 @@ def _draw_fraction(name: str) -> float:
     return int(hashlib.sha256(name.encode()).hexdigest()[:10], 16) % 10**12 / 10**12
 
 
-@cache
-def _read_columns() -> Mapping[str, str]:
-    """Return the declared columns and keys by table."""
-    text = resources.files(__package__).joinpath("tables.sql").read_text("utf-8")
-    return dict(re.findall(r"CREATE TABLE `(\w+)` \(\n(.*?)\n\);", text, re.DOTALL))
-
-
 def _write_table(prefix: Path, table: str, rows: Sequence[Row]) -> None:
     path = prefix.with_name(f"{prefix.name}-{table}.sql.gz")
-    head = (
-        "-- Layout of a MediaWiki table dump; a generated toy world\n--\n"
-        "-- Host: none    Database: toywiki\n"
-        "-- ------------------------------------------------------\n\n"
-        "/*!40101 SET NAMES utf8mb4 */;\n/*!40103 SET TIME_ZONE='+00:00' */;\n\n"
-        f"--\n-- Table structure for table `{table}`\n--\n\nDROP TABLE IF EXISTS `{table}`;\n"
-        f"CREATE TABLE `{table}` (\n{_read_columns()[table]}\n) ENGINE=InnoDB DEFAULT CHARSET=binary;\n\n"
-        f"--\n-- Dumping data for table `{table}`\n--\n\n/*!40000 ALTER TABLE `{table}` DISABLE KEYS */;\n"
-    )
+    columns = dict(re.findall(r"CREATE TABLE `(\w+)` \(\n(.*?)\n\);", _read_template("tables.sql"), re.DOTALL))[table]
+    head = _read_template("table.sql").format(table=table, columns=columns)
     with path.open("wb") as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
         file.write(head.encode())
         for values in _join_rows(rows):
@@ -428,20 +350,6 @@ def _render_cell(cell: Cell) -> str:
     return f"'{cell.translate(_ESCAPES)}'" if isinstance(cell, str) else str(cell)
 
 
-_PREFIXES = {
-    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
-    "xsd": "http://www.w3.org/2001/XMLSchema#",
-    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
-    "owl": "http://www.w3.org/2002/07/owl#",
-    "wikibase": "http://wikiba.se/ontology#",
-    "skos": "http://www.w3.org/2004/02/skos/core#",
-    "schema": "http://schema.org/",
-    "cc": "http://creativecommons.org/ns#",
-    "wd": "http://www.wikidata.org/entity/",
-    "data": "https://www.wikidata.org/wiki/Special:EntityData/",
-    "wdt": "http://www.wikidata.org/prop/direct/",
-}
-_LICENCE = "<http://creativecommons.org/publicdomain/zero/1.0/>"
 _OTHER_WIKIS = ("cs", "de", "fr")
 
 
@@ -453,26 +361,29 @@ def write_turtle(world: World, records: Sequence[EntityRecord], path: Path) -> N
     """
     modified = f"{world.config.snapshot[:4]}-01-01T00:00:00Z"
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"@prefix {name}: <{address}> .\n" for name, address in _PREFIXES.items())
-        file.write(
-            f"\nwikibase:Dump a schema:Dataset,\n\t\towl:Ontology ;\n\tcc:license {_LICENCE} ;\n"
-            f'\tschema:softwareVersion "1.0.0" ;\n\tschema:dateModified "{modified}"^^xsd:dateTime .\n'
-        )
+        file.write(_read_template("header.ttl").format(modified=modified))
         for record in records:
             file.writelines(_render_entity(world, record))
 
 
 def _render_entity(world: World, record: EntityRecord) -> Iterator[str]:
-    yield (
-        f"\ndata:{record.qid} a schema:Dataset ;\n\tschema:about wd:{record.qid} ;\n\tcc:license {_LICENCE} ;\n"
-        f'\tschema:version "{record.page.revision}"^^xsd:integer ;\n'
-        f'\tschema:dateModified "{record.page.timestamp}"^^xsd:dateTime ;\n'
-        f'\twikibase:statements "{record.statements}"^^xsd:integer ;\n'
-        f'\twikibase:sitelinks "{record.sitelinks}"^^xsd:integer ;\n'
-        f'\twikibase:identifiers "{record.identifiers}"^^xsd:integer .\n\nwd:{record.qid} a wikibase:Item .\n'
+    yield _read_template("entity.ttl").format(
+        qid=record.qid,
+        revision=record.page.revision,
+        timestamp=record.page.timestamp,
+        statements=record.statements,
+        sitelinks=record.sitelinks,
+        identifiers=record.identifiers,
     )
     for language in ("en", *_OTHER_WIKIS[: record.sitelinks - 1]):
-        yield _render_sitelink(record, language)
+        site, title = f"https://{language}.wikipedia.org/", record.page.title
+        yield _read_template("sitelink.ttl").format(
+            address=f"{site}wiki/{quote(title.replace(' ', '_'), safe='/:@!$(),;*')}",
+            qid=record.qid,
+            language=language,
+            site=site,
+            title=_quote(title),
+        )
     label = f"{_quote(record.label)}@en"
     lines = [f"rdfs:label {label}", f"skos:prefLabel {label}", f"schema:name {label}"]
     lines.append(f"schema:description {_quote(record.description)}@en")
@@ -484,16 +395,6 @@ def _render_entity(world: World, record: EntityRecord) -> Iterator[str]:
         lines.append(f"wdt:P18 <http://commons.wikimedia.org/wiki/Special:FilePath/{quote(record.picture)}>")
     lines += [f"wdt:{fact.prop} {_render_object(world, fact)}" for fact in record.facts]
     yield f"wd:{record.qid} " + " ;\n\t".join(lines) + " .\n"
-
-
-def _render_sitelink(record: EntityRecord, language: str) -> str:
-    site = f"https://{language}.wikipedia.org/"
-    address = f"{site}wiki/{quote(record.page.title.replace(' ', '_'), safe='/:@!$(),;*')}"
-    return (
-        f'\n<{address}> a schema:Article ;\n\tschema:about wd:{record.qid} ;\n\tschema:inLanguage "{language}" ;\n'
-        f"\tschema:isPartOf <{site}> ;\n\tschema:name {_quote(record.page.title)}@{language} .\n\n"
-        f'<{site}> wikibase:wikiGroup "wikipedia" .\n\n'
-    )
 
 
 def _render_object(world: World, fact: ToyFact) -> str:
@@ -508,7 +409,7 @@ def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def write_truth(world: World, wiki: Wiki, pictures: Mapping[int, Picture], folder: Path) -> None:
+def write_truth(world: World, wiki: Wiki, pictures: Mapping[int, PlannedPicture], folder: Path) -> None:
     """Write ``entities.jsonl``, ``facts.jsonl`` and ``aliases.jsonl``, of a later snapshot ``changes.jsonl`` too."""
     folder.mkdir()
     page_ids = {page.entity: page.page_id for page in wiki.pages if page.entity >= 0}
@@ -538,7 +439,7 @@ def write_truth(world: World, wiki: Wiki, pictures: Mapping[int, Picture], folde
         ))  # fmt: skip
 
 
-def write_picture_truth(world: World, pictures: Iterable[Picture], folder: Path) -> None:
+def write_picture_truth(world: World, pictures: Iterable[PlannedPicture], folder: Path) -> None:
     """Write ``pictures.jsonl``: of each picture what it shows, what can be read in it and what it is said to depict."""
     _write_lines(folder / "pictures.jsonl", (
         {

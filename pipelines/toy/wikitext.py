@@ -9,7 +9,7 @@ from random import Random
 from pipelines.toy import names
 from pipelines.toy.names import surname_of
 from pipelines.toy.ontology import ATTRIBUTES, MONTHS, Entity, ToyAttribute, ToyFact, Value
-from pipelines.toy.pictures import Picture
+from pipelines.toy.pictures import PlannedPicture
 from pipelines.toy.world import Redirect, World
 
 MAIN, TEMPLATE, CATEGORY, PORTAL = 0, 10, 14, 100
@@ -57,7 +57,9 @@ class Wiki:
     sentences: Mapping[tuple[int, str, int | None], str]
 
 
-def compose_wiki(world: World, pictures: Mapping[int, str], seconds: Mapping[int, Picture] | None = None) -> Wiki:
+def compose_wiki(
+    world: World, pictures: Mapping[int, str], seconds: Mapping[int, PlannedPicture] | None = None
+) -> Wiki:
     """Write every page.
 
     Args:

@@ -16,18 +16,20 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from pipelines.agent.picture_search import ClipIndex
+from pipelines.config.settings import EncoderConfig
 from pipelines.corpus.tables import map_array
-from pipelines.services.clients.encoder import CachedEncoder, OpenClipEncoder, Precision, open_for_model
+from pipelines.services.clients.encoder import CachedEncoder, OpenClipEncoder, open_for_model
 from pipelines.services.protocols import PictureFile
 from tests.benchmarks.measured import Measured, read_peak
 
+Precision = Literal["fp32", "bf16", "fp16"]
 SIDE = 512
 BYTES = 50_000
 PICTURES = 64
@@ -179,7 +181,9 @@ def compare(
     count = plan.count(batch)
     bare = open_clip.create_model(name, pretrained=str(weights), precision=precision, device=plan.device).eval()
     dtype = open_clip.get_input_dtype(precision) or torch.float32
-    encoder = OpenClipEncoder(name, str(weights), plan.device, precision, batch)
+    encoder = OpenClipEncoder(
+        EncoderConfig(model=name, pretrained=str(weights), device=plan.device, precision=precision, batch=batch)
+    )
     asked = repeat(pictures, 0, count)
     asyncio.run(encoder.encode_pictures(asked[:batch]))
     rates: dict[str, list[float]] = {"bare": [], "ours": []}
@@ -222,7 +226,7 @@ def measure_decoding(pictures: Sequence[PictureFile]) -> Measured:
 def encode_many(scratch: Path, count: int) -> dict[str, float]:
     """Encode so many pictures in this process, chunk by chunk as an index does; return seconds and peak megabytes."""
     paths = sorted((scratch / "pictures").iterdir())
-    encoder = OpenClipEncoder(str(scratch / "tiny-7.json"), str(scratch / "tiny-7.pt"))
+    encoder = OpenClipEncoder(EncoderConfig(model=str(scratch / "tiny-7.json"), pretrained=str(scratch / "tiny-7.pt")))
     kept = CachedEncoder(Unlike(encoder), scratch / f"embeddings-{count}")
 
     async def encode() -> None:

@@ -16,14 +16,12 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from pipelines.agent.pictures import (
-    Patient,
     Reader,
+    RepairLoop,
     Tried,
     degrade_picture,
     find_gauge,
-    find_strength,
     make_repairs,
-    try_repair,
 )
 from pipelines.errors import RecordFailed
 from pipelines.pictures import compute_phash, measure_distance
@@ -104,16 +102,16 @@ class Record:
     failed: Counter[str] = field(default_factory=Counter)
 
 
-async def try_picture(record: Record, patient: Patient) -> None:
+async def try_picture(record: Record, loop: RepairLoop) -> None:
     """Try each strength by itself, and then as the stage does."""
     record.pictures += 1
     for strength in STRENGTHS:
-        tried = await try_repair(patient, strength)
+        tried = await loop.try_strength(strength)
         record.broken[strength] += not tried.trial.degraded
         record.restored[strength] += tried.holds
-    course = await find_strength(patient, STRENGTHS)
+    course = await loop.find_strength(STRENGTHS)
     if course[-1].holds:
-        record.held.append((patient.data, course[-1]))
+        record.held.append((loop.data, course[-1]))
     else:
         record.failed["unharmed" if all(each.trial.degraded for each in course) else "unrepaired"] += 1
 
@@ -132,8 +130,8 @@ async def run_loop(
         tested += 1
         for degradation, record in records.items():
             try:
-                patient = Patient(data, gauge, degradation, repairs[degradation], (0, title))
-                await try_picture(record, patient)
+                loop = RepairLoop(data, gauge, degradation, repairs[degradation], (0, title))
+                await try_picture(record, loop)
             except RecordFailed as error:
                 record.failed[error.error] += 1
     return records, tested

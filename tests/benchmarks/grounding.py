@@ -8,25 +8,22 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipelines.agent.depicting import ClipRules
-from pipelines.checks.pictures import DepictionRules
 from pipelines.cli.judge_card import make_share, show_interval
+from pipelines.config.settings import GroundingsConfig
 from pipelines.services.clients.encoder import CachedEncoder
 from pipelines.services.protocols import ImageEncoder
 from tests.benchmarks.measured import Measured
-from tests.clip.trials import CANDIDATES, THRESHOLD, Town, build_town, choose_looks, list_sets, rank_sets
+from tests.clip.trials import CANDIDATES, Town, build_town, choose_looks, list_sets, rank_sets
 
-SEED = 7
 MARGINS = (0.0, 0.02, 0.05)
 DISTRACTORS = (5, 20, 50)
-DEFAULT = ClipRules(THRESHOLD, 20, SEED)
-DRAWN = ClipRules(THRESHOLD, 20, SEED, reach=1)
+DEFAULT = GroundingsConfig()
 LEAST = 0.95
 
 
 def measure(scratch: Path) -> list[Measured]:
     """Train, build the wiki, and measure."""
-    from pipelines.services.clients.encoder import OpenClipEncoder
+    from tests.clip.models import make_encoder
     from tests.clip.training import train_clip
 
     known, strangers = choose_looks()
@@ -34,7 +31,7 @@ def measure(scratch: Path) -> list[Measured]:
     written = train_clip(scratch / "model", frozenset([*known.values(), *strangers.values()]))
     trained = time.process_time() - before
     town = build_town(scratch / "wiki", known, strangers)
-    encoder = OpenClipEncoder(str(written.config), str(written.weights), device="cpu")
+    encoder = make_encoder(written.config, written.weights, device="cpu")
     try:
         measured = measure_town(town, CachedEncoder(encoder, scratch / "embeddings"))
     finally:
@@ -47,7 +44,7 @@ def measure_town(town: Town, encoder: ImageEncoder) -> list[Measured]:
     """Measure a wiki's candidate sets with a trained encoder."""
     sets = list_sets(town)
     measured = []
-    for rules in (*(ClipRules(THRESHOLD, count, SEED) for count in DISTRACTORS), DRAWN):
+    for rules in (GroundingsConfig(distractors=count) for count in DISTRACTORS):
         right, wrong, strange = (
             rank_sets(town, encoder, rules, some) for some in (sets.right, sets.wrong, sets.strange)
         )
@@ -67,20 +64,19 @@ def measure_town(town: Town, encoder: ImageEncoder) -> list[Measured]:
                 f"wrong {LEAST:.0%}" if rules == DEFAULT and check.decides == "margin" and not check.min_margin else ""
             )
             what = "right picture taken, wrong sets refused, sets of strangers refused"
-            measured.append(Measured(f"{_describe(rules, check)}: {what}", "; ".join(results), budget))
+            measured.append(Measured(f"{_describe(check)}: {what}", "; ".join(results), budget))
     return measured
 
 
-def _list_checks(rules: ClipRules) -> list[DepictionRules]:
-    checks = [DepictionRules("margin", THRESHOLD, margin, rules.distractors) for margin in MARGINS]
-    return [*checks, DepictionRules("threshold", THRESHOLD, 0.0, 0)] if rules == DEFAULT else checks
+def _list_checks(rules: GroundingsConfig) -> list[GroundingsConfig]:
+    checks = [rules.model_copy(update={"min_margin": margin}) for margin in MARGINS]
+    return [*checks, GroundingsConfig(decides="threshold")] if rules == DEFAULT else checks
 
 
-def _describe(rules: ClipRules, check: DepictionRules) -> str:
+def _describe(check: GroundingsConfig) -> str:
     if check.decides == "threshold":
-        return f"similarity over {THRESHOLD} alone"
-    chosen = "drawn" if rules.reach == 1 else "described most like the anchor"
-    return f"margin over {check.min_margin} to {rules.distractors} others {chosen}"
+        return f"similarity over {check.threshold} alone"
+    return f"margin over {check.min_margin} to {check.distractors} others described most like the anchor"
 
 
 def _show(claims: Iterable[bool]) -> str:

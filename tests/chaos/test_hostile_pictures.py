@@ -3,17 +3,12 @@
 What each may cost is measured by ``python -m tests.benchmarks.run pictures``.
 """
 
-from pathlib import Path
-
 import pytest
 
-from pipelines.errors import RecordFailed
-from pipelines.pictures import PictureSource, PictureStore
 from tests.chaos.driving import share_small_run
 from tests.chaos.hostile_runs import HostileRun, run_hostile
 from tests.hostile_pictures import HOSTILE, ODD, draw, encode
 
-SOURCE = PictureSource("Kelm.jpg", "A. Orn", "CC BY 4.0", "https://licence.example", "https://source.example")
 REFUSED = {name: hostile.error for name, hostile in HOSTILE.items() if hostile.error}
 SIZES = {name: HOSTILE[name].size for name in HOSTILE.keys() - REFUSED.keys()} | {
     name: odd.size for name, odd in ODD.items()
@@ -68,20 +63,3 @@ def test_what_is_grounded_with_an_odd_picture_has_its_size(run: HostileRun) -> N
         if file in run.grounded:
             picture = run.grounded[file]
             assert (picture["width"], picture["height"]) == SIZES[name]
-
-
-@pytest.mark.parametrize("name", sorted(REFUSED))
-def test_the_store_refuses_a_hostile_picture_and_keeps_nothing_of_it(tmp_path: Path, name: str) -> None:
-    store = PictureStore(tmp_path / "images")
-    with pytest.raises(RecordFailed) as caught:
-        store.add_bytes(HOSTILE[name].build(), SOURCE)
-    assert caught.value.error == REFUSED[name]
-    assert not list(tmp_path.rglob("*.*"))
-
-
-@pytest.mark.parametrize("name", sorted(SIZES))
-def test_the_store_keeps_an_odd_but_healthy_picture_as_it_is(tmp_path: Path, name: str) -> None:
-    store, data = PictureStore(tmp_path / "images"), {**HOSTILE, **ODD}[name].build()
-    picture = store.add_bytes(data, SOURCE)
-    assert (picture.width, picture.height) == SIZES[name]
-    assert store.read(picture) == data

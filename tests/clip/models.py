@@ -12,6 +12,8 @@ from typing import Any
 import open_clip
 import torch
 
+from pipelines.config.settings import EncoderConfig
+from pipelines.services.clients.encoder import OpenClipEncoder
 from pipelines.services.protocols import PictureFile
 
 SIDE = 32
@@ -24,7 +26,7 @@ VOCABULARY = 49_408
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A model on disk: what ``OpenClipEncoder(str(config), str(weights))`` loads."""
+    """A model on disk: what ``make_encoder(config, weights)`` loads."""
 
     config: Path
     weights: Path
@@ -72,6 +74,11 @@ def write_tiny_model(folder: Path, seed: int = 7, **sizes: int) -> Written:
     """Write an architecture (sizes: see :func:`make_architecture`) and random weights for it."""
     config = write_architecture(folder / f"tiny-{seed}.json", make_architecture(**sizes))
     return Written(config, save_checkpoint(make_model(config, seed), folder / f"tiny-{seed}.pt"))
+
+
+def make_encoder(model: Path | str, pretrained: Path | str, **settings: Any) -> OpenClipEncoder:
+    """Return our encoder; settings as in the section ``encoder``."""
+    return OpenClipEncoder(EncoderConfig(model=str(model), pretrained=str(pretrained), **settings))
 
 
 def name_picture(path: Path) -> PictureFile:

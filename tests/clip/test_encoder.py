@@ -16,11 +16,12 @@ from open_clip.transform import PreprocessCfg, image_transform_v2
 from PIL import Image
 
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
-from pipelines.services.clients.encoder import CachedEncoder, OpenClipEncoder, open_for_model
+from pipelines.services.clients.encoder import CachedEncoder, open_for_model
 from pipelines.services.protocols import PictureFile
 from tests.clip.models import (
     WIDTH,
     make_architecture,
+    make_encoder,
     make_model,
     name_picture,
     save_checkpoint,
@@ -37,12 +38,13 @@ SETTINGS = {
     "resize_mode": "shortest",
     "fill_color": 0,
 }
+NO_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 SHAPES = [(640, 480), (480, 641), (224, 224), (100, 73), (1000, 130), (31, 900), (1, 6000), (6000, 1), (1, 1)]
 
 
 @pytest.fixture
 def encoder(tiny):
-    encoder = OpenClipEncoder(str(tiny.config), str(tiny.weights), device="cpu", batch=8)
+    encoder = make_encoder(tiny.config, tiny.weights, device="cpu", batch=8)
     yield encoder
     encoder.close()
 
@@ -109,14 +111,6 @@ def test_a_picture_of_any_shape_becomes_pixels_of_the_models_size(shape, change)
     assert tuple(pixels.shape) == (3, *settings.size)
 
 
-def test_a_preprocessing_that_open_clip_does_not_know_is_refused(tiny, pictures, tmp_path):
-    content = {"model_cfg": json.loads(tiny.config.read_text()), "preprocess_cfg": {"resize_mode": "middle"}}
-    other = OpenClipEncoder(str(write_architecture(tmp_path / "odd.json", content)), str(tiny.weights))
-    with pytest.raises(ConfigError, match="none of open_clip's"):
-        encode(other, pictures[:1])
-    other.close()
-
-
 @pytest.mark.parametrize("shape", [(1280, 853), (1024, 1024), (512, 512), (3000, 500)])
 def test_a_jpeg_decoded_reduced_is_hardly_another_picture(encoder, bare, shape, tmp_path):
     picture = save(draw(shape), tmp_path / "large.jpg", quality=85)
@@ -169,13 +163,8 @@ def test_a_file_with_other_bytes_than_its_name_says_is_not_encoded_under_that_na
         encode(encoder, [wrong])
 
 
-def test_nothing_is_asked_for_and_nothing_comes_back(encoder):
-    assert encode(encoder, []).shape == (0, WIDTH)
-    assert asyncio.run(encoder.encode_texts([])).shape == (0, WIDTH)
-
-
 def test_half_precision_of_the_brain_kind_is_near(tiny, encoder, pictures):
-    half = OpenClipEncoder(str(tiny.config), str(tiny.weights), device="cpu", precision="bf16")
+    half = make_encoder(tiny.config, tiny.weights, device="cpu", precision="bf16")
     rows = encode(half, pictures)
     half.close()
     assert rows.dtype == np.float32
@@ -184,26 +173,23 @@ def test_half_precision_of_the_brain_kind_is_near(tiny, encoder, pictures):
 
 
 def test_identity_is_of_what_decides_an_embedding_and_of_nothing_else(tiny, encoder, tmp_path):
-    same = OpenClipEncoder(str(tiny.config), str(tiny.weights), device="auto", batch=3, threads=1)
+    same = make_encoder(tiny.config, tiny.weights, device="auto", batch=3, threads=1)
     assert same.identity == encoder.identity
     moved = tmp_path / "moved.pt"
     moved.write_bytes(tiny.weights.read_bytes())
-    assert OpenClipEncoder(str(tiny.config), str(moved)).identity == encoder.identity
+    assert make_encoder(tiny.config, moved).identity == encoder.identity
     other = write_tiny_model(tmp_path, seed=8)
-    assert OpenClipEncoder(str(tiny.config), str(other.weights)).identity != encoder.identity
+    assert make_encoder(tiny.config, other.weights).identity != encoder.identity
     wide = write_architecture(tmp_path / "wide.json", make_architecture(width=96))
-    assert OpenClipEncoder(str(wide), str(tiny.weights)).identity != encoder.identity
+    assert make_encoder(wide, tiny.weights).identity != encoder.identity
     assert encoder.name == "tiny-7/tiny-7.pt"
-
-
-def test_a_tag_is_one_tag_however_it_is_written():
-    first, second = (OpenClipEncoder("ViT-B-32", tag).identity for tag in ("laion2b-s34b-b79k", "laion2b_s34b_b79k"))
-    assert first == second != OpenClipEncoder("ViT-B-16", "laion2b_s34b_b88k").identity
+    first, second = (make_encoder("ViT-B-32", tag).identity for tag in ("laion2b-s34b-b79k", "laion2b_s34b_b79k"))
+    assert first == second != make_encoder("ViT-B-16", "laion2b_s34b_b88k").identity
 
 
 def test_two_architecture_files_of_one_name_are_not_confused(tmp_path, pictures):
     models = [write_tiny_model(tmp_path / str(size), 7, embedding=size) for size in (16, 24)]
-    encoders = [OpenClipEncoder(str(model.config), str(model.weights)) for model in models]
+    encoders = [make_encoder(model.config, model.weights) for model in models]
     assert [encode(each, pictures[:1]).shape for each in encoders] == [(1, 16), (1, 24)]
     for each in encoders:
         each.close()
@@ -215,16 +201,27 @@ def test_the_file_beside_weights_on_the_hub_brings_its_preprocessing(tiny, encod
         "preprocess_cfg": {"mean": [0, 0, 0], "std": [1, 1, 1]},
     }
     path = write_architecture(tmp_path / "open_clip_config.json", content)
-    other = OpenClipEncoder(str(path), str(tiny.weights))
+    other = make_encoder(path, tiny.weights)
     rows = encode(other, pictures[:1])
     other.close()
     assert other.identity != encoder.identity
     assert float((rows @ encode(encoder, pictures[:1]).T)[0, 0]) < 0.9999
 
 
-def test_an_unknown_architecture_is_refused_with_those_like_it():
-    with pytest.raises(ConfigError, match="ViT-B-32"):
-        OpenClipEncoder("ViT-B-33", "openai")
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"model": "ViT-B-33"}, "ViT-B-32"),
+        ({"model": "nowhere.json"}, "No such file"),
+        ({"pretrained": "laion2b_s34b_b79"}, "laion2b_s34b_b79k"),
+        ({"model": "ViT-L-14"}, "ViT-L-14-quickgelu"),
+        pytest.param({"device": "cuda:3"}, "0 GPUs", marks=NO_GPU),
+        pytest.param({"precision": "fp16"}, "not on a processor", marks=NO_GPU),
+    ],
+)
+def test_settings_of_no_model_are_refused_with_those_like_them(pictures, settings, said):
+    with pytest.raises(ConfigError, match=said):
+        encode(make_encoder(**{"model": "ViT-B-32", "pretrained": "openai", **settings}), pictures[:1])
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"model_cfg": 3}', '{"embed_dim": 3}'])
@@ -232,33 +229,14 @@ def test_a_file_that_is_no_architecture_is_refused(content, tiny, tmp_path):
     path = tmp_path / "architecture.json"
     path.write_text(content)
     with pytest.raises(ConfigError, match=r"architecture\.json"):
-        OpenClipEncoder(str(path), str(tiny.weights))
-
-
-def test_an_architecture_file_that_is_not_there_is_refused(tiny):
-    with pytest.raises(ConfigError, match="No such file"):
-        OpenClipEncoder("nowhere.json", str(tiny.weights))
-
-
-def test_an_unknown_tag_is_refused_with_those_like_it(pictures):
-    encoder = OpenClipEncoder("ViT-B-32", "laion2b_s34b_b79")
-    with pytest.raises(ConfigError, match="laion2b_s34b_b79k"):
-        encode(encoder, pictures[:1])
-    encoder.close()
-
-
-def test_weights_of_another_activation_are_refused_with_the_right_architecture(pictures):
-    encoder = OpenClipEncoder("ViT-L-14", "openai")
-    with pytest.raises(ConfigError, match="ViT-L-14-quickgelu"):
-        encode(encoder, pictures[:1])
-    encoder.close()
+        make_encoder(path, tiny.weights)
 
 
 def test_weights_that_cannot_be_fetched_are_away(tmp_path):
     program = (
-        "import asyncio, sys; from pipelines.services.clients.encoder import OpenClipEncoder\n"
+        "import asyncio, sys; from tests.clip.models import make_encoder\n"
         "from pipelines.errors import Unavailable\n"
-        "try: asyncio.run(OpenClipEncoder('ViT-B-32', 'laion2b_s34b_b79k', device='cpu').encode_texts(['a']))\n"
+        "try: asyncio.run(make_encoder('ViT-B-32', 'laion2b_s34b_b79k', device='cpu').encode_texts(['a']))\n"
         "except Unavailable as error: print(error)\n"
     )
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}
@@ -274,7 +252,9 @@ class Planted:
         return print, ("planted code ran",)
 
 
-@pytest.mark.parametrize("damage", ["empty", "cut", "text", "tensor", "nothing", "code", "safetensors", "pickle"])
+@pytest.mark.parametrize(
+    "damage", ["empty", "cut", "text", "tensor", "nothing", "code", "safetensors", "pickle", "another"]
+)
 def test_a_checkpoint_that_is_none_is_refused(damage, tiny, tmp_path, pictures, capsys):
     path = tmp_path / ("weights.safetensors" if damage == "safetensors" else "weights.pt")
     path.write_bytes(
@@ -282,60 +262,37 @@ def test_a_checkpoint_that_is_none_is_refused(damage, tiny, tmp_path, pictures, 
             damage, b"these are no weights of anything"
         )
     )
+    if damage == "another":
+        path = write_tiny_model(tmp_path, width=96).weights
     planted = {"tensor": torch.zeros(3), "nothing": {}, "code": {"state_dict": Planted()}}
     if damage in planted:
         torch.save(planted[damage], path)
-    encoder = OpenClipEncoder(str(tiny.config), str(path))
+    encoder = make_encoder(tiny.config, path)
     with pytest.raises(CorruptInput, match="no weights of this model"):
         encode(encoder, pictures[:1])
     encoder.close()
     assert "planted" not in capsys.readouterr().out
 
 
-def test_weights_of_another_architecture_are_refused(tiny, tmp_path, pictures):
-    other = write_tiny_model(tmp_path, width=96)
-    encoder = OpenClipEncoder(str(tiny.config), str(other.weights))
-    with pytest.raises(CorruptInput, match="no weights of this model"):
-        encode(encoder, pictures[:1])
-    encoder.close()
-
-
-def test_embeddings_that_are_no_numbers_are_refused(tiny, tmp_path, pictures):
-    model = make_model(tiny.config)
-    torch.nn.init.constant_(model.visual.proj, float("nan"))
-    encoder = OpenClipEncoder(str(tiny.config), str(save_checkpoint(model, tmp_path / "nan.pt")))
-    with pytest.raises(ConfigError, match="no numbers in fp32"):
-        encode(encoder, pictures[:1])
-    encoder.close()
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_gpu_that_is_not_there_is_refused(tiny, pictures):
-    encoder = OpenClipEncoder(str(tiny.config), str(tiny.weights), device="cuda:3")
-    with pytest.raises(ConfigError, match="0 GPUs"):
-        encode(encoder, pictures[:1])
-    encoder.close()
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_half_precision_without_a_gpu_is_refused(tiny, pictures):
-    encoder = OpenClipEncoder(str(tiny.config), str(tiny.weights), device="auto", precision="fp16")
-    with pytest.raises(ConfigError, match="not on a processor"):
-        encode(encoder, pictures[:1])
-    encoder.close()
-
-
-def test_a_closed_encoder_refuses(encoder, pictures):
-    encode(encoder, pictures[:1])
-    encoder.close()
-    with pytest.raises(Unavailable, match="closed"):
-        encode(encoder, pictures[:1])
+@pytest.mark.parametrize("part", ["preprocessing", "weights"])
+def test_a_model_that_cannot_be_used_is_refused(part, tiny, pictures, tmp_path):
+    config, weights, said = tiny.config, tiny.weights, "does not know the preprocessing"
+    if part == "preprocessing":
+        content = {"model_cfg": json.loads(tiny.config.read_text()), "preprocess_cfg": {"resize_mode": "middle"}}
+        config = write_architecture(tmp_path / "odd.json", content)
+    else:
+        model = make_model(tiny.config)
+        torch.nn.init.constant_(model.visual.proj, float("nan"))
+        weights, said = save_checkpoint(model, tmp_path / "nan.pt"), "not finite in fp32"
+    with pytest.raises(ConfigError, match=said):
+        encode(make_encoder(config, weights), pictures[:1])
 
 
 def test_torch_comes_with_the_first_encoding_and_not_before(tiny):
     program = (
         "import asyncio, sys; from pipelines.services.clients.encoder import OpenClipEncoder\n"
-        f"encoder = OpenClipEncoder({str(tiny.config)!r}, {str(tiny.weights)!r})\n"
+        "from pipelines.config.settings import EncoderConfig\n"
+        f"encoder = OpenClipEncoder(EncoderConfig(model={str(tiny.config)!r}, pretrained={str(tiny.weights)!r}))\n"
         "encoder.identity; print('torch' in sys.modules)\n"
         "asyncio.run(encoder.encode_texts(['a'])); print('torch' in sys.modules)\n"
     )
@@ -347,7 +304,7 @@ def test_torch_comes_with_the_first_encoding_and_not_before(tiny):
 def test_a_kept_embedding_is_the_very_same_in_a_later_run(tiny, pictures, tmp_path):
     rows = []
     for batch in (8, 3):
-        encoder = OpenClipEncoder(str(tiny.config), str(tiny.weights), batch=batch)
+        encoder = make_encoder(tiny.config, tiny.weights, batch=batch)
         cached = CachedEncoder(encoder, tmp_path / "embeddings")
         rows.append(encode(cached, pictures))
         cached.close()

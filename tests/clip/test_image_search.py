@@ -7,16 +7,16 @@ import pytest
 from PIL import Image
 
 from pipelines.agent.picture_search import ClipImageSearch
-from pipelines.services.clients.encoder import CachedEncoder, OpenClipEncoder
-from tests.clip.models import name_picture
-from tests.pipelines.backends.test_clip_images import paint, write_corpus
+from pipelines.services.clients.encoder import CachedEncoder
+from tests.clip.models import make_encoder, name_picture
+from tests.pipelines.agent.test_picture_search import paint, write_corpus
 
 TITLES = [f"Bridge {number:02}" for number in range(40)]
 
 
 @pytest.fixture
 def search(tiny, tmp_path):
-    encoder = OpenClipEncoder(str(tiny.config), str(tiny.weights), device="cpu", batch=16)
+    encoder = make_encoder(tiny.config, tiny.weights, device="cpu", batch=16)
     cached = CachedEncoder(encoder, tmp_path / "embeddings")
     corpus = write_corpus(tmp_path / "corpus", [(f"{title}.png", [title], n) for n, title in enumerate(TITLES)])
     yield ClipImageSearch(corpus, cached, tmp_path / "indexes")

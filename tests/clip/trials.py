@@ -14,8 +14,8 @@ from random import Random
 from statistics import fmean
 
 from pipelines.agent.candidates import Candidate
-from pipelines.agent.depicting import ClipRanker, ClipRules, Ranked
-from pipelines.checks.pictures import DepictionRules, check_depiction
+from pipelines.agent.depicting import ClipRanker, Ranked, check_depiction
+from pipelines.config.settings import GroundingsConfig
 from pipelines.corpus.store import Corpus
 from pipelines.services.protocols import ImageEncoder, PictureFile
 from schemas.corpus import CorpusImage
@@ -25,8 +25,8 @@ from tests.toy import box, build_toy_corpus
 EACH = 60
 """Entities of each kind; 51 at least, so that there are fifty others."""
 CANDIDATES = 8
-THRESHOLD = 0.28
-"""Published by OpenSearch-VL."""
+SEED = 7
+"""Decides who is drawn to be compared with."""
 Set = tuple[str, tuple[str, ...]]
 """An anchor's title and the titles of those whose views are its candidates."""
 
@@ -64,7 +64,7 @@ class Outcome:
     shown: tuple[str, ...]
     """Whom each shows."""
 
-    def find_taken(self, rules: DepictionRules) -> str:
+    def find_taken(self, rules: GroundingsConfig) -> str:
         """Return whom the picture shows that the stage would take, the first to pass; empty for a refused set."""
         passing = (
             who for who, each in zip(self.shown, self.ranked, strict=True) if check_depiction(each, rules).passed
@@ -119,9 +119,9 @@ def list_sets(town: Town, seed: int = 3) -> Sets:
     return sets
 
 
-async def run_sets(town: Town, encoder: ImageEncoder, rules: ClipRules, sets: Sequence[Set]) -> list[Outcome]:
+async def run_sets(town: Town, encoder: ImageEncoder, rules: GroundingsConfig, sets: Sequence[Set]) -> list[Outcome]:
     """Rank every set."""
-    ranker = ClipRanker(town.corpus, encoder, rules)
+    ranker = ClipRanker(town.corpus, encoder, rules, SEED)
     shows = {candidate.file.sha256: title for title, candidate in town.views.items()}
     outcomes = []
     for anchor, titles in sets:
@@ -133,7 +133,7 @@ async def run_sets(town: Town, encoder: ImageEncoder, rules: ClipRules, sets: Se
     return outcomes
 
 
-def rank_sets(town: Town, encoder: ImageEncoder, rules: ClipRules, sets: Sequence[Set]) -> list[Outcome]:
+def rank_sets(town: Town, encoder: ImageEncoder, rules: GroundingsConfig, sets: Sequence[Set]) -> list[Outcome]:
     """As :func:`run_sets`, from outside an event loop."""
     return asyncio.run(run_sets(town, encoder, rules, sets))
 

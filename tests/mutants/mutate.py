@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 
 import pipelines
 import pipelines.checks
+from pipelines.agent import depicting
 from pipelines.checks.verdicts import CheckResult
 
 Wrong = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -21,9 +22,9 @@ SPACE = ("pipelines.checks.", "pipelines.graph.", "pipelines.release.")
 
 
 def list_modules() -> list[ModuleType]:
-    """Return every module of the checks."""
+    """Return every module of the checks, and the one that checks what a ranker measured."""
     found = pkgutil.walk_packages(pipelines.checks.__path__, "pipelines.checks.")
-    return [import_module(module.name) for module in found]
+    return [*(import_module(module.name) for module in found), depicting]
 
 
 def list_checks() -> dict[str, FunctionType]:

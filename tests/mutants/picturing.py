@@ -6,11 +6,11 @@ from functools import partial
 from itertools import islice
 from random import Random
 
+from pipelines.agent import depicting as depiction
 from pipelines.checks import legibility, references
-from pipelines.checks import pictures as depiction
 from pipelines.checks import pictures as likeness
-from pipelines.checks.pictures import DepictionRules
 from pipelines.cli.judge_card import Defect, Pair
+from pipelines.config.settings import GroundingsConfig
 from pipelines.graph.answers import make_answer
 from pipelines.graph.values import Date
 from tests.mutants.corpora import SCENES, WORDS, Judge, flips
@@ -101,24 +101,24 @@ class Measured:
 
 
 def _judge_margin() -> list[Pair]:
-    rules = DepictionRules("margin", 0.28, 0.0, 20)
+    rules = GroundingsConfig()
     bad = (Measured(0.4, 0.0), Measured(0.4, -0.1), Measured(0.4, 0.1, 19), Measured(0.4))
     return [_depict(Measured(0.1, 0.01), each, rules) for each in bad]
 
 
 def _judge_threshold() -> list[Pair]:
     return [
-        _depict(Measured(0.29, 0.01), bad, DepictionRules(decides, 0.28, 0.0, 20))
+        _depict(Measured(0.29, 0.01), bad, GroundingsConfig(decides=decides))
         for decides in ("threshold", "both")
         for bad in (Measured(0.28, 0.5), Measured(float("nan"), 0.5))
     ]
 
 
 def _judge_points() -> list[Pair]:
-    rules = DepictionRules("margin", 0.28, 0.0, 20)
+    rules = GroundingsConfig()
     return [_depict(Measured(0.5, over_threshold=None), Measured(0.49, over_threshold=None), rules)]
 
 
-def _depict(clean: Measured, bad: Measured, rules: DepictionRules) -> Pair:
+def _depict(clean: Measured, bad: Measured, rules: GroundingsConfig) -> Pair:
     results = [depiction.check_depiction(each, rules) for each in (clean, bad)]
     return Pair(repr(bad), results[0], results[1], ("picture-of-another",))

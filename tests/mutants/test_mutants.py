@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from pipelines.agent import depicting as depiction
 from pipelines.checks import (
     agreement,
     answers,
@@ -18,7 +19,6 @@ from pipelines.checks import (
     verdicts,
 )
 from pipelines.checks import leakage as name_index
-from pipelines.checks import pictures as depiction
 from pipelines.checks import pictures as images
 from pipelines.checks import pictures as likeness
 from pipelines.checks import sets as duplicates
@@ -138,10 +138,12 @@ BY_HAND = (
     (references.check_reference, "if added:", "if added and not added:", "a reference that says more"),
     (legibility.check_readable, "        _check_noisy(text, names, answer, words),\n", "", "a name that was misread"),
     (legibility._check_answers, "        yield _check_digits(text, answer)\n", "", "a name that was misread"),
-    (depiction._check_margin, "> rules.min_margin", ">= rules.min_margin", "a picture that fits another better"),
-    (depiction._check_margin, "< rules.distractors", "<= rules.distractors", "a picture that fits another better"),
-    (depiction.check_depiction, "> rules.threshold", ">= rules.threshold", "a picture that fits too little"),
-    (depiction._check_points, ">= METADATA_PASSES", "> METADATA_PASSES", "a picture of which little is said"),
+    (depiction._check_margin, "> settings.min_margin", ">= settings.min_margin",
+        "a picture that fits another better"),
+    (depiction._check_margin, "< settings.distractors", "<= settings.distractors",
+        "a picture that fits another better"),
+    (depiction.check_depiction, "> settings.threshold", ">= settings.threshold", "a picture that fits too little"),
+    (depiction.check_depiction, ">= METADATA_PASSES", "> METADATA_PASSES", "a picture of which little is said"),
     (images.check_size, "min(width", "max(width", "sides at their limit"),
     (agreement.check_agreement, 'mode == "off"', 'mode != "required"', "an uncontradicted answer"),
     (retrieval.check_retrieval, "if not rank", "if rank", "D18 one search"),

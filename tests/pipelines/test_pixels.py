@@ -11,27 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.errors import RecordFailed
+from pipelines.errors import ConfigError, RecordFailed
 from pipelines.pictures import measure_distance, probe_picture
-from pipelines.pixels import MAX_SIDE, encode_picture, open_pixels
+from pipelines.pixels import MAX_ENLARGED_PIXELS, MAX_SIDE, encode_picture, open_pixels, open_scaled
 from tests.hostile_pictures import (
-    HOSTILE,
     ODD,
     SIDE,
     add_scans,
-    animate,
     claim_gif,
     draw,
     draw_lying,
     encode,
     make_chunk,
-    make_clear,
     make_png,
     make_segment,
     pack_rows,
     turn,
-    write_grey,
 )
+from tests.pipelines.services.clients.signs import draw_sign
 
 NEAR = 6
 """Difference of a sample that JPEG and WebP may make."""
@@ -73,11 +70,6 @@ def test_a_shrunken_picture_shows_the_same(name):
     assert differ(shown.getpixel((10, 10)), odd.seen) <= NEAR
 
 
-@pytest.mark.parametrize("name", [name for name, hostile in HOSTILE.items() if hostile.error])
-def test_what_the_store_refuses_is_not_opened(name):
-    assert fail(HOSTILE[name].build()) == HOSTILE[name].error
-
-
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
 def test_every_orientation_is_applied(kind, orientation):
@@ -111,11 +103,6 @@ def test_broken_exif_turns_nothing_and_refuses_nothing(exif):
     assert open_pixels(data[:2] + make_segment(0xE1, b"Exif\0\0" + exif) + data[2:]).size == SIDE
 
 
-def test_sixteen_bit_grey_is_scaled_and_not_clipped():
-    shown = open_pixels(write_grey(0x2000, 0xC0FF))
-    assert (shown.getpixel((10, 10)), shown.getpixel((600, 10))) == ((0x20,) * 3, (0xC0,) * 3)
-
-
 def test_sixteen_bit_colour_has_the_hash_of_its_eight_bit_copy():
     wide = probe_picture(make_png(SIDE, 16, 2, pack_rows(draw(), 3)))
     assert wide.phash == probe_picture(encode(draw(), "PNG")).phash
@@ -134,17 +121,6 @@ def test_the_clear_shade_of_narrow_grey_is_white(depth, mask):
     assert open_pixels(data).getpixel((5, 5)) == (255, 255, 255)
     other = make_png((64, 64), depth, 0, zlib.compress(row * 64), make_chunk(b"tRNS", struct.pack(">H", mask)))
     assert open_pixels(other).getpixel((5, 5)) == (255 // mask,) * 3
-
-
-def test_the_clear_colour_of_sixteen_bits_is_white():
-    key = make_chunk(b"tRNS", b"\xc8\x80\x28\x80\x28\x80")
-    assert open_pixels(make_png(SIDE, 16, 2, pack_rows(draw(), 3), key)).getpixel((100, 100)) == (255, 255, 255)
-
-
-@pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
-def test_the_first_frame_of_an_animation_is_that_of_the_still_picture(kind):
-    options = {"lossless": True} if kind == "WEBP" else {}
-    assert differ(open_pixels(animate(kind, **options)).getpixel((300, 400)), draw().getpixel((300, 400))) == 0
 
 
 def test_what_is_smaller_than_the_longest_side_stays_as_it_is():
@@ -193,10 +169,6 @@ def test_what_can_only_be_decoded_whole_may_have_fewer_pixels(kind):
     assert fail(data) == "picture-too-large"
 
 
-def test_a_jpeg_may_have_more_pixels():
-    assert open_pixels(encode(Image.new("L", (8_000, 7_000))), 64).size == (64, 56)
-
-
 def draw_view(size, seed):
     """Draw a picture with detail of every size, as photographs have."""
     rng, (width, height) = np.random.default_rng(seed), size
@@ -241,11 +213,6 @@ def test_what_was_encoded_is_opened_again(like):
     assert probe_picture(encode_picture(image, like)).extension == ("jpg" if like == "jpg" else "png")
 
 
-def test_a_clear_picture_that_is_saved_again_stays_on_white():
-    again = open_pixels(encode_picture(open_pixels(encode(make_clear(draw()), "PNG")), "png"))
-    assert again.getpixel((100, 100)) == (255, 255, 255)
-
-
 def test_threads_see_what_one_thread_sees():
     data = [odd.build() for odd in ODD.values()] * 3
     with ThreadPoolExecutor(8) as pool:
@@ -273,3 +240,24 @@ def test_a_copy_in_another_format_has_a_near_hash():
     image = Image.effect_noise((64, 64), 90).resize(SIDE).convert("RGB")
     hashes = [probe_picture(encode(image, kind)).phash for kind in KINDS]
     assert all(measure_distance(hashes[0], other) <= NEAR for other in islice(hashes, 1, None))
+
+
+def test_a_picture_is_enlarged_as_far_as_its_pixels_allow():
+    picture = open_scaled(draw_sign("", (400, 100)), 2.0)
+    assert (picture.image.size, picture.width, picture.height) == ((800, 200), 400, 100)
+    large = open_scaled(draw_sign("", (1200, 900)), 2.0)
+    assert MAX_ENLARGED_PIXELS * 0.99 < large.image.width * large.image.height <= MAX_ENLARGED_PIXELS
+    assert large.restore_box([(0, 0), large.image.size]) == (0.0, 0.0, 1200.0, 900.0)
+    assert open_scaled(draw_sign("", (2000, 1500)), 2.0).image.size == (2000, 1500)
+    assert open_scaled(draw_sign("", (2500, 2500)), 1.0).image.size == (2000, 2000)
+
+
+def test_boxes_stay_inside_the_picture():
+    picture = open_scaled(draw_sign("", (400, 100)), 2.0)
+    assert picture.restore_box([(-5.0, 10.0), (900.0, 60.0)]) == (0.0, 5.0, 400.0, 30.0)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, 17.0, float("nan")])
+def test_a_scale_out_of_range_is_refused(scale):
+    with pytest.raises(ConfigError, match="scale"):
+        open_scaled(draw_sign("", (400, 100)), scale)

@@ -345,7 +345,7 @@ class GalleryFinder:
 
     identity: str = "gallery"
 
-    def find_copies(self, phash: str, count: int = 5) -> tuple[Copy, ...]:
+    def find_copies(self, phash: str, count: int = 20) -> tuple[Copy, ...]:
         """Return the nearest lead pictures within ``NEAR`` bits, nearest first."""
         near = [(measure_distance(phash, each.phash), each) for each in open_gallery()]
         near = sorted((pair for pair in near if pair[0] <= NEAR), key=lambda pair: (pair[0], pair[1].file))
@@ -390,7 +390,7 @@ def plant_montage(words: Vocabulary, rng: Random) -> Pair:
     # The other entity's place changes: first or second of two, any of four.
     shown = [*parts[turn:], *parts[:turn]] if layout == "quarters" else parts[:2][:: 1 - 2 * (turn % 2)]
     double = _lay_out(shown, layout, gap)
-    clean, bad = (check_parts(encode(scene), exhibit.title, GalleryFinder()) for scene in (single, double))
+    clean, bad = (check_parts(encode(scene), exhibit.title, GalleryFinder().find_copies) for scene in (single, double))
     return Pair(f"{exhibit.title} and {other.title}, {layout}", clean, bad, ("picture-ambiguous",))
 
 
@@ -454,7 +454,7 @@ def _check_simple(data: bytes, told: Sequence[str]) -> CheckResult:
 
 def _pair_copies(plant: str, exhibit: Exhibit, own: bytes, other: bytes) -> Pair:
     clean, bad = (
-        check_copies(compute_phash(data), f"New {exhibit.file}", exhibit.title, GalleryFinder())
+        check_copies(compute_phash(data), f"New {exhibit.file}", exhibit.title, GalleryFinder().find_copies)
         for data in (own, other)
     )
     return Pair(plant, clean, bad, ("picture-duplicate",))

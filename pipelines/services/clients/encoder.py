@@ -1,10 +1,10 @@
 """open_clip as an encoder of pictures and texts (extra ``clip``), and the cache of its embeddings.
 
-Torch is imported where a model is loaded. Pictures are decoded by a thread pool and encoded in batches by one thread;
-concurrent callers share the batches. The queue between the two is bounded, so memory does not grow with a request.
+Torch is imported where a model is loaded. One thread runs the model; a pool decodes the next batch of pictures
+meanwhile, so memory does not grow with a request.
 
-The cache is one SQLite file in WAL mode. A row is an embedding under the hash of the encoder's identity and of the
-picture's content, or the text. Rows are written in transactions: kill -9 loses only what was being encoded, and of two
+The cache is one SQLite file. A row is an embedding under the hash of the encoder's identity and of the picture's
+content, or the text. Rows are written in transactions: kill -9 loses only the chunk that is being encoded, and of two
 processes that encode the same picture the first one's row stays, for both.
 """
 
@@ -12,51 +12,55 @@ import asyncio
 import difflib
 import hashlib
 import http.client
-import importlib
 import importlib.util
 import json
 import os
-import pickle
-import queue
 import sqlite3
-import struct
-import threading
-import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from pipelines.config.settings import EncoderConfig
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
-from pipelines.files import check_shared_memory, explain_os_error
+from pipelines.files import explain_os_error
 from pipelines.ids import digest_file, digest_value
 from pipelines.pixels import MAX_BYTES, open_pixels, read_header
-from pipelines.services.clients.replies import explain_sqlite_error, is_busy
+from pipelines.services.clients.replies import explain_sqlite_error
 from pipelines.services.protocols import ImageEncoder, PictureFile
 
-Precision = Literal["fp32", "bf16", "fp16"]
-_PARTS = ("embed_dim", "vision_cfg", "text_cfg")
-_FILES = (".pt", ".pth", ".bin", ".safetensors")
-"""Names of checkpoint files end so."""
-_NEAR = 5
-"""Names that a refusal suggests."""
+if TYPE_CHECKING:
+    import torch
+
+_T = TypeVar("_T")
+Rows = NDArray[np.float32]
+"""Embeddings of unit length, of shape (n, d); one embedding has shape (d,)."""
+VERSION = 1
+PREPROCESSING_VERSION = 2
+"""Part of an encoder's identity: raised when the pixels change. 2: open_clip's own ``preprocess_val``."""
+_PARTS = {"embed_dim", "vision_cfg", "text_cfg"}
+_CHECKPOINTS = (".pt", ".pth", ".bin", ".safetensors")
+_SCALES = (8, 4, 2)
+"""Fractions of its size at which a JPEG can be decoded, which costs much less than decoding the whole."""
+_MAX_ASPECT = 16
+"""A longer strip is cut at both ends first: open_clip enlarges the whole strip before it cuts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """What is built before weights fill it.
+    """An architecture of open_clip, without weights.
 
     Attributes:
         name: open_clip's name, or the name of the file without its suffix.
         model: as open_clip's JSON files have it.
-        preprocessing: what differs from open_clip's defaults; only a file can say so.
+        preprocessing: what differs from open_clip's defaults; only a file can set it.
     """
 
     name: str
@@ -65,7 +69,7 @@ class Architecture:
 
     @property
     def digest(self) -> str:
-        """Names the content."""
+        """Digest of the content."""
         return digest_value([self.model, self.preprocessing])
 
 
@@ -82,246 +86,59 @@ def read_architecture(named: str) -> Architecture:
     package = importlib.util.find_spec("open_clip")
     if package is None or package.origin is None:
         raise ConfigError("encoder.model: open_clip is not installed; pip install 'synth[clip]', or leave encoder out")
-    if named.endswith(".json"):
-        return _read_file(Path(named).expanduser())
-    folder = Path(package.origin).with_name("model_configs")
-    # open_clip takes both: ViT-B/32 is how the first models were named.
-    path = folder / f"{named.replace('/', '-')}.json"
-    if not path.is_file():
-        known = sorted(entry.stem for entry in folder.glob("*.json"))
-        raise ConfigError(f"encoder.model {named!r}: open_clip has no such architecture{suggest(named, known)}")
-    return _read_file(path)
-
-
-def _read_file(path: Path) -> Architecture:
+    path = Path(named).expanduser()
+    if path.suffix != ".json":
+        folder = Path(package.origin).with_name("model_configs")
+        # open_clip takes both spellings: ViT-B/32 is how the first models were named.
+        path = folder / f"{named.replace('/', '-')}.json"
+        if not path.is_file():
+            known = sorted(entry.stem for entry in folder.glob("*.json"))
+            raise ConfigError(f"encoder.model {named!r}: open_clip has no such architecture{_suggest(named, known)}")
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:
         raise ConfigError(f"encoder.model {path}: {error.strerror}") from error
     except ValueError as error:
-        raise ConfigError(f"encoder.model {path}: no JSON ({error})") from error
+        raise ConfigError(f"encoder.model {path}: invalid JSON ({error})") from error
     found = content if isinstance(content, dict) else {}
     model, preprocessing = found.get("model_cfg", found), found.get("preprocess_cfg", {})
-    if not isinstance(model, dict) or not isinstance(preprocessing, dict) or not set(_PARTS) <= set(model):
-        raise ConfigError(f"encoder.model {path}: no architecture of open_clip's; it needs {', '.join(_PARTS)}")
+    if not isinstance(model, dict) or not isinstance(preprocessing, dict) or not set(model) >= _PARTS:
+        raise ConfigError(f"encoder.model {path}: no open_clip architecture; it needs {', '.join(sorted(_PARTS))}")
     return Architecture(path.stem, model, preprocessing)
 
 
-def suggest(given: str, known: Sequence[str]) -> str:
-    """Return words that name what was perhaps meant; the first few where nothing is like it."""
-    near = difflib.get_close_matches(given, known, n=_NEAR, cutoff=0.5)
-    return f"; near: {', '.join(near)}" if near else f"; there are {', '.join(known[:_NEAR]) or 'none'}"
+def _suggest(given: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(given, known, n=5, cutoff=0.5)
+    return f"; near: {', '.join(near)}" if near else f"; there are {', '.join(known[:5]) or 'none'}"
 
 
 def find_checkpoint(pretrained: str) -> Path | None:
     """Return the checkpoint file that is named, or None where the name is a tag of open_clip's.
 
     Raises:
-        ConfigError: if it is a path, and no file is there; or if it is empty.
+        ConfigError: if the name is a path and the file is missing, or if it is empty.
     """
     if not pretrained:
         raise ConfigError("encoder.pretrained is empty: name weights of open_clip's or a checkpoint file")
     path = Path(pretrained).expanduser()
     if path.is_file():
         return path.resolve()
-    if path.suffix in _FILES or os.sep in pretrained:
+    if path.suffix in _CHECKPOINTS or os.sep in pretrained:
         raise ConfigError(f"encoder.pretrained {pretrained}: there is no such file")
     return None
 
 
-def digest_weights(path: Path) -> str:
-    """Return the sha256 of a checkpoint file; read once for as long as it does not change.
-
-    Raises:
-        ConfigError: if it cannot be read.
-    """
-    try:
-        state = path.stat()
-        return _digest(path, state.st_size, state.st_mtime_ns)
-    except OSError as error:
-        raise ConfigError(f"encoder.pretrained {path}: {error.strerror}") from error
-
-
-@lru_cache(maxsize=8)
-def _digest(path: Path, size: int, changed: int) -> str:
-    return digest_file(path)
-
-
-def clean_tag(tag: str) -> str:
+def _clean_tag(tag: str) -> str:
     """Return a tag as open_clip looks it up."""
     return tag.lower().replace("-", "_")
 
 
-def check_device(device: str, precision: str) -> None:
-    """Refuse what no model runs on; whether the machine has it is known once torch is loaded.
-
-    Raises:
-        ConfigError: if there is no such device or precision, or the two do not go together.
-    """
+def _check_device(device: str, precision: str) -> None:
     kind, _, number = device.partition(":")
     if kind not in ("auto", "cpu", "cuda") or (":" in device and not (kind == "cuda" and number.isdecimal())):
         raise ConfigError(f"encoder.device {device!r}: allowed are auto, cpu, cuda and cuda:N")
-    if precision not in ("fp32", "bf16", "fp16"):
-        raise ConfigError(f"encoder.precision {precision!r}: allowed are fp32, bf16 and fp16")
     if kind == "cpu" and precision == "fp16":
         raise ConfigError("encoder.precision fp16: not on a processor; use bf16 or fp32")
-
-
-Asked = PictureFile | str
-"""A picture, or a text."""
-Prepared = Any
-"""What a model takes of one, such as a tensor: one shape for all pictures and one for all texts."""
-Rows = NDArray[np.float32]
-"""Embeddings of shape (n, d)."""
-ROOM = 2
-"""Batches that are decoded ahead."""
-
-
-class EncodingModel(Protocol):
-    """A loaded model; several threads prepare its input and one runs it."""
-
-    def prepare(self, asked: Asked) -> Prepared:
-        """Return what the model takes.
-
-        Raises:
-            RecordFailed: if a picture cannot be decoded.
-            Unavailable: if its file is gone.
-        """
-
-    def encode_pictures(self, prepared: Sequence[Prepared]) -> Rows:
-        """Return the embeddings of some pictures."""
-
-    def encode_texts(self, prepared: Sequence[Prepared]) -> Rows:
-        """Return the embeddings of some texts."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """One picture or text of a request; ``prepared`` is None when it failed or its caller left."""
-
-    asked: Asked
-    future: "Future[NDArray[np.float32]]"
-    prepared: Prepared = None
-
-
-class Batcher:
-    """Decodes in a thread pool and encodes in batches; its threads start with the first request.
-
-    Args:
-        name: the model's name, for messages.
-        load: loads the model; called once, in the thread that runs it.
-        batch: pictures, or texts, encoded together at most.
-        threads: threads that decode; 0 is one for each core.
-    """
-
-    def __init__(self, name: str, load: Callable[[], EncodingModel], batch: int, threads: int) -> None:
-        self._name = name
-        self._load = load
-        self._batch = batch
-        self._pool = ThreadPoolExecutor(threads or len(os.sched_getaffinity(0)), f"decode {name}")
-        self._ready: queue.Queue[_Item | None] = queue.Queue(ROOM * batch)
-        """Decoded items; None ends the encoding thread."""
-        self._coming = 0
-        """Items that were asked for and have not left the queue."""
-        self._counting = threading.Lock()
-        self._model: Future[EncodingModel] = Future()
-        self._thread: threading.Thread | None = None
-        self._closed = False
-
-    async def encode(self, asked: Sequence[Asked]) -> Rows:
-        """Return one row each, of shape (n, d), in the order given; ``asked`` holds one at least.
-
-        Raises:
-            RecordFailed, Unavailable: for the first in order that cannot be decoded; the rest is then dropped.
-            SynthError: if the model cannot be loaded or run, or the encoder was closed.
-        """
-        if self._closed:
-            raise self._refuse()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=f"encode {self._name}", daemon=True)
-            self._thread.start()
-        with self._counting:
-            self._coming += len(asked)
-        items = [_Item(one, Future()) for one in asked]
-        for item in items:
-            self._pool.submit(self._prepare, item)
-        try:
-            rows: list[NDArray[np.float32]] = [await asyncio.wrap_future(item.future) for item in items]
-            return np.stack(rows)
-        finally:
-            for item in items:
-                item.future.cancel()
-
-    def close(self) -> None:
-        """End the threads; callers who wait, or come later, get Unavailable."""
-        if self._closed:
-            return
-        self._closed = True
-        self._pool.shutdown()
-        if self._thread is not None:
-            self._ready.put(None)
-            self._thread.join()
-
-    def _refuse(self) -> Unavailable:
-        return Unavailable(f"encoder {self._name}: it was closed")
-
-    def _prepare(self, item: _Item) -> None:
-        """Put exactly one item into the queue, whatever happens: the encoding thread counts them."""
-        prepared = None
-        if item.future.set_running_or_notify_cancel():
-            try:
-                if self._closed:
-                    raise self._refuse()
-                prepared = self._model.result().prepare(item.asked)
-            except Exception as error:  # noqa: BLE001 (its own caller gets whatever it is)
-                item.future.set_exception(error)
-        self._ready.put(replace(item, prepared=prepared))
-
-    def _run(self) -> None:
-        """Load the model, and encode batch after batch until the end; without a model every item fails."""
-        try:
-            self._model.set_result(self._load())
-        except Exception as error:  # noqa: BLE001 (every caller gets whatever it is)
-            self._model.set_exception(error)
-        while (batch := self._gather()) is not None:
-            pictures = [item for item in batch if not isinstance(item.asked, str)]
-            self._encode(pictures, "encode_pictures")
-            self._encode([item for item in batch if isinstance(item.asked, str)], "encode_texts")
-
-    def _gather(self) -> list[_Item] | None:
-        """Wait for a full batch, or until nothing more is coming; None at the end."""
-        batch: list[_Item] = []
-        while not batch or (len(batch) < self._batch and self._coming):
-            item = self._ready.get()
-            if item is None:
-                return None
-            with self._counting:
-                self._coming -= 1
-            if item.prepared is not None:
-                batch.append(item)
-        return batch
-
-    def _encode(self, items: Sequence[_Item], method: str) -> None:
-        if not items:
-            return
-        try:
-            if self._closed:
-                raise self._refuse()
-            rows = getattr(self._model.result(), method)([item.prepared for item in items])
-        except Exception as error:  # noqa: BLE001 (the callers of the batch get whatever it is)
-            for item in items:
-                item.future.set_exception(error)
-            return
-        for item, row in zip(items, rows, strict=True):
-            item.future.set_result(row)
-
-
-PREPROCESSING_VERSION = 2
-"""Part of an encoder's identity: raised when pixels come out otherwise. 2: open_clip's own ``preprocess_val``."""
-_SCALES = (8, 4, 2)
-"""Fractions of its size at which a JPEG can be decoded, for much less than the whole costs."""
-_MAX_ASPECT = 16
-"""A longer strip is cut at both ends first: open_clip enlarges the whole strip before it cuts."""
 
 
 def open_for_model(data: bytes, wanted: int) -> Image.Image:
@@ -333,91 +150,66 @@ def open_for_model(data: bytes, wanted: int) -> Image.Image:
     header = read_header(data)
     scales = _SCALES if header.extension == "jpg" else ()
     scale = next((scale for scale in scales if min(header.width, header.height) >= wanted * scale), 1)
-    shown = open_pixels(header, -(-max(header.width, header.height) // scale) if scale > 1 else 0)
+    shown = open_pixels(data, -(-max(header.width, header.height) // scale) if scale > 1 else 0)
     most = _MAX_ASPECT * min(shown.size)
     left, top = max(0, shown.width - most) // 2, max(0, shown.height - most) // 2
     return shown.crop((left, top, shown.width - left, shown.height - top)) if left or top else shown
 
 
-if TYPE_CHECKING:
-    import torch
-
-_MISFITS: tuple[type[Exception], ...] = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    RuntimeError,
-    StopIteration,
-    TypeError,
-    ValueError,
-    pickle.UnpicklingError,
-    struct.error,
-)
-"""What open_clip and torch raise over weights that are none, or do not fit, and over architectures that are none."""
-_QUOTED = 300
-"""Characters of what they say that are quoted."""
-
-
-def choose_device(device: str, precision: str) -> str:
-    """Return the device to load to.
-
-    Raises:
-        ConfigError: if the machine has it not, or it cannot do the precision.
-    """
-    import torch
-
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    chosen = ("cuda" if count else "cpu") if device == "auto" else device
-    if chosen != "cpu" and int(chosen.partition(":")[2] or 0) >= count:
-        raise ConfigError(f"encoder.device {device}: torch finds {count} GPUs here; use auto or cpu")
-    check_device(chosen, precision)
-    return chosen
+def _read_picture(picture: PictureFile, wanted: int) -> Image.Image:
+    try:
+        with picture.path.open("rb") as source:
+            data = source.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise Unavailable(f"picture {picture.path}: {error.strerror}; bring it back and run again") from error
+    # The embedding is kept under this name: a wrong one would stay for good.
+    if hashlib.sha256(data).hexdigest() != picture.sha256:
+        raise RecordFailed("picture-changed", f"{picture.path.name}: other bytes than its sha256 {picture.sha256[:16]}")
+    try:
+        return open_for_model(data, wanted)
+    except RecordFailed as error:
+        raise RecordFailed(error.error, f"{picture.path.name}: {error.detail}") from error
 
 
 class ClipModel:
-    """A loaded model. Preparing is for any thread, encoding for one.
-
-    Args:
-        architecture: what to build.
-        pretrained: a tag of open_clip's, or a checkpoint file.
-        device: as :func:`check_device` allows.
-        precision: of weights and arithmetic.
+    """A loaded model. Opening pictures is for any thread, encoding for one.
 
     Raises:
         ConfigError: if the machine lacks the device, there is no such tag, or the architecture cannot be built.
-        CorruptInput: if the weights are none, or those of another architecture.
+        CorruptInput: if the weights are damaged, or those of another architecture.
         Unavailable: if weights cannot be fetched.
     """
 
-    def __init__(self, architecture: Architecture, pretrained: str, device: str, precision: Precision) -> None:
+    def __init__(self, architecture: Architecture, settings: EncoderConfig) -> None:
         import open_clip
         import torch
         from open_clip.transform import PreprocessCfg, image_transform_v2
 
-        self._name = f"{architecture.name}/{Path(pretrained).name}"
-        self._precision = precision
-        self._device = torch.device(choose_device(device, precision))
-        self._type = open_clip.get_input_dtype(precision) or torch.float32
-        weights, preprocessing = _find_weights(architecture, pretrained)
-        self._model, self._tokenize = self._build(architecture, weights, preprocessing)
-        self._tokenizing = threading.Lock()
-        settings = self._model.visual.preprocess_cfg
+        self._name = f"{architecture.name}/{Path(settings.pretrained).name}"
+        self._precision = settings.precision
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        device = ("cuda" if count else "cpu") if settings.device == "auto" else settings.device
+        if device != "cpu" and int(device.partition(":")[2] or 0) >= count:
+            raise ConfigError(f"encoder.device {settings.device}: torch finds {count} GPUs here; use auto or cpu")
+        _check_device(device, settings.precision)
+        self._device = torch.device(device)
+        self._type = open_clip.get_input_dtype(settings.precision) or torch.float32
+        self._model, self._tokenize = self._build(architecture, *_find_weights(architecture, settings.pretrained))
+        preprocessing = self._model.visual.preprocess_cfg
         try:
-            wanted = PreprocessCfg(**settings)
+            wanted = PreprocessCfg(**preprocessing)
             self._preprocess = image_transform_v2(wanted, is_train=False)
         except (AssertionError, TypeError, ValueError) as error:
-            raise ConfigError(f"encoder.model: preprocessing {settings} is none of open_clip's ({error})") from error
+            said = f"encoder.model: open_clip does not know the preprocessing {preprocessing} ({error})"
+            raise ConfigError(said) from error
         self._side = max(wanted.input_size[1:])
 
     def _build(
         self, architecture: Architecture, weights: Path, preprocessing: dict[str, Any]
     ) -> "tuple[torch.nn.Module, Callable[[list[str]], torch.Tensor]]":
-        """Return the model and what turns texts into numbers."""
+        """Return the model and the tokenizer."""
         import open_clip
 
-        misfits = (*_MISFITS, importlib.import_module("safetensors").SafetensorError)
         with TemporaryDirectory(prefix="synth-clip-") as folder:
             # A name of its own: open_clip would take one file for another of the same name.
             path = Path(folder) / f"{architecture.name}-{architecture.digest[:16]}.json"
@@ -436,53 +228,48 @@ class ClipModel:
             except ImportError as error:
                 raise ConfigError(f"encoder {self._name}: needs another package ({error}); install it") from error
             except OSError as error:
-                # Some have a part, such as the tokenizer, that open_clip fetches by itself.
+                # Some models have a part, such as the tokenizer, that open_clip fetches by itself.
                 raise Unavailable(f"encoder {self._name}: {_quote(error)}") from error
-            except misfits as error:
+            except Exception as error:
+                # Over damaged weights, torch and open_clip raise anything from AttributeError to UnpicklingError.
                 said = f"encoder {self._name}: {weights} holds no weights of this model ({_quote(error)})"
                 raise CorruptInput(said) from error
 
-    def prepare(self, asked: Asked) -> "torch.Tensor":
-        """Return a picture as normalised pixels, of shape (3, height, width), or a text as token numbers.
+    def open_picture(self, picture: PictureFile) -> "torch.Tensor":
+        """Return a picture as normalised pixels, of shape (3, height, width).
 
         Raises:
-            RecordFailed: if the picture cannot be decoded; the message names it.
-            Unavailable: if its file is gone.
+            RecordFailed: if it cannot be decoded, or holds other bytes than its sha256 says; the message names it.
+            Unavailable: if its file is missing.
         """
-        if isinstance(asked, PictureFile):
-            pixels: torch.Tensor = self._preprocess(read_picture(asked, self._side))
-            return pixels
-        with self._tokenizing:
-            return self._tokenize([asked])[0]
+        pixels: torch.Tensor = self._preprocess(_read_picture(picture, self._side))
+        return pixels
 
-    def encode_pictures(self, prepared: Sequence["torch.Tensor"]) -> Rows:
-        """Return one row of unit length a picture.
+    def encode_pictures(self, pixels: "Sequence[torch.Tensor]") -> Rows:
+        """Return the embeddings of opened pictures.
 
         Raises:
             ConfigError: if the model's numbers overflow, or the device's memory does.
         """
         import torch
 
-        return self._finish(self._model.encode_image, torch.stack(list(prepared)).to(self._device, self._type))
+        return self._encode(self._model.encode_image, torch.stack(list(pixels)).to(self._device, self._type))
 
-    def encode_texts(self, prepared: Sequence["torch.Tensor"]) -> Rows:
-        """Return one row of unit length a text; errors as above."""
-        import torch
+    def encode_texts(self, texts: Sequence[str]) -> Rows:
+        """Return the embeddings of texts; errors as above."""
+        return self._encode(self._model.encode_text, self._tokenize(list(texts)).to(self._device))
 
-        return self._finish(self._model.encode_text, torch.stack(list(prepared)).to(self._device))
-
-    def _finish(self, encode: Callable[["torch.Tensor"], "torch.Tensor"], batch: "torch.Tensor") -> Rows:
+    def _encode(self, encode: "Callable[[torch.Tensor], torch.Tensor]", batch: "torch.Tensor") -> Rows:
         import torch
 
         try:
             with torch.inference_mode():
                 rows: Rows = torch.nn.functional.normalize(encode(batch).float(), dim=-1).cpu().numpy()
         except torch.OutOfMemoryError as error:
-            raise ConfigError(
-                f"encoder {self._name}: no memory for {len(batch)} at once; lower encoder.batch"
-            ) from error
+            said = f"encoder {self._name}: not enough memory for {len(batch)} at once; lower encoder.batch"
+            raise ConfigError(said) from error
         if not np.isfinite(rows).all():
-            raise ConfigError(f"encoder {self._name}: embeddings are no numbers in {self._precision}; use another")
+            raise ConfigError(f"encoder {self._name}: embeddings are not finite in {self._precision}; use another")
         return rows
 
 
@@ -498,7 +285,7 @@ def _find_weights(architecture: Architecture, pretrained: str) -> tuple[Path, di
         known = sorted(open_clip.list_pretrained_tags_by_model(architecture.name))
         raise ConfigError(
             f"encoder.pretrained {pretrained!r}: no file, and open_clip has no such weights of {architecture.name}"
-            f"{suggest(clean_tag(pretrained), known)}"
+            f"{_suggest(_clean_tag(pretrained), known)}"
         )
     if bool(facts.get("quick_gelu")) != bool(architecture.model.get("quick_gelu")):
         other = architecture.name.removesuffix("-quickgelu") + ("-quickgelu" if facts.get("quick_gelu") else "")
@@ -510,87 +297,51 @@ def _find_weights(architecture: Architecture, pretrained: str) -> tuple[Path, di
 
 
 def _quote(error: Exception) -> str:
-    said = str(error).strip()
-    return f"{type(error).__name__}: {said}".splitlines()[0][:_QUOTED]
+    return f"{type(error).__name__}: {str(error).strip()}".splitlines()[0][:300]
 
 
-def read_picture(picture: PictureFile, wanted: int) -> Image.Image:
-    """Return a picture file as :func:`open_for_model` does.
-
-    Raises:
-        RecordFailed: if it cannot be decoded, or holds other bytes than its sha256 says; the message names it.
-        Unavailable: if the file is gone, which is no property of the picture.
-    """
-    try:
-        with picture.path.open("rb") as source:
-            data = source.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise Unavailable(f"picture {picture.path}: {error.strerror}; bring it back and run again") from error
-    # What is encoded is kept under this name, and a wrong embedding would stay for good.
-    if hashlib.sha256(data).hexdigest() != picture.sha256:
-        raise RecordFailed("picture-changed", f"{picture.path.name}: other bytes than its sha256 {picture.sha256[:16]}")
-    try:
-        return open_for_model(data, wanted)
-    except RecordFailed as error:
-        raise RecordFailed(error.error, f"{picture.path.name}: {error.detail}") from error
-
-
-VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
 class OpenClipEncoder:
     """A CLIP model of open_clip's; loaded, and torch with it, when something is first encoded.
 
-    The last digits of an embedding depend on the batch it was made in; who needs the very same numbers again keeps
-    them, see :mod:`pipelines.services.clients.encoder`.
-
-    Attributes:
-        model: architecture by open_clip's name, or a JSON file of one.
-        pretrained: weights by open_clip's tag, or a checkpoint file.
-        device: auto, cpu, cuda or cuda:N.
-        precision: of weights and arithmetic.
-        batch: pictures, or texts, encoded together at most.
-        threads: threads that decode pictures; 0 is one for each core.
+    Requests are encoded one after another, each in batches of its own. The last digits of an embedding depend on its
+    batch; :class:`CachedEncoder` keeps the numbers.
 
     Raises:
-        ConfigError: if the extra is not installed, architecture, file, device or precision is unknown, or device and
-            precision do not go together.
+        ConfigError: if the extra is not installed, architecture, file or device is unknown, or device and precision
+            do not go together.
     """
 
-    model: str
-    pretrained: str
-    device: str = "auto"
-    precision: Precision = "fp32"
-    batch: int = 64
-    threads: int = 0
-    _architecture: Architecture = field(init=False, repr=False, compare=False)
-    _batcher: Batcher = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        check_device(self.device, self.precision)
-        find_checkpoint(self.pretrained)
-        object.__setattr__(self, "_architecture", read_architecture(self.model))
-        object.__setattr__(self, "_batcher", Batcher(self.name, self._load, self.batch, self.threads))
+    def __init__(self, settings: EncoderConfig) -> None:
+        _check_device(settings.device, settings.precision)
+        find_checkpoint(settings.pretrained)
+        self._settings = settings
+        self._architecture = read_architecture(settings.model)
+        self._worker = ThreadPoolExecutor(1, "encode")
+        self._decoders = ThreadPoolExecutor(settings.threads or len(os.sched_getaffinity(0)), "decode")
+        self._loading: Future[ClipModel] | None = None
+        self._closed = False
 
     @property
     def name(self) -> str:
         """Architecture and weights, such as ``ViT-L-14-quickgelu/openai``."""
-        return f"{self._architecture.name}/{Path(self.pretrained).name}"
+        return f"{self._architecture.name}/{Path(self._settings.pretrained).name}"
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """Architecture, weights, precision and preprocessing; neither device nor batch.
 
         Raises:
             ConfigError: if the checkpoint file cannot be read.
         """
-        path = find_checkpoint(self.pretrained)
-        weights = f"{self._architecture.name}:{clean_tag(self.pretrained)}" if path is None else digest_weights(path)
-        return (
-            f"open-clip@{VERSION}:{self._architecture.digest[:16]}:{weights}:{self.precision}:"
-            f"preprocessing@{PREPROCESSING_VERSION}"
-        )
+        path = find_checkpoint(self._settings.pretrained)
+        try:
+            tag = f"{self._architecture.name}:{_clean_tag(self._settings.pretrained)}"
+            weights = tag if path is None else digest_file(path)
+        except OSError as error:
+            raise ConfigError(f"encoder.pretrained {path}: {error.strerror}") from error
+        precision = self._settings.precision
+        digest = self._architecture.digest[:16]
+        return f"open-clip@{VERSION}:{digest}:{weights}:{precision}:preprocessing@{PREPROCESSING_VERSION}"
 
     async def encode_pictures(self, pictures: Sequence[PictureFile]) -> Rows:
         """Return one row of unit length a picture, of shape (n, d), in the order given.
@@ -598,149 +349,82 @@ class OpenClipEncoder:
         Raises:
             RecordFailed: if one cannot be decoded: the first in order, which the message names.
             ConfigError: if the model cannot be loaded or run as configured.
-            Unavailable: if weights cannot be fetched, a picture's file is gone, or the encoder was closed.
+            Unavailable: if weights cannot be fetched, a picture's file is missing, or the encoder was closed.
         """
-        return await self._encode(pictures)
+        return await self._run(lambda model: self._encode_pictures(model, pictures))
 
     async def encode_texts(self, texts: Sequence[str]) -> Rows:
         """Return one row of unit length a text, of shape (n, d), in the order given; errors as above."""
-        return await self._encode(texts)
+        return await self._run(
+            lambda model: _join([self._encode(model.encode_texts, part) for part in self._cut(texts)])
+        )
 
     def close(self) -> None:
-        """End the threads; whoever waits is refused, and so is whoever comes later."""
-        self._batcher.close()
+        """End the threads; requests that wait, or come later, get Unavailable."""
+        self._closed = True
+        self._worker.shutdown()
+        self._decoders.shutdown()
 
-    async def _encode(self, asked: Sequence[Asked]) -> Rows:
-        # Of nothing the model's width is not known: any text tells it.
-        rows = await self._batcher.encode(tuple(asked) or ("",))
-        return rows[: len(asked)]
+    async def _run(self, encode: Callable[[ClipModel], Rows]) -> Rows:
+        """Do a request in the worker thread; the first one loads the model, and all get the error of loading it."""
+        self._check_open()
+        if self._loading is None:
+            self._loading = self._worker.submit(ClipModel, self._architecture, self._settings)
+        loading = self._loading
+        return await asyncio.wrap_future(self._worker.submit(lambda: encode(loading.result())))
 
-    def _load(self) -> ClipModel:
-        return ClipModel(self._architecture, self.pretrained, self.device, self.precision)
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Unavailable(f"encoder {self.name}: it was closed")
+
+    def _cut(self, items: Sequence[_T]) -> list[Sequence[_T]]:
+        return [items[start : start + self._settings.batch] for start in range(0, len(items), self._settings.batch)]
+
+    def _encode_pictures(self, model: ClipModel, pictures: Sequence[PictureFile]) -> Rows:
+        """Encode batch after batch, the next one being decoded meanwhile."""
+        rows: list[Rows] = []
+        opened, ahead = list[Future[Any]](), list[Future[Any]]()
+        try:
+            for batch in (*self._cut(pictures), ()):
+                opened, ahead = ahead, [self._decoders.submit(model.open_picture, picture) for picture in batch]
+                if opened:
+                    rows.append(self._encode(model.encode_pictures, [future.result() for future in opened]))
+        finally:
+            for future in (*opened, *ahead):
+                future.cancel()
+        return _join(rows)
+
+    def _encode(self, encode: Callable[[Sequence[_T]], Rows], batch: Sequence[_T]) -> Rows:
+        self._check_open()
+        return encode(batch)
+
+
+def _join(rows: Sequence[Rows]) -> Rows:
+    return np.concatenate(rows) if rows else np.empty((0, 0), dtype=np.float32)
 
 
 FILE = "embeddings.db"
-CHUNK = 256
+CHUNK = 512
 """Pictures or texts that are looked up, encoded and recorded together."""
-FLYING = 2
-"""Chunks of one caller that are under way at once: while one is recorded, the next is encoded."""
 BUSY_SECONDS = 30.0
 _STORED = np.dtype("<f4")
 _UNIT = 1e-2
 """How far a stored row's length may be from 1."""
 
-Row = NDArray[np.float32]
-"""One embedding, of shape (d,)."""
-EncodeSome = Callable[[Sequence[int]], Awaitable[NDArray[np.float32]]]
-"""Encodes what is at some places of what was asked for."""
 
-
-@dataclass(slots=True)
-class EmbeddingStore:
-    """The file; opened when it is first needed, used on the event loop alone."""
-
-    folder: Path
-    _connection: sqlite3.Connection | None = None
-
-    def read(self, keys: Sequence[bytes]) -> dict[bytes, Row]:
-        """Return the recorded embeddings of those keys that have one.
-
-        Raises:
-            Unavailable: if the file cannot be read now.
-            CorruptInput: if it is damaged.
-            ConfigError: if the folder's file system cannot hold it.
-        """
-        return self._guard(lambda connection: self._select(connection, keys))
-
-    def record(self, rows: Mapping[bytes, Row]) -> dict[bytes, Row]:
-        """Record embeddings, all or none; return what is recorded under their keys now: the first of a key stays.
-
-        Raises:
-            Unavailable: if the disk is full, or others hold the file for too long.
-            CorruptInput: if the file is damaged.
-        """
-        return self._guard(lambda connection: self._insert(connection, rows))
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _guard(self, work: Callable[[sqlite3.Connection], dict[bytes, Row]]) -> dict[bytes, Row]:
-        try:
-            if self._connection is None:
-                self._connection = _connect(self.folder)
-            return work(self._connection)
-        except sqlite3.Error as error:
-            raise explain_sqlite_error(error, f"embeddings {self.folder / FILE}") from error
-        except OSError as error:
-            raise explain_os_error(error, f"embeddings in {self.folder}") from error
-
-    def _select(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Row]:
-        marks = ",".join("?" * len(keys))
-        found = connection.execute(f"SELECT key, embedding FROM embeddings WHERE key IN ({marks})", tuple(keys))
-        return {key: self._unpack(embedding) for key, embedding in found}
-
-    def _insert(self, connection: sqlite3.Connection, rows: Mapping[bytes, Row]) -> dict[bytes, Row]:
-        values = [(key, row.astype(_STORED).tobytes()) for key, row in rows.items()]
-        with connection:
-            done = connection.executemany("INSERT OR IGNORE INTO embeddings (key, embedding) VALUES (?, ?)", values)
-        return dict(rows) if done.rowcount == len(rows) else self._select(connection, list(rows))
-
-    def _unpack(self, embedding: bytes) -> Row:
-        row = np.frombuffer(embedding, dtype=_STORED) if len(embedding) % _STORED.itemsize == 0 else np.zeros(0)
-        if not abs(float(np.dot(row, row)) - 1.0) < _UNIT:
-            place = self.folder / FILE
-            raise CorruptInput(f"embeddings {place}: a row is no embedding; delete the file: it is made anew")
-        return row.astype(np.float32)
-
-
-def _connect(folder: Path) -> sqlite3.Connection:
-    folder.mkdir(parents=True, exist_ok=True)
-    check_shared_memory(folder)
-    connection = sqlite3.connect(folder / FILE, timeout=BUSY_SECONDS)
-    try:
-        _begin_log(connection)
-        # What a power cut takes is encoded again; kill -9 takes nothing that was recorded.
-        connection.execute("PRAGMA synchronous=NORMAL")
-        connection.execute("CREATE TABLE IF NOT EXISTS embeddings (key BLOB PRIMARY KEY, embedding BLOB NOT NULL)")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _begin_log(connection: sqlite3.Connection) -> None:
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode=WAL").fetchone()
-            return
-        except sqlite3.OperationalError as error:
-            # SQLite does not wait by itself for this one: another process makes the file just now.
-            if not is_busy(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-
-
-@dataclass(frozen=True, slots=True)
 class CachedEncoder:
     """An encoder that encodes nothing twice.
 
-    Attributes:
-        encoder: what encodes.
-        folder: where embeddings are kept, those of any number of encoders.
+    Args:
+        encoder: encodes what the cache lacks.
+        folder: of the cache, which holds the embeddings of any number of encoders.
     """
 
-    encoder: ImageEncoder
-    folder: Path
-    _store: EmbeddingStore = field(init=False, repr=False, compare=False)
-    _flights: dict[bytes, asyncio.Event] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Keys that are being encoded: other callers wait for the event, and look the key up then."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_store", EmbeddingStore(self.folder))
+    def __init__(self, encoder: ImageEncoder, folder: Path) -> None:
+        self.encoder = encoder
+        self.folder = folder
+        self._connection: sqlite3.Connection | None = None
+        self._encoding = asyncio.Lock()
 
     @property
     def name(self) -> str:
@@ -749,124 +433,95 @@ class CachedEncoder:
 
     @property
     def identity(self) -> str:
-        """The encoder's: what is kept is what it would say."""
+        """The encoder's: the cache holds what it would return."""
         return self.encoder.identity
 
-    async def encode_pictures(self, pictures: Sequence[PictureFile]) -> NDArray[np.float32]:
+    async def encode_pictures(self, pictures: Sequence[PictureFile]) -> Rows:
         """Return one row of unit length a picture, of shape (n, d), in the order given.
 
         Raises:
-            RecordFailed: if one cannot be decoded; the others of its chunk are recorded all the same.
-            ServiceError: if the encoder is away, a picture's file, or the disk.
+            RecordFailed: if one cannot be decoded.
+            ServiceError: if the encoder, a picture's file or the disk is unavailable.
             CorruptInput: if the file of embeddings is damaged.
         """
+        keys = self._make_keys("picture", [picture.sha256 for picture in pictures])
+        return await self._recall(keys, pictures, self.encoder.encode_pictures)
 
-        async def encode(places: Sequence[int]) -> NDArray[np.float32]:
-            return await self.encoder.encode_pictures([pictures[place] for place in places])
-
-        return await self._recall("picture", [picture.sha256 for picture in pictures], encode)
-
-    async def encode_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    async def encode_texts(self, texts: Sequence[str]) -> Rows:
         """Return one row of unit length a text, of shape (n, d), in the order given; errors as above."""
-
-        async def encode(places: Sequence[int]) -> NDArray[np.float32]:
-            return await self.encoder.encode_texts([texts[place] for place in places])
-
-        return await self._recall("text", texts, encode)
+        return await self._recall(self._make_keys("text", texts), texts, self.encoder.encode_texts)
 
     def close(self) -> None:
         """Close the file of embeddings; the encoder stays as it is."""
-        self._store.close()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
-    async def _recall(self, kind: str, contents: Sequence[str], encode: EncodeSome) -> NDArray[np.float32]:
-        if not contents:
-            return await encode(())
-        keys = make_keys(kind, self.identity, contents)
-        places: dict[bytes, list[int]] = {}
-        for place, key in enumerate(keys):
-            places.setdefault(key, []).append(place)
-        rows: list[NDArray[np.float32]] = []
+    def _make_keys(self, kind: str, contents: Sequence[str]) -> list[bytes]:
+        start = hashlib.sha256(f"{kind}\0{self.identity}\0".encode())
+        keys = []
+        for content in contents:
+            digest = start.copy()
+            # A text may hold half of a surrogate pair.
+            digest.update(content.encode("utf-8", "surrogatepass"))
+            keys.append(digest.digest())
+        return keys
 
-        async def fill(chunk: Sequence[bytes]) -> None:
-            for key, row in (await self._fetch(chunk, encode, places)).items():
-                if not rows:
-                    rows.append(np.empty((len(contents), len(row)), dtype=np.float32))
-                rows[0][places[key]] = row
+    async def _recall(
+        self, keys: Sequence[bytes], items: Sequence[_T], encode: Callable[[Sequence[_T]], Awaitable[Rows]]
+    ) -> Rows:
+        rows: dict[bytes, Rows] = {}
+        wanted = dict(zip(keys, items, strict=True))
+        for start in range(0, len(wanted), CHUNK):
+            chunk = list(wanted)[start : start + CHUNK]
+            found = self._guard(self._select, chunk)
+            if len(found) < len(chunk):
+                # One caller encodes at a time: the next one finds what was recorded meanwhile.
+                async with self._encoding:
+                    found = self._guard(self._select, chunk)
+                    missing = [key for key in chunk if key not in found]
+                    if missing:
+                        made = await encode([wanted[key] for key in missing])
+                        found |= self._guard(self._insert, dict(zip(missing, made, strict=True)))
+            rows |= found
+        return np.stack([rows[key] for key in keys]) if keys else np.empty((0, 0), dtype=np.float32)
 
-        await _run_chunks(fill, _cut(list(places)))
-        return rows[0]
-
-    async def _fetch(
-        self, keys: Sequence[bytes], encode: EncodeSome, places: Mapping[bytes, list[int]]
-    ) -> dict[bytes, Row]:
-        """Return the embeddings of some keys: looked up, encoded here, or waited for where another caller encodes."""
-        rows: dict[bytes, Row] = {}
-        while wanted := [key for key in keys if key not in rows]:
-            others = {self._flights[key] for key in wanted if key in self._flights}
-            mine = [key for key in wanted if key not in self._flights]
-            landed = asyncio.Event()
-            self._flights.update(dict.fromkeys(mine, landed))
-            try:
-                if mine:
-                    rows |= await self._fly(mine, encode, places)
-            finally:
-                for key in mine:
-                    del self._flights[key]
-                landed.set()
-            for other in others:
-                await other.wait()
-        return rows
-
-    async def _fly(
-        self, keys: Sequence[bytes], encode: EncodeSome, places: Mapping[bytes, list[int]]
-    ) -> dict[bytes, Row]:
-        found = self._store.read(keys)
-        missing = [key for key in keys if key not in found]
-        if not missing:
-            return found
+    def _guard(self, work: Callable[[_T], dict[bytes, Rows]], given: _T) -> dict[bytes, Rows]:
         try:
-            encoded = await encode([places[key][0] for key in missing])
-        except RecordFailed:
-            await self._keep_others(missing, encode, places)
-            raise
-        made = dict(zip(missing, encoded, strict=True))
-        return found | self._store.record(made)
+            return work(given)
+        except sqlite3.Error as error:
+            self.close()
+            raise explain_sqlite_error(error, f"embeddings {self.folder / FILE}") from error
+        except OSError as error:
+            raise explain_os_error(error, f"embeddings in {self.folder}") from error
 
-    async def _keep_others(self, keys: Sequence[bytes], encode: EncodeSome, places: Mapping[bytes, list[int]]) -> None:
-        """Record what can be encoded beside something that cannot."""
-        outcomes = await asyncio.gather(*(encode([places[key][0]]) for key in keys), return_exceptions=True)
-        made = {key: rows[0] for key, rows in zip(keys, outcomes, strict=True) if not isinstance(rows, BaseException)}
-        if made:
-            self._store.record(made)
+    def _connect(self) -> sqlite3.Connection:
+        """Return the open file."""
+        if self._connection is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(self.folder / FILE, timeout=BUSY_SECONDS, isolation_level=None)
+            # What a power cut loses is encoded again; kill -9 loses nothing that was recorded.
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+            table = "CREATE TABLE IF NOT EXISTS embeddings (key BLOB PRIMARY KEY, embedding BLOB NOT NULL)"
+            self._connection.execute(table)
+        return self._connection
 
+    def _select(self, keys: Sequence[bytes]) -> dict[bytes, Rows]:
+        query = f"SELECT key, embedding FROM embeddings WHERE key IN ({','.join('?' * len(keys))})"
+        return {key: self._unpack(embedding) for key, embedding in self._connect().execute(query, tuple(keys))}
 
-def make_keys(kind: str, identity: str, contents: Iterable[str]) -> list[bytes]:
-    """Return the keys of pictures' digests, or of texts, as an encoder embeds them."""
-    start = hashlib.sha256(f"{kind}\0{identity}\0".encode())
-    keys = []
-    for content in contents:
-        digest = start.copy()
-        # Half of a surrogate pair is a text, too.
-        digest.update(content.encode("utf-8", "surrogatepass"))
-        keys.append(digest.digest())
-    return keys
+    def _insert(self, rows: Mapping[bytes, Rows]) -> dict[bytes, Rows]:
+        """Record embeddings, all or none, and return what is recorded under their keys: the first of a key stays."""
+        values = [(key, row.astype(_STORED).tobytes()) for key, row in rows.items()]
+        connection = self._connect()
+        connection.execute("BEGIN IMMEDIATE")
+        with connection:
+            connection.executemany("INSERT OR IGNORE INTO embeddings (key, embedding) VALUES (?, ?)", values)
+        return self._select(list(rows))
 
-
-def _cut(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    return (keys[start : start + CHUNK] for start in range(0, len(keys), CHUNK))
-
-
-async def _run_chunks(work: Callable[[Sequence[bytes]], Awaitable[None]], chunks: Iterator[Sequence[bytes]]) -> None:
-    """Do the chunks in order, some at a time; the first error ends it."""
-
-    async def take() -> None:
-        for chunk in chunks:
-            await work(chunk)
-
-    tasks = [asyncio.create_task(take()) for _ in range(FLYING)]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    def _unpack(self, embedding: bytes) -> Rows:
+        row = np.frombuffer(embedding, dtype=_STORED) if len(embedding) % _STORED.itemsize == 0 else np.zeros(0)
+        if not abs(float(np.dot(row, row)) - 1.0) < _UNIT:
+            place = self.folder / FILE
+            raise CorruptInput(f"embeddings {place}: a row is no embedding; delete the file and run again")
+        return row.astype(np.float32)

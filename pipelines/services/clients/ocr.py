@@ -1,9 +1,8 @@
 """RapidOCR: PP-OCR models on onnxruntime, in this process. The models lie in the package; nothing is ever fetched.
 
-Large pictures in pieces, for engines that overlook small text in them, and their readings put together again.
-
-RapidOCR's detector overlooks what is small beside the picture: of 40 signs with letters of 18 to 39 pixels in pictures
-1280 to 1920 pixels wide it read 17 when given the whole, 7 when given it enlarged, and 40 in pieces.
+Large pictures are read in pieces: RapidOCR's detector overlooks what is small beside the picture. Of 40 signs with
+letters of 18 to 39 pixels in pictures 1280 to 1920 pixels wide it read 17 when given the whole, 7 when given it
+enlarged, and 40 in pieces.
 """
 
 import asyncio
@@ -13,8 +12,9 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ _ROW = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class OcrPiece:
     """A part of a picture to be read."""
 
     image: Image.Image
@@ -48,7 +48,6 @@ class Piece:
     top: int
     factor: float = 1.0
     """By which it is smaller than the part."""
-
     largest: int = 0
     """Height in pixels of the largest letters that are looked for in it; 0 is any."""
 
@@ -62,7 +61,7 @@ class Piece:
         return self.left + x / self.factor, self.top + y / self.factor
 
 
-def cut_pieces(image: Image.Image) -> Iterator[Piece]:
+def cut_pieces(image: Image.Image) -> Iterator[OcrPiece]:
     """Yield a picture whole if it is small, else an overview and overlapping tiles of it; strips are filled up.
 
     Args:
@@ -70,14 +69,14 @@ def cut_pieces(image: Image.Image) -> Iterator[Piece]:
     """
     factor = WHOLE_SIDE / max(image.size)
     if factor >= 1.0:
-        yield Piece(_fill_up(image), 0, 0)
+        yield OcrPiece(_fill_up(image), 0, 0)
         return
     small = (max(1, round(image.width * factor)), max(1, round(image.height * factor)))
-    yield Piece(_fill_up(image.resize(small, Image.Resampling.LANCZOS, reducing_gap=2.0)), 0, 0, factor)
+    yield OcrPiece(_fill_up(image.resize(small, Image.Resampling.LANCZOS, reducing_gap=2.0)), 0, 0, factor)
     for top in _list_starts(image.height):
         for left in _list_starts(image.width):
             tile = image.crop((left, top, min(left + TILE_SIDE, image.width), min(top + TILE_SIDE, image.height)))
-            yield Piece(_fill_up(tile), left, top, largest=OVERLAP)
+            yield OcrPiece(_fill_up(tile), left, top, largest=OVERLAP)
 
 
 def merge_blocks(blocks: Sequence[TextBlock]) -> tuple[TextBlock, ...]:
@@ -138,11 +137,10 @@ _MIN_SIDE = 8
 """Pixels of a picture that may hold a letter."""
 
 
-@dataclass(frozen=True, slots=True)
 class RapidOcr:
-    """The engine, loaded when it is first asked, once for each of its threads.
+    """The engine, loaded when it is first used, once for each of its threads: it keeps state while it reads.
 
-    Attributes:
+    Args:
         threads: pictures read at once; 0 is one for each core, four at most. An engine takes 0.1 GB, and some
             0.3 more while it reads a piece of a picture.
         models: folder of the models; None is the package's own.
@@ -151,27 +149,18 @@ class RapidOcr:
         ConfigError: if the extra ``vision`` is not installed, or a model is missing.
     """
 
-    threads: int = 0
-    models: Path | None = None
-    _digests: tuple[str, ...] = field(init=False, repr=False)
-    _pool: ThreadPoolExecutor = field(init=False, repr=False, compare=False)
-    _loaded: threading.local = field(init=False, repr=False, compare=False, default_factory=threading.local)
+    name = "rapidocr"
 
-    def __post_init__(self) -> None:
-        _find_version()
-        object.__setattr__(self, "_digests", tuple(_digest_model(path) for path in self._list_models().values()))
-        count = self.threads or min(4, os.cpu_count() or 1)
-        object.__setattr__(self, "_pool", ThreadPoolExecutor(count, "rapidocr"))
-
-    @property
-    def name(self) -> str:
-        """``rapidocr``."""
-        return "rapidocr"
-
-    @property
-    def identity(self) -> str:
-        """Version of the package and the beginnings of its models' sha256."""
-        return f"rapidocr@{VERSION}:{_find_version()}:{'+'.join(self._digests)}"
+    def __init__(self, threads: int = 0, models: Path | None = None) -> None:
+        package = find_spec("rapidocr")
+        if package is None or package.origin is None:
+            raise ConfigError("OCR engine rapidocr: it is not installed; pip install 'synth[vision]'")
+        folder = models or Path(package.origin).with_name("models")
+        self._models = {part: folder / file for part, file in MODELS.items()}
+        digests = "+".join(map(_digest_model, self._models.values()))
+        self.identity = f"rapidocr@{VERSION}:{metadata.version('rapidocr')}:{digests}"
+        self._pool = ThreadPoolExecutor(threads or min(4, os.cpu_count() or 1), "rapidocr")
+        self._loaded = threading.local()
 
     async def read_text(self, data: bytes, scale: float = 1.0) -> tuple[TextBlock, ...]:
         """Return the lines that can be read, from top to bottom.
@@ -186,28 +175,15 @@ class RapidOcr:
         picture = open_scaled(data, scale)
         if min(picture.image.size) < _MIN_SIDE:
             return ()
-        engine = self._load()
-        read = [_list_blocks(picture, piece, _ask(engine, piece)) for piece in cut_pieces(picture.image)]
-        return read[0] if len(read) == 1 else merge_blocks([block for blocks in read for block in blocks])
-
-    def _load(self) -> Any:  # noqa: ANN401 - the engine has no types
-        """Return this thread's engine: it keeps state while it reads a picture."""
         engine = getattr(self._loaded, "engine", None)
         if engine is None:
-            engine = self._loaded.engine = _make_engine(self._list_models())
-        return engine
-
-    def _list_models(self) -> dict[str, Path]:
-        folder = self.models or _find_package() / "models"
-        return {part: folder / file for part, file in MODELS.items()}
+            engine = self._loaded.engine = _load_engine(self._models)
+        read = [_read_piece(engine, picture, piece) for piece in cut_pieces(picture.image)]
+        return read[0] if len(read) == 1 else merge_blocks([block for blocks in read for block in blocks])
 
 
-def _make_engine(models: dict[str, Path]) -> Any:  # noqa: ANN401 - the engine has no types
+def _load_engine(models: dict[str, Path]) -> Any:  # noqa: ANN401 - the engine has no types
     logging.getLogger("RapidOCR").setLevel(logging.CRITICAL)
-    try:
-        from rapidocr import RapidOCR
-    except ImportError as error:
-        raise _explain_missing(error) from error
     settings = {
         "Global.log_level": "critical",
         "Global.text_score": MIN_CONFIDENCE,
@@ -218,12 +194,16 @@ def _make_engine(models: dict[str, Path]) -> Any:  # noqa: ANN401 - the engine h
     }
     # With a path, the engine opens the file; without one, it fetches what it does not find.
     settings |= {f"{part}.model_path": str(path) for part, path in models.items()}
+    # The engine loads a model when it first needs it: a sign that any engine can read shows a broken one here.
+    sign = Image.new("RGB", (200, 80), "white")
+    ImageDraw.Draw(sign).text((20, 15), "Bridge", font=ImageFont.load_default(40), fill="black")
     try:
+        from rapidocr import RapidOCR
+
         engine = RapidOCR(params=settings)
-        # It loads a model when it first needs it: one that is broken must not be found out picture by picture.
-        read = getattr(engine(_draw_proof()), "txts", None)
+        read = getattr(engine(np.asarray(sign)), "txts", None)
     except ImportError as error:
-        raise _explain_missing(error) from error
+        raise ConfigError(f"OCR engine rapidocr: {error}; pip install 'synth[vision]'") from error
     except Exception as error:
         raise ConfigError(f"rapidocr: its models cannot be loaded: {type(error).__name__}: {error}") from error
     if not read:
@@ -231,25 +211,14 @@ def _make_engine(models: dict[str, Path]) -> Any:  # noqa: ANN401 - the engine h
     return engine
 
 
-def _ask(engine: Any, piece: Piece) -> Any:  # noqa: ANN401 - the engine has no types
+def _read_piece(engine: Any, picture: ScaledPicture, piece: OcrPiece) -> tuple[TextBlock, ...]:  # noqa: ANN401
     try:
-        # Blue comes first with OpenCV.
-        return engine(np.ascontiguousarray(np.asarray(piece.image)[:, :, ::-1]))
+        # OpenCV's order of the channels: blue comes first.
+        output = engine(np.ascontiguousarray(np.asarray(piece.image)[:, :, ::-1]))
     except Exception as error:
         # The engine documents no errors of its own, and one picture must not end a run.
         raise RecordFailed("ocr-failed", f"rapidocr: {type(error).__name__}: {str(error)[-300:]}") from error
-
-
-def _draw_proof() -> NDArray[np.uint8]:
-    """Return a picture on which every engine can read something."""
-    picture = Image.new("RGB", (200, 80), "white")
-    ImageDraw.Draw(picture).text((20, 15), "Bridge", font=ImageFont.load_default(40), fill="black")
-    return np.asarray(picture)
-
-
-def _list_blocks(picture: ScaledPicture, piece: Piece, output: Any) -> tuple[TextBlock, ...]:  # noqa: ANN401
-    boxes: Sequence[Any] | None = getattr(output, "boxes", None)
-    texts: Sequence[str] | None = getattr(output, "txts", None)
+    boxes, texts = getattr(output, "boxes", None), getattr(output, "txts", None)
     if boxes is None:
         return ()
     if texts is None:
@@ -263,21 +232,6 @@ def _list_blocks(picture: ScaledPicture, piece: Piece, output: Any) -> tuple[Tex
     )
 
 
-def _find_version() -> str:
-    try:
-        return metadata.version("rapidocr")
-    except metadata.PackageNotFoundError as error:
-        raise _explain_missing(error) from error
-
-
-def _find_package() -> Path:
-    try:
-        import rapidocr
-    except ImportError as error:
-        raise _explain_missing(error) from error
-    return Path(str(rapidocr.__file__)).parent
-
-
 def _digest_model(path: Path) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
@@ -286,7 +240,3 @@ def _digest_model(path: Path) -> str:
             f"rapidocr: model {path.name}: {error.strerror}; it comes with the package, and nothing is fetched: "
             "pip install --force-reinstall rapidocr"
         ) from error
-
-
-def _explain_missing(error: ImportError) -> ConfigError:
-    return ConfigError(f"OCR engine rapidocr: {error}; pip install 'synth[vision]'")

@@ -2,17 +2,30 @@ import asyncio
 import hashlib
 import io
 import zlib
+from itertools import product
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from pipelines.agent.candidates import Candidate
-from pipelines.agent.depicting import ClipRanker, ClipRules, MetadataRanker
-from pipelines.checks.pictures import DepictionRules, check_depiction
-from pipelines.corpus.store import describe_entity
+from pipelines.agent.depicting import (
+    METADATA_PASSES,
+    ClipRanker,
+    FileEvidence,
+    MetadataRanker,
+    Ranked,
+    check_depiction,
+    choose_distractors,
+    explain_evidence,
+    find_lead_picture,
+    gather_evidence,
+    weigh_evidence,
+)
+from pipelines.config.settings import GroundingsConfig
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.services.protocols import PictureFile
+from schemas.corpus import CorpusImage
 from tests.toy import box, build_toy_corpus
 
 BRIDGES = [f"Bridge {number:02d}" for number in range(30)]
@@ -20,8 +33,7 @@ ANCHOR = "Bridge 00"
 ARCHITECT = "Mira Tolland"
 LONE = "Lone Shrub"
 WIDTH = 64
-RULES = ClipRules(threshold=0.28, distractors=20, seed=7)
-MARGIN = DepictionRules("margin", 0.28, 0.0, 20)
+MARGIN = GroundingsConfig()
 
 
 def make_png(name):
@@ -100,8 +112,8 @@ def make_candidate(corpus, name, source="page"):
     return Candidate(image, source, PictureFile(sha(name), corpus.folder / f"{name}.png"))
 
 
-def rank(corpus, encoder, names, anchor=ANCHOR, path=(), rules=RULES):
-    ranker = ClipRanker(corpus, encoder, rules)
+def rank(corpus, encoder, names, anchor=ANCHOR, path=(), rules=MARGIN):
+    ranker = ClipRanker(corpus, encoder, rules, 7)
     candidates = [make_candidate(corpus, name) for name in names]
     nodes = [corpus.find(title) for title in (anchor, *path)]
     ranked = asyncio.run(ranker.rank(nodes[0], nodes, candidates))
@@ -111,35 +123,18 @@ def rank(corpus, encoder, names, anchor=ANCHOR, path=(), rules=RULES):
 def test_the_picture_most_like_the_description_is_first_and_passes(corpus):
     encoder = FakeEncoder(leads() | {sha("view"): (ANCHOR,), sha("wrong"): ("Bridge 07",), sha("cat"): ("cat",)})
     ranked = rank(corpus, encoder, ["cat", "wrong", "view"])
+    assert encoder.calls == [("texts", 1 + 29), ("pictures", 3 + 20)]
     assert ranked[0][0] == "view"
     assert ranked[0][1].score == 1.0
     assert ranked[0][1].over_threshold
     assert [check_depiction(each, MARGIN).outcome for _, each in ranked] == ["PASS", "FAIL", "FAIL"]
 
 
-def test_a_picture_of_the_kind_passes_the_threshold_and_not_the_margin(corpus):
-    everyone = {title: ("bridges", title) for title in BRIDGES}
-    shown = leads() | {sha(title): ("bridges", title) for title in BRIDGES} | {sha("wrong"): ("bridges", "Bridge 07")}
-    [(_, ranked)] = rank(corpus, FakeEncoder(shown, everyone), ["wrong"], rules=ClipRules(0.28, 28, 7))
-    assert ranked.over_threshold
-    assert check_depiction(ranked, DepictionRules("threshold", 0.28, 0.0, 20)).passed
-    refused = check_depiction(ranked, MARGIN)
-    assert refused.outcome == "FAIL"
-    assert "this picture with 'Bridge 07': 1.000" in refused.detail
-
-
 def test_the_lead_picture_of_another_that_fits_better_refuses_a_picture(corpus):
     shown = leads() | {sha("view"): (ANCHOR, "fog"), sha("Bridge 11"): (ANCHOR,)}
-    [(_, ranked)] = rank(corpus, FakeEncoder(shown), ["view"], rules=ClipRules(0.28, 29, 7))
+    [(_, ranked)] = rank(corpus, FakeEncoder(shown), ["view"], rules=GroundingsConfig(distractors=29))
     assert ranked.margin < 0
     assert ranked.note == "lead picture of 'Bridge 11': 1.000"
-
-
-def test_the_very_picture_of_another_has_no_margin(corpus):
-    [(_, ranked)] = rank(corpus, FakeEncoder(leads()), ["Bridge 11"], rules=ClipRules(-1.0, 29, 7))
-    assert ranked.margin <= 0
-    [(_, ranked)] = rank(corpus, FakeEncoder(leads()), [ARCHITECT], path=[ARCHITECT])
-    assert ranked.margin <= 0
 
 
 def test_the_rest_of_the_path_is_held_against_it_too_and_not_counted(corpus):
@@ -154,7 +149,7 @@ def test_the_rest_of_the_path_is_held_against_it_too_and_not_counted(corpus):
 def test_the_entities_described_most_like_the_anchor_are_held_against_it(corpus):
     twin = {"Bridge 23": (ANCHOR, "twin"), ANCHOR: (ANCHOR, "twin")}
     encoder = FakeEncoder(leads() | {sha("wrong"): ("twin", "Bridge 23")}, twin | {"Bridge 23": ("twin", "Bridge 23")})
-    [(_, nearest)] = rank(corpus, encoder, ["wrong"], rules=ClipRules(0.28, 2, 7))
+    [(_, nearest)] = rank(corpus, encoder, ["wrong"], rules=GroundingsConfig(distractors=2))
     assert "Bridge 23" in nearest.note
     assert nearest.distractors == 2
 
@@ -166,52 +161,52 @@ def test_too_few_entities_to_compare_with_are_unknown(corpus):
     assert ranked.margin is None
     assert check_depiction(ranked, MARGIN).outcome == "UNKNOWN"
     [(_, ranked)] = rank(
-        corpus, FakeEncoder(leads() | {sha("view"): (ANCHOR,)}), ["view"], rules=ClipRules(0.28, 50, 7)
+        corpus, FakeEncoder(leads() | {sha("view"): (ANCHOR,)}), ["view"], rules=GroundingsConfig(distractors=50)
     )
     assert ranked.distractors == 29
-    assert check_depiction(ranked, DepictionRules("margin", 0.28, 0.0, 50)).outcome == "UNKNOWN"
-
-
-def test_texts_and_pictures_are_each_encoded_in_one_call(corpus):
-    encoder = FakeEncoder(leads() | {sha("view"): (ANCHOR,)})
-    rank(corpus, encoder, ["view"], path=[ARCHITECT])
-    assert encoder.calls == [("texts", 1 + 29 + 1), ("pictures", 1 + 20 + 1)]
+    assert check_depiction(ranked, GroundingsConfig(distractors=50)).outcome == "UNKNOWN"
 
 
 def test_a_picture_that_cannot_be_decoded_is_left_out(corpus):
     broken = [sha("torn"), sha("Bridge 11")]
     encoder = FakeEncoder(leads() | {sha("view"): (ANCHOR,), sha("torn"): ("torn",)}, broken=broken)
-    ranked = rank(corpus, encoder, ["torn", "view"], rules=ClipRules(0.28, 29, 7))
+    ranked = rank(corpus, encoder, ["torn", "view"], rules=GroundingsConfig(distractors=29))
     assert [name for name, _ in ranked] == ["view"]
     assert check_depiction(ranked[0][1], MARGIN).passed
-
-
-def test_an_encoder_that_is_away_is_no_verdict(corpus):
     with pytest.raises(Unavailable):
         rank(corpus, AwayEncoder(leads()), ["view", "other"])
 
 
-def test_no_candidates_ask_nothing(corpus):
-    encoder = FakeEncoder(leads())
-    assert rank(corpus, encoder, []) == []
-    assert encoder.calls == []
-
-
-def test_equals_keep_the_order_given(corpus):
+def test_equals_keep_the_order_given_and_no_candidates_ask_nothing(corpus):
     encoder = FakeEncoder(leads() | {sha(name): (ANCHOR,) for name in ("b", "a", "c")})
+    assert rank(corpus, encoder, []) == encoder.calls == []
     assert [name for name, _ in rank(corpus, encoder, ["b", "a", "c"])] == ["b", "a", "c"]
 
 
-def test_rules_and_encoder_make_the_rankers_identity(corpus):
-    def identify(**changes):
-        return ClipRanker(
-            corpus, FakeEncoder({}), ClipRules(**({"threshold": 0.28, "distractors": 20, "seed": 7} | changes))
-        ).identity
+def test_settings_seed_and_encoder_make_the_rankers_identity(corpus):
+    def identify(seed=7, **changes):
+        return ClipRanker(corpus, FakeEncoder({}), GroundingsConfig(**changes), seed).identity
 
-    assert identify() == identify()
-    assert len({identify(), identify(threshold=0.3), identify(distractors=5), identify(seed=8)}) == 4
+    assert len({identify(), identify(8), identify(threshold=0.3), identify(distractors=5), identify(candidates=5)}) == 4
     assert "fake@1" in identify()
-    assert ClipRanker(corpus, FakeEncoder({}), RULES).name == "fake"
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("decides", "score", "margin", "outcome"),
+    [
+        ("margin", 0.20, 0.01, "PASS"), ("margin", 0.40, 0.0, "FAIL"), ("margin", 0.40, -0.1, "FAIL"),
+        ("threshold", 0.29, -0.1, "PASS"), ("threshold", 0.28, 0.3, "FAIL"), ("both", 0.29, 0.01, "PASS"),
+        ("both", 0.28, 0.01, "FAIL"), ("both", 0.29, 0.0, "FAIL"),
+        *((decides, NAN, NAN, "FAIL") for decides in ("margin", "threshold", "both")),
+    ],
+)  # fmt: skip
+def test_the_settings_decide_what_a_picture_must_have(corpus, decides, score, margin, outcome):
+    ranked = Ranked(make_candidate(corpus, "view"), score, margin, 20, True)
+    result = check_depiction(ranked, GroundingsConfig(decides=decides))
+    assert (result.outcome, result.code) == (outcome, "" if outcome == "PASS" else "picture-of-another")
 
 
 def rank_by_metadata(corpus, *pairs, anchor=ANCHOR):
@@ -226,11 +221,197 @@ def test_metadata_put_the_anchors_own_picture_first(corpus):
     assert [each.candidate.image.file for each in ranked] == ["Bridge 00.png", "Bridge 07.png", "Mira Tolland.png"]
     assert [check_depiction(each, MARGIN).outcome for each in ranked] == ["PASS", "UNKNOWN", "UNKNOWN"]
     assert ranked[0].note == "source infobox, file named for it"
+    assert (ranked[0].margin, ranked[0].distractors, ranked[0].over_threshold) == (None, 0, None)
 
 
-def test_metadata_have_no_margin_and_no_threshold(corpus):
-    ranker = MetadataRanker(corpus)
-    [ranked] = rank_by_metadata(corpus, (ANCHOR, "infobox"))
-    assert (ranked.margin, ranked.distractors, ranked.over_threshold) == (None, 0, None)
-    assert (ranker.name, ranker.identity) == ("metadata", "metadata@1")
-    assert describe_entity(corpus, corpus.find(ANCHOR)) == "Bridge 00, a bridge"
+SAME = "Bridge 03"
+"""Leads with the picture of the anchor."""
+COPY = "Bridge 04"
+"""Leads with a file of the same bytes."""
+BLIND = "Bridge 05"
+"""Leads with a picture that is not at hand."""
+TOWERS = [f"Tower {number}" for number in range(5)]
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """Bridges of which some share the anchor's picture or have none, towers, and a list."""
+    folder = tmp_path_factory.mktemp("shared") / "world"
+    (folder / "images").mkdir(parents=True)
+    lines = ["file\tauthor\tlicence\tlicence_url\tsource_url"]
+    pages = {"List of bridges": "'''List of bridges''' is a bridge list."}
+    for title in BRIDGES + TOWERS:
+        file = f"{ANCHOR if title == SAME else title}.png"
+        kind = title.split()[0].lower()
+        pages[title] = box(kind, f"'''{title}''' is a {kind}.", f"image = {file}")
+        if title not in (SAME, BLIND):
+            (folder / "images" / file).write_bytes(make_png(ANCHOR if title == COPY else title))
+            lines.append(f"{file}\tA\tCC0\t\t")
+    (folder / "images" / "images.tsv").write_text("\n".join(lines) + "\n")
+    corpus = build_toy_corpus(folder, pages, {})
+    yield corpus
+    corpus.close()
+
+
+def choose(corpus, count, seed=7, avoid=(), anchor=ANCHOR):
+    nodes = choose_distractors(corpus, corpus.find(anchor), [corpus.find(title) for title in avoid], count, seed)
+    return [corpus.page(node).title for node in nodes]
+
+
+def test_distractors_are_all_of_the_type_but_the_anchor_the_path_and_pages_with_its_picture(shared):
+    chosen = choose(shared, 2, avoid=["Bridge 09"])
+    assert len(set(chosen)) == len(chosen) == 20
+    assert set(chosen) < set(BRIDGES) - {ANCHOR, SAME, COPY, "Bridge 09"}
+    assert choose(shared, 3)[-1] == BLIND
+    assert find_lead_picture(shared, shared.find(BLIND)) is None
+    assert find_lead_picture(shared, shared.find(ANCHOR)).path.name == "Bridge 00.png"
+    assert choose(shared, 2, seed=8) != choose(shared, 2)
+
+
+def test_the_domain_fills_up_what_is_needed_and_no_more(shared):
+    assert set(choose(shared, 4, anchor="Tower 0")) == set(TOWERS) - {"Tower 0"}
+    chosen = choose(shared, 6, anchor="Tower 0")
+    assert set(chosen[:4]) == set(TOWERS) - {"Tower 0"}
+    assert set(chosen[4:]) < set(BRIDGES)
+    assert len(chosen) == 6
+
+
+PAGES = {
+    "Kelm Bridge": box("bridge", "'''Kelm Bridge''' is a bridge.", "length = 320 m"),
+    "Kelm (town)": box("settlement", "'''Kelm''' is a town.", "settlement_type = Town"),
+    "Kelm Bridge Station": box("station", "'''Kelm Bridge Station''' is a railway station.", "opened = 1900"),
+    "Black Sea": box("sea", "The '''Black Sea''' is a sea.", "length = 3"),
+    "Map Lake": box("lake", "'''Map Lake''' is a lake.", "length = 3"),
+    "Kelm (disambiguation)": "'''Kelm''' may mean: [[Kelm Bridge]]. {{disambiguation}}",
+    "Hope": box("ship", "'''Hope''' was a ship.", "length = 3"),
+}
+REDIRECTS = {"Brücke von Kelm": "Kelm Bridge"}
+SOURCES = ("infobox", "page", "search")
+NAMED = ("another", "not", "partly", "anchor")
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory):
+    corpus = build_toy_corpus(tmp_path_factory.mktemp("files"), PAGES, REDIRECTS)
+    yield corpus
+    corpus.close()
+
+
+def make_image(file, titles=(), depicts=()):
+    return CorpusImage(
+        file=file, title=tuple(titles), path=file, sha256="", width=0, height=0, format="", author="", licence="",
+        licence_url="", source_url="", phash="", error="", depicts=tuple(depicts),
+    )  # fmt: skip
+
+
+def gather(corpus, file, title="Kelm Bridge", source="page", **image):
+    return gather_evidence(corpus, corpus.find(title), make_image(file, **image), source)
+
+
+@pytest.mark.parametrize(
+    ("file", "names"),
+    [
+        ("Kelm Bridge.jpg", "anchor"),
+        ("KELM-BRIDGE from the north 2019.jpg", "anchor"),
+        ("View of Kelm Bridge.jpg", "anchor"),
+        ("Bruecke.jpg", "not"),
+        ("Brucke von Kelm.png", "anchor"),
+        ("Old Kelm.jpg", "partly"),
+        ("Kelm.jpg", "partly"),
+        ("DSC 0012.jpg", "not"),
+        ("Kelmscott manor.jpg", "not"),
+        ("Bridge.jpg", "not"),
+        ("Kelm Bridge Station, entrance.jpg", "another"),
+        ("Black Sea 3.jpg", "another"),
+        ("Black Sea, Kelm 3.jpg", "partly"),
+        ("Black Sea bridge.jpg", "another"),
+    ],
+)
+def test_a_file_name_names_the_anchor_or_another_or_nothing(named, file, names):
+    assert gather(named, file).named == names
+
+
+@pytest.mark.parametrize(
+    ("file", "title", "names"),
+    [
+        ("Black Sea.jpg", "Black Sea", "anchor"),
+        ("Black cat.jpg", "Black Sea", "not"),
+        ("Hope and glory.jpg", "Hope", "not"),
+    ],
+)
+def test_ordinary_words_name_only_together(named, file, title, names):
+    assert gather(named, file, title).named == names
+
+
+@pytest.mark.parametrize(
+    ("file", "contrary"),
+    [
+        ("Map of Kelm Bridge.png", ("map",)),
+        ("Kelm Bridge locator map.png", ("locator", "map")),
+        ("Coat of arms of Kelm.png", ("coat", "arms")),
+        ("Signature of Kelm.png", ("signature",)),
+        ("Kelm Bridge.jpg", ()),
+        ("Mapping the Kelm Bridge.jpg", ()),
+    ],
+)
+def test_words_for_drawings_and_parts_speak_against_a_file(named, file, contrary):
+    assert gather(named, file).contrary == contrary
+
+
+def test_the_anchors_own_name_does_not_speak_against_a_file_and_other_articles_do(named):
+    assert gather(named, "Map Lake.jpg", "Map Lake").contrary == ()
+    assert gather(named, "Map of Map Lake flag.jpg", "Map Lake").contrary == ("flag",)
+    leads = [["Kelm Bridge"], [], ["Kelm Bridge", "Kelm (town)"], ["Kelm (town)"]]
+    assert [gather(named, "A.jpg", titles=titles).single for titles in leads] == [True, True, False, False]
+
+
+def test_what_commons_says_is_depicted_needs_a_qid_on_both_sides(demo_corpus, named):
+    node = next(node for node in demo_corpus.article_nodes() if demo_corpus.page(node).qid)
+    qid = demo_corpus.page(node).qid
+
+    def depicts(*qids):
+        return gather_evidence(demo_corpus, node, make_image("A.jpg", depicts=qids), "page").depicts
+
+    assert (depicts(), depicts(qid), depicts("Q1", qid), depicts("Q1")) == (None, True, True, False)
+    assert gather(named, "A.jpg", depicts=["Q1"]).depicts is None
+
+
+@pytest.mark.parametrize(
+    ("evidence", "passes"),
+    [
+        (FileEvidence("infobox", "not", True, None, ()), True),
+        (FileEvidence("infobox", "not", False, None, ()), False),
+        (FileEvidence("infobox", "anchor", False, None, ()), True),
+        (FileEvidence("infobox", "another", True, None, ()), False),
+        (FileEvidence("infobox", "anchor", True, False, ()), False),
+        (FileEvidence("infobox", "anchor", True, None, ("map",)), False),
+        (FileEvidence("page", "anchor", True, None, ()), True),
+        (FileEvidence("page", "partly", True, None, ()), False),
+        (FileEvidence("page", "not", False, True, ()), True),
+        (FileEvidence("search", "anchor", True, None, ()), False),
+        (FileEvidence("search", "not", True, True, ()), True),
+        (FileEvidence("search", "anchor", True, True, ("plan",)), False),
+        *((FileEvidence(source, "anchor", True, False, ()), False) for source in SOURCES),
+    ],
+)
+def test_what_passes_stands_in_the_table(evidence, passes):
+    assert (weigh_evidence(evidence) >= METADATA_PASSES) == passes
+
+
+def test_more_evidence_never_lowers_the_score():
+    ladders = (SOURCES[::-1], NAMED, (False, True), (False, None, True), (("map",), ()))
+    for places in product(*(range(len(ladder)) for ladder in ladders)):
+        points = weigh_evidence(FileEvidence(*(ladder[at] for ladder, at in zip(ladders, places, strict=True))))
+        assert 0.0 <= points <= 1.0
+        for step, ladder in enumerate(ladders):
+            if places[step] + 1 < len(ladder):
+                better = [at + (number == step) for number, at in enumerate(places)]
+                more = FileEvidence(*(ladder[at] for ladder, at in zip(ladders, better, strict=True)))
+                assert weigh_evidence(more) >= points
+
+
+def test_evidence_is_told_in_words():
+    told = explain_evidence(FileEvidence("page", "another", False, False, ("map", "logo")))
+    assert told == (
+        "source page, file named for another article, leads other articles, depicts others, file name says map, logo"
+    )

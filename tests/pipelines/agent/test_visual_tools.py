@@ -10,7 +10,7 @@ from pipelines.pictures import PictureStore
 from pipelines.services.protocols import TextBlock
 from schemas.datasets import RolloutImage
 from tests.pipelines.agent.signs import draw_scene, encode_scene
-from tests.pipelines.agent.test_enhancing import Doubling
+from tests.pipelines.agent.test_pictures import Doubling
 from tests.pipelines.agent.trail import SOURCE, make_tools
 
 

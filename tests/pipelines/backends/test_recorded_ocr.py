@@ -8,7 +8,7 @@ from pipelines.services.clients.recorded import RecordedOcr
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.metering import open_meter
 from pipelines.services.protocols import TextBlock
-from tests.pipelines.backends.signs import draw_sign
+from tests.pipelines.services.clients.signs import draw_sign
 
 SIGN = draw_sign()
 

@@ -93,7 +93,6 @@ def test_a_dump_that_does_not_say_of_which_wiki_it_is_gets_no_entities(write_dum
 @pytest.mark.parametrize(
     ("name", "role"),
     [
-        ("commons-20231009-mediainfo.json.bz2", "media"),
         ("commons-20250106-mediainfo.ttl.gz", "media"),
         ("latest-mediainfo.nt.bz2", "media"),
         ("latest-all.json.bz2", "wikidata_entities"),

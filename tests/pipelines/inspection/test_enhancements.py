@@ -64,10 +64,10 @@ def test_shares_are_those_of_the_broken_pictures_by_degradation_and_strength(tmp
 
 def test_what_failed_is_counted_and_told_of_no_degradation(tmp_path):
     failed = [Failure(record_id="question-failed1", error="picture-undecodable", detail=LOST.replace(":", ""))]
-    write_rows(tmp_path, [], [refuse(1, "repair-unavailable", "nothing repairs blur here")], failed)
+    write_rows(tmp_path, [], [refuse(1, "test-fails", "neither words nor a search")], failed)
     report = report_enhancements(tmp_path)
     assert (report.rows, report.chosen) == ((), 2)
-    assert report.refused == (("picture-undecodable", 1), ("repair-unavailable", 1))
+    assert report.refused == (("picture-undecodable", 1), ("test-fails", 1))
 
 
 def test_an_example_shows_the_picture_before_degraded_and_repaired(tmp_path, turned):

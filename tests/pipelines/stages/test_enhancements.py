@@ -4,20 +4,21 @@ from dataclasses import replace
 import pytest
 
 from pipelines.agent.pictures import RepairTool, make_repairs
+from pipelines.config.settings import EnhancementsConfig
 from pipelines.errors import CorruptInput, RecordFailed, Unavailable
 from pipelines.graph.proofs import make_question_id
 from pipelines.pictures import PictureStore
 from pipelines.run.runner import process_records
 from pipelines.run.stage import RecordStage
 from pipelines.services.protocols import ImageHit
-from pipelines.stages.enhancements import EnhancementRules, Enhancements
+from pipelines.stages.enhancements import Enhancements
 from schemas.base import Rejection, make_table
 from schemas.datasets import Difficulty, Enhancement, SearchResult
 from tests.pipelines.agent.signs import draw_scene, encode_scene
-from tests.pipelines.agent.test_repairing import DATA, HashSearch, make_reader
+from tests.pipelines.agent.test_pictures import DATA, HashSearch, make_reader
 from tests.pipelines.agent.trail import SOURCE, make_question
 
-RULES = EnhancementRules(1.0, ("perspective",), (0.25, 0.5, 0.75, 1.0), seed=7)
+RULES = {"share": 1.0, "degradations": ("perspective",), "strengths": (0.25, 0.5, 0.75, 1.0)}
 
 
 @pytest.fixture
@@ -30,10 +31,9 @@ def build(tmp_path):
     """A stage that turns every picture away and looks it up, with changes to its rules or parts."""
 
     def build_stage(rules=None, **parts):
-        stage = Enhancements(
-            PictureStore(tmp_path), HashSearch(), None, make_repairs(None, opencv=True), replace(RULES, **rules or {})
-        )
-        return replace(stage, **parts)
+        repairs = make_repairs(None, opencv=True)
+        config = EnhancementsConfig(**(RULES | (rules or {})))
+        return replace(Enhancements(PictureStore(tmp_path), HashSearch(), None, repairs, config, 7), **parts)
 
     return build_stage
 
@@ -62,24 +62,19 @@ def test_a_degraded_question_is_another_question_with_the_trial_that_held(build,
     assert (row.trial.before, row.trial.degraded, row.trial.repaired) == (True, False, True)
     assert PictureStore(tmp_path).read(row.picture)
     assert (row.picture.file, row.picture.author, row.picture.licence) == (SOURCE.file, SOURCE.author, SOURCE.licence)
-
-
-def test_only_the_kept_picture_enters_the_image_store(build, picture, tmp_path):
-    run(build(), ask(picture))
     assert len(list(tmp_path.rglob("*.png"))) == 2
+    assert run(build(), record) == (row,)
+    assert run(build(seed=8), record)[0].picture != row.picture
+    assert len({run(build(), ask(picture, number))[0].trial.strength for number in range(8)}) > 1
 
 
-@pytest.mark.parametrize("rules", [{"share": 0.0}, {"degradations": ()}, {"strengths": ()}])
+@pytest.mark.parametrize("rules", [{"share": 0.0}, {"degradations": ("downsample",)}, {"strengths": ()}])
 def test_a_question_that_is_not_chosen_goes_on_as_it_is(build, picture, rules):
     record = ask(picture)
     (row,) = run(build(rules), record)
     assert row.model_copy(update={"found": ()}) == Enhancement(**dict(record))
     assert (row.trial, row.original) == (None, None)
-
-
-def test_a_question_without_a_picture_goes_on_as_it_is(build):
-    (row,) = run(build(), ask(None))
-    assert (row.record_id, row.trial) == ("question-0001", None)
+    assert run(build(), ask(None))[0].trial is None
 
 
 def test_every_row_keeps_what_a_search_by_its_final_picture_finds(build, picture):
@@ -99,13 +94,16 @@ def test_every_row_keeps_what_a_search_by_its_final_picture_finds(build, picture
     assert run(build({"share": 0.0}), ask(degraded.picture))[0].found == degraded.found
 
 
-def test_a_picture_that_the_search_refuses_costs_no_question(build, picture):
+def test_a_picture_that_the_search_refuses_or_a_question_without_anchor_costs_no_other(build, picture):
     class Refusing(HashSearch):
         async def search_image(self, picture, count):
             raise RecordFailed("picture-refused", "too large")
 
     (row,) = run(build({"share": 0.0}, search=Refusing()), ask(picture))
     assert (row.picture, row.found) == (picture, ())
+    record = ask(picture)
+    outside = record.model_copy(update={"proof": record.proof.model_copy(update={"nodes": ()})})
+    assert run(build(), outside).reason == "test-fails"
 
 
 def test_nothing_is_searched_without_a_picture_or_where_no_result_is_wanted(build, picture):
@@ -122,22 +120,10 @@ def test_nothing_is_searched_without_a_picture_or_where_no_result_is_wanted(buil
 
 @pytest.mark.slow
 def test_about_the_share_is_chosen_and_the_same_ones_each_time(build, picture):
-    stage = build({"share": 0.1, "degradations": ("downsample",)})
+    stage = build({"share": 0.1, "degradations": ("blur",), "strengths": (0.01,)})
     chosen = [[n for n in range(300) if isinstance(run(stage, ask(picture, n)), Rejection)] for _ in range(2)]
     assert chosen[0] == chosen[1]
     assert 15 <= len(chosen[0]) <= 45
-
-
-def test_a_picture_is_degraded_the_same_in_every_run_and_otherwise_with_another_seed(build, picture):
-    record = ask(picture)
-    first, second, other = (run(build({"seed": seed}), record)[0] for seed in (7, 7, 8))
-    assert first == second
-    assert first.picture != other.picture
-
-
-def test_degradations_and_strengths_are_drawn_for_each_question(build, picture):
-    rows = [run(build(), ask(picture, number))[0] for number in range(8)]
-    assert len({row.trial.strength for row in rows}) > 1
 
 
 def give_back(data):
@@ -147,7 +133,6 @@ def give_back(data):
 def list_refused():
     perspective = {"perspective": RepairTool("perspective_correct", "none", give_back)}
     return [
-        ({}, {"repairs": {}}, "repair-unavailable", "nothing repairs perspective"),
         ({}, {"search": HashSearch("Another")}, "test-fails", "neither words nor"),
         ({"degradations": ("blur",), "strengths": (0.01,)}, {}, "unharmed", "still of use"),
         ({"strengths": (1.0,)}, {"repairs": perspective}, "unrepaired", "0.00 after perspective_correct"),
@@ -170,12 +155,6 @@ def test_words_of_the_picture_are_the_test_where_it_has_some(build, picture):
     refused = run(build({"strengths": (0.5,)}, reader=reader, search=HashSearch("Another")), ask(picture))
     assert refused.reason == "unharmed"
     assert "text 1.00" in refused.detail
-
-
-def test_a_question_from_outside_names_no_anchor_to_search_for(build, picture):
-    record = ask(picture)
-    outside = record.model_copy(update={"proof": record.proof.model_copy(update={"nodes": ()})})
-    assert run(build(), outside).reason == "test-fails"
 
 
 def test_a_changed_picture_and_an_absent_search_are_no_property_of_the_row(build, picture, tmp_path):
@@ -201,9 +180,12 @@ def test_the_stage_runs_under_the_runner_and_its_rows_fit_parquet(build, picture
 def test_the_fingerprint_follows_rules_tools_and_tests_and_nothing_when_none_is_degraded(build):
     stages = [
         build(),
-        build({"seed": 8}),
+        build(seed=8),
         build({"strengths": (0.5,)}),
-        build(repairs={}),
+        build(
+            repairs=make_repairs(None, opencv=False)
+            | {"perspective": RepairTool("perspective_correct", "b", give_back)}
+        ),
         build(search=HashSearch(identity="other")),
         build(reader=make_reader("")),
         build({"share": 0.0}),

@@ -5,10 +5,9 @@ import pytest
 from PIL import Image
 
 from pipelines.agent.candidates import CandidateList, CandidateLister
-from pipelines.agent.choosing import PictureChooser, PictureRules
+from pipelines.agent.choosing import PictureChooser
 from pipelines.agent.depicting import MetadataRanker
 from pipelines.agent.picture_search import LocalImageSearch
-from pipelines.checks.pictures import DepictionRules
 from pipelines.config.settings import GroundingsConfig
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.graph.facts import read_attributes
@@ -23,7 +22,6 @@ from schemas.tasks import QuestionReply
 from tests.pipelines.stages.players import make_asking
 
 SETTINGS = GroundingsConfig(require_image=True, min_answers=2, retrieval_rank=0)
-PICTURE_RULES = PictureRules(min_side=512, depiction=DepictionRules("margin", 0.28, 0.0, 20))
 
 
 class OtherPictures:
@@ -59,7 +57,7 @@ def make_chooser(corpus, folder, base=None) -> PictureChooser:
     """Choose among a corpus's pictures; copies are looked for in ``base``, the corpus as it is on disk."""
     pictures, search = PictureStore(folder), LocalImageSearch(base or corpus)
     lister = CandidateLister(corpus, pictures)
-    return PictureChooser(pictures, lister, MetadataRanker(corpus), search, search, None, PICTURE_RULES)
+    return PictureChooser(pictures, lister, MetadataRanker(corpus), search, search, None, SETTINGS)
 
 
 @pytest.fixture
@@ -94,15 +92,13 @@ def test_a_grounding_is_a_picture_in_the_store_and_a_question_about_it(stage, ro
     stored = PictureStore(tmp_path).read(made.picture)
     assert stored == demo_corpus.image_path(row.image).read_bytes()
     assert min(made.picture.width, made.picture.height) >= 512
-
-
-def test_the_need_for_the_picture_is_counted_into_the_proof(stage, row):
-    made = ground(stage, row)
+    assert made.record_id == make_question_id(made.text, made.picture.sha256, made.answer, made.proof)
     counts = {count.name: count for count in made.proof.counts}
-    assert counts["answers"].value == 2
-    assert counts["anchors"].value >= counts["answers"].value
+    assert counts["anchors"].value >= counts["answers"].value == 2
     assert counts["answers"].capped
     assert made.proof.counts[: len(row.proof.counts)] == row.proof.counts
+    uncounted = ground(replace(stage, settings=SETTINGS.model_copy(update={"min_answers": 0})), row)
+    assert uncounted.proof.counts == row.proof.counts
 
 
 def test_an_article_without_a_picture_is_refused_unless_none_is_required(stage, row):
@@ -113,74 +109,59 @@ def test_an_article_without_a_picture_is_refused_unless_none_is_required(stage, 
     assert (made.picture, made.depiction) == (None, None)
 
 
-def test_rules_that_are_not_met_name_their_reason(stage, row):
-    assert (
-        ground(replace(stage, settings=SETTINGS.model_copy(update={"min_answers": 100_000})), row).reason
-        == "picture-not-needed"
-    )
-    large = replace(stage.chooser, rules=replace(PICTURE_RULES, min_side=100_000))
+@pytest.mark.parametrize(
+    ("image", "reason"),
+    [
+        *(({"licence": licence}, "picture-not-free") for licence in ("All rights reserved", "CC BY-NC 4.0", "Own", "")),
+        ({"path": "", "sha256": ""}, "no-picture"),
+    ],
+)
+def test_a_picture_that_is_not_free_or_not_at_hand_is_refused(stage, row, demo_corpus, tmp_path, image, reason):
+    assert ground(show_other(stage, demo_corpus, tmp_path, **image), row).reason == reason
+
+
+def test_a_picture_that_does_not_decode_or_was_changed_is_refused_and_a_missing_file_stops_the_run(
+    stage, row, demo_corpus, tmp_path
+):
+    path = tmp_path / "other.jpg"
+    shown = show_other(stage, demo_corpus, tmp_path, path)
+    for content in (b"", b"<svg/>", b"\xff\xd8\xff broken"):
+        path.write_bytes(content)
+        assert ground(shown, row).reason == "picture-unusable"
+    Image.new("RGB", (700, 700), "navy").save(path)
+    assert ground(shown, row).reason == "picture-unusable"
+    path.unlink()
+    with pytest.raises(Unavailable, match="bring it back"):
+        ground(shown, row)
+
+
+def test_a_picture_that_is_not_needed_or_too_small_is_refused_the_first_without_opening_it(
+    stage, row, demo_corpus, tmp_path
+):
+    missing = show_other(stage, demo_corpus, tmp_path, tmp_path / "missing.jpg")
+    strict = replace(missing, settings=SETTINGS.model_copy(update={"min_answers": 100_000}))
+    assert ground(strict, row).reason == "picture-not-needed"
+    large = replace(stage.chooser, settings=SETTINGS.model_copy(update={"min_side": 100_000}))
     assert ground(replace(stage, chooser=large), row).reason == "picture-too-small"
 
 
-@pytest.mark.parametrize("licence", ["All rights reserved", "CC BY-NC 4.0", "Own licence", ""])
-def test_a_picture_that_may_not_be_given_away_is_refused(stage, row, demo_corpus, tmp_path, licence):
-    assert ground(show_other(stage, demo_corpus, tmp_path, licence=licence), row).reason == "picture-not-free"
+def test_a_question_that_says_too_much_or_too_little_is_refused(stage, row, demo_corpus):
+    def say(question):
+        asking = make_asking("refer_to_anchor", lambda inputs: QuestionReply(question=question))
+        return ground(replace(stage, asking=asking), row)
 
-
-def test_a_picture_of_which_only_the_metadata_is_known_is_no_picture(stage, row, demo_corpus, tmp_path):
-    assert ground(show_other(stage, demo_corpus, tmp_path, path="", sha256=""), row).reason == "no-picture"
-
-
-@pytest.mark.parametrize("content", [b"", b"<svg/>", b"\xff\xd8\xff broken"])
-def test_a_picture_that_does_not_decode_is_refused(stage, row, demo_corpus, tmp_path, content):
-    path = tmp_path / "broken.jpg"
-    path.write_bytes(content)
-    assert ground(show_other(stage, demo_corpus, tmp_path, path), row).reason == "picture-unusable"
-
-
-def test_a_picture_that_is_gone_stops_the_run_and_refuses_no_row(stage, row, demo_corpus, tmp_path):
-    with pytest.raises(Unavailable, match="bring it back"):
-        ground(show_other(stage, demo_corpus, tmp_path, tmp_path / "gone.jpg"), row)
-
-
-def test_a_picture_with_other_bytes_than_the_corpus_saw_is_refused(stage, row, demo_corpus, tmp_path):
-    other = tmp_path / "other.jpg"
-    Image.new("RGB", (700, 700), "navy").save(other)
-    assert ground(show_other(stage, demo_corpus, tmp_path, other), row).reason == "picture-unusable"
-
-
-def test_a_picture_that_only_decorates_is_not_decoded(stage, row, demo_corpus, tmp_path):
-    gone = show_other(stage, demo_corpus, tmp_path, tmp_path / "gone.jpg")
-    strict = replace(gone, settings=SETTINGS.model_copy(update={"min_answers": 100_000}))
-    assert ground(strict, row).reason == "picture-not-needed"
-
-
-@pytest.mark.parametrize("node", [0, 1, -1])
-def test_a_question_that_names_any_node_is_refused(stage, row, node):
-    said = QuestionReply(question=f"What of {row.proof.nodes[node].title} in the image?")
-    named = replace(stage, asking=make_asking("refer_to_anchor", lambda inputs: said))
-    assert ground(named, row).reason == "alias-leak"
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"), [("Is it {answer}?", "answer-leak"), ("What of the thing in the image?", "descriptor-lost")]
-)
-def test_a_question_with_the_answer_or_without_its_descriptors_is_refused(stage, row, text, reason):
-    said = QuestionReply(question=text.format(answer=row.answer.surface))
-    assert ground(replace(stage, asking=make_asking("refer_to_anchor", lambda inputs: said)), row).reason == reason
-
-
-def test_a_question_that_tells_a_fact_nobody_counted_is_refused(demo_corpus, stage, row):
+    for node in (0, 1, -1):
+        assert say(f"What of {row.proof.nodes[node].title} in the image?").reason == "alias-leak"
+    assert say(f"Is it {row.answer.surface}?").reason == "answer-leak"
+    assert say("What of the thing in the image?").reason == "descriptor-lost"
     anchor = demo_corpus.find(row.proof.nodes[0].title)
-    fact = next(a.fact.text for a in read_attributes(demo_corpus, anchor) if a.answer.key != row.answer.key)
-    asking = make_asking("refer_to_anchor", lambda inputs: QuestionReply(question=f"{refer(inputs).question} ({fact})"))
-    assert ground(replace(stage, asking=asking), row).reason == "fact-unproved"
-
-
-def test_a_question_that_asks_for_nothing_is_refused(stage, row):
-    said = "; ".join(piece.strip() for each in row.proof.descriptors for piece in each.split("[subject]") if piece)
-    asking = make_asking("refer_to_anchor", lambda inputs: QuestionReply(question=f"What of it: {said}?"))
-    assert ground(replace(stage, asking=asking), row).reason == "attribute-unasked"
+    fact = next(each.fact.text for each in read_attributes(demo_corpus, anchor) if each.answer.key != row.answer.key)
+    good = row.text.replace(row.proof.nodes[0].title, f"the {row.proof.nodes[0].type} in the image")
+    assert say(f"{good} ({fact})").reason == "fact-unproved"
+    bare = "; ".join(piece.strip() for each in row.proof.descriptors for piece in each.split("[subject]") if piece)
+    assert say(f"What of it: {bare}?").reason == "attribute-unasked"
+    with pytest.raises(RecordFailed, match="is blank"):
+        say("")
 
 
 def test_in_audit_mode_picture_need_and_text_give_their_codes(stage, row, demo_corpus, tmp_path):
@@ -197,41 +178,8 @@ def test_in_audit_mode_picture_need_and_text_give_their_codes(stage, row, demo_c
     refused = ground(replace(worse, audit=True), row)
     assert refused.reason == "picture-not-needed"
     assert {"picture-not-needed", "picture-unusable", "answer-leak", "descriptor-lost"} <= set(refused.codes)
-
-
-def test_in_audit_mode_a_missing_picture_hides_no_fault_of_the_text(stage, row, demo_corpus, tmp_path):
-    said = QuestionReply(question=f"What of {row.proof.nodes[0].title}?")
-    worse = replace(
-        show_other(stage, demo_corpus, tmp_path, path="", sha256=""),
-        asking=make_asking("refer_to_anchor", lambda inputs: said),
-        audit=True,
-    )
-    refused = ground(worse, row)
-    assert (refused.reason, "alias-leak" in refused.codes) == ("no-picture", True)
-
-
-def test_an_empty_question_fails_its_record(stage, row):
-    said = QuestionReply(question="")
-    with pytest.raises(RecordFailed, match="is blank"):
-        ground(replace(stage, asking=make_asking("refer_to_anchor", lambda inputs: said)), row)
-
-
-def test_a_question_has_another_id_on_another_path(stage, row):
-    made = ground(stage, row)
-    sha256 = made.picture.sha256
-    assert made.record_id == make_question_id(made.text, sha256, made.answer, made.proof)
-    other = made.proof.model_copy(update={"answer_relation": "another"})
-    hops = (made.proof.hops[0].model_copy(update={"relation": "another"}), *made.proof.hops[1:])
-    ids = {
-        make_question_id(made.text, sha256, made.answer, proof)
-        for proof in (made.proof, other, made.proof.model_copy(update={"hops": hops}))
-    }
-    assert len(ids) == 3
-
-
-def test_switching_the_count_off_leaves_the_proof_as_it_was(stage, row):
-    made = ground(replace(stage, settings=SETTINGS.model_copy(update={"min_answers": 0})), row)
-    assert made.proof.counts == row.proof.counts
+    missing = replace(worse, chooser=replace(worse.chooser, lister=NoPictures()), settings=SETTINGS, audit=True)
+    assert {"no-picture", "answer-leak"} <= set(ground(missing, row).codes)
 
 
 def test_no_question_of_the_demo_names_a_node(demo):
@@ -244,7 +192,7 @@ def test_no_question_of_the_demo_names_a_node(demo):
 def test_the_fingerprint_covers_rules_prompt_and_model(stage):
     others = [
         replace(stage, settings=SETTINGS.model_copy(update={"min_answers": 1})),
-        replace(stage, chooser=replace(stage.chooser, rules=replace(PICTURE_RULES, min_side=1))),
+        replace(stage, chooser=replace(stage.chooser, settings=SETTINGS.model_copy(update={"min_side": 1}))),
         replace(stage, asking=make_asking("refer_to_anchor", refer, identity="fake:2")),
     ]
     assert len({each.fingerprint() for each in [stage, *others]}) == 4

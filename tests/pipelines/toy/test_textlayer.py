@@ -10,7 +10,7 @@ from PIL import Image
 
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.toy.textlayer import LayerOcr, WrittenText, encode_layered, read_layer
-from tests.pipelines.backends.signs import draw_sign
+from tests.pipelines.services.clients.signs import draw_sign
 
 NOISE = Image.effect_noise((40, 30), 50).convert("RGB")
 BOX = (1.0, 2.5, 30.0, 20.0)

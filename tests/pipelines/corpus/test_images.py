@@ -1,5 +1,5 @@
 import hashlib
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,11 +11,10 @@ from PIL import Image
 from pipelines.checks.pictures import check_picture
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.commons import MEDIA
-from pipelines.corpus.images import merge_images, read_images
+from pipelines.corpus.images import MOST_FILES, find_page_images, merge_images, read_images
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import IMAGES
 from pipelines.errors import ConfigError, CorruptInput
-from pipelines.services.image_metadata import normalise_file
 from schemas.corpus import CorpusImage
 
 HEADER = "file\tsha256\tauthor\tlicence\tlicence_url\tsource_url\n"
@@ -44,8 +43,8 @@ def write_images(tmp_path):
 
 def test_a_good_picture_is_measured(write_images):
     table = write_images(kelm_bridge=(640, 480))
-    (image,) = read_images(table, {"Kelm bridge.jpg": ["B", "A"]})
-    assert (image.file, image.path, image.title) == ("Kelm bridge.jpg", "kelm_bridge.jpg", ("A", "B"))
+    (image,) = read_images(table)
+    assert (image.file, image.path) == ("Kelm bridge.jpg", "kelm_bridge.jpg")
     assert (image.width, image.height, image.format, image.error) == (640, 480, "jpg", "")
     assert image.sha256 == hashlib.sha256((table.parent / image.path).read_bytes()).hexdigest()
     assert len(image.phash) == 16
@@ -53,30 +52,27 @@ def test_a_good_picture_is_measured(write_images):
 
 
 def test_unusable_pictures_say_why(write_images):
-    table = write_images(text=b"<svg/>", gone=None, cut=(300, 300), bomb=b"")
-    cut = table.parent / "cut.jpg"
-    cut.write_bytes(cut.read_bytes()[:-400])
+    table = write_images(text=b"<svg/>", gone=None, cut=(300, 300), bomb=b"", changed=(60, 60))
+    folder = table.parent
+    (folder / "cut.jpg").write_bytes((folder / "cut.jpg").read_bytes()[:-400])
     # A header alone is enough to know the size; nothing is decoded.
-    Image.new("1", (20_000, 6_000)).save(table.parent / "bomb.jpg", format="PNG")
-    errors = {image.file: (image.error, image.format) for image in read_images(table, {})}
+    Image.new("1", (20_000, 6_000)).save(folder / "bomb.jpg", format="PNG")
+    (folder / "one.jpg").symlink_to("two.jpg")
+    (folder / "two.jpg").symlink_to("one.jpg")
+    rows = table.read_text().replace("changed.jpg\t\t", f"changed.jpg\t{'0' * 64}\t")
+    others = ["one.jpg", "../secret.jpg", f"{'a' * 300}.jpg"]
+    table.write_text(rows + "".join(f"{name}\t\tA\tL\tU\tS\n" for name in others))
+    errors = {image.path: image.error for image in read_images(table)}
     assert errors == {
-        "Bomb.jpg": ("too-large", ""),
-        "Cut.jpg": ("undecodable", ""),
-        "Gone.jpg": ("missing", ""),
-        "Text.jpg": ("format", ""),
+        "bomb.jpg": "too-large",
+        "changed.jpg": "sha256-mismatch",
+        "cut.jpg": "undecodable",
+        "gone.jpg": "missing",
+        "text.jpg": "format",
+        "one.jpg": "path-outside",
+        "../secret.jpg": "path-outside",
+        f"{'a' * 300}.jpg": "missing",
     }
-
-
-def test_a_changed_picture_is_noticed(write_images):
-    table = write_images(a=(60, 60))
-    table.write_text(table.read_text().replace("\t\t", f"\t{'0' * 64}\t"))
-    assert read_images(table, {})[0].error == "sha256-mismatch"
-
-
-def test_a_path_outside_the_folder_is_refused(write_images):
-    table = write_images(a=(60, 60))
-    table.write_text(HEADER.replace("sha256", "path") + "b.jpg\t../secret.jpg\tA\tL\tU\tS\n")
-    assert read_images(table, {})[0].error == "path-outside"
 
 
 @pytest.mark.parametrize("path", ["../secret.jpg", "/etc/passwd"])
@@ -92,8 +88,10 @@ def test_what_a_picture_depicts_is_kept_in_the_corpus(write_images, write_dump, 
     table = write_images(a=(60, 60), b=(60, 60))
     lines = ["a.jpg\tQ42 Q7  Q42\tA\tL\tU\tS", "b.jpg\t\tA\tL\tU\tS"]
     table.write_text(HEADER.replace("sha256", "depicts") + "\n".join(lines))
-    build_corpus(write_dump(("Kelm", "A bridge.")), tmp_path / "out")
+    build_corpus(write_dump(("Kelm", "{{Infobox bridge|image=a.jpg}}")), tmp_path / "out")
     corpus = Corpus.open(tmp_path / "out")
+    assert corpus.image(corpus.page(0).image).title == ("Kelm",)
+    assert corpus.image_path("A.jpg") == table.parent / "a.jpg"
     assert [corpus.image(file).depicts for file in ("A.jpg", "B.jpg")] == [("Q42", "Q7"), ()]
 
 
@@ -102,42 +100,13 @@ def test_what_is_no_list_of_qids_is_refused(write_images, said):
     table = write_images(a=(60, 60))
     table.write_text(HEADER.replace("sha256", "depicts") + f"a.jpg\tQ1 {said}\tA\tL\tU\tS\n")
     with pytest.raises(CorruptInput, match=r"A\.jpg depicts|a\.jpg depicts"):
-        read_images(table, {})
-
-
-def test_a_name_that_no_file_can_have_is_missing(tmp_path):
-    table = tmp_path / "images.tsv"
-    table.write_text(HEADER + f"{'a' * 300}.jpg\t\tA\tCC0\tl\ts\n")
-    assert read_images(table, {})[0].error == "missing"
-
-
-def test_a_link_that_goes_round_is_outside(tmp_path):
-    (tmp_path / "a.jpg").symlink_to("b.jpg")
-    (tmp_path / "b.jpg").symlink_to("a.jpg")
-    table = tmp_path / "images.tsv"
-    table.write_text(HEADER + "a.jpg\t\tA\tCC0\tl\ts\n")
-    assert read_images(table, {})[0].error == "path-outside"
+        read_images(table)
 
 
 def test_missing_columns_are_named(tmp_path):
     (tmp_path / "images.tsv").write_text("file\tauthor\n")
     with pytest.raises(ConfigError, match="licence, licence_url, source_url"):
-        read_images(tmp_path / "images.tsv", {})
-
-
-def test_file_names_are_normalised():
-    names = ["File:kelm_bridge.jpg", "image: a b.png", "Éa.svg"]
-    assert [normalise_file(name) for name in names] == ["Kelm bridge.jpg", "A b.png", "Éa.svg"]
-
-
-def test_a_corpus_knows_its_pictures(write_images, write_dump, tmp_path):
-    table = write_images(kelm_bridge=(640, 480))
-    build_corpus(write_dump(("Kelm", "{{Infobox bridge|image=kelm_bridge.jpg}}")), tmp_path / "out")
-    corpus = Corpus.open(tmp_path / "out")
-    page = corpus.page(0)
-    assert corpus.image(page.image).title == ("Kelm",)
-    assert corpus.image_path(page.image) == table.parent / "kelm_bridge.jpg"
-    assert not page.image_free
+        read_images(tmp_path / "images.tsv")
 
 
 MEDIA_ROW = {
@@ -197,12 +166,14 @@ def test_a_picture_at_hand_stands_before_what_commons_says(merge):
     assert [image.file for image in images] == ["Dam.jpg", "Kelm.jpg"]
 
 
-def test_what_the_own_table_says_is_depicted_stands_before_commons(merge):
-    media = [MEDIA_ROW | {"file": "Kelm.jpg"}]
-    (image,) = merge([replace(AT_HAND, depicts=("Q2", "Q3"))], media, [("Kelm", "Kelm.jpg")])
+def test_what_the_own_table_says_stands_before_commons_and_what_is_not_known_is_empty(merge):
+    media = MEDIA_ROW | {"file": "Kelm.jpg"}
+    (image,) = merge([replace(AT_HAND, depicts=("Q2", "Q3"))], [media], [("Kelm", "Kelm.jpg")])
     assert image.depicts == ("Q2", "Q3")
-    (image,) = merge([AT_HAND], [media[0] | {"depicts": None}], [("Kelm", "Kelm.jpg")])
+    (image,) = merge([AT_HAND], [media | {"depicts": None}], [("Kelm", "Kelm.jpg")])
     assert image.depicts == ()
+    images = merge([AT_HAND], [MEDIA_ROW | {"url": None, "bytes": None}], [("Dam", "Dam.jpg")])
+    assert [(image.file, image.url, image.bytes) for image in images] == [("Dam.jpg", "", 0), ("Kelm.jpg", "", 0)]
 
 
 def test_a_picture_listed_but_missing_is_not_at_hand(merge):
@@ -253,11 +224,6 @@ def test_too_little_memory_to_merge_with_is_said_so_and_leaves_nothing(tmp_path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["pages.parquet"]
 
 
-def test_what_is_not_known_of_a_picture_is_empty(merge):
-    images = merge([AT_HAND], [MEDIA_ROW | {"url": None, "bytes": None}], [("Dam", "Dam.jpg")])
-    assert [(image.file, image.url, image.bytes) for image in images] == [("Dam.jpg", "", 0), ("Kelm.jpg", "", 0)]
-
-
 FILES = st.sampled_from(["A.jpg", "a.jpg", "B.jpg", "É.jpg", "\U0001f600.jpg"])
 
 
@@ -280,5 +246,107 @@ def test_each_file_is_one_row_of_the_best_that_is_known(merge, local, media, pag
         assert image.error == ("" if is_described else local[image.file])
 
 
-def test_the_table_has_a_column_for_each_field():
-    assert IMAGES.names == [field.name for field in fields(CorpusImage)]
+PAGE = """{{Short description|Bridge}}
+[[File:First.jpg|thumb|The [[Kelm]] in [[1900]]]]
+{{Infobox bridge
+| name = Kelm
+| image = File:kelm_bridge.jpg
+| image_flag = Flag of Kelm.svg
+| image_map = Kelm map.png
+| owner = {{flagicon image|Flag of Fo.svg}} Fo
+| photo2 = [[File:Inner.png|200px|alt=a|x]]
+| flag = [[Image:Tiny.svg|20px]]
+| caption = As seen in tower.jpg in 1900
+}}
+Text. [[image: second_one.PNG |left|220x300px|by [[A|b]]]] and again [[File:First.jpg]].
+<gallery mode="packed" caption="More">
+File:G1.jpg|cap [[a|b]]
+g2.webp
+Not a picture
+</gallery>
+{{multiple image
+ | image1 = M1.jpg | caption1 = one
+ | image2 = M2.jpg
+}}
+{{Wide image|Wide.jpg|900px|From afar}}
+"""
+
+
+def test_the_infobox_comes_first_and_the_rest_in_the_order_of_the_page():
+    assert find_page_images(PAGE) == (
+        "Kelm bridge.jpg", "Inner.png", "First.jpg", "Second one.PNG", "G1.jpg", "G2.webp", "M1.jpg", "M2.jpg",
+        "Wide.jpg",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[:File:A.jpg]] and [[Media:A.jpg]]",
+        "<!-- [[File:A.jpg]] --> <nowiki>[[File:A.jpg]]</nowiki> <!-- <gallery>A.jpg</gallery> -->",
+        "<gallery>\n<!-- A.jpg -->\nCategory:A.jpg\n</gallery>",
+        "{{Infobox x|logo=A.jpg|Wappen=A.jpg|map_image=A.jpg|signature=A.svg}}",
+        "{{Infobox x|name={{flagdeco|A.jpg}}}}",
+        "{{Quote|image=A.jpg}} {{flagicon|A.jpg}}",
+        "{{Infobox x|image=A.jpg",
+        "[[File:A.svg|20px]] [[File:B.svg|x25px|a [[b]]]] [[File:C.svg|border|50x40px|d]]",
+        "[[File:A.ogg]] [[File:B.webm|thumb]] [[File:C.pdf|page=2]]",
+        "[[File:A|thumb]] [[File:.]] [[File:A:B.jpg]] [[File:A\ufffd.jpg]] [[File:A%7CB.jpg]]",
+        "[[File:A.jpg\n|thumb]] [[File:<b>A.jpg</b>]] [[File:]] [[File:A.jpg",
+        f"[[File:{'é' * 130}.jpg]]",
+        "",
+    ],
+)
+def test_what_is_no_picture_of_the_subject_is_left_out(text):
+    assert find_page_images(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "files"),
+    [
+        ("[[File:A.jpg]] [[File:B.svg|20px]] [[File:C.jpg|250px]] [[File:D.jpg|a [[e]] |20px]]", "ACD"),
+        ("{|\n|{{multiple image|image1=A.jpg}}\n|{{quote|B.jpg}}\n|{{gallery|File:C.jpg|cap|D.jpg}}\n|}", "ACD"),
+        ("[[File:A.jpg]] {{Infobox x|image=B.jpg}} [[File:C.jpg]] {{Infobox y|image=D.jpg}}", "BACD"),
+        ("[[File:%41.jpg]] [[ file : a.jpg |thumb]] [[File:B_&amp;.jpg|x]]", "AB"),
+    ],
+)
+def test_sizes_templates_and_names_are_read_each_for_its_picture(text, files):
+    assert "".join(name[0] for name in find_page_images(text)) == files
+
+
+@pytest.mark.parametrize(
+    ("language", "name"),
+    [("de", "Datei"), ("de", "Bild"), ("fr", "Fichier"), ("ru", "Файл"), ("ru", "Изображение"), ("pl", "Grafika")],
+)
+def test_each_language_has_its_own_names_of_the_file_namespace(language, name):
+    text = f"[[{name}:A.jpg|mini]]\n<gallery>\n{name}:B.jpg|b\nFile:C.jpg\n</gallery>"
+    assert find_page_images(text, language) == ("A.jpg", "B.jpg", "C.jpg")
+    assert find_page_images(text) == ("C.jpg",)
+
+
+def test_an_endless_page_of_pictures_is_cut():
+    text = "".join(f"[[File:A{number}.jpg]]" for number in range(MOST_FILES + 50))
+    found = find_page_images(text)
+    assert (len(found), found[0], found[-1]) == (MOST_FILES, "A0.jpg", f"A{MOST_FILES - 1}.jpg")
+
+
+# Each of these takes hours if any scan goes back over the text.
+@pytest.mark.parametrize(
+    "unit",
+    ["[[File:", "{{infobox|image=", "{{infobox|image=a.jpg}}", "<gallery>", "<gallery>A.jpg|", "[[File:a.jpg|", " _",
+     "| a = ", "{{multiple image|", "<gallery><!--", "{| {{infobox \n|}\n", "\n:#* ", "[[File:a.jpg|1px"],
+)  # fmt: skip
+@pytest.mark.parametrize("frame", ["{}", "{{{{infobox|{}}}}}", "{{|{}|}}", "<gallery>{}</gallery>", "[[File:{}.jpg]]"])
+def test_hostile_pages_are_read_to_the_end(unit, frame):
+    assert len(find_page_images(frame.format(unit * 30_000))) <= MOST_FILES
+
+
+@given(
+    st.lists(st.sampled_from(["[[File:", "A.jpg", "]]", "|", "{{infobox x", "}}", "image=", "<gallery>", "</gallery>",
+                              "\n", "20px", "<!--", "-->", "{|", "|}", "é", "[", "_", ":", "%"]), max_size=30)
+    | st.lists(st.text(max_size=10), max_size=8)
+)  # fmt: skip
+def test_any_text_gives_distinct_names_of_pictures(parts):
+    found = find_page_images("".join(parts))
+    assert len(set(found)) == len(found)
+    assert all(name and name == name.strip() and name.isprintable() and "." in name for name in found)

@@ -1,0 +1,279 @@
+"""Search by picture over a corpus: by perceptual hash, and with an encoder."""
+
+import asyncio
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from pipelines.agent.observations import Thumbnails
+from pipelines.agent.picture_search import EMBEDDINGS, ClipImageSearch, LocalImageSearch, open_index
+from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
+from pipelines.pictures import PictureStore, compute_phash
+from pipelines.services.protocols import PictureFile
+from tests.pipelines.services.clients.fake_encoder import FakeEncoder
+
+BASE = "https://en.wikipedia.org/wiki/"
+SCHEMA = pa.schema(
+    [
+        ("file", pa.string()),
+        ("title", pa.list_(pa.string())),
+        ("path", pa.string()),
+        ("sha256", pa.string()),
+        ("phash", pa.string()),
+    ]
+)
+PHASH = "00ff00ff00ff00ff"
+
+
+@dataclass
+class FakeCorpus:
+    folder: Path
+    digest: str = "corpus-digest"
+
+    @property
+    def manifest(self):
+        return SimpleNamespace(base_url=BASE)
+
+    def find(self, title):
+        return None if title == "Unknown" else 0
+
+    def text(self, node):
+        return "'''Kelm Bridge''' is a bridge."
+
+    def image_path(self, file):
+        return self.folder / file
+
+    def image(self, file):
+        rights = {"author": f"author of {file}", "licence": "CC0", "licence_url": "u", "source_url": "s"}
+        return None if file == "unknown.png" else SimpleNamespace(file=file, sha256=file, **rights)
+
+
+def paint(path, seed):
+    blocks = np.random.default_rng(seed).integers(0, 255, (8, 8, 3), dtype=np.uint8)
+    Image.fromarray(blocks).resize((320, 320), Image.Resampling.NEAREST).save(path)
+    return PictureFile(hashlib.sha256(path.read_bytes()).hexdigest(), path)
+
+
+def flip_bits(phash, count):
+    return f"{int(phash, 16) ^ ((1 << count) - 1):016x}"
+
+
+def write_rows(folder, rows, digest=""):
+    """Write a table of (file, titles, phash) without files."""
+    written = [{"file": f, "title": t, "path": f, "sha256": f, "phash": phash} for f, t, phash in rows]
+    pq.write_table(pa.Table.from_pylist(written, schema=SCHEMA), folder / "images.parquet")
+    return FakeCorpus(folder, digest or f"digest-of-{rows}")
+
+
+def write_corpus(folder, rows, digest="corpus-digest"):
+    """``rows``: (file, titles, seed), a seed of None for a file that is no picture."""
+    folder.mkdir(exist_ok=True)
+    written = []
+    for file, titles, seed in sorted(rows, key=lambda row: row[0]):
+        path = folder / file
+        if seed is None:
+            path.write_bytes(b"no picture")
+        else:
+            paint(path, seed)
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        written.append({"file": file, "title": titles, "path": file, "sha256": sha256, "phash": "0" * 16})
+    pq.write_table(pa.Table.from_pylist(written, schema=SCHEMA), folder / "images.parquet")
+    return FakeCorpus(folder, digest)
+
+
+def find(search, picture, count=5):
+    return [(hit.title, hit.distance) for hit in asyncio.run(search.search_image(picture, count))]
+
+
+@pytest.fixture
+def query(tmp_path):
+    return paint(tmp_path / "q.png", 1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "settings", "found"),
+    [
+        (
+            [("c", ["Far"], 11), ("b", ["Near"], 4), ("a", ["Same"], 0)],
+            {"max_distance": 10},
+            [("Same", 0.0), ("Near", 4.0)],
+        ),
+        ([("c", ["Far"], 11)], {"max_distance": 11}, [("Far", 11.0)]),
+        ([("b", ["B", "A"], 0), ("a", ["A"], 1)], {}, [("A", 0.0), ("B", 0.0)]),
+        ([("a", ["A"], None)], {}, []),
+        ([], {}, []),
+    ],
+)
+def test_pages_are_found_by_hash_each_once_and_nearest_first(tmp_path, query, rows, settings, found):
+    phash = compute_phash(query.path)
+    hashed = [(file, titles, "" if bits is None else flip_bits(phash, bits)) for file, titles, bits in rows]
+    search = LocalImageSearch(write_rows(tmp_path, hashed), **settings)
+    assert find(search, query) == found
+    assert find(search, query, 1) == found[:1]
+
+
+def test_a_smaller_copy_is_found_by_hash_and_another_picture_is_not(tmp_path, query):
+    other = paint(tmp_path / "b.png", 2)
+    Image.open(query.path).resize((160, 160)).save(tmp_path / "small.jpg", quality=60)
+    rows = [("a.png", ["A"], compute_phash(query.path)), ("b.png", ["B"], compute_phash(other.path))]
+    search = LocalImageSearch(write_rows(tmp_path, rows))
+    assert [title for title, _ in find(search, PictureFile("s", tmp_path / "small.jpg"))] == ["A"]
+
+
+def test_copies_come_by_file_nearest_first_up_to_the_limit(tmp_path):
+    rows = [("c", ["C"], 11), ("b", ["B", "A"], 10), ("a", ["A"], 0), ("d", ["D"], 10)]
+    search = LocalImageSearch(write_rows(tmp_path, [(file, titles, flip_bits(PHASH, n)) for file, titles, n in rows]))
+    found = [(copy.file, copy.titles, copy.distance) for copy in search.find_copies(PHASH)]
+    assert found == [("a", ("A",), 0), ("b", ("A", "B"), 10), ("d", ("D",), 10)]
+    assert [copy.file for copy in search.find_copies(PHASH, count=2)] == ["a", "b"]
+    assert LocalImageSearch(write_rows(tmp_path, [("a", ["A"], "")])).find_copies(PHASH) == ()
+
+
+def test_hits_have_thumbnails_with_the_rights_of_the_nearest_picture_where_some_are_made(tmp_path, query):
+    phash = compute_phash(query.path)
+    paint(tmp_path / "b.png", 2)
+    rows = [("q.png", ["A"], phash), ("b.png", ["A", "B"], flip_bits(phash, 2))]
+    plain = LocalImageSearch(write_rows(tmp_path, [*rows, ("unknown.png", ["C"], flip_bits(phash, 3))]))
+    search = replace(plain, thumbnails=Thumbnails(PictureStore(tmp_path / "store")))
+    without, hits = (asyncio.run(each.search_image(query, 5)) for each in (plain, search))
+    assert [hit.thumbnail for hit in without] == [None, None, None]
+    assert [hit.thumbnail and (hit.title, hit.thumbnail.author, hit.thumbnail.width) for hit in hits] == [
+        ("A", "author of q.png", 256),
+        ("B", "author of b.png", 256),
+        None,
+    ]
+    assert len({search.identity, plain.identity, replace(plain, max_distance=9).identity}) == 3
+    (tmp_path / "b.png").unlink()
+    fresh = replace(plain, thumbnails=Thumbnails(PictureStore(tmp_path / "store")))
+    with pytest.raises(Unavailable, match=r"b\.png"):
+        asyncio.run(fresh.search_image(query, 5))
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    return write_corpus(
+        tmp_path / "corpus",
+        [("a.png", ["Kelm Bridge"], 1), ("b.png", ["Orsa Bridge", "Orsa"], 2), ("c.png", ["Pell Bridge"], 3)],
+    )
+
+
+@pytest.fixture
+def search(corpus, tmp_path):
+    return ClipImageSearch(corpus, FakeEncoder(), tmp_path / "derived")
+
+
+def test_the_same_picture_is_found_first_at_no_distance(search, corpus):
+    hits = asyncio.run(search.search_image(PictureFile("query", corpus.folder / "b.png"), 9))
+    assert [(hit.title, hit.distance) for hit in hits[:2]] == [("Orsa", 0.0), ("Orsa Bridge", 0.0)]
+    assert (hits[0].url, hits[0].snippet) == (f"{BASE}Orsa", "Kelm Bridge is a bridge.")
+    assert [hit.distance for hit in hits] == sorted(hit.distance for hit in hits)
+    assert {hit.title for hit in hits[2:]} == {"Kelm Bridge", "Pell Bridge"}
+    for count in range(4):
+        assert len(find(search, PictureFile("query", corpus.folder / "b.png"), count)) == count
+
+
+def test_a_crop_finds_what_it_was_cut_from(search, corpus, tmp_path):
+    with Image.open(corpus.folder / "c.png") as whole:
+        whole.crop((10, 10, 310, 310)).save(tmp_path / "crop.png")
+    assert find(search, PictureFile("crop", tmp_path / "crop.png"), 1)[0][0] == "Pell Bridge"
+
+
+def test_distance_is_one_less_the_cosine(search, corpus):
+    pictures = [PictureFile("", corpus.folder / file) for file in ("a.png", "c.png")]
+    first, second = asyncio.run(FakeEncoder().encode_pictures(pictures))
+    assert dict(find(search, pictures[0]))["Pell Bridge"] == pytest.approx(1.0 - float(first @ second), abs=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("rows", "settings", "count", "titles"),
+    [
+        (
+            [("z.png", ["A"], 5), ("m.png", ["C", "B"], 5), ("b.png", ["D"], 5), ("other.png", ["E"], 6)],
+            {},
+            5,
+            ["D", "B", "C", "A", "E"],
+        ),
+        ([*((f"{n:03}.png", ["Gallery"], 5) for n in range(60)), ("z.png", ["Last"], 2)], {}, 2, ["Gallery", "Last"]),
+        ([("a.png", ["A"], 5), ("c.png", ["C"], 3)], {"max_distance": 0.0}, 5, ["A"]),
+        ([("a.png", ["A"], 5), ("b.png", ["B"], None), ("c.png", [], 5)], {}, 5, ["A"]),
+        ([("a.png", ["Unknown"], 5)], {}, 5, ["Unknown"]),
+        ([], {}, 5, []),
+    ],
+)
+def test_pages_come_by_distance_file_and_title(tmp_path, rows, settings, count, titles):
+    corpus = write_corpus(tmp_path / "corpus", rows)
+    search = ClipImageSearch(corpus, FakeEncoder(), tmp_path / "derived", **settings)
+    assert [title for title, _ in find(search, paint(tmp_path / "query.png", 5), count)] == titles
+
+
+def test_a_query_that_is_no_picture_is_refused(search, corpus, tmp_path):
+    (tmp_path / "query.png").write_bytes(b"none")
+    with pytest.raises(RecordFailed, match=r"query\.png"):
+        find(search, PictureFile("query", tmp_path / "query.png"))
+    with pytest.raises(RecordFailed):
+        find(LocalImageSearch(corpus), PictureFile("query", tmp_path / "query.png"))
+
+
+def test_the_index_is_made_once_for_a_corpus_and_an_encoder(corpus, tmp_path):
+    query = PictureFile("query", corpus.folder / "a.png")
+    encoders = [FakeEncoder(), FakeEncoder(), FakeEncoder(identity="fake-encoder@2", grid=2)]
+    hits = [find(ClipImageSearch(corpus, encoder, tmp_path / "derived"), query) for encoder in encoders]
+    assert hits[0] == hits[1]
+    assert [len(encoder.asked) for encoder in encoders] == [4, 1, 4]
+    later = write_corpus(tmp_path / "later", [("a.png", ["Kelm Bridge"], 1)], "another-digest")
+    search = ClipImageSearch(later, FakeEncoder(), tmp_path / "derived")
+    assert [title for title, _ in find(search, query)] == ["Kelm Bridge"]
+    assert search.identity == "clip-image-search@2:1:another-digest:fake-encoder@1"
+
+
+def test_searches_at_once_make_the_index_once(corpus, tmp_path):
+    encoder = FakeEncoder()
+    searches = [ClipImageSearch(corpus, encoder, tmp_path / "derived") for _ in range(2)]
+    query = PictureFile("query", corpus.folder / "a.png")
+
+    async def ask():
+        return await asyncio.gather(*(search.search_image(query, 3) for search in searches * 5))
+
+    hits = asyncio.run(ask())
+    assert all(each == hits[0] for each in hits)
+    assert len([asked for asked in encoder.asked if asked != "query"]) == 3
+
+
+def test_an_index_that_was_broken_off_is_made_anew_and_leaves_nothing_behind(corpus, tmp_path):
+    class Away(FakeEncoder):
+        async def encode_pictures(self, pictures):
+            if len(pictures) > 1:
+                raise Unavailable("away")
+            return await super().encode_pictures(pictures)
+
+    folder = tmp_path / "derived"
+    query = PictureFile("query", corpus.folder / "a.png")
+    with pytest.raises(Unavailable, match="away"):
+        find(ClipImageSearch(corpus, Away(), folder), query)
+    (lock,) = folder.iterdir()
+    assert lock.suffix == ".lock"
+    (folder / f".tmp-{lock.stem}-0badc0de").mkdir()
+    assert find(ClipImageSearch(corpus, FakeEncoder(), folder), query, 1) == [("Kelm Bridge", 0.0)]
+    assert sorted(path.name for path in folder.iterdir()) == [lock.stem, lock.name]
+
+
+def test_an_index_whose_parts_differ_in_length_is_refused(search):
+    asyncio.run(search.prepare())
+    (place,) = [path for path in search.folder.iterdir() if path.is_dir()]
+    (place / EMBEDDINGS).write_bytes(bytes(4 * 50))
+    open_index.cache_clear()
+    with pytest.raises(CorruptInput, match="no embeddings of 3 pictures"):
+        asyncio.run(search.prepare())
+
+
+def test_a_folder_that_cannot_be_made_is_a_setting_to_change(corpus, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ConfigError, match="not a folder"):
+        asyncio.run(ClipImageSearch(corpus, FakeEncoder(), tmp_path / "file" / "derived").prepare())

@@ -1,0 +1,412 @@
+"""What is done to pictures: repairs, degradations, the loop that tests both, and reading."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageDraw, ImageFilter
+
+from pipelines.agent.pictures import (
+    BROKEN,
+    DEGRADING_MIN_SIDE,
+    HALVINGS,
+    MOST_PIXELS,
+    RESTORED,
+    Gauge,
+    Reader,
+    RepairLoop,
+    RepairTool,
+    correct_perspective,
+    degrade_picture,
+    enlarge_picture,
+    find_gauge,
+    find_quadrilateral,
+    list_words,
+    make_repairs,
+    measure_area,
+    place_corners,
+    sharpen_picture,
+)
+from pipelines.errors import ConfigError, RecordFailed, Unavailable
+from pipelines.pictures import compute_phash, measure_distance
+from pipelines.pixels import find_extension, open_pixels
+from pipelines.services.protocols import ImageHit, TextBlock
+from tests.pipelines.agent.signs import draw_scene, encode_scene
+from tests.pipelines.services.clients.signs import draw_sign
+
+DATA = encode_scene(draw_scene(1), "png")
+STRENGTHS = (0.1, 0.25, 0.5, 0.75, 1.0)
+DEGRADATIONS = ("blur", "downsample", "perspective")
+
+
+@dataclass(frozen=True)
+class Doubling:
+    scale: int = 2
+    identity: str = "doubling"
+
+    def enlarge(self, pixels):
+        return pixels.repeat(2, axis=0).repeat(2, axis=1)
+
+
+def measure_detail(data):
+    gray = np.asarray(open_pixels(data).convert("L"), dtype=float)
+    return float(np.abs(np.diff(gray, axis=1)).mean())
+
+
+def draw_card(corners, size=(640, 480), outline=True):
+    """A light card on a dark ground."""
+    image = Image.new("RGB", size, (30, 30, 34))
+    if outline:
+        ImageDraw.Draw(image).polygon(corners, fill=(230, 226, 220))
+    return encode_scene(image, "png")
+
+
+def test_sharpening_raises_detail_and_more_of_it_raises_more():
+    scene = draw_scene(1).filter(ImageFilter.GaussianBlur(3))
+    data = encode_scene(scene, "png")
+    assert find_extension(sharpen_picture(encode_scene(scene))) == "jpg"
+    details = [measure_detail(made) for made in (data, sharpen_picture(data, 0.5), sharpen_picture(data, 5.0))]
+    assert details == sorted(details)
+    assert details[0] < details[1] < details[2]
+    # The published formula: picture + amount * (picture - blurred picture).
+    step = Image.new("L", (64, 64), 100)
+    step.paste(150, (32, 0, 64, 64))
+    blurred = np.asarray(step.filter(ImageFilter.GaussianBlur(3)), dtype=float)
+    expected = np.clip(2.5 * np.asarray(step, dtype=float) - 1.5 * blurred, 0, 255)
+    made = open_pixels(sharpen_picture(encode_scene(step.convert("RGB"), "png"))).convert("L")
+    assert np.abs(np.asarray(made, dtype=float) - expected).max() <= 2
+
+
+def test_a_card_seen_at_an_angle_is_straightened():
+    corners = [(120, 80), (520, 130), (560, 400), (90, 430)]
+    made = correct_perspective(draw_card(corners))
+    assert made is not None
+    straight = open_pixels(made)
+    assert abs(straight.width - 471) < 12
+    assert abs(straight.height - 351) < 12
+    assert np.asarray(straight).mean() > 220
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_picture_turned_away_is_recognised_again_once_corrected(seed):
+    data = encode_scene(draw_scene(seed))
+    turned = degrade_picture(data, "perspective", 0.6, seed).data
+    made = correct_perspective(turned)
+    assert made is not None
+    original = compute_phash(data)
+    assert measure_distance(compute_phash(made), original) <= 8 < measure_distance(compute_phash(turned), original)
+
+
+def test_what_is_no_quadrilateral_is_left_alone():
+    triangle = draw_card([(320, 40), (600, 440), (40, 440)])
+    small = draw_card([(20, 20), (120, 30), (110, 90), (25, 80)])
+    plain = draw_card([], outline=False)
+    whole = draw_card([(2, 2), (638, 2), (638, 478), (2, 478)])
+    assert [correct_perspective(data) for data in (triangle, small, plain, whole)] == [None] * 4
+
+
+def test_four_corners_in_a_thicket_are_no_quadrilateral():
+    noise = np.random.default_rng(0).integers(0, 255, (300, 400, 3), dtype=np.uint8)
+    assert find_quadrilateral(Image.fromarray(noise)) is None
+
+
+def test_an_enlarged_picture_has_the_size_asked_for_whatever_the_network_does():
+    data = encode_scene(draw_scene(3, (80, 60)))
+    sizes = [open_pixels(enlarge_picture(data, Doubling(), scale)).size for scale in (2, 3, 4)]
+    assert sizes == [(160, 120), (240, 180), (320, 240)]
+
+
+def test_a_picture_too_large_to_enlarge_is_refused_before_the_network_sees_it():
+    data = encode_scene(Image.new("RGB", (MOST_PIXELS // 256 + 1, 256)))
+    with pytest.raises(RecordFailed, match="picture-too-large"):
+        enlarge_picture(data, Doubling())
+
+
+def test_repairs_are_those_whose_means_are_at_hand():
+    assert set(make_repairs(None, opencv=False)) == {"blur"}
+    assert set(make_repairs(None, opencv=True)) == {"blur", "perspective"}
+    repairs = make_repairs(Doubling(), opencv=True)
+    assert [tool.name for tool in repairs.values()] == ["sharpen", "super_resolution", "perspective_correct"]
+    assert "doubling" in repairs["downsample"].identity
+    small = encode_scene(draw_scene(3, (80, 60)))
+    assert open_pixels(repairs["downsample"].mend(small)).size == (320, 240)
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        sharpen_picture,
+        correct_perspective,
+        lambda data: enlarge_picture(data, Doubling()),
+        lambda data: degrade_picture(data, "blur", 0.5),
+    ],
+)
+def test_broken_bytes_are_the_records_failure(tool):
+    with pytest.raises(RecordFailed):
+        tool(encode_scene(draw_scene(1))[:200])
+
+
+def list_parameters(degraded):
+    return {parameter.name: parameter.value for parameter in degraded.parameters}
+
+
+@pytest.mark.parametrize("degradation", DEGRADATIONS)
+@pytest.mark.parametrize("extension", ["jpg", "png"])
+def test_the_same_seed_makes_the_same_bytes_in_the_same_format(degradation, extension):
+    data = encode_scene(draw_scene(1), extension)
+    first, second = (degrade_picture(data, degradation, 0.5, 7, "row") for _ in range(2))
+    assert first == second
+    assert find_extension(first.data) == extension
+    assert first.data != data
+    other = degrade_picture(data, degradation, 0.5, 7, "another row")
+    assert (other == first) is (degradation != "perspective")
+
+
+def test_parameters_say_what_a_strength_came_to():
+    data = encode_scene(draw_scene(1))
+    assert list_parameters(degrade_picture(data, "blur", 0.5)) == {"sigma": 4.8}
+    assert list_parameters(degrade_picture(data, "downsample", 0.5)) == {"factor": 5.5, "width": 116, "height": 87}
+    corners = list_parameters(degrade_picture(data, "perspective", 0.5, 1))
+    assert len(corners) == 8
+    assert corners["upper_left_x"] < 320 < corners["lower_right_x"]
+
+
+def test_a_downsampled_picture_is_shown_small_but_never_under_32_pixels():
+    shown = [open_pixels(degrade_picture(encode_scene(draw_scene(1)), "downsample", s).data).size for s in (0.5, 1.0)]
+    assert shown == [(116, 87), (64, 48)]
+    tiny = degrade_picture(encode_scene(draw_scene(1, (100, 40))), "downsample", 1.0)
+    assert min(open_pixels(tiny.data).size) == DEGRADING_MIN_SIDE
+    assert list_parameters(tiny)["factor"] == 1.25
+
+
+@pytest.mark.parametrize("degradation", DEGRADATIONS)
+def test_a_stronger_degradation_leaves_the_picture_less_like_itself(degradation):
+    data = encode_scene(draw_scene(4), "png")
+    original = np.asarray(open_pixels(data), dtype=float)
+    losses = []
+    for strength in STRENGTHS:
+        shown = open_pixels(degrade_picture(data, degradation, strength, 1).data).resize((640, 480))
+        losses.append(float(np.abs(np.asarray(shown, dtype=float) - original).mean()))
+    assert losses == sorted(losses)
+    assert losses[0] < losses[-1]
+
+
+@pytest.mark.parametrize(("colour", "dark"), [(250, True), (5, False)])
+def test_the_backdrop_stands_out_from_the_picture(colour, dark):
+    data = encode_scene(Image.new("RGB", (300, 200), (colour, colour, colour)))
+    turned = open_pixels(degrade_picture(data, "perspective", 0.5, 1).data)
+    assert (sum(turned.getpixel((1, 1))) < 150) is dark
+
+
+@given(st.integers(32, 4000), st.integers(32, 4000), st.floats(0.01, 1.0), st.floats(0.01, 1.0), st.integers(0, 10_000))
+@settings(max_examples=300, deadline=None)
+def test_corners_move_inwards_with_the_strength_and_stay_convex(width, height, one, other, seed):
+    weak, strong = sorted((one, other))
+    far, near = (np.array(place_corners((width, height), strength, (seed,))) for strength in (weak, strong))
+    middle = np.array([width / 2, height / 2])
+    assert (np.abs(near - middle) <= np.abs(far - middle) + 0.01).all()
+    for corners in (near, far):
+        sides = np.roll(corners, -1, axis=0) - corners
+        following = np.roll(sides, -1, axis=0)
+        assert (sides[:, 0] * following[:, 1] - sides[:, 1] * following[:, 0] > 0).all()
+
+
+@dataclass
+class TurnOcr:
+    """Reads the given words of the original, and of any other picture the words given for its turn."""
+
+    original: str
+    later: list[str] = field(default_factory=list)
+    name: str = "fake"
+    identity: str = "fake-ocr"
+
+    async def read_text(self, data, scale=1.0):
+        text = self.original if data == DATA else self.later.pop(0)
+        return tuple(TextBlock(line, "text", (0, 0, 9, 9), 0.9) for line in text.splitlines())
+
+
+@dataclass(frozen=True)
+class HashSearch:
+    """Finds the one title by a copy of its picture."""
+
+    title: str = "Kelm Bridge"
+    phash: str = compute_phash(DATA)
+    identity: str = "hashes"
+
+    async def search_image(self, picture, count):
+        assert picture.path.is_file()
+        near = measure_distance(compute_phash(picture.path), self.phash) <= 10
+        return (ImageHit("u", self.title, "s", 0.0),) if near else ()
+
+
+def require_detail(least):
+    """Return a test that a picture passes as long as it has so much contrast between neighbours."""
+
+    async def measure(data):
+        return 1.0 if measure_detail(data) >= least else 0.0
+
+    return Gauge("text", measure)
+
+
+def make_reader(original, *later):
+    return Reader((TurnOcr(original, list(later)),), scales=(1.0,))
+
+
+def look(tmp_path, reader, search, title="Kelm Bridge"):
+    return asyncio.run(find_gauge(DATA, reader, search, title, tmp_path))
+
+
+def attempt(gauge, degradation="blur", strength=0.5, mend=None):
+    repair = make_repairs(None, opencv=True)[degradation]
+    if mend is not None:
+        repair = RepairTool(repair.name, "fake", mend)
+    return asyncio.run(RepairLoop(DATA, gauge, degradation, repair, (1,)).try_strength(strength))
+
+
+def test_words_are_the_test_where_the_original_has_two_and_a_search_by_picture_otherwise(tmp_path):
+    assert look(tmp_path, make_reader("Old Harbour\n5"), HashSearch()).test == "text"
+    for reader in (None, make_reader(""), make_reader("Harbour harbour A")):
+        assert look(tmp_path, reader, HashSearch()).test == "image-search"
+    assert look(tmp_path, None, HashSearch("Another")) is None
+    assert look(tmp_path, None, HashSearch(""), title="") is None
+    assert list_words(["Old HARBOUR, a 12 m", "harbour"]) == {"old", "harbour", "12"}
+
+
+@pytest.mark.parametrize(
+    ("degraded", "repaired", "holds"),
+    [
+        ("one two three four five", "", False),  # still of use: not repaired
+        ("one two three", "", False),  # 0.6: neither broken nor whole
+        ("one two", "one two three four", True),
+        ("", "one two three", False),  # 0.6 is no restoration
+        ("", "unrelated words", False),
+    ],
+)
+def test_words_must_be_lost_and_come_back(tmp_path, degraded, repaired, holds):
+    assert BROKEN < 0.6 < RESTORED
+    gauge = look(tmp_path, make_reader("one two three four five", degraded, repaired), HashSearch())
+    assert attempt(gauge).holds is holds
+
+
+def test_a_tool_that_gives_the_original_back_restores_nothing(tmp_path):
+    tried = attempt(look(tmp_path, None, HashSearch()), "perspective", 1.0, mend=lambda data: None)
+    assert (tried.trial.before, tried.trial.degraded, tried.trial.repaired) == (True, False, False)
+
+
+def test_perspective_hides_a_picture_from_a_search_and_its_tool_brings_it_back(tmp_path):
+    tried = attempt(look(tmp_path, None, HashSearch()), "perspective", 0.75)
+    assert tried.holds
+    assert tried.trial.repair == "perspective_correct"
+    assert tried.describe().startswith("perspective 0.75 (upper_left_x")
+    assert tried.describe().endswith("image-search 0.00, 1.00 after perspective_correct")
+
+
+def run_course(gauge, strengths, mend=None):
+    repair = RepairTool("sharpen", "fake", mend) if mend else make_repairs(None, opencv=False)["blur"]
+    return asyncio.run(RepairLoop(DATA, gauge, "blur", repair, (1,)).find_strength(strengths))
+
+
+def test_between_harmless_and_beyond_repair_the_range_of_the_tool_is_found():
+    course = run_course(require_detail(0.55 * measure_detail(DATA)), (0.01, 1.0))
+    assert [tried.trial.strength for tried in course][:2] == [0.01, 1.0]
+    assert course[0].trial.degraded
+    assert not course[1].holds
+    assert course[-1].holds
+    assert 0.01 < course[-1].trial.strength < 1.0
+    assert not any(tried.holds for tried in course[:-1])
+
+
+def test_a_picture_that_nothing_harms_is_tried_at_each_strength_once_and_one_beyond_repair_a_few_times():
+    course = run_course(require_detail(0.0), (0.25, 0.5, 1.0))
+    assert [tried.trial.strength for tried in course] == [0.25, 0.5, 1.0]
+    assert all(tried.trial.degraded for tried in course)
+    course = run_course(require_detail(0.55 * measure_detail(DATA)), (0.25, 0.5, 1.0), mend=lambda data: data)
+    assert not course[-1].holds
+    assert len(course) <= 3 + HALVINGS
+
+
+SIGN = draw_sign(size=(400, 100))
+BOX = (0.0, 0.0, 200.0, 50.0)
+
+
+@dataclass
+class FakeOcr:
+    """Reads what it is told, at each scale."""
+
+    lines: dict = field(default_factory=dict)
+    name: str = "fake"
+    error: Exception | None = None
+    asked: list = field(default_factory=list)
+
+    @property
+    def identity(self):
+        return f"{self.name}@1"
+
+    async def read_text(self, data, scale=1.0):
+        self.asked.append(scale)
+        if self.error is not None:
+            raise self.error
+        return tuple(TextBlock(text, "text", box, 0.9) for text, box in self.lines.get(scale, ()))
+
+
+def read(*engines, **settings):
+    return asyncio.run(Reader(engines, **settings).read(SIGN))
+
+
+def test_every_engine_reads_at_every_scale_and_each_line_counts_once():
+    first = FakeOcr({1.0: [("Kelmor Bridge", BOX)], 2.0: [("KELMOR BRIDGE", BOX), ("1875", BOX)]}, "first")
+    second = FakeOcr({1.0: [("kelmor  bridge", BOX), ("Exit\n\nClosed", BOX)]}, "second")
+    reading = read(first, second)
+    assert reading.lines == ("Kelmor Bridge", "1875", "Exit", "Closed")
+    assert reading.engines == ("first", "second")
+    assert first.asked == second.asked == [1.0, 2.0]
+    assert Reader((first, second)).identity == "first@1+second@1@1,2"
+
+
+def test_boxes_that_lie_on_one_another_cover_their_area_once():
+    boxes = [("one", BOX), ("two", BOX), ("three", (100.0, 0.0, 300.0, 50.0))]
+    assert read(FakeOcr({1.0: boxes})).area == pytest.approx(0.375, abs=0.005)
+
+
+def test_a_picture_without_text_has_no_area_and_single_letters_are_none():
+    assert read(FakeOcr()).area == 0.0
+    reading = read(FakeOcr({1.0: [("1", BOX), ("o.", BOX)]}))
+    assert (reading.lines, reading.area) == (("1", "o."), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("size", "scales", "asked"),
+    [
+        ((1280, 960), (1.0, 2.0), [1.0]),
+        ((2600, 2000), (2.0, 1.0), [2.0]),
+        ((1280, 960), (1.0, 0.5), [1.0, 0.5]),
+        ((400, 100), (1.0, 1.2), [1.0, 1.2]),
+    ],
+)
+def test_a_picture_that_cannot_be_enlarged_is_not_read_twice(size, scales, asked):
+    engine = FakeOcr()
+    asyncio.run(Reader((engine,), scales).read(draw_sign("", size)))
+    assert engine.asked == asked
+    with pytest.raises(RecordFailed, match="picture-format"):
+        asyncio.run(Reader((engine,)).read(b"no picture"))
+    assert engine.asked == asked
+
+
+@pytest.mark.parametrize("error", [RecordFailed("ocr-timeout", "slow"), Unavailable("away")])
+def test_a_reading_is_whole_or_there_is_none(error):
+    with pytest.raises(type(error)):
+        read(FakeOcr({1.0: [("Kelmor", BOX)]}, "first"), FakeOcr(name="second", error=error))
+
+
+@pytest.mark.parametrize(("engines", "scales"), [((), (1.0,)), ((FakeOcr(),), ()), ((FakeOcr(), FakeOcr()), (1.0,))])
+def test_no_engine_no_scale_or_an_engine_twice_is_refused(engines, scales):
+    with pytest.raises(ConfigError, match="OCR engines"):
+        Reader(engines, scales)
+
+
+@given(st.lists(st.tuples(*[st.floats(-1e3, 1e3, allow_nan=False)] * 4), max_size=8))
+def test_an_area_is_a_share_whatever_the_boxes(boxes):
+    assert 0.0 <= measure_area([TextBlock("a", "text", box, 1.0) for box in boxes], (400, 100)) <= 1.0
