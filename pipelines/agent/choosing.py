@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from pipelines.agent.candidates import Candidate, CandidateList, CandidateLister
+from pipelines.agent.candidates import CandidateList, CandidateLister, PictureCandidate
 from pipelines.agent.depicting import Ranked, Ranker, check_depiction
 from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.agent.pictures import Reader, Reading
@@ -119,7 +119,7 @@ class PictureChooser:
         """Return the candidates of an anchor, unopened."""
         return await self.lister.list_candidates(node, lead)
 
-    async def choose(self, anchor: Anchor, candidates: Sequence[Candidate], audit: bool = False) -> Choice:
+    async def choose(self, anchor: Anchor, candidates: Sequence[PictureCandidate], audit: bool = False) -> Choice:
         """Return the best candidate that passes every check; what speaks against the best one where none does.
 
         Args:
@@ -228,7 +228,7 @@ class PictureChooser:
             return await self._rate(file, anchor)
 
 
-def _open_candidate(candidate: Candidate) -> tuple[bytes, Probe] | CheckResult:
+def _open_candidate(candidate: PictureCandidate) -> tuple[bytes, Probe] | CheckResult:
     image = candidate.image
     try:
         if candidate.file.path.stat().st_size > MAX_BYTES:

@@ -56,7 +56,7 @@ class DifficultyRules:
 
 
 @dataclass
-class Course:
+class QuestionCourse:
     """A question on its way through the steps that can be taken with it."""
 
     record: Grounding
@@ -174,14 +174,16 @@ class MeasuredDifficulty:
             return _reject(record, "unscored", f"picture judge: {error}")
         return _reject(record, TOO_SIMPLE, f"says {judge.model.name}") if reply.simple else None
 
-    def _start(self, record: Grounding, swap: Swap | None) -> Course:
+    def _start(self, record: Grounding, swap: Swap | None) -> QuestionCourse:
         pictured = record.picture is not None
         steps, left_out = fit_filters(self.rules.plan.filters, pictured, swap is not None)
         if pictured and self.rules.plan.judges_picture and self.picture_judge is None:
             left_out.append(TOO_SIMPLE)
-        return Course(record, Exhibits(record, self.searches, swap.picture if swap else None), steps, left_out, [])
+        return QuestionCourse(
+            record, Exhibits(record, self.searches, swap.picture if swap else None), steps, left_out, []
+        )
 
-    async def _attempt_all(self, course: Course) -> Rejection | None:
+    async def _attempt_all(self, course: QuestionCourse) -> Rejection | None:
         """Take the steps in order; a refused question takes no further one."""
         for step in course.steps:
             series = await self._attempt_step(course, step)
@@ -198,7 +200,7 @@ class MeasuredDifficulty:
                 break
         return None
 
-    async def _attempt_step(self, course: Course, step: Filter) -> Series:
+    async def _attempt_step(self, course: QuestionCourse, step: Filter) -> Series:
         exhibit = await course.exhibits.show(step.condition)
         solver = Solver(step.role, self.solvers[step.role], self.jury)
         series = Series(step)
@@ -218,7 +220,7 @@ class MeasuredDifficulty:
         unscored = f", {tally.unscored} unscored" if tally.unscored else ""
         return f"{tally.correct} of {tally.done} correct{unscored} by {solver} ({series.step.condition})"
 
-    def _hold_against_corpus(self, course: Course) -> tuple[Alternative, ...] | Rejection:
+    def _hold_against_corpus(self, course: QuestionCourse) -> tuple[Alternative, ...] | Rejection:
         """Return the repeated wrong answers, all of them refuted, or the refusal by the first that is not."""
         if self.contest is None:
             return ()
@@ -234,7 +236,7 @@ class MeasuredDifficulty:
         return tuple(refuted)
 
 
-def find_standing(course: Course) -> Standing:
+def find_standing(course: QuestionCourse) -> Standing:
     """Return why a question counts as one that can be solved. One from outside names no corpus: nothing proves it.
 
     Who is right with another picture has guessed, or did not look: that shows nothing.

@@ -16,7 +16,6 @@ from pipelines.agent.judging import Jury, UnscoredWatch
 from pipelines.checks.examination import Claim, examine
 from pipelines.checks.leakage import check_answer, check_demonyms, check_file_names, check_names, list_type_words
 from pipelines.checks.proofs import find_problems
-from pipelines.cli.judge_card import invent_person, invent_word, load_half
 from pipelines.graph.answers import type_answer
 from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import list_names
@@ -36,6 +35,7 @@ from tests.planted import corpus_plants
 from tests.planted import corpus_plants as lone_plants
 from tests.planted import corpus_plants as truth_plants
 from tests.planted.scenes import MAX_TOKENS, Case, OverlayCorpus, Scene, find_facts, judge, relocate, set_field
+from tests.planted.words import invent_person, invent_word, load_half
 from tests.toy import build_toy_corpus
 
 pytestmark = pytest.mark.slow
