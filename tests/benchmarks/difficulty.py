@@ -17,10 +17,11 @@ from pipelines.agent.attempts import Preset, Searches, make_plan
 from pipelines.agent.judging import Jury, UnscoredWatch
 from pipelines.checks.verdicts import PASSED
 from pipelines.cli.judge_card import COMPARER, JudgeRow, Proportion, run_judge_bench, show_interval
+from pipelines.config.settings import DifficultyConfig
 from pipelines.pictures import PictureStore
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply, ChatRequest, ImageHit, PictureFile, TextHit
-from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
+from pipelines.stages.difficulty import MeasuredDifficulty
 from pipelines.toy.players import ScriptedSolver
 from schemas.base import Rejection
 from schemas.datasets import Grounding, Picture
@@ -137,7 +138,8 @@ def _play(
         solvers={"solver": RoleClient(counted, load_prompt("answer_question", 2))},
         jury=Jury(),
         searches=Searches(nothing, nothing, PictureStore(scratch / "images")),
-        rules=DifficultyRules(make_plan(preset, ("solver",)), ATTEMPTS, early_stop),
+        plan=make_plan(preset, ("solver",)),
+        settings=DifficultyConfig(attempts=ATTEMPTS, early_stop=early_stop),
         watch=UnscoredWatch(0.0, 1),
         contest=lambda proof, answer, given: PASSED,
     )
