@@ -128,7 +128,7 @@ class PictureChooser:
             audit: run all checks on the best candidate, whatever the earlier ones say.
 
         Raises:
-            ServiceError: if a search, a fetch or an engine is away, or a picture's file is gone.
+            ServiceError: if a search, a fetch or an engine is unavailable, or a picture's file is missing.
         """
         refused: tuple[CheckResult, ...] = ()
         ranking = await self.ranker.rank(anchor.node, anchor.path, candidates)
@@ -171,7 +171,7 @@ class PictureChooser:
         return math.sqrt(self.settings.training_pixels / (probe.width * probe.height))
 
     def _list_checks(self, look: _Look, anchor: Anchor) -> Iterator[Check]:
-        """Yield the checks that cost little, those that decide by what is told before those that decode."""
+        """Yield the checks that cost little, those that need metadata alone before those that decode."""
         image, probe = look.ranked.candidate.image, look.probe
         yield partial(_check_file, look, self.settings.min_side)
         yield partial(check_use, image.title, anchor.title, image.depicts, anchor.qid)

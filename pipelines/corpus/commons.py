@@ -249,7 +249,7 @@ def _list_creators(said: Mapping[str, list[Any]], qualifiers: Mapping[str, Mappi
 
 
 def _share_value(values: Sequence[object], others: Sequence[object]) -> bool:
-    """Say whether two lists have a value in common; unknown values (blank nodes) count as one."""
+    """Return whether two lists have a value in common; unknown values (blank nodes) count as one."""
     if any(isinstance(value, BlankNode) for value in values):
         return any(isinstance(other, BlankNode) for other in others)
     return any(value in others for value in values)
@@ -432,12 +432,12 @@ def write_images(folder: Path, side: SideFiles, kept: Path) -> WrittenImages:
     Args:
         folder: of the corpus.
         side: the files beside the dump.
-        kept: folder for what a build begun anew need not make again.
+        kept: folder for what a repeated build can reuse.
     """
     pages = folder / "pages.parquet"
     media, counts = None, dict[str, int]()
     if side.media is not None:
-        # Which pictures are wanted is decided by the dump and by all that lies beside it.
+        # The dump and all its side files decide which pictures are wanted.
         files = [path for _, path in side.list_files()]
         media, counts = make_once(kept, "media", files, partial(_collect_media, side.media, pages))
     local = read_images(side.images) if side.images is not None else []

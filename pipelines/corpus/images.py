@@ -341,7 +341,7 @@ def _read_links(text: str, language: str) -> Iterator[tuple[int, str]]:
 
 
 def _is_icon(text: str, start: int) -> bool:
-    """Say whether the options of a picture ask for the size of a letter."""
+    """Return whether the options of a picture ask for the size of a letter."""
     stop = start + _OPTIONS
     closing = _OPTIONS_END.search(text, start, stop)
     size = _SIZE.search(text, start, closing.end() if closing else stop)
