@@ -181,7 +181,7 @@ def check_simple(data: bytes, texts: Sequence[str], text_area: float = 0.0) -> C
     """
     telling = find_telling_word(texts)
     if telling:
-        return _refuse(f"{telling!r} in its name or address")
+        return _refuse(f"{telling!r} in what is told of the file")
     if text_area > TEXT_AREA:
         return _refuse(f"text covers {text_area:.0%}, allowed is {TEXT_AREA:.0%}")
     colours = count_palette(data)
