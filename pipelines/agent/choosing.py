@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from pipelines.agent.candidates import Candidate, CandidateList, CandidateLister
+from pipelines.agent.candidates import Candidate, CandidateLister
 from pipelines.agent.depicting import Ranked, Ranker, check_depiction
 from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.agent.pictures import Reader, Reading
@@ -114,10 +114,6 @@ class PictureChooser:
         keys = {"min_side", "decides", "threshold", "min_margin", "distractors", "avoid_lead", "refuse_simple"}
         rules = self.settings.model_dump(include=keys | {"training_pixels"})
         return digest_value([VERSION, HITS, self.near, rules, *parts])
-
-    async def find_candidates(self, node: int, lead: str) -> CandidateList:
-        """Return the candidates of an anchor, unopened."""
-        return await self.lister.list_candidates(node, lead)
 
     async def choose(self, anchor: Anchor, candidates: Sequence[Candidate], audit: bool = False) -> Choice:
         """Return the best candidate that passes every check; what speaks against the best one where none does.

@@ -64,7 +64,7 @@ class Groundings:
         """Ground one question: picture, need for the picture, final text, leak check over every node."""
         # Counting comes between finding pictures and opening them: it costs less and refuses more.
         anchor = self._describe_anchor(record)
-        listed = await self.chooser.find_candidates(anchor.node, anchor.lead)
+        listed = await self.chooser.lister.list_candidates(anchor.node, anchor.lead)
         missing = self._refuse_missing(listed, record)
         counts, needed = self._count_need(record) if missing.passed or self.audit else ((), PASSED)
         refused = [result for result in (missing, needed) if not result.passed]
