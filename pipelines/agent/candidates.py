@@ -32,7 +32,7 @@ _SEARCHED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PictureCandidate:
     """A picture that can be looked at."""
 
     image: CorpusImage
@@ -55,7 +55,7 @@ class Dropped:
 class CandidateList:
     """The candidates of an anchor in order, and what was dropped on the way to them."""
 
-    found: tuple[Candidate, ...]
+    found: tuple[PictureCandidate, ...]
     dropped: tuple[Dropped, ...]
 
 
@@ -76,7 +76,7 @@ class _Progress:
     facts: dict[str, ImageFacts] = field(default_factory=dict)
     """What a service said, by file."""
     seen: set[str] = field(default_factory=set)
-    found: list[Candidate] = field(default_factory=list)
+    found: list[PictureCandidate] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
 
     @property
@@ -160,7 +160,7 @@ class CandidateLister:
 
     async def _take_file(
         self, state: _Progress, file: str, image: CorpusImage | None, source: CandidateSource
-    ) -> Candidate:
+    ) -> PictureCandidate:
         """Return a file as a candidate, fetched if it is not at hand.
 
         Raises:
@@ -170,7 +170,7 @@ class CandidateLister:
             raise _Unfit("no-picture", "not at hand, and nothing is known of it")
         if _is_at_hand(image):
             _check_fit(image)
-            return Candidate(image, source, PictureFile(image.sha256, self.corpus.image_path(file)))
+            return PictureCandidate(image, source, PictureFile(image.sha256, self.corpus.image_path(file)))
         if self.fetch is None or image.error == _MISSING:
             raise _Unfit("no-picture", "not at hand")
         _check_fit(image)
@@ -182,7 +182,7 @@ class CandidateLister:
 
     async def _fetch(
         self, fetch: FileFetch, remote: RemoteFile, image: CorpusImage, source: CandidateSource
-    ) -> Candidate:
+    ) -> PictureCandidate:
         credit = PictureSource(image.file, image.author, image.licence, image.licence_url, image.source_url)
         try:
             data = await fetch.fetch_file(remote)
@@ -200,7 +200,7 @@ class CandidateLister:
             bytes=len(data),
         )
         path = self.pictures.path(picture.sha256, picture.extension)
-        return Candidate(fetched, source, PictureFile(picture.sha256, path))
+        return PictureCandidate(fetched, source, PictureFile(picture.sha256, path))
 
 
 def _is_at_hand(image: CorpusImage) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from pipelines.agent.candidates import Candidate, CandidateLister
+from pipelines.agent.candidates import CandidateLister, PictureCandidate
 from pipelines.agent.depicting import Ranked, Ranker, check_depiction
 from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.agent.pictures import Reader, Reading
@@ -115,7 +115,7 @@ class PictureChooser:
         rules = self.settings.model_dump(include=keys | {"training_pixels"})
         return digest_value([VERSION, HITS, self.near, rules, *parts])
 
-    async def choose(self, anchor: Anchor, candidates: Sequence[Candidate], audit: bool = False) -> Choice:
+    async def choose(self, anchor: Anchor, candidates: Sequence[PictureCandidate], audit: bool = False) -> Choice:
         """Return the best candidate that passes every check; what speaks against the best one where none does.
 
         Args:
@@ -224,7 +224,7 @@ class PictureChooser:
             return await self._rate(file, anchor)
 
 
-def _open_candidate(candidate: Candidate) -> tuple[bytes, Probe] | CheckResult:
+def _open_candidate(candidate: PictureCandidate) -> tuple[bytes, Probe] | CheckResult:
     image = candidate.image
     try:
         if candidate.file.path.stat().st_size > MAX_BYTES:

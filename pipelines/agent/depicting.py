@@ -36,7 +36,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.agent.candidates import Candidate
+from pipelines.agent.candidates import PictureCandidate
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.config.settings import GroundingsConfig
 from pipelines.corpus import store as descriptions
@@ -271,7 +271,7 @@ Vector = NDArray[np.float32]
 class Ranked:
     """A candidate and how well it fits."""
 
-    candidate: Candidate
+    candidate: PictureCandidate
     score: float
     """Cosine similarity to the anchor's description, or points (0..1) from metadata."""
     margin: float | None
@@ -300,7 +300,7 @@ class MetadataRanker:
         """Name and version of the table."""
         return f"metadata@{FILE_EVIDENCE_VERSION}"
 
-    async def rank(self, node: int, path: Sequence[int], candidates: Sequence[Candidate]) -> tuple[Ranked, ...]:
+    async def rank(self, node: int, path: Sequence[int], candidates: Sequence[PictureCandidate]) -> tuple[Ranked, ...]:
         """Order by points; see :meth:`ClipRanker.rank`."""
         ranked = []
         for candidate in candidates:
@@ -336,7 +336,7 @@ class ClipRanker:
         rules = f"{self.settings.threshold}:{self.settings.distractors}:{REACH}:{self.seed}"
         return f"clip@{VERSION}.{descriptions.VERSION}:{rules}:{self.encoder.identity}"
 
-    async def rank(self, node: int, path: Sequence[int], candidates: Sequence[Candidate]) -> tuple[Ranked, ...]:
+    async def rank(self, node: int, path: Sequence[int], candidates: Sequence[PictureCandidate]) -> tuple[Ranked, ...]:
         """Return the candidates best first, equals in the order given; those that cannot be decoded are left out.
 
         Args:

@@ -47,7 +47,6 @@ from pydantic import BaseModel
 from pipelines.checks.examination import Claim, examine
 from pipelines.checks.proofs import find_problems
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.cli.judge_card import Pair, Vocabulary, invent_person, invent_title, invent_word
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import RunConfig
 from pipelines.corpus.build import build_corpus
@@ -77,6 +76,7 @@ from schemas.corpus import Fact, Page
 from schemas.datasets import Grounding
 from schemas.proofs import Constraint, Evidence, Hop, NearMiss, Proof
 from tests.planted.disguises import draw_sentence
+from tests.planted.words import Pair, Vocabulary, invent_person, invent_title, invent_word
 
 PASSAGES_A_PAGE = 1 << 20
 """Rows of the search index kept for a page, so that a page's passages stay in their place when their number changes."""

@@ -5,7 +5,6 @@ import pytest
 
 from pipelines.checks.agreement import check_volatility, is_volatile
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.cli.judge_card import load_half
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
@@ -32,6 +31,7 @@ from tests.planted.scenes import (
     rank_by_words,
     verify,
 )
+from tests.planted.words import load_half
 
 WORDS = load_half("held-out")
 OPERATORS = (
