@@ -57,7 +57,7 @@ class PictureStore:
         return self.folder / sha256[:2] / f"{sha256}.{extension}"
 
     def add_bytes(self, data: bytes, source: PictureSource) -> Picture:
-        """Store a picture and return its row value; a stored file that differs from its name is written anew.
+        """Store a picture and return its row value; a stored file that differs from its name is written again.
 
         Raises:
             RecordFailed: ``picture-undecodable``, ``picture-too-large``, ``picture-format``, see :func:`probe_picture`.

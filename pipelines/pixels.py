@@ -19,7 +19,7 @@ from PIL.ImageFile import ImageFile
 
 from pipelines.errors import ConfigError, RecordFailed
 
-# Pillow warns of broken metadata that nobody asked for; filters of single calls would not be safe in threads.
+# Pillow warns of broken metadata that is not used; filters of single calls would not be safe in threads.
 warnings.filterwarnings("ignore", category=UserWarning, module="PIL")
 
 MAX_BYTES = 128 * 1024 * 1024

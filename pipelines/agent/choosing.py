@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from pipelines.agent.candidates import CandidateList, CandidateLister, PictureCandidate
+from pipelines.agent.candidates import CandidateLister, PictureCandidate
 from pipelines.agent.depicting import Ranked, Ranker, check_depiction
 from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.agent.pictures import Reader, Reading
@@ -115,10 +115,6 @@ class PictureChooser:
         rules = self.settings.model_dump(include=keys | {"training_pixels"})
         return digest_value([VERSION, HITS, self.near, rules, *parts])
 
-    async def find_candidates(self, node: int, lead: str) -> CandidateList:
-        """Return the candidates of an anchor, unopened."""
-        return await self.lister.list_candidates(node, lead)
-
     async def choose(self, anchor: Anchor, candidates: Sequence[PictureCandidate], audit: bool = False) -> Choice:
         """Return the best candidate that passes every check; what speaks against the best one where none does.
 
@@ -128,7 +124,7 @@ class PictureChooser:
             audit: run all checks on the best candidate, whatever the earlier ones say.
 
         Raises:
-            ServiceError: if a search, a fetch or an engine is away, or a picture's file is gone.
+            ServiceError: if a search, a fetch or an engine is unavailable, or a picture's file is missing.
         """
         refused: tuple[CheckResult, ...] = ()
         ranking = await self.ranker.rank(anchor.node, anchor.path, candidates)
@@ -171,7 +167,7 @@ class PictureChooser:
         return math.sqrt(self.settings.training_pixels / (probe.width * probe.height))
 
     def _list_checks(self, look: _Look, anchor: Anchor) -> Iterator[Check]:
-        """Yield the checks that cost little, those that decide by what is told before those that decode."""
+        """Yield the checks that cost little, those that need metadata alone before those that decode."""
         image, probe = look.ranked.candidate.image, look.probe
         yield partial(_check_file, look, self.settings.min_side)
         yield partial(check_use, image.title, anchor.title, image.depicts, anchor.qid)

@@ -20,7 +20,7 @@ drawn or a part               -0.50    map, logo, flag, arms, signature, grave a
 The sum is kept within 0..1. From 0.5 on a picture passes: an infobox picture with nothing against it, an article's
 picture that is named for the anchor, a search result that Commons says depicts it.
 
-Entities that an anchor's picture is held against: of its own type, or a picture of any bridge would do for a bridge.
+Distractors, with which an anchor's picture is compared, are of its own type: else any bridge would do for a bridge.
 
 Who is chosen is decided by a hash of the seed, the anchor's title and the other's, not by numbers of nodes: an entity
 more in the corpus takes at most one other's place.
@@ -130,7 +130,7 @@ def fold_own_names(corpus: Corpus, node: int) -> frozenset[str]:
     """Return an entity's names, folded, its title without qualifier among them; not those that could be anything's."""
     given = (*corpus.aliases(node), strip_qualifier(corpus.page(node).title))
     names = {fold_name(name) for name in given}
-    return frozenset(name for name in names if _is_told(name))
+    return frozenset(name for name in names if _is_specific(name))
 
 
 def _find_named(corpus: Corpus, node: int, stem: str, names: frozenset[str]) -> Named:
@@ -158,19 +158,19 @@ def _split_other_title(corpus: Corpus, node: int, stem: str) -> tuple[str, str]:
         found = corpus.find(name)
         if found == node:
             break
-        if found is not None and not corpus.page(found).is_disambiguation and _is_told(fold_name(name)):
+        if found is not None and not corpus.page(found).is_disambiguation and _is_specific(fold_name(name)):
             return fold_name(strip_qualifier(name)), fold_name(" ".join(words[count:]))
     return "", ""
 
 
-def _is_told(name: str) -> bool:
-    """Say whether a folded name tells its bearer: it has a word of its own, or two ordinary ones ("black sea")."""
+def _is_specific(name: str) -> bool:
+    """Return whether a folded name is specific: it has a word of its own, or two ordinary ones ("black sea")."""
     words = name.split()
     return any(map(_is_telling, words)) or sum(word not in _PARTICLES for word in words) > 1
 
 
 def _is_telling(word: str) -> bool:
-    """Say whether a folded word is a name's own: neither ordinary nor a number nor a letter or two."""
+    """Return whether a folded word is a name's own: neither ordinary nor a number nor a letter or two."""
     return len(word) >= _SHORTEST_WORD and not word.isdigit() and not is_common_word(word)
 
 
@@ -275,9 +275,9 @@ class Ranked:
     score: float
     """Cosine similarity to the anchor's description, or points (0..1) from metadata."""
     margin: float | None
-    """Score less the best of all others; None with the metadata ranker, and where nobody was there to compare."""
+    """Score less the best of all others; None with the metadata ranker, and without distractors."""
     distractors: int
-    """Entities it was held against, those of the path not counted."""
+    """Entities it was compared with, those of the path not counted."""
     over_threshold: bool | None
     """Whether the score exceeds the absolute threshold; None with the metadata ranker."""
     note: str = ""
@@ -375,7 +375,7 @@ class ClipRanker:
         return _sort_best_first(ranked)
 
     def _describe_others(self, node: int, rest: Sequence[int]) -> tuple[tuple[int, ...], list[str]]:
-        """Return who is drawn, and the descriptions of the anchor, of those drawn and of the rest of the path."""
+        """Return distractors, and the descriptions of the anchor, the distractors and the rest of the path."""
         drawn = choose_distractors(self.corpus, node, rest, self.settings.distractors, self.seed)
         return drawn, [describe_entity(self.corpus, other) for other in (node, *drawn, *rest)]
 
