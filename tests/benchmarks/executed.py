@@ -1,11 +1,12 @@
-"""Counts the files and functions of this repository that one row runs through: ``python -m tests.benchmarks.executed``.
+"""Counts the files and functions that one row runs through: ``python -m tests.benchmarks.executed [-v]``.
 
-The demo is run up to ``rewrites`` first. Then ``synth run --stage groundings`` runs in this process, and every call of a
-function of the repository is noted: from the command line to the Parquet file, and while the first row that is kept is
-processed alone.
+The demo is run up to ``rewrites`` first. Then ``synth run --stage groundings`` runs in this process, and every call of
+a function of the repository is noted: from the command line to the Parquet file, and while the first row that is kept
+is processed alone. ``-v`` lists the files.
 """
 
 import asyncio
+import inspect
 import os
 import sys
 import tempfile
@@ -32,18 +33,17 @@ class Executed:
         return {file for file, _, _ in self.functions}
 
     def note(self, frame: FrameType, event: str, _: object) -> None:
-        """Note a call; module bodies, class bodies and comprehensions are no functions of anybody's reading."""
+        """Note a call; bodies of modules and classes and comprehensions do not count."""
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(OURS) and not code.co_name.startswith("<"):
-            if code.co_flags & 2:  # CO_NEWLOCALS: a function, no class body
-                self.functions.add((code.co_filename, code.co_qualname, code.co_firstlineno))
+        is_function = code.co_flags & inspect.CO_NEWLOCALS and not code.co_name.startswith("<")
+        if event == "call" and is_function and code.co_filename.startswith(OURS):
+            self.functions.add((code.co_filename, code.co_qualname, code.co_firstlineno))
 
 
 @contextmanager
 def watch() -> Iterator[Executed]:
     """Note every call in all threads inside."""
     executed = Executed()
-    threading.setprofile_all_threads(executed.note) if hasattr(threading, "setprofile_all_threads") else None
     threading.setprofile(executed.note)
     sys.setprofile(executed.note)
     try:
@@ -95,9 +95,10 @@ def main() -> None:
             call_synth("run", "--stage", "groundings", "--workspace", str(workspace))
         one = ground_one(workspace)
     for what, executed in (("one row of groundings", one), ("from the command line to Parquet", whole)):
-        print(f"{what}: {len(executed.files)} files, {len(executed.functions)} functions")
+        sys.stdout.write(f"{what}: {len(executed.files)} files, {len(executed.functions)} functions\n")
         if "-v" in sys.argv:
-            print("\n".join(sorted(Path(file).relative_to(ROOT).as_posix() for file in executed.files)))
+            names = sorted(Path(file).relative_to(ROOT).as_posix() for file in executed.files)
+            sys.stdout.write("".join(f"  {name}\n" for name in names))
 
 
 if __name__ == "__main__":
