@@ -21,6 +21,7 @@ from yarl import URL
 
 from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, SynthError, Unavailable
 from pipelines.ids import canonical_json, digest_value
+from pipelines.names import normalise_file
 from pipelines.pictures import MAX_BYTES, PictureSource, PictureStore, find_extension
 from pipelines.services.clients.http import HttpClient, HttpReply, HttpRequest, NoReply, RateLimiter, TooLarge
 from pipelines.services.clients.replies import ReplyStore, name_epoch
@@ -31,7 +32,6 @@ from pipelines.services.image_metadata import (
     ImageFacts,
     ImageMetadata,
     RemoteFile,
-    normalise_file,
     strip_html,
 )
 from pipelines.services.metering import count_usage
