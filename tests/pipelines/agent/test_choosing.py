@@ -257,7 +257,8 @@ def test_no_more_than_a_few_pictures_are_held_while_an_engine_reads(make_chooser
     async def choose_many():
         return await asyncio.gather(*(chooser.choose(anchor, [candidate]) for _ in range(3 * OPEN)))
 
-    assert all(choice.picture for choice in asyncio.run(choose_many()))
+    for _ in range(2):  # each stage has an event loop of its own
+        assert all(choice.picture for choice in asyncio.run(choose_many()))
     assert most <= OPEN
 
 

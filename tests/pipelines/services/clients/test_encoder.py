@@ -310,18 +310,23 @@ def test_a_text_is_not_taken_for_the_picture_of_that_digest(paint, folder):
 
 
 def test_callers_at_once_encode_each_text_once(folder):
-    async def ask_all():
-        encoder = FakeEncoder(gate=asyncio.Event())
-        cached = CachedEncoder(encoder, folder)
-        tasks = [asyncio.create_task(cached.encode_texts(texts)) for texts in (["a", "b"], ["b", "c"], ["c", "a"])]
+    encoder = FakeEncoder()
+    cached = CachedEncoder(encoder, folder)
+
+    async def ask_all(*texts):
+        encoder.gate = asyncio.Event()
+        tasks = [asyncio.create_task(cached.encode_texts(each)) for each in texts]
         await asyncio.sleep(0.05)
         encoder.gate.set()
-        return encoder.asked, await asyncio.gather(*tasks)
+        return await asyncio.gather(*tasks)
 
-    asked, (first, second, third) = asyncio.run(ask_all())
-    assert sorted(asked) == ["a", "b", "c"]
+    first, second, third = asyncio.run(ask_all("ab", "bc", "ca"))
+    assert sorted(encoder.asked) == ["a", "b", "c"]
     np.testing.assert_array_equal(first[1], second[0])
     np.testing.assert_array_equal(first[0], third[1])
+    # Each stage has an event loop of its own.
+    asyncio.run(ask_all("de", "ef", "fd"))
+    assert sorted(encoder.asked) == ["a", "b", "c", "d", "e", "f"]
 
 
 def test_a_caller_who_gives_up_leaves_the_other_to_encode(folder):
