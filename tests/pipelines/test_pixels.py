@@ -25,7 +25,6 @@ from tests.hostile_pictures import (
     make_chunk,
     make_png,
     make_segment,
-    pack_rows,
     turn,
 )
 from tests.pipelines.services.clients.signs import draw_sign
@@ -103,16 +102,6 @@ def test_broken_exif_turns_nothing_and_refuses_nothing(exif):
     assert open_pixels(data[:2] + make_segment(0xE1, b"Exif\0\0" + exif) + data[2:]).size == SIDE
 
 
-def test_sixteen_bit_colour_has_the_hash_of_its_eight_bit_copy():
-    wide = probe_picture(make_png(SIDE, 16, 2, pack_rows(draw(), 3)))
-    assert wide.phash == probe_picture(encode(draw(), "PNG")).phash
-
-
-def test_a_palette_has_the_hash_of_the_colours_it_stands_for():
-    noisy = Image.effect_noise(SIDE, 80).convert("P")
-    assert probe_picture(encode(noisy, "GIF")).phash == probe_picture(encode(noisy.convert("RGB"), "PNG")).phash
-
-
 @pytest.mark.parametrize(("depth", "mask"), [(2, 3), (4, 15)])
 def test_the_clear_shade_of_narrow_grey_is_white(depth, mask):
     pixels = 8 // depth
@@ -121,10 +110,6 @@ def test_the_clear_shade_of_narrow_grey_is_white(depth, mask):
     assert open_pixels(data).getpixel((5, 5)) == (255, 255, 255)
     other = make_png((64, 64), depth, 0, zlib.compress(row * 64), make_chunk(b"tRNS", struct.pack(">H", mask)))
     assert open_pixels(other).getpixel((5, 5)) == (255 // mask,) * 3
-
-
-def test_what_is_smaller_than_the_longest_side_stays_as_it_is():
-    assert open_pixels(encode(draw((40, 30)), "PNG"), 64).size == (40, 30)
 
 
 def test_half_clear_parts_are_mixed_with_white():
@@ -192,10 +177,6 @@ def test_a_copy_of_a_panorama_has_a_near_hash(ratio, seed):
 def test_scans_are_counted(scans, error):
     data = add_scans(scans)
     assert (fail(data) if error else open_pixels(data).size) == (error or SIDE)
-
-
-def test_what_follows_the_end_of_a_jpeg_is_not_counted_as_scans():
-    assert open_pixels(encode(draw()) + add_scans(100)).size == SIDE
 
 
 def test_a_gif_frame_beyond_the_screen_makes_the_picture_larger():
