@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from pipelines.agent.candidates import CandidateLister, PictureCandidate
-from pipelines.agent.depicting import Ranked, Ranker, check_depiction
+from pipelines.agent.depicting import CandidateLister, PictureCandidate, Ranked, Ranker, check_depiction
 from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.agent.pictures import Reader, Reading
 from pipelines.checks.legibility import check_readable
@@ -30,8 +29,7 @@ from pipelines.checks.verdicts import Check, CheckResult, run_checks
 from pipelines.config.settings import GroundingsConfig
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.ids import digest_value
-from pipelines.pictures import PictureSource, PictureStore, Probe, probe_picture
-from pipelines.pixels import MAX_BYTES, encode_picture, open_pixels
+from pipelines.pictures import MAX_BYTES, PictureSource, PictureStore, Probe, encode_picture, open_pixels, probe_picture
 from pipelines.services.protocols import ImageSearch, PictureFile
 from schemas.datasets import Depiction, Ease, Picture
 from schemas.proofs import Answer

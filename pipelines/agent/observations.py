@@ -29,8 +29,7 @@ from typing import Protocol
 from pipelines.agent.transcript import neutralise_markup
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.ids import digest_value
-from pipelines.pictures import PictureSource
-from pipelines.pixels import MAX_BYTES, open_pixels
+from pipelines.pictures import MAX_BYTES, PictureSource, open_pixels
 from pipelines.services.prompting import RoleClient, render_messages
 from pipelines.services.protocols import ChatReply, ChatRequest, ImageHit, TextBlock, TextHit
 from schemas.datasets import Observation, Picture, RolloutImage, SearchResult
@@ -108,7 +107,7 @@ def shrink_picture(data: bytes) -> bytes:
     """Return a picture of at most :data:`SIDE` pixels a side as a JPEG file: upright, transparent parts on white.
 
     Raises:
-        RecordFailed: if it cannot be decoded, see :func:`pipelines.pixels.open_pixels`.
+        RecordFailed: if it cannot be decoded, see :func:`pipelines.pictures.open_pixels`.
     """
     target = io.BytesIO()
     open_pixels(data, max_side=SIDE).save(target, "JPEG", quality=QUALITY)

@@ -30,7 +30,7 @@ from PIL import Image, ImageFilter
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.ids import draw_unit
 from pipelines.names import fold_name
-from pipelines.pixels import encode_picture, find_extension, list_scales, open_pixels
+from pipelines.pictures import encode_picture, find_extension, list_scales, open_pixels
 from pipelines.services.protocols import ImageSearch, Ocr, PictureFile, TextBlock
 from schemas.datasets import Degradation, Parameter, Repair, RepairTest, Trial
 

@@ -72,7 +72,7 @@ from pipelines.agent.pictures import Upscaler, correct_perspective, enlarge_pict
 from pipelines.agent.transcript import Turn
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
-from pipelines.pixels import encode_picture, find_extension, open_pixels
+from pipelines.pictures import encode_picture, find_extension, open_pixels
 from pipelines.services.addresses import ForbiddenAddress, check_address
 from pipelines.services.protocols import (
     ImageHit,
@@ -100,7 +100,7 @@ def cut_picture(data: bytes, box: Sequence[float], unit: BoxUnit = "normalised")
 
     Raises:
         RecordFailed: ``crop-outside`` if the box goes beyond the picture, ``crop-too-small`` if a side of the part is
-            under 16 pixels, and as :func:`pipelines.pixels.open_pixels`.
+            under 16 pixels, and as :func:`pipelines.pictures.open_pixels`.
     """
     shown = open_pixels(data)
     width, height = shown.size

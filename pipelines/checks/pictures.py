@@ -23,7 +23,7 @@ from PIL.Image import Image
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.errors import RecordFailed
 from pipelines.names import fold_name
-from pipelines.pixels import open_pixels
+from pipelines.pictures import open_pixels
 from pipelines.services.image_metadata import normalise_file
 from pipelines.services.protocols import ImageHit
 from schemas.datasets import Ease
@@ -112,7 +112,7 @@ def open_thumbnail(data: bytes) -> Image:
     """Return a picture at most :data:`SIDE` pixels long, not to be written to: the last two files are kept.
 
     Raises:
-        RecordFailed: if the picture cannot be decoded, see :func:`pipelines.pixels.open_pixels`.
+        RecordFailed: if the picture cannot be decoded, see :func:`pipelines.pictures.open_pixels`.
     """
     return open_pixels(data, max_side=SIDE)
 

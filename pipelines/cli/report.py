@@ -42,7 +42,7 @@ from pipelines.cli.facets import (
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import write_text
 from pipelines.ids import draw_unit
-from pipelines.pixels import open_pixels
+from pipelines.pictures import open_pixels
 from pipelines.release.making import read_picture
 from pipelines.release.quality import Number, count_values
 from pipelines.run.views import find_corpus, list_latest

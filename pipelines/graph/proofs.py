@@ -14,9 +14,8 @@ import networkx as nx
 from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.facts import read_relations
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.prose import list_prose, mask_names
-from pipelines.graph.query import Query, locate_nodes
+from pipelines.graph.query import Indexes, Query, locate_nodes
 from pipelines.ids import SplitRule, digest_value, draw_unit, make_record_id
 from pipelines.names import digest_aliases
 from schemas.datasets import Certificate, Split

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.agent.attempts import PictureSwaps, Searches, make_plan
-from pipelines.agent.candidates import CandidateLister
 from pipelines.agent.cascade import EstimatedTokens, TokenCounter, open_tokenizer
 from pipelines.agent.choosing import PictureChooser
-from pipelines.agent.depicting import ClipRanker, MetadataRanker, Ranker
+from pipelines.agent.depicting import CandidateLister, ClipRanker, MetadataRanker, Ranker
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.judging import ProcessJury, UnscoredWatch
 from pipelines.agent.loop import Agent
@@ -31,8 +30,8 @@ from pipelines.checks.examination import AnswerRules, PathDemands, digest_word_l
 from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.corpus.store import Corpus
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import AnchorRules, InjectionRules
+from pipelines.graph.query import Indexes
 from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
 from pipelines.ids import SplitRule, digest_value, make_stage_key
 from pipelines.pictures import PictureStore

@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, get_args
 
-from pipelines.agent.candidates import CandidateList
 from pipelines.agent.choosing import Anchor, Choice, PictureChooser
+from pipelines.agent.depicting import CandidateList
+from pipelines.checks.descriptors import check_reference
 from pipelines.checks.examination import check_picture_names, list_text_checks
 from pipelines.checks.leakage import list_type_words
-from pipelines.checks.references import check_reference
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
 from pipelines.config.settings import GroundingsConfig
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import list_names, make_query, make_question_id, view_proof
-from pipelines.graph.query import count_anchor_answers, locate_nodes
+from pipelines.graph.query import Indexes, count_anchor_answers, locate_nodes
 from pipelines.ids import digest_value
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection

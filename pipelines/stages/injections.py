@@ -25,7 +25,6 @@ from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import Fit, check_fit, check_near_misses, count_fit, find_near_misses, find_redundant
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
 from pipelines.corpus.store import Corpus, Fact
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import (
     OPEN,
     AnchorRules,
@@ -41,7 +40,7 @@ from pipelines.graph.proofs import (
     retreat,
     view_proof,
 )
-from pipelines.graph.query import locate_nodes
+from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.ids import digest_value, make_record_id
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection

@@ -13,8 +13,7 @@ from pathlib import Path
 from random import Random
 from statistics import fmean
 
-from pipelines.agent.candidates import PictureCandidate
-from pipelines.agent.depicting import ClipRanker, Ranked, check_depiction
+from pipelines.agent.depicting import ClipRanker, PictureCandidate, Ranked, check_depiction
 from pipelines.config.settings import GroundingsConfig
 from pipelines.corpus.store import Corpus
 from pipelines.services.protocols import ImageEncoder, PictureFile

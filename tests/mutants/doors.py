@@ -5,7 +5,7 @@ from functools import partial
 
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.config.settings import GroundingsConfig
-from pipelines.graph.indexes import Indexes
+from pipelines.graph.query import Indexes
 from pipelines.stages.groundings import Groundings
 from schemas.base import Rejection
 from schemas.datasets import Grounding, Rewrite

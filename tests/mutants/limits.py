@@ -16,9 +16,8 @@ from pipelines.checks.shortcuts import rank_page
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import parse_period, read_attributes
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_query
-from pipelines.graph.query import count_alone, count_anchor_answers, locate_nodes
+from pipelines.graph.query import Indexes, count_alone, count_anchor_answers, locate_nodes
 from schemas.proofs import Thresholds
 from schemas.tasks import Descriptor, FactView
 from tests.mutants.corpora import SCENES, Corpora, Judge, examine_pair, keep, limit

@@ -7,7 +7,8 @@ from itertools import islice
 from random import Random
 
 from pipelines.agent import depicting as depiction
-from pipelines.checks import legibility, references
+from pipelines.checks import descriptors as references
+from pipelines.checks import legibility
 from pipelines.checks import pictures as likeness
 from pipelines.config.settings import GroundingsConfig
 from pipelines.graph.answers import make_answer

@@ -10,7 +10,7 @@ from random import Random
 from pipelines.checks.descriptors import offer_facts
 from pipelines.checks.verdicts import CheckResult
 from pipelines.graph.facts import read_attributes
-from pipelines.graph.indexes import Indexes
+from pipelines.graph.query import Indexes
 from schemas.datasets import Grounding
 from schemas.proofs import Constraint, Proof
 from schemas.tasks import SUBJECT

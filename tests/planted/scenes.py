@@ -53,15 +53,14 @@ from pipelines.corpus.build import build_corpus
 from pipelines.corpus.dump import RawPage, Site, TitleRules, normalise_spaces, strip_qualifier
 from pipelines.corpus.infobox import FieldValue, Infobox, read_infobox
 from pipelines.corpus.linkgraph import LinkGraph
-from pipelines.corpus.passages import PassageMemory, split_passages
 from pipelines.corpus.scan import ARTICLE_PARTS, describe_article, find_bold_names, render_article
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import FACTS
+from pipelines.corpus.texts import PassageMemory, split_passages
 from pipelines.corpus.wikitext import find_links
 from pipelines.errors import ConfigError
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_question_id
-from pipelines.graph.query import locate_nodes
+from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.ids import digest_value
 from pipelines.names import digest_aliases, fold_name
 from pipelines.run.assembly import Assembly

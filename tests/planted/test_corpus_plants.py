@@ -9,8 +9,7 @@ from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.graph.facts import read_attributes
-from pipelines.graph.indexes import Indexes
-from pipelines.graph.query import locate_nodes
+from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.toy.publishing import write_world
 from pipelines.toy.world import WorldConfig
 from tests.planted import corpus_plants

@@ -26,7 +26,7 @@ from pydantic import BaseModel, ValidationError
 
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import explain_os_error, make_temp_path, sync_files, sync_folder
-from pipelines.pixels import find_extension, read_header
+from pipelines.pictures import find_extension, read_header
 from pipelines.release.manifest import check_release_files
 from pipelines.release.rows import EmbeddedImage, RlRow, SftRow, explain_misfit, make_release_schema, open_writer
 from schemas.datasets import Dataset

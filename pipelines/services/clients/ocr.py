@@ -24,7 +24,7 @@ from PIL import Image, ImageDraw, ImageFont, ImageStat
 
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.names import fold_name
-from pipelines.pixels import ScaledPicture, open_scaled
+from pipelines.pictures import ScaledPicture, open_scaled
 from pipelines.services.protocols import TextBlock
 
 WHOLE_SIDE = 960

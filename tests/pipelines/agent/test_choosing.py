@@ -8,9 +8,8 @@ from random import Random
 import pytest
 from PIL import Image
 
-from pipelines.agent.candidates import PictureCandidate
 from pipelines.agent.choosing import OPEN, Anchor, PictureChooser
-from pipelines.agent.depicting import Ranked
+from pipelines.agent.depicting import PictureCandidate, Ranked
 from pipelines.agent.pictures import Reader
 from pipelines.checks.pictures import Copy
 from pipelines.config.settings import GroundingsConfig

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.agent.candidates import PictureCandidate
 from pipelines.agent.depicting import (
     METADATA_PASSES,
     ClipRanker,
     FileEvidence,
     MetadataRanker,
+    PictureCandidate,
     Ranked,
     check_depiction,
     choose_distractors,

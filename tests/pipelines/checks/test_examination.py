@@ -7,8 +7,7 @@ import pytest
 
 from pipelines.checks.examination import Claim, examine
 from pipelines.checks.proofs import find_problems
-from pipelines.graph.indexes import Indexes
-from pipelines.graph.query import locate_nodes
+from pipelines.graph.query import Indexes, locate_nodes
 from schemas.datasets import Grounding
 from schemas.proofs import Thresholds
 from tests.pipelines.checks.claims import prove

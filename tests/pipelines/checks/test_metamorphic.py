@@ -18,9 +18,8 @@ from pipelines.checks.leakage import check_answer, check_demonyms, check_file_na
 from pipelines.checks.proofs import find_problems
 from pipelines.config.settings import DifficultyConfig
 from pipelines.graph.answers import type_answer
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import list_names
-from pipelines.graph.query import locate_nodes
+from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.pictures import PictureStore
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.stages.difficulty import MeasuredDifficulty

@@ -8,9 +8,8 @@ from pipelines.checks.examination import Claim
 from pipelines.checks.proofs import find_problems
 from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig
 from pipelines.errors import RecordFailed
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import AnchorRules, InjectionRules
-from pipelines.graph.query import locate_nodes
+from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.ids import SplitRule
 from pipelines.stages.injections import REASONS, Askings, Injections
 from schemas.base import Rejection

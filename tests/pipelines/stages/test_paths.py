@@ -5,7 +5,7 @@ import pytest
 
 from pipelines.config.settings import PathsConfig
 from pipelines.graph.facts import RelationIndex
-from pipelines.graph.indexes import Indexes
+from pipelines.graph.query import Indexes
 from pipelines.graph.walks import WalkGraph, WalkRules
 from pipelines.ids import SplitRule
 from pipelines.stages.paths import Paths
