@@ -47,7 +47,7 @@ def _find_limiter(api: str, pause: float) -> "RateLimiter":
 def _make_api(config: CommonsConfig) -> "CommonsApi":
     from pipelines.services.clients.commons import CommonsApi, make_client
 
-    client = make_client(shared=_find_limiter(config.api, config.pause))
+    client = make_client(_find_limiter(config.api, config.pause))
     return CommonsApi(config.api, name_agent(config.contact), client=client)
 
 
@@ -71,9 +71,9 @@ def make_file_fetch(config: CommonsConfig, replies: ReplyStore, pictures: Pictur
 
     hosts = list_hosts(config.api) if config.api else (WIKIMEDIA,)
     shared = _find_limiter(config.api, config.pause)
-    client = make_client(seconds=120.0, reply_bytes=MAX_BYTES, shared=shared)
+    client = make_client(shared, seconds=120.0, reply_bytes=MAX_BYTES)
     files = CommonsFiles(name_agent(config.contact), config.width, hosts, client)
-    return RecordedFileFetch(files, replies, pictures, epoch)
+    return RecordedFileFetch(files, replies, epoch, pictures=pictures)
 
 
 def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, epoch: int = 0) -> WikidataSource:

@@ -14,7 +14,7 @@ from pipelines.services.clients.recorded import RecordedSparql
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.clients.sparql import SparqlEndpoint, name_agent, read_rows
 from pipelines.services.protocols import QueryTimeout
-from tests.pipelines.backends.sparql_server import (
+from tests.pipelines.services.clients.sparql_server import (
     FAULTS,
     PREFIXES,
     Answer,

@@ -1,12 +1,15 @@
 import asyncio
+import codecs
 import dataclasses
 import errno
 import gzip
 import socket
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pipelines.errors import ConfigError, Unavailable
+from pipelines.errors import ConfigError, RateLimited, Unavailable
 from pipelines.services.addresses import ForbiddenAddress, Guard
 from pipelines.services.clients.http import LONGEST_WAIT, HttpRequest, NobodyThere
 from pipelines.services.clients.pages import (
@@ -16,10 +19,18 @@ from pipelines.services.clients.pages import (
     REDIRECTS,
     TITLE_CHARACTERS,
     DirectReader,
+    JinaReader,
+    cut_text,
+    decode_page,
+    find_encoding,
+    is_html,
     name_converter,
+    read_plain,
+    read_title,
 )
 from pipelines.services.protocols import PageNotFound, PageText
-from tests.pipelines.backends.live_servers import (
+from tests.pipelines.services.clients.live_servers import (
+    FAULTS,
     HOST,
     OTHER,
     QUICK,
@@ -27,6 +38,7 @@ from tests.pipelines.backends.live_servers import (
     make_bomb,
     make_guard,
     run_live_server,
+    say,
     send_to,
     show,
 )
@@ -95,7 +107,7 @@ def test_a_packed_page_is_unpacked():
         assert read(server.page()).text == "Ada"
 
 
-def test_a_page_that_is_too_long_ends_in_an_ellipsis():
+def test_a_long_page_ends_in_an_ellipsis():
     client = dataclasses.replace(QUICK, reply_bytes=1 << 20)
     pages = {"/page": Answer(body=b"word " * 50_000, kind="text/plain")}
     with run_live_server(serve(pages)) as server:
@@ -446,3 +458,275 @@ def test_the_identity_names_the_converter_and_the_bounds_and_not_who_asks():
 def test_a_converter_that_is_not_installed_is_named_with_its_extra():
     with pytest.raises(ConfigError, match=r"no-such-package is not installed: pip install 'synth\[live\]'"):
         name_converter("no-such-package")
+
+
+ASKED = "https://pages.example.org/ada?x=1#part"
+ANSWER = {
+    "title": "Ada  Lovelace",
+    "url": "https://pages.example.org/ada?x=1",
+    "content": "Ada was\na mathematician.\x07",
+    "usage": {"tokens": 5},
+}
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch):
+    monkeypatch.setenv("READER_KEY", "s3cret")
+
+
+def wrap(**changes):
+    return say({"code": 200, "status": 20000, "data": ANSWER | changes})
+
+
+def complain(status, name="AssertionFailureError", message="Failed to goto page"):
+    return say({"data": None, "code": status, "status": status * 100, "name": name, "message": message}, status)
+
+
+def make_jina(server, key_env="READER_KEY", client=QUICK, guard=None):
+    return JinaReader("jina", f"{server.url}/", key_env, client, guard=guard or make_guard())
+
+
+def ask_jina(server, url=ASKED, **settings):
+    return asyncio.run(make_jina(server, **settings).read_page(url))
+
+
+def test_the_service_is_asked_for_json_with_the_pages_address_in_the_path():
+    with run_live_server(lambda asked: wrap()) as server:
+        assert ask_jina(server) == PageText(ANSWER["url"], "Ada Lovelace", "Ada was\na mathematician.")
+    (asked,) = server.asked
+    assert (asked.method, asked.path, asked.query) == ("GET", "/api/https://pages.example.org/ada", {"x": "1"})
+    assert (asked.headers["accept"], asked.headers["authorization"]) == ("application/json", "Bearer s3cret")
+
+
+def test_without_a_variable_no_key_is_sent():
+    with run_live_server(lambda asked: wrap()) as server:
+        ask_jina(server, key_env="")
+    assert "authorization" not in server.asked[0].headers
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://127.0.0.1/", "http://[::1]/", "file:///etc/passwd", "http://0x7f000001/", "http://a.local/", "not a page"],
+)
+def test_a_private_address_is_not_passed_on(url):
+    with run_live_server(lambda asked: wrap()) as server:
+        with pytest.raises(ForbiddenAddress):
+            ask_jina(server, url)
+        assert not server.asked
+
+
+def test_a_public_name_that_leads_to_a_private_address_is_not_passed_on():
+    with run_live_server(lambda asked: wrap()) as server:
+        with pytest.raises(ForbiddenAddress, match=r"10\.0\.0\.1"):
+            ask_jina(server, "http://inside.example.org/", guard=make_guard(inside__example__org=("10.0.0.1",)))
+        assert not server.asked
+
+
+def test_a_name_that_cannot_be_looked_up_here_is_left_to_the_service():
+    with run_live_server(lambda asked: wrap(url="https://unknown.example.org/")) as server:
+        assert ask_jina(server, "https://unknown.example.org/").url == "https://unknown.example.org/"
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1/", "http://169.254.169.254/", "file:///x", "http://in.example.org/"])
+def test_a_page_that_was_found_at_a_private_address_is_thrown_away(url):
+    with run_live_server(lambda asked: wrap(url=url)) as server, pytest.raises(ForbiddenAddress):
+        ask_jina(server, guard=make_guard(in__example__org=("192.168.1.1",)))
+
+
+def test_a_page_that_the_site_refused_is_not_there():
+    warning = "Target URL returned error 404: Not Found"
+    with run_live_server(lambda asked: wrap(warning=warning)) as server, pytest.raises(PageNotFound, match="HTTP 404"):
+        ask_jina(server)
+
+
+@pytest.mark.parametrize("content", ["", " \n", None, 3])
+def test_a_page_without_text_is_not_there(content):
+    with (
+        run_live_server(lambda asked: wrap(content=content)) as server,
+        pytest.raises(PageNotFound, match="without text"),
+    ):
+        ask_jina(server)
+
+
+def test_a_page_that_is_too_long_ends_in_an_ellipsis():
+    client = dataclasses.replace(QUICK, reply_bytes=1 << 20)
+    with run_live_server(lambda asked: wrap(content="word " * 50_000)) as server:
+        assert len(ask_jina(server, client=client).text) <= CHARACTERS + 2
+
+
+@pytest.mark.parametrize("status", [400, 404, 410, 422, 451])
+def test_a_page_that_the_service_does_not_read_is_not_there(status):
+    with run_live_server(lambda asked: complain(status)) as server:
+        with pytest.raises(PageNotFound):
+            ask_jina(server)
+        assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("status", [500, 502, 504, 524])
+def test_a_page_at_which_the_service_fails_each_time_stops_no_run(status):
+    with run_live_server(lambda asked: complain(status)) as server:
+        with pytest.raises(PageNotFound):
+            ask_jina(server)
+        assert len(server.asked) == QUICK.tries
+
+
+@pytest.mark.parametrize("status", [400, 404, 422])
+def test_a_machine_before_the_service_does_not_speak_for_the_page(status):
+    refusal = Answer(status, b"<html>nothing here</html>", kind="text/html")
+    with run_live_server(lambda asked: refusal) as server, pytest.raises((ConfigError, PageNotFound)) as caught:
+        ask_jina(server)
+    assert (status == 404) == (caught.type is ConfigError)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_key_that_is_not_taken_is_the_configurations_fault(status):
+    with run_live_server(lambda asked: complain(status, "AuthenticationFailedError", "s3cret")) as server:
+        with pytest.raises(ConfigError, match="READER_KEY") as caught:
+            ask_jina(server)
+        assert len(server.asked) == 1
+    assert "s3cret" not in str(caught.value)
+
+
+def test_an_empty_account_stops_the_run():
+    refusal = complain(402, "InsufficientBalanceError")
+    with run_live_server(lambda asked: refusal) as server, pytest.raises(Unavailable, match="nothing left"):
+        ask_jina(server)
+
+
+def test_a_service_that_is_busy_each_time_limits_the_rate():
+    with run_live_server(lambda asked: complain(429, "RateLimitTriggeredError")) as server:
+        with pytest.raises(RateLimited):
+            ask_jina(server)
+        assert len(server.asked) == QUICK.tries
+
+
+@pytest.mark.parametrize("fault", list(FAULTS))
+def test_after_a_fault_the_service_is_asked_again(fault):
+    with run_live_server(lambda asked: wrap(), FAULTS[fault]) as server:
+        assert ask_jina(server).title == "Ada Lovelace"
+
+
+@pytest.mark.parametrize("fault", ["bad gateway", "hangs up", "error page with 200", "another object", "cut JSON"])
+def test_a_service_that_is_away_stops_the_run(fault):
+    with run_live_server(lambda asked: FAULTS[fault]) as server, pytest.raises(Unavailable, match="3 times"):
+        ask_jina(server)
+
+
+def test_a_service_where_nobody_listens_stops_the_run():
+    with run_live_server() as server:
+        gone = dataclasses.replace(server)
+    with pytest.raises(Unavailable, match="no connection"):
+        ask_jina(gone)
+
+
+def test_a_service_that_has_moved_is_not_followed():
+    with (
+        run_live_server(lambda asked: send_to("http://127.0.0.1:1/")) as server,
+        pytest.raises(ConfigError, match="moved"),
+    ):
+        ask_jina(server)
+
+
+def test_a_page_that_is_too_large_stops_no_run():
+    with run_live_server(lambda asked: Answer(body=b" " * (1 << 17))) as server:
+        with pytest.raises(PageNotFound, match="65,536"):
+            ask_jina(server)
+        assert len(server.asked) == 1
+
+
+def test_a_silent_page_stops_no_run_but_many_in_a_row_do():
+    client = dataclasses.replace(QUICK, timeout=0.05, tries=1)
+
+    async def ask_all(reader):
+        found = []
+        for number in range(MOST_SILENT + 1):
+            try:
+                await reader.read_page(f"http://h{number}.example.org/")
+            except (PageNotFound, Unavailable) as error:
+                found.append(type(error))
+        return found
+
+    with run_live_server(lambda asked: Answer(hang=0.3)) as server:
+        found = asyncio.run(ask_all(make_jina(server, client=client)))
+    assert found == [PageNotFound] * MOST_SILENT + [Unavailable]
+
+
+def test_the_identity_names_the_address_and_never_the_key():
+    readers = [JinaReader("jina", "https://r.example.org/", name) for name in ("A", "B")]
+    assert readers[0].identity == readers[1].identity
+    assert readers[0].identity != JinaReader("jina", "https://s.example.org/", "A").identity
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "text"),
+    [
+        ("Zürich".encode(), "text/html; charset=utf-8", "Zürich"),
+        ("Zürich".encode(), "text/html", "Zürich"),
+        ("Zürich".encode("latin-1"), "text/html; charset=ISO-8859-1", "Zürich"),
+        ("“Zürich”".encode("cp1252"), "text/html; charset=iso-8859-1", "“Zürich”"),
+        ("“Zürich”".encode("cp1252"), "text/html", "“Zürich”"),
+        ("日本".encode("shift_jis"), 'text/html; charset="Shift_JIS"', "日本"),
+        ("日本".encode("gb18030"), "text/html; charset=gb2312", "日本"),
+        (b'<meta charset="koi8-r">' + "мир".encode("koi8-r"), "text/html", '<meta charset="koi8-r">мир'),
+        (codecs.BOM_UTF8 + "ä".encode(), "text/html; charset=latin-1", "ä"),
+        (codecs.BOM_UTF16_LE + "ä".encode("utf-16-le"), "", "ä"),
+        ("ä".encode(), "text/html; charset=nonsense", "ä"),
+        ("ä".encode(), "text/html; charset=zlib", "ä"),
+        (b"\xff\xfe", "text/html; charset=utf-8", ""),
+    ],
+)
+def test_a_page_is_read_in_the_encoding_that_it_most_likely_has(body, kind, text):
+    assert decode_page(body, {"Content-Type": kind}) == text
+
+
+@pytest.mark.parametrize(
+    "name", ["zlib", "rot13", "hex", "base64", "idna", "punycode", "utf-7", "unicode_escape", "mbcs"]
+)
+def test_what_is_no_encoding_of_pages_is_not_used(name):
+    assert find_encoding(f"text/html; charset={name}") == ""
+
+
+@given(st.binary(max_size=300), st.text(max_size=40))
+def test_any_bytes_are_some_text(body, said):
+    assert isinstance(decode_page(body, {"Content-Type": f"text/html; charset={said}"}), str)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "expected"),
+    [
+        ("text/html", b"", True),
+        ("application/xhtml+xml", b"", True),
+        ("", b" \n<!DOCTYPE html>", True),
+        ("", b"<html lang=en>", True),
+        ("", b"%PDF", False),
+        ("text/plain", b"<html>", False),
+        ("image/svg+xml", b"<html>", False),
+    ],
+)
+def test_html_is_told_by_its_type_or_where_there_is_none_by_its_beginning(kind, body, expected):
+    assert is_html(kind, body) is expected
+
+
+@given(st.text(alphabet="ab \n", max_size=60), st.integers(1, 50))
+def test_a_text_is_cut_at_white_space_and_says_so(text, limit):
+    cut = cut_text(text, limit)
+    assert len(cut) <= limit + 2
+    assert cut == text if len(text) <= limit else cut.endswith(" …")
+
+
+def test_a_word_without_end_is_cut_in_its_middle():
+    assert cut_text("a" * 100, 10) == "a" * 10 + " …"
+
+
+def test_control_characters_are_left_out_of_plain_text():
+    assert read_plain("\x00 a\x1b[31m\tb\u202e\nc\ud800 ") == "a[31m\tb\nc"
+
+
+@given(st.text(alphabet="ab \n\x00", max_size=60), st.integers(1, 50))
+def test_plain_text_is_cut_to_what_it_would_be_without_control_characters(text, limit):
+    whole = text.rstrip().replace("\x00", "").lstrip()
+    assert read_plain(text, limit) == cut_text(whole[: limit + 1], limit).rstrip()
+
+
+def test_a_title_is_one_line():
+    assert read_title(" Ada\n\tLovelace \x07") == "Ada Lovelace"

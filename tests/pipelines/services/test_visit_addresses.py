@@ -13,7 +13,7 @@ from pipelines.services.clients.pages import DirectReader
 from pipelines.services.clients.recorded import RecordedPages
 from pipelines.services.clients.replies import open_replies
 from tests.pipelines.agent.trail import make_tools
-from tests.pipelines.backends.live_servers import HOST, OTHER, QUICK, Answer, run_live_server, send_to
+from tests.pipelines.services.clients.live_servers import HOST, OTHER, QUICK, Answer, run_live_server, send_to
 
 pytest.importorskip("trafilatura")
 
