@@ -22,11 +22,11 @@ from pipelines.release.rows import (
     EmbeddedImage,
     ExtraInfo,
     FoundPage,
-    Message,
     ProofRow,
     ReleaseRow,
     RewardModel,
     RlRow,
+    RowMessage,
     SftRow,
     find_text_dialect,
     make_messages,
@@ -136,7 +136,7 @@ class Transcript:
 
     id: str
     images: tuple[EmbeddedImage, ...]
-    messages: tuple[Message, ...]
+    messages: tuple[RowMessage, ...]
     tools: str
     stop_reason: str
     verdict: str
@@ -257,7 +257,7 @@ def make_rl_row(
     return RlRow(
         id=proof.record_id,
         data_source=DATA_SOURCE,
-        prompt=(Message(role="user", content=show_pictures(len(images), text)),),
+        prompt=(RowMessage(role="user", content=show_pictures(len(images), text)),),
         images=images,
         ability=ABILITY,
         reward_model=RewardModel(style="rule", ground_truth=answer, candidate_answers=accepted),

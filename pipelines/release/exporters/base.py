@@ -26,7 +26,7 @@ from pydantic import BaseModel, ValidationError
 
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import explain_os_error, make_temp_path, sync_files, sync_folder
-from pipelines.pixels import find_extension, read_header
+from pipelines.pictures import find_extension, read_header
 from pipelines.release.manifest import check_release_files
 from pipelines.release.rows import EmbeddedImage, RlRow, SftRow, explain_misfit, make_release_schema, open_writer
 from schemas.datasets import Dataset
@@ -164,7 +164,7 @@ def _read_row(values: dict[str, Any], model: type[RowT], path: Path) -> RowT:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownPicture:
+class ExportedPicture:
     """A picture whose bytes were hashed again."""
 
     content: bytes
@@ -190,7 +190,7 @@ class ShownPicture:
         return header.width, header.height
 
 
-def check_picture(image: EmbeddedImage, where: str) -> ShownPicture:
+def check_picture(image: EmbeddedImage, where: str) -> ExportedPicture:
     """Return a row's picture.
 
     Raises:
@@ -199,7 +199,7 @@ def check_picture(image: EmbeddedImage, where: str) -> ShownPicture:
     extension = find_extension(image.bytes)
     if not extension:
         raise CorruptInput(f"{where}: {image.path!r} is no JPEG, PNG, GIF or WebP picture")
-    picture = ShownPicture(image.bytes, hashlib.sha256(image.bytes).hexdigest(), extension)
+    picture = ExportedPicture(image.bytes, hashlib.sha256(image.bytes).hexdigest(), extension)
     if picture.name != image.path:
         raise CorruptInput(f"{where}: a picture called {image.path!r} holds the bytes of {picture.name}")
     return picture
@@ -312,7 +312,7 @@ def _refuse(out: Path) -> ConfigError:
     return ConfigError(f"export {out}: there is something already; name a folder that does not exist")
 
 
-def save_picture(folder: Path, picture: ShownPicture) -> str:
+def save_picture(folder: Path, picture: ExportedPicture) -> str:
     """Write a picture under the name its content gives it, once, and return its path relative to ``folder``."""
     name = f"{IMAGES}/{picture.sha256[:2]}/{picture.name}"
     path = folder / name

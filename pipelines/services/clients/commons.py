@@ -22,8 +22,7 @@ from yarl import URL
 
 from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, SynthError, Unavailable
 from pipelines.ids import canonical_json, digest_value
-from pipelines.pictures import PictureSource, PictureStore
-from pipelines.pixels import MAX_BYTES, find_extension
+from pipelines.pictures import MAX_BYTES, PictureSource, PictureStore, find_extension
 from pipelines.services.clients.http import HttpClient, HttpReply, HttpRequest, NoReply, RateLimiter, TooLarge
 from pipelines.services.clients.recorded import Recorder
 from pipelines.services.image_metadata import (

@@ -12,8 +12,7 @@ from urllib.parse import unquote, urlsplit
 import orjson
 
 from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed
-from pipelines.pictures import PictureSource, PictureStore
-from pipelines.pixels import encode_picture, open_pixels
+from pipelines.pictures import PictureSource, PictureStore, encode_picture, open_pixels
 from pipelines.services.addresses import Address, ForbiddenAddress, Guard, read_address
 from pipelines.services.clients.http import HttpClient, HttpRequest, NoReply
 from pipelines.services.clients.search import (
@@ -103,7 +102,7 @@ class LiveImageSearch(Service):
 
         Raises:
             RecordFailed: ``picture-refused`` if the service cannot use the picture; as
-                :func:`pipelines.pixels.open_pixels` if a large one cannot be decoded.
+                :func:`pipelines.pictures.open_pixels` if a large one cannot be decoded.
             RateLimited, Unavailable, ConfigError: as :meth:`Service.ask`.
         """
         if count < 1:

@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 from pipelines.services.addresses import (
     ForbiddenAddress,
     Guard,
-    check_address,
     is_public,
     look_up,
     read_address,
-    resolve_address,
 )
 
 PRIVATE = (
@@ -175,7 +173,7 @@ def test_no_way_to_write_a_private_address_passes(address):
 )
 def test_what_is_no_address_of_a_public_page_is_refused(url):
     with pytest.raises(ForbiddenAddress):
-        check_address(url)
+        read_address(url)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +210,7 @@ def test_whatever_is_given_is_refused_or_read_to_a_plain_public_form(text, start
 
 def test_a_password_is_not_repeated():
     with pytest.raises(ForbiddenAddress) as caught:
-        check_address("http://ada:secret@example.org/")
+        read_address("http://ada:secret@example.org/")
     assert "secret" not in str(caught.value)
 
 
@@ -226,22 +224,22 @@ def give(*places):
 @pytest.mark.parametrize("place", [*PRIVATE, *PRIVATE_V6, "not-an-address", "fe80::1%eth0"])
 def test_a_public_name_that_leads_to_a_private_address_is_refused(place):
     with pytest.raises(ForbiddenAddress, match=r"pages\.example\.org"):
-        asyncio.run(resolve_address("http://pages.example.org/", Guard(give(place))))
+        asyncio.run(Guard(give(place)).resolve("pages.example.org", 80))
 
 
 def test_a_name_with_a_private_address_among_public_ones_is_refused():
     with pytest.raises(ForbiddenAddress):
-        asyncio.run(resolve_address("http://pages.example.org/", Guard(give("8.8.8.8", "10.0.0.1"))))
+        asyncio.run(Guard(give("8.8.8.8", "10.0.0.1")).resolve("pages.example.org", 80))
 
 
 def test_a_public_name_comes_with_all_its_addresses():
-    found = asyncio.run(resolve_address("http://pages.example.org/", Guard(give("8.8.8.8", "2606:4700::1"))))
+    found = asyncio.run(Guard(give("8.8.8.8", "2606:4700::1")).resolve("pages.example.org", 80))
     assert found == ("8.8.8.8", "2606:4700::1")
 
 
 def test_a_name_without_addresses_is_no_name():
     with pytest.raises(OSError, match="no address"):
-        asyncio.run(resolve_address("http://pages.example.org/", Guard(give())))
+        asyncio.run(Guard(give()).resolve("pages.example.org", 80))
 
 
 def test_this_machine_looks_up_its_own_loopback_which_no_guard_lets_pass():
