@@ -57,13 +57,8 @@ def make_client(
         tries: requests in all for one that gets no whole reply.
         backoff: seconds before the first retry, doubled for each further one.
     """
-    shared = limiter or make_limiter(0.5)
+    shared = limiter or RateLimiter("Wikimedia", pause=0.5)
     return HttpClient(tries=tries, timeout=seconds, reply_bytes=reply_bytes, backoff=backoff, shared=shared)
-
-
-def make_limiter(pause: float) -> RateLimiter:
-    """Return a limit of one request at a time, with a pause in seconds after each."""
-    return RateLimiter("Wikimedia", pause=pause)
 
 
 def check_agent(agent: str) -> None:
@@ -627,12 +622,13 @@ class RecordedImageMetadata(Recorder[ImageMetadata]):
             replies |= told
             count_usage(Usage(calls=len(batch)))
         count_usage(Usage(cached_calls=len(replies) - len(missing)))
-        told_of = {file: json.loads(reply or "null") for file, reply in replies.items()}
-        return {file: None if facts is None else _read_recorded(facts) for file, facts in told_of.items()}
+        return {file: _read_recorded(json.loads(reply or "null")) for file, reply in replies.items()}
 
 
-def _read_recorded(facts: dict[str, Any]) -> ImageFacts:
+def _read_recorded(facts: dict[str, Any] | None) -> ImageFacts | None:
     """Return recorded facts; earlier versions recorded the address of a thumbnail, too."""
+    if facts is None:
+        return None
     return ImageFacts(**{name: value for name, value in facts.items() if name != "thumbnail_url"})
 
 
@@ -648,7 +644,7 @@ class RecordedFileSearch(Recorder[FileSearch]):
             return [[file, asdict(facts)] for file, facts in await self.service.search_files(query, count)]
 
         found = await self.recall(["search_files", query, count], ask)
-        return tuple((file, _read_recorded(facts)) for file, facts in found)
+        return tuple((file, facts) for file, told in found if (facts := _read_recorded(told)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
