@@ -22,9 +22,8 @@ from PIL.Image import Image
 
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.errors import RecordFailed
-from pipelines.names import fold_name
+from pipelines.names import fold_name, normalise_file
 from pipelines.pictures import open_pixels
-from pipelines.services.image_metadata import normalise_file
 from pipelines.services.protocols import ImageHit
 from schemas.datasets import Ease
 

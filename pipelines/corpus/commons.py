@@ -34,7 +34,7 @@ from pipelines.corpus.manifest import SideFiles
 from pipelines.corpus.properties import make_once
 from pipelines.corpus.tables import IMAGES, TableWriter
 from pipelines.errors import ConfigError, CorruptInput
-from pipelines.services.image_metadata import normalise_file
+from pipelines.names import normalise_file
 
 PUBLIC_DOMAIN = "Public domain"
 _IN_PUBLIC_DOMAIN = "Q19652"

@@ -37,8 +37,9 @@ from pipelines.corpus.tables import IMAGES, MEMORY_MEGABYTES, open_spill, stream
 from pipelines.corpus.wikitext import blank_spans, find_braces, find_ignored
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import TEMP_PREFIX, explain_os_error
+from pipelines.names import normalise_file
 from pipelines.pictures import MAX_BYTES, probe_picture
-from pipelines.services.image_metadata import FORMATS, WRONG_FORMAT, normalise_file
+from pipelines.services.image_metadata import FORMATS, WRONG_FORMAT
 from schemas.corpus import CorpusImage
 
 _THREADS = 2

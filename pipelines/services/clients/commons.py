@@ -22,6 +22,7 @@ from yarl import URL
 
 from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, SynthError, Unavailable
 from pipelines.ids import canonical_json, digest_value
+from pipelines.names import normalise_file
 from pipelines.pictures import MAX_BYTES, PictureSource, PictureStore, find_extension
 from pipelines.services.clients.http import HttpClient, HttpReply, HttpRequest, NoReply, RateLimiter, TooLarge
 from pipelines.services.clients.recorded import Recorder
@@ -32,7 +33,6 @@ from pipelines.services.image_metadata import (
     ImageFacts,
     ImageMetadata,
     RemoteFile,
-    normalise_file,
 )
 from pipelines.services.metering import count_usage
 from schemas.manifest import Usage
