@@ -22,8 +22,8 @@ from pipelines.release.rows import (
     EmbeddedImage,
     ExtraInfo,
     FoundPage,
-    Message,
     ProofRow,
+    ReleasedMessage,
     ReleaseRow,
     RewardModel,
     RlRow,
@@ -136,7 +136,7 @@ class Transcript:
 
     id: str
     images: tuple[EmbeddedImage, ...]
-    messages: tuple[Message, ...]
+    messages: tuple[ReleasedMessage, ...]
     tools: str
     stop_reason: str
     verdict: str
@@ -257,7 +257,7 @@ def make_rl_row(
     return RlRow(
         id=proof.record_id,
         data_source=DATA_SOURCE,
-        prompt=(Message(role="user", content=show_pictures(len(images), text)),),
+        prompt=(ReleasedMessage(role="user", content=show_pictures(len(images), text)),),
         images=images,
         ability=ABILITY,
         reward_model=RewardModel(style="rule", ground_truth=answer, candidate_answers=accepted),

@@ -52,7 +52,7 @@ REWARDS = "rewards.py"
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class ReleaseDraft:
     """One dataset about to be published."""
 
     root: Path
@@ -99,11 +99,11 @@ def publish_releases(
         own = tuple(example for example in examples if example.entry.dataset == dataset)
         if own:
             prose = read_prose(dataset, find_cards())
-            published.append(publish_dataset(Draft(workspace_root, dataset, own, kept, context, prose)))
+            published.append(publish_dataset(ReleaseDraft(workspace_root, dataset, own, kept, context, prose)))
     return published
 
 
-def publish_dataset(draft: Draft) -> PublishedRelease:
+def publish_dataset(draft: ReleaseDraft) -> PublishedRelease:
     """Publish one dataset; see :func:`publish_releases`."""
     home = draft.root / "releases" / draft.dataset
     try:
@@ -120,7 +120,7 @@ def publish_dataset(draft: Draft) -> PublishedRelease:
     return PublishedRelease(draft.dataset, version, home / version, len(draft.examples))
 
 
-def _fill_folder(draft: Draft, staging: Path, home: Path) -> str:
+def _fill_folder(draft: ReleaseDraft, staging: Path, home: Path) -> str:
     """Write the release into ``staging`` and move it home, unless its version is already there."""
     files, splits = _write_data(draft, staging)
     files += _write_proofs(draft, staging)
@@ -151,7 +151,7 @@ def _check_existing(folder: Path, content: str) -> None:
         raise GateNotMet(f"release {folder}: another content has this version; move the folder away")
 
 
-def _write_data(draft: Draft, staging: Path) -> tuple[list[FileEntry], tuple[SplitEntry, ...]]:
+def _write_data(draft: ReleaseDraft, staging: Path) -> tuple[list[FileEntry], tuple[SplitEntry, ...]]:
     schema = make_release_schema(ROW_TYPES[draft.dataset])
     maker = RowMaker(draft.root, draft.context.tools, draft.context.system)
     files, splits = [], []
@@ -178,7 +178,7 @@ def _weigh(root: Path, example: Example) -> int:
     return pictures + text + len(example.question.text)
 
 
-def _write_proofs(draft: Draft, staging: Path) -> list[FileEntry]:
+def _write_proofs(draft: ReleaseDraft, staging: Path) -> list[FileEntry]:
     files = []
     for split in draft.list_splits():
         rows = make_proofs(draft.list_examples(split))
@@ -198,7 +198,7 @@ def _write_rewards(staging: Path) -> FileEntry:
 
 
 def _write_documents(
-    draft: Draft, staging: Path, content: str, written: tuple[tuple[FileEntry, ...], tuple[SplitEntry, ...]]
+    draft: ReleaseDraft, staging: Path, content: str, written: tuple[tuple[FileEntry, ...], tuple[SplitEntry, ...]]
 ) -> None:
     """Write the report, the card and the Croissant description, then the manifest over them all."""
     files, splits = written

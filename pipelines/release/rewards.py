@@ -85,7 +85,7 @@ _FAILURES = ("error:", "Error executing tool", "Error when executing tool")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class RewardTurn:
     """One turn of the model and whether its call failed."""
 
     text: str
@@ -100,7 +100,7 @@ class Turn:
 
 def read_turns(
     solution: str | Sequence[str], protocol: Protocol, failed: Sequence[bool] | None = None
-) -> tuple[Turn, ...]:
+) -> tuple[RewardTurn, ...]:
     """Return a trajectory's turns.
 
     Args:
@@ -160,7 +160,7 @@ def _drop_tag(text: str) -> str:
     return text.lstrip()
 
 
-def _read_turn(text: str, failed: bool, protocol: Protocol, last: bool) -> Turn:
+def _read_turn(text: str, failed: bool, protocol: Protocol, last: bool) -> RewardTurn:
     blocks = _find_blocks(text)
     names = tuple(name for name, _, _ in blocks)
     inner = [text[start:end].strip() for _, start, end in blocks]
@@ -175,7 +175,7 @@ def _read_turn(text: str, failed: bool, protocol: Protocol, last: bool) -> Turn:
     else:
         valid = len(names) == 2 and names[0] == protocol.thought and _is_call(names[1], inner[1], protocol)
     valid = valid and not failed and bool(inner[0]) and _is_bare(text, blocks, protocol.remarks)
-    return Turn(text, valid, calls, searches, answer or None, failed)
+    return RewardTurn(text, valid, calls, searches, answer or None, failed)
 
 
 def _find_blocks(text: str) -> list[tuple[str, int, int]]:
@@ -241,13 +241,13 @@ def find_lost_tags(decode: Callable[[str], str], dialect: str = "synth") -> tupl
     )
 
 
-def format_reward(turns: Sequence[Turn], before: int | None = None) -> float:
+def format_reward(turns: Sequence[RewardTurn], before: int | None = None) -> float:
     """Return the share of well-formed steps among those before an index (OpenSearch-VL, 4.2); 0.0 of none."""
     kept = turns[:before]
     return sum(turn.valid for turn in kept) / len(kept) if kept else 0.0
 
 
-def is_well_formed(turns: Sequence[Turn]) -> bool:
+def is_well_formed(turns: Sequence[RewardTurn]) -> bool:
     """Say whether every turn has its form: the binary format score of MMSearch-R1, VSearcher and MARS."""
     return bool(turns) and all(turn.valid for turn in turns)
 
@@ -265,7 +265,7 @@ def find_fatal(failed: Sequence[bool], patience: int = PATIENCE) -> tuple[int, i
     return None
 
 
-def find_prefix(turns: Sequence[Turn], index: str = "reached", patience: int = PATIENCE) -> int:
+def find_prefix(turns: Sequence[RewardTurn], index: str = "reached", patience: int = PATIENCE) -> int:
     """Return how many steps stand before the fatal one, all of them where there is none.
 
     Args:
@@ -461,10 +461,10 @@ def mars_reward(acc: float, fmt: float, weight: float = MARS_FORMAT) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class ScoredAttempt:
     """Everything a reward is made of."""
 
-    turns: tuple[Turn, ...]
+    turns: tuple[RewardTurn, ...]
     acc: float | None
     prefix: int
     question: str
@@ -472,7 +472,7 @@ class Attempt:
     alpha: float
 
 
-def _score_opensearch(attempt: Attempt, parts: Components) -> float:
+def _score_opensearch(attempt: ScoredAttempt, parts: Components) -> float:
     kept = attempt.turns[: attempt.prefix]
     query = query_reward(attempt.question, [call for turn in kept for call in turn.calls], attempt.query_judge)
     parts["query"] = math.nan if query is None else query
@@ -482,15 +482,15 @@ def _score_opensearch(attempt: Attempt, parts: Components) -> float:
     return composite_reward(parts["fmt"], attempt.acc or 0.0, query, attempt.alpha)
 
 
-def _score_mmsearch(attempt: Attempt, parts: Components) -> float:
+def _score_mmsearch(attempt: ScoredAttempt, parts: Components) -> float:
     return mmsearch_reward(attempt.acc or 0.0, any(turn.searches for turn in attempt.turns), parts["fmt"])
 
 
-def _score_vsearcher(attempt: Attempt, parts: Components) -> float:
+def _score_vsearcher(attempt: ScoredAttempt, parts: Components) -> float:
     return (attempt.acc or 0.0) * parts["fmt"]
 
 
-def _score_dr(attempt: Attempt, parts: Components) -> float:
+def _score_dr(attempt: ScoredAttempt, parts: Components) -> float:
     # "Divided into two parts": tool calls and the summary before the answer, half each as in the authors' code.
     calls = sum(len(turn.calls) for turn in attempt.turns)
     rest, last = attempt.turns[:-1], attempt.turns[-1:]
@@ -501,11 +501,11 @@ def _score_dr(attempt: Attempt, parts: Components) -> float:
     return dr_reward(attempt.acc, parts["fmt"], parts["efficiency"])
 
 
-def _score_mars(attempt: Attempt, parts: Components) -> float:
+def _score_mars(attempt: ScoredAttempt, parts: Components) -> float:
     return mars_reward(attempt.acc or 0.0, parts["fmt"])
 
 
-REWARDS: Mapping[str, Callable[[Attempt, Components], float]] = {
+REWARDS: Mapping[str, Callable[[ScoredAttempt, Components], float]] = {
     "opensearch-vl": _score_opensearch,
     "mmsearch-r1": _score_mmsearch,
     "vsearcher": _score_vsearcher,
@@ -555,7 +555,7 @@ def compute_score(
     answer = turns[-1].answer if turns else None
     acc = accuracy_reward(answer, list_accepted(ground_truth, given.get("candidate_answers")), question, answer_judge)
     prefix = find_prefix(turns, str(given.get("fatal_index") or "reached"))
-    attempt = Attempt(turns, acc, prefix, question, query_judge, float(given.get("alpha", ALPHA)))
+    attempt = ScoredAttempt(turns, acc, prefix, question, query_judge, float(given.get("alpha", ALPHA)))
     parts: Components = {
         "score": 0.0,
         "acc": math.nan if acc is None else acc,

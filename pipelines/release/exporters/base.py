@@ -164,7 +164,7 @@ def _read_row(values: dict[str, Any], model: type[RowT], path: Path) -> RowT:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownPicture:
+class VerifiedPicture:
     """A picture whose bytes were hashed again."""
 
     content: bytes
@@ -190,7 +190,7 @@ class ShownPicture:
         return header.width, header.height
 
 
-def check_picture(image: EmbeddedImage, where: str) -> ShownPicture:
+def check_picture(image: EmbeddedImage, where: str) -> VerifiedPicture:
     """Return a row's picture.
 
     Raises:
@@ -199,7 +199,7 @@ def check_picture(image: EmbeddedImage, where: str) -> ShownPicture:
     extension = find_extension(image.bytes)
     if not extension:
         raise CorruptInput(f"{where}: {image.path!r} is no JPEG, PNG, GIF or WebP picture")
-    picture = ShownPicture(image.bytes, hashlib.sha256(image.bytes).hexdigest(), extension)
+    picture = VerifiedPicture(image.bytes, hashlib.sha256(image.bytes).hexdigest(), extension)
     if picture.name != image.path:
         raise CorruptInput(f"{where}: a picture called {image.path!r} holds the bytes of {picture.name}")
     return picture
@@ -312,7 +312,7 @@ def _refuse(out: Path) -> ConfigError:
     return ConfigError(f"export {out}: there is something already; name a folder that does not exist")
 
 
-def save_picture(folder: Path, picture: ShownPicture) -> str:
+def save_picture(folder: Path, picture: VerifiedPicture) -> str:
     """Write a picture under the name its content gives it, once, and return its path relative to ``folder``."""
     name = f"{IMAGES}/{picture.sha256[:2]}/{picture.name}"
     path = folder / name

@@ -36,7 +36,7 @@ from pipelines.agent.dialects import (
 from pipelines.agent.transcript import BadTurn, Turn, parse_turn, render_turn
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet
 from pipelines.ids import canonical_json
-from pipelines.release.exporters.base import ExportOptions, ShownPicture, check_picture, read_release
+from pipelines.release.exporters.base import ExportOptions, VerifiedPicture, check_picture, read_release
 from pipelines.release.rows import PLACEHOLDER, SftRow, check_messages, strip_tokens
 
 SHOWN = re.compile(rf"(?P<marks>(?:{PLACEHOLDER})*)\n?(?P<text>.*)", re.DOTALL)
@@ -45,12 +45,12 @@ OPENED, CLOSED = "<tool_call>", "</tool_call>"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownMessage:
     """What the model is shown before a turn: the question, or what a tool replied."""
 
     text: str
     """Without placeholders, in the row's protocol."""
-    pictures: tuple[ShownPicture, ...]
+    pictures: tuple[VerifiedPicture, ...]
     """In reading order, before the text."""
     told: str | None = None
     """The inside of the tags that a tool's reply stands in; None for the question and where there are none."""
@@ -77,7 +77,7 @@ class Said:
 class Exchange:
     """One message of the user and the assistant's reply."""
 
-    shown: Shown
+    shown: ShownMessage
     said: Said
 
 
@@ -102,7 +102,7 @@ class Conversation:
         return all(here.said.call and after.shown.told is not None for here, after in pairs if here.said.loss)
 
     @property
-    def pictures(self) -> tuple[ShownPicture, ...]:
+    def pictures(self) -> tuple[VerifiedPicture, ...]:
         """Every picture in reading order; one that is shown twice stands here twice."""
         return tuple(picture for exchange in self.exchanges for picture in exchange.shown.pictures)
 
@@ -156,12 +156,12 @@ def take_apart(row: SftRow, split: str) -> Conversation:
     return Conversation(row, split, system, dialect, tools, tuple(map(Exchange, told, said)))
 
 
-def _read_shown(content: str, number: int, pictures: Iterator[ShownPicture], where: str) -> Shown:
+def _read_shown(content: str, number: int, pictures: Iterator[VerifiedPicture], where: str) -> ShownMessage:
     found = SHOWN.fullmatch(content)
     if found is None or PLACEHOLDER in found["text"]:
         raise CorruptInput(f"{where}: message {number} of the user has a placeholder after its beginning")
     shown = tuple(next(pictures) for _ in range(found["marks"].count(PLACEHOLDER)))
-    return Shown(found["text"] if shown else content, shown)
+    return ShownMessage(found["text"] if shown else content, shown)
 
 
 def _read_told(text: str, dialect: Dialect) -> str | None:
@@ -288,7 +288,7 @@ def _measure_pictures(conversation: Conversation) -> dict[str, tuple[int, int]]:
     return {f"img_{number}": each.measure() for number, each in enumerate(conversation.pictures, 1)}
 
 
-def _rewrite_shown(shown: Shown, dialect: Dialect) -> Shown:
+def _rewrite_shown(shown: ShownMessage, dialect: Dialect) -> ShownMessage:
     if shown.told is None:
         return shown
     tag = RESPONSE if dialect.native else dialect.response
@@ -345,7 +345,7 @@ def defuse(text: str, names: tuple[str, ...]) -> str:
 
 
 @dataclass(slots=True)
-class Tally:
+class ExportCounts:
     """Counts over the conversations of one export."""
 
     rows: int = 0

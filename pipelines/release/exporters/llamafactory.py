@@ -24,7 +24,7 @@ from pipelines.release.exporters.base import (
 from pipelines.release.exporters.conversations import (
     Conversation,
     Exchange,
-    Tally,
+    ExportCounts,
     defuse,
     leave_tools_out,
     read_in_dialect,
@@ -43,7 +43,7 @@ COLUMNS = {"messages": "conversations", "images": "images", "system": "system", 
 
 def write_llamafactory(release: Path, folder: Path, options: ExportOptions) -> Written:
     """Write an SFT release for LLaMA-Factory; see :class:`Exporter`."""
-    tally = Tally()
+    tally = ExportCounts()
     with LineFiles(folder) as lines:
         for conversation in read_in_dialect(release, options.dialect):
             lines.write(conversation.split, make_row(conversation, folder, options))

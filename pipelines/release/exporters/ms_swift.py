@@ -23,7 +23,7 @@ from pipelines.release.exporters.base import (
 from pipelines.release.exporters.conversations import (
     Conversation,
     Exchange,
-    Tally,
+    ExportCounts,
     defuse,
     leave_tools_out,
     read_in_dialect,
@@ -38,7 +38,7 @@ FILLED_IN = ("SYSTEM", "QUERY", "RESPONSE", "ROUND0", "ROUND1")
 
 def write_ms_swift(release: Path, folder: Path, options: ExportOptions) -> Written:
     """Write an SFT release for ms-swift; see :class:`Exporter`."""
-    tally = Tally()
+    tally = ExportCounts()
     with LineFiles(folder) as lines:
         for conversation in read_in_dialect(release, options.dialect):
             lines.write(conversation.split, make_row(conversation, folder, options))

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import CorruptInput
-from pipelines.release.exporters.base import ShownPicture, check_picture, read_release
+from pipelines.release.exporters.base import VerifiedPicture, check_picture, read_release
 from pipelines.release.rows import RlRow, open_writer, show_pictures
 
 ROWS_AT_ONCE = 8
@@ -29,7 +29,7 @@ class FoundThing:
 
     title: str
     url: str
-    thumbnail: ShownPicture | None
+    thumbnail: VerifiedPicture | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class RlTask:
     """Place in its split, from 0."""
     question: str
     """Without placeholders."""
-    pictures: tuple[ShownPicture, ...]
+    pictures: tuple[VerifiedPicture, ...]
     answer: str
     answer_type: str
     accepted: tuple[str, ...]

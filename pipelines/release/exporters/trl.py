@@ -8,13 +8,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipelines.release.exporters.base import Exporter, ExportOptions, TableFiles, Written, check_tables
-from pipelines.release.exporters.conversations import Conversation, Shown, Tally, read_in_dialect, write_tools_in
+from pipelines.release.exporters.conversations import (
+    Conversation,
+    ExportCounts,
+    ShownMessage,
+    read_in_dialect,
+    write_tools_in,
+)
 from pipelines.release.exporters.rules import find_trl_faults
 from pipelines.release.rows import EmbeddedImage
 from schemas.base import Nested
 
 
-class Part(Nested):
+class MessagePart(Nested):
     """A piece of a message: text, or the place of the next picture."""
 
     type: str
@@ -25,7 +31,7 @@ class TypedMessage(Nested):
     """A message in pieces."""
 
     role: str
-    content: tuple[Part, ...]
+    content: tuple[MessagePart, ...]
 
 
 class TrlRow(Nested):
@@ -39,7 +45,7 @@ class TrlRow(Nested):
 
 def write_trl(release: Path, folder: Path, options: ExportOptions) -> Written:
     """Write an SFT release for TRL; see :class:`Exporter`."""
-    tally = Tally()
+    tally = ExportCounts()
     with TableFiles(folder, TrlRow) as tables:
         for conversation in read_in_dialect(release, options.dialect):
             tables.write(conversation.split, make_row(conversation))
@@ -64,12 +70,12 @@ def make_row(conversation: Conversation) -> TrlRow:
 
 
 def _say(role: str, text: str) -> TypedMessage:
-    return TypedMessage(role=role, content=(Part(type="text", text=text),))
+    return TypedMessage(role=role, content=(MessagePart(type="text", text=text),))
 
 
-def _show(shown: Shown) -> TypedMessage:
-    places = tuple(Part(type="image", text=None) for _ in shown.pictures)
-    return TypedMessage(role="user", content=(*places, Part(type="text", text=shown.text)))
+def _show(shown: ShownMessage) -> TypedMessage:
+    places = tuple(MessagePart(type="image", text=None) for _ in shown.pictures)
+    return TypedMessage(role="user", content=(*places, MessagePart(type="text", text=shown.text)))
 
 
 def check_trl(folder: Path) -> Iterator[str]:

@@ -29,7 +29,13 @@ from pipelines.release.exporters.base import (
     read_document,
     read_table,
 )
-from pipelines.release.exporters.conversations import Conversation, Tally, read_in_dialect, show_images, write_tools_in
+from pipelines.release.exporters.conversations import (
+    Conversation,
+    ExportCounts,
+    read_in_dialect,
+    show_images,
+    write_tools_in,
+)
 from pipelines.release.exporters.rules import (
     find_repeats,
     find_verl_faults,
@@ -37,7 +43,7 @@ from pipelines.release.exporters.rules import (
     find_verl_tool_faults,
 )
 from pipelines.release.exporters.tasks import PlainTables, RlTask, read_tasks
-from pipelines.release.rows import ABILITY, DATA_SOURCE, EmbeddedImage, Message
+from pipelines.release.rows import ABILITY, DATA_SOURCE, EmbeddedImage, ReleasedMessage
 from schemas.base import Nested
 
 AGENT = "tool_agent"
@@ -221,7 +227,7 @@ VERL = Exporter("verl", "rl", write_verl, check_verl)
 class VerlSftRow(Nested):
     """One conversation as veRL's ``MultiTurnSFTDataset`` reads it."""
 
-    messages: tuple[Message, ...]
+    messages: tuple[ReleasedMessage, ...]
     images: tuple[EmbeddedImage, ...]
     synth: str
     """What no trainer reads, as a JSON object."""
@@ -229,7 +235,7 @@ class VerlSftRow(Nested):
 
 def write_verl_sft(release: Path, folder: Path, options: ExportOptions) -> Written:
     """Write an SFT release for veRL; see :class:`Exporter`."""
-    tally = Tally()
+    tally = ExportCounts()
     with TableFiles(folder, VerlSftRow) as tables:
         for conversation in read_in_dialect(release, options.dialect):
             tables.write(conversation.split, make_row_verl_sft(conversation))
@@ -243,10 +249,13 @@ def write_verl_sft(release: Path, folder: Path, options: ExportOptions) -> Writt
 def make_row_verl_sft(conversation: Conversation) -> VerlSftRow:
     """Return a conversation as a row."""
     system = write_tools_in(conversation)
-    messages = [Message(role="system", content=system)] if system else []
+    messages = [ReleasedMessage(role="system", content=system)] if system else []
     for exchange in conversation.exchanges:
         shown = show_images(len(exchange.shown.pictures), exchange.shown.text)
-        messages += [Message(role="user", content=shown), Message(role="assistant", content=exchange.said.text)]
+        messages += [
+            ReleasedMessage(role="user", content=shown),
+            ReleasedMessage(role="assistant", content=exchange.said.text),
+        ]
     images = tuple(EmbeddedImage(bytes=each.content, path=each.name) for each in conversation.pictures)
     return VerlSftRow(messages=tuple(messages), images=images, synth=conversation.describe())
 
