@@ -98,7 +98,7 @@ def test_two_exports_are_the_same_bytes(to, exports, release, tmp_path):
     ("to", "flags"), [("llamafactory", True), ("trl", True), ("verl-sft", True), ("ms-swift", False)]
 )
 def test_loss_flags_that_a_reader_cannot_honour_are_counted(to, flags, exports, release):
-    masked = sum(conversation.masked for conversation in read_conversations(release))
+    masked = sum(not each.said.loss for row in read_conversations(release) for each in row.exchanges)
     noted = [note for note in exports[to][1].notes if note.startswith(f"{masked} turns are trained on although")]
     assert len(noted) == flags
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.release.exporters.base import find_picture_faults, measure_picture
+from pipelines.release.exporters.rules import find_picture_faults
 from tests.pipelines.release.exporters.pictures import draw
 
 
@@ -19,10 +19,8 @@ from tests.pipelines.release.exporters.pictures import draw
     ],
 )
 @pytest.mark.parametrize(("width", "height"), [(64, 48), (1, 200), (300, 257)])
-def test_the_size_of_each_kind_is_read_from_its_header(kind, options, width, height):
-    data = draw(kind, width, height, **options)
-    assert measure_picture(data) == (width, height)
-    assert list(find_picture_faults(data, "it")) == []
+def test_each_kind_of_picture_is_known(kind, options, width, height):
+    assert list(find_picture_faults(draw(kind, width, height, **options), "it")) == []
 
 
 @pytest.mark.parametrize(
@@ -41,6 +39,5 @@ def test_a_picture_may_be_two_hundred_times_as_long_as_wide(width, height, fault
     st.sampled_from([b"\x89PNG\r\n\x1a\n", b"GIF89a", b"\xff\xd8", b"RIFF1234WEBPVP8X", b"RIFF1234WEBPVP8L"]),
     st.binary(),
 )
-def test_no_bytes_break_the_measuring(head, rest):
-    size = measure_picture(head + rest)
-    assert size is None or len(size) == 2
+def test_no_bytes_break_the_rule(head, rest):
+    assert len(list(find_picture_faults(head + rest, "it"))) <= 1

@@ -12,7 +12,7 @@ from pipelines.errors import ConfigError, CorruptInput, GateNotMet
 from pipelines.release import rewards
 from pipelines.release.exporters.base import ExportOptions
 from pipelines.release.exporters.registry import export_release, validate_export
-from pipelines.release.exporters.tasks import read_tasks, take_apart
+from pipelines.release.exporters.rl import make_task, read_tasks
 from pipelines.release.publish import publish_releases
 from pipelines.release.rows import RlRow
 from tests.pipelines.release.builders import make_context, make_material, make_picture, make_question, run_stage
@@ -78,23 +78,23 @@ def test_a_release_is_read_whole_with_its_thumbnails(tasks):
 def test_a_row_whose_parts_do_not_belong_together_is_refused(release, change, message):
     row = read_raw(release)[0] | change
     with pytest.raises(CorruptInput, match=message):
-        take_apart(RlRow.model_validate(row, strict=False), "train")
+        make_task(RlRow.model_validate(row, strict=False), "train")
 
 
 def test_a_picture_under_another_pictures_name_is_refused(release):
     first, second = read_raw(release)[:2]
     first["images"][0]["bytes"] = second["images"][0]["bytes"]
     with pytest.raises(CorruptInput, match="holds the bytes of"):
-        take_apart(RlRow.model_validate(first, strict=False), "train")
+        make_task(RlRow.model_validate(first, strict=False), "train")
 
 
 def test_a_row_of_another_split_or_answer_is_refused(release):
     row = RlRow.model_validate(read_raw(release)[0], strict=False)
     with pytest.raises(CorruptInput, match="are not those of the row"):
-        take_apart(row, "test")
+        make_task(row, "test")
     extra = row.extra_info.model_copy(update={"answer": "1999"})
     with pytest.raises(CorruptInput, match="are not those of the row"):
-        take_apart(row.model_copy(update={"extra_info": extra}), "train")
+        make_task(row.model_copy(update={"extra_info": extra}), "train")
 
 
 def test_a_release_of_another_dataset_is_refused(tmp_path):
@@ -196,7 +196,7 @@ def test_the_dialect_that_is_asked_for_reaches_the_reward(release, tmp_path):
         (lambda folder: (folder / "tools.yaml").unlink(), "tools.yaml: cannot be read"),
         (lambda folder: (folder / "tools.yaml").write_text('{"tools": [{"tool_schema": {}}]}'), "it is a function"),
         (lambda folder: (folder / "train.parquet").write_bytes(b"x"), "cannot be read"),
-        (lambda folder: (folder / "train.parquet").unlink(), "no Parquet file"),
+        (lambda folder: (folder / "train.parquet").unlink(), "no .parquet file"),
     ],
 )
 def test_a_spoiled_export_for_veRL_is_found_out(exports, tmp_path, spoil, fault):
@@ -286,10 +286,10 @@ def test_mmsearch_r1_gets_bare_questions_and_a_cache_in_order(exports, tasks):
         assert row["prompt"] == [{"content": task.question, "role": "user"}]
         cache = folder / "image_search_cache" / row["data_id"]
         results = json.loads((cache / "meta.json").read_text())["search_results"]
-        assert [one["title"] for one in results] == [found.title for found in task.replayed]
-        for number, found in enumerate(task.replayed):
-            stored = cache / f"img_{number:03d}.{found.thumbnail.extension}"
-            assert hashlib.sha256(stored.read_bytes()).hexdigest() == found.thumbnail.sha256
+        assert [one["title"] for one in results] == [found.title for found, _ in task.replayed]
+        for number, (_, thumbnail) in enumerate(task.replayed):
+            stored = cache / f"img_{number:03d}.{thumbnail.extension}"
+            assert hashlib.sha256(stored.read_bytes()).hexdigest() == thumbnail.sha256
 
 
 def test_results_that_are_left_out_are_counted(release, tmp_path):
@@ -334,9 +334,9 @@ def test_mars_gets_a_manifest_that_counts_its_lines(exports, tasks):
     assert entry["length"] == len(rows) == len(tasks)
     for row in rows:
         task = tasks[row["index"]]
-        assert row["image_search_title_list"] == [found.title for found in task.replayed]
+        assert row["image_search_title_list"] == [found.title for found, _ in task.replayed]
         names = [*row["images"], *row["image_search_thumbnail_list"]]
-        expected = [*task.pictures, *(found.thumbnail for found in task.replayed)]
+        expected = [*task.pictures, *(thumbnail for _, thumbnail in task.replayed)]
         assert [hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names] == [
             picture.sha256 for picture in expected
         ]
@@ -347,7 +347,7 @@ def test_mars_gets_the_five_best_results_and_the_others_are_counted(tmp_path):
     report = export_release(release, tmp_path / "out", "mars")
     row = json.loads((tmp_path / "out" / "train.jsonl").read_text(encoding="utf-8"))
     (task,) = read_tasks(release)
-    assert row["image_search_title_list"] == [found.title for found in task.replayed[:5]]
+    assert row["image_search_title_list"] == [found.title for found, _ in task.replayed[:5]]
     assert any("3 results beyond 5" in note for note in report.notes)
 
 

@@ -203,9 +203,9 @@ def make_registry():
     ],
 )
 def test_each_trap_of_the_registry_is_a_fault(path, value, fault):
-    counts, fields = {"kelm/train.arrow": 2}, {"kelm/train.arrow": ["id", "images"]}
-    assert list(find_registry_faults(make_registry(), counts, fields)) == []
-    faults = list(find_registry_faults(spoil(make_registry(), path, value), counts, fields))
+    files = {"kelm/train.arrow": (2, ["id", "images"])}
+    assert list(find_registry_faults(make_registry(), files)) == []
+    faults = list(find_registry_faults(spoil(make_registry(), path, value), files))
     assert any(fault in one for one in faults), faults
 
 

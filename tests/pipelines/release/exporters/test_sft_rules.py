@@ -9,6 +9,7 @@ from pipelines.release.exporters.rules import (
     find_trl_faults,
     find_verl_sft_faults,
 )
+from tests.pipelines.release.exporters.pictures import draw_png
 
 THOUGHT = "<think>\nlook\n</think>\n\n"
 CALL = '{"name": "visit", "arguments": {"url": "u"}}'
@@ -275,8 +276,7 @@ def test_messages_that_are_none_are_a_fault(messages):
     assert len(list(find_verl_sft_faults({"messages": messages, "images": []}))) == 1
 
 
-PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00(\x00\x00\x00\x14"
-"""The beginning of a picture of 40 by 20 pixels."""
+PNG = draw_png(40, 20)
 
 
 def image(data=PNG):

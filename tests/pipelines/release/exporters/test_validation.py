@@ -107,7 +107,7 @@ def test_bytes_that_no_reader_opens_as_a_picture_are_found(to, exports, tmp_path
     rows[1]["images"][2]["bytes"] = b"GIF of nothing"
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), tmp_path / "train.parquet")
     (problem,) = validate_export(tmp_path, to)
-    assert problem.startswith("train.parquet row 2: images: number 2 is no PNG")
+    assert problem.startswith("train.parquet row 2: images: picture 2 is no PNG")
 
 
 def rename(rows):
