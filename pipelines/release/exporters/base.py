@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
@@ -22,15 +21,13 @@ from pipelines.files import drafting_folder, explain_os_error
 from pipelines.pixels import find_extension, read_header
 from pipelines.release.exporters.rules import find_picture_faults
 from pipelines.release.manifest import check_release_files
-from pipelines.release.rows import EmbeddedImage, RlRow, SftRow, explain_misfit, open_writer
+from pipelines.release.rows import ROWS_AT_ONCE, EmbeddedImage, RlRow, SftRow, explain_misfit, open_writer, read_values
 from schemas.datasets import Dataset
 
 Row = Mapping[str, Any]
 RowT = TypeVar("RowT", SftRow, RlRow)
 DEFAULT_NAME = "synth"
 EXPORT = "export.json"
-ROWS_AT_ONCE = 8
-"""Rows of a table that are Python objects at a time; each may hold its pictures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +107,7 @@ def read_table(path: Path) -> Iterator[dict[str, Any]]:
         CorruptInput: if it cannot be read.
     """
     try:
-        with pq.ParquetFile(path) as source:
-            for group in range(source.num_row_groups):
-                # One call for all groups would keep every group in memory.
-                for batch in source.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group]):
-                    yield from batch.to_pylist()
+        yield from read_values(path)
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise CorruptInput(f"{path}: a Parquet file cannot be read: {error}") from error
 
