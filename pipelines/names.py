@@ -196,3 +196,12 @@ def _blank_mark(char: str) -> str:
     if char == "&":
         return " and "
     return " " if unicodedata.category(char)[0] in "PZC" and char not in _KEPT_MARKS else char
+
+
+def normalise_file(name: str) -> str:
+    """Return a file name as titles have it: no ``File:``, spaces, first letter upper case."""
+    plain = " ".join(name.replace("_", " ").split())
+    for prefix in ("file:", "image:"):
+        if plain.lower().startswith(prefix):
+            plain = plain[len(prefix) :].strip()
+    return plain[:1].upper() + plain[1:]

@@ -17,7 +17,7 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import RelationIndex
-from pipelines.graph.indexes import Indexes
+from pipelines.graph.query import Indexes
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import StageFolder, Workspace
 from pipelines.toy.publishing import write_world

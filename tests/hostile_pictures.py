@@ -13,7 +13,7 @@ from typing import Any
 
 from PIL import Image
 
-from pipelines.pixels import MAX_BYTES
+from pipelines.pictures import MAX_BYTES
 
 SIDE = (640, 520)
 """Large enough for the gates of seeds and groundings."""

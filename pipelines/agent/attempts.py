@@ -38,9 +38,8 @@ from pipelines.agent.judging import Jury
 from pipelines.agent.observations import cut_text
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.graph.answers import compare_answers, is_no_answer
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_query
-from pipelines.graph.query import answer_query, locate_nodes
+from pipelines.graph.query import Indexes, answer_query, locate_nodes
 from pipelines.graph.values import Date, Number, format_decimal, parse_date, parse_number, render_date, render_number
 from pipelines.ids import digest_value, draw_unit
 from pipelines.pictures import PictureSource, PictureStore

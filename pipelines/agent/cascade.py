@@ -328,7 +328,7 @@ ESTIMATED = EstimatedTokens()
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RolloutFault:
     """One reason against a rollout."""
 
     reason: TrajectoryReason
@@ -336,10 +336,10 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Examination:
+class CascadeResult:
     """What is found of one rollout."""
 
-    faults: tuple[Finding, ...]
+    faults: tuple[RolloutFault, ...]
     """In the order of the cascade; empty if there is nothing against it."""
     tokens: int
     """Its length when trained on."""
@@ -380,7 +380,7 @@ def find_faults(
     judgement: Judgement | None = None,
     rules: TrajectoriesConfig = DEFAULTS,
     counter: TokenCounter = ESTIMATED,
-) -> tuple[Finding, ...]:
+) -> tuple[RolloutFault, ...]:
     """Return every reason against a rollout but those of the process judge and the cap, in the order of the cascade.
 
     Args:
@@ -398,7 +398,7 @@ def examine_rollout(
     rules: TrajectoriesConfig,
     counter: TokenCounter,
     fatal_errors: int = FATAL_ERRORS,
-) -> Examination:
+) -> CascadeResult:
     """Return what is found of a rollout, as :func:`find_faults`, with its length and its supports.
 
     A missing answer is not compared, so it is never wrong as well; of a wrong one it is not asked whether a tool showed
@@ -408,9 +408,9 @@ def examine_rollout(
     held = None if is_unanswered(rollout) else judgement or _compare(rollout)
     case = _Case(trail, held, tokens, rules, fatal_errors)
     found = [*_check_turns(trail), *_find_answer_faults(rollout, held)]
-    found += [Finding(name, result.detail) for name, result in _run(case) if not result.passed]
+    found += [RolloutFault(name, result.detail) for name, result in _run(case) if not result.passed]
     faults = tuple(sorted(found, key=lambda fault: _ORDER.index(fault.reason)))
-    return Examination(faults, tokens, () if faults else list_supports(trail))
+    return CascadeResult(faults, tokens, () if faults else list_supports(trail))
 
 
 def is_unanswered(rollout: Rollout) -> bool:
@@ -426,20 +426,20 @@ def _is_right(judgement: Judgement | None) -> bool:
     return judgement is not None and judgement.verdict == "correct"
 
 
-def _check_turns(trail: Trail) -> list[Finding]:
+def _check_turns(trail: Trail) -> list[RolloutFault]:
     result = check_turns(trail)
-    return [] if result.passed else [Finding("format", result.detail)]
+    return [] if result.passed else [RolloutFault("format", result.detail)]
 
 
-def _find_answer_faults(rollout: Rollout, judgement: Judgement | None) -> list[Finding]:
+def _find_answer_faults(rollout: Rollout, judgement: Judgement | None) -> list[RolloutFault]:
     if judgement is None:
         failure = f" ({rollout.failure})" if rollout.failure else ""
-        return [Finding("no-answer", f"stopped by {rollout.stop_reason}{failure}, answer {rollout.answer!r}")]
+        return [RolloutFault("no-answer", f"stopped by {rollout.stop_reason}{failure}, answer {rollout.answer!r}")]
     if judgement.verdict == "incorrect":
-        return [Finding("wrong-answer", f"{rollout.answer!r} instead of {rollout.reference.surface!r}")]
+        return [RolloutFault("wrong-answer", f"{rollout.answer!r} instead of {rollout.reference.surface!r}")]
     if judgement.verdict == "unscored":
         against = f"{rollout.answer!r} against {rollout.reference.surface!r}"
-        return [Finding("unscored", f"{against} ({judgement.detail})" if judgement.detail else against)]
+        return [RolloutFault("unscored", f"{against} ({judgement.detail})" if judgement.detail else against)]
     return []
 
 

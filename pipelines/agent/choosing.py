@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from pipelines.agent.candidates import Candidate, CandidateList, CandidateLister
-from pipelines.agent.depicting import Ranked, Ranker, check_depiction
+from pipelines.agent.depicting import CandidateLister, PictureCandidate, Ranked, Ranker, check_depiction
 from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.agent.pictures import Reader, Reading
 from pipelines.checks.legibility import check_readable
@@ -29,8 +28,7 @@ from pipelines.checks.verdicts import Check, CheckResult, run_checks
 from pipelines.config.settings import GroundingsConfig
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.ids import digest_value
-from pipelines.pictures import PictureSource, PictureStore, Probe, probe_picture
-from pipelines.pixels import MAX_BYTES, encode_picture, open_pixels
+from pipelines.pictures import MAX_BYTES, PictureSource, PictureStore, Probe, encode_picture, open_pixels, probe_picture
 from pipelines.services.protocols import ImageSearch, PictureFile
 from schemas.datasets import Depiction, Ease, Picture
 from schemas.proofs import Answer
@@ -115,11 +113,7 @@ class PictureChooser:
         rules = self.settings.model_dump(include=keys | {"training_pixels"})
         return digest_value([VERSION, HITS, self.near, rules, *parts])
 
-    async def find_candidates(self, node: int, lead: str) -> CandidateList:
-        """Return the candidates of an anchor, unopened."""
-        return await self.lister.list_candidates(node, lead)
-
-    async def choose(self, anchor: Anchor, candidates: Sequence[Candidate], audit: bool = False) -> Choice:
+    async def choose(self, anchor: Anchor, candidates: Sequence[PictureCandidate], audit: bool = False) -> Choice:
         """Return the best candidate that passes every check; what speaks against the best one where none does.
 
         Args:
@@ -128,7 +122,7 @@ class PictureChooser:
             audit: run all checks on the best candidate, whatever the earlier ones say.
 
         Raises:
-            ServiceError: if a search, a fetch or an engine is away, or a picture's file is gone.
+            ServiceError: if a search, a fetch or an engine is unavailable, or a picture's file is missing.
         """
         refused: tuple[CheckResult, ...] = ()
         ranking = await self.ranker.rank(anchor.node, anchor.path, candidates)
@@ -171,7 +165,7 @@ class PictureChooser:
         return math.sqrt(self.settings.training_pixels / (probe.width * probe.height))
 
     def _list_checks(self, look: _Look, anchor: Anchor) -> Iterator[Check]:
-        """Yield the checks that cost little, those that decide by what is told before those that decode."""
+        """Yield the checks that cost little, those that need metadata alone before those that decode."""
         image, probe = look.ranked.candidate.image, look.probe
         yield partial(_check_file, look, self.settings.min_side)
         yield partial(check_use, image.title, anchor.title, image.depicts, anchor.qid)
@@ -228,7 +222,7 @@ class PictureChooser:
             return await self._rate(file, anchor)
 
 
-def _open_candidate(candidate: Candidate) -> tuple[bytes, Probe] | CheckResult:
+def _open_candidate(candidate: PictureCandidate) -> tuple[bytes, Probe] | CheckResult:
     image = candidate.image
     try:
         if candidate.file.path.stat().st_size > MAX_BYTES:

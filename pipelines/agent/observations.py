@@ -29,8 +29,7 @@ from typing import Protocol
 from pipelines.agent.transcript import neutralise_markup
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.ids import digest_value
-from pipelines.pictures import PictureSource
-from pipelines.pixels import MAX_BYTES, open_pixels
+from pipelines.pictures import MAX_BYTES, PictureSource, open_pixels
 from pipelines.services.prompting import RoleClient, render_messages
 from pipelines.services.protocols import ChatReply, ChatRequest, ImageHit, TextBlock, TextHit
 from schemas.datasets import Observation, Picture, RolloutImage, SearchResult
@@ -108,7 +107,7 @@ def shrink_picture(data: bytes) -> bytes:
     """Return a picture of at most :data:`SIDE` pixels a side as a JPEG file: upright, transparent parts on white.
 
     Raises:
-        RecordFailed: if it cannot be decoded, see :func:`pipelines.pixels.open_pixels`.
+        RecordFailed: if it cannot be decoded, see :func:`pipelines.pictures.open_pixels`.
     """
     target = io.BytesIO()
     open_pixels(data, max_side=SIDE).save(target, "JPEG", quality=QUALITY)
@@ -279,7 +278,7 @@ WARNINGS: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ToolOutcome:
     """What a call led to."""
 
     observation: Observation
@@ -289,14 +288,14 @@ class Outcome:
     """What came from outside, before markup was stripped, beyond what is shown if more was looked at."""
 
 
-def show_text(text: str, warning: str = "") -> Outcome:
+def show_text(text: str, warning: str = "") -> ToolOutcome:
     """Return what a tool found, stripped of markup."""
-    return Outcome(Observation(ok=True, error="", text=clean_text(text), images=(), warning=warning), raw=text)
+    return ToolOutcome(Observation(ok=True, error="", text=clean_text(text), images=(), warning=warning), raw=text)
 
 
 def show_results(
     text: str, results: tuple[SearchResult, ...], images: tuple[RolloutImage, ...] = (), warning: str = ""
-) -> Outcome:
+) -> ToolOutcome:
     """Return what a search found, with the thumbnails that are shown."""
     observation = Observation(
         ok=True,
@@ -306,21 +305,21 @@ def show_results(
         warning=warning,
         results=results,
     )
-    return Outcome(observation, images, text)
+    return ToolOutcome(observation, images, text)
 
 
-def show_picture(made: RolloutImage, text: str) -> Outcome:
+def show_picture(made: RolloutImage, text: str) -> ToolOutcome:
     """Return a picture that a tool made."""
     observation = Observation(ok=True, error="", text=clean_text(text), images=(made.id,))
-    return Outcome(observation, (made,))
+    return ToolOutcome(observation, (made,))
 
 
-def warn_of(warning: str, text: str) -> Outcome:
+def warn_of(warning: str, text: str) -> ToolOutcome:
     """Return what a tool says that leaves the picture as it is: an answer with a warning's class and no new picture."""
-    return Outcome(Observation(ok=True, error="", text=clean_text(text), images=(), warning=warning))
+    return ToolOutcome(Observation(ok=True, error="", text=clean_text(text), images=(), warning=warning))
 
 
-def refuse_call(error: str, text: str) -> Outcome:
+def refuse_call(error: str, text: str) -> ToolOutcome:
     """Return what is said of a call that cannot be made.
 
     Args:
@@ -329,10 +328,10 @@ def refuse_call(error: str, text: str) -> Outcome:
     """
     if error not in ERRORS:
         raise ValueError(f"error class {error!r}; there are: {', '.join(ERRORS)}")
-    return Outcome(Observation(ok=False, error=error, text=clean_text(text), images=()))
+    return ToolOutcome(Observation(ok=False, error=error, text=clean_text(text), images=()))
 
 
-def refuse_failed(error: RecordFailed, what: str) -> Outcome:
+def refuse_failed(error: RecordFailed, what: str) -> ToolOutcome:
     """Return what is said of a call on which a tool failed, under the failure's class if it is one of ours."""
     known = error.error in ERRORS
     detail = error.detail if known else f"{error.error}: {error.detail}"

@@ -87,7 +87,7 @@ def read_index(path: Path, digest: str) -> PictureIndex:
 
     Args:
         path: the Parquet file, with columns ``file``, ``title`` (list) and ``phash`` (16 hex digits, or empty).
-        digest: the corpus's, so that a corpus built anew in the same place is read anew.
+        digest: the corpus's, so that a corpus rebuilt in the same place is read again.
     """
     rows = pq.read_table(path, columns=["file", "title", "phash"], filters=[("phash", "!=", "")]).to_pylist()
     usable = sorted(rows, key=lambda row: str(row["file"]))
@@ -121,7 +121,7 @@ class LocalImageSearch:
 
         Raises:
             RecordFailed: if the query picture cannot be decoded, as :func:`pipelines.pictures.compute_phash` says.
-            Unavailable: if a thumbnail cannot be made of a picture that is not at hand any more, or cannot be written.
+            Unavailable: if the picture of a thumbnail is missing, or the thumbnail cannot be written.
         """
         index = read_index(self.corpus.folder / "images.parquet", self.corpus.digest)
         near, distances = self._find_near(index, await asyncio.to_thread(compute_phash, picture.path))
@@ -250,7 +250,7 @@ class ClipImageSearch:
 
         Raises:
             RecordFailed: if the query picture cannot be decoded.
-            ServiceError: if the encoder is away, or the disk.
+            ServiceError: if the encoder or the disk is unavailable.
         """
         if count < 1:
             return ()
@@ -260,10 +260,10 @@ class ClipImageSearch:
         return await make_hits(self.corpus, nearest, self.thumbnails)
 
     async def prepare(self) -> ClipIndex:
-        """Return the index, made now where there is none.
+        """Return the index, made first where it is missing.
 
         Raises:
-            ServiceError: if the encoder is away, or the disk.
+            ServiceError: if the encoder or the disk is unavailable.
             ConfigError: if the folder cannot be written.
         """
         key = digest_value([VERSION, self.corpus.digest, self.encoder.identity])[:32]

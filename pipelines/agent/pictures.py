@@ -30,7 +30,7 @@ from PIL import Image, ImageFilter
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.ids import draw_unit
 from pipelines.names import fold_name
-from pipelines.pixels import encode_picture, find_extension, list_scales, open_pixels
+from pipelines.pictures import encode_picture, find_extension, list_scales, open_pixels
 from pipelines.services.protocols import ImageSearch, Ocr, PictureFile, TextBlock
 from schemas.datasets import Degradation, Parameter, Repair, RepairTest, Trial
 
@@ -123,7 +123,7 @@ class RepairTool:
 
 
 def has_opencv() -> bool:
-    """Say whether OpenCV is installed, without loading it."""
+    """Return whether OpenCV is installed, without loading it."""
     return find_spec("cv2") is not None
 
 
@@ -198,9 +198,9 @@ def correct_perspective(data: bytes) -> bytes | None:
 
 
 def find_quadrilateral(shown: Image.Image) -> Corners | None:
-    """Return the corners of the largest convex quadrilateral that is drawn by edges, None when there is none.
+    """Return the corners of the largest convex quadrilateral that is drawn by edges, None without one.
 
-    The picture's own frame is none, nor is what covers less than 15% of it or is not closed for the most part.
+    The picture's own frame does not count, nor an outline that covers less than 15% of it or is mostly open.
     """
     import cv2
 
@@ -366,14 +366,14 @@ def measure_degraded(
     """Return width and height of what a degradation makes of a picture of ``size``."""
     if degradation != "downsample":
         return size
-    told = {parameter.name: round(parameter.value) for parameter in parameters}
-    return told["width"], told["height"]
+    values = {parameter.name: round(parameter.value) for parameter in parameters}
+    return values["width"], values["height"]
 
 
 def fits_strength(
     degradation: Degradation, strength: float, parameters: Sequence[Parameter], size: tuple[int, int]
 ) -> bool:
-    """Say whether a degradation of a picture of ``size`` (width, height) can have these parameters at a strength.
+    """Return whether a degradation of a picture of ``size`` (width, height) can have these parameters at a strength.
 
     The corners of perspective are drawn: they are held to what the strength lets them move.
     """
@@ -420,7 +420,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Several engines as one. A reading is whole or there is none: what one engine failed on is not known to be empty.
+    """Several engines as one. A reading needs all of them: a picture that one engine failed on may hold text.
 
     Attributes:
         engines: at least one; each reads the picture at every scale.
@@ -452,7 +452,7 @@ class Reader:
 
         Raises:
             RecordFailed: if it is no picture, or one engine cannot read it.
-            ServiceError: if one engine is away.
+            ServiceError: if one engine is unavailable.
         """
         blocks: list[TextBlock] = []
         scales = list_scales(data, self.scales)
@@ -502,7 +502,7 @@ neither, so that noise of reading never counts as harm or as repair."""
 HALVINGS = 5
 """Of the range between harmless and harmful: to a thirty-second of it."""
 _WORD = re.compile(r"\w{2,}")
-_TOLD = re.compile(
+_TRIAL = re.compile(
     r"(?P<degradation>blur|downsample|perspective) (?P<strength>\S+) \([^()]*\): "
     r"(?P<test>text|image-search) \S+, (?P<end>.+)"
 )
@@ -511,7 +511,7 @@ _OF_USE = "still of use"
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """One test of what a picture is of use for."""
+    """One test of what a picture still shows."""
 
     test: RepairTest
     measure: Callable[[bytes], Awaitable[float]]
@@ -584,8 +584,8 @@ class Loss:
 
 def read_loss(detail: str) -> Loss | None:
     """Return what a rejection's detail tells of it; None where nothing was broken, or nothing tried."""
-    told = (_TOLD.fullmatch(part) for part in reversed(detail.split("; ")))
-    lost = next((each for each in told if each is not None and each["end"] != _OF_USE), None)
+    trials = (_TRIAL.fullmatch(part) for part in reversed(detail.split("; ")))
+    lost = next((each for each in trials if each is not None and each["end"] != _OF_USE), None)
     if lost is None:
         return None
     degradation, test = cast(Degradation, lost["degradation"]), cast(RepairTest, lost["test"])

@@ -47,9 +47,9 @@ from pipelines.agent.observations import (
     LONGEST_DETAIL,
     LONGEST_URL,
     ImageStore,
-    Outcome,
     Shown,
     Summariser,
+    ToolOutcome,
     choose_passages,
     credit_picture,
     cut_text,
@@ -72,7 +72,7 @@ from pipelines.agent.pictures import Upscaler, correct_perspective, enlarge_pict
 from pipelines.agent.transcript import Turn
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
-from pipelines.pixels import encode_picture, find_extension, open_pixels
+from pipelines.pictures import encode_picture, find_extension, open_pixels
 from pipelines.services.addresses import ForbiddenAddress, check_address
 from pipelines.services.protocols import (
     ImageHit,
@@ -100,7 +100,7 @@ def cut_picture(data: bytes, box: Sequence[float], unit: BoxUnit = "normalised")
 
     Raises:
         RecordFailed: ``crop-outside`` if the box goes beyond the picture, ``crop-too-small`` if a side of the part is
-            under 16 pixels, and as :func:`pipelines.pixels.open_pixels`.
+            under 16 pixels, and as :func:`pipelines.pictures.open_pixels`.
     """
     shown = open_pixels(data)
     width, height = shown.size
@@ -149,7 +149,7 @@ class SearchTools:
     thumbnails: int
     online: bool
 
-    async def search_text(self, arguments: TextSearchArguments) -> Outcome:
+    async def search_text(self, arguments: TextSearchArguments) -> ToolOutcome:
         """Return pages found by words; the best ones are read and summed up where there is a summariser."""
         found = await self.text_search.search_text(arguments.query, arguments.top_k)
         hits = self._leave_out(found)
@@ -176,7 +176,7 @@ class SearchTools:
         read = await self._read(page, query, self.snippet_limit)
         return read if read.whole else replace(passage, source=read.source, whole=False)
 
-    async def search_image(self, arguments: ImageSearchArguments, image: RolloutImage, known: int) -> Outcome:
+    async def search_image(self, arguments: ImageSearchArguments, image: RolloutImage, known: int) -> ToolOutcome:
         """Return pages that show a picture like one of the rollout's, or like a part of it.
 
         Args:
@@ -207,7 +207,7 @@ class SearchTools:
         data = cut_picture(self.store.read(picture), arguments.box, arguments.unit)
         return self.store.add_bytes(data, credit_picture(picture))
 
-    async def visit(self, arguments: VisitArguments) -> Outcome:
+    async def visit(self, arguments: VisitArguments) -> ToolOutcome:
         """Return one page: summed up for the goal where there is a summariser, else as much of it as is allowed."""
         url = arguments.url
         try:
@@ -242,14 +242,14 @@ class SearchTools:
         return tuple(hit for hit in hits if len(hit.url) <= LONGEST_URL and not is_blocked(hit.url, hosts))
 
 
-def _mark(outcome: Outcome, found: Sequence[TextHit | ImageHit], hosts: tuple[str, ...]) -> Outcome:
+def _mark(outcome: ToolOutcome, found: Sequence[TextHit | ImageHit], hosts: tuple[str, ...]) -> ToolOutcome:
     """Return a search's outcome with the flag of what was left out of it."""
     if not any(is_blocked(hit.url, hosts) for hit in found):
         return outcome
     return replace(outcome, observation=_flag_host(outcome.observation))
 
 
-def _refuse_host(url: str) -> Outcome:
+def _refuse_host(url: str) -> ToolOutcome:
     refused = refuse_call("blocked-host", f"Pages at {url} may not be read: their host publishes datasets.")
     return replace(refused, observation=_flag_host(refused.observation))
 
@@ -286,7 +286,7 @@ class VisualTools:
     upscaler: Upscaler | None
     text_limit: int
 
-    async def call(self, arguments: PictureArguments, images: Sequence[RolloutImage]) -> Outcome:
+    async def call(self, arguments: PictureArguments, images: Sequence[RolloutImage]) -> ToolOutcome:
         """Make one call on one of the rollout's pictures; a produced one takes the next number.
 
         Raises:
@@ -312,14 +312,14 @@ class VisualTools:
             return refuse_failed(error, f"This cannot be done with {image.id}")
         raise TypeError(f"no tool takes {type(arguments).__name__}")
 
-    async def _read(self, image: RolloutImage, data: bytes) -> Outcome:
+    async def _read(self, image: RolloutImage, data: bytes) -> ToolOutcome:
         if self.ocr is None:
             raise TypeError("layout_parsing is offered only where an engine reads")
         blocks = await self.ocr.read_text(data)
         size = (image.picture.width, image.picture.height)
         return show_text(render_blocks(blocks, size, self.text_limit) or f"No text can be read in {image.id}.")
 
-    async def _crop(self, arguments: CropArguments, image: RolloutImage, made_id: str, data: bytes) -> Outcome:
+    async def _crop(self, arguments: CropArguments, image: RolloutImage, made_id: str, data: bytes) -> ToolOutcome:
         part = await asyncio.to_thread(cut_picture, data, arguments.box, arguments.unit)
         box = ", ".join(f"{edge:g}" for edge in arguments.box)
         unit = " in pixels" if arguments.unit == "pixels" else ""
@@ -327,21 +327,21 @@ class VisualTools:
 
     async def _enlarge(
         self, arguments: SuperResolutionArguments, image: RolloutImage, made_id: str, data: bytes
-    ) -> Outcome:
+    ) -> ToolOutcome:
         if self.upscaler is None:
             return warn_of(NO_WEIGHTS, f"The network's weights are not at hand; {image.id} stays as it is.")
         enlarge = partial(enlarge_picture, upscaler=self.upscaler, scale=arguments.scale)
         made = await asyncio.to_thread(enlarge, data)
         return await self._show(made, image, made_id, f"{image.id}, enlarged {arguments.scale} times")
 
-    async def _straighten(self, image: RolloutImage, made_id: str, data: bytes) -> Outcome:
+    async def _straighten(self, image: RolloutImage, made_id: str, data: bytes) -> ToolOutcome:
         made = await asyncio.to_thread(correct_perspective, data)
         if made is None:
             text = f"No area with four clear sides was found in {image.id}; it stays as it is."
             return warn_of(NO_QUADRILATERAL, text)
         return await self._show(made, image, made_id, f"the largest four-sided area of {image.id}, seen straight on")
 
-    async def _show(self, data: bytes, image: RolloutImage, made_id: str, what: str) -> Outcome:
+    async def _show(self, data: bytes, image: RolloutImage, made_id: str, what: str) -> ToolOutcome:
         # Beside the loop: what is stored is decoded and flushed to disk first.
         made = await asyncio.to_thread(self.store.add_bytes, data, credit_picture(image.picture))
         text = f"{made_id}: {what}, {made.width} x {made.height} pixels."
@@ -431,7 +431,7 @@ class ToolBox:
 
     async def call(
         self, name: str, arguments: str, images: Sequence[RolloutImage], about: Watched | None = None
-    ) -> Outcome:
+    ) -> ToolOutcome:
         """Make one call.
 
         Args:
@@ -455,9 +455,9 @@ class ToolBox:
             outcome = await self._dispatch(parsed, images)
         except RecordFailed as error:
             return refuse_failed(error, f"{name} failed")
-        return Outcome(_flag(outcome, about), outcome.images)
+        return ToolOutcome(_flag(outcome, about), outcome.images)
 
-    async def _dispatch(self, arguments: Arguments, images: Sequence[RolloutImage]) -> Outcome:
+    async def _dispatch(self, arguments: Arguments, images: Sequence[RolloutImage]) -> ToolOutcome:
         search = self._searching
         match arguments:
             case TextSearchArguments():
@@ -468,7 +468,7 @@ class ToolBox:
                 return await self._look(arguments, images)
         raise TypeError(f"no tool takes {type(arguments).__name__}")
 
-    async def _look(self, arguments: PictureArguments, images: Sequence[RolloutImage]) -> Outcome:
+    async def _look(self, arguments: PictureArguments, images: Sequence[RolloutImage]) -> ToolOutcome:
         image = next((image for image in images if image.id == arguments.image), None)
         if image is None:
             known = ", ".join(image.id for image in images)
@@ -478,7 +478,7 @@ class ToolBox:
         return await VisualTools(self.store, self.ocr, self.upscaler, self.page_limit).call(arguments, images)
 
 
-def _flag(outcome: Outcome, about: Watched | None) -> Observation:
+def _flag(outcome: ToolOutcome, about: Watched | None) -> Observation:
     observation = outcome.observation
     found = find_flags(outcome.raw, about) if outcome.raw else ()
     return observation.model_copy(update={"flags": tuple(sorted({*observation.flags, *found}))})
@@ -490,7 +490,7 @@ def _explain(error: ValidationError) -> str:
 
 async def call_tool(
     tools: ToolBox, dialect: Dialect, turn: Turn, images: Sequence[RolloutImage], about: Watched
-) -> Outcome:
+) -> ToolOutcome:
     """Make the call of a turn.
 
     Args:

@@ -20,10 +20,9 @@ from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.answers import LONGEST_ANSWER, compare_answers, derive_answer, is_hedged, make_answer
 from pipelines.graph.cues import WORD, fold_word, list_stems, stem_word
 from pipelines.graph.facts import fold_names, holds_phrase, read_attributes, read_relations, split_key, type_value
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import cite_sentence, make_query
 from pipelines.graph.prose import Sentence, list_prose
-from pipelines.graph.query import MENTIONS, ShownField, locate_nodes, read_field
+from pipelines.graph.query import MENTIONS, Indexes, ShownField, locate_nodes, read_field
 from pipelines.graph.statements import Statement, fold_forms, read_sentence
 from pipelines.graph.values import KNOWN_UNITS, Number, compare_measures, parse_date, parse_number
 from pipelines.names import fold_name

@@ -13,8 +13,8 @@ from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.graph.answers import count_tokens, type_answer
 from pipelines.graph.cues import GENERIC, WORD, fold_word, name_cues, stem_word
 from pipelines.graph.facts import split_key
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.prose import MASK, mask_names
+from pipelines.graph.query import Indexes
 from pipelines.graph.values import KNOWN_UNITS, parse_date, parse_unit
 from pipelines.names import fold_name
 from schemas.proofs import Answer, Proof

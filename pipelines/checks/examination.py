@@ -32,10 +32,9 @@ from pipelines.checks.uniqueness import (
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.facts import Attribute
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import flatten_names, list_names, make_query
 from pipelines.graph.prose import mask_names
-from pipelines.graph.query import TYPE, Query, count_anchor_answers, locate_nodes
+from pipelines.graph.query import TYPE, Indexes, Query, count_anchor_answers, locate_nodes
 from pipelines.names import fold_name
 from schemas.datasets import Path
 from schemas.proofs import Agreement, Answer, Constraint, Proof, Thresholds

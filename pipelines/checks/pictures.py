@@ -22,8 +22,8 @@ from PIL.Image import Image
 
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.errors import RecordFailed
-from pipelines.names import fold_name
-from pipelines.pixels import open_pixels
+from pipelines.names import fold_name, normalise_file
+from pipelines.pictures import open_pixels
 from pipelines.services.protocols import ImageHit
 from schemas.datasets import Ease
 
@@ -53,7 +53,7 @@ _UNFREE = re.compile(
 
 
 def classify_licence(licence: str) -> LicenceClass:
-    """Say whether a licence's short name is on the allow-list.
+    """Return whether a licence's short name is on the allow-list.
 
     On it are the public domain, by tags whose reason holds everywhere or for works of the United States' government;
     CC0, and any version of CC BY, CC BY-SA, the GFDL, the Free Art License and the Open Government Licence.
@@ -67,7 +67,7 @@ def classify_licence(licence: str) -> LicenceClass:
 
 
 def is_free_licence(licence: str) -> bool:
-    """Say whether a picture under this licence may be given away and changed; an unknown licence may not."""
+    """Return whether a picture under this licence may be given away and changed; an unknown licence may not."""
     return classify_licence(licence) == "free"
 
 
@@ -111,7 +111,7 @@ def open_thumbnail(data: bytes) -> Image:
     """Return a picture at most :data:`SIDE` pixels long, not to be written to: the last two files are kept.
 
     Raises:
-        RecordFailed: if the picture cannot be decoded, see :func:`pipelines.pixels.open_pixels`.
+        RecordFailed: if the picture cannot be decoded, see :func:`pipelines.pictures.open_pixels`.
     """
     return open_pixels(data, max_side=SIDE)
 
@@ -170,15 +170,15 @@ class Plainness:
     """Of the picture, edges."""
 
 
-def check_simple(data: bytes, told: Sequence[str], text_area: float = 0.0) -> CheckResult:
-    """FAIL (``picture-too-simple``) for what nobody needs a search by picture for; UNKNOWN if it cannot be decoded.
+def check_simple(data: bytes, texts: Sequence[str], text_area: float = 0.0) -> CheckResult:
+    """FAIL (``picture-too-simple``) for a flag, logo, map, card of text or drawing; UNKNOWN if it cannot be decoded.
 
     Args:
         data: the picture file.
-        told: its file name, the address of its page, names of its categories.
-        text_area: share of the picture that is covered by text, as read by an OCR engine; 0 where nobody read it.
+        texts: its file name, the address of its page, names of its categories.
+        text_area: share of the picture that is covered by text, as read by an OCR engine; 0 where it was not read.
     """
-    telling = find_telling_word(told)
+    telling = find_telling_word(texts)
     if telling:
         return _refuse(f"{telling!r} in what is told of the file")
     if text_area > TEXT_AREA:
@@ -228,13 +228,13 @@ def measure_plainness(pixels: NDArray[np.uint8]) -> Plainness:
     )
 
 
-def find_telling_word(told: Iterable[str]) -> str:
+def find_telling_word(texts: Iterable[str]) -> str:
     """Return the words by which a file says that it is a flag, a logo, a map or the like, empty if there are none.
 
     Args:
-        told: file names, addresses and category names, with spaces, underscores or percent signs.
+        texts: file names, addresses and category names, with spaces, underscores or percent signs.
     """
-    for text in told:
+    for text in texts:
         words = _split_words(text)
         found = re.search(rf"(?<!\w)(?:{_TELLING.pattern})(?!\w)", words)
         if found:
@@ -351,7 +351,11 @@ def check_copies(phash: str, file: str, title: str, find: FindCopies) -> CheckRe
         find: finds like files.
     """
     for copy in find(phash):
-        if copy.distance <= COPY_DISTANCE and _fold_file(copy.file) != _fold_file(file) and title not in copy.titles:
+        if (
+            copy.distance <= COPY_DISTANCE
+            and normalise_file(copy.file) != normalise_file(file)
+            and title not in copy.titles
+        ):
             shown = f"{copy.file} of {', '.join(copy.titles[:3])}"
             return CheckResult("FAIL", "picture-duplicate", f"{file} looks like {shown} ({copy.distance} bits differ)")
     return PASSED
@@ -439,9 +443,3 @@ def rate_ease(hits: Sequence[ImageHit], title: str, near: float) -> tuple[Ease, 
     if not rank:
         return "hard", 0
     return ("easy" if rank == 1 and hits[0].distance <= near else "medium"), rank
-
-
-def _fold_file(file: str) -> str:
-    """Return a file name as MediaWiki compares it: spaces for underscores, the first letter's case aside."""
-    name = " ".join(file.replace("_", " ").split())
-    return name[:1].upper() + name[1:]

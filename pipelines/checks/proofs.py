@@ -21,12 +21,12 @@ from pipelines.corpus.infobox import parse_value
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.answers import count_tokens, derive_answer, type_answer
 from pipelines.graph.facts import fold_names, read_relations
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import flatten_names, list_names, make_query
 from pipelines.graph.prose import make_clause
 from pipelines.graph.query import (
     MENTIONS,
     TYPE,
+    Indexes,
     answer_query,
     count_anchor_answers,
     locate_nodes,

@@ -7,8 +7,7 @@ from functools import lru_cache
 
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.store import Corpus
-from pipelines.graph.indexes import Indexes
-from pipelines.graph.query import find_shortcut
+from pipelines.graph.query import Indexes, find_shortcut
 from pipelines.graph.statements import fold_page, fold_text, show_page
 from pipelines.graph.values import (
     KNOWN_UNITS,

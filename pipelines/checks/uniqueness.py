@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import Match, fold_names
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.prose import Sentence, list_prose, mask_names
 from pipelines.graph.query import (
     MENTIONS,
+    Indexes,
     Query,
     answer_query,
     count_alone,

@@ -30,7 +30,7 @@ from pipelines.config.settings import RunConfig
 from pipelines.corpus.build import CorpusOptions, build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, Unavailable
-from pipelines.graph.indexes import Indexes
+from pipelines.graph.query import Indexes
 from pipelines.release.manifest import PublishedRelease, read_release_manifest
 from pipelines.release.verify import VerifyReport, verify_release
 from pipelines.run.assembly import SOURCES, Assembly, list_missing_roles

@@ -374,7 +374,7 @@ def _look_at_encoder(config: RunConfig) -> Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServerAnswer:
     """What a server answered; status 0 when nothing whole came, and then ``text`` says why."""
 
     status: int
@@ -415,7 +415,7 @@ class Server:
         """How findings name it."""
         return f"{', '.join(self.roles)} at {self.url}"
 
-    async def send(self, path: str, body: Mapping[str, Any] | None = None) -> Answer:
+    async def send(self, path: str, body: Mapping[str, Any] | None = None) -> ServerAnswer:
         """Return the answer to a GET, or to a POST of a JSON body; whatever goes wrong is an answer, too."""
         key = os.environ.get(self.model.api_key_env, "") if self.model.api_key_env else ""
         headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -426,14 +426,14 @@ class Server:
         try:
             reply = await self.session.fetch(request, self.patience, MAX_REPLY)
         except NobodyThere as error:
-            return Answer(0, f"cannot connect to {name_host(self.url)} ({error}); start it, or see base_url")
+            return ServerAnswer(0, f"cannot connect to {name_host(self.url)} ({error}); start it, or see base_url")
         except (NoReply, SynthError, ValueError) as error:
             # aiohttp raises ValueError for a key that can be no header.
             said = redact(str(error).encode(), key)[:QUOTED]
-            return Answer(0, f"no whole answer ({said}); start it, or see base_url")
-        return Answer(reply.status, redact(reply.body, key))
+            return ServerAnswer(0, f"no whole answer ({said}); start it, or see base_url")
+        return ServerAnswer(reply.status, redact(reply.body, key))
 
-    async def chat(self, content: object, tokens: int, shape: Mapping[str, Any] | None = None) -> Answer:
+    async def chat(self, content: object, tokens: int, shape: Mapping[str, Any] | None = None) -> ServerAnswer:
         """Return the answer to one message."""
         body: dict[str, Any] = {
             "model": self.model.name,

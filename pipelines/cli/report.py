@@ -42,7 +42,7 @@ from pipelines.cli.facets import (
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import write_text
 from pipelines.ids import draw_unit
-from pipelines.pixels import open_pixels
+from pipelines.pictures import open_pixels
 from pipelines.release.making import read_picture
 from pipelines.release.quality import Number, count_values
 from pipelines.run.views import find_corpus, list_latest
@@ -83,7 +83,7 @@ LONGEST_SHOWN = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ReportTurn:
     """One step of a trajectory for reading."""
 
     thought: str
@@ -117,7 +117,7 @@ class QuestionCard:
     steps: tuple[str, ...]
     """Which entity was hidden behind what, in the order of the rewriting, with its round of injection."""
     difficulty: tuple[str, ...]
-    turns: tuple[Turn, ...]
+    turns: tuple[ReportTurn, ...]
     outcome: str
 
 
@@ -177,10 +177,10 @@ def _show_picture(root: Path, question: Grounding) -> tuple[str, str]:
         return "", str(error)
 
 
-def _list_turns(rollout: Rollout | None) -> list[Turn]:
+def _list_turns(rollout: Rollout | None) -> list[ReportTurn]:
     steps = rollout.steps if rollout else ()
     return [
-        Turn(
+        ReportTurn(
             thought=shorten_text(step.thought, LONGEST_SHOWN),
             call=f"{step.tool} {shorten_text(step.arguments, LONGEST_SHOWN)}" if step.tool else "",
             observation=(step.observation.error or shorten_text(step.observation.text, LONGEST_SHOWN))
@@ -206,7 +206,7 @@ class CallBar:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ValueShare:
     """How often one value occurs, and its share in percent."""
 
     value: str
@@ -224,11 +224,11 @@ class CourseReport:
     """Of the kept ones."""
     bars: tuple[CallBar, ...]
     """By number of calls, from none to the most, those in between that nobody made included."""
-    tools: tuple[Share, ...]
+    tools: tuple[ValueShare, ...]
     """Of all calls."""
-    outcomes: tuple[Share, ...]
+    outcomes: tuple[ValueShare, ...]
     """Of all calls: ``ok`` or the class of the error."""
-    endings: tuple[Share, ...]
+    endings: tuple[ValueShare, ...]
     """Of all rollouts."""
 
 
@@ -272,9 +272,9 @@ def _make_bars(kept: Counter[int], refused: Counter[int]) -> tuple[CallBar, ...]
     )
 
 
-def _share(counts: Counter[str]) -> tuple[Share, ...]:
+def _share(counts: Counter[str]) -> tuple[ValueShare, ...]:
     shown = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:COURSES_TOP]
-    return tuple(Share(value, count, round(100 * count / counts.total(), 1)) for value, count in shown)
+    return tuple(ValueShare(value, count, round(100 * count / counts.total(), 1)) for value, count in shown)
 
 
 EXAMPLES = 6

@@ -41,8 +41,6 @@ from pipelines.corpus.manifest import (
     write_manifest,
 )
 from pipelines.corpus.numbering import DANGLING, Numbering, number_pages, write_titles
-from pipelines.corpus.pagestore import StorePart, join_stores
-from pipelines.corpus.passages import write_passages
 from pipelines.corpus.properties import SideProperties, collect_side_properties
 from pipelines.corpus.scan import Part, RangeJob, scan_ranges
 from pipelines.corpus.tables import (
@@ -59,6 +57,7 @@ from pipelines.corpus.tables import (
     quote_path,
     stream_tables,
 )
+from pipelines.corpus.texts import StorePart, join_stores, write_passages
 from pipelines.errors import ConfigError, ConservationError
 from pipelines.files import TEMP_PREFIX, make_temp_path, sync_files, sync_folder
 from pipelines.ids import digest_file, digest_value

@@ -15,7 +15,7 @@ import tomllib
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib import resources
 from pathlib import Path
@@ -34,7 +34,7 @@ from pipelines.corpus.manifest import SideFiles
 from pipelines.corpus.properties import make_once
 from pipelines.corpus.tables import IMAGES, TableWriter
 from pipelines.errors import ConfigError, CorruptInput
-from pipelines.services.image_metadata import normalise_file
+from pipelines.names import normalise_file
 
 PUBLIC_DOMAIN = "Public domain"
 _IN_PUBLIC_DOMAIN = "Q19652"
@@ -121,34 +121,27 @@ class Malformed(ValueError):
     """An entity does not have the form that the dump promises; the argument is one word for counting."""
 
 
-@dataclass(frozen=True, slots=True)
-class Media:
-    """A row of ``media.parquet``: a file of Wikimedia Commons, in the order of ``commons.MEDIA``."""
-
-    file: str
-    """File name as pages use it: spaces, first letter upper case."""
-    url: str
-    """Address of the original."""
-    width: int
-    """In pixels as displayed; 0 when not known."""
-    height: int
-    mime: str
-    bytes: int
-    licence: str
-    """Short name such as ``CC BY-SA 4.0``, a Qid that has none, or empty when nothing is stated."""
-    licence_url: str
-    copyright_status: str
-    """Qids of P6216, separated by spaces."""
-    author: str
-    """Names as the file's creators are to be credited, else user names or Qids; empty when not known."""
-    source_url: str
-    """The file's page on Wikimedia Commons."""
-    depicts: tuple[str, ...]
-    """Qids of the best statements of what it shows (P180): where some are marked as prominent, those alone."""
+MEDIA = pa.schema(
+    [
+        ("file", pa.string()),  # as pages use it: spaces, first letter upper case
+        ("url", pa.string()),  # of the original
+        ("width", pa.int32()),  # in pixels as displayed; 0 when not known
+        ("height", pa.int32()),
+        ("mime", pa.string()),
+        ("bytes", pa.int64()),
+        ("licence", pa.string()),  # short name, a Qid without one, or empty when nothing is stated
+        ("licence_url", pa.string()),
+        ("copyright_status", pa.string()),  # Qids of P6216, separated by spaces
+        ("author", pa.string()),  # names of the creators, else user names or Qids
+        ("source_url", pa.string()),  # the file's page
+        ("depicts", pa.list_(pa.string())),  # Qids of the best statements of what it shows (P180)
+    ]
+)
+"""Columns of ``media.parquet``: a row is a file of Wikimedia Commons."""
 
 
-def read_rdf(source: bytes) -> Media:
-    """Read one entity from Turtle or N-Triples: its own triples and those of its statements, prefixes before them.
+def read_rdf(source: bytes) -> dict[str, Any]:
+    """Return a row of :data:`MEDIA` from one entity in Turtle or N-Triples, with its statements and the prefixes.
 
     Raises:
         Malformed: ``syntax``, ``url`` (not one https address), ``number`` (an invalid size).
@@ -177,20 +170,20 @@ def read_rdf(source: bytes) -> Media:
     in_parts = any(qualifiers[node.value][f"qualifier/{_PART}"] for node in (*said[_LICENCE], *said[_STATUS]))
     licence = choose_licence(_list_items(said[f"direct/{_LICENCE}"]), statuses, in_parts)
     creators = dict.fromkeys(" ".join(label.split()) for label in _list_creators(said, qualifiers) if label)
-    return Media(
-        file=file,
-        url=urls[0],
-        width=_read_number(said["width"], _MOST_PIXELS),
-        height=_read_number(said["height"], _MOST_PIXELS),
-        mime=_read_literal(said["encodingFormat"]),
-        bytes=_read_number(said["contentSize"], _MOST_BYTES),
-        licence=licence,
-        licence_url=find_licence_url(licence),
-        copyright_status=" ".join(dict.fromkeys(statuses)),
-        author="; ".join(creators)[:_MAX_AUTHOR],
-        source_url=make_source_url(file),
-        depicts=tuple(qid for qid in dict.fromkeys(_list_items(said[f"direct/{_DEPICTS}"])) if QID.fullmatch(qid)),
-    )
+    return {
+        "file": file,
+        "url": urls[0],
+        "width": _read_number(said["width"], _MOST_PIXELS),
+        "height": _read_number(said["height"], _MOST_PIXELS),
+        "mime": _read_literal(said["encodingFormat"]),
+        "bytes": _read_number(said["contentSize"], _MOST_BYTES),
+        "licence": licence,
+        "licence_url": find_licence_url(licence),
+        "copyright_status": " ".join(dict.fromkeys(statuses)),
+        "author": "; ".join(creators)[:_MAX_AUTHOR],
+        "source_url": make_source_url(file),
+        "depicts": [qid for qid in dict.fromkeys(_list_items(said[f"direct/{_DEPICTS}"])) if QID.fullmatch(qid)],
+    }
 
 
 def make_source_url(file: str) -> str:
@@ -249,28 +242,12 @@ def _list_creators(said: Mapping[str, list[Any]], qualifiers: Mapping[str, Mappi
 
 
 def _share_value(values: Sequence[object], others: Sequence[object]) -> bool:
-    """Say whether two lists have a value in common; unknown values (blank nodes) count as one."""
+    """Return whether two lists have a value in common; unknown values (blank nodes) count as one."""
     if any(isinstance(value, BlankNode) for value in values):
         return any(isinstance(other, BlankNode) for other in others)
     return any(value in others for value in values)
 
 
-MEDIA = pa.schema(
-    [
-        ("file", pa.string()),
-        ("url", pa.string()),
-        ("width", pa.int32()),
-        ("height", pa.int32()),
-        ("mime", pa.string()),
-        ("bytes", pa.int64()),
-        ("licence", pa.string()),
-        ("licence_url", pa.string()),
-        ("copyright_status", pa.string()),
-        ("author", pa.string()),
-        ("source_url", pa.string()),
-        ("depicts", pa.list_(pa.string())),
-    ]
-)
 CHUNK = 4 << 20
 """Bytes read at a time."""
 _MAX_CHUNKS = 16
@@ -321,7 +298,7 @@ def collect_media(dump: Path, wanted: NDArray[np.uint64], out: Path, chunk: int 
         for batch in _cut_entities(dump, chunk):
             counts["entities"] += len(batch)
             found = _read_wanted(_pick_wanted(batch, wanted, counts), wanted, seen, counts)
-            writer.write_rows([tuple(getattr(media, field.name) for field in fields(Media)) for media in found])
+            writer.write_rows([tuple(row[name] for name in MEDIA.names) for row in found])
     if counts["entities"] == counts["unnamed"]:
         raise CorruptInput(
             f"{dump} names no file of Wikimedia Commons; expected a MediaInfo dump with sdcdata: entities and "
@@ -332,22 +309,22 @@ def collect_media(dump: Path, wanted: NDArray[np.uint64], out: Path, chunk: int 
 
 def _read_wanted(
     picked: Iterable[tuple[int, bytes]], wanted: NDArray[np.uint64], seen: NDArray[np.bool_], counts: Counter[str]
-) -> Iterator[Media]:
+) -> Iterator[dict[str, Any]]:
     for place, source in picked:
         if seen[place]:
             counts["repeated"] += 1
             continue
         try:
-            media = read_rdf(source)
-            if _hash_file(media.file) != wanted[place]:
+            row = read_rdf(source)
+            if _hash_file(row["file"]) != wanted[place]:
                 raise Malformed("title")
         except Malformed as error:
             counts[f"malformed: {error}"] += 1
             continue
         seen[place] = True
         counts["kept"] += 1
-        counts["without_licence"] += not media.licence
-        yield media
+        counts["without_licence"] += not row["licence"]
+        yield row
 
 
 def _pick_wanted(
@@ -432,12 +409,12 @@ def write_images(folder: Path, side: SideFiles, kept: Path) -> WrittenImages:
     Args:
         folder: of the corpus.
         side: the files beside the dump.
-        kept: folder for what a build begun anew need not make again.
+        kept: folder for what a repeated build can reuse.
     """
     pages = folder / "pages.parquet"
     media, counts = None, dict[str, int]()
     if side.media is not None:
-        # Which pictures are wanted is decided by the dump and by all that lies beside it.
+        # The dump and all its side files decide which pictures are wanted.
         files = [path for _, path in side.list_files()]
         media, counts = make_once(kept, "media", files, partial(_collect_media, side.media, pages))
     local = read_images(side.images) if side.images is not None else []

@@ -16,11 +16,13 @@ import hashlib
 import heapq
 import html
 import re
+import tomllib
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import cache, partial
+from importlib import resources
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -35,9 +37,9 @@ from pipelines.corpus.tables import IMAGES, MEMORY_MEGABYTES, open_spill, stream
 from pipelines.corpus.wikitext import blank_spans, find_braces, find_ignored
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import TEMP_PREFIX, explain_os_error
-from pipelines.pictures import probe_picture
-from pipelines.pixels import MAX_BYTES
-from pipelines.services.image_metadata import FORMATS, WRONG_FORMAT, normalise_file
+from pipelines.names import normalise_file
+from pipelines.pictures import MAX_BYTES, probe_picture
+from pipelines.services.image_metadata import FORMATS, WRONG_FORMAT
 from schemas.corpus import CorpusImage
 
 _THREADS = 2
@@ -232,32 +234,6 @@ _MAX_NAME_BYTES = 240
 _OPTIONS = 300
 """Characters after a file's name among which its size is looked for."""
 _FILE = 6
-_LOCAL_NAMES: dict[str, tuple[str, ...]] = {
-    "ar": ("ملف",),
-    "cs": ("soubor",),
-    "da": ("fil",),
-    "de": ("datei",),
-    "es": ("archivo",),
-    "fa": ("پرونده",),
-    "fi": ("tiedosto",),
-    "fr": ("fichier",),
-    "he": ("קובץ",),
-    "hu": ("fájl", "kép"),
-    "it": ("immagine",),
-    "ja": ("ファイル", "画像"),
-    "ko": ("파일", "그림"),
-    "nl": ("bestand",),
-    "no": ("fil",),
-    "pl": ("plik",),
-    "pt": ("ficheiro", "arquivo"),
-    "ru": ("файл",),
-    "sv": ("fil",),
-    "tr": ("dosya",),
-    "uk": ("файл",),
-    "zh": ("文件", "档案", "檔案", "图像", "圖像"),
-}
-"""Names of the file namespace by language code, as the dump's header of that wiki gives them (lower case)."""
-
 _NO_PICTURE = re.compile(r"\.(?:ogg|oga|ogv|opus|webm|mp3|mp4|wav|flac|midi?|mpe?g|stl|pdf|djvu?)$", re.IGNORECASE)
 _SIZE = re.compile(r"\|\s*+(?:(\d{1,5})?+x)?+(\d{1,5})\s*+px\s*+(?=[|\]])", re.IGNORECASE)
 _OPTIONS_END = re.compile(r"\]\]|\[\[")
@@ -341,7 +317,7 @@ def _read_links(text: str, language: str) -> Iterator[tuple[int, str]]:
 
 
 def _is_icon(text: str, start: int) -> bool:
-    """Say whether the options of a picture ask for the size of a letter."""
+    """Return whether the options of a picture ask for the size of a letter."""
     stop = start + _OPTIONS
     closing = _OPTIONS_END.search(text, start, stop)
     size = _SIZE.search(text, start, closing.end() if closing else stop)
@@ -391,7 +367,8 @@ def _clean_name(raw: str) -> str:
 @cache
 def _list_namespaces(language: str) -> frozenset[str]:
     aliases = (name for name, number in NAMESPACE_ALIASES.get(language, {}).items() if number == _FILE)
-    return frozenset(("file", "image", *aliases, *_LOCAL_NAMES.get(language, ())))
+    names = tomllib.loads(resources.files("pipelines.corpus").joinpath("data/file-namespaces.toml").read_text("utf-8"))
+    return frozenset(("file", "image", *aliases, *names.get(language, ())))
 
 
 @cache

@@ -472,7 +472,7 @@ class EntityCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Entity:
+class Item:
     """A row of ``entities.parquet``."""
 
     qid: str
@@ -535,7 +535,7 @@ def collect_entities(dump: Path, out: Path, site: str = "enwiki") -> EntityCount
     """
     tally = _Tally()
     with replacing(out) as temp, pq.ParquetWriter(temp, ENTITIES, compression="zstd") as writer:
-        rows: list[Entity] = []
+        rows: list[Item] = []
         for entity in _read_entities(dump, site, tally):
             rows.append(entity)
             if len(rows) == _GROUP_ROWS:
@@ -550,7 +550,7 @@ def count_in_line(line: bytes) -> tuple[int, int]:
     return line.count(b'"site":"'), line.count(b'"rank":"')
 
 
-def read_entity(line: bytes, site: str) -> Entity:
+def read_entity(line: bytes, site: str) -> Item:
     """Return an entity from its line without the comma.
 
     Raises:
@@ -568,7 +568,7 @@ def read_entity(line: bytes, site: str) -> Entity:
         raise TypeError("title or label is no text")
     sitelinks, statements = count_in_line(line)
     identifiers = sum(_is_identifier(statement) for group in claims.values() for statement in group)
-    return Entity(entity["id"], title, label, sitelinks, statements, identifiers, _list_classes(claims.get("P31", ())))
+    return Item(entity["id"], title, label, sitelinks, statements, identifiers, _list_classes(claims.get("P31", ())))
 
 
 def _is_identifier(statement: dict[str, Any]) -> bool:
@@ -586,7 +586,7 @@ def _list_classes(statements: list[dict[str, Any]]) -> tuple[str, ...]:
     return tuple(sorted({value.get("id") or f"Q{value['numeric-id']}" for value in known}))
 
 
-def _read_entities(dump: Path, site: str, tally: _Tally) -> Iterator[Entity]:
+def _read_entities(dump: Path, site: str, tally: _Tally) -> Iterator[Item]:
     article, seen = b'"%s":{' % site.encode(), _Seen()
     for number, line in _read_lines(dump):
         tally.lines += 1
@@ -644,7 +644,7 @@ def _open_dump(dump: Path) -> IO[bytes]:
     return dump.open("rb", buffering=_BUFFER)
 
 
-def _make_table(rows: list[Entity]) -> pa.Table:
+def _make_table(rows: list[Item]) -> pa.Table:
     columns = {name: [getattr(row, name) for row in rows] for name in ENTITIES.names}
     return pa.Table.from_pydict(columns, schema=ENTITIES)
 

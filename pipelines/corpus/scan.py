@@ -48,9 +48,8 @@ from pipelines.corpus.infobox import Field, Infobox, has_infobox, read_infobox
 from pipelines.corpus.kinds import choose_kind, find_domain, name_infobox_kind, name_lead_kind
 from pipelines.corpus.linkgraph import ArrayFile
 from pipelines.corpus.manifest import CorpusOptions
-from pipelines.corpus.pagestore import PageStoreWriter
-from pipelines.corpus.passages import split_passages
 from pipelines.corpus.tables import FACTS, FAILED, PAGES, REDIRECTS, REJECTED, TableWriter, map_array
+from pipelines.corpus.texts import PageStoreWriter, split_passages
 from pipelines.corpus.wikitext import LinkBlock, LinkReader, drop_spans, find_braces, lead_paragraph, plain_text
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.files import sync_files, write_text

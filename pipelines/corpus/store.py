@@ -23,9 +23,8 @@ from pipelines.corpus.images import place_inside
 from pipelines.corpus.linkgraph import LinkGraph
 from pipelines.corpus.manifest import CorpusManifest, read_manifest
 from pipelines.corpus.numbering import TitleIndex, open_titles
-from pipelines.corpus.pagestore import PageStore
-from pipelines.corpus.passages import Passage, PassageIndex, find_phrases, search_passages
 from pipelines.corpus.tables import IMAGES, PAGES, GroupedTable, MappedTable
+from pipelines.corpus.texts import PageStore, Passage, PassageIndex, find_phrases, search_passages
 from pipelines.corpus.wikitext import WikiLink, find_links, lead_paragraph, split_sentences
 from pipelines.errors import ConfigError, CorruptInput
 from schemas.corpus import CorpusImage, Fact, Page

@@ -11,11 +11,11 @@ from typing import Literal
 
 import networkx as nx
 
+from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.facts import read_relations
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.prose import list_prose, mask_names
-from pipelines.graph.query import Query, locate_nodes
+from pipelines.graph.query import Indexes, Query, locate_nodes
 from pipelines.ids import SplitRule, digest_value, draw_unit, make_record_id
 from pipelines.names import digest_aliases
 from schemas.datasets import Certificate, Split
@@ -139,20 +139,10 @@ Test = Callable[[int], str]
 class InjectionRules:
     """How far a question is grown, and the thresholds of the checks on the way."""
 
-    rounds: tuple[int, ...]
-    weights: tuple[float, ...]
-    tries: int
-    """Chains tried for a question: each round that fails ends one, and the next differs from it in one fact."""
-    page_words: int
-    """Words of an article that a model is shown."""
-    candidates: int
-    """Descriptors tried for an entity."""
-    min_alone_first: int
-    min_alone: int
-    near_misses: int
+    settings: InjectionsConfig
+    descriptors: RewritesConfig
     min_answers: int
     """Distinct answers over all anchors of the type, in each round: growing a chain can only lose some. 0 is off."""
-    forbid_shortcuts: bool
     hub_in_degree: int
     max_answer_tokens: int
     seed: int
@@ -160,16 +150,16 @@ class InjectionRules:
 
     def draw_rounds(self, identity: str) -> int:
         """Return how many rounds a question gets, decided by its id alone."""
-        left = draw_unit(self.seed, "rounds", identity) * sum(self.weights)
-        for rounds, weight in zip(self.rounds, self.weights, strict=True):
+        left = draw_unit(self.seed, "rounds", identity) * sum(self.settings.weights)
+        for rounds, weight in zip(self.settings.rounds, self.settings.weights, strict=True):
             left -= weight
             if left < 0:
                 return rounds
-        return self.rounds[-1]
+        return self.settings.rounds[-1]
 
     def threshold(self, node: int) -> int:
         """Return how many entities a node's descriptor must fit without the chain."""
-        return self.min_alone_first if node == 1 else self.min_alone
+        return self.descriptors.min_alone_first if node == 1 else self.descriptors.min_alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,23 +167,21 @@ class AnchorRules:
     """What an article must have to end a chain: the split and the picture that seeds must have."""
 
     splits: SplitRule
-    require_image: bool
-    min_image_side: int
-    """Pixels of the picture's shorter side."""
+    settings: GroundingsConfig
 
     def explain(self, corpus: Corpus, node: int, split: Split) -> str:
         """Return what speaks against an article as the anchor of a question of a split, or ``OPEN``."""
         page = corpus.page(node)
         if self.splits.place("entity", page.title) != split:
             return "other-split"
-        if not self.require_image:
+        if not self.settings.require_image:
             return OPEN
         picture = corpus.image(page.image) if page.image else None
         if picture is None or not picture.path or picture.error:
             return "no-image"
         if not page.image_free:
             return "image-not-free"
-        return OPEN if min(picture.width, picture.height) >= self.min_image_side else "image-too-small"
+        return OPEN if min(picture.width, picture.height) >= self.settings.min_side else "image-too-small"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,22 +3,26 @@
 ``anchor -r1-> v1 -r2-> ... -> vh . attribute``, with descriptor facts as further constraints. A backward hop leads from
 an entity to those whose page states the relation to it. Counting is closed-world over what infoboxes show: a missing
 field, an unreadable value and a value that may agree are open; near misses are looked up in prose
-(:mod:`pipelines.graph.statements`).
+(:mod:`pipelines.graph.statements`). :class:`Indexes` holds the corpus with the indexes that counting needs.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import cached_property, lru_cache, reduce
 
 import numpy as np
 
 from pipelines.corpus.kinds import OTHER, PERSON, find_domain
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.answers import derive_answer
+from pipelines.graph.cues import CueIndex
 from pipelines.graph.facts import (
+    AnswerShares,
     Attribute,
+    FactIndex,
     Match,
     Nodes,
+    RelationIndex,
     compare_value,
     fold_names,
     holds_phrase,
@@ -29,11 +33,40 @@ from pipelines.graph.facts import (
     read_wanted,
     stem_key,
 )
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.prose import find_clause
 from pipelines.names import fold_name
 from schemas.corpus import Page
 from schemas.proofs import Constraint, Derivation, Hop, PathNode
+
+
+@dataclass(frozen=True)
+class Indexes:
+    """A corpus to prove questions in."""
+
+    corpus: Corpus
+    later: Corpus | None = None
+    """The same wiki from another dump, at least a year away: a fact that differs there is volatile."""
+
+    @cached_property
+    def relations(self) -> RelationIndex:
+        """Every relation that a walk may take."""
+        return RelationIndex(self.corpus)
+
+    @cached_property
+    def facts(self) -> FactIndex:
+        """Every fact that infoboxes show, also those with several values, by value."""
+        return FactIndex(self.corpus)
+
+    @cached_property
+    def cues(self) -> CueIndex:
+        """Words by which sentences state a relation."""
+        return CueIndex(self.corpus, self.facts)
+
+    @cached_property
+    def shares(self) -> AnswerShares:
+        """How often each answer of a relation occurs."""
+        return AnswerShares(self.corpus, self.facts)
+
 
 TYPE = "type"
 KEPT_PAGES = 1 << 14

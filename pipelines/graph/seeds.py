@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.config.settings import SeedsConfig
 from pipelines.errors import ConfigError, RateLimited, Unavailable
 from pipelines.ids import make_record_id
 from pipelines.services.protocols import QueryTimeout, Sparql, SparqlRow
@@ -296,45 +297,21 @@ JUDGED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class SeedGate:
-    """What an article must have to be an anchor.
-
-    By ``opensearch-vl`` (its appendix D.1) an infobox, and incoming links between two bounds. By ``vsearcher`` (its
-    appendix A.2) few sitelinks, so that it is rare, and many statements, so that it is documented. By both no list and
-    no disambiguation page, a type that a question can name, and the picture that the stage asks for.
-    """
-
-    rule: SeedRule = "opensearch-vl"
-    min_in_degree: int = 50
-    hub_in_degree: int = 10_000
-    require_infobox: bool = True
-    max_sitelinks: int = 10
-    min_statements: int = 20
-    count_identifiers: bool = True
-    """Whether statements that name the entity in another database count as statements, as in the paper."""
-    classes: tuple[str, ...] = ()
-    """Qids, one of which the entity must be an instance of; empty for any."""
-    require_image: bool = True
-    min_image_side: int = 512
-    """Pixels of the shorter side."""
-
-    def without_classes(self) -> "SeedGate":
-        """Return the gate for entities whose class is known to be wanted."""
-        return replace(self, classes=())
-
-
-@dataclass(frozen=True, slots=True)
 class _Test:
     reason: SeedReason
     refused: Mask
     detail: Callable[[int], str]
 
 
-def judge_pages(gate: SeedGate, pages: pa.Table) -> Iterator[tuple[SeedReason | None, str]]:
+def judge_pages(gate: SeedsConfig, pages: pa.Table) -> Iterator[tuple[SeedReason | None, str]]:
     """Yield for each row the first reason to refuse it, with what was found, or None.
 
+    By ``opensearch-vl`` (its appendix D.1) a seed has an infobox, and incoming links between two bounds. By
+    ``vsearcher`` (its appendix A.2) few sitelinks, so that it is rare, and many statements, so that it is documented.
+    By both it is no list and no disambiguation page, and has a type that a question can name.
+
     Args:
-        gate: the rules; pictures are left to the caller.
+        gate: the settings; pictures are left to the caller.
         pages: the columns ``JUDGED``, one row an article.
     """
     columns = {name: pages[name].combine_chunks() for name in JUDGED}
@@ -356,7 +333,7 @@ def _test_pages(columns: dict[str, pa.Array]) -> list[_Test]:
     ]
 
 
-def _test_classes(gate: SeedGate, columns: dict[str, pa.Array]) -> list[_Test]:
+def _test_classes(gate: SeedsConfig, columns: dict[str, pa.Array]) -> list[_Test]:
     if not gate.classes:
         return []
     classes = columns["classes"]
@@ -366,7 +343,7 @@ def _test_classes(gate: SeedGate, columns: dict[str, pa.Array]) -> list[_Test]:
     return [_Test("class", refused, lambda row: ", ".join(classes[row].as_py()) or "class not known")]
 
 
-def _test_links(gate: SeedGate, columns: dict[str, pa.Array]) -> list[_Test]:
+def _test_links(gate: SeedsConfig, columns: dict[str, pa.Array]) -> list[_Test]:
     degree = columns["in_degree"].to_numpy()
     tests = [_Test("hub", degree > gate.hub_in_degree, lambda row: f"in-degree {degree[row]} > {gate.hub_in_degree}")]
     if gate.require_infobox:
@@ -375,7 +352,7 @@ def _test_links(gate: SeedGate, columns: dict[str, pa.Array]) -> list[_Test]:
     return [*tests, _Test("in-degree-low", low, lambda row: f"in-degree {degree[row]} < {gate.min_in_degree}")]
 
 
-def _test_counts(gate: SeedGate, columns: dict[str, pa.Array]) -> list[_Test]:
+def _test_counts(gate: SeedsConfig, columns: dict[str, pa.Array]) -> list[_Test]:
     sitelinks, statements = columns["sitelinks"].to_numpy(), columns["statements"].to_numpy()
     unknown = (sitelinks < 0) | (statements < 0)
     if not gate.count_identifiers:

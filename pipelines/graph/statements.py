@@ -23,10 +23,10 @@ from pipelines.corpus.store import Corpus
 from pipelines.corpus.wikitext import find_sentence, plain_text
 from pipelines.graph.cues import EVERYWHERE, WORD, fold_word, stem_word
 from pipelines.graph.facts import Match, Wanted, fold_names, holds_phrase, list_periods, read_wanted
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.prose import Sentence, list_prose, show_sentence
 from pipelines.graph.query import (
     TYPE,
+    Indexes,
     Query,
     follow_chain,
     is_of_other_domain,

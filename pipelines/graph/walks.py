@@ -27,6 +27,7 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from pipelines import names
+from pipelines.config.settings import PathsConfig
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.corpus.tables import map_array
 from pipelines.corpus.wikitext import WikiLink
@@ -561,19 +562,11 @@ _LENGTH, _ATTRIBUTE = 1 << 32, (1 << 32) + 1
 class WalkRules:
     """What a walk may do."""
 
-    hops: tuple[int, ...]
-    weights: tuple[float, ...]
+    settings: PathsConfig
     hub_in_degree: int
     """Entities with more incoming links are never stepped on."""
-    text_hops: bool
-    """Whether a link in a sentence may be a hop too."""
     max_answer_tokens: int
     splits: SplitRule
-    relation_preference: float = 1.0
-    """Probability that a step looks for an infobox relation first; at 1 a link is taken only where none leads on."""
-    look_ahead: bool = True
-    """Whether a step is taken only where an answer is in reach. A walk's length is always one that can be walked, which
-    leaves the distribution of walks drawn again from the start as it is: the other lengths never end at an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -656,7 +649,13 @@ class WalkGraph:
         if self._kept is None:
             return self._find_marks()
         rules = self.rules
-        decides = [max(rules.hops), rules.hub_in_degree, rules.text_hops, rules.max_answer_tokens, repr(rules.splits)]
+        decides = [
+            max(rules.settings.hops),
+            rules.hub_in_degree,
+            rules.settings.text_hops,
+            rules.max_answer_tokens,
+            repr(rules.splits),
+        ]
         name = digest_value([REACH_VERSION, digest_tables(), self.corpus.digest, decides])[:16]
         return keep_marks(self._kept / f"reach-{name}.npy", len(self.corpus.article_nodes()), self._find_marks)
 
@@ -668,12 +667,16 @@ class WalkGraph:
 
     def can_reach(self, split: Split, left: int) -> Mask:
         """Return for each node whether so many more steps can end at an answer of the split."""
-        return show_mark(self.marks, split, left, max(self.rules.hops))
+        return show_mark(self.marks, split, left, max(self.rules.settings.hops))
 
     def lengths_from(self, node: int, split: Split) -> list[tuple[int, float]]:
         """Return the path lengths that can be walked from a seed, with their weights, which are above 0."""
-        marks = int(self.marks[node]) >> find_bit(split, max(self.rules.hops))
-        return [(h, w) for h, w in zip(self.rules.hops, self.rules.weights, strict=True) if w > 0 and marks >> h & 1]
+        marks = int(self.marks[node]) >> find_bit(split, max(self.rules.settings.hops))
+        return [
+            (h, w)
+            for h, w in zip(self.rules.settings.hops, self.rules.settings.weights, strict=True)
+            if w > 0 and marks >> h & 1
+        ]
 
     def draw_walks(self, orders: Sequence[Order], seed: int) -> list[Drawn]:
         """Draw walks, all at once.
@@ -686,12 +689,14 @@ class WalkGraph:
         identities = np.asarray([order.identity for order in orders], dtype=np.uint64)
         keys = make_keys(seed, identities)
         nodes = np.asarray([order.node for order in orders], dtype=np.int64)
-        bits = np.asarray([find_bit(order.split, max(self.rules.hops)) for order in orders], dtype=np.uint16)
+        bits = np.asarray([find_bit(order.split, max(self.rules.settings.hops)) for order in orders], dtype=np.uint16)
         lengths = np.asarray([order.length for order in orders], dtype=np.int64)
         lengths = np.where(lengths > 0, lengths, self._draw_lengths(nodes, bits, draw_units(keys, _LENGTH)))
         if not lengths.all():
             raise ValueError(f"no answer in reach of node {int(nodes[lengths == 0][0])}: look at lengths_from first")
-        draw = WalkDraw(seed, relation_preference=self.rules.relation_preference, look_ahead=self.rules.look_ahead)
+        draw = WalkDraw(
+            seed, relation_preference=self.rules.settings.relation_preference, look_ahead=self.rules.settings.look_ahead
+        )
         sampled = sample_walks(self.terrain, Starts(nodes, lengths, identities, bits), draw, self._read_links)
         choices = draw_units(keys, _ATTRIBUTE).tolist()
         return [Drawn(order, sampled, row, choices[row]) for row, order in enumerate(orders)]
@@ -716,21 +721,23 @@ class WalkGraph:
     def _find_marks(self) -> Marks:
         rules = self.rules
         ends = place_answers(self.corpus, rules.splits, rules.max_answer_tokens, self.flags)
-        return extend_reach(ends, [rows for rows in self._edges if rows is not None], self.flags, max(rules.hops))
+        return extend_reach(
+            ends, [rows for rows in self._edges if rows is not None], self.flags, max(rules.settings.hops)
+        )
 
     @cached_property
     def _edges(self) -> tuple[Rows, Rows | None]:
         """Relations, and links when a walk may go along them."""
         graph = self.corpus.graph
-        links = Rows(graph.offsets, graph.targets) if self.rules.text_hops else None
+        links = Rows(graph.offsets, graph.targets) if self.rules.settings.text_hops else None
         return Rows(self.relations.offsets, self.relations.objects), links
 
     def _draw_lengths(self, nodes: Numbers, bits: npt.NDArray[np.uint16], units: npt.NDArray[np.float64]) -> Numbers:
         """Return a length for each walk by the weights of those in reach; 0 where there is none."""
-        hops = np.asarray([*self.rules.hops, 0], dtype=np.int64)
+        hops = np.asarray([*self.rules.settings.hops, 0], dtype=np.int64)
         marks = (self.marks.take(nodes) >> bits).astype(np.int64)
         open_ = (marks[:, None] >> hops[:-1]) & 1
-        ends = np.cumsum(open_ * np.asarray(self.rules.weights), axis=1)
+        ends = np.cumsum(open_ * np.asarray(self.rules.settings.weights), axis=1)
         lengths: Numbers = hops[(units[:, None] * ends[:, -1:] >= ends).sum(axis=1)]
         return lengths
 

@@ -47,7 +47,7 @@ from schemas.proofs import Answer, Proof
 PLACEHOLDER = "<image>"
 
 
-class ReleasedMessage(Nested):
+class RowMessage(Nested):
     """One chat message as trainers read it."""
 
     role: Literal["system", "user", "assistant"]
@@ -90,7 +90,7 @@ def show_pictures(count: int, text: str) -> str:
     return f"{PLACEHOLDER * count}\n{text}" if count else text
 
 
-def make_messages(trajectory: Trajectory, system: str = "") -> tuple[tuple[ReleasedMessage, ...], tuple[Picture, ...]]:
+def make_messages(trajectory: Trajectory, system: str = "") -> tuple[tuple[RowMessage, ...], tuple[Picture, ...]]:
     """Return a trajectory's messages and its pictures in reading order.
 
     Args:
@@ -104,13 +104,13 @@ def make_messages(trajectory: Trajectory, system: str = "") -> tuple[tuple[Relea
     shown = [image.picture for image in trajectory.images[:1]]
     dialect = find_text_dialect(trajectory.dialect)
     system = system or trajectory.system
-    messages = [ReleasedMessage(role="system", content=strip_tokens(system))] if system else []
+    messages = [RowMessage(role="system", content=strip_tokens(system))] if system else []
     question = show_pictures(len(shown), strip_page_text(trajectory.question))
-    messages.append(ReleasedMessage(role="user", content=question))
+    messages.append(RowMessage(role="user", content=question))
     for number, step in enumerate(trajectory.steps, 1):
-        messages.append(ReleasedMessage(role="assistant", content=strip_tokens(step.reply)))
+        messages.append(RowMessage(role="assistant", content=strip_tokens(step.reply)))
         if step.observation is not None and number < len(trajectory.steps):
-            messages.append(ReleasedMessage(role="user", content=show_observation(step.observation, dialect)))
+            messages.append(RowMessage(role="user", content=show_observation(step.observation, dialect)))
             shown += find_pictures(step.observation.images, pictures, trajectory.record_id)
     check_messages(messages, len(shown), trajectory.record_id)
     return tuple(messages), tuple(shown)
@@ -128,7 +128,7 @@ def find_pictures(ids: Sequence[str], pictures: Mapping[str, Picture], where: st
     return [pictures[name] for name in ids]
 
 
-def check_messages(messages: Sequence[ReleasedMessage], images: int, where: str) -> None:
+def check_messages(messages: Sequence[RowMessage], images: int, where: str) -> None:
     """Refuse messages that a trainer would drop, shift or fail on.
 
     Raises:
@@ -164,7 +164,7 @@ class SftRow(Nested):
     id: str
     question_id: str
     images: tuple[EmbeddedImage, ...]
-    messages: tuple[ReleasedMessage, ...]
+    messages: tuple[RowMessage, ...]
     tools: str
     """JSON array of the tools' schemas."""
     question: str
@@ -223,7 +223,7 @@ class RlRow(Nested):
 
     id: str
     data_source: str
-    prompt: tuple[ReleasedMessage, ...]
+    prompt: tuple[RowMessage, ...]
     images: tuple[EmbeddedImage, ...]
     ability: str
     reward_model: RewardModel

@@ -47,9 +47,8 @@ from pipelines.corpus.images import find_page_images
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet, RecordFailed
 from pipelines.graph.answers import compare_answers
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import list_names, make_question_id
-from pipelines.graph.query import locate_nodes
+from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.pictures import probe_picture
 from pipelines.release.making import TRANSCRIPT, make_bridge_row, make_rl_row, make_sft_row
 from pipelines.release.manifest import check_release_files, read_release_manifest

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.agent.attempts import PictureSwaps, Searches, make_plan
-from pipelines.agent.candidates import CandidateLister
 from pipelines.agent.cascade import EstimatedTokens, TokenCounter, open_tokenizer
 from pipelines.agent.choosing import PictureChooser
-from pipelines.agent.depicting import ClipRanker, MetadataRanker, Ranker
+from pipelines.agent.depicting import CandidateLister, ClipRanker, MetadataRanker, Ranker
 from pipelines.agent.dialects import find_dialect
 from pipelines.agent.judging import ProcessJury, UnscoredWatch
 from pipelines.agent.loop import Agent
@@ -31,9 +30,8 @@ from pipelines.checks.examination import AnswerRules, PathDemands, digest_word_l
 from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.corpus.store import Corpus
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import AnchorRules, InjectionRules
-from pipelines.graph.seeds import SeedGate
+from pipelines.graph.query import Indexes
 from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
 from pipelines.ids import SplitRule, digest_value, make_stage_key
 from pipelines.pictures import PictureStore
@@ -55,7 +53,7 @@ from pipelines.services.clients.pages import DirectReader, JinaReader
 from pipelines.services.clients.recorded import RecordedImageSearch, RecordedOcr, RecordedPages, RecordedTextSearch
 from pipelines.services.clients.search import LiveSearch
 from pipelines.services.protocols import ImageSearch, Ocr, PageReader, TextSearch
-from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
+from pipelines.stages.difficulty import MeasuredDifficulty
 from pipelines.stages.enhancements import Enhancements
 from pipelines.stages.groundings import Groundings
 from pipelines.stages.initials import Initials
@@ -490,17 +488,8 @@ class Assembly:
     @cached_property
     def graph(self) -> WalkGraph:
         """The link graph with the walk rules applied."""
-        paths = self.config.paths
-        rules = WalkRules(
-            hops=paths.hops,
-            weights=paths.weights,
-            hub_in_degree=self.hub_in_degree,
-            text_hops=paths.text_hops,
-            relation_preference=paths.relation_preference,
-            look_ahead=paths.look_ahead,
-            max_answer_tokens=self.config.questions.max_answer_tokens,
-            splits=self.splits,
-        )
+        tokens = self.config.questions.max_answer_tokens
+        rules = WalkRules(self.config.paths, self.hub_in_degree, tokens, self.splits)
         return WalkGraph(self.corpus, rules, self.ground.relations, self.workspace.derived)
 
     @cached_property
@@ -541,18 +530,10 @@ class Assembly:
 
     def _build_seeds(self) -> Seeds:
         seeds, small = self.config.seeds, self.config.seeds.small_corpus
-        gate = SeedGate(
-            rule=seeds.rule,
-            min_in_degree=small.min_in_degree if self.small else seeds.min_in_degree,
-            hub_in_degree=self.hub_in_degree,
-            require_infobox=small.require_infobox if self.small else seeds.require_infobox,
-            max_sitelinks=seeds.max_sitelinks,
-            min_statements=seeds.min_statements,
-            count_identifiers=seeds.count_identifiers,
-            classes=seeds.classes,
-            require_image=small.require_image if self.small else seeds.require_image,
-            min_image_side=seeds.min_image_side,
-        )
+        gate = seeds.model_copy(update={"hub_in_degree": self.hub_in_degree})
+        if self.small:
+            own = small.model_dump(include={"min_in_degree", "require_infobox", "require_image"})
+            gate = gate.model_copy(update=own)
         source = (
             make_wikidata_source(self.config, self.corpus, self.roles.replies, self.roles.find_epoch("wikidata"))
             if seeds.source == "sparql"
@@ -598,24 +579,17 @@ class Assembly:
         )
 
     def _build_injections(self) -> Injections:
-        injections, rewrites = self.config.injections, self.config.rewrites
+        config = self.config
         rules = InjectionRules(
-            rounds=injections.rounds,
-            weights=injections.weights,
-            tries=injections.tries,
-            page_words=injections.page_words,
-            candidates=rewrites.candidates,
-            min_alone_first=rewrites.min_alone_first,
-            min_alone=rewrites.min_alone,
-            near_misses=rewrites.near_misses,
-            min_answers=self.config.groundings.min_answers,
-            forbid_shortcuts=rewrites.forbid_shortcuts,
+            config.injections,
+            config.rewrites,
+            min_answers=config.groundings.min_answers,
             hub_in_degree=self.hub_in_degree,
-            max_answer_tokens=self.config.questions.max_answer_tokens,
-            seed=self.config.seed,
-            audit=self.config.checks.audit,
+            max_answer_tokens=config.questions.max_answer_tokens,
+            seed=config.seed,
+            audit=config.checks.audit,
         )
-        anchors = AnchorRules(self.splits, self.config.groundings.require_image, self.config.groundings.min_side)
+        anchors = AnchorRules(self.splits, config.groundings)
         askings = Askings(
             selecting=self.roles.ask("rewriter", "select_entity"),
             extracting=self.roles.ask("rewriter", "extract_fact"),
@@ -638,7 +612,8 @@ class Assembly:
             searches=Searches(
                 self.acting.corpus_search, self.seeing.image_search, self.roles.pictures, difficulty.search_hits
             ),
-            rules=DifficultyRules(plan, difficulty.attempts, difficulty.early_stop),
+            plan=plan,
+            settings=difficulty,
             watch=UnscoredWatch(judging.max_unscored, judging.min_attempts),
             swaps=PictureSwaps(self.ground, self.roles.pictures),
             contest=partial(check_alternative, self.ground) if difficulty.alternatives else None,
@@ -646,10 +621,7 @@ class Assembly:
         )
 
     def _build_releases(self) -> Releases:
-        releases = self.config.releases
-        return Releases(
-            releases.max_per_answer, releases.max_per_anchor, releases.max_skeleton_share, releases.max_search_free
-        )
+        return Releases(self.config.releases)
 
     def plan_stages(self, last: str = "") -> list[PlannedStage]:
         """Return the stages after the corpus up to the last one that is wanted, in order, with their keys."""

@@ -16,8 +16,7 @@ from pipelines.config.loading import explain_missing
 from pipelines.config.settings import CommonsConfig, ModelConfig, RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
-from pipelines.pictures import PictureStore
-from pipelines.pixels import MAX_BYTES
+from pipelines.pictures import MAX_BYTES, PictureStore
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.commons import RecordedImageMetadata
 from pipelines.services.clients.recorded import RecordedChat, RecordedSparql

@@ -31,15 +31,6 @@ WRONG_FORMAT = "format"
 """The error of a picture of any other format."""
 
 
-def normalise_file(name: str) -> str:
-    """Return a file name as titles have it: no ``File:``, spaces, first letter upper case."""
-    plain = " ".join(name.replace("_", " ").split())
-    for prefix in ("file:", "image:"):
-        if plain.lower().startswith(prefix):
-            plain = plain[len(prefix) :].strip()
-    return plain[:1].upper() + plain[1:]
-
-
 @dataclass(frozen=True, slots=True)
 class ImageFacts:
     """What a service says of one file."""

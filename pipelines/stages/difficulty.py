@@ -27,6 +27,7 @@ from pipelines.agent.attempts import (
 from pipelines.agent.judging import Jury, UnscoredWatch
 from pipelines.checks.leakage import check_answer, list_type_words
 from pipelines.checks.verdicts import CheckResult, refuse
+from pipelines.config.settings import DifficultyConfig
 from pipelines.errors import RecordFailed
 from pipelines.graph.answers import find_repeats
 from pipelines.ids import digest_value
@@ -44,19 +45,8 @@ TOO_SIMPLE: DifficultyReason = "picture-too-simple"
 REASONS = frozenset(get_args(DifficultyReason))
 
 
-@dataclass(frozen=True, slots=True)
-class DifficultyRules:
-    """What is attempted and what it decides."""
-
-    plan: Plan
-    attempts: int
-    """A condition and solver, one after the other."""
-    early_stop: bool = True
-    """No further attempt once no further one can change what becomes of the question."""
-
-
 @dataclass
-class Course:
+class QuestionCourse:
     """A question on its way through the steps that can be taken with it."""
 
     record: Grounding
@@ -75,7 +65,8 @@ class MeasuredDifficulty:
     """By the roles that the plan names."""
     jury: Jury
     searches: Searches
-    rules: DifficultyRules
+    plan: Plan
+    settings: DifficultyConfig
     watch: UnscoredWatch
     swaps: PictureSwaps | None = None
     """Where swapped pictures come from; without it their conditions are left out."""
@@ -98,7 +89,9 @@ class MeasuredDifficulty:
             self.swaps.identity if self.swaps and self._swaps_pictures() else "",
             judge.identity if judge else "",
             self.contest is not None,
-            repr(self.rules),
+            repr(self.plan),
+            self.settings.attempts,
+            self.settings.early_stop,
         ])  # fmt: skip
 
     def prompts(self) -> dict[str, str]:
@@ -132,13 +125,13 @@ class MeasuredDifficulty:
         if isinstance(alternatives, Rejection):
             return alternatives
         standing = find_standing(course)
-        if standing == "unproved" and self.rules.plan.refuses_unproved:
+        if standing == "unproved" and self.plan.refuses_unproved:
             return _reject(record, "unproved", "no attempt was right and there is no proof")
         return (
             Difficulty(
                 **dict(record),
                 cells=tuple(
-                    series.sum_up(self.solvers[series.step.role], self.rules.attempts) for series in course.measured
+                    series.sum_up(self.solvers[series.step.role], self.settings.attempts) for series in course.measured
                 ),
                 search_need=course.need,
                 standing=standing,
@@ -149,18 +142,18 @@ class MeasuredDifficulty:
         )
 
     def _list_solvers(self) -> Iterator[tuple[str, RoleClient]]:
-        for role in self.rules.plan.list_roles():
+        for role in self.plan.list_roles():
             yield role, self.solvers[role]
 
     def _swaps_pictures(self) -> bool:
-        return any(step.condition.startswith("swapped") for step in self.rules.plan.filters)
+        return any(step.condition.startswith("swapped") for step in self.plan.filters)
 
     def _find_picture_judge(self) -> RoleClient | None:
-        return self.picture_judge if self.rules.plan.judges_picture else None
+        return self.picture_judge if self.plan.judges_picture else None
 
     async def _look(self, record: Grounding) -> Rejection | None:
         """Return the refusal of a question that needs no attempt: it holds its answer, or its picture is too simple."""
-        if self.rules.plan.seeks_answer:
+        if self.plan.seeks_answer:
             result = check_answer(record.text, record.answer, list_type_words(record.proof.nodes))
             if not result.passed:
                 return refuse(record.record_id, [result], REASONS)
@@ -174,14 +167,16 @@ class MeasuredDifficulty:
             return _reject(record, "unscored", f"picture judge: {error}")
         return _reject(record, TOO_SIMPLE, f"says {judge.model.name}") if reply.simple else None
 
-    def _start(self, record: Grounding, swap: Swap | None) -> Course:
+    def _start(self, record: Grounding, swap: Swap | None) -> QuestionCourse:
         pictured = record.picture is not None
-        steps, left_out = fit_filters(self.rules.plan.filters, pictured, swap is not None)
-        if pictured and self.rules.plan.judges_picture and self.picture_judge is None:
+        steps, left_out = fit_filters(self.plan.filters, pictured, swap is not None)
+        if pictured and self.plan.judges_picture and self.picture_judge is None:
             left_out.append(TOO_SIMPLE)
-        return Course(record, Exhibits(record, self.searches, swap.picture if swap else None), steps, left_out, [])
+        return QuestionCourse(
+            record, Exhibits(record, self.searches, swap.picture if swap else None), steps, left_out, []
+        )
 
-    async def _attempt_all(self, course: Course) -> Rejection | None:
+    async def _attempt_all(self, course: QuestionCourse) -> Rejection | None:
         """Take the steps in order; a refused question takes no further one."""
         for step in course.steps:
             series = await self._attempt_step(course, step)
@@ -194,21 +189,21 @@ class MeasuredDifficulty:
                     course.need = found
             if reason is not None:
                 return _reject(course.record, reason, "; ".join(map(self._describe, reversed(course.measured))))
-            if course.need and self.rules.early_stop:
+            if course.need and self.settings.early_stop:
                 break
         return None
 
-    async def _attempt_step(self, course: Course, step: Filter) -> Series:
+    async def _attempt_step(self, course: QuestionCourse, step: Filter) -> Series:
         exhibit = await course.exhibits.show(step.condition)
         solver = Solver(step.role, self.solvers[step.role], self.jury)
         series = Series(step)
         # What is attempted after the label is known is measured and decides nothing.
         watched = self.contest is not None and not course.need and _shows_truth(course.record, exhibit)
-        for sample in range(self.rules.attempts):
+        for sample in range(self.settings.attempts):
             attempt = await solver.attempt(course.record, exhibit, sample)
             self.watch.add(attempt.verdict, attempt.problem)
             series.add(attempt, watched and not (step.need and series.tally.correct))
-            if self.rules.early_stop and is_enough(step, series.tally, self.rules.attempts, watched):
+            if self.settings.early_stop and is_enough(step, series.tally, self.settings.attempts, watched):
                 break
         course.measured.append(series)
         return series
@@ -218,7 +213,7 @@ class MeasuredDifficulty:
         unscored = f", {tally.unscored} unscored" if tally.unscored else ""
         return f"{tally.correct} of {tally.done} correct{unscored} by {solver} ({series.step.condition})"
 
-    def _hold_against_corpus(self, course: Course) -> tuple[Alternative, ...] | Rejection:
+    def _hold_against_corpus(self, course: QuestionCourse) -> tuple[Alternative, ...] | Rejection:
         """Return the repeated wrong answers, all of them refuted, or the refusal by the first that is not."""
         if self.contest is None:
             return ()
@@ -234,7 +229,7 @@ class MeasuredDifficulty:
         return tuple(refuted)
 
 
-def find_standing(course: Course) -> Standing:
+def find_standing(course: QuestionCourse) -> Standing:
     """Return why a question counts as one that can be solved. One from outside names no corpus: nothing proves it.
 
     Who is right with another picture has guessed, or did not look: that shows nothing.

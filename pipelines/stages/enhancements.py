@@ -82,7 +82,7 @@ class Enhancements:
         Raises:
             RecordFailed: if the picture cannot be decoded.
             CorruptInput: if the image store's file was changed.
-            ServiceError: if a reader or search is away.
+            ServiceError: if a reader or search is unavailable.
         """
         picture = record.picture
         if (

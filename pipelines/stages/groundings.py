@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, get_args
 
-from pipelines.agent.candidates import CandidateList
 from pipelines.agent.choosing import Anchor, Choice, PictureChooser
+from pipelines.agent.depicting import CandidateList
+from pipelines.checks.descriptors import check_reference
 from pipelines.checks.examination import check_picture_names, list_text_checks
 from pipelines.checks.leakage import list_type_words
-from pipelines.checks.references import check_reference
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
 from pipelines.config.settings import GroundingsConfig
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import list_names, make_query, make_question_id, view_proof
-from pipelines.graph.query import count_anchor_answers, locate_nodes
+from pipelines.graph.query import Indexes, count_anchor_answers, locate_nodes
 from pipelines.ids import digest_value
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
@@ -64,7 +63,7 @@ class Groundings:
         """Ground one question: picture, need for the picture, final text, leak check over every node."""
         # Counting comes between finding pictures and opening them: it costs less and refuses more.
         anchor = self._describe_anchor(record)
-        listed = await self.chooser.find_candidates(anchor.node, anchor.lead)
+        listed = await self.chooser.lister.list_candidates(anchor.node, anchor.lead)
         missing = self._refuse_missing(listed, record)
         counts, needed = self._count_need(record) if missing.passed or self.audit else ((), PASSED)
         refused = [result for result in (missing, needed) if not result.passed]
@@ -106,9 +105,9 @@ class Groundings:
         yield from list_text_checks(self.ground, locate_nodes(corpus, proof.nodes), text, record.answer, proof)
         yield partial(check_reference, text, proof.nodes[0].type, corpus.types)
         if picture is not None:
-            told = (picture.file, picture.source_url)
+            texts = (picture.file, picture.source_url)
             words = list_type_words(proof.nodes)
-            yield partial(check_picture_names, told, list_names(corpus, proof.nodes), record.answer, words)
+            yield partial(check_picture_names, texts, list_names(corpus, proof.nodes), record.answer, words)
 
     def _describe_anchor(self, record: Rewrite) -> Anchor:
         corpus, proof = self.ground.corpus, record.proof
@@ -125,14 +124,14 @@ class Groundings:
         )
 
     def _refuse_missing(self, listed: CandidateList, record: Rewrite) -> CheckResult:
-        """Say whether the question may go on with the candidates that were found: without any only if none is asked."""
+        """Refuse a question without candidates, unless no picture is required."""
         if listed.found or not self.settings.require_image:
             return PASSED
         if not listed.dropped:
             detail = f"{record.image} is not at hand" if record.image else "the article has no free picture"
             return CheckResult("FAIL", "no-picture", detail)
-        told = "; ".join(f"{each.file}: {each.detail or each.reason}" for each in listed.dropped)
-        return CheckResult("FAIL", listed.dropped[0].reason, told)
+        reasons = "; ".join(f"{each.file}: {each.detail or each.reason}" for each in listed.dropped)
+        return CheckResult("FAIL", listed.dropped[0].reason, reasons)
 
     def _count_need(self, record: Rewrite) -> tuple[tuple[Count, ...], CheckResult]:
         """Free the anchor to its type and count answers; fewer than the threshold means the picture decorates."""

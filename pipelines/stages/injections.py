@@ -25,7 +25,6 @@ from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import Fit, check_fit, check_near_misses, count_fit, find_near_misses, find_redundant
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
 from pipelines.corpus.store import Corpus, Fact
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import (
     OPEN,
     AnchorRules,
@@ -41,7 +40,7 @@ from pipelines.graph.proofs import (
     retreat,
     view_proof,
 )
-from pipelines.graph.query import locate_nodes
+from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.ids import digest_value, make_record_id
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
@@ -135,10 +134,10 @@ async def propose_descriptors(
         subject_type=view.anchor_type,
         hop=view.hops[0],
         facts=facts,
-        count=rules.candidates,
+        count=rules.descriptors.candidates,
         variety=view.variety,
     )
-    return (await ask_model(asking, inputs, DescriptorsReply)).descriptors[: rules.candidates]
+    return (await ask_model(asking, inputs, DescriptorsReply)).descriptors[: rules.descriptors.candidates]
 
 
 async def reword_question(asking: RoleClient, question: str, this: Round, descriptor: Descriptor) -> str:
@@ -205,7 +204,7 @@ class Injections:
         search = self._look_ahead(record, rounds)
         levels = [search.open_level(self._start(record), rounds)]
         setbacks: list[Setback] = []
-        while levels and len(setbacks) < self.rules.tries:
+        while levels and len(setbacks) < self.rules.settings.tries:
             wasted = sum(setback.fact is None for setback in setbacks)
             step = await self._inject(record, levels[-1], (len(levels), rounds), wasted)
             made = self._finish(record, step) if isinstance(step, ProofDraft) and len(levels) == rounds else step
@@ -228,12 +227,16 @@ class Injections:
         (seed,) = locate_nodes(corpus, record.proof.nodes)
 
         def judge_page(node: int) -> str:
-            result = check_earlier_pages(corpus, (node, seed), record.answer) if rules.forbid_shortcuts else PASSED
+            result = (
+                check_earlier_pages(corpus, (node, seed), record.answer)
+                if rules.descriptors.forbid_shortcuts
+                else PASSED
+            )
             return OPEN if result.passed else result.code
 
         def judge_end(node: int) -> str:
             found = self.anchors.explain(corpus, node, record.split)
-            if found or not rules.forbid_shortcuts:
+            if found or not rules.descriptors.forbid_shortcuts:
                 return found
             result = check_path_length(corpus, (*[node] * rounds, seed), rules.hub_in_degree)
             return OPEN if result.passed else result.code
@@ -254,7 +257,7 @@ class Injections:
         result = await select_entity(self.askings.selecting, draft.text, node.title, wasted)
         if not result.passed:
             return Setback(number, (result,))
-        words = self.rules.page_words
+        words = self.rules.settings.page_words
         fact = await extract_fact(self.askings.extracting, self.ground, node, level.facts, words, wasted)
         if isinstance(fact, CheckResult):
             return Setback(number, (fact,))
@@ -307,7 +310,11 @@ class Injections:
         refused = run_checks(list_descriptor_checks(self.ground, this, descriptor, said, query), rules.audit)
         if refused and not rules.audit:
             return refused
-        search = find_near_misses(self.ground, query, 1, rules.near_misses) if rules.near_misses else None
+        search = (
+            find_near_misses(self.ground, query, 1, rules.descriptors.near_misses)
+            if rules.descriptors.near_misses
+            else None
+        )
         if search is not None:
             refused += run_checks([partial(check_near_misses, search)])
             proof = proof.model_copy(update={"near_misses": (*search.looked_up, *proof.near_misses)})
@@ -346,14 +353,14 @@ class Injections:
             return Setback(len(numbers) - 1, refused, draft.fact)
         rules, page = self.rules, self.ground.corpus.page(numbers[0])
         limits = {
-            "alone_first": rules.min_alone_first,
-            "alone": rules.min_alone,
-            "near_misses": rules.near_misses,
+            "alone_first": rules.descriptors.min_alone_first,
+            "alone": rules.descriptors.min_alone,
+            "near_misses": rules.descriptors.near_misses,
         }
         found = {
             "counts": tuple(count for fit in fits for count in fit.as_counts()),
             "thresholds": record.proof.thresholds.model_copy(update=limits),
-            "shortcuts_checked": rules.forbid_shortcuts,
+            "shortcuts_checked": rules.descriptors.forbid_shortcuts,
             "hub_in_degree": rules.hub_in_degree,
             "redundant": find_redundant(self.ground, query, record.answer.key),
         }
@@ -376,7 +383,7 @@ class Injections:
         corpus, rules = self.ground.corpus, self.rules
         for fit in fits:
             yield partial(check_fit, fit, rules.threshold(fit.node))
-        if rules.forbid_shortcuts:
+        if rules.descriptors.forbid_shortcuts:
             yield partial(check_path_length, corpus, numbers, rules.hub_in_degree)
             yield partial(check_earlier_pages, corpus, numbers, answer)
         yield from list_hidden_checks(corpus, draft.text, draft.proof, answer)

@@ -8,9 +8,9 @@ from typing import ClassVar
 from pipelines.checks.examination import PathDemands
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import Attribute
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import cite_fact, cite_sentence, make_node
 from pipelines.graph.prose import make_clause
+from pipelines.graph.query import Indexes
 from pipelines.graph.walks import Drawn, Order, Walk, WalkGraph, WalkMove
 from pipelines.ids import digest_value, make_record_id
 from schemas.base import Record, Rejection

@@ -12,9 +12,8 @@ from pipelines.checks.uniqueness import check_single_value
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
 from pipelines.errors import RecordFailed
 from pipelines.graph.answers import derive_answer, type_answer
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import flatten_names, list_names, make_query, view_proof
-from pipelines.graph.query import answer_query, locate_nodes
+from pipelines.graph.query import Indexes, answer_query, locate_nodes
 from pipelines.ids import digest_value, draw_unit, make_record_id
 from pipelines.names import digest_aliases
 from pipelines.services.prompting import RoleClient, ask_model, make_schema

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
@@ -16,6 +16,7 @@ from pipelines.checks.sets import (
     refuse_search_free,
     refuse_skeletons,
 )
+from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import ConfigError, ConservationError
 from pipelines.ids import digest_value, make_record_id
 from schemas.base import Failure, Record, Rejection
@@ -37,14 +38,7 @@ class Releases:
     outcome does not depend on the order of rows. Memory holds a signature a question, never its text.
     """
 
-    max_per_answer: int = 5
-    """Questions of a split that may share an answer or an answer node."""
-    max_per_anchor: int = 3
-    """Questions of a split that may share an anchor."""
-    max_skeleton_share: float = 0.05
-    """Share of each dataset that questions of one skeleton may have."""
-    max_search_free: float = 1.0
-    """Share of a split that questions may have that need no search, where that was measured."""
+    settings: ReleasesConfig = field(default_factory=ReleasesConfig)
     name: str = "releases"
     version: int = 5
     inputs: ClassVar[tuple[type[Record], ...]] = (Enhancement, Trajectory)
@@ -52,8 +46,9 @@ class Releases:
 
     def fingerprint(self) -> str:
         """Digest of the split table and the limits."""
-        limits = [self.max_per_answer, self.max_per_anchor, self.max_skeleton_share, self.max_search_free]
-        return digest_value([SPLIT_OF_BRIDGEVQA, limits])
+        settings = self.settings
+        limits = [settings.max_per_answer, settings.max_per_anchor]
+        return digest_value([SPLIT_OF_BRIDGEVQA, [*limits, settings.max_skeleton_share, settings.max_search_free]])
 
     def prompts(self) -> dict[str, str]:
         """No prompt: nothing here asks a model."""
@@ -84,14 +79,14 @@ class Releases:
         """Return what duplicates, then each limit in turn, refuse; a limit counts only what is kept up to it."""
         kept, refused = refuse_duplicates(signatures)
         limits: list[Limit] = [
-            partial(refuse_anchors, cap=self.max_per_anchor),
-            partial(refuse_answers, cap=self.max_per_answer),
+            partial(refuse_anchors, cap=self.settings.max_per_anchor),
+            partial(refuse_answers, cap=self.settings.max_per_answer),
         ]
         # Shares are of what is kept: what one of them refuses may leave too much under the other.
         for number in range(PASSES + 1):
             count = len(refused)
             limits.append(partial(self._refuse_search_free, number=number))
-            limits.append(partial(refuse_skeletons, solved=solved, share=self.max_skeleton_share))
+            limits.append(partial(refuse_skeletons, solved=solved, share=self.settings.max_skeleton_share))
             for refuse in limits:
                 refused |= refuse(kept)
                 kept = [signature for signature in kept if signature.record_id not in refused]
@@ -106,9 +101,9 @@ class Releases:
         Where the share is found broken again it is undercut, each time by twice as much, and in the last pass by all of
         it: shares that pull at each other would else be met a row at a time.
         """
-        over = refuse_search_free(signatures, self.max_search_free)
+        over = refuse_search_free(signatures, self.settings.max_search_free)
         spared = 2.0 ** (number - PASSES) if over and number else 0.0
-        return refuse_search_free(signatures, self.max_search_free * (1.0 - spared)) if spared else over
+        return refuse_search_free(signatures, self.settings.max_search_free * (1.0 - spared)) if spared else over
 
 
 def collect_trajectories(rows: Iterable[Record], questions: set[str]) -> dict[str, list[str]]:

@@ -25,10 +25,9 @@ from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import Fit, check_answer_unchanged, check_fit, count_fit, find_redundant
 from pipelines.checks.verdicts import Check, CheckResult, refuse, run_checks
 from pipelines.config.settings import RewritesConfig
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import list_names, make_query, view_proof
 from pipelines.graph.prose import mask_names
-from pipelines.graph.query import Query, locate_nodes
+from pipelines.graph.query import Indexes, Query, locate_nodes
 from pipelines.ids import digest_value, make_record_id
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection

@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.checks.pictures import is_free_licence
+from pipelines.config.settings import SeedsConfig
 from pipelines.corpus.store import Corpus, CorpusImage
 from pipelines.errors import ConfigError
 from pipelines.graph.seeds import (
     JUDGED,
     Drawing,
     SeedCandidate,
-    SeedGate,
     Slice,
     Span,
     draw_candidates,
@@ -87,7 +87,7 @@ class Seeds:
     """Draws seeds: every candidate is kept or refused once."""
 
     corpus: Corpus
-    gate: SeedGate
+    gate: SeedsConfig
     splits: SplitRule
     limit: int
     """At most this many seeds, taken from the domains in turn; 0 is no limit."""
@@ -106,7 +106,8 @@ class Seeds:
         """Digest of the gate, the splits, the limit, the seed and the endpoint."""
         asked = [self.source.sparql.identity, self.source.site] if self.source else []
         asked += [self.metadata.identity] if self.metadata else []
-        return digest_value([repr(self.gate), repr(self.splits), self.limit, self.seed, asked, self.only])
+        gate = self.gate.model_dump(mode="json", exclude={"limit", "splits", "source", "small_corpus"})
+        return digest_value([gate, repr(self.splits), self.limit, self.seed, asked, self.only])
 
     def prompts(self) -> dict[str, str]:
         """No model is asked."""
@@ -185,7 +186,7 @@ class Seeds:
 
     def _judge(self, joined: Mapping[int, SeedCandidate]) -> Iterator[tuple[dict[str, Any], SeedReason | None, str]]:
         """Yield the candidates' rows with the reason to refuse each, pictures included but for those far away."""
-        gate = self.gate if self.source is None else self.gate.without_classes()
+        gate = self.gate if self.source is None else self.gate.model_copy(update={"classes": ()})
         for batch in self._read_pages(list({*_SHOWN, *JUDGED})):
             pages = batch if self.source is None else _take_joined(batch, joined)
             verdicts = list(zip(pages.select(_SHOWN).to_pylist(), judge_pages(gate, pages), strict=True))

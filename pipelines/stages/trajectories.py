@@ -15,8 +15,8 @@ from pipelines.agent.cascade import (
     DEFAULTS,
     ESTIMATED,
     FATAL_ERRORS,
-    Examination,
-    Finding,
+    CascadeResult,
+    RolloutFault,
     TokenCounter,
     examine_rollout,
     find_faults,
@@ -38,12 +38,12 @@ ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class _JudgedRollout:
     """A rollout with what is held of it."""
 
     rollout: Rollout
     judgement: Judgement
-    examination: Examination
+    examination: CascadeResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +109,11 @@ class Trajectories:
                 self.watch.add(judgement.verdict, judgement.detail)
         return judged
 
-    def _examine(self, rollout: Rollout, judgement: Judgement) -> _Case:
+    def _examine(self, rollout: Rollout, judgement: Judgement) -> _JudgedRollout:
         found = examine_rollout(rollout, judgement, self.rules, self.counter, self.fatal_errors)
-        return _Case(rollout, judgement, found)
+        return _JudgedRollout(rollout, judgement, found)
 
-    async def _mark(self, ranked: Sequence[_Case]) -> dict[str, ProcessJudgement]:
+    async def _mark(self, ranked: Sequence[_JudgedRollout]) -> dict[str, ProcessJudgement]:
         """Return the process judge's marks of a question's best rollouts, as many as it takes to keep enough."""
         marked: dict[str, ProcessJudgement] = {}
         kept = 0
@@ -128,17 +128,17 @@ class Trajectories:
                     self.watch.add("unscored" if judgement.process is None else "correct", judgement.problem)
         return marked
 
-    def _find_process_fault(self, judgement: ProcessJudgement) -> Finding | None:
+    def _find_process_fault(self, judgement: ProcessJudgement) -> RolloutFault | None:
         if judgement.process is None:
-            return Finding("process-unscored", judgement.problem)
+            return RolloutFault("process-unscored", judgement.problem)
         if judgement.process.score >= self.rules.min_process:
             return None
         marks = judgement.process
         given = f"{marks.relevance}, {marks.progression}, {marks.evidence}, {marks.cross_modal}"
-        return Finding("poor-process", f"marks {given}; the least mean is {self.rules.min_process:g}")
+        return RolloutFault("poor-process", f"marks {given}; the least mean is {self.rules.min_process:g}")
 
     def _select(
-        self, cases: Sequence[_Case], marked: Mapping[str, ProcessJudgement]
+        self, cases: Sequence[_JudgedRollout], marked: Mapping[str, ProcessJudgement]
     ) -> Iterator[Trajectory | Rejection]:
         faults = {case.rollout.record_id: list(case.examination.faults) for case in cases}
         for name, judgement in marked.items():
@@ -147,7 +147,7 @@ class Trajectories:
         left = [case for case in _rank(cases) if not faults[case.rollout.record_id]]
         for case in left[self.rules.max_accepted :]:
             why = f"{self.rules.max_accepted} rollouts with fewer steps or earlier attempts were kept"
-            faults[case.rollout.record_id].append(Finding("over-cap", why))
+            faults[case.rollout.record_id].append(RolloutFault("over-cap", why))
         for case in cases:
             name = case.rollout.record_id
             yield _reject(name, faults[name]) if faults[name] else _accept(case, marked.get(name))
@@ -174,13 +174,13 @@ def _group_rollouts(rows: Iterable[Rollout]) -> Iterator[list[Rollout]]:
         yield list(group)
 
 
-def _rank(cases: Sequence[_Case]) -> list[_Case]:
+def _rank(cases: Sequence[_JudgedRollout]) -> list[_JudgedRollout]:
     """Return the rollouts with nothing against them, those with the fewest steps first."""
     faultless = [case for case in cases if not case.examination.faults]
     return sorted(faultless, key=lambda case: (len(case.rollout.steps), case.rollout.attempt))
 
 
-def _accept(case: _Case, marks: ProcessJudgement | None) -> Trajectory:
+def _accept(case: _JudgedRollout, marks: ProcessJudgement | None) -> Trajectory:
     return Trajectory(
         **dict(case.rollout),
         verdict=case.judgement.verdict,
@@ -192,7 +192,7 @@ def _accept(case: _Case, marks: ProcessJudgement | None) -> Trajectory:
     )
 
 
-def _reject(record_id: str, faults: Sequence[Finding]) -> Rejection:
+def _reject(record_id: str, faults: Sequence[RolloutFault]) -> Rejection:
     return Rejection(
         record_id=record_id,
         reason=faults[0].reason,

@@ -258,7 +258,6 @@ def _draw_book(pen: Pen, rng: Random) -> None:
 
 
 def _draw_film(pen: Pen, rng: Random) -> None:
-    """A lit screen above rows of seats."""
     light, dark = mix_colour(rng, _ANY, (0.1, 0.6), (0.6, 1.0)), (26, 24, 30)
     left, right = -rng.uniform(0.6, 0.95), rng.uniform(0.6, 0.95)
     pen.box(dark, -2.0, -1.0, 2.0, 0.18)
@@ -275,7 +274,6 @@ def _draw_film(pen: Pen, rng: Random) -> None:
 
 
 def _draw_opera(pen: Pen, rng: Random) -> None:
-    """Curtains, boards, singers in a pool of light."""
     cloth = mix_colour(rng, _ANY, (0.5, 0.95), (0.35, 0.8))
     pen.box((112, 78, 52), -2.0, -1.0, 2.0, 0.15)
     pen.oval((236, 206, 150), (rng.uniform(-0.3, 0.3), 0.05), 0.7, 0.14)
@@ -293,7 +291,6 @@ def _draw_opera(pen: Pen, rng: Random) -> None:
 
 
 def _draw_newspaper(pen: Pen, rng: Random) -> None:
-    """Grey columns and one picture, no letters."""
     paper, lean = mix_colour(rng, (0.08, 0.15), (0.03, 0.25), (0.8, 1.0)), rng.uniform(-0.15, 0.15)
     wide, columns = rng.uniform(0.38, 0.52), rng.randint(2, 4)
     left, right = -wide + lean, wide + 0.06 + lean
@@ -330,7 +327,6 @@ def _draw_clock(pen: Pen, rng: Random) -> None:
 
 
 def _draw_helmet(pen: Pen, rng: Random) -> None:
-    """A helmet on a stand, with crest and cheek guards."""
     metal = mix_colour(rng, (0.06, 0.16), (0.1, 0.7), (0.45, 0.9))
     pen.box((52, 44, 40), -0.3, -0.2, 0.3, 0.02)
     pen.box((70, 60, 54), -0.06, 0.0, 0.06, 0.3)
@@ -345,7 +341,6 @@ def _draw_helmet(pen: Pen, rng: Random) -> None:
 
 
 def _draw_meteorite(pen: Pen, rng: Random) -> None:
-    """A dark lump with pits on a table."""
     stone = mix_colour(rng, (0.02, 0.12), (0.05, 0.4), (0.15, 0.6))
     pen.box(mix_colour(rng, _ANY, (0.05, 0.4), (0.6, 0.95)), -3.0, -2.0, 3.0, 0.05)
     outline = [turn_point((0.0, 0.42), rng.uniform(0.3, 0.52), math.tau * corner / 11) for corner in range(11)]
@@ -357,7 +352,6 @@ def _draw_meteorite(pen: Pen, rng: Random) -> None:
 
 
 def _draw_bridge(pen: Pen, rng: Random) -> None:
-    """A stone bridge of arches, or a suspension bridge."""
     wall, water = mix_colour(rng, *_WALLS), mix_colour(rng, (0.5, 0.62), (0.3, 0.7), (0.4, 0.85))
     pen.box(water, -3.0, -0.6, 3.0, 0.12)
     for ripple in range(4):
@@ -381,7 +375,6 @@ def _draw_bridge(pen: Pen, rng: Random) -> None:
 
 
 def _draw_hall(pen: Pen, rng: Random) -> None:
-    """Columns under a gable or a dome."""
     wall, roof = mix_colour(rng, *_WALLS), mix_colour(rng, *_ROOFS)
     wide, columns = rng.uniform(0.6, 1.0), rng.randint(3, 8)
     if rng.random() < 0.55:
@@ -425,7 +418,6 @@ def _draw_lighthouse(pen: Pen, rng: Random) -> None:
 
 
 def _draw_stadium(pen: Pen, rng: Random) -> None:
-    """An oval bowl with masts and a pitch."""
     wall = mix_colour(rng, _ANY, (0.05, 0.5), (0.5, 0.9))
     wide = rng.uniform(0.85, 1.15)
     pen.oval(wall, (0.0, 0.3), wide, 0.34)
@@ -437,7 +429,6 @@ def _draw_stadium(pen: Pen, rng: Random) -> None:
 
 
 def _draw_castle(pen: Pen, rng: Random) -> None:
-    """Walls with battlements and two to four round towers on a hill."""
     wall, roof = mix_colour(rng, *_WALLS), mix_colour(rng, *_ROOFS)
     pen.oval(mix_colour(rng, (0.2, 0.35), (0.3, 0.6), (0.3, 0.6)), (0.0, -0.1), 1.3, 0.3)
     pen.box(wall, -0.8, 0.0, 0.8, 0.42)
@@ -451,7 +442,6 @@ def _draw_castle(pen: Pen, rng: Random) -> None:
 
 
 def _draw_houses(pen: Pen, rng: Random) -> None:
-    """A city or town: a row of houses, one with a spire."""
     x, spire = -1.2, rng.randint(1, 5)
     for house in range(9):
         wide, high = rng.uniform(0.18, 0.36), rng.uniform(0.25, 0.75)
@@ -468,7 +458,6 @@ def _draw_houses(pen: Pen, rng: Random) -> None:
 
 
 def _draw_works(pen: Pen, rng: Random) -> None:
-    """A company: a shed with a saw-tooth roof and chimneys."""
     wall = mix_colour(rng, (0.98, 1.1), (0.3, 0.65), (0.4, 0.75))
     roof = mix_colour(rng, (0.5, 0.7), (0.05, 0.3), (0.3, 0.6))
     teeth = rng.randint(3, 5)
@@ -485,7 +474,6 @@ def _draw_works(pen: Pen, rng: Random) -> None:
 
 
 def _draw_water(pen: Pen, rng: Random) -> None:
-    """A lake: a sheet of water with a shore and a boat."""
     water = mix_colour(rng, _WATER, (0.3, 0.75), (0.35, 0.85))
     pen.oval(shade(water, 0.7), (0.0, 0.0), 1.5, rng.uniform(0.3, 0.45))
     pen.oval(water, (rng.uniform(-0.1, 0.1), 0.0), 1.42, rng.uniform(0.24, 0.36))
@@ -496,7 +484,6 @@ def _draw_water(pen: Pen, rng: Random) -> None:
 
 
 def _draw_river(pen: Pen, rng: Random) -> None:
-    """A river winding from the horizon to the front."""
     water = mix_colour(rng, _WATER, (0.3, 0.75), (0.4, 0.9))
     bend, start = rng.uniform(0.3, 0.9) * rng.choice(_SIDES), rng.uniform(-0.6, 0.6)
     left, right = [], []
@@ -510,7 +497,6 @@ def _draw_river(pen: Pen, rng: Random) -> None:
 
 
 def _draw_island(pen: Pen, rng: Random) -> None:
-    """An island in open water, flat or volcanic."""
     water = mix_colour(rng, _WATER, (0.4, 0.8), (0.35, 0.85))
     land = mix_colour(rng, (0.2, 0.38), (0.35, 0.7), (0.3, 0.65))
     pen.box(water, -4.0, -2.0, 4.0, 0.15)
@@ -523,7 +509,6 @@ def _draw_island(pen: Pen, rng: Random) -> None:
 
 
 def _draw_ship(pen: Pen, rng: Random) -> None:
-    """A steamer or a sailing ship at sea."""
     water = mix_colour(rng, _WATER, (0.3, 0.75), (0.3, 0.8))
     hull = mix_colour(rng, _ANY, (0.3, 0.8), (0.2, 0.7))
     pen.box(water, -4.0, -2.0, 4.0, 0.2)
@@ -543,7 +528,6 @@ def _draw_ship(pen: Pen, rng: Random) -> None:
 
 
 def _draw_telescope(pen: Pen, rng: Random) -> None:
-    """An observatory dome with an open slit, or a tube on a pier."""
     dome = mix_colour(rng, (0.5, 0.7), (0.02, 0.2), (0.75, 1.0))
     pen.oval(dome, (0.0, 0.5), 0.5, 0.48)
     pen.box(shade(dome, 0.75), -0.52, 0.0, 0.52, 0.5)
@@ -554,7 +538,6 @@ def _draw_telescope(pen: Pen, rng: Random) -> None:
 
 
 def _draw_battle(pen: Pen, rng: Random) -> None:
-    """Two lines of troops with banners, and smoke."""
     for side in _SIDES:
         coat = mix_colour(rng, _ANY, (0.5, 0.9), (0.3, 0.75))
         for rank in range(rng.randint(6, 12)):
@@ -571,7 +554,6 @@ def _draw_battle(pen: Pen, rng: Random) -> None:
 
 
 def _draw_festival(pen: Pen, rng: Random) -> None:
-    """Striped tents, strings of lights, a crowd."""
     for x in (-0.8, 0.05, 0.8)[: rng.randint(1, 3)]:
         cloth = mix_colour(rng, _ANY, (0.6, 0.95), (0.6, 0.95))
         half, top = rng.uniform(0.28, 0.42), rng.uniform(0.6, 0.95)

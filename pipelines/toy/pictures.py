@@ -85,7 +85,7 @@ _WORDS = (
     "the hours of opening are kept by custom and every visitor is asked to leave the lawn as it was found for those "
     "who come after while notices of earlier years remain on show in the hall beside the stair until the season ends"
 ).split()
-"""Words that name nobody."""
+"""Words without names."""
 
 
 def draw_flag(size: tuple[int, int], rng: Random) -> Drawn:
@@ -140,7 +140,7 @@ def draw_map(size: tuple[int, int], rng: Random) -> Drawn:
 
 
 def draw_card(size: tuple[int, int], rng: Random) -> Drawn:
-    """A page of text that names nobody."""
+    """A page of text without names."""
     picture = Image.new("RGB", size, rng.choice(_PAPER))
     return picture, write_lines(picture, _list_lines(size, rng), rng.randint(24, 30))
 

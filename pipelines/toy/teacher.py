@@ -230,7 +230,7 @@ LOST = Move("unknown", answer=UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
-class ChainLink:
+class ChainStep:
     """One link of the chain: the page ``title`` names one of ``forms``; ``asked`` is its relation as words."""
 
     title: str
@@ -271,7 +271,7 @@ class Seen:
         """Return the address of a page whose title a search has shown."""
         return next((hit.url for hit in self.hits if hit.title.casefold() == title.casefold()), None)
 
-    def read_link(self, link: ChainLink, name: str) -> dict[str, str] | None:
+    def read_link(self, link: ChainStep, name: str) -> dict[str, str] | None:
         """Return the slots ``next`` and ``clue``: what was read and where it stood; None if nothing was read."""
         for place, text in self._list_sources(link, name):
             for form in link.forms:
@@ -280,7 +280,7 @@ class Seen:
                     return {"next": " ".join(text[span[0] : span[1]].split()), "clue": place}
         return None
 
-    def _list_sources(self, link: ChainLink, name: str) -> Iterator[tuple[str, str]]:
+    def _list_sources(self, link: ChainStep, name: str) -> Iterator[tuple[str, str]]:
         """Yield places with their texts, the fact line that should hold the link before the page around it."""
         for page in _list_texts(self.pages, link.title):
             lines = [line.partition(":") for line in page.splitlines()]
@@ -307,14 +307,14 @@ def _say_relation(relation: str) -> str:
     return " ".join(spaced.replace("_", " ").lower().split())
 
 
-def _list_links(oracle: TeacherOracle, first: int) -> Iterator[ChainLink]:
+def _list_links(oracle: TeacherOracle, first: int) -> Iterator[ChainStep]:
     """Yield the proof as links: each hop is read on its subject's page, the answer on the last page."""
     titles = [oracle.anchor_title, *(hop.object_title for hop in oracle.hops)]
     for title, hop in list(zip(titles, oracle.hops, strict=False))[first:]:
-        yield ChainLink(title, list_forms(hop.object_title), _say_relation(hop.relation))
+        yield ChainStep(title, list_forms(hop.object_title), _say_relation(hop.relation))
     answer = oracle.answer
     forms = (answer.surface, answer.value, *answer.aliases)
-    yield ChainLink(titles[-1], forms, _say_relation(oracle.answer_relation), is_answer=True)
+    yield ChainStep(titles[-1], forms, _say_relation(oracle.answer_relation), is_answer=True)
 
 
 def plan_move(inputs: ActInputs, history: Sequence[HeardTurn], *, skims: bool) -> Move:
@@ -345,7 +345,7 @@ def _follow_links(oracle: TeacherOracle, seen: Seen, first: int) -> Move:
     return Move("answer", answer=name, slots=slots)
 
 
-def _reach_link(oracle: TeacherOracle, link: ChainLink, name: str, seen: Seen, before: Mapping[str, str]) -> Move:
+def _reach_link(oracle: TeacherOracle, link: ChainStep, name: str, seen: Seen, before: Mapping[str, str]) -> Move:
     """Return the move that shows more of the page a link is read on.
 
     Args:

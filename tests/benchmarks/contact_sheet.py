@@ -13,8 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 from pipelines.agent.pictures import has_opencv, make_repairs
 from pipelines.cli.facets import read_stage
 from pipelines.ids import draw_unit
-from pipelines.pictures import PictureStore
-from pipelines.pixels import open_pixels
+from pipelines.pictures import PictureStore, open_pixels
 from pipelines.toy.names import fold_accents
 from schemas.datasets import Enhancement
 

@@ -16,16 +16,18 @@ from pathlib import Path
 from pipelines.agent.attempts import Preset, Searches, make_plan
 from pipelines.agent.judging import Jury, UnscoredWatch
 from pipelines.checks.verdicts import PASSED
-from pipelines.cli.judge_card import COMPARER, JudgeRow, Share, make_scripted_judges, run_judge_bench, show_interval
+from pipelines.cli.judge_card import COMPARER, JudgeRow, Proportion, run_judge_bench, show_interval
+from pipelines.config.settings import DifficultyConfig
 from pipelines.pictures import PictureStore
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply, ChatRequest, ImageHit, PictureFile, TextHit
-from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
+from pipelines.stages.difficulty import MeasuredDifficulty
 from pipelines.toy.players import ScriptedSolver
 from schemas.base import Rejection
 from schemas.datasets import Grounding, Picture
 from tests.benchmarks.measured import Measured
 from tests.pipelines.release.builders import make_picture, make_question
+from tests.planted.judge_faults import make_scripted_judges
 
 ABILITIES = tuple(percent / 100 for percent in range(5, 100, 10))
 QUESTIONS = 1_000
@@ -136,7 +138,8 @@ def _play(
         solvers={"solver": RoleClient(counted, load_prompt("answer_question", 2))},
         jury=Jury(),
         searches=Searches(nothing, nothing, PictureStore(scratch / "images")),
-        rules=DifficultyRules(make_plan(preset, ("solver",)), ATTEMPTS, early_stop),
+        plan=make_plan(preset, ("solver",)),
+        settings=DifficultyConfig(attempts=ATTEMPTS, early_stop=early_stop),
         watch=UnscoredWatch(0.0, 1),
         contest=lambda proof, answer, given: PASSED,
     )
@@ -171,7 +174,7 @@ def find_binomial_interval(trials: int, share: float, outside: float = OUTSIDE) 
 def _measure_judges() -> list[Measured]:
     """Return the card of two judges whose errors are in part the same: alone, and where both have to agree."""
     report = run_judge_bench(PAIRS, 7, make_scripted_judges())
-    tell: dict[str, Callable[[JudgeRow], Share]] = {
+    tell: dict[str, Callable[[JudgeRow], Proportion]] = {
         "near misses taken": lambda row: row.false_positive,
         "true ones refused": lambda row: row.false_negative,
         "left unscored": lambda row: row.unscored,

@@ -24,8 +24,7 @@ from pipelines.agent.pictures import (
     make_repairs,
 )
 from pipelines.errors import RecordFailed
-from pipelines.pictures import compute_phash, measure_distance
-from pipelines.pixels import open_pixels
+from pipelines.pictures import compute_phash, measure_distance, open_pixels
 from pipelines.services.clients.ocr import RapidOcr
 from pipelines.services.protocols import ImageHit, PictureFile, TextBlock
 from pipelines.toy.publishing import write_world

@@ -14,8 +14,7 @@ from pathlib import Path
 from PIL import Image
 
 from pipelines.errors import RecordFailed
-from pipelines.pictures import probe_picture
-from pipelines.pixels import open_pixels
+from pipelines.pictures import open_pixels, probe_picture
 from tests.benchmarks.measured import Measured, read_peak
 from tests.chaos.driving import ROOT, make_environment, share_small_run
 from tests.chaos.hostile_runs import HostileRun, run_hostile

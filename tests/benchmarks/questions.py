@@ -22,9 +22,8 @@ from pipelines.checks.uniqueness import (
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import RunConfig
 from pipelines.corpus.store import Corpus
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import list_names, make_query
-from pipelines.graph.query import locate_nodes
+from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.run.assembly import Assembly
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import Workspace

@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw, ImageFont
 from pipelines.agent.pictures import Reader
 from pipelines.checks.leakage import split_words
 from pipelines.checks.legibility import check_readable
-from pipelines.cli.judge_card import invent_title, load_half, make_share, show_interval
+from pipelines.cli.judge_card import make_share, show_interval
 from pipelines.corpus.dump import strip_qualifier
 from pipelines.names import is_common_word
 from pipelines.services.clients.ocr import RapidOcr
@@ -27,6 +27,7 @@ from pipelines.toy.drawing import OUTDOORS, Pen, paint_landscape
 from pipelines.toy.world import WorldConfig, build_world
 from schemas.proofs import Answer
 from tests.benchmarks.measured import Measured
+from tests.planted.words import invent_title, load_half
 
 SIZE = (660, 512)
 FONTS = ("", "DejaVuSans-Bold.ttf", "DejaVuSerif.ttf", "LiberationSansNarrow-Bold.ttf", "LiberationSerif-Italic.ttf")

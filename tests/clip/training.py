@@ -18,7 +18,7 @@ from PIL import Image
 
 from pipelines.agent.depicting import find_lead_picture
 from pipelines.corpus.store import Corpus, describe_entity
-from pipelines.pixels import open_pixels
+from pipelines.pictures import open_pixels
 from tests.clip.buildings import KINDS, Look, draw_look, list_looks, make_name
 from tests.clip.models import SIDE, Written, make_architecture, make_model, save_checkpoint, write_architecture
 

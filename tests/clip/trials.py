@@ -1,4 +1,4 @@
-"""Candidate sets for the rankers, over a wiki of drawn buildings that the trained model never saw.
+"""PictureCandidate sets for the rankers, over a wiki of drawn buildings that the trained model never saw.
 
 Each entity's article leads with one view of it and says in words how it looks; the candidates are other views, so that
 no set holds a picture that the corpus has. Everything goes the product's way: pages, descriptions, distractors, ranker,
@@ -13,8 +13,7 @@ from pathlib import Path
 from random import Random
 from statistics import fmean
 
-from pipelines.agent.candidates import Candidate
-from pipelines.agent.depicting import ClipRanker, Ranked, check_depiction
+from pipelines.agent.depicting import ClipRanker, PictureCandidate, Ranked, check_depiction
 from pipelines.config.settings import GroundingsConfig
 from pipelines.corpus.store import Corpus
 from pipelines.services.protocols import ImageEncoder, PictureFile
@@ -40,13 +39,13 @@ class Town:
     """By title."""
     strangers: Mapping[str, Look]
     """Of whom no article is about."""
-    views: Mapping[str, Candidate]
+    views: Mapping[str, PictureCandidate]
     """A view that no article shows, by the title of whom it shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sets:
-    """Candidate sets."""
+    """PictureCandidate sets."""
 
     right: list[Set]
     """One view is the anchor's, the others are of others in the wiki."""
@@ -143,7 +142,7 @@ def share(claims: Iterable[bool]) -> float:
     return fmean(claims)
 
 
-def _draw_view(folder: Path, title: str, look: Look, seed: int) -> Candidate:
+def _draw_view(folder: Path, title: str, look: Look, seed: int) -> PictureCandidate:
     data = draw_jpeg(look, Random(f"{seed}:view:{title}"))
     sha256 = hashlib.sha256(data).hexdigest()
     path = folder / f"{sha256}.jpg"
@@ -152,4 +151,4 @@ def _draw_view(folder: Path, title: str, look: Look, seed: int) -> Candidate:
         file=f"{sha256[:12]}.jpg", title=(), path=path.name, sha256=sha256, width=0, height=0, format="jpg", author="A",
         licence="CC0", licence_url="", source_url="", phash="", error="",
     )  # fmt: skip
-    return Candidate(image, "page", PictureFile(sha256, path))
+    return PictureCandidate(image, "page", PictureFile(sha256, path))

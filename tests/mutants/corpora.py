@@ -6,7 +6,6 @@ from itertools import islice
 from pathlib import Path
 
 from pipelines.checks.examination import Claim
-from pipelines.cli.judge_card import Pair, load_half
 from pipelines.corpus.store import Corpus
 from pipelines.graph.query import locate_nodes
 from schemas.datasets import Question
@@ -14,6 +13,7 @@ from tests.pipelines.painters import build_painters
 from tests.pipelines.stages.chain_wiki import build_chain_wiki
 from tests.pipelines.stages.test_injections import make_question
 from tests.planted.scenes import Case, Pool, Scene, Twins, make_pair
+from tests.planted.words import Pair, load_half
 from tests.toy import build_toy_corpus
 
 WORDS = load_half("open")

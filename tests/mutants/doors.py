@@ -4,9 +4,8 @@ import asyncio
 from functools import partial
 
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.cli.judge_card import Pair
 from pipelines.config.settings import GroundingsConfig
-from pipelines.graph.indexes import Indexes
+from pipelines.graph.query import Indexes
 from pipelines.stages.groundings import Groundings
 from schemas.base import Rejection
 from schemas.datasets import Grounding, Rewrite
@@ -16,6 +15,7 @@ from tests.pipelines.stages import test_rewrites
 from tests.pipelines.stages.players import make_asking
 from tests.pipelines.stages.test_groundings import OtherPictures, make_chooser
 from tests.pipelines.stages.test_injections import make_stage, reword, say
+from tests.planted.words import Pair
 
 ENOUGH = GroundingsConfig(require_image=True, min_answers=0, retrieval_rank=0)
 

@@ -14,18 +14,17 @@ from pipelines.checks import shortcuts as retrieval
 from pipelines.checks.descriptors import offer_facts
 from pipelines.checks.shortcuts import rank_page
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.cli.judge_card import Pair
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import parse_period, read_attributes
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_query
-from pipelines.graph.query import count_alone, count_anchor_answers, locate_nodes
+from pipelines.graph.query import Indexes, count_alone, count_anchor_answers, locate_nodes
 from schemas.proofs import Thresholds
 from schemas.tasks import Descriptor, FactView
 from tests.mutants.corpora import SCENES, Corpora, Judge, examine_pair, keep, limit
 from tests.pipelines.checks.planted_alternatives import draw
 from tests.pipelines.painters import add_pages, ask_back, born, paint
 from tests.planted.scenes import Case, Scene, Twins, lay, pick_result, relocate
+from tests.planted.words import Pair
 
 FAR = 10_000
 

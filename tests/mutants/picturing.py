@@ -7,14 +7,15 @@ from itertools import islice
 from random import Random
 
 from pipelines.agent import depicting as depiction
-from pipelines.checks import legibility, references
+from pipelines.checks import descriptors as references
+from pipelines.checks import legibility
 from pipelines.checks import pictures as likeness
-from pipelines.cli.judge_card import Defect, Pair
 from pipelines.config.settings import GroundingsConfig
 from pipelines.graph.answers import make_answer
 from pipelines.graph.values import Date
 from tests.mutants.corpora import SCENES, WORDS, Judge, flips
 from tests.planted import picture_plants
+from tests.planted.words import Defect, Pair
 
 NAMES = (("Kelm Bridge",), ("Mira Tolland",), ("Ostrel",))
 TYPES = ("bridge", "suspension bridge", "town")

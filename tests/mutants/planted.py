@@ -9,9 +9,8 @@ from random import Random
 
 from pipelines.checks.descriptors import offer_facts
 from pipelines.checks.verdicts import CheckResult
-from pipelines.cli.judge_card import Pair
 from pipelines.graph.facts import read_attributes
-from pipelines.graph.indexes import Indexes
+from pipelines.graph.query import Indexes
 from schemas.datasets import Grounding
 from schemas.proofs import Constraint, Proof
 from schemas.tasks import SUBJECT
@@ -34,6 +33,7 @@ from tests.planted.scenes import (
     verify,
 )
 from tests.planted.text_plants import DEFECTS
+from tests.planted.words import Pair
 
 PLANTED = 40
 """Pairs of a defect that lies in a text alone: there are many ways to write a name, and each costs little."""

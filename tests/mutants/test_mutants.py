@@ -12,12 +12,12 @@ from pipelines.checks import (
     leakage,
     legibility,
     proofs,
-    references,
     sets,
     shortcuts,
     uniqueness,
     verdicts,
 )
+from pipelines.checks import descriptors as references
 from pipelines.checks import leakage as name_index
 from pipelines.checks import pictures as images
 from pipelines.checks import pictures as likeness

@@ -4,11 +4,11 @@ from functools import partial
 from itertools import islice
 from random import Random
 
-from pipelines.cli.judge_card import Pair
 from schemas.reasons import TrajectoryReason
 from tests.mutants.corpora import SCENES, WORDS, Corpora, Judge, flips
 from tests.planted.catalogue import list_editors
 from tests.planted.rollout_plants import CASCADE, Edits, Operator, judge_edits, roll_out
+from tests.planted.words import Pair
 
 
 def list_trajectory_sets(corpora: Corpora) -> dict[str, Judge]:

@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from pipelines.errors import ConfigError, RecordFailed
-from pipelines.pictures import measure_distance, probe_picture
-from pipelines.pixels import MAX_ENLARGED_PIXELS, MAX_SIDE, encode_picture, open_pixels, open_scaled
+from pipelines.pictures import (
+    MAX_ENLARGED_PIXELS,
+    MAX_SIDE,
+    encode_picture,
+    measure_distance,
+    open_pixels,
+    open_scaled,
+    probe_picture,
+)
 from tests.hostile_pictures import (
     ODD,
     SIDE,

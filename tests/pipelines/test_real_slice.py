@@ -13,7 +13,7 @@ import pytest
 from pipelines.checks.examination import Claim
 from pipelines.checks.proofs import find_problems
 from pipelines.corpus.store import Corpus
-from pipelines.graph.indexes import Indexes
+from pipelines.graph.query import Indexes
 from pipelines.run.shards import read_parts
 from pipelines.run.workspace import Workspace
 from schemas.datasets import Grounding, Rewrite

@@ -28,17 +28,7 @@ from rich.console import Group
 from rich.table import Table
 
 from pipelines.cli.console import emit_json, emit_table, to_json
-from pipelines.cli.judge_card import (
-    HALVES,
-    Half,
-    Pair,
-    Share,
-    Vocabulary,
-    find_lower_bound,
-    load_half,
-    load_vocabulary,
-    make_share,
-)
+from pipelines.cli.judge_card import Proportion, make_share
 from pipelines.errors import ConfigError
 from pipelines.run.progress import Reporter, SilentReporter, make_reporter
 from tests.planted.catalogue import (
@@ -54,6 +44,7 @@ from tests.planted.catalogue import (
 from tests.planted.picture_plants import open_engine
 from tests.planted.scenes import LARGE, SMALL, Pool, open_pools
 from tests.planted.truth import AcceptedRate, AcceptedRow, evaluate, measure_rate
+from tests.planted.words import HALVES, Half, Pair, Vocabulary, find_lower_bound, load_half, load_vocabulary
 
 SHOWN = 5
 """Plants missed and clean twins accused that a report quotes."""
@@ -150,7 +141,7 @@ def count_confusion(planted: Planted) -> tuple[Confusion, ...]:
     return tuple(Confusion(*cell, count) for cell, count in sorted(cells.items()))
 
 
-def measure_flips(planted: Planted) -> Share:
+def measure_flips(planted: Planted) -> Proportion:
     """Return the share of pairs told apart, over the defects whose recall is demanded."""
     pairs = _list_demanded(planted)
     return make_share(sum(pair.flips for pair in pairs), len(pairs))
@@ -169,7 +160,7 @@ def _list_demanded(planted: Planted) -> list[Pair]:
     return [pair for defect, found in planted.items() if DEMANDS[defect.code].recall for _, pair in found]
 
 
-def _recall(pairs: Sequence[Pair]) -> Share:
+def _recall(pairs: Sequence[Pair]) -> Proportion:
     decided = [pair for pair in pairs if not pair.undecided]
     return make_share(sum(pair.caught for pair in decided), len(decided))
 

@@ -10,7 +10,6 @@ from functools import partial
 from itertools import combinations
 from random import Random
 
-from pipelines.cli.judge_card import Pair, Vocabulary
 from pipelines.errors import ConfigError
 from schemas.reasons import TrajectoryReason
 from tests.planted import corpus_plants, picture_plants, text_plants
@@ -25,6 +24,7 @@ from tests.planted import scenes as tampering
 from tests.planted.rollout_plants import Operator as Editor
 from tests.planted.rollout_plants import plant_edits
 from tests.planted.scenes import TRIES, Case, Pool, Scene, Twins, draw_case, judge, make_pair
+from tests.planted.words import Pair, Vocabulary
 
 Source = Callable[[Sequence[Pool], Vocabulary, Random], Pair]
 """Makes one pair, where it needs a world in one of the first pool, if its questions admit the defect."""

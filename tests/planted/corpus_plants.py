@@ -19,7 +19,6 @@ from random import Random
 from pipelines.checks.agreement import is_volatile
 from pipelines.checks.descriptors import offer_facts, stands_in
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.cli.judge_card import Pair, Vocabulary
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.answers import derive_answer
 from pipelines.graph.facts import read_attributes, read_relations, type_value
@@ -58,6 +57,7 @@ from tests.planted.scenes import (
     rank_by_words,
     set_field,
 )
+from tests.planted.words import Pair, Vocabulary
 
 
 def plant_twin(case: Case, words: Vocabulary, rng: Random) -> Twins | None:

@@ -17,8 +17,8 @@ from pathlib import Path
 from random import Random
 from urllib.parse import quote
 
-from pipelines.cli.judge_card import Vocabulary
 from pipelines.corpus.store import Corpus
+from tests.planted.words import Vocabulary
 
 Disguise = Callable[[str], str]
 

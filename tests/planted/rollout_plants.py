@@ -27,7 +27,6 @@ from pipelines.agent.loop import Agent, run_rollout
 from pipelines.agent.observations import Shown, find_name, list_forms, render_hits
 from pipelines.agent.transcript import Turn, neutralise_markup, render_turn
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.cli.judge_card import Half, Pair, Vocabulary, invent_person, invent_title, invent_word, write_question
 from pipelines.graph.values import MONTHS, parse_date
 from pipelines.ids import canonical_json
 from pipelines.names import fold_name, is_common_word
@@ -39,6 +38,7 @@ from schemas.datasets import Enhancement, Grounding, Observation, Rollout, Step,
 from schemas.proofs import Answer
 from schemas.reasons import TrajectoryReason
 from tests.planted.scenes import Case, Pool
+from tests.planted.words import Half, Pair, Vocabulary, invent_person, invent_title, invent_word, write_question
 
 NOTHING_FOUND = "No page was found for these words."
 

@@ -47,22 +47,20 @@ from pydantic import BaseModel
 from pipelines.checks.examination import Claim, examine
 from pipelines.checks.proofs import find_problems
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.cli.judge_card import Pair, Vocabulary, invent_person, invent_title, invent_word
 from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import RunConfig
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.dump import RawPage, Site, TitleRules, normalise_spaces, strip_qualifier
 from pipelines.corpus.infobox import FieldValue, Infobox, read_infobox
 from pipelines.corpus.linkgraph import LinkGraph
-from pipelines.corpus.passages import PassageMemory, split_passages
 from pipelines.corpus.scan import ARTICLE_PARTS, describe_article, find_bold_names, render_article
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import FACTS
+from pipelines.corpus.texts import PassageMemory, split_passages
 from pipelines.corpus.wikitext import find_links
 from pipelines.errors import ConfigError
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_question_id
-from pipelines.graph.query import locate_nodes
+from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.ids import digest_value
 from pipelines.names import digest_aliases, fold_name
 from pipelines.run.assembly import Assembly
@@ -77,6 +75,7 @@ from schemas.corpus import Fact, Page
 from schemas.datasets import Grounding
 from schemas.proofs import Constraint, Evidence, Hop, NearMiss, Proof
 from tests.planted.disguises import draw_sentence
+from tests.planted.words import Pair, Vocabulary, invent_person, invent_title, invent_word
 
 PASSAGES_A_PAGE = 1 << 20
 """Rows of the search index kept for a page, so that a page's passages stay in their place when their number changes."""

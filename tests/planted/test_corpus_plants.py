@@ -5,13 +5,11 @@ import pytest
 
 from pipelines.checks.agreement import check_volatility, is_volatile
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.cli.judge_card import load_half
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError
 from pipelines.graph.facts import read_attributes
-from pipelines.graph.indexes import Indexes
-from pipelines.graph.query import locate_nodes
+from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.toy.publishing import write_world
 from pipelines.toy.world import WorldConfig
 from tests.planted import corpus_plants
@@ -32,6 +30,7 @@ from tests.planted.scenes import (
     rank_by_words,
     verify,
 )
+from tests.planted.words import load_half
 
 WORDS = load_half("held-out")
 OPERATORS = (

@@ -7,24 +7,13 @@ from collections import Counter
 import pytest
 from rich.console import Console
 
-from pipelines.cli.judge_card import (
-    CASCADE,
-    COMPARER,
-    FAULTY,
-    PASS_RATES,
-    TYPES,
-    count_faults,
-    list_cases,
-    list_open_trials,
-    make_scripted_judges,
-    render_judge,
-    run_judge_bench,
-)
+from pipelines.cli.judge_card import CASCADE, COMPARER, PASS_RATES, TYPES, list_cases, render_judge, run_judge_bench
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.graph.answers import compare_answers
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.toy.players import ScriptedJudge
 from tests.pipelines.stages.players import FakeModel
+from tests.planted.judge_faults import FAULTY, count_faults, list_open_trials, make_scripted_judges
 
 PROMPT = load_prompt("judge_answer")
 KINDS = {

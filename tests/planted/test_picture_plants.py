@@ -4,13 +4,13 @@ from random import Random
 import pytest
 from PIL import Image
 
-from pipelines.cli.judge_card import BY_HALF, HALVES
 from pipelines.pictures import compute_phash, measure_distance
 from pipelines.toy.textlayer import LayerOcr
 from tests.planted import picture_plants
 from tests.planted import picture_plants as sign_plants
 from tests.planted.catalogue import DEMANDS
 from tests.planted.picture_plants import DESIGNS, GalleryFinder, copy_picture, draw_design, list_kin, open_gallery
+from tests.planted.words import BY_HALF, HALVES
 
 PAIRS = 24
 SIGNS = (sign_plants.plant_sign, sign_plants.plant_answer_sign)

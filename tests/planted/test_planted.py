@@ -5,11 +5,12 @@ import pytest
 
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.cli.console import to_json
-from pipelines.cli.judge_card import Pair, find_lower_bound, make_share
+from pipelines.cli.judge_card import make_share
 from pipelines.errors import ConfigError
 from tests.planted import bench
 from tests.planted.bench import count_confusion, measure_defect, measure_flips, render_planted, run_planted
 from tests.planted.catalogue import DEMANDS, NOT_PLANTED, list_defects
+from tests.planted.words import Pair, find_lower_bound
 
 TEXTS = ("D01", "D02", "D03", "D04", "D05", "D13", "D16")
 ROLLOUTS = [f"D22-R{number}" for number in range(1, 11)]

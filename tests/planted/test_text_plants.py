@@ -2,10 +2,10 @@ from random import Random
 
 import pytest
 
-from pipelines.cli.judge_card import BY_HALF, HALVES
 from tests.planted.catalogue import DEMANDS
 from tests.planted.disguises import DISGUISES, convert_measure, spell_number, spell_ordinal, spell_year, write_roman
 from tests.planted.text_plants import DEFECTS, MEASURED
+from tests.planted.words import BY_HALF, HALVES
 
 PAIRS = 60
 

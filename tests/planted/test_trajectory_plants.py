@@ -2,11 +2,11 @@ from random import Random
 
 import pytest
 
-from pipelines.cli.judge_card import BY_HALF, HALVES, Pair
 from schemas.datasets import Rollout
 from tests.planted.catalogue import list_editors
 from tests.planted.rollout_plants import CASCADE, judge_edits, plant_edits, roll_out
 from tests.planted.test_corpus_plants import list_cases
+from tests.planted.words import BY_HALF, HALVES, Pair
 
 EDITORS = {title: (reason, operator) for _, title, reason, operator in list_editors()}
 EXCUSED = 1

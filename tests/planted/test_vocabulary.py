@@ -3,9 +3,9 @@ from importlib import resources
 
 import pytest
 
-from pipelines.cli.judge_card import BY_HALF, load_vocabulary
 from pipelines.errors import ConfigError
 from pipelines.names import fold_name, is_common_word
+from tests.planted.words import BY_HALF, load_vocabulary
 
 OPEN, HELD_OUT = BY_HALF["open"], BY_HALF["held-out"]
 LISTS = [field.name for field in fields(OPEN) if field.name != "half"]

@@ -11,20 +11,12 @@ from pipelines.checks.answers import check_form, check_precision
 from pipelines.checks.leakage import check_answer, check_demonyms, check_file_names, check_names, find_common_tokens
 from pipelines.checks.pictures import check_picture
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.cli.judge_card import (
-    Defect,
-    Pair,
-    Vocabulary,
-    invent_person,
-    invent_title,
-    invent_word,
-    type_text,
-    write_question,
-)
+from pipelines.cli.judge_card import type_text
 from pipelines.graph.answers import compare_answers, make_answer, type_answer
 from pipelines.graph.values import MONTHS, Date, Number, group_thousands, render_date, render_number, render_ordinal
 from schemas.proofs import Answer
 from tests.planted.disguises import DISGUISES, convert_measure, spell_number, spell_ordinal, spell_year, write_roman
+from tests.planted.words import Defect, Pair, Vocabulary, invent_person, invent_title, invent_word, write_question
 
 Aliases = tuple[tuple[str, ...], ...]
 _PARTS = (

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from pipelines.agent.judging import Jury, ProcessJury
 from pipelines.agent.transcript import Turn, render_turn
-from pipelines.cli.judge_card import ERRING, FAULTY, Case, Trial, list_open_trials
+from pipelines.cli.judge_card import Case, Trial
 from pipelines.errors import ConfigError, ServiceError
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatModel, ChatReply, ChatRequest
@@ -19,6 +19,7 @@ from pipelines.stages.trajectories import Trajectories
 from schemas.base import Failure, Rejection
 from schemas.datasets import Picture, Rollout, RolloutImage, Step, Trajectory, Verdict
 from schemas.tasks import JudgeAnswerInputs
+from tests.planted.judge_faults import ERRING, FAULTY, list_open_trials
 from tests.planted.rollout_plants import Call, make_step, show, show_hits
 
 PLACE = "Orsk Crossing"

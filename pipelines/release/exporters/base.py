@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import drafting_folder, explain_os_error
-from pipelines.pixels import find_extension, read_header
+from pipelines.pictures import find_extension, read_header
 from pipelines.release.exporters.rules import find_picture_faults
 from pipelines.release.manifest import check_release_files
 from pipelines.release.rows import ROWS_AT_ONCE, EmbeddedImage, RlRow, SftRow, explain_misfit, open_writer, read_values
@@ -134,7 +134,7 @@ def read_release(release: Path, dataset: Dataset, model: type[RowT]) -> Iterator
 
 
 @dataclass(frozen=True, slots=True)
-class VerifiedPicture:
+class ExportedPicture:
     """A picture whose bytes were hashed again."""
 
     content: bytes
@@ -169,7 +169,7 @@ class VerifiedPicture:
         return name
 
 
-def check_picture(image: EmbeddedImage, where: str) -> VerifiedPicture:
+def check_picture(image: EmbeddedImage, where: str) -> ExportedPicture:
     """Return a row's picture.
 
     Raises:
@@ -178,7 +178,7 @@ def check_picture(image: EmbeddedImage, where: str) -> VerifiedPicture:
     extension = find_extension(image.bytes)
     if not extension:
         raise CorruptInput(f"{where}: {image.path!r} is no JPEG, PNG, GIF or WebP picture")
-    picture = VerifiedPicture(image.bytes, hashlib.sha256(image.bytes).hexdigest(), extension)
+    picture = ExportedPicture(image.bytes, hashlib.sha256(image.bytes).hexdigest(), extension)
     if picture.name != image.path:
         raise CorruptInput(f"{where}: a picture called {image.path!r} holds the bytes of {picture.name}")
     return picture

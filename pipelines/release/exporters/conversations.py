@@ -25,7 +25,7 @@ from pipelines.agent.dialects import (
 from pipelines.agent.transcript import BadTurn, Turn, parse_turn, render_turn
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet
 from pipelines.ids import canonical_json
-from pipelines.release.exporters.base import VerifiedPicture, check_picture, read_release
+from pipelines.release.exporters.base import ExportedPicture, check_picture, read_release
 from pipelines.release.rows import PLACEHOLDER, SftRow, check_messages, strip_tokens
 
 SHOWN = re.compile(rf"(?P<marks>(?:{PLACEHOLDER})*)\n?(?P<text>.*)", re.DOTALL)
@@ -34,12 +34,12 @@ OPENED, CLOSED = "<tool_call>", "</tool_call>"
 
 
 @dataclass(frozen=True, slots=True)
-class ShownTurn:
+class Prompted:
     """What the model is shown before a turn: the question, or what a tool replied."""
 
     text: str
     """Without placeholders, in the row's protocol."""
-    pictures: tuple[VerifiedPicture, ...]
+    pictures: tuple[ExportedPicture, ...]
     """In reading order, before the text."""
     told: str | None = None
     """The inside of the tags that a tool's reply stands in; None for the question and where there are none."""
@@ -66,7 +66,7 @@ class ModelTurn:
 class Exchange:
     """One message of the user and the assistant's reply."""
 
-    shown: ShownTurn
+    shown: Prompted
     said: ModelTurn
 
 
@@ -91,7 +91,7 @@ class Conversation:
         return all(here.said.call and after.shown.told is not None for here, after in pairs if here.said.loss)
 
     @property
-    def pictures(self) -> tuple[VerifiedPicture, ...]:
+    def pictures(self) -> tuple[ExportedPicture, ...]:
         """Every picture in reading order; one that is shown twice stands here twice."""
         return tuple(picture for exchange in self.exchanges for picture in exchange.shown.pictures)
 
@@ -140,12 +140,12 @@ def take_apart(row: SftRow, split: str) -> Conversation:
     return Conversation(row, split, system, dialect, tools, tuple(map(Exchange, told, said)))
 
 
-def _read_shown(content: str, number: int, pictures: Iterator[VerifiedPicture], where: str) -> ShownTurn:
+def _read_shown(content: str, number: int, pictures: Iterator[ExportedPicture], where: str) -> Prompted:
     found = SHOWN.fullmatch(content)
     if found is None or PLACEHOLDER in found["text"]:
         raise CorruptInput(f"{where}: message {number} of the user has a placeholder after its beginning")
     shown = tuple(next(pictures) for _ in range(found["marks"].count(PLACEHOLDER)))
-    return ShownTurn(found["text"] if shown else content, shown)
+    return Prompted(found["text"] if shown else content, shown)
 
 
 def _read_told(text: str, dialect: Dialect) -> str | None:
@@ -272,7 +272,7 @@ def _measure_pictures(conversation: Conversation) -> dict[str, tuple[int, int]]:
     return {f"img_{number}": each.measure() for number, each in enumerate(conversation.pictures, 1)}
 
 
-def _rewrite_shown(shown: ShownTurn, dialect: Dialect) -> ShownTurn:
+def _rewrite_shown(shown: Prompted, dialect: Dialect) -> Prompted:
     if shown.told is None:
         return shown
     tag = RESPONSE if dialect.native else dialect.response

@@ -29,11 +29,11 @@ from pipelines.errors import ConfigError, CorruptInput
 from pipelines.release import rewards
 from pipelines.release.exporters.base import (
     EXPORT,
+    ExportedPicture,
     Exporter,
     ExportOptions,
     Row,
     SplitFiles,
-    VerifiedPicture,
     Written,
     check_picture,
     check_rows,
@@ -75,7 +75,7 @@ class FoundThing:
 
     title: str
     url: str
-    thumbnail: VerifiedPicture | None
+    thumbnail: ExportedPicture | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class RlTask:
     """Place in its split, from 0."""
     question: str
     """Without placeholders."""
-    pictures: tuple[VerifiedPicture, ...]
+    pictures: tuple[ExportedPicture, ...]
     answer: str
     answer_type: str
     accepted: tuple[str, ...]
@@ -106,7 +106,7 @@ class RlTask:
         return json.dumps(self.accepted, ensure_ascii=False)
 
     @property
-    def replayed(self) -> list[tuple[FoundThing, VerifiedPicture]]:
+    def replayed(self) -> list[tuple[FoundThing, ExportedPicture]]:
         """Results and their thumbnails, where they have one: for readers that keep titles and thumbnails apart."""
         return [(found, found.thumbnail) for found in self.results if found.thumbnail is not None]
 

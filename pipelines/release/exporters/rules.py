@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, TypeGuard
 
 from pipelines.errors import RecordFailed
-from pipelines.pixels import read_header
+from pipelines.pictures import read_header
 
 IMAGE = "<image>"
 OTHER_MEDIA = ("<video>", "<audio>")

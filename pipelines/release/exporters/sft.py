@@ -47,7 +47,7 @@ from pipelines.release.exporters.rules import (
     find_verl_sft_faults,
     name_as_default,
 )
-from pipelines.release.rows import EmbeddedImage, ReleasedMessage, make_release_schema, show_pictures
+from pipelines.release.rows import EmbeddedImage, RowMessage, make_release_schema, show_pictures
 from schemas.base import Nested
 
 DATASET_INFO = "dataset_info.json"
@@ -296,7 +296,7 @@ class TrlRow(Nested):
 class VerlSftRow(Nested):
     """One conversation as veRL's ``MultiTurnSFTDataset`` reads it."""
 
-    messages: tuple[ReleasedMessage, ...]
+    messages: tuple[RowMessage, ...]
     images: tuple[EmbeddedImage, ...]
     synth: str
     """Facts that no trainer reads, as a JSON object."""

@@ -21,8 +21,8 @@ from yarl import URL
 
 from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, SynthError, Unavailable
 from pipelines.ids import canonical_json, digest_value
-from pipelines.pictures import PictureSource, PictureStore
-from pipelines.pixels import MAX_BYTES, find_extension
+from pipelines.names import normalise_file
+from pipelines.pictures import MAX_BYTES, PictureSource, PictureStore, find_extension
 from pipelines.services.clients.http import HttpClient, HttpReply, HttpRequest, NoReply, RateLimiter, TooLarge
 from pipelines.services.clients.replies import ReplyStore, name_epoch
 from pipelines.services.image_metadata import (
@@ -32,7 +32,6 @@ from pipelines.services.image_metadata import (
     ImageFacts,
     ImageMetadata,
     RemoteFile,
-    normalise_file,
     strip_html,
 )
 from pipelines.services.metering import count_usage

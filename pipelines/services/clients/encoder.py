@@ -32,7 +32,7 @@ from pipelines.config.settings import EncoderConfig
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
 from pipelines.files import explain_os_error
 from pipelines.ids import digest_file, digest_value
-from pipelines.pixels import MAX_BYTES, open_pixels, read_header
+from pipelines.pictures import MAX_BYTES, open_pixels, read_header
 from pipelines.services.clients.replies import explain_sqlite_error
 from pipelines.services.protocols import ImageEncoder, PictureFile
 
@@ -145,7 +145,7 @@ def open_for_model(data: bytes, wanted: int) -> Image.Image:
     """Return a picture as displayed, a JPEG at a reduced scale whose shorter side is ``wanted`` pixels or more.
 
     Raises:
-        RecordFailed: as :func:`pipelines.pixels.open_pixels` says.
+        RecordFailed: as :func:`pipelines.pictures.open_pixels` says.
     """
     header = read_header(data)
     scales = _SCALES if header.extension == "jpg" else ()

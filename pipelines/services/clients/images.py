@@ -12,8 +12,7 @@ from urllib.parse import unquote, urlsplit
 import orjson
 
 from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed
-from pipelines.pictures import PictureSource, PictureStore
-from pipelines.pixels import encode_picture, open_pixels
+from pipelines.pictures import PictureSource, PictureStore, encode_picture, open_pixels
 from pipelines.services.addresses import ForbiddenAddress, Guard, read_address
 from pipelines.services.clients.http import HttpClient, HttpRequest, NoReply
 from pipelines.services.clients.search import JSON_HEADERS, Service, check_serpapi, find_entry, list_entries, read_text
@@ -165,7 +164,7 @@ class LiveImageSearch:
 
         Raises:
             RecordFailed: ``picture-refused`` if the service cannot use the picture; as
-                :func:`pipelines.pixels.open_pixels` if a large one cannot be decoded.
+                :func:`pipelines.pictures.open_pixels` if a large one cannot be decoded.
             RateLimited, Unavailable, ConfigError: as :meth:`Service.ask`.
         """
         if count < 1:

@@ -24,7 +24,7 @@ from PIL import Image, ImageDraw, ImageFont, ImageStat
 
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.names import fold_name
-from pipelines.pixels import ScaledPicture, open_scaled
+from pipelines.pictures import ScaledPicture, open_scaled
 from pipelines.services.protocols import TextBlock
 
 WHOLE_SIDE = 960
@@ -52,7 +52,7 @@ class OcrPiece:
     """Height in pixels of the largest letters that are looked for in it; 0 is any."""
 
     def holds(self, corners: Sequence[tuple[float, float]]) -> bool:
-        """Say whether a reading is small enough for the piece: tiles make letters of walls, lawns and clouds."""
+        """Return whether a reading is small enough for the piece: tiles make letters of walls, lawns and clouds."""
         xs, ys = [x for x, _ in corners], [y for _, y in corners]
         return not self.largest or min(max(xs) - min(xs), max(ys) - min(ys)) <= self.largest
 

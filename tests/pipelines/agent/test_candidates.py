@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from PIL import Image
 
-from pipelines.agent.candidates import CandidateLister
+from pipelines.agent.depicting import CandidateLister
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RateLimited, RecordFailed

@@ -8,9 +8,8 @@ from random import Random
 import pytest
 from PIL import Image
 
-from pipelines.agent.candidates import Candidate
 from pipelines.agent.choosing import OPEN, Anchor, PictureChooser
-from pipelines.agent.depicting import Ranked
+from pipelines.agent.depicting import PictureCandidate, Ranked
 from pipelines.agent.pictures import Reader
 from pipelines.checks.pictures import Copy
 from pipelines.config.settings import GroundingsConfig
@@ -100,7 +99,7 @@ def make_candidate(folder, file="A.jpg", source="infobox", size=(640, 520), seed
     values = {"file": file, "title": ("Kelm Bridge",), "path": file, "sha256": sha256, "width": size[0],
               "height": size[1], "format": "jpg", "author": "Ada", "licence": licence, "licence_url": "https://l.example",
               "source_url": "https://s.example", "phash": "0" * 16, "error": ""}  # fmt: skip
-    return Candidate(CorpusImage(**(values | changes)), source, PictureFile(sha256, path))
+    return PictureCandidate(CorpusImage(**(values | changes)), source, PictureFile(sha256, path))
 
 
 @pytest.fixture

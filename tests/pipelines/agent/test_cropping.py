@@ -5,7 +5,7 @@ from PIL import Image
 
 from pipelines.agent.tools import cut_picture
 from pipelines.errors import RecordFailed
-from pipelines.pixels import open_pixels
+from pipelines.pictures import open_pixels
 
 
 def draw_halves(extension="PNG", orientation=1):

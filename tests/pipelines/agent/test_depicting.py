@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.agent.candidates import Candidate
 from pipelines.agent.depicting import (
     METADATA_PASSES,
     ClipRanker,
     FileEvidence,
     MetadataRanker,
+    PictureCandidate,
     Ranked,
     check_depiction,
     choose_distractors,
@@ -109,7 +109,7 @@ def leads():
 
 def make_candidate(corpus, name, source="page"):
     image = corpus.image(f"{BRIDGES[0]}.png")
-    return Candidate(image, source, PictureFile(sha(name), corpus.folder / f"{name}.png"))
+    return PictureCandidate(image, source, PictureFile(sha(name), corpus.folder / f"{name}.png"))
 
 
 def rank(corpus, encoder, names, anchor=ANCHOR, path=(), rules=MARGIN):
@@ -211,7 +211,8 @@ def test_the_settings_decide_what_a_picture_must_have(corpus, decides, score, ma
 
 def rank_by_metadata(corpus, *pairs, anchor=ANCHOR):
     candidates = [
-        Candidate(corpus.image(f"{title}.png"), source, PictureFile("", corpus.folder)) for title, source in pairs
+        PictureCandidate(corpus.image(f"{title}.png"), source, PictureFile("", corpus.folder))
+        for title, source in pairs
     ]
     return asyncio.run(MetadataRanker(corpus).rank(corpus.find(anchor), [], candidates))
 

@@ -31,8 +31,7 @@ from pipelines.agent.pictures import (
     sharpen_picture,
 )
 from pipelines.errors import ConfigError, RecordFailed, Unavailable
-from pipelines.pictures import compute_phash, measure_distance
-from pipelines.pixels import find_extension, open_pixels
+from pipelines.pictures import compute_phash, find_extension, measure_distance, open_pixels
 from pipelines.services.protocols import ImageHit, TextBlock
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.services.clients.signs import draw_sign

@@ -2,8 +2,8 @@ import asyncio
 
 from pipelines.corpus.store import Fact
 from pipelines.graph.facts import read_relations
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_node
+from pipelines.graph.query import Indexes
 from pipelines.stages.injections import REPLIES, Askings, extract_fact, select_entity
 from schemas.tasks import ExtractedFactReply, SelectedEntityReply
 from tests.pipelines.stages.chain_wiki import build_chain_wiki

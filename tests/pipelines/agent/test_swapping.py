@@ -4,9 +4,8 @@ import pytest
 
 from pipelines.agent.attempts import PictureSwaps
 from pipelines.errors import Unavailable
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_query
-from pipelines.graph.query import answer_query
+from pipelines.graph.query import Indexes, answer_query
 from pipelines.pictures import PictureStore
 from schemas.datasets import Grounding
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from random import Random
 
 from pipelines.checks.agreement import check_alternative, find_corroboration
-from pipelines.cli.judge_card import load_half
 from pipelines.graph.answers import compare_answers, derive_answer
 from pipelines.graph.facts import read_attributes
 from pipelines.graph.query import MENTIONS, locate_nodes
@@ -20,6 +19,7 @@ from tests.planted.scenes import (
     relocate,
     set_field,
 )
+from tests.planted.words import load_half
 
 WORDS = load_half("open")
 

@@ -12,8 +12,8 @@ from pipelines.checks.agreement import check_agreement, check_alternative, find_
 from pipelines.checks.uniqueness import MAX_FITTING, list_fitting_ends
 from pipelines.graph.answers import type_answer
 from pipelines.graph.facts import read_attributes
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_query
+from pipelines.graph.query import Indexes
 from tests.pipelines.checks.claims import prove
 from tests.pipelines.checks.planted_alternatives import PLANTS, ask, draw, list_siblings, make_case
 from tests.pipelines.painters import PAGES, born, paint

@@ -8,7 +8,7 @@ from pipelines.checks.answers import check_asked, check_form, check_kept, check_
 from pipelines.checks.examination import examine
 from pipelines.checks.proofs import find_problems
 from pipelines.graph.answers import type_answer
-from pipelines.graph.indexes import Indexes
+from pipelines.graph.query import Indexes
 from pipelines.toy.writer import list_frames
 from schemas.proofs import Answer
 from tests.pipelines.checks.claims import prove

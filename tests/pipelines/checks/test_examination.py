@@ -7,9 +7,7 @@ import pytest
 
 from pipelines.checks.examination import Claim, examine
 from pipelines.checks.proofs import find_problems
-from pipelines.cli.judge_card import load_half
-from pipelines.graph.indexes import Indexes
-from pipelines.graph.query import locate_nodes
+from pipelines.graph.query import Indexes, locate_nodes
 from schemas.datasets import Grounding
 from schemas.proofs import Thresholds
 from tests.pipelines.checks.claims import prove
@@ -17,6 +15,7 @@ from tests.pipelines.painters import add_pages, born, paint
 from tests.planted import corpus_plants
 from tests.planted import corpus_plants as truth_plants
 from tests.planted.scenes import MAX_TOKENS, Case, judge
+from tests.planted.words import load_half
 
 pytestmark = pytest.mark.slow
 

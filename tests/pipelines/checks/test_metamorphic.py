@@ -16,14 +16,13 @@ from pipelines.agent.judging import Jury, UnscoredWatch
 from pipelines.checks.examination import Claim, examine
 from pipelines.checks.leakage import check_answer, check_demonyms, check_file_names, check_names, list_type_words
 from pipelines.checks.proofs import find_problems
-from pipelines.cli.judge_card import invent_person, invent_word, load_half
+from pipelines.config.settings import DifficultyConfig
 from pipelines.graph.answers import type_answer
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import list_names
-from pipelines.graph.query import locate_nodes
+from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.pictures import PictureStore
 from pipelines.services.prompting import RoleClient, load_prompt
-from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
+from pipelines.stages.difficulty import MeasuredDifficulty
 from pipelines.toy.players import ScriptedSolver
 from schemas.base import Rejection
 from schemas.datasets import Grounding
@@ -36,6 +35,7 @@ from tests.planted import corpus_plants
 from tests.planted import corpus_plants as lone_plants
 from tests.planted import corpus_plants as truth_plants
 from tests.planted.scenes import MAX_TOKENS, Case, OverlayCorpus, Scene, find_facts, judge, relocate, set_field
+from tests.planted.words import invent_person, invent_word, load_half
 from tests.toy import build_toy_corpus
 
 pytestmark = pytest.mark.slow
@@ -251,8 +251,8 @@ def keep(folder, attempts, **settings):
     """Return the ids of the questions that a solver does not solve without tools."""
     asking = RoleClient(ScriptedSolver(**settings), load_prompt("answer_question", 2))
     searches = Searches(FakeTextSearch(), FakeImageSearch(), PictureStore(folder))
-    rules = DifficultyRules(make_plan("opensearch-vl", ("solver",)), attempts)
-    stage = MeasuredDifficulty({"solver": asking}, Jury(), searches, rules, UnscoredWatch(1.0, 1))
+    plan, settings = make_plan("opensearch-vl", ("solver",)), DifficultyConfig(attempts=attempts)
+    stage = MeasuredDifficulty({"solver": asking}, Jury(), searches, plan, settings, UnscoredWatch(1.0, 1))
     return {row.record_id for row in list_measured() if not isinstance(asyncio.run(stage(row)), Rejection)}
 
 

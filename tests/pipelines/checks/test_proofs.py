@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.checks.examination import Claim
 from pipelines.checks.proofs import find_problems
-from pipelines.graph.indexes import Indexes
+from pipelines.graph.query import Indexes
 from schemas.datasets import Grounding, Rewrite
 from schemas.proofs import Thresholds
 from tests.pipelines.checks.claims import prove

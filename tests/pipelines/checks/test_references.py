@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.checks.references import check_reference, find_incoherence
+from pipelines.checks.descriptors import check_reference, find_incoherence
 
 TYPES = ("bridge", "suspension bridge", "footballer", "town")
 

@@ -4,8 +4,7 @@ import pytest
 
 from pipelines.checks.shortcuts import check_earlier_pages, check_guessable, check_path_length, check_retrieval
 from pipelines.graph.answers import type_answer
-from pipelines.graph.indexes import Indexes
-from pipelines.graph.query import locate_nodes
+from pipelines.graph.query import Indexes, locate_nodes
 from schemas.datasets import Rewrite
 from tests.toy import PAGES, box, build_toy_corpus
 

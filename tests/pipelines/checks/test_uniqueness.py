@@ -11,8 +11,8 @@ from pipelines.checks.uniqueness import (
     count_fit,
     find_near_misses,
 )
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_query
+from pipelines.graph.query import Indexes
 from schemas.datasets import Rewrite
 from tests.pipelines.painters import TYPE, add_pages, ask_back, born, paint
 

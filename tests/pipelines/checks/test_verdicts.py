@@ -8,7 +8,7 @@ from pipelines.checks.agreement import check_timeless, check_volatility, is_vola
 from pipelines.checks.verdicts import PASSED, CheckResult, refuse, run_checks
 from pipelines.errors import RecordFailed
 from pipelines.graph.answers import type_answer
-from pipelines.graph.indexes import Indexes
+from pipelines.graph.query import Indexes
 from tests.toy import PAGES, build_toy_corpus
 
 FAILED = CheckResult("FAIL", "alias-leak", "Kelm")

@@ -206,13 +206,13 @@ def read(**entity):
 
 def test_an_entity_that_depicts_something_without_a_qid_depicts_nothing():
     said = "wdt:P180 _:b0, <http://elsewhere/Q5>, wd:L7, wd:Q8"
-    assert read(said=said).depicts == ("Q8",)
-    assert read(said="wdt:P275 wd:Q18199165").depicts == ()
+    assert read(said=said)["depicts"] == ["Q8"]
+    assert read(said="wdt:P275 wd:Q18199165")["depicts"] == []
 
 
 def test_a_licence_of_a_part_is_not_the_files():
     more = "sdc:M1 p:P275 sdcs:M1-L .\n\nsdcs:M1-L ps:P275 wd:Q18199165 ;\n\tpq:P518 wd:Q860861 .\n"
-    assert read(more=more).licence == "CC BY-SA 4.0; in parts"
+    assert read(more=more)["licence"] == "CC BY-SA 4.0; in parts"
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_a_licence_of_a_part_is_not_the_files():
 def test_the_author_is_whom_the_truthy_statements_name(truthy, statements, author):
     said = CC_BY_SA + (f" ;\n\twdt:P170 {truthy}" if truthy else "")
     more = "".join(f"sdc:M1 p:P170 sdcs:M1-{n} .\n\nsdcs:M1-{n} {each} .\n" for n, each in enumerate(statements))
-    assert read(said=said, more=more).author == author
+    assert read(said=said, more=more)["author"] == author
 
 
 def test_unlike_addresses_of_one_file_are_malformed():

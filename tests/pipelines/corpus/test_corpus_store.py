@@ -2,8 +2,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pipelines.corpus.passages import split_passages
 from pipelines.corpus.store import Corpus
+from pipelines.corpus.texts import split_passages
 from pipelines.errors import ConfigError
 
 LONG = " ".join(f"word{number}" for number in range(400))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pipelines.corpus.pagestore import PageStore, PageStoreWriter, StorePart, join_stores
+from pipelines.corpus.texts import PageStore, PageStoreWriter, StorePart, join_stores
 from pipelines.errors import ConfigError
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import RelationIndex
-from pipelines.graph.indexes import Indexes
+from pipelines.graph.query import Indexes
 from tests.pipelines.painters import build_painters
 from tests.toy import build_toy_corpus
 

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig
 from pipelines.graph.facts import read_attributes, read_relations
 from pipelines.graph.proofs import (
     EXPANSIONS,
@@ -20,16 +21,9 @@ from tests.toy import box, build_toy_corpus
 
 ALL_SFT = SplitRule(1.0, 0.0, 0.0, 7)
 RULES = InjectionRules(
-    rounds=(1, 3, 5),
-    weights=(0.4, 0.3, 0.3),
-    tries=10,
-    page_words=10,
-    candidates=6,
-    min_alone_first=5,
-    min_alone=2,
-    near_misses=50,
+    InjectionsConfig(rounds=(1, 3, 5), weights=(0.4, 0.3, 0.3), tries=10, page_words=10),
+    RewritesConfig(candidates=6, min_alone_first=5, min_alone=2, near_misses=50, forbid_shortcuts=True),
     min_answers=0,
-    forbid_shortcuts=True,
     hub_in_degree=100,
     max_answer_tokens=6,
     seed=7,
@@ -121,15 +115,15 @@ def test_each_round_adds_a_node_in_front_and_moves_the_others_up(wiki):
 
 def test_an_anchor_is_of_the_questions_split_and_has_a_picture_where_one_is_needed(wiki):
     ostrel = wiki.find("Ostrel")
-    rules = AnchorRules(ALL_SFT, require_image=False, min_image_side=512)
+    rules = AnchorRules(ALL_SFT, GroundingsConfig(require_image=False, min_side=512))
     assert rules.explain(wiki, ostrel, "sft") == ""
     assert rules.explain(wiki, ostrel, "rl") == "other-split"
-    assert replace(rules, require_image=True).explain(wiki, ostrel, "sft") == "no-image"
+    assert replace(rules, settings=GroundingsConfig(min_side=512)).explain(wiki, ostrel, "sft") == "no-image"
 
 
 def test_rounds_are_drawn_by_their_weights_and_the_same_for_the_same_question():
     drawn = [RULES.draw_rounds(f"question-{number}") for number in range(4000)]
-    shares = [drawn.count(rounds) / len(drawn) for rounds in RULES.rounds]
-    assert shares == pytest.approx(RULES.weights, abs=0.03)
+    shares = [drawn.count(rounds) / len(drawn) for rounds in RULES.settings.rounds]
+    assert shares == pytest.approx(RULES.settings.weights, abs=0.03)
     assert drawn == [RULES.draw_rounds(f"question-{number}") for number in range(4000)]
     assert drawn != [replace(RULES, seed=8).draw_rounds(f"question-{number}") for number in range(4000)]

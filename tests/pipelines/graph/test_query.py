@@ -8,9 +8,9 @@ import pytest
 
 from pipelines.graph.answers import derive_answer
 from pipelines.graph.facts import Match, read_attributes, read_relations
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_query
 from pipelines.graph.query import (
+    Indexes,
     Query,
     answer_query,
     count_alone,

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from pipelines.graph.answers import type_answer
 from pipelines.graph.cues import name_cues
 from pipelines.graph.facts import FactIndex
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.prose import Sentence
+from pipelines.graph.query import Indexes
 from pipelines.graph.statements import find_literal, find_object, list_rivals, read_sentence, resolve_rival
 from tests.pipelines.painters import add_pages, ask_back, born, paint
 

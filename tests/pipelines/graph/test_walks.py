@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.config.settings import PathsConfig
 from pipelines.graph.facts import read_attributes, read_relations
 from pipelines.graph.walks import (
     ASKED,
@@ -46,16 +47,8 @@ from schemas.datasets import Difficulty, Path, ReleaseEntry, Seed
 ALL = SplitRule(1.0, 0.0, 0.0, seed=0)
 
 
-def make_rules(**changes):
-    values = {
-        "hops": (2, 3, 4),
-        "weights": (0.4, 0.4, 0.2),
-        "hub_in_degree": 100,
-        "text_hops": False,
-        "max_answer_tokens": 6,
-        "splits": ALL,
-    }
-    return WalkRules(**(values | changes))
+def make_rules(hub_in_degree=100, splits=ALL, **settings):
+    return WalkRules(PathsConfig(**settings), hub_in_degree, 6, splits)
 
 
 @pytest.fixture(scope="module")

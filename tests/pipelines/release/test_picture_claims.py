@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pipelines.agent.pictures import REPAIRS, degrade_picture
-from pipelines.graph.indexes import Indexes
-from pipelines.graph.query import locate_nodes
+from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.pictures import probe_picture
 from pipelines.release.rows import ProofRow
 from pipelines.release.verify import find_picture_problems

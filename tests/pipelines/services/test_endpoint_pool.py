@@ -22,8 +22,16 @@ from pipelines.services.clients.chat import (
     make_pool,
 )
 
-ANSWERED, FAILED, GONE = Outcome("answered"), Outcome("failed", said="HTTP 500"), Outcome("gone", said="refused")
-BUSY, SILENT, UNKNOWN = Outcome("busy", said="HTTP 429"), Outcome("silent", said="nothing"), Outcome("unknown")
+ANSWERED, FAILED, GONE = (
+    Outcome("answered"),
+    Outcome("failed", said="HTTP 500"),
+    Outcome("gone", said="refused"),
+)
+BUSY, SILENT, UNKNOWN = (
+    Outcome("busy", said="HTTP 429"),
+    Outcome("silent", said="nothing"),
+    Outcome("unknown"),
+)
 
 
 def make_endpoint(limit: float = 16.0, most: int = 64, **settings) -> Endpoint:

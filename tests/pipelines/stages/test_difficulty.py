@@ -14,11 +14,12 @@ from pipelines.agent.attempts import Searches, Swap, make_plan
 from pipelines.agent.judging import Jury, UnscoredWatch
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.config.loading import make_config, read_recipe
+from pipelines.config.settings import DifficultyConfig
 from pipelines.errors import GateNotMet, RecordFailed
 from pipelines.pictures import PictureStore
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply, ImageHit, TextHit
-from pipelines.stages.difficulty import DifficultyRules, MeasuredDifficulty
+from pipelines.stages.difficulty import MeasuredDifficulty
 from pipelines.toy.players import ScriptedSolver
 from schemas.base import Rejection
 from schemas.datasets import Alternative, Difficulty, Grounding
@@ -91,7 +92,8 @@ def make_stage(tmp_path, replies=None, preset="opensearch-vl", attempts=4, **cha
         "solvers": {"solver": make_solver(replies or {})},
         "jury": Jury(),
         "searches": Searches(search, search, PictureStore(tmp_path / "images")),
-        "rules": DifficultyRules(plan, attempts, early),
+        "plan": plan,
+        "settings": DifficultyConfig(attempts=attempts, early_stop=early),
         "watch": NO_LIMIT,
     }
     return MeasuredDifficulty(**(values | changes))
@@ -229,7 +231,9 @@ def test_a_question_without_a_picture_is_measured_by_its_words(tmp_path, questio
 def test_every_solver_is_tried_before_a_dearer_condition_is(tmp_path, question):
     small, large = make_solver({}, "small"), make_solver({"image": [RIGHT]}, "large")
     plan = make_plan("opensearch-vl", ("solver", "big"))
-    stage = make_stage(tmp_path, solvers={"solver": small, "big": large}, rules=DifficultyRules(plan, 2))
+    stage = make_stage(
+        tmp_path, solvers={"solver": small, "big": large}, plan=plan, settings=DifficultyConfig(attempts=2)
+    )
     refused = measure(stage, question)
     told = ["1 of 1 correct by large (image)", "0 of 2 correct by small (image)", "0 of 2 correct by large (text)"]
     assert refused.detail.split("; ")[:3] == told
@@ -435,15 +439,15 @@ def test_an_answer_that_the_comparer_leaves_open_is_judged(tmp_path, question):
 
 def test_the_fingerprint_covers_everything_that_decides(tmp_path):
     stage = make_stage(tmp_path, preset="vsearcher")
-    rules, judge = stage.rules, make_judge(PictureReply(simple=True))
+    judge = make_judge(PictureReply(simple=True))
     search = FakeSearch(identity="search:2")
     others = [
-        replace(stage, rules=replace(rules, attempts=5)),
-        replace(stage, rules=replace(rules, early_stop=False)),
-        replace(stage, rules=replace(rules, plan=make_plan("vsearcher", ("solver",), max_correct=1))),
-        replace(stage, rules=replace(rules, plan=make_plan("mars", ("solver",)))),
-        replace(stage, rules=replace(rules, plan=make_plan("grid", ("solver",)))),
-        replace(stage, rules=replace(rules, plan=make_plan("grid", ("solver",))), swaps=FakeSwaps(None)),
+        replace(stage, settings=DifficultyConfig(attempts=5)),
+        replace(stage, settings=stage.settings.model_copy(update={"early_stop": False})),
+        replace(stage, plan=make_plan("vsearcher", ("solver",), max_correct=1)),
+        replace(stage, plan=make_plan("mars", ("solver",))),
+        replace(stage, plan=make_plan("grid", ("solver",))),
+        replace(stage, plan=make_plan("grid", ("solver",)), swaps=FakeSwaps(None)),
         replace(stage, searches=replace(stage.searches, images=search)),
         replace(stage, searches=replace(stage.searches, hits=5)),
         replace(stage, solvers={"solver": answer_with(lambda inputs: RIGHT, identity="fake:2")}),
@@ -460,7 +464,7 @@ def test_the_manifest_names_whoever_was_asked_and_nobody_else(tmp_path):
     stage = make_stage(tmp_path, preset="vsearcher", picture_judge=judge, jury=jury)
     assert [model.role for model in stage.models()] == ["solver", "judge", "image_judge"]
     assert sorted(stage.prompts()) == ["answer_question/v2", "judge_answer/v1", "judge_picture/v1"]
-    assert [model.role for model in replace(stage, rules=make_stage(tmp_path).rules).models()] == ["solver", "judge"]
+    assert [model.role for model in replace(stage, plan=make_stage(tmp_path).plan).models()] == ["solver", "judge"]
 
 
 # many questions
@@ -542,8 +546,8 @@ def test_deterministic_solvers_leave_exactly_the_set_that_nobody_knows(tmp_path,
         role: answer_with(make_reply(numbers), name=role)
         for role, numbers in zip(("small", "large"), known, strict=True)
     }
-    rules = DifficultyRules(make_plan("opensearch-vl", ("small", "large")), 8)
-    fates = run_crowd(make_stage(tmp_path, solvers=solvers, rules=rules), crowd)
+    plan = make_plan("opensearch-vl", ("small", "large"))
+    fates = run_crowd(make_stage(tmp_path, solvers=solvers, plan=plan, settings=DifficultyConfig(attempts=8)), crowd)
     assert {number for number in range(CROWD) if fates[ids[number]] == "kept"} == set(range(CROWD)) - known[0] - known[
         1
     ]

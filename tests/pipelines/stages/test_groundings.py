@@ -4,15 +4,14 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
-from pipelines.agent.candidates import CandidateList, CandidateLister
 from pipelines.agent.choosing import PictureChooser
-from pipelines.agent.depicting import MetadataRanker
+from pipelines.agent.depicting import CandidateList, CandidateLister, MetadataRanker
 from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.config.settings import GroundingsConfig
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.graph.facts import read_attributes
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import make_question_id
+from pipelines.graph.query import Indexes
 from pipelines.names import fold_name
 from pipelines.pictures import PictureStore
 from pipelines.stages.groundings import Groundings

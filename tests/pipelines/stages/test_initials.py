@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.checks.examination import AnswerRules
 from pipelines.errors import RecordFailed
-from pipelines.graph.indexes import Indexes
+from pipelines.graph.query import Indexes
 from pipelines.ids import SplitRule
 from pipelines.stages.initials import REASONS, Initials
 from schemas.base import Rejection

@@ -6,10 +6,10 @@ import pytest
 
 from pipelines.checks.examination import Claim
 from pipelines.checks.proofs import find_problems
+from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig
 from pipelines.errors import RecordFailed
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import AnchorRules, InjectionRules
-from pipelines.graph.query import locate_nodes
+from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.ids import SplitRule
 from pipelines.stages.injections import REASONS, Askings, Injections
 from schemas.base import Rejection
@@ -29,18 +29,11 @@ from tests.pipelines.stages.test_initials import make_stage as make_initials
 from tests.toy import box, build_toy_corpus
 
 ALL_SFT = SplitRule(1.0, 0.0, 0.0, 7)
-ANCHORS = AnchorRules(ALL_SFT, require_image=False, min_image_side=512)
+ANCHORS = AnchorRules(ALL_SFT, GroundingsConfig(require_image=False, min_side=512))
 RULES = InjectionRules(
-    rounds=(1,),
-    weights=(1.0,),
-    tries=4,
-    page_words=20,
-    candidates=3,
-    min_alone_first=1,
-    min_alone=1,
-    near_misses=50,
+    InjectionsConfig(rounds=(1,), weights=(1.0,), tries=4, page_words=20),
+    RewritesConfig(candidates=3, min_alone_first=1, min_alone=1, near_misses=50, forbid_shortcuts=True),
     min_answers=0,
-    forbid_shortcuts=True,
     hub_in_degree=100,
     max_answer_tokens=6,
     seed=7,
@@ -80,7 +73,16 @@ def make_stage(corpus, rounds=1, anchors=ANCHORS, players=(), **rules):
     """Return the stage; ``players`` is what takes the place of the players named by prompt."""
     played = {"select_entity": select, "extract_fact": extract, "propose_descriptors": describe, "inject_fact": reword}
     askings = Askings(*(make_asking(prompt, reply) for prompt, reply in (played | dict(players)).items()))
-    return Injections(Indexes(corpus), askings, anchors, replace(RULES, rounds=(rounds,), **rules))
+    injections = RULES.settings.model_copy(update={"rounds": (rounds,)} | _take(rules, InjectionsConfig))
+    descriptors = RULES.descriptors.model_copy(update=_take(rules, RewritesConfig))
+    return Injections(
+        Indexes(corpus), askings, anchors, replace(RULES, settings=injections, descriptors=descriptors, **rules)
+    )
+
+
+def _take(changes, section):
+    """Take out the changes that are keys of a section."""
+    return {key: changes.pop(key) for key in list(changes) if key in section.model_fields}
 
 
 def make_question(corpus):
@@ -367,7 +369,7 @@ def test_a_question_from_which_no_chain_is_long_enough_is_refused_with_what_clos
 def test_the_anchor_is_of_the_questions_split_and_has_a_picture_where_one_is_needed(wiki):
     refused = inject(wiki, anchors=replace(ANCHORS, splits=SplitRule(0.0, 0.0, 1.0, 7)))
     assert (refused.reason, "other-split 1" in refused.detail) == ("no-injection", True)
-    refused = inject(wiki, anchors=replace(ANCHORS, require_image=True))
+    refused = inject(wiki, anchors=replace(ANCHORS, settings=GroundingsConfig(min_side=512)))
     assert (refused.reason, "no-image 1" in refused.detail) == ("no-injection", True)
 
 
@@ -439,7 +441,7 @@ def test_the_fingerprint_knows_the_rules_the_anchors_and_the_prompts(wiki):
         make_stage(wiki),
         make_stage(wiki, 2),
         make_stage(wiki, seed=8),
-        make_stage(wiki, anchors=replace(ANCHORS, require_image=True)),
+        make_stage(wiki, anchors=replace(ANCHORS, settings=GroundingsConfig(min_side=512))),
     ]
     assert len({stage.fingerprint() for stage in stages}) == len(stages)
     assert make_stage(wiki).fingerprint() == stages[0].fingerprint()

@@ -3,8 +3,9 @@ from dataclasses import replace
 
 import pytest
 
+from pipelines.config.settings import PathsConfig
 from pipelines.graph.facts import RelationIndex
-from pipelines.graph.indexes import Indexes
+from pipelines.graph.query import Indexes
 from pipelines.graph.walks import WalkGraph, WalkRules
 from pipelines.ids import SplitRule
 from pipelines.stages.paths import Paths
@@ -104,7 +105,7 @@ def round_trip(tmp_path_factory) -> Paths:
         "Mira Tolland": box("architect", "'''Mira Tolland''' was an architect.", "works = [[Kelm Bridge]]"),
     }
     corpus = build_toy_corpus(tmp_path_factory.mktemp("round"), pages, {})
-    rules = WalkRules((2,), (1.0,), 100, False, 6, SplitRule(1.0, 0.0, 0.0, seed=0))
+    rules = WalkRules(PathsConfig(hops=(2,), weights=(1.0,)), 100, 6, SplitRule(1.0, 0.0, 0.0, seed=0))
     return Paths(WalkGraph(corpus, rules, RelationIndex(corpus)), walks=10, per_seed=1, seed=1, ground=Indexes(corpus))
 
 
@@ -138,7 +139,7 @@ def test_walks_drawn_for_a_shard_are_those_drawn_for_one_seed(demo, stage):
 
 def make_blind(stage) -> Paths:
     """Return the stage with walks that do not look ahead."""
-    rules = replace(stage.graph.rules, look_ahead=False)
+    rules = replace(stage.graph.rules, settings=stage.graph.rules.settings.model_copy(update={"look_ahead": False}))
     return replace(stage, graph=WalkGraph(stage.graph.corpus, rules, stage.graph.relations))
 
 
@@ -164,7 +165,7 @@ def test_without_look_ahead_a_seed_whose_tries_all_miss_says_so(demo, stage):
 
 
 def test_the_fingerprint_covers_rules_walks_and_seed(stage):
-    rules = replace(stage.graph.rules, relation_preference=0.5)
+    rules = replace(stage.graph.rules, settings=PathsConfig(relation_preference=0.5))
     graph = WalkGraph(stage.graph.corpus, rules, stage.graph.relations)
     blind = make_blind(stage)
     others = [replace(stage, walks=9), replace(stage, per_seed=9), replace(stage, seed=9), replace(stage, graph=graph)]

@@ -5,7 +5,7 @@ import pytest
 
 from pipelines.checks.examination import AnswerRules
 from pipelines.errors import RecordFailed
-from pipelines.graph.indexes import Indexes
+from pipelines.graph.query import Indexes
 from pipelines.stages.questions import Questions
 from schemas.datasets import Path, Question
 from schemas.tasks import QuestionReply, WriteQuestionInputs

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.checks.sets import list_shared_values, make_signature
+from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import ConfigError, ConservationError, GateNotMet
 from pipelines.run.stage import DatasetStage
 from pipelines.stages.releases import Releases
@@ -227,10 +228,10 @@ def test_a_second_pass_spares_what_the_share_allows():
 
 def test_every_limit_is_part_of_the_key():
     changed = [
-        Releases(max_per_answer=2),
-        Releases(max_per_anchor=2),
-        Releases(max_skeleton_share=0.2),
-        Releases(max_search_free=0.2),
+        Releases(ReleasesConfig(max_per_answer=2)),
+        Releases(ReleasesConfig(max_per_anchor=2)),
+        Releases(ReleasesConfig(max_skeleton_share=0.2)),
+        Releases(ReleasesConfig(max_search_free=0.2)),
         Releases(),
     ]
     assert len({stage.fingerprint() for stage in changed}) == 5

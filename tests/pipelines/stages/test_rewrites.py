@@ -12,8 +12,8 @@ from pipelines.checks.proofs import find_problems
 from pipelines.config.settings import RewritesConfig
 from pipelines.errors import RecordFailed
 from pipelines.graph.facts import read_attributes, read_relations
-from pipelines.graph.indexes import Indexes
 from pipelines.graph.proofs import cite_fact, flatten_names, list_names, make_node
+from pipelines.graph.query import Indexes
 from pipelines.graph.walks import WalkMove
 from pipelines.names import digest_aliases, fold_name
 from pipelines.stages.paths import make_hop

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.config.settings import SeedsConfig
 from pipelines.corpus.tables import PAGES
 from pipelines.errors import ConfigError
-from pipelines.graph.seeds import SeedGate
 from pipelines.ids import SplitRule
 from pipelines.services.image_metadata import ImageFacts
 from pipelines.stages.seeds import Seeds
@@ -18,8 +18,8 @@ from schemas.corpus import CorpusImage, Page
 from schemas.datasets import Seed
 from schemas.reasons import STAGE_REASONS
 
-GATE = SeedGate(min_in_degree=3, hub_in_degree=50)
-RARE = SeedGate(rule="vsearcher", max_sitelinks=10, min_statements=20)
+GATE = SeedsConfig(min_in_degree=3, hub_in_degree=50)
+RARE = SeedsConfig(rule="vsearcher", max_sitelinks=10, min_statements=20)
 SPLITS = SplitRule(0.6, 0.3, 0.1, seed=7)
 
 
@@ -169,7 +169,7 @@ def test_a_rare_entity_needs_neither_links_nor_an_infobox(change):
 
 
 def test_identifiers_can_be_left_out_of_the_statements():
-    gate = replace(RARE, count_identifiers=False)
+    gate = RARE.model_copy(update={"count_identifiers": False})
     changes = [{"statements": 30, "identifiers": identifiers} for identifiers in (10, 11, -1)]
     reasons = {row.record_id: row for row in draw(*changes, gate=gate)}
     assert reasons["page:2"].reason == "too-few-statements"
@@ -178,10 +178,10 @@ def test_identifiers_can_be_left_out_of_the_statements():
     assert [row.page_id for row in reasons.values() if isinstance(row, Seed)] == [1]
 
 
-@pytest.mark.parametrize("gate", [GATE, replace(RARE, min_statements=3)])
+@pytest.mark.parametrize("gate", [GATE, RARE.model_copy(update={"min_statements": 3})])
 def test_a_class_that_is_not_wanted_is_refused(gate):
     changes = [{"classes": classes} for classes in (("Q5", "Q100"), ("Q5",), (), ("Q10",), ("Q200",))]
-    rows = draw(*changes, gate=replace(gate, classes=("Q100", "Q200")))
+    rows = draw(*changes, gate=gate.model_copy(update={"classes": ("Q100", "Q200")}))
     refused = {row.record_id: (row.reason, row.detail) for row in rows if isinstance(row, Rejection)}
     assert refused == {
         "page:2": ("class", "Q5"),
@@ -192,7 +192,7 @@ def test_a_class_that_is_not_wanted_is_refused(gate):
 
 def test_classes_of_a_corpus_that_knows_none_are_a_mistake_of_the_configuration():
     with pytest.raises(ConfigError, match="the corpus knows no classes"):
-        draw({"classes": ()}, {"classes": ()}, gate=replace(GATE, classes=("Q100",)))
+        draw({"classes": ()}, {"classes": ()}, gate=GATE.model_copy(update={"classes": ("Q100",)}))
 
 
 def test_the_first_reason_counts():
@@ -210,7 +210,7 @@ def test_an_empty_corpus_has_no_seeds():
 
 
 def test_gates_that_are_not_required_are_open():
-    gate = replace(GATE, require_infobox=False, require_image=False)
+    gate = GATE.model_copy(update={"require_infobox": False, "require_image": False})
     (row,) = draw({"infobox": "", "image": "Closed.jpg", "image_free": False}, gate=gate)
     assert isinstance(row, Seed)
     assert row.image == ""
@@ -246,8 +246,8 @@ def test_the_demo_accounts_for_every_article(demo, demo_corpus):
 def test_the_fingerprint_covers_gate_splits_limit_and_seed():
     stage = Seeds(FakeCorpus([]), GATE, SPLITS, 0, 1)
     others = [
-        replace(stage, gate=replace(GATE, min_image_side=1)),
-        replace(stage, gate=replace(GATE, rule="vsearcher")),
+        replace(stage, gate=GATE.model_copy(update={"min_image_side": 1})),
+        replace(stage, gate=GATE.model_copy(update={"rule": "vsearcher"})),
         replace(stage, splits=replace(SPLITS, seed=8)),
         replace(stage, limit=5),
         replace(stage, seed=2),

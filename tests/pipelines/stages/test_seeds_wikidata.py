@@ -7,9 +7,8 @@ import pytest
 
 from pipelines.cli.commands import run_recipe
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import SparqlConfig
+from pipelines.config.settings import SeedsConfig, SparqlConfig
 from pipelines.errors import ConfigError, Unavailable
-from pipelines.graph.seeds import SeedGate
 from pipelines.ids import SplitRule
 from pipelines.run.assembly import Assembly
 from pipelines.run.runner import run_source_stage
@@ -35,13 +34,13 @@ from tests.toy import PAGES, build_toy_corpus
 
 SPLITS = SplitRule(0.6, 0.3, 0.1, seed=7)
 SITE = "https://toy.example/"
-RARE = SeedGate(rule="vsearcher", max_sitelinks=4, min_statements=20, classes=("Q100", "Q200"), require_image=False)
-LINKED = replace(RARE, rule="opensearch-vl", min_in_degree=2, hub_in_degree=4)
+RARE = SeedsConfig(rule="vsearcher", max_sitelinks=4, min_statements=20, classes=("Q100", "Q200"), require_image=False)
+LINKED = RARE.model_copy(update={"rule": "opensearch-vl", "min_in_degree": 2, "hub_in_degree": 4})
 GATES = {
     "rare": RARE,
-    "rare without identifiers": replace(RARE, count_identifiers=False),
+    "rare without identifiers": RARE.model_copy(update={"count_identifiers": False}),
     "linked": LINKED,
-    "one class": replace(RARE, classes=("Q200",)),
+    "one class": RARE.model_copy(update={"classes": ("Q200",)}),
 }
 
 
@@ -133,7 +132,7 @@ def test_a_fault_of_the_endpoint_changes_no_seed(corpus, store, fault, tmp_path)
 
 
 def test_every_candidate_of_the_endpoint_ends_in_one_place(corpus, store, tmp_path):
-    gate = replace(RARE, classes=("Q100", "Q200", "Q300"), count_identifiers=False)
+    gate = RARE.model_copy(update={"classes": ("Q100", "Q200", "Q300"), "count_identifiers": False})
     with serve_sparql(store) as server:
         stage = make_stage(corpus, gate, make_endpoint(server.url))
         rows = list(stage())

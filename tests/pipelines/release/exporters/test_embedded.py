@@ -4,7 +4,7 @@ import pytest
 from PIL import Image
 
 from pipelines.errors import CorruptInput
-from pipelines.release.exporters.base import VerifiedPicture, check_picture
+from pipelines.release.exporters.base import ExportedPicture, check_picture
 from pipelines.release.rows import EmbeddedImage
 
 ORIENTATION = 0x0112
@@ -20,12 +20,12 @@ def encode(orientation):
 
 @pytest.mark.parametrize(("orientation", "size"), [(1, (40, 20)), (3, (40, 20)), (6, (20, 40))])
 def test_a_picture_is_measured_as_it_is_displayed(orientation, size):
-    assert VerifiedPicture(encode(orientation), "", "jpg").measure() == size
+    assert ExportedPicture(encode(orientation), "", "jpg").measure() == size
 
 
 def test_a_picture_that_ends_early_has_no_size():
     with pytest.raises(CorruptInput, match="picture-undecodable"):
-        VerifiedPicture(encode(1)[:30], "0" * 64, "jpg").measure()
+        ExportedPicture(encode(1)[:30], "0" * 64, "jpg").measure()
 
 
 @pytest.mark.parametrize(("content", "message"), [(b"<svg/>", "is no JPEG"), (encode(1), "holds the bytes of")])

@@ -5,7 +5,7 @@ import pytest
 
 from pipelines.agent.pictures import enlarge_picture
 from pipelines.errors import ConfigError
-from pipelines.pixels import open_pixels
+from pipelines.pictures import open_pixels
 from pipelines.services.clients.upscaling import TILE, Edsr
 from tests.pipelines.agent.signs import draw_scene, encode_scene
 from tests.pipelines.services.clients.frozen_graphs import write_graph

@@ -1,12 +1,159 @@
-"""The full-text index: passages of about 120 words in SQLite FTS5, found by BM25."""
+"""Page texts by node number, compressed one by one, and the full-text index over them.
 
+Workers write a file of texts each; the store joins the files without copying them. The index holds passages of about
+120 words in SQLite FTS5, ranked by BM25.
+"""
+
+import mmap
+import os
 import re
+import shutil
 import sqlite3
 import threading
+from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipelines.corpus.tables import map_array
+from pipelines.errors import ConfigError
+
+_BLOB = "texts.zst"
+_SPANS = "spans.npy"
+_LENGTHS = "lengths.npy"
+_STARTS = "starts.npy"
+_LEVEL = 3
+_OPEN_BLOBS = 256
+"""Files mapped at once: each map holds a descriptor, and a process may have 1,024."""
+
+
+class PageStoreWriter:
+    """Appends texts to one file, in the order they will be asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._codec = pa.Codec("zstd", compression_level=_LEVEL)
+        self._blob = (folder / _BLOB).open("wb")
+        self._ends = array("q", [0])
+        self._lengths = array("q")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._blob.close()
+        if kind is None:
+            ends = np.asarray(self._ends, dtype=np.int64)
+            np.save(self._folder / _SPANS, np.stack([ends[:-1], ends[1:]], axis=1))
+            np.save(self._folder / _LENGTHS, np.asarray(self._lengths, dtype=np.int64))
+
+    def append(self, text: str) -> None:
+        """Store a text."""
+        source = text.encode("utf-8", "surrogatepass")
+        packed = self._codec.compress(source, asbytes=True)
+        self._blob.write(packed)
+        self._ends.append(self._ends[-1] + len(packed))
+        self._lengths.append(len(source))
+
+
+@dataclass(frozen=True, slots=True)
+class StorePart:
+    """What one writer left, and which of its texts become nodes."""
+
+    folder: Path
+    slots: NDArray[np.bool_]
+    """For each text, whether it is kept."""
+
+
+def join_stores(folder: Path, parts: Iterable[StorePart]) -> int:
+    """Join what several writers left into one store, whose nodes are the kept texts in order; files are linked.
+
+    Returns:
+        The number of nodes.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    spans, lengths, starts = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.int64)], [0]
+    for number, part in enumerate(parts):
+        blob = folder / _name_blob(number)
+        _link_file(part.folder / _BLOB, blob)
+        spans.append(np.load(part.folder / _SPANS)[part.slots] + starts[-1])
+        lengths.append(np.load(part.folder / _LENGTHS)[part.slots])
+        starts.append(starts[-1] + blob.stat().st_size)
+    joined = np.concatenate(spans)
+    np.save(folder / _SPANS, joined)
+    np.save(folder / _LENGTHS, np.concatenate(lengths))
+    np.save(folder / _STARTS, np.asarray(starts, dtype=np.int64))
+    return len(joined)
+
+
+def _link_file(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without hard links
+        shutil.copyfile(source, target)
+
+
+def _name_blob(number: int) -> str:
+    return f"texts-{number:05}.zst"
+
+
+class PageStore:
+    """Reads texts by node; safe to share between threads."""
+
+    def __init__(self, folder: Path, starts: list[int], spans: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
+        self._folder = folder
+        self._starts = np.asarray(starts, dtype=np.int64)
+        self._spans = spans
+        self._lengths = lengths
+        self._codec = pa.Codec("zstd")
+        self._open_blob = lru_cache(maxsize=_OPEN_BLOBS)(self._map_blob)
+
+    @classmethod
+    def open(cls, folder: Path) -> "PageStore":
+        """Map a store into memory.
+
+        Raises:
+            ConfigError: a file of the store is missing.
+        """
+        starts = map_array(folder / _STARTS).tolist()
+        missing = [name for name in map(_name_blob, range(len(starts) - 1)) if not (folder / name).is_file()]
+        if missing:
+            raise ConfigError(f"no {missing[0]} in {folder}; expected a page store of {len(starts) - 1} files")
+        return cls(folder, starts, map_array(folder / _SPANS), map_array(folder / _LENGTHS))
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def text(self, node: int) -> str:
+        """Return the text of a node.
+
+        Raises:
+            IndexError: there is no such node.
+        """
+        if not 0 <= node < len(self):
+            raise IndexError(f"no node {node} in a store of {len(self)}")
+        start, end = (int(edge) for edge in self._spans[node])
+        number = int(np.searchsorted(self._starts, start, side="right")) - 1
+        base = int(self._starts[number])
+        packed = self._open_blob(number)[start - base : end - base]
+        source: bytes = self._codec.decompress(packed, int(self._lengths[node]), asbytes=True)
+        return source.decode("utf-8", "surrogatepass")
+
+    def _map_blob(self, number: int) -> memoryview:
+        with (self._folder / _name_blob(number)).open("rb") as stream:
+            return memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
+
 
 PASSAGE_WORDS = 120
 _EVERYWHERE_LIST = """
