@@ -29,8 +29,8 @@ from schemas.proofs import Count, Resolution, Role
 DIGITS = 4
 Number = int | float
 Scalar = str | Number
-Counts = dict[str, dict[str, Number]]
-Table = dict[str, dict[str, Scalar]]
+Counts = dict[str, Mapping[str, Number]]
+Table = dict[str, Mapping[str, Scalar]]
 """Named rows of named values."""
 Section = Mapping[str, Scalar | Mapping[str, Scalar]]
 Quality = dict[str, Section]
@@ -528,7 +528,7 @@ def _count_licences(examples: Sequence[Example]) -> Counts:
     return count_values(picture.licence for picture in pictures.values())
 
 
-def _measure_trajectories(trajectories: Sequence[Trajectory]) -> Mapping[str, Table]:
+def _measure_trajectories(trajectories: Sequence[Trajectory]) -> Mapping[str, Mapping[str, Mapping[str, Scalar]]]:
     steps = [step for trajectory in trajectories for step in trajectory.steps]
     observations = [step.observation for step in steps if step.observation is not None]
     questions = Counter(trajectory.parent_id for trajectory in trajectories)
