@@ -3,18 +3,18 @@
 import gzip
 import json
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from urllib.parse import parse_qsl, urlsplit
 
 from pipelines.services.addresses import Guard
 from pipelines.services.clients.http import HttpClient
-from tests.pipelines.services.clients.loopback_server import run_server
 
 HOST = "pages.example.org"
 OTHER = "other.example.org"
@@ -50,9 +50,14 @@ class Asked:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes
+    at: float = field(default_factory=time.monotonic)
 
     def json(self):
         return json.loads(self.body)
+
+    @property
+    def form(self):
+        return dict(parse_qsl(self.body.decode(), keep_blank_values=True))
 
 
 Respond = Callable[[Asked], Answer]
@@ -146,6 +151,15 @@ def make_guard(**names):
     return Guard(lookup, lambda address: address == ip_address("127.0.0.1"))
 
 
+class LoopbackServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """Say nothing of a client that hung up; it may."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class LiveHandler(BaseHTTPRequestHandler):
     """Answers for the ``LiveServer`` of its class."""
 
@@ -157,6 +171,8 @@ class LiveHandler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         self.answer(b"")
+
+    do_HEAD = do_GET
 
     def do_POST(self):
         self.answer(self.rfile.read(int(self.headers.get("Content-Length", 0))))
@@ -184,6 +200,8 @@ class LiveHandler(BaseHTTPRequestHandler):
         for name, value in {**kind, **told, **answer.headers, "Connection": "close"}.items():
             self.send_header(name, value)
         self.end_headers()
+        if self.command == "HEAD":
+            return
         step = 1 if answer.drip else max(1, len(answer.body))
         for place in range(0, len(answer.body), step):
             self.wfile.write(answer.body[place : place + step])
@@ -193,9 +211,21 @@ class LiveHandler(BaseHTTPRequestHandler):
 
 
 @contextmanager
+def run_handler(server):
+    """Run a server until the block ends, on a port of its own."""
+    with LoopbackServer(("127.0.0.1", 0), type("Handler", (LiveHandler,), {"live": server})) as httpd:
+        thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        server.port = httpd.server_address[1]
+        try:
+            yield server
+        finally:
+            httpd.shutdown()
+            thread.join()
+
+
+@contextmanager
 def run_live_server(respond=None, *faults):
     """Run a server until the block ends."""
-    server = LiveServer(respond or (lambda asked: Answer(404)), list(faults))
-    with run_server(type("Handler", (LiveHandler,), {"live": server})) as httpd:
-        server.port = httpd.server_address[1]
+    with run_handler(LiveServer(respond or (lambda asked: Answer(404)), list(faults))) as server:
         yield server
