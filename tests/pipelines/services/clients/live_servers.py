@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import select
 import socket
 import sys
 import threading
@@ -54,6 +55,11 @@ class Asked:
 
     def json(self):
         return json.loads(self.body)
+
+    @property
+    def parameters(self):
+        """Of the address or of a form in the body."""
+        return self.query or self.form
 
     @property
     def form(self):
@@ -185,10 +191,13 @@ class LiveHandler(BaseHTTPRequestHandler):
         asked = Asked(self.command, parts.path, dict(parse_qsl(parts.query)), headers, body)
         live.asked.append(asked)
         answer = live.faults.pop(0) if live.faults else live.respond(asked)
-        time.sleep(answer.hang)
+        gave_up = select.select([self.connection], [], [], answer.hang)[0]
         # From the first byte on the client may be done with it, and send the next one.
         live.count(-1)
-        self.write(answer)
+        if gave_up:
+            self.close_connection = True
+        else:
+            self.write(answer)
 
     def write(self, answer):
         self.close_connection = True
