@@ -155,19 +155,7 @@ def _build_openai(role: str, config: ModelConfig, pictures: PictureStore) -> Cha
     from pipelines.services.clients.chat import OpenAIChat
 
     _refuse_settings(role, config)
-    return OpenAIChat(
-        name=config.name,
-        urls=(config.base_url, *config.more_urls),
-        api_key_env=config.api_key_env,
-        revision=config.revision,
-        replies=config.replies,
-        timeout=config.timeout,
-        tries=config.tries,
-        patience=config.patience,
-        concurrency=config.concurrency,
-        gpus=config.gpus,
-        read_picture=pictures.load,
-    )
+    return OpenAIChat(config, pictures.load)
 
 
 TOOLS = ("text_search", "image_search", "pages", "wikidata", "commons", "ocr")
