@@ -14,7 +14,7 @@ from pipelines.services.clients.http import (
     Bomb,
     HttpClient,
     HttpRequest,
-    NobodyThere,
+    NoConnection,
     NoSuchHost,
     RateLimiter,
     Unpackable,
@@ -133,7 +133,7 @@ def test_a_page_with_a_certificate_that_is_not_trusted_is_not_there(tmp_path):
 
 def test_a_server_without_tls_is_not_asked_without_it():
     with run_live_server(lambda asked: say({})) as server:
-        with pytest.raises(NobodyThere):
+        with pytest.raises(NoConnection):
             send(f"https://127.0.0.1:{server.port}/")
         assert not server.asked
 
