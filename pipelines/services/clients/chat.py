@@ -32,7 +32,7 @@ from pipelines.services.clients.http import (
     HttpReply,
     HttpRequest,
     HttpSession,
-    NobodyThere,
+    NoConnection,
     NoReply,
     Silence,
     redact,
@@ -890,7 +890,7 @@ class OpenAIChat:
         return None
 
     def _note_failure(self, trial: _Trial, error: NoReply) -> Outcome:
-        if isinstance(error, NobodyThere):
+        if isinstance(error, NoConnection):
             return Outcome("gone", said=str(error))
         if not trial.failed:
             trial.answered = self.pool.answered
