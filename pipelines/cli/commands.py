@@ -6,7 +6,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +38,7 @@ from pipelines.run.corpora import ensure_corpus, find_dump
 from pipelines.run.models import JUDGES, Roles, check_renewable
 from pipelines.run.progress import Reporter, make_reporter, timing
 from pipelines.run.publishing import publish_run, report_corpus
-from pipelines.run.runner import PlannedStage, StageReport, check_stage_names, run_stage, select_stages
+from pipelines.run.runner import STAGE_ORDER, PlannedStage, StageReport, check_stage_names, run_stage, select_stages
 from pipelines.run.views import write_catalogue
 from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import renew
@@ -184,11 +184,6 @@ def run_recipe(
     return RunDocument(config.recipe, workspace.root, tuple(reports), tuple(releases), published, spent[0])
 
 
-def _plan(assembly: Assembly, last: str) -> list[PlannedStage]:
-    """Plan all stages; or up to the last one wanted, where a later one has no model and so no key."""
-    return assembly.plan_stages(last if list_missing_roles(assembly.config) else "")
-
-
 def _find_last(config: RunConfig, until: str, only: Sequence[str]) -> str:
     """Return the last stage that is wanted; empty for all."""
     return until or next((name for name in reversed(tuple(SOURCES[config.method])) if name in only), "")
@@ -205,7 +200,7 @@ def _run_claimed(
     reporter.finish(reports[0].summarise())
     assembly, runtime = Assembly(config, workspace, corpus), config.runtime
     with closing(assembly):
-        planned = [] if until == "corpus" else _plan(assembly, _find_last(config, until, only))
+        planned = [] if until == "corpus" else assembly.plan_stages(_find_last(config, until, only))
         chosen = select_stages(planned, until, only) if planned else []
         with owned_servers(config.models, list_asked_roles(config, chosen), workspace.logs):
             for plan in chosen:
@@ -266,9 +261,21 @@ def finish_run(
     last = bool(chosen) and chosen[-1].name == "releases"
     releases, written = publish_run(assembly, planned) if last else ([], False)
     published = {f"release:{r.dataset}": r.version for r in releases}
-    workspace.note_latest({"corpus": assembly.corpus.folder.name, **complete, **published})
+    used = {"corpus": assembly.corpus.folder.name, **complete}
+    workspace.note_latest({**used, **_list_later(workspace, planned, used), **published})
     write_catalogue(workspace.root)
     return releases, written
+
+
+def _list_later(workspace: Workspace, planned: Sequence[PlannedStage], used: Mapping[str, str]) -> dict[str, str]:
+    """Return the stages after the planned ones that an earlier run of this configuration made from these very rows."""
+    found = dict(used)
+    latest = workspace.read_latest()
+    for name in STAGE_ORDER[STAGE_ORDER.index(planned[-1].name) + 1 :] if planned else ():
+        manifest = workspace.stage(name, latest[name]).read_manifest() if name in latest else None
+        if manifest is not None and manifest.config_digest == planned[-1].config_digest:
+            found |= {name: latest[name]} if all(found.get(e.name) == e.key for e in manifest.inputs) else {}
+    return {name: key for name, key in found.items() if name not in used}
 
 
 def measure_judges(

@@ -282,7 +282,7 @@ def make_reader(config: LiveConfig) -> PageReader:
         ConfigError: if pages are to be fetched here and trafilatura is not installed.
     """
     if config.reader == "jina":
-        return JinaReader(config.reader_url, config.reader_key_env, open_client(config))
+        return JinaReader("jina", config.reader_url, config.reader_key_env, open_client(config))
     return DirectReader(config.contact, open_client(config))
 
 
@@ -292,9 +292,8 @@ def make_image_search(config: LiveConfig, pictures: PictureStore) -> ImageSearch
     Raises:
         ConfigError: if the service takes addresses and ``picture_base`` names none.
     """
-    client = open_client(config)
-    address, key_env = config.images_url, config.images_key_env
-    return LiveImageSearch(config.images, address, key_env, pictures, client, config.picture_base)
+    service = (config.images, config.images_url, config.images_key_env, open_client(config))
+    return LiveImageSearch(*service, pictures=pictures, picture_base=config.picture_base)
 
 
 def open_client(config: LiveConfig) -> HttpClient:

@@ -22,7 +22,7 @@ from pipelines.services.clients.search import LiveSearch
 from pipelines.stages.rollouts import Rollouts
 from tests.mock_teacher import Manner, start_teacher
 from tests.pipelines.agent.trail import FakeModel, make_agent, make_picture, make_question, make_tools
-from tests.pipelines.backends.live_servers import QUICK, Answer, make_guard, run_live_server, say, show
+from tests.pipelines.services.clients.live_servers import QUICK, Answer, make_guard, run_live_server, say, show
 from tests.toy import build_toy_corpus
 
 pytest.importorskip("trafilatura")
@@ -92,7 +92,7 @@ def roll_out(folder, server, model):
             ),
             pages=RecordedPages(DirectReader("", QUICK, guard), replies, live=True),
             image_search=RecordedImageSearch(
-                LiveImageSearch("google-vision", f"{place}/images", "IMAGES_KEY", store, QUICK, "", guard),
+                LiveImageSearch("google-vision", f"{place}/images", "IMAGES_KEY", QUICK, pictures=store, guard=guard),
                 replies,
                 live=True,
             ),

@@ -11,9 +11,10 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeVar
+from html.parser import HTMLParser
+from typing import Any, Literal
 from urllib.parse import unquote, urlencode, urlsplit
 
 import orjson
@@ -24,7 +25,7 @@ from pipelines.ids import canonical_json, digest_value
 from pipelines.names import normalise_file
 from pipelines.pictures import MAX_BYTES, PictureSource, PictureStore, find_extension
 from pipelines.services.clients.http import HttpClient, HttpReply, HttpRequest, NoReply, RateLimiter, TooLarge
-from pipelines.services.clients.replies import ReplyStore, name_epoch
+from pipelines.services.clients.recorded import Recorder
 from pipelines.services.image_metadata import (
     MOST_FILES,
     FileFetch,
@@ -32,51 +33,32 @@ from pipelines.services.image_metadata import (
     ImageFacts,
     ImageMetadata,
     RemoteFile,
-    strip_html,
 )
 from pipelines.services.metering import count_usage
 from schemas.manifest import Usage
-
-T = TypeVar("T")
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _UNWANTED = (b"user-agent", b"user agent", b"robot policy", b"banned")
 
 
 def make_client(
-    pause: float = 0.5,
-    tries: int = 3,
+    limiter: RateLimiter | None = None,
     seconds: float = 60.0,
     reply_bytes: int = 32 << 20,
+    tries: int = 3,
     backoff: float = 5.0,
-    shared: RateLimiter | None = None,
 ) -> HttpClient:
     """Return a client that sends one request at a time.
 
     Args:
-        pause: seconds from the end of a request to the start of the next.
-        tries: requests in all for one that gets no whole reply.
+        limiter: the limit of the service, shared by all its clients; one with a pause of half a second by default.
         seconds: for a whole reply, however slowly it drips.
         reply_bytes: largest reply.
+        tries: requests in all for one that gets no whole reply.
         backoff: seconds before the first retry, doubled for each further one.
-        shared: a limit that several clients of one service share; it has a pause of its own.
     """
-    limiter = shared or make_limiter(pause)
-    return HttpClient(tries=tries, timeout=seconds, reply_bytes=reply_bytes, backoff=backoff, shared=limiter)
-
-
-def make_limiter(pause: float) -> RateLimiter:
-    """Return a limit of one request at a time, with a pause in seconds after each."""
-    return RateLimiter("Wikimedia", pause=pause)
-
-
-async def _retry(client: HttpClient, url: str, attempt: Callable[[], Awaitable[T]]) -> T:
-    """Make an attempt with retries; a service that asks for a pause gets it from all clients that share the limit."""
-    try:
-        return await client.retry(url, attempt)
-    except RateLimited as error:
-        client.find_limiter(url).hold(error.retry_after)
-        raise
+    shared = limiter or RateLimiter("Wikimedia", pause=0.5)
+    return HttpClient(tries=tries, timeout=seconds, reply_bytes=reply_bytes, backoff=backoff, shared=shared)
 
 
 def check_agent(agent: str) -> None:
@@ -86,7 +68,7 @@ def check_agent(agent: str) -> None:
         ConfigError: if it has neither a mail address nor a page's, or is not printable ASCII.
     """
     if not ("@" in agent or "://" in agent) or not (agent.isascii() and agent.isprintable()):
-        raise ConfigError(f"User-Agent {agent!r} names nobody; expected synth/... (mail or page's address)")
+        raise ConfigError(f"User-Agent {agent!r} names no contact; expected synth/... (mail or page's address)")
 
 
 def drop_tracking(url: str) -> str:
@@ -119,9 +101,7 @@ def check_refusal(place: str, reply: HttpReply) -> None:
 
 
 VERSION = 2
-THUMBNAIL_WIDTHS = (20, 40, 60, 120, 250, 330, 500, 960, 1280, 1920, 3840)
-"""The widths that upload.wikimedia.org serves; any other is refused there."""
-IMAGEINFO = {
+_IMAGEINFO = {
     "action": "query",
     "format": "json",
     "formatversion": "2",
@@ -133,9 +113,12 @@ IMAGEINFO = {
 _MAX_TITLE_BYTES = 240
 _NO_TITLE = frozenset("#<>[]{}|\x7f")
 _MAX_RENAMES = 5
-_FORM = "application/x-www-form-urlencoded"
 _SLOW_DOWN = ("maxlag", "ratelimited")
 _THEIR_FAULT = ("readonly", "internal_api_error")
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+
+Page = Mapping[str, Any]
+"""A page in a reply of the API (``formatversion=2``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,37 +126,28 @@ class CommonsApi:
     """The API of Wikimedia Commons or another MediaWiki.
 
     Attributes:
-        url: address of ``api.php``, https unless on this machine; it stands in identities and messages, so no secrets.
+        url: address of ``api.php``, https unless on this machine; the settings allow no user and no parameters.
         agent: User-Agent, with a mail address or page where the operators can reach whoever runs this.
-        width: width in pixels of the thumbnails whose address is asked for, 0 for none.
         client: sends the requests; see :func:`make_client`.
 
     Raises:
-        ConfigError: a thumbnail width that is not served, an address that is not https or has more than a path, or an
-            agent that names nobody.
+        ConfigError: an address that is not https, or an agent without a contact.
     """
 
     url: str
     agent: str
-    width: int = 0
     client: HttpClient = field(default_factory=make_client, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.width and self.width not in THUMBNAIL_WIDTHS:
-            widths = ", ".join(map(str, THUMBNAIL_WIDTHS))
-            raise ConfigError(f"thumbnail width {self.width} is not served; allowed are {widths}")
         address = urlsplit(self.url)
-        if "@" in address.netloc or address.query or address.fragment:
-            place = f"{address.scheme}://{address.hostname}{address.path}"
-            raise ConfigError(f"{place}: an address with user, password or parameters; expected {place} alone")
         if address.scheme != "https" and not (address.scheme == "http" and address.hostname in LOOPBACK):
             raise ConfigError(f"{self.url!r} is no address of an API; expected https://.../api.php")
         check_agent(self.agent)
 
     @property
     def identity(self) -> str:
-        """Address and thumbnail width."""
-        return f"commons-api@{VERSION}:{self.url}:{self.width}"
+        """Address, and 0 for no thumbnails."""
+        return f"commons-api@{VERSION}:{self.url}:0"
 
     async def describe_images(self, files: Sequence[str]) -> dict[str, ImageFacts | None]:
         """Return what the service knows of each file; see :class:`pipelines.services.image_metadata.ImageMetadata`."""
@@ -181,30 +155,54 @@ class CommonsApi:
         wanted = list(dict.fromkeys(title for title in titles.values() if title))
         facts: dict[str, ImageFacts | None] = {}
         for start in range(0, len(wanted), MOST_FILES):
-            facts |= await self._describe_batch(wanted[start : start + MOST_FILES])
+            batch = wanted[start : start + MOST_FILES]
+            pages = await self.list_pages({"redirects": "1", "titles": "|".join(batch)}, batch)
+            facts |= {title: self.read(page) for title, page in pages.items()}
         return {file: facts[title] if title else None for file, title in titles.items()}
 
-    async def _describe_batch(self, titles: list[str]) -> dict[str, ImageFacts | None]:
-        form = IMAGEINFO | {"redirects": "1", "titles": "|".join(titles)}
-        if self.width:
-            form["iiurlwidth"] = str(self.width)
-        pages: dict[str, Mapping[str, Any]] = {}
+    async def list_pages(self, form: Mapping[str, str], titles: Sequence[str] = ()) -> dict[str, Page]:
+        """Return pages with what is known of their files, over continuations.
+
+        Args:
+            form: names the files.
+            titles: wanted; without them, whatever is found.
+
+        Raises:
+            Unavailable: if files are left out, or as :meth:`ask`.
+            RateLimited, ConfigError: as :meth:`ask`.
+        """
+        known: dict[str, Page] = {}
         renamed: dict[str, str] = {}
         further: dict[str, str] = {}
-        # Each continuation brings at least one file, so there are never more of them than files.
-        for _ in range(len(titles) + 1):
-            reply = await self.ask(form | further)
+        missing: list[str] = []
+        while True:
+            reply = await self.ask({**_IMAGEINFO, **form, **further})
             try:
-                further = merge_reply(reply, pages, renamed)
-                found = {title: pages.get(_follow(title, renamed)) for title in titles}
-                left_out = [title for title, page in found.items() if not is_answered(page, not further)]
-                if not left_out:
-                    return {title: read_page(page) for title, page in found.items()}
-            except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-                raise Unavailable(f"{self.url}: a reply of another form ({error!r}); expected imageinfo") from error
-            if not further:
+                further = merge_reply(reply, known, renamed)
+                found = {title: known.get(_follow(title, renamed)) for title in titles or known}
+                is_last = not any(key.startswith("ii") for key in further)
+                before, missing = missing, [title for title, page in found.items() if not _is_answered(page, is_last)]
+            except _MALFORMED as error:
+                raise self.refuse(error) from error
+            # Each continuation brings at least one file.
+            if is_last or not missing or missing == before:
                 break
-        raise Unavailable(f"{self.url} left {len(left_out)} of {len(titles)} files out, first {left_out[0]!r}")
+        if missing:
+            raise Unavailable(f"{self.url} left {len(missing)} of {len(found)} files out, first {missing[0]!r}")
+        return {title: page for title, page in found.items() if page is not None}
+
+    def read(self, page: Page) -> ImageFacts | None:
+        """Return a page's facts, None when it has no file."""
+        try:
+            # The first is the current version: with a single title, a continuation would go on to older ones.
+            images = page.get("imageinfo")
+            return _read_facts(images[0]) if images else None
+        except _MALFORMED as error:
+            raise self.refuse(error) from error
+
+    def refuse(self, error: Exception) -> Unavailable:
+        """Return the error of a reply that cannot be read."""
+        return Unavailable(f"{self.url}: a reply of another form ({error!r}); expected imageinfo")
 
     async def ask(self, form: Mapping[str, str]) -> Mapping[str, Any]:
         """Return a whole reply; of a search that finds nothing, without a ``query``.
@@ -214,14 +212,15 @@ class CommonsApi:
             RateLimited: the service asks for fewer requests.
             ConfigError: the address is no API, or the API does not take the request.
         """
-        headers = {"User-Agent": self.agent, "Accept": "application/json", "Content-Type": _FORM}
+        headers = {"User-Agent": self.agent, "Accept": "application/json"}
+        headers |= {"Content-Type": "application/x-www-form-urlencoded"}
         request = HttpRequest(self.url, "POST", headers, body=urlencode(form).encode())
 
         async def attempt() -> Mapping[str, Any]:
             return _read_reply(self.url, await self.client.send(request), "generator" in form)
 
         try:
-            return await _retry(self.client, self.url, attempt)
+            return await self.client.retry(self.url, attempt)
         except NoReply as error:
             raise Unavailable(f"{self.url}: {error}, {self.client.tries} times; run again later") from error
 
@@ -235,7 +234,11 @@ def make_title(file: str) -> str | None:
 
 
 def _read_reply(url: str, reply: HttpReply, may_be_empty: bool) -> Mapping[str, Any]:
-    _check_status(url, reply)
+    check_refusal(url, reply)
+    if 300 <= reply.status < 400:
+        raise ConfigError(f"{url} has moved to {reply.headers.get('location', '?')[:200]!r}; set that address")
+    if reply.status != 200:
+        raise ConfigError(f"{url}: HTTP {reply.status}; expected the API of a MediaWiki, as https://.../w/api.php")
     try:
         read = orjson.loads(reply.body)
     except orjson.JSONDecodeError as error:
@@ -253,26 +256,14 @@ def _read_reply(url: str, reply: HttpReply, may_be_empty: bool) -> Mapping[str, 
     raise ConfigError(f"{url} does not take the request: {str(read['error'])[:200]}; expected the API of a MediaWiki")
 
 
-def _check_status(url: str, reply: HttpReply) -> None:
-    status = reply.status
-    check_refusal(url, reply)
-    if 300 <= status < 400:
-        raise ConfigError(f"{url} has moved to {reply.headers.get('location', '?')[:200]!r}; set that address")
-    if status != 200:
-        raise ConfigError(f"{url}: HTTP {status}; expected the API of a MediaWiki, such as https://.../w/api.php")
-
-
-def merge_reply(
-    reply: Mapping[str, Any], pages: dict[str, Mapping[str, Any]], renamed: dict[str, str]
-) -> dict[str, str]:
+def merge_reply(reply: Mapping[str, Any], pages: dict[str, Page], renamed: dict[str, str]) -> dict[str, str]:
     """Add a reply's pages and renamings to what came before and return what to continue with, if anything."""
-    query = reply["query"]
+    query = reply.get("query", {})
     for change in (*query.get("normalized", ()), *query.get("redirects", ())):
         renamed[change["from"]] = change["to"]
     for page in query.get("pages", ()):
-        known = pages.get(page["title"])
         # A continuation repeats every page; those whose turn is not come without their images.
-        if known is None or not known.get("imageinfo"):
+        if not pages.get(page["title"], {}).get("imageinfo"):
             pages[page["title"]] = page
     return {str(key): str(value) for key, value in reply.get("continue", {}).items()}
 
@@ -285,20 +276,13 @@ def _follow(title: str, renamed: Mapping[str, str]) -> str:
     return title
 
 
-def is_answered(page: Mapping[str, Any] | None, is_last: bool) -> bool:
+def _is_answered(page: Page | None, is_last: bool) -> bool:
     """Say whether it is known what a page shows; until the last reply, images may still come."""
     if page is None:
         return False
     if page.get("imageinfo") or page.get("invalid") or (page.get("missing") and not page.get("known")):
         return True
     return is_last and not page.get("imagerepository")
-
-
-def read_page(page: Mapping[str, Any] | None) -> ImageFacts | None:
-    """Return a page's facts, None when it has no file."""
-    images = page.get("imageinfo") if page else None
-    # The first is the current version: with a single title, a continuation would go on to older ones.
-    return _read_facts(images[0]) if images else None
 
 
 def _read_facts(image: Mapping[str, Any]) -> ImageFacts | None:
@@ -313,7 +297,6 @@ def _read_facts(image: Mapping[str, Any]) -> ImageFacts | None:
     licence_url = _read_field(said, "LicenseUrl")
     return ImageFacts(
         url=drop_tracking(str(image["url"])),
-        thumbnail_url=str(image.get("thumburl", "")),
         width=_read_count(image["width"]),
         height=_read_count(image["height"]),
         mime=str(image["mime"]),
@@ -338,8 +321,57 @@ def _read_field(said: Mapping[str, Any], name: str) -> str:
     return strip_html(value) if isinstance(value, str) else str(value)
 
 
+_MAX_HTML = 8_192
+_MAX_TAGS = 500
+_MAX_TEXT = 1_000
+_SILENT_TAGS = frozenset(["style", "script", "template", "head", "title"])
+_VOID_TAGS = frozenset(["area", "br", "col", "hr", "img", "input", "link", "meta", "source", "track", "wbr"])
+_BREAKING_TAGS = frozenset(["br", "p", "div", "li", "tr", "td", "th", "dd", "dt", "table", "ul", "ol"])
+
+
+class _TextReader(HTMLParser):
+    """Collects the text that a browser would show; inside a hidden element only the depth is counted."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+        self._hidden = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Enter an element."""
+        self.parts.append(" " if tag in _BREAKING_TAGS else "")
+        style = "".join((dict(attrs).get("style") or "").lower().split())
+        if tag not in _VOID_TAGS and (self._hidden or tag in _SILENT_TAGS or "display:none" in style):
+            self._hidden += 1
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave an element."""
+        self.parts.append(" " if tag in _BREAKING_TAGS else "")
+        if self._hidden and tag not in _VOID_TAGS:
+            self._hidden -= 1
+
+    def handle_data(self, data: str) -> None:
+        """Keep text that is shown."""
+        self.parts.append("" if self._hidden else data)
+
+
+def strip_html(source: str) -> str:
+    """Return the text that HTML shows, on one line: no tags, styles, hidden elements or control characters.
+
+    At most 8,192 characters and 500 tags are read and 1,000 characters returned: an author's line, not a page.
+    """
+    reader = _TextReader()
+    try:
+        # The parser takes quadratic time for tags that are never closed.
+        reader.feed("<".join(source[:_MAX_HTML].split("<")[:_MAX_TAGS]))
+        reader.close()
+    except AssertionError:  # a marked section of no known kind: what came before it stands
+        reader.parts.append(" ")
+    text = "".join(char if char.isprintable() or char.isspace() else "" for char in "".join(reader.parts))
+    return " ".join(text.split())[:_MAX_TEXT].rstrip()
+
+
 COMMONS_SEARCH_VERSION = 1
-_KIND = "filetype:bitmap"
 _MAX_QUERY = 250
 """Characters; the service refuses queries of more than 300."""
 _WORD = re.compile(r"\w+(?:['’.-]\w+)*")
@@ -361,39 +393,14 @@ class CommonsSearch:
         words = plain_query(query)
         if not words or count < 1:
             return ()
-        form = IMAGEINFO | {
-            "generator": "search",
-            "gsrsearch": f"{words} {_KIND}",
-            "gsrnamespace": "6",
-            "gsrlimit": str(min(count, MOST_FILES)),
-        }
-        pages: dict[str, Mapping[str, Any]] = {}
-        further: dict[str, str] = {}
-        # Each continuation brings at least one picture.
-        for _ in range(min(count, MOST_FILES) + 1):
-            further = self._merge(await self.api.ask(form | further), pages)
-            if not further:
-                break
+        form = {"generator": "search", "gsrsearch": f"{words} filetype:bitmap", "gsrnamespace": "6"}
+        pages = await self.api.list_pages(form | {"gsrlimit": str(min(count, MOST_FILES))})
         try:
-            return self._read(pages)[:count]
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise Unavailable(f"{self.api.url}: a reply of another form ({error!r}); expected imageinfo") from error
-
-    def _merge(self, reply: Mapping[str, Any], pages: dict[str, Mapping[str, Any]]) -> dict[str, str]:
-        """Take a reply's pages and return how the pictures of the same pages go on, not the search itself."""
-        try:
-            further = merge_reply(reply, pages, {}) if "query" in reply else {}
-        except (KeyError, TypeError, AttributeError) as error:
-            raise Unavailable(f"{self.api.url}: a reply of another form ({error!r}); expected imageinfo") from error
-        return further if "iistart" in further else {}
-
-    def _read(self, pages: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str, ImageFacts], ...]:
-        ranked = sorted(pages.values(), key=lambda page: int(page["index"]))
-        left_out = [page["title"] for page in ranked if not is_answered(page, is_last=True)]
-        if left_out:
-            raise Unavailable(f"{self.api.url} left {len(left_out)} of {len(ranked)} files out, first {left_out[0]!r}")
-        found = ((normalise_file(page["title"].partition(":")[2]), read_page(page)) for page in ranked)
-        return tuple((file, facts) for file, facts in found if facts is not None)
+            ranked = sorted(pages.values(), key=lambda page: int(page["index"]))
+        except _MALFORMED as error:
+            raise self.api.refuse(error) from error
+        found = ((normalise_file(page["title"].partition(":")[2]), self.api.read(page)) for page in ranked)
+        return tuple((file, facts) for file, facts in found if facts is not None)[:count]
 
 
 def plain_query(query: str) -> str:
@@ -432,13 +439,14 @@ class CommonsFiles:
 
     Attributes:
         agent: User-Agent, with a mail address or page where the operators can reach whoever runs this.
-        width: width in pixels that is fetched, one of ``THUMBNAIL_WIDTHS``.
+        width: in pixels, one that upload.wikimedia.org serves: 20, 40, 60, 120, 250, 330, 500, 960, 1280, 1920 or 3840;
+            the settings allow no other.
         hosts: hosts that are asked, each with those under it; one on this machine is asked without TLS.
         client: sends the requests; its ``reply_bytes`` bounds a file.
         unscaled: files whose thumbnails never came, since the last that did.
 
     Raises:
-        ConfigError: a width that is not served, no host, or an agent that names nobody.
+        ConfigError: if the agent names no contact.
     """
 
     agent: str
@@ -450,11 +458,6 @@ class CommonsFiles:
     unscaled: list[str] = field(default_factory=list, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.width not in THUMBNAIL_WIDTHS:
-            widths = ", ".join(map(str, THUMBNAIL_WIDTHS))
-            raise ConfigError(f"width {self.width} is not served; allowed are {widths}")
-        if not all(self.hosts) or not self.hosts:
-            raise ConfigError(f"hosts {self.hosts!r} of pictures; expected names such as {WIKIMEDIA}")
         check_agent(self.agent)
 
     @property
@@ -473,7 +476,7 @@ class CommonsFiles:
             return data
 
         try:
-            data = await _retry(self.client, address, attempt)
+            data = await self.client.retry(address, attempt)
         except TooLarge as error:
             raise RecordFailed("picture-too-large", f"{address}: {error}") from error
         except _Doubtful as error:
@@ -591,22 +594,14 @@ def _explain_status(address: str, reply: HttpReply) -> Exception:
     return NoReply(f"HTTP {status}")
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedImageMetadata:
-    """A service whose answer about a file is kept, whatever other files were asked for with it.
+class RecordedImageMetadata(Recorder[ImageMetadata]):
+    """A service whose answer about each file is kept, whatever other files were asked for with it.
 
     That the service has no such file is kept, too. A request is recorded before the next is sent; in the counts, a file
     is a call.
     """
 
-    metadata: ImageMetadata
-    store: ReplyStore
-    epoch: int = 0
-
-    @property
-    def identity(self) -> str:
-        """The wrapped service's identity."""
-        return name_epoch(self.metadata.identity, self.epoch)
+    __slots__ = ()
 
     async def describe_images(self, files: Sequence[str]) -> dict[str, ImageFacts | None]:
         """Return recorded answers, and ask for those files that have none."""
@@ -615,71 +610,52 @@ class RecordedImageMetadata:
         missing = [file for file, reply in replies.items() if reply is None]
         for start in range(0, len(missing), MOST_FILES):
             batch = missing[start : start + MOST_FILES]
-            answered = await self._ask(batch, [keys[file] for file in batch])
-            await self.store.record({keys[file]: reply for file, reply in answered.items()}, self.identity)
-            replies |= answered
+            asked = [keys[file] for file in batch]
+            await self.store.note_asks(asked, self.identity)
+            try:
+                found = await self.service.describe_images(batch)
+            except Exception as error:
+                self.store.note_failure(asked, self.identity, type(error).__name__)
+                raise
+            told = {file: canonical_json(None if facts is None else asdict(facts)) for file, facts in found.items()}
+            await self.store.record({keys[file]: reply for file, reply in told.items()}, self.identity)
+            replies |= told
             count_usage(Usage(calls=len(batch)))
         count_usage(Usage(cached_calls=len(replies) - len(missing)))
-        return {file: _read_reply_recorded_commons(reply) for file, reply in replies.items()}
-
-    async def _ask(self, batch: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
-        await self.store.note_asks(keys, self.identity)
-        try:
-            found = await self.metadata.describe_images(batch)
-        except Exception as error:
-            self.store.note_failure(keys, self.identity, type(error).__name__)
-            raise
-        return {file: canonical_json(None if facts is None else asdict(facts)) for file, facts in found.items()}
+        return {file: _read_recorded(json.loads(reply or "null")) for file, reply in replies.items()}
 
 
-def _read_reply_recorded_commons(reply: str | None) -> ImageFacts | None:
-    facts = json.loads(reply or "null")
-    return None if facts is None else ImageFacts(**facts)
+def _read_recorded(facts: dict[str, Any] | None) -> ImageFacts | None:
+    """Return recorded facts; earlier versions recorded the address of a thumbnail, too."""
+    if facts is None:
+        return None
+    return ImageFacts(**{name: value for name, value in facts.items() if name != "thumbnail_url"})
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedFileSearch:
+class RecordedFileSearch(Recorder[FileSearch]):
     """A search for pictures whose answers are kept, empty ones too."""
 
-    search: FileSearch
-    store: ReplyStore
-    epoch: int = 0
-
-    @property
-    def identity(self) -> str:
-        """The wrapped search's identity."""
-        return name_epoch(self.search.identity, self.epoch)
+    __slots__ = ()
 
     async def search_files(self, query: str, count: int) -> tuple[tuple[str, ImageFacts], ...]:
         """Return the recorded pictures or search."""
 
-        async def ask() -> str:
-            found = await self.search.search_files(query, count)
-            return canonical_json([[file, asdict(facts)] for file, facts in found])
+        async def ask() -> object:
+            return [[file, asdict(facts)] for file, facts in await self.service.search_files(query, count)]
 
-        key = digest_value([self.identity, "search_files", query, count])
-        reply, cached = await self.store.recall(key, self.identity, ask)
-        count_usage(Usage(cached_calls=1) if cached else Usage(calls=1))
-        return tuple((file, ImageFacts(**facts)) for file, facts in json.loads(reply))
+        found = await self.recall(["search_files", query, count], ask)
+        return tuple((file, facts) for file, told in found if (facts := _read_recorded(told)))
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedFileFetch:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedFileFetch(Recorder[FileFetch]):
     """Pictures that are fetched once: the recording keeps the sha256, the image store the bytes.
 
     That a file is missing or of no use is recorded, too. A recorded picture that is gone from the image store is
     fetched again, and must be the same.
     """
 
-    fetch: FileFetch
-    store: ReplyStore
     pictures: PictureStore
-    epoch: int = 0
-
-    @property
-    def identity(self) -> str:
-        """The wrapped service's identity."""
-        return name_epoch(self.fetch.identity, self.epoch)
 
     async def fetch_file(self, file: RemoteFile) -> bytes:
         """Return the picture's bytes from the image store, or fetch them.
@@ -689,35 +665,32 @@ class RecordedFileFetch:
                 is gone from the image store and the service has another one by now.
         """
 
-        async def ask() -> str:
+        async def ask() -> object:
             try:
-                return canonical_json({"sha256": await self._keep(file, await self.fetch.fetch_file(file))})
+                return {"sha256": await self._keep(file, await self.service.fetch_file(file))}
             except RecordFailed as error:
-                return canonical_json({"error": error.error, "detail": error.detail})
+                return {"error": error.error, "detail": error.detail}
 
-        key = digest_value([self.identity, "fetch_file", file.file, file.url])
-        reply, cached = await self.store.recall(key, self.identity, ask)
-        said = json.loads(reply)
+        call = ["fetch_file", file.file, file.url]
+        said = await self.recall(call, ask)
         if "error" in said:
-            count_usage(Usage(cached_calls=1) if cached else Usage(calls=1))
             raise RecordFailed(said["error"], said["detail"])
         try:
             data, _ = await asyncio.to_thread(self.pictures.load, said["sha256"])
         except CorruptInput:
-            data = await self._fetch_again(file, key, said["sha256"])
-            cached = False
-        count_usage(Usage(cached_calls=1) if cached else Usage(calls=1))
+            return await self._fetch_again(file, digest_value([self.identity, *call]), said["sha256"])
         return data
 
     async def _fetch_again(self, file: RemoteFile, key: str, sha256: str) -> bytes:
         await self.store.note_asks([key], self.identity)
         try:
-            data = await self.fetch.fetch_file(file)
+            data = await self.service.fetch_file(file)
         except Exception as error:
             self.store.note_failure([key], self.identity, type(error).__name__)
             raise
-        # The first reply stays, so this one is counted as none.
+        # The first reply stays, so the log of requests notes this one as a failure.
         self.store.note_failure([key], self.identity, "fetched-again")
+        count_usage(Usage(calls=1))
         found = hashlib.sha256(data).hexdigest()
         if found != sha256:
             detail = f"{file.file}: sha256 was {sha256}, is {found} by now; take it with --fresh-replies commons"

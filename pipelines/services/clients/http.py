@@ -6,19 +6,22 @@ guard is set, the connection goes to the very address that the guard checked.
 
 import asyncio
 import errno
+import html
 import io
-import json
 import math
 import re
 import socket
 import time
 import zlib
-from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeVar
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -26,7 +29,6 @@ from yarl import URL
 
 from pipelines.errors import ConfigError, RateLimited, Unavailable
 from pipelines.services.addresses import ForbiddenAddress, Guard
-from pipelines.services.image_metadata import read_wait
 
 T = TypeVar("T")
 
@@ -51,7 +53,8 @@ _ESCAPE = 0xDC00
 _ESCAPED = re.compile("[\udc80-\udcff]")
 """How a byte that is not UTF-8 comes in a header (``surrogateescape``)."""
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-_SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{0,9})?")
+_SECONDS = re.compile(r"[0-9]+(?:\.[0-9]*)?")
+_MOST_SECONDS = 1e9
 _WINDOWS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
 
@@ -129,14 +132,16 @@ class HttpReply:
 
     @property
     def wait(self) -> float:
-        """Seconds that the server asks to wait, 0.0 if it names none. Hosted services write fractions of seconds.
+        """Seconds that the server asks to wait, 0.0 if it names none or no readable number or date.
 
-        ``Retry-After-Ms`` is Azure's.
+        A date is compared with the reply's own ``Date``, so that a wrong clock here does not matter. Hosted services
+        write fractions of seconds; ``Retry-After-Ms`` is Azure's.
         """
-        for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+        for name, unit in (("Retry-After-Ms", 1e-3), ("Retry-After", 1.0)):
             if _SECONDS.fullmatch(value := self.headers.get(name, "").strip()):
-                return float(value) * unit
-        return read_wait(self.headers)
+                return min(float(value), _MOST_SECONDS) * unit
+        until, now = (_read_date(self.headers.get(name, "")) for name in ("Retry-After", "Date"))
+        return 0.0 if until is None else max(0.0, (until - (now or datetime.now(UTC))).total_seconds())
 
     @property
     def location(self) -> str:
@@ -153,8 +158,16 @@ class HttpReply:
         return self.status == 429 or (self.status == 503 and "Retry-After" in self.headers)
 
 
+def _read_date(value: str) -> datetime | None:
+    try:
+        date = parsedate_to_datetime(value)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
+
+
 def redact(body: bytes, key: str, most: int = ERROR_BYTES) -> str:
-    """Return the beginning of a body on one line, without the key, plain or as JSON writes it.
+    """Return the beginning of a body on one line, without the key in any encoding.
 
     Args:
         body: what a server sent.
@@ -162,11 +175,22 @@ def redact(body: bytes, key: str, most: int = ERROR_BYTES) -> str:
         most: characters of the result.
     """
     text = body.decode("utf-8", "replace")
-    escaped = json.dumps(key)[1:-1]
-    for form in sorted({key, escaped, escaped.replace("/", "\\/")} - {""}, key=len, reverse=True):
-        text = text.replace(form, "...")
+    if key:
+        text = _compile_key(key).sub("...", text)
     # Cut last, so that no part of a key is left at the end.
     return " ".join("".join(char if char.isprintable() else " " for char in text[:most]).split())
+
+
+@lru_cache(maxsize=16)
+def _compile_key(key: str) -> re.Pattern[str]:
+    """Return a pattern of a key, each letter plain or escaped as in addresses, JSON and HTML."""
+    letters = []
+    for char in key:
+        code = ord(char)
+        forms = [char, f"%{code:02x}", f"\\{char}", f"\\u{code:04x}", html.escape(char), f"&#{code};", f"&#x{code:x};"]
+        forms += "+" if char == " " else ""
+        letters.append(f"(?:{'|'.join(map(re.escape, dict.fromkeys(forms)))})")
+    return re.compile("".join(letters), re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +253,17 @@ class HttpSession:
         return self._by_loop[loop][0]
 
     async def _live(self, loop: asyncio.AbstractEventLoop) -> AsyncIterator[aiohttp.ClientSession]:
-        session = _make_session(self.guard)
+        settings: dict[str, Any] = {"keepalive_timeout": _IDLE_SECONDS}
+        if self.guard is not None:
+            resolver = _GuardedResolver(self.guard)
+            settings = {"force_close": True, "resolver": resolver, "socket_factory": resolver.open_socket}
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, use_dns_cache=False, **settings),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
+            trust_env=False,
+            auto_decompress=False,
+        )
         try:
             yield session
         finally:
@@ -244,25 +278,8 @@ class HttpSession:
         return ConfigError(f"{said}; name the file of its authority in SSL_CERT_FILE")
 
 
-def _make_session(guard: Guard | None) -> aiohttp.ClientSession:
-    settings: dict[str, Any] = {"limit": 0, "use_dns_cache": False}
-    if guard is None:
-        connector = aiohttp.TCPConnector(**settings, keepalive_timeout=_IDLE_SECONDS)
-    else:
-        connector = aiohttp.TCPConnector(
-            **settings, force_close=True, resolver=_GuardedResolver(guard), socket_factory=_make_socket_factory(guard)
-        )
-    return aiohttp.ClientSession(
-        connector=connector,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
-        trust_env=False,
-        auto_decompress=False,
-    )
-
-
 class _GuardedResolver(AbstractResolver):
-    """Resolves names to addresses that the guard allows."""
+    """Resolves names to numeric addresses that the guard allows, so that no name is looked up a second time."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -270,7 +287,7 @@ class _GuardedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Return numeric addresses, so that the name is not looked up a second time."""
+        """Return the addresses of a host."""
         return [
             ResolveResult(
                 hostname=host,
@@ -283,64 +300,41 @@ class _GuardedResolver(AbstractResolver):
             for place in await self._guard.resolve(host, port)
         ]
 
-    async def close(self) -> None:
-        """Nothing is kept open."""
-
-
-def _make_socket_factory(guard: Guard) -> Callable[[Any], socket.socket]:
-    """Return a factory that refuses a forbidden address just before the connection is made."""
-
-    def open_socket(place: Any) -> socket.socket:  # noqa: ANN401 - aiohttp's own tuple
+    def open_socket(self, place: Any) -> socket.socket:  # noqa: ANN401 - aiohttp's own tuple
+        """Return a socket for an address, or refuse it just before the connection is made."""
         family, kind, protocol, _, address = place
         try:
-            guard.check(str(address[0]))
+            self._guard.check(str(address[0]))
         except ForbiddenAddress as error:
             # aiohttp handles errors of sockets alone.
             raise PermissionError(errno.EACCES, str(error)) from error
         return socket.socket(family=family, type=kind, proto=protocol)
 
-    return open_socket
+    async def close(self) -> None:
+        """Nothing is kept open."""
 
 
 async def _read_reply(response: aiohttp.ClientResponse, most: int) -> HttpReply:
     packing = response.headers.get("Content-Encoding", "")
-    if response.status >= 400:
-        body = await _read_error(response, packing, min(most, ERROR_BYTES))
-        return HttpReply(response.status, response.headers, body)
-    raw = await _read_bounded(response, most)
-    try:
-        return HttpReply(response.status, response.headers, unpack_body(raw, packing, most))
-    except Bomb as error:
-        raise TooLarge(str(error)) from None
-    except Unpackable as error:
-        raise CutOff(str(error)) from None
-
-
-async def _read_bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
-    length = response.content_length
-    if length is not None:
-        if length > most and response.method != "HEAD":
-            raise TooLarge(f"a reply of {length:,} bytes; allowed are {most:,}")
-        return await response.read()
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > most:
-            raise TooLarge(f"a reply of over {most:,} bytes")
-    return bytes(body)
-
-
-async def _read_error(response: aiohttp.ClientResponse, packing: str, most: int) -> bytes:
-    """Return the beginning of an error's body, or nothing if it cannot be unpacked."""
+    is_error = response.status >= 400
+    bound = min(most, ERROR_BYTES) if is_error else most
+    length = response.content_length or 0
+    if length > most and not is_error and response.method != "HEAD":
+        raise TooLarge(f"a reply of {length:,} bytes; allowed are {most:,}")
     raw = bytearray()
     async for chunk in response.content.iter_any():
         raw += chunk
-        if len(raw) > most:
+        if len(raw) > bound:
             break
+    if len(raw) > bound and not is_error:
+        raise TooLarge(f"a reply of over {most:,} bytes")
     try:
-        return unpack_body(bytes(raw[:most]), packing, most)
-    except Unpackable:
-        return b""
+        body = unpack_body(bytes(raw[:bound]), packing, bound)
+    except Unpackable as error:
+        if not is_error:
+            raise (TooLarge if isinstance(error, Bomb) else CutOff)(str(error)) from None
+        body = b""
+    return HttpReply(response.status, response.headers, body)
 
 
 def _explain_connection(
@@ -371,11 +365,13 @@ def unpack_body(raw: bytes, packing: str, most: int) -> bytes:
         return raw
     if name not in _WINDOWS:
         raise Unpackable(f"a reply packed as {name[:40]!r}; asked for was {ACCEPTED}")
-    body = bytearray()
-    rest = raw
+    has_header = len(raw) > 1 and raw[0] & 0x0F == 8 and (raw[0] << 8 | raw[1]) % 31 == 0
+    # Some servers send deflate without the zlib header.
+    window = _WINDOWS[name] if name != "deflate" or has_header else -zlib.MAX_WBITS
+    body, rest = bytearray(), raw
     # A gzip body may have several members, each with an end of its own.
     for _ in range(_MOST_MEMBERS):
-        unpacker = _open_unpacker(name, rest)
+        unpacker = zlib.decompressobj(window)
         try:
             body += unpacker.decompress(rest, most + 1 - len(body))
         except zlib.error as error:
@@ -388,12 +384,6 @@ def unpack_body(raw: bytes, packing: str, most: int) -> bytes:
         if not rest:
             return bytes(body)
     raise Bomb(f"a packed reply of over {_MOST_MEMBERS} parts")
-
-
-def _open_unpacker(name: str, raw: bytes) -> "zlib._Decompress":
-    """Return an unpacker; some servers send ``deflate`` without the zlib header."""
-    has_header = len(raw) > 1 and raw[0] & 0x0F == 8 and (raw[0] << 8 | raw[1]) % 31 == 0
-    return zlib.decompressobj(_WINDOWS[name] if name != "deflate" or has_header else -zlib.MAX_WBITS)
 
 
 @dataclass(slots=True, eq=False)
@@ -414,10 +404,13 @@ class RateLimiter:
     longest: float = LONGEST_WAIT
     pause: float = 0.0
     in_flight: int = 0
+    """Requests that were sent or wait for their turn."""
     _next_at: float = 0.0
     """On the monotonic clock, as ``_held_until``."""
     _held_until: float = 0.0
-    _waiters: deque[asyncio.Future[None]] = field(default_factory=deque, repr=False)
+    _places: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = field(
+        default_factory=WeakKeyDictionary, repr=False
+    )
 
     @property
     def is_idle(self) -> bool:
@@ -435,55 +428,30 @@ class RateLimiter:
         Raises:
             RateLimited: if the service asks for a longer pause than a request waits.
         """
-        await self._take_place()
+        # A semaphore belongs to one event loop; a process runs one loop after the other.
+        places = self._places.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self.concurrency))
+        self.in_flight += 1
         try:
-            await self._wait_turn()
-            try:
-                yield
-            finally:
-                self._next_at = max(self._next_at, time.monotonic() + self.pause)
+            async with places:
+                await self._wait_turn()
+                try:
+                    yield
+                finally:
+                    self._next_at = max(self._next_at, time.monotonic() + self.pause)
         finally:
-            self._give_place()
-
-    async def _take_place(self) -> None:
-        if self.in_flight < self.concurrency:
-            self.in_flight += 1
-            return
-        waiter = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
-        try:
-            await waiter
-        except asyncio.CancelledError:
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
-            elif not waiter.cancelled():
-                self._give_place()
-            raise
-
-    def _give_place(self) -> None:
-        """Hand the place to the first request that waits."""
-        while self._waiters:
-            waiter = self._waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                return
-        self.in_flight -= 1
+            self.in_flight -= 1
 
     async def _wait_turn(self) -> None:
         while True:
-            await asyncio.sleep(self._draw_wait())
+            now = time.monotonic()
+            if (held := self._held_until - now) > self.longest:
+                raise RateLimited(f"{self.name} asked for a pause of {held:.0f} s more", held)
+            turn = max(now, self._next_at, self._held_until)
+            self._next_at = turn + 1.0 / self.rate
+            await asyncio.sleep(turn - now)
             # A reply to another request may have asked for a pause in the meantime.
             if time.monotonic() >= self._held_until:
                 return
-
-    def _draw_wait(self) -> float:
-        now = time.monotonic()
-        held = self._held_until - now
-        if held > self.longest:
-            raise RateLimited(f"{self.name} asked for a pause of {held:.0f} s more", held)
-        turn = max(now, self._next_at, self._held_until)
-        self._next_at = turn + 1.0 / self.rate
-        return turn - now
 
 
 @dataclass(frozen=True, slots=True)
@@ -514,7 +482,7 @@ class HttpClient:
     connections: int = CONNECTIONS
     shared: RateLimiter | None = field(default=None, repr=False, compare=False)
     session: HttpSession = field(init=False, repr=False, compare=False)
-    limiters: OrderedDict[str, RateLimiter] = field(init=False, default_factory=OrderedDict, repr=False, compare=False)
+    limiters: dict[str, RateLimiter] = field(init=False, default_factory=dict, repr=False, compare=False)
     _all: RateLimiter = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -553,6 +521,9 @@ class HttpClient:
                 limiter.hold(busy.wait)
                 if not left or busy.wait > self.longest:
                     raise RateLimited(str(busy), busy.wait) from None
+            except RateLimited as error:
+                limiter.hold(error.retry_after)
+                raise
             except NoReply:
                 if not left:
                     raise
@@ -564,16 +535,10 @@ class HttpClient:
         if self.shared is not None:
             return self.shared
         host = name_host(url)
-        if host not in self.limiters:
-            self.limiters[host] = RateLimiter(host, self.rate, self.concurrency, self.longest)
-        self.limiters.move_to_end(host)
-        if len(self.limiters) > _MOST_HOSTS:
-            oldest = next(iter(self.limiters))
-            if self.limiters[oldest].is_idle:
-                del self.limiters[oldest]
-            else:
-                self.limiters.move_to_end(oldest)
-        return self.limiters[host]
+        if len(self.limiters) >= _MOST_HOSTS and host not in self.limiters:
+            for idle in [name for name, limiter in self.limiters.items() if limiter.is_idle]:
+                del self.limiters[idle]
+        return self.limiters.setdefault(host, RateLimiter(host, self.rate, self.concurrency, self.longest))
 
 
 def name_host(url: str) -> str:

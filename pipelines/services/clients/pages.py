@@ -8,6 +8,7 @@ import asyncio
 import codecs
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from itertools import dropwhile, islice
@@ -61,7 +62,7 @@ _MARKUP = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE
 
 
 def decode_page(body: bytes, headers: Mapping[str, str]) -> str:
-    """Return a page's text by its byte order mark, its header, what it says itself, or as what it most likely is.
+    """Return a page's text by its byte order mark, its header, its own markup, or as UTF-8 or Windows-1252.
 
     Args:
         body: of the reply.
@@ -80,7 +81,7 @@ def decode_page(body: bytes, headers: Mapping[str, str]) -> str:
 
 
 def find_encoding(said: str) -> str:
-    """Return the encoding that is named after ``charset=``, empty if none is, or none that pages come in."""
+    """Return the encoding named after ``charset=``, empty for none and for one that pages do not come in."""
     match = _CHARSET.search(said)
     try:
         name = codecs.lookup(match[1]).name if match else ""
@@ -192,7 +193,7 @@ class DirectReader:
             if reply.is_busy:
                 raise Busy(f"HTTP {reply.status}", reply.wait)
             if reply.status >= 500:
-                raise _Failing(f"HTTP {reply.status}")
+                raise ServerError(f"HTTP {reply.status}")
             return reply
 
         try:
@@ -204,13 +205,12 @@ class DirectReader:
         return reply
 
     def _blame(self, address: Address, error: NoReply) -> NoReturn:
-        """Say whose failure it is that no reply came."""
-        is_silent = isinstance(error, (NobodyThere, Silence)) and not isinstance(error, NoSuchHost)
-        if is_silent:
+        """Raise the error of a page without a reply: the page's own, or the network's after many silent hosts."""
+        if isinstance(error, (NobodyThere, Silence)) and not isinstance(error, NoSuchHost):
             self.silent.add(address.host)
-        if is_silent and len(self.silent) > MOST_SILENT:
-            row = f"nor did {len(self.silent) - 1} other hosts in a row"
-            raise Unavailable(f"{address.url}: {error}; {row}; is there a network? Run again later") from None
+            if len(self.silent) > MOST_SILENT:
+                row = f"nor did {len(self.silent) - 1} other hosts in a row"
+                raise Unavailable(f"{address.url}: {error}; {row}; is there a network? Run again later") from None
         raise PageNotFound(f"{address.url}: {error}") from error
 
     async def _read(self, address: Address, reply: HttpReply) -> tuple[str, str]:
@@ -221,10 +221,6 @@ class DirectReader:
         if reply.kind not in PLAIN:
             raise PageNotFound(f"{address.url}: {reply.kind or 'something of no type'}; only pages of text can be read")
         return "", await asyncio.to_thread(read_plain, decode_page(reply.body, reply.headers))
-
-
-class _Failing(NoReply):
-    """The host answers, and what it answers is that it failed."""
 
 
 def name_converter(package: str = "trafilatura") -> str:
@@ -247,32 +243,22 @@ _ABOUT_THE_PAGE = frozenset([400, 404, 406, 410, 413, 415, 422, 451])
 _TARGET_FAILED = re.compile(r"target url returned error (?P<status>[45][0-9]{2})", re.IGNORECASE)
 
 
-class _PageFails(NoReply):
-    """The service answers that it fails at this page."""
+class ServerError(NoReply):
+    """A reply with a status of 500 or more."""
 
 
 @dataclass(frozen=True, slots=True)
-class JinaReader:
-    """Reads pages by a reader service.
+class JinaReader(Service):
+    """Reads pages by a reader service: ``GET <url>/<address of the page>`` answers with JSON.
 
     Attributes:
-        url: address to which that of a page is added.
-        key_env: environment variable that holds the key; empty for none.
-        client: sends the requests.
         guard: which addresses may be asked for; given by tests alone.
         silent: hosts of pages at which the service gave no reply in time.
     """
 
-    url: str
-    key_env: str
-    client: HttpClient = field(default_factory=HttpClient, repr=False)
+    setting: str = "live.reader_url"
     guard: Guard = field(default_factory=Guard, repr=False)
     silent: set[str] = field(init=False, default_factory=set, repr=False, compare=False)
-
-    @property
-    def service(self) -> Service:
-        """The service, for requests and messages."""
-        return Service("reader", self.url, self.key_env, self.client, "live.reader_url")
 
     @property
     def identity(self) -> str:
@@ -289,12 +275,11 @@ class JinaReader:
         """
         address = await self._check(url)
         try:
-            reply = await self._ask(address)
+            reply = await self._request(address)
         except RecordFailed as error:
             raise PageNotFound(f"{url}: {error}") from error
         found = await self._check(read_text(reply, "url") or address.url)
-        failed = _TARGET_FAILED.search(read_text(reply, "warning"))
-        if failed:
+        if failed := _TARGET_FAILED.search(read_text(reply, "warning")):
             raise PageNotFound(f"{url}: HTTP {failed['status']}")
         content = reply.get("content")
         text = read_plain(content) if isinstance(content, str) else ""
@@ -303,16 +288,14 @@ class JinaReader:
         return PageText(found.url, read_title(read_text(reply, "title")), text)
 
     async def _check(self, url: str) -> Address:
+        """Return a public address; a name that cannot be looked up here leads nowhere from here, so it passes."""
         address = read_address(url)
-        try:
+        with suppress(OSError):
             await self.guard.resolve(address.host, address.port)
-        except OSError:
-            # Where no name can be looked up, none leads from here to anywhere; the service looks up its own.
-            return address
         return address
 
-    async def _ask(self, address: Address) -> Mapping[str, Any]:
-        key = self.service.read_key()
+    async def _request(self, address: Address) -> Mapping[str, Any]:
+        key = self.read_key()
         # The service waits less for a page than we wait for the service.
         patience = str(max(1, int(self.client.timeout / 2)))
         headers = {"Accept": "application/json", "X-Retain-Images": "none", "X-Timeout": patience}
@@ -327,46 +310,44 @@ class JinaReader:
 
         try:
             return await self.client.retry(self.url, attempt)
-        except (_PageFails, TooLarge) as error:
+        except (ServerError, TooLarge) as error:
             raise PageNotFound(f"{address.url}: {error}") from None
         except Silence as error:
             # A page can keep the service waiting for longer than we wait for the service.
             self.silent.add(address.host)
             if len(self.silent) > MOST_SILENT:
-                raise self.service.give_up(error) from None
+                raise self.give_up(error) from None
             raise PageNotFound(f"{address.url}: {error}") from None
         except NoReply as error:
-            raise self.service.give_up(error) from None
+            raise self.give_up(error) from None
 
     def _read(self, address: Address, reply: HttpReply) -> Mapping[str, Any]:
         if reply.status == 200:
-            read = self.service.read_json(reply)
-            data = find_entry(read, "data")
-            if not data:
-                raise NoReply(f"a reply of another form: {sorted(read)[:8]}; expected data")
-            return data
-        if reply.status in _ABOUT_THE_PAGE and self._is_own_word(reply):
-            raise PageNotFound(f"{address.url}: {self.service.quote(reply)[:200]}")
-        if reply.status >= 500 and reply.status != 503 and self._is_own_word(reply):
-            raise _PageFails(f"HTTP {reply.status}: {self.service.quote(reply)[:200]}")
-        raise self.service.explain(reply)
+            read = self.read_json(reply)
+            if data := find_entry(read, "data"):
+                return data
+            raise NoReply(f"a reply of another form: {sorted(read)[:8]}; expected data")
+        if self._speaks(reply):
+            said = self.quote(reply)[:200]
+            if reply.status in _ABOUT_THE_PAGE:
+                raise PageNotFound(f"{address.url}: {said}")
+            if reply.status >= 500 and reply.status != 503:
+                raise ServerError(f"HTTP {reply.status}: {said}")
+        raise self.explain(reply)
 
-    def _is_own_word(self, reply: HttpReply) -> bool:
-        """Say whether the reader itself speaks, in JSON, and not a machine before it; money is no page's matter."""
+    def _speaks(self, reply: HttpReply) -> bool:
+        """Say whether a refusal is the reader's own, in JSON, and about the page; a proxy in front sends other text."""
         try:
             said = orjson.loads(reply.body)
         except orjson.JSONDecodeError:
             return False
-        return isinstance(said, dict) and ("code" in said or "name" in said) and not self.service.is_out_of_money(reply)
+        return isinstance(said, dict) and ("code" in said or "name" in said) and not self.is_out_of_money(reply)
 
 
 def extract_text(html: str) -> tuple[str, str]:
-    """Return a page's title and its text: prose and tables without menus and comments, all text where that is empty.
+    """Return a document's title and text without control characters, cut to length.
 
-    Both are without control characters and cut (``page_text``).
-
-    Args:
-        html: a whole document.
+    The text is prose and tables without menus and comments, or all text if there is no such prose.
     """
     # Imported here, so that nothing but the child needs it.
     from trafilatura import bare_extraction, html2txt

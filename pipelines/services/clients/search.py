@@ -3,22 +3,28 @@
 Shared are the key, the meaning of refusals, and the reading of JSON.
 """
 
-import html
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
 import orjson
 
 from pipelines.errors import ConfigError, RecordFailed, Unavailable
-from pipelines.services.clients.http import Busy, HttpClient, HttpReply, HttpRequest, NoReply, NoSuchHost, TooLarge
+from pipelines.services.clients.http import (
+    Busy,
+    HttpClient,
+    HttpReply,
+    HttpRequest,
+    NoReply,
+    NoSuchHost,
+    TooLarge,
+    redact,
+)
 from pipelines.services.protocols import TextHit
 
 T = TypeVar("T")
 
-JSON_HEADERS: Final = {"Content-Type": "application/json", "Accept": "application/json"}
 _QUOTED = 300
 _LOOKED = 4000
 """Characters of a reply that are looked at for what it says."""
@@ -38,26 +44,26 @@ _NO_KEY = ("api key not valid", "api_key_invalid", "invalid api key", "missing a
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One service.
+    """A service with a key: the base of the live tools.
 
     Attributes:
-        name: for messages.
+        protocol: that it speaks.
         url: address, without parameters; it stands in messages and identities, so no secrets.
         key_env: environment variable that holds the key; empty for none.
         client: sends the requests.
         setting: configuration key of the address, for messages.
     """
 
-    name: str
+    protocol: str
     url: str
     key_env: str
-    client: HttpClient = field(repr=False)
-    setting: str
+    client: HttpClient = field(default_factory=HttpClient, repr=False, compare=False)
+    setting: str = field(default="", compare=False)
 
     @property
     def place(self) -> str:
         """How messages name it."""
-        return f"{self.name} at {self.url}"
+        return f"{self.protocol} at {self.url}"
 
     def read_key(self) -> str:
         """Return the key, empty if no variable is named. It is read at each request and kept nowhere.
@@ -74,13 +80,12 @@ class Service:
             raise ConfigError(f"{self.place}: {self.key_env} holds no key: characters other than printable ASCII")
         return key
 
-    async def ask(self, request: HttpRequest, read: Callable[[HttpReply], T] | None = None) -> T:
-        """Send a request, with retries, and return what ``read`` makes of the reply.
+    async def ask(self, request: HttpRequest, read: Callable[[Mapping[str, Any]], T]) -> T:
+        """Send a request, with retries, and return what ``read`` makes of the JSON of the reply.
 
         Args:
             request: to be sent.
-            read: takes a reply of any status and raises :class:`NoReply` where a retry may help;
-                :meth:`read_json` by default.
+            read: takes the JSON object and raises :class:`NoReply` where a retry may help.
 
         Raises:
             RateLimited: if the service asks to slow down, again and again or for long.
@@ -88,11 +93,9 @@ class Service:
             ConfigError: if the service does not take the key, or is no such service.
             RecordFailed: ``search-refused`` if it does not take this one request.
         """
-        reader: Callable[[HttpReply], Any] = read or self.read_json
 
         async def attempt() -> T:
-            result: T = reader(await self.client.send(request))
-            return result
+            return read(self.read_json(await self.client.send(request)))
 
         try:
             return await self.client.retry(self.url, attempt)
@@ -154,50 +157,20 @@ class Service:
 
     def redact(self, said: bytes) -> str:
         """Return a text on one line, without the key in any encoding."""
-        key = os.environ.get(self.key_env, "").strip() if self.key_env else ""
-        text = said.decode("utf-8", "replace")
-        if key:
-            text = _compile_forms(key).sub("...", text)
-        # Cut last, so that no part of a key is left at the end.
-        return " ".join("".join(char if char.isprintable() else " " for char in text[:_LOOKED]).split())
-
-
-def _compile_forms(key: str) -> re.Pattern[str]:
-    """Return what finds a key, each letter plain or escaped as addresses, JSON and HTML do."""
-    return re.compile("".join(map(_write_forms, key)), re.IGNORECASE)
-
-
-def _write_forms(char: str) -> str:
-    code = ord(char)
-    forms = [char, f"%{code:02x}", f"\\{char}", f"\\u{code:04x}", html.escape(char), f"&#{code};", f"&#x{code:x};"]
-    if char == " ":
-        forms.append("+")
-    return f"(?:{'|'.join(map(re.escape, dict.fromkeys(forms)))})"
+        return redact(said, os.environ.get(self.key_env, "").strip() if self.key_env else "", _LOOKED)
 
 
 def list_entries(reply: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    """Return a list of objects in a reply, empty where there is none.
-
-    Raises:
-        NoReply: if it is something else.
-    """
-    found = reply.get(name)
-    if found is None:
-        return []
+    """Return a list of objects in a reply, empty where there is none; anything else raises :class:`NoReply`."""
+    found = [] if reply.get(name) is None else reply[name]
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
         raise NoReply(f"a reply of another form: {name} is no list of objects")
     return found
 
 
 def find_entry(reply: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return an object in a reply, an empty one where there is none.
-
-    Raises:
-        NoReply: if it is something else.
-    """
-    found = reply.get(name)
-    if found is None:
-        return {}
+    """Return an object in a reply, an empty one where there is none; anything else raises :class:`NoReply`."""
+    found = {} if reply.get(name) is None else reply[name]
     if not isinstance(found, dict):
         raise NoReply(f"a reply of another form: {name} is no object")
     return found
@@ -221,33 +194,18 @@ _MOST_FACTS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class LiveSearch:
-    """A text search that speaks the protocol of Serper or of SerpApi.
+class LiveSearch(Service):
+    """A text search that speaks the protocol ``serper`` or ``serpapi``.
 
     Serper takes ``POST {"q", "num"}`` with ``X-API-KEY``; SerpApi takes ``GET ?engine=google&q=&num=&api_key=``.
-
-    Attributes:
-        protocol: of the two.
-        url: address.
-        key_env: environment variable with the key; empty for none.
-        client: sends the requests.
     """
 
-    protocol: Literal["serper", "serpapi"]
-    url: str
-    key_env: str
-    client: HttpClient = field(default_factory=HttpClient, repr=False, compare=False)
+    setting: str = "live.search_url"
 
     @property
     def identity(self) -> str:
         """Protocol, version and address."""
         return f"{self.protocol}@{VERSION}:{self.url}"
-
-    @property
-    def service(self) -> Service:
-        """The service, for requests and messages."""
-        name = "Serper" if self.protocol == "serper" else "SerpApi"
-        return Service(name, self.url, self.key_env, self.client, "live.search_url")
 
     async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
         """Return at most ``count`` results: the engine's own answer first, then the pages in its order.
@@ -255,21 +213,13 @@ class LiveSearch:
         Raises:
             RateLimited, Unavailable, ConfigError, RecordFailed: as :meth:`Service.ask`.
         """
-        words = _cut_query(query)
+        # Models write lone surrogates, too.
+        words = " ".join(query.encode("utf-8", "replace").decode("utf-8").split())[:LONGEST_QUERY]
         if not words or count < 1:
             return ()
-        key, wanted = self.service.read_key(), min(count, _MOST_RESULTS)
-        if self.protocol == "serper":
-            headers = JSON_HEADERS | ({"X-API-KEY": key} if key else {})
-            request = HttpRequest(self.url, "POST", headers, body=orjson.dumps({"q": words, "num": wanted}))
-        else:
-            parameters = {"engine": "google", "output": "json", "q": words, "num": str(wanted)}
-            query_string = parameters | ({"api_key": key} if key else {})
-            request = HttpRequest(self.url, headers={"Accept": "application/json"}, query=query_string)
-        return await self.service.ask(request, lambda reply: self._read(self.service.read_json(reply), count))
-
-    def _read(self, reply: Mapping[str, Any], count: int) -> tuple[TextHit, ...]:
-        found = _read_serper(reply) if self.protocol == "serper" else _read_serpapi(self.service, reply)
+        make, read = _PROTOCOLS[self.protocol]
+        request = make(self, words, min(count, _MOST_RESULTS))
+        found = await self.ask(request, lambda reply: read(self, reply))
         # A hit without an address cannot be visited or cited.
         pages: dict[str, TextHit] = {}
         for hit in found:
@@ -278,7 +228,29 @@ class LiveSearch:
         return tuple(pages.values())[:count]
 
 
-def _read_serper(reply: Mapping[str, Any]) -> list[TextHit]:
+def make_serpapi(service: Service, parameters: Mapping[str, str]) -> HttpRequest:
+    """Return a request of SerpApi, which takes the key among the parameters."""
+    key = service.read_key()
+    query = {**parameters, "output": "json"} | ({"api_key": key} if key else {})
+    return HttpRequest(service.url, headers={"Accept": "application/json"}, query=query)
+
+
+def make_post(service: Service, header: str, body: bytes) -> HttpRequest:
+    """Return a request with a JSON body and the key in a header."""
+    key = service.read_key()
+    headers = {"Content-Type": "application/json", "Accept": "application/json"} | ({header: key} if key else {})
+    return HttpRequest(service.url, "POST", headers, body=body)
+
+
+def _ask_serper(service: Service, words: str, count: int) -> HttpRequest:
+    return make_post(service, "X-API-KEY", orjson.dumps({"q": words, "num": count}))
+
+
+def _ask_serpapi(service: Service, words: str, count: int) -> HttpRequest:
+    return make_serpapi(service, {"engine": "google", "q": words, "num": str(count)})
+
+
+def _read_serper(_service: Service, reply: Mapping[str, Any]) -> list[TextHit]:
     if not any(name in reply for name in ("organic", "searchParameters", "knowledgeGraph", "answerBox")):
         raise NoReply(f"a reply of another form: {sorted(reply)[:8]}; expected organic results")
     answer, subject = find_entry(reply, "answerBox"), find_entry(reply, "knowledgeGraph")
@@ -314,11 +286,6 @@ def check_serpapi(service: Service, reply: Mapping[str, Any]) -> None:
         raise NoReply(f"a reply of another form: {sorted(reply)[:8]}; expected search_metadata")
 
 
-def _cut_query(query: str) -> str:
-    """Return a query on one line as it can be sent: models write lone surrogates, too."""
-    return " ".join(query.encode("utf-8", "replace").decode("utf-8").split())[:LONGEST_QUERY]
-
-
 def _read_result(entry: Mapping[str, Any]) -> TextHit:
     return TextHit(read_text(entry, "link"), read_text(entry, "title"), read_text(entry, "snippet"))
 
@@ -327,3 +294,7 @@ def _join_facts(description: str, facts: Mapping[str, Any]) -> str:
     """Return a subject's description with its facts as ``Key: value``."""
     said = [f"{name}: {read_text(facts, name)}" for name in list(facts)[:_MOST_FACTS] if read_text(facts, name)]
     return "; ".join(part for part in (description, *said) if part)
+
+
+_PROTOCOLS: Final = {"serper": (_ask_serper, _read_serper), "serpapi": (_ask_serpapi, _read_serpapi)}
+"""How a request is made and a reply is read."""

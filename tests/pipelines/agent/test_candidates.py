@@ -68,7 +68,7 @@ def corpus(tmp_path_factory) -> Corpus:
 
 def make_facts(**changes) -> ImageFacts:
     values = {
-        "url": "https://u/Remote.png", "thumbnail_url": "", "width": 640, "height": 480, "mime": "image/png",
+        "url": "https://u/Remote.png", "width": 640, "height": 480, "mime": "image/png",
         "bytes": 9, "sha1": "a" * 40, "licence": "CC BY-SA 4.0", "licence_url": "l", "author": "B", "source_url": "s",
     }  # fmt: skip
     return ImageFacts(**(values | changes))

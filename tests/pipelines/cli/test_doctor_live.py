@@ -4,7 +4,7 @@ import pytest
 
 from pipelines.cli.doctor import ask_live
 from pipelines.config.settings import LiveConfig
-from tests.pipelines.backends.live_servers import Answer, run_live_server, say, send_to
+from tests.pipelines.services.clients.live_servers import Answer, run_live_server, say, send_to
 
 pytest.importorskip("trafilatura")
 

@@ -14,8 +14,8 @@ from pyoxigraph import Store
 from pipelines.errors import ConfigError
 from pipelines.graph.seeds import SeedCandidate, Slice, Span, draw_candidates, join_candidates, read_candidate
 from schemas.base import Failure
-from tests.pipelines.backends.sparql_server import PREFIXES, describe_item, load_store
-from tests.pipelines.backends.sparql_server import PREFIXES as TURTLE
+from tests.pipelines.services.clients.sparql_server import PREFIXES, describe_item, load_store
+from tests.pipelines.services.clients.sparql_server import PREFIXES as TURTLE
 
 SITE = "https://en.wikipedia.org/"
 WHOLE = Slice("Q100", Span(20), Span(0, 10))

@@ -76,7 +76,7 @@ class CountingServices:
 
     async def describe_images(self, files):
         self.asked.extend(files)
-        return {file: ImageFacts("u", "", 8, 6, "image/png", 9, "", "CC0", "l", "A", "s") for file in files}
+        return {file: ImageFacts("u", 8, 6, "image/png", 9, "", "CC0", "l", "A", "s") for file in files}
 
     async def read_page(self, url):
         self.asked.append(url)

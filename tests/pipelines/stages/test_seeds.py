@@ -270,7 +270,7 @@ class FakeMetadata:
 
 
 def make_facts(**changes):
-    values = {"url": "https://u/x.jpg", "thumbnail_url": "", "width": 900, "height": 700, "mime": "image/jpeg"}
+    values = {"url": "https://u/x.jpg", "width": 900, "height": 700, "mime": "image/jpeg"}
     rest = {"bytes": 9, "sha1": "", "licence": "CC BY-SA 4.0", "licence_url": "", "author": "B", "source_url": ""}
     return ImageFacts(**(values | rest | changes))
 

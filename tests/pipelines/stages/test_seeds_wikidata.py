@@ -20,7 +20,8 @@ from pipelines.services.protocols import QueryTimeout
 from pipelines.stages.seeds import Seeds, WikidataSource
 from schemas.base import Failure, Rejection
 from schemas.datasets import Seed
-from tests.pipelines.backends.sparql_server import (
+from tests.pipelines.corpus.entity_lines import make_entity, render_line, write_dump
+from tests.pipelines.services.clients.sparql_server import (
     FAULTS,
     PREFIXES,
     Answer,
@@ -29,7 +30,6 @@ from tests.pipelines.backends.sparql_server import (
     say,
     serve_sparql,
 )
-from tests.pipelines.corpus.entity_lines import make_entity, render_line, write_dump
 from tests.toy import PAGES, build_toy_corpus
 
 SPLITS = SplitRule(0.6, 0.3, 0.1, seed=7)

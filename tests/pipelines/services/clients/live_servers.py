@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pipelines.services.addresses import Guard
 from pipelines.services.clients.http import HttpClient
-from tests.pipelines.backends.loopback_server import run_server
+from tests.pipelines.services.clients.loopback_server import run_server
 
 HOST = "pages.example.org"
 OTHER = "other.example.org"

@@ -1,12 +1,15 @@
 import asyncio
+import codecs
 import dataclasses
 import errno
 import gzip
 import socket
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pipelines.errors import ConfigError, Unavailable
+from pipelines.errors import ConfigError, RateLimited, Unavailable
 from pipelines.services.addresses import ForbiddenAddress, Guard
 from pipelines.services.clients.http import LONGEST_WAIT, HttpRequest, NobodyThere
 from pipelines.services.clients.pages import (
@@ -16,10 +19,18 @@ from pipelines.services.clients.pages import (
     REDIRECTS,
     TITLE_CHARACTERS,
     DirectReader,
+    JinaReader,
+    cut_text,
+    decode_page,
+    find_encoding,
+    is_html,
     name_converter,
+    read_plain,
+    read_title,
 )
 from pipelines.services.protocols import PageNotFound, PageText
-from tests.pipelines.backends.live_servers import (
+from tests.pipelines.services.clients.live_servers import (
+    FAULTS,
     HOST,
     OTHER,
     QUICK,
@@ -27,6 +38,7 @@ from tests.pipelines.backends.live_servers import (
     make_bomb,
     make_guard,
     run_live_server,
+    say,
     send_to,
     show,
 )
@@ -89,13 +101,7 @@ def test_text_comes_as_it_is_without_control_characters():
         assert read(server.page()) == PageText(server.page(), "", "Ada was\there")
 
 
-def test_a_packed_page_is_unpacked():
-    packed = Answer(body=gzip.compress(b"Ada"), kind="text/plain", headers={"Content-Encoding": "gzip"})
-    with run_live_server(serve({"/page": packed})) as server:
-        assert read(server.page()).text == "Ada"
-
-
-def test_a_page_that_is_too_long_ends_in_an_ellipsis():
+def test_a_long_page_ends_in_an_ellipsis():
     client = dataclasses.replace(QUICK, reply_bytes=1 << 20)
     pages = {"/page": Answer(body=b"word " * 50_000, kind="text/plain")}
     with run_live_server(serve(pages)) as server:
@@ -120,67 +126,6 @@ def test_a_redirect_loop_ends():
         assert len(server.asked) == REDIRECTS + 1
 
 
-PRIVATE = (
-    "http://127.0.0.1:{port}/secret",
-    "http://[::1]:{port}/secret",
-    "http://10.0.0.1/",
-    "http://172.16.0.1/",
-    "http://192.168.0.1/",
-    "http://169.254.169.254/latest/meta-data/",
-    "http://2130706433:{port}/secret",
-    "http://0x7f000001:{port}/secret",
-    "http://0177.0.0.1:{port}/secret",
-    "http://127.1:{port}/secret",
-    "http://[::ffff:127.0.0.1]:{port}/secret",
-    "http://localhost:{port}/secret",
-    "http://a.localhost:{port}/secret",
-    "http://inside.example.org:{port}/secret",
-    "http://user:word@pages.example.org:{port}/secret",
-    "http://pages.example.org:22/secret",
-    "file:///etc/passwd",
-    "ftp://pages.example.org/",
-    "gopher://127.0.0.1:{port}/_GET",
-    "//127.0.0.1:{port}/secret",
-    "\\\\127.0.0.1:{port}\\secret",
-    "/\t/127.0.0.1:{port}/secret",
-)
-INSIDE = {"inside__example__org": ("10.0.0.7",)}
-
-
-@pytest.mark.parametrize("address", [url for url in PRIVATE if "//" in url and "\\" not in url])
-def test_a_private_address_is_never_asked(address):
-    with run_live_server(lambda asked: show("secret")) as server:
-        with pytest.raises(ForbiddenAddress):
-            read(address.format(port=server.port), make_guard(**INSIDE))
-        assert not server.asked
-
-
-@pytest.mark.parametrize("address", PRIVATE)
-def test_a_public_page_that_redirects_to_a_private_address_is_not_followed(address):
-    with run_live_server() as server:
-        to = address.format(port=server.port)
-        server.respond = serve({"/page": send_to("/hop"), "/hop": send_to(to), "/secret": show("secret")})
-        with pytest.raises(ForbiddenAddress):
-            read(server.page(), make_guard(**INSIDE))
-        assert [asked.path for asked in server.asked if asked.path == "/secret"] == []
-        assert len(server.asked) == 2
-
-
-@pytest.mark.parametrize("place", ["127.0.0.2", "10.0.0.1", "169.254.169.254", "::1", "::ffff:127.0.0.1"])
-def test_a_public_name_that_resolves_to_a_private_address_is_never_asked(place):
-    with run_live_server(lambda asked: show("secret")) as server:
-        with pytest.raises(ForbiddenAddress, match="no public address"):
-            read(server.page(host="inside.example.org"), make_guard(inside__example__org=(place,)))
-        assert not server.asked
-
-
-def test_a_name_with_one_private_address_is_never_asked_at_the_others():
-    with run_live_server(lambda asked: show("secret")) as server:
-        with pytest.raises(ForbiddenAddress, match=r"10\.0\.0\.1"):
-            read(server.page(host="two.example.org"), make_guard(two__example__org=("127.0.0.1", "10.0.0.1")))
-        assert not server.asked
-
-
 def test_the_address_that_was_checked_is_the_one_that_is_connected_to():
     asked = []
 
@@ -194,20 +139,6 @@ def test_the_address_that_was_checked_is_the_one_that_is_connected_to():
         assert read(server.page(), guard).text == "found"
         assert asked == [HOST]
         with pytest.raises(ForbiddenAddress, match="no public address"):
-            read(server.page(), guard)
-        assert len(server.asked) == 1
-
-
-def test_a_name_that_is_rebound_between_two_hops_is_not_asked_again():
-    asked = []
-
-    async def rebind(host, port):
-        asked.append(host)
-        return ("127.0.0.1",) if len(asked) == 1 else ("127.0.0.2",)
-
-    guard = dataclasses.replace(make_guard(), lookup=rebind)
-    with run_live_server(lambda asked: send_to("/secret")) as server:
-        with pytest.raises(ForbiddenAddress, match=r"127\.0\.0\.2"):
             read(server.page(), guard)
         assert len(server.asked) == 1
 
@@ -302,11 +233,6 @@ def test_a_page_has_an_end_however_slowly_it_comes(answer):
     client = dataclasses.replace(QUICK, timeout=0.2, tries=1)
     with run_live_server(lambda asked: answer) as server, pytest.raises(PageNotFound, match="no whole reply"):
         read(server.page(), client=client)
-
-
-def test_a_page_without_a_type_that_looks_like_html_is_read():
-    with run_live_server(lambda asked: Answer(body=b"<!DOCTYPE html><p>x", kind="")) as server:
-        assert read(server.page()).title == "a title"
 
 
 def test_a_host_that_is_unknown_has_no_pages_and_is_asked_for_once():
@@ -429,13 +355,6 @@ def test_when_host_after_host_is_silent_it_is_the_network():
         assert asyncio.run(read_all(reader, port))[0] is PageNotFound
 
 
-def test_each_host_is_asked_at_its_own_rate():
-    reader = make_reader()
-    find = reader.client.find_limiter
-    assert find("https://a.example.org/x") is not find("https://b.example.org/")
-    assert find("https://a.example.org/x") is find("https://a.example.org/y")
-
-
 def test_the_identity_names_the_converter_and_the_bounds_and_not_who_asks():
     assert name_converter() in make_reader().identity
     assert make_reader().identity == make_reader(contact="ada@example.org").identity
@@ -446,3 +365,194 @@ def test_the_identity_names_the_converter_and_the_bounds_and_not_who_asks():
 def test_a_converter_that_is_not_installed_is_named_with_its_extra():
     with pytest.raises(ConfigError, match=r"no-such-package is not installed: pip install 'synth\[live\]'"):
         name_converter("no-such-package")
+
+
+ASKED = "https://pages.example.org/ada?x=1#part"
+ANSWER = {
+    "title": "Ada  Lovelace",
+    "url": "https://pages.example.org/ada?x=1",
+    "content": "Ada was\na mathematician.\x07",
+    "usage": {"tokens": 5},
+}
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch):
+    monkeypatch.setenv("READER_KEY", "s3cret")
+
+
+def wrap(**changes):
+    return say({"code": 200, "status": 20000, "data": ANSWER | changes})
+
+
+def complain(status, name="AssertionFailureError", message="Failed to goto page"):
+    return say({"data": None, "code": status, "status": status * 100, "name": name, "message": message}, status)
+
+
+def make_jina(server, key_env="READER_KEY", client=QUICK, guard=None):
+    return JinaReader("jina", f"{server.url}/", key_env, client, guard=guard or make_guard())
+
+
+def ask_jina(server, url=ASKED, **settings):
+    return asyncio.run(make_jina(server, **settings).read_page(url))
+
+
+def test_the_service_is_asked_for_json_with_the_pages_address_in_the_path():
+    with run_live_server(lambda asked: wrap()) as server:
+        assert ask_jina(server) == PageText(ANSWER["url"], "Ada Lovelace", "Ada was\na mathematician.")
+    (asked,) = server.asked
+    assert (asked.method, asked.path, asked.query) == ("GET", "/api/https://pages.example.org/ada", {"x": "1"})
+    assert (asked.headers["accept"], asked.headers["authorization"]) == ("application/json", "Bearer s3cret")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://127.0.0.1/", "http://[::1]/", "file:///etc/passwd", "http://0x7f000001/", "http://a.local/", "not a page"],
+)
+def test_a_private_address_is_not_passed_on(url):
+    with run_live_server(lambda asked: wrap()) as server:
+        with pytest.raises(ForbiddenAddress):
+            ask_jina(server, url)
+        assert not server.asked
+
+
+def test_a_name_that_cannot_be_looked_up_here_is_left_to_the_service():
+    with run_live_server(lambda asked: wrap(url="https://unknown.example.org/")) as server:
+        assert ask_jina(server, "https://unknown.example.org/").url == "https://unknown.example.org/"
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1/", "http://169.254.169.254/", "file:///x", "http://in.example.org/"])
+def test_a_page_that_was_found_at_a_private_address_is_thrown_away(url):
+    with run_live_server(lambda asked: wrap(url=url)) as server, pytest.raises(ForbiddenAddress):
+        ask_jina(server, guard=make_guard(in__example__org=("192.168.1.1",)))
+
+
+@pytest.mark.parametrize("content", ["", " \n", None, 3])
+def test_a_page_without_text_is_not_there(content):
+    with (
+        run_live_server(lambda asked: wrap(content=content)) as server,
+        pytest.raises(PageNotFound, match="without text"),
+    ):
+        ask_jina(server)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "asked"),
+    [
+        *((complain(status), PageNotFound, 1) for status in (400, 404, 410, 422, 451)),
+        *((complain(status), PageNotFound, QUICK.tries) for status in (500, 502, 504, 524)),
+        (wrap(warning="Target URL returned error 404: Not Found"), PageNotFound, 1),
+        (Answer(body=b" " * (1 << 17)), PageNotFound, 1),
+        # A proxy in front of the service does not speak for the page.
+        (Answer(404, b"<html>nothing here</html>", kind="text/html"), ConfigError, 1),
+        *((complain(status, "AuthenticationFailedError", "s3cret"), ConfigError, 1) for status in (401, 403)),
+        (send_to("http://127.0.0.1:1/"), ConfigError, 1),
+        (complain(402, "InsufficientBalanceError"), Unavailable, 1),
+        (complain(429, "RateLimitTriggeredError"), RateLimited, QUICK.tries),
+        *((FAULTS[name], Unavailable, QUICK.tries) for name in ("bad gateway", "another object", "cut JSON")),
+    ],
+)
+def test_a_refusal_is_the_pages_the_services_or_the_configurations(answer, error, asked):
+    with run_live_server(lambda asked: answer) as server:
+        with pytest.raises(error) as caught:
+            ask_jina(server)
+        assert len(server.asked) == asked
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_silent_page_stops_no_run_but_many_in_a_row_do():
+    client = dataclasses.replace(QUICK, timeout=0.05, tries=1)
+
+    async def ask_all(reader):
+        found = []
+        for number in range(MOST_SILENT + 1):
+            try:
+                await reader.read_page(f"http://h{number}.example.org/")
+            except (PageNotFound, Unavailable) as error:
+                found.append(type(error))
+        return found
+
+    with run_live_server(lambda asked: Answer(hang=0.3)) as server:
+        found = asyncio.run(ask_all(make_jina(server, client=client)))
+    assert found == [PageNotFound] * MOST_SILENT + [Unavailable]
+
+
+def test_the_identity_names_the_address_and_never_the_key():
+    readers = [JinaReader("jina", "https://r.example.org/", name) for name in ("A", "B")]
+    assert readers[0].identity == readers[1].identity
+    assert readers[0].identity != JinaReader("jina", "https://s.example.org/", "A").identity
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "text"),
+    [
+        ("Zürich".encode(), "text/html; charset=utf-8", "Zürich"),
+        ("Zürich".encode(), "text/html", "Zürich"),
+        ("Zürich".encode("latin-1"), "text/html; charset=ISO-8859-1", "Zürich"),
+        ("“Zürich”".encode("cp1252"), "text/html; charset=iso-8859-1", "“Zürich”"),
+        ("“Zürich”".encode("cp1252"), "text/html", "“Zürich”"),
+        ("日本".encode("shift_jis"), 'text/html; charset="Shift_JIS"', "日本"),
+        ("日本".encode("gb18030"), "text/html; charset=gb2312", "日本"),
+        (b'<meta charset="koi8-r">' + "мир".encode("koi8-r"), "text/html", '<meta charset="koi8-r">мир'),
+        (codecs.BOM_UTF8 + "ä".encode(), "text/html; charset=latin-1", "ä"),
+        (codecs.BOM_UTF16_LE + "ä".encode("utf-16-le"), "", "ä"),
+        ("ä".encode(), "text/html; charset=nonsense", "ä"),
+        ("ä".encode(), "text/html; charset=zlib", "ä"),
+        (b"\xff\xfe", "text/html; charset=utf-8", ""),
+    ],
+)
+def test_a_page_is_read_in_the_encoding_that_it_most_likely_has(body, kind, text):
+    assert decode_page(body, {"Content-Type": kind}) == text
+
+
+@pytest.mark.parametrize(
+    "name", ["zlib", "rot13", "hex", "base64", "idna", "punycode", "utf-7", "unicode_escape", "mbcs"]
+)
+def test_what_is_no_encoding_of_pages_is_not_used(name):
+    assert find_encoding(f"text/html; charset={name}") == ""
+
+
+@given(st.binary(max_size=300), st.text(max_size=40))
+def test_any_bytes_are_some_text(body, said):
+    assert isinstance(decode_page(body, {"Content-Type": f"text/html; charset={said}"}), str)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "expected"),
+    [
+        ("text/html", b"", True),
+        ("application/xhtml+xml", b"", True),
+        ("", b" \n<!DOCTYPE html>", True),
+        ("", b"<html lang=en>", True),
+        ("", b"%PDF", False),
+        ("text/plain", b"<html>", False),
+        ("image/svg+xml", b"<html>", False),
+    ],
+)
+def test_html_is_told_by_its_type_or_where_there_is_none_by_its_beginning(kind, body, expected):
+    assert is_html(kind, body) is expected
+
+
+@given(st.text(alphabet="ab \n", max_size=60), st.integers(1, 50))
+def test_a_text_is_cut_at_white_space_and_says_so(text, limit):
+    cut = cut_text(text, limit)
+    assert len(cut) <= limit + 2
+    assert cut == text if len(text) <= limit else cut.endswith(" …")
+
+
+def test_a_word_without_end_is_cut_in_its_middle():
+    assert cut_text("a" * 100, 10) == "a" * 10 + " …"
+
+
+def test_control_characters_are_left_out_of_plain_text():
+    assert read_plain("\x00 a\x1b[31m\tb\u202e\nc\ud800 ") == "a[31m\tb\nc"
+
+
+@given(st.text(alphabet="ab \n\x00", max_size=60), st.integers(1, 50))
+def test_plain_text_is_cut_to_what_it_would_be_without_control_characters(text, limit):
+    whole = text.rstrip().replace("\x00", "").lstrip()
+    assert read_plain(text, limit) == cut_text(whole[: limit + 1], limit).rstrip()
+
+
+def test_a_title_is_one_line():
+    assert read_title(" Ada\n\tLovelace \x07") == "Ada Lovelace"

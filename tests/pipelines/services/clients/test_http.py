@@ -1,0 +1,257 @@
+import asyncio
+import dataclasses
+import gzip
+import time
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.errors import ConfigError, RateLimited
+from pipelines.services.clients.http import (
+    LONGEST_WAIT,
+    Bomb,
+    HttpClient,
+    HttpRequest,
+    NobodyThere,
+    NoSuchHost,
+    RateLimiter,
+    Unpackable,
+    unpack_body,
+)
+from tests.pipelines.services.clients.live_servers import HOST, QUICK, Answer, make_guard, run_live_server, say
+from tests.pipelines.services.test_chat import serve, write_certificate
+
+EARLY = 0.002
+"""Seconds by which a loop may wake too early."""
+
+
+async def pass_through(limiter, seconds=0.0):
+    async with limiter.enter():
+        started = time.monotonic()
+        await asyncio.sleep(seconds)
+        return started
+
+
+def test_requests_begin_no_faster_than_the_rate():
+    limiter = RateLimiter("service", 50.0, 100)
+
+    async def ask_many():
+        return sorted(await asyncio.gather(*(pass_through(limiter) for _ in range(8))))
+
+    before = time.monotonic()
+    starts = asyncio.run(ask_many())
+    # However late one comes on a busy machine, none comes before its time.
+    assert all(start - before > number * 0.02 - EARLY for number, start in enumerate(starts))
+
+
+def test_places_are_given_back_whatever_happens():
+    limiter = RateLimiter("service", 1000.0, 2)
+
+    async def fail():
+        async with limiter.enter():
+            raise ValueError
+
+    async def ask_many():
+        waiting = [asyncio.create_task(pass_through(limiter, 0.02)) for _ in range(10)]
+        failing = [asyncio.create_task(fail()) for _ in range(10)]
+        await asyncio.sleep(0.005)
+        for task in waiting[1::2]:
+            task.cancel()
+        return await asyncio.gather(*waiting, *failing, return_exceptions=True)
+
+    found = asyncio.run(ask_many())
+    assert len(found) == 20
+    assert limiter.in_flight == 0
+
+
+def test_one_who_is_cancelled_just_as_it_is_let_in_passes_its_place_on():
+    limiter = RateLimiter("service", 1000.0, 1)
+
+    async def ask_many():
+        first = asyncio.create_task(pass_through(limiter, 0.01))
+        await asyncio.sleep(0)
+        second = asyncio.create_task(pass_through(limiter))
+        third = asyncio.create_task(pass_through(limiter))
+        first.add_done_callback(lambda _: second.cancel())
+        return await asyncio.gather(first, second, third, return_exceptions=True)
+
+    async def bounded():
+        return await asyncio.wait_for(ask_many(), 5.0)
+
+    found = asyncio.run(bounded())
+    assert isinstance(found[2], float)
+    assert limiter.in_flight == 0
+
+
+def test_one_who_is_told_to_wait_makes_all_wait():
+    limiter = RateLimiter("service", 1000.0, 10)
+    limiter.hold(0.05)
+    before = time.monotonic()
+    assert asyncio.run(pass_through(limiter)) - before >= 0.05
+
+
+def test_nobody_waits_for_longer_than_a_minute():
+    limiter = RateLimiter("service", 1000.0, 10)
+    limiter.hold(LONGEST_WAIT + 30)
+    with pytest.raises(RateLimited, match="service asked for a pause of 90 s more") as caught:
+        asyncio.run(pass_through(limiter))
+    assert caught.value.retry_after > LONGEST_WAIT
+    assert limiter.in_flight == 0
+
+
+@pytest.mark.parametrize("seconds", [0.05, LONGEST_WAIT + 30])
+def test_how_long_one_waits_is_said_for_each_limiter(seconds):
+    limiter = RateLimiter("service", 1000.0, 10, longest=seconds / 2)
+    limiter.hold(seconds)
+    with pytest.raises(RateLimited, match="service asked for a pause"):
+        asyncio.run(pass_through(limiter))
+    assert HttpClient(longest=seconds).find_limiter("http://service/").longest == seconds
+
+
+def test_limiters_that_nobody_needs_are_forgotten_and_those_in_use_are_not():
+    client = HttpClient(rate=1e6)
+    held = client.find_limiter("http://held/")
+    held.hold(1000.0)
+    for number in range(10_000):
+        client.find_limiter(f"http://host{number}/")
+    assert len(client.limiters) < 5000
+    assert client.find_limiter("http://held/") is held
+
+
+def send(url, guard=None, **settings):
+    return asyncio.run(dataclasses.replace(QUICK, guard=guard).send(HttpRequest(url, **settings)))
+
+
+async def send_trusting_nobody(tmp_path, guard, host):
+    async with serve("127.0.0.1", write_certificate(tmp_path)) as url:
+        await dataclasses.replace(QUICK, guard=guard).send(HttpRequest(url.replace("127.0.0.1", host)))
+
+
+def test_a_service_with_a_certificate_that_is_not_trusted_is_the_configurations_fault(tmp_path):
+    with pytest.raises(ConfigError, match=r"its certificate is not trusted \(self-signed.*SSL_CERT_FILE"):
+        asyncio.run(send_trusting_nobody(tmp_path, None, "127.0.0.1"))
+
+
+def test_a_page_with_a_certificate_that_is_not_trusted_is_not_there(tmp_path):
+    with pytest.raises(NoSuchHost, match="its certificate is not trusted"):
+        asyncio.run(send_trusting_nobody(tmp_path, make_guard(), HOST))
+
+
+def test_a_server_without_tls_is_not_asked_without_it():
+    with run_live_server(lambda asked: say({})) as server:
+        with pytest.raises(NobodyThere):
+            send(f"https://127.0.0.1:{server.port}/")
+        assert not server.asked
+
+
+def test_nothing_of_the_environment_and_no_cookie_is_sent(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+
+    async def send_twice(url):
+        client = QUICK
+        await client.send(HttpRequest(url))
+        return await client.send(HttpRequest(url))
+
+    with run_live_server(lambda asked: say({}, Set_Cookie="a=b")) as server:
+        asyncio.run(send_twice(server.url))
+    assert len(server.asked) == 2
+    assert set(server.asked[1].headers) == {"host", "user-agent", "accept-encoding", "accept"}
+
+
+def test_there_are_only_so_many_connections_to_all_hosts_together():
+    hosts = [f"h{number}.example.org" for number in range(12)]
+    guard = make_guard(**{host.replace(".", "__"): ("127.0.0.1",) for host in hosts})
+    client = dataclasses.replace(QUICK, concurrency=2, guard=guard, connections=3)
+
+    async def ask_all(port):
+        await asyncio.gather(*(client.send(HttpRequest(f"http://{host}:{port}/")) for host in hosts * 2))
+
+    with run_live_server(lambda asked: Answer(body=b"{}", hang=0.02)) as server:
+        asyncio.run(ask_all(server.port))
+        assert len(server.asked) == 24
+        assert 1 < server.most_in_flight <= 3
+
+
+def test_what_may_hold_a_key_is_not_shown():
+    request = HttpRequest("http://a.example.org/", headers={"k": "s3cret"}, query={"k": "s3cret"}, body=b"s3cret")
+    assert "s3cret" not in repr(request)
+
+
+def test_a_parameter_is_encoded_once():
+    with run_live_server(lambda asked: say({})) as server:
+        send(server.url, query={"q": "a+b & c%20d/é#?"})
+        assert server.asked[0].query == {"q": "a+b & c%20d/é#?"}
+
+
+PACKERS = {
+    "gzip": gzip.compress,
+    "x-gzip": gzip.compress,
+    "deflate": zlib.compress,
+    " GZIP ": gzip.compress,
+    "": bytes,
+    "identity": bytes,
+}
+
+
+def pack_bare(data):
+    """Pack as some servers do that leave the header out."""
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+@given(st.binary(max_size=2000), st.sampled_from(sorted(PACKERS)))
+def test_what_was_packed_is_unpacked(data, packing):
+    assert unpack_body(PACKERS[packing](data), packing, 2000) == data
+
+
+@given(st.binary(max_size=2000))
+def test_deflate_without_its_header_is_unpacked(data):
+    assert unpack_body(pack_bare(data), "deflate", 2000) == data
+
+
+def test_every_member_of_a_gzip_body_is_unpacked():
+    assert unpack_body(gzip.compress(b"one ") + gzip.compress(b"two"), "gzip", 10) == b"one two"
+
+
+@pytest.mark.parametrize("packing", ["gzip", "deflate"])
+def test_a_bomb_is_not_unpacked_beyond_the_bound(packing):
+    with pytest.raises(Bomb, match="1,000"):
+        unpack_body(PACKERS[packing](bytes(1 << 24)), packing, 1000)
+    assert len(unpack_body(PACKERS[packing](bytes(1000)), packing, 1000)) == 1000
+
+
+def test_many_small_members_are_a_bomb_too():
+    with pytest.raises(Bomb):
+        unpack_body(gzip.compress(bytes(600)) * 2, "gzip", 1000)
+
+
+def test_a_million_empty_members_are_not_unpacked_one_by_one():
+    with pytest.raises(Bomb, match="over 256 parts"):
+        unpack_body(gzip.compress(b"") * 400_000, "gzip", 1 << 23)
+
+
+def test_nothing_is_nothing_however_it_was_packed():
+    assert unpack_body(b"", "gzip", 10) == b""
+
+
+@pytest.mark.parametrize("packing", ["gzip", "deflate"])
+@given(st.data())
+def test_a_body_that_breaks_off_is_refused(packing, data):
+    whole = PACKERS[packing](b"some words that are packed")
+    cut = data.draw(st.integers(1, len(whole) - 1))
+    with pytest.raises(Unpackable):
+        unpack_body(whole[:cut], packing, 1000)
+
+
+@pytest.mark.parametrize("packing", ["br", "zstd", "gzip, gzip", "compress"])
+def test_a_packing_that_was_not_asked_for_is_refused(packing):
+    with pytest.raises(Unpackable, match="asked for was gzip, deflate"):
+        unpack_body(b"x", packing, 1000)
+
+
+def test_what_is_not_packed_is_refused():
+    with pytest.raises(Unpackable, match="cannot be unpacked"):
+        unpack_body(b"plain text", "gzip", 1000)
