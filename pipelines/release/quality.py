@@ -29,8 +29,8 @@ from schemas.proofs import Count, Resolution, Role
 DIGITS = 4
 Number = int | float
 Scalar = str | Number
-Counts = dict[str, dict[str, Number]]
-Table = dict[str, dict[str, Scalar]]
+Counts = dict[str, Mapping[str, Number]]
+Table = dict[str, Mapping[str, Scalar]]
 """Named rows of named values."""
 Section = Mapping[str, Scalar | Mapping[str, Scalar]]
 Quality = dict[str, Section]
