@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pipelines.checks.agreement import check_lasting_hop, find_corroboration
 from pipelines.checks.answers import check_not_bridge
 from pipelines.checks.descriptors import find_constraint_problems
-from pipelines.checks.examination import AnswerRules, Claim, list_answer_checks, list_text_checks
+from pipelines.checks.examination import Claim, list_answer_checks, list_text_checks
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import (
     check_near_misses,
@@ -301,8 +301,8 @@ def _check_fact(ground: Indexes, claim: Claim) -> Iterator[str]:
     if later and proof.compared_snapshot != later:
         yield f"answer: compared with the dump of {proof.compared_snapshot or 'no other date'}, here with {later}"
     # No proof says how long its answer might be.
-    rules = AnswerRules(count_tokens(claim.answer.surface), limits.agreement, limits.volatile, limits.answer_share)
-    checks = list_answer_checks(ground, number, proof.answer_relation, claim.answer, rules)
+    longest = count_tokens(claim.answer.surface)
+    checks = list_answer_checks(ground, number, proof.answer_relation, claim.answer, limits, longest)
     yield from _report(
         "answer",
         *run_checks(checks, audit=True),

@@ -428,14 +428,7 @@ def list_answer_forms(rollout: Rollout) -> tuple[str, ...]:
 
 
 def locate_answer(text: str, words: str, forms: tuple[str, ...], reference: Answer) -> Span | None:
-    """Return where a text holds an answer, as it is written in one of its forms or as the same value; None nowhere.
-
-    Args:
-        text: as it is shown.
-        words: the same, folded.
-        forms: writings of the answer.
-        reference: of which type it is.
-    """
+    """Return where a text holds an answer, as it is written in one of its forms or as the same value; None nowhere."""
     return locate_form(text, words, forms) or locate_value(text, reference)
 
 
@@ -611,10 +604,6 @@ def find_support(trail: Trail, before: int | None = None) -> tuple[int, Span] | 
     """Return the first step whose observation holds the answer, and where; None when none does.
 
     The first that has it in one of its writings is preferred to an earlier one that has it in another.
-
-    Args:
-        trail: the rollout.
-        before: step at which to stop.
     """
     forms, reference = list_answer_forms(trail.rollout), trail.rollout.reference
     shown = [(number, leg) for number, leg in enumerate(trail.legs[:before]) if leg.told]

@@ -323,11 +323,6 @@ def grow_proof(corpus: Corpus, proof: Proof, fact: Fact) -> Proof:
 
     The new hop is backward: the relation is stated on the page of the node it leads to. All that speaks of a node by
     its index moves up by one. Counts, being of the shorter chain, are dropped.
-
-    Args:
-        corpus: what the proof is about.
-        proof: its first node is the one whose relation this is.
-        fact: the relation.
     """
     first = proof.nodes[0]
     front = make_node(corpus, fact.target, "anchor")
