@@ -43,7 +43,6 @@ class Odd:
 
 
 def draw(size: tuple[int, int] = SIDE) -> Image.Image:
-    """Draw four quarters: red, green, blue and dark."""
     width, height = size
     image = Image.new("RGB", size, (40, 40, 60))
     image.paste((200, 40, 40), (0, 0, width // 2, height // 2))
@@ -53,63 +52,53 @@ def draw(size: tuple[int, int] = SIDE) -> Image.Image:
 
 
 def encode(image: Image.Image, kind: str = "JPEG", **options: Any) -> bytes:
-    """Return a picture as a file of one of Pillow's kinds."""
     target = io.BytesIO()
     image.save(target, kind, **options)
     return target.getvalue()
 
 
 def make_chunk(name: bytes, body: bytes) -> bytes:
-    """Return a PNG chunk."""
     return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
 
 
 def make_png(size: tuple[int, int], depth: int, colour: int, rows: bytes, *before: bytes) -> bytes:
-    """Return a PNG from compressed rows; ``before`` are chunks between header and data."""
     header = make_chunk(b"IHDR", struct.pack(">IIBBBBB", *size, depth, colour, 0, 0, 0))
     return b"".join([_SIGNATURE, header, *before, make_chunk(b"IDAT", rows), make_chunk(b"IEND", b"")])
 
 
 def deflate_zeros(count: int) -> bytes:
-    """Return so many zero bytes, compressed to less than a two-hundredth."""
     packer, block = zlib.compressobj(1), bytes(_BLOCK)
     parts = [packer.compress(block[: min(_BLOCK, count - done)]) for done in range(0, count, _BLOCK)]
     return b"".join([*parts, packer.flush()])
 
 
 def add_chunks(*chunks: bytes) -> bytes:
-    """Return a PNG with chunks after its header."""
     data = encode(draw(), "PNG")
     return data[:33] + b"".join(chunks) + data[33:]
 
 
 def add_segments(*segments: bytes) -> bytes:
-    """Return a JPEG with segments after its first marker."""
     data = encode(draw())
     return data[:2] + b"".join(segments) + data[2:]
 
 
 def make_segment(marker: int, body: bytes) -> bytes:
-    """Return a JPEG segment."""
     return struct.pack(">BBH", 0xFF, marker, len(body) + 2) + body
 
 
 def add_scans(count: int, size: tuple[int, int] = SIDE) -> bytes:
-    """Return a progressive JPEG with its last scan repeated."""
     data = encode(Image.new("RGB", size), progressive=True)
     last = data[data.rindex(b"\xff\xda") : -2]
     return data[:-2] + last * count + data[-2:]
 
 
 def claim_gif(width: int, height: int) -> bytes:
-    """Return a small GIF that says it is of this size."""
     data = bytearray(encode(Image.new("1", (8, 8)), "GIF"))
     data[6:10] = struct.pack("<HH", width, height)
     return bytes(data)
 
 
 def claim_jpeg(width: int, height: int) -> bytes:
-    """Return a small JPEG that says it is of this size."""
     data = bytearray(encode(draw((16, 16))))
     place = data.index(b"\xff\xc0")
     data[place + 5 : place + 9] = struct.pack(">HH", height, width)
@@ -117,7 +106,6 @@ def claim_jpeg(width: int, height: int) -> bytes:
 
 
 def claim_webp(width: int, height: int) -> bytes:
-    """Return a small WebP with a canvas of this size."""
     data = bytearray(encode(draw((16, 16)).convert("RGBA"), "WEBP", exif=b"Exif\0\0II*\0"))
     assert data[12:16] == b"VP8X"
     data[24:30] = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
@@ -125,14 +113,12 @@ def claim_webp(width: int, height: int) -> bytes:
 
 
 def add_gif_comment(length: int) -> bytes:
-    """Return a GIF with a comment before its frame, in blocks of 255 bytes."""
     data = encode(draw(), "GIF")
     start = 13 + (3 << (data[10] & 7) + 1)
     return data[:start] + b"\x21\xfe" + (b"\xff" + b"c" * 255) * (length // 256) + b"\0" + data[start:]
 
 
 def add_gif_frames(count: int) -> bytes:
-    """Return a GIF whose one frame comes so many times."""
     data = encode(draw(), "GIF")
     small = encode(Image.new("1", (1, 1)), "GIF")
     frame = small[small.index(b"\x2c") : -1]
@@ -140,7 +126,6 @@ def add_gif_frames(count: int) -> bytes:
 
 
 def add_webp_frames(count: int) -> bytes:
-    """Return a WebP of two frames, the second of which comes so many times more."""
     data = encode(draw((16, 16)), "WEBP", save_all=True, append_images=[Image.new("RGB", (16, 16), "red")], duration=40)
     last = data[data.rindex(b"ANMF") :]
     body = data[12:] + last * count
@@ -148,20 +133,17 @@ def add_webp_frames(count: int) -> bytes:
 
 
 def split_data(count: int) -> bytes:
-    """Return a PNG with so many empty data chunks before the real one."""
     data = encode(draw(), "PNG")
     place = data.index(b"IDAT") - 4
     return data[:place] + make_chunk(b"IDAT", b"") * count + data[place:]
 
 
 def cut(kind: str, share: float = 0.6) -> bytes:
-    """Return the first part of a picture that does not compress well."""
     data = encode(Image.effect_noise(SIDE, 90).convert("RGB"), kind)
     return data[: int(len(data) * share)]
 
 
 def make_endless_exif() -> bytes:
-    """Return Exif data whose directory is its own next one and promises entries that are not there."""
     return b"Exif\0\0II*\0" + struct.pack("<IH", 8, 0xFFFF) + struct.pack("<HHII", 0x8769, 4, 1, 8) * 40
 
 
@@ -213,19 +195,16 @@ HOSTILE: dict[str, Hostile] = {
 
 
 def turn(orientation: int) -> Image.Exif:
-    """Return Exif data with an orientation."""
     exif = Image.Exif()
     exif[0x0112] = orientation
     return exif
 
 
 def draw_lying() -> Image.Image:
-    """Draw a picture that orientation 6 shows upright."""
     return draw().transpose(Image.Transpose.ROTATE_90)
 
 
 def pack_rows(image: Image.Image, channels: int) -> bytes:
-    """Return rows of sixteen-bit samples, the lower byte full of noise, compressed."""
     width, height = image.size
     samples = image.tobytes()
     stride = width * channels
@@ -234,7 +213,6 @@ def pack_rows(image: Image.Image, channels: int) -> bytes:
 
 
 def make_clear(image: Image.Image) -> Image.Image:
-    """Return the picture with an upper left quarter that is clear: white on a page."""
     mask = Image.new("L", image.size, 255)
     mask.paste(0, (0, 0, image.width // 2, image.height // 2))
     clear = image.convert("RGBA")
@@ -243,20 +221,17 @@ def make_clear(image: Image.Image) -> Image.Image:
 
 
 def animate(kind: str, **options: Any) -> bytes:
-    """Return an animation whose later frames are of one colour."""
     frames = [Image.new("RGB", SIDE, colour) for colour in ("yellow", "white")]
     return encode(draw(), kind, save_all=True, append_images=frames, duration=80, **options)
 
 
 def write_inks(adobe: bool = True) -> bytes:
-    """Return a JPEG of four inks, inverted as Photoshop writes it, with or without Adobe's marker."""
     data = encode(draw().convert("CMYK"), quality=95)
     start = data.index(b"\xff\xee")
     return data if adobe else data[:start] + data[start + 16 :]
 
 
 def write_grey(left: int, right: int, *before: bytes) -> bytes:
-    """Return a grey PNG of sixteen bits, its left half of one sample and its right half of another."""
     dark, light = struct.pack(">H", left), struct.pack(">H", right)
     row = b"\0" + dark * (SIDE[0] // 2) + light * (SIDE[0] - SIDE[0] // 2)
     return make_png(SIDE, 16, 0, zlib.compress(row * SIDE[1]), *before)

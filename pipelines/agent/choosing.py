@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from pipelines.agent.depicting import CandidateLister, PictureCandidate, Ranked, Ranker, check_depiction
 from pipelines.agent.picture_search import LocalImageSearch
@@ -99,9 +100,10 @@ class PictureChooser:
     reader: Reader | None
     settings: GroundingsConfig
     near: float = 4.0
-    _slots: asyncio.Semaphore = field(
-        init=False, repr=False, compare=False, default_factory=lambda: asyncio.Semaphore(OPEN)
+    _slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = field(
+        init=False, repr=False, compare=False, default_factory=WeakKeyDictionary
     )
+    """By event loop: a semaphore belongs to one."""
 
     @property
     def identity(self) -> str:
@@ -127,7 +129,7 @@ class PictureChooser:
         refused: tuple[CheckResult, ...] = ()
         ranking = await self.ranker.rank(anchor.node, anchor.path, candidates)
         for ranked in sorted(ranking, key=lambda each: self.settings.avoid_lead and each.candidate.source == "infobox"):
-            async with self._slots:
+            async with self._slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(OPEN)):
                 look, found = await self._examine(ranked, anchor, audit and not refused)
                 if look is not None and not found:
                     return await self._take(look, anchor, len(candidates))

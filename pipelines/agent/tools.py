@@ -73,7 +73,7 @@ from pipelines.agent.transcript import Turn
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
 from pipelines.pictures import encode_picture, find_extension, open_pixels
-from pipelines.services.addresses import ForbiddenAddress, check_address
+from pipelines.services.addresses import ForbiddenAddress, read_address
 from pipelines.services.protocols import (
     ImageHit,
     ImageSearch,
@@ -212,7 +212,7 @@ class SearchTools:
         url = arguments.url
         try:
             if self.online:
-                check_address(url)
+                read_address(url)
             if is_blocked(url, self.blocked_hosts):
                 return _refuse_host(url)
             page = await self.pages.read_page(url)

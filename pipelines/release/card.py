@@ -349,44 +349,29 @@ def shorten_value(value: Any) -> Any:  # noqa: ANN401 - a JSON value
 LICENCE = "https://creativecommons.org/licenses/by-sa/4.0/"
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 DATA_TYPES = {pa.string(): "sc:Text", pa.int64(): "sc:Integer", pa.float64(): "sc:Float", pa.bool_(): "sc:Boolean"}
-CONTEXT: dict[str, Any] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
-    "cr": "http://mlcommons.org/croissant/",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "equivalentProperty": "cr:equivalentProperty",
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileObject": "cr:fileObject",
-    "fileProperty": "cr:fileProperty",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
-    "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
-}
+TERMS = """citeAs column conformsTo data dataType equivalentProperty examples extract field fileObject fileProperty
+fileSet format includes isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated replace
+samplingRate separator source subField transform"""
+CONTEXT: dict[str, Any] = dict(
+    sorted(
+        (
+            {name: f"cr:{name}" for name in TERMS.split()}
+            | {
+                "@language": "en",
+                "@vocab": "https://schema.org/",
+                "conformsTo": "dct:conformsTo",
+                "cr": "http://mlcommons.org/croissant/",
+                "data": {"@id": "cr:data", "@type": "@json"},
+                "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+                "dct": "http://purl.org/dc/terms/",
+                "examples": {"@id": "cr:examples", "@type": "@json"},
+                "rai": "http://mlcommons.org/croissant/RAI/",
+                "sc": "https://schema.org/",
+            }
+        ).items()
+    )
+)
+"""JSON-LD context of Croissant 1.1, in the order of its names."""
 
 
 def make_croissant(

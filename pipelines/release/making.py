@@ -6,11 +6,10 @@ Pictures from the workspace's image store, believed only after their bytes were 
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-
-import pyarrow.parquet as pq
+from typing import Any
 
 from pipelines.errors import ConservationError, CorruptInput
 from pipelines.pictures import PictureStore
@@ -30,10 +29,11 @@ from pipelines.release.rows import (
     SftRow,
     find_text_dialect,
     make_messages,
+    read_values,
     show_pictures,
     strip_page_text,
 )
-from schemas.datasets import Enhancement, Picture, ReleaseEntry, SearchResult, Support, Trajectory
+from schemas.datasets import Enhancement, Picture, ReleaseEntry, SearchResult, Trajectory
 from schemas.proofs import Proof
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -130,28 +130,9 @@ def _order_example(example: Example) -> tuple[str, str]:
     return (first.sha256 if first else "", example.row_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Transcript:
-    """The columns of an SFT row that are the trajectory's, by their names; the rest follows from the proof."""
-
-    id: str
-    images: tuple[EmbeddedImage, ...]
-    messages: tuple[RowMessage, ...]
-    tools: str
-    stop_reason: str
-    verdict: str
-    dialect: str
-    loss: tuple[bool, ...]
-    supports: tuple[Support, ...]
-    tokens: int
-    snapshot: str
-    day: str
-
-
-def read_transcript(row: SftRow, images: tuple[EmbeddedImage, ...]) -> Transcript:
-    """Return the transcript of a row, as one that was accepted."""
-    told = {field.name: getattr(row, field.name) for field in fields(Transcript)}
-    return Transcript(**(told | {"images": images, "stop_reason": "answered", "verdict": "correct"}))
+COPIED = ("stop_reason", "verdict", "loss", "supports", "tokens", "snapshot", "day")
+TRANSCRIPT = ("id", "images", "messages", "tools", "dialect", *COPIED)
+"""The columns of an SFT row that are the trajectory's; the rest follows from the proof."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,58 +167,37 @@ class RowMaker:
         thumbnail = self._embed(found.thumbnail) if found.thumbnail else None
         return FoundPage(title=strip_page_text(found.title), url=found.url, thumbnail=thumbnail)
 
-    def _make_transcript(self, example: Example) -> Transcript:
+    def _make_transcript(self, example: Example) -> dict[str, Any]:
         trajectory = example.trajectory
         if trajectory is None:
             raise ConservationError(f"releases: sft entry {example.entry.record_id} has no trajectory")
         messages, pictures = make_messages(trajectory, self.system)
-        images = tuple(map(self._embed, pictures))
-        told = {name: getattr(trajectory, name) for name in ("stop_reason", "verdict", "loss", "supports", "tokens")}
-        return Transcript(
-            id=trajectory.record_id,
-            images=images,
-            messages=messages,
-            tools=self.tools,
-            dialect=find_text_dialect(trajectory.dialect).name,
-            snapshot=trajectory.snapshot,
-            day=trajectory.day,
-            **told,
-        )
+        return {name: getattr(trajectory, name) for name in COPIED} | {
+            "id": trajectory.record_id,
+            "images": tuple(map(self._embed, pictures)),
+            "messages": messages,
+            "tools": self.tools,
+            "dialect": find_text_dialect(trajectory.dialect).name,
+        }
 
 
 def make_proof_row(example: Example) -> ProofRow:
     """Return an example's question with its proof, as rows are made from it and compared with it."""
-    question = example.question
-    return ProofRow(
-        record_id=question.record_id,
-        split=example.entry.split,
-        domain=question.domain,
-        text=question.text,
-        fuzzy=question.fuzzy,
-        canonical=question.canonical,
-        picture=question.picture,
-        answer=question.answer,
-        proof=question.proof,
-        difficulty=question.cells,
-        search_need=question.search_need,
-        standing=question.standing,
-        depiction=question.depiction,
-        original=question.original,
-        trial=question.trial,
-    )
+    given: dict[str, Any] = {"split": example.entry.split, "difficulty": example.question.cells}
+    columns = (name for name in ProofRow.model_fields if name not in given)
+    return ProofRow(**given, **{name: getattr(example.question, name) for name in columns})
 
 
-def make_sft_row(proof: ProofRow, transcript: Transcript) -> SftRow:
-    """Return the SFT row of a question and one transcript."""
-    told = {field.name: getattr(transcript, field.name) for field in fields(Transcript)}
+def make_sft_row(proof: ProofRow, transcript: Mapping[str, Any]) -> SftRow:
+    """Return the SFT row of a question and one transcript, columns by name."""
     return SftRow(
-        **told,
+        **transcript,
         question_id=proof.record_id,
         question=strip_page_text(proof.text),
         answer=proof.answer.surface,
         answer_aliases=proof.answer.aliases,
         hops=len(proof.proof.hops),
-        n_turns=sum(message.role == "assistant" for message in transcript.messages),
+        n_turns=sum(message.role == "assistant" for message in transcript["messages"]),
     )
 
 
@@ -316,9 +276,6 @@ def make_chain(question: Enhancement | ProofRow) -> tuple[ChainLink, ...]:
     return tuple(links)
 
 
-__all__ = ["ProofRow", "make_proofs", "read_proofs"]
-
-
 def make_proofs(examples: Sequence[Example]) -> list[ProofRow]:
     """Return one proof row for each question of the examples, by id."""
     rows = {example.question.record_id: example for example in examples}
@@ -332,7 +289,4 @@ def read_proofs(folder: Path) -> Iterator[ProofRow]:
         pydantic.ValidationError: if a row does not have the shape of :class:`ProofRow`.
     """
     for path in sorted((folder / "proofs").glob("*.parquet")):
-        with pq.ParquetFile(path) as source:
-            for batch in source.iter_batches(batch_size=1000):
-                for row in batch.to_pylist():
-                    yield ProofRow.model_validate(row, strict=False)
+        yield from (ProofRow.model_validate(row, strict=False) for row in read_values(path))

@@ -136,20 +136,13 @@ def make_release_manifest(
     context: ReleaseContext,
 ) -> ReleaseManifest:
     """Return the manifest of a release."""
+    copied = ("corpus", "snapshot", "base_url", "recipe", "config_digest", "git_commit", "lineage", "funnel", "models")
     return ReleaseManifest(
+        **{name: getattr(context, name) for name in copied},
         dataset=dataset,
         version=name_version(content),
         content=content,
-        corpus=context.corpus,
-        snapshot=context.snapshot,
-        base_url=context.base_url,
-        recipe=context.recipe,
         seeds=dict(sorted(context.seeds.items())),
-        config_digest=context.config_digest,
-        git_commit=context.git_commit,
-        lineage=context.lineage,
-        funnel=context.funnel,
-        models=context.models,
         prompts=dict(sorted(context.prompts.items())),
         writer=f"pyarrow {pa.__version__}",
         splits=splits,

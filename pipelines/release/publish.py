@@ -21,7 +21,7 @@ from pipelines.release.card import (
     render_card,
     render_credits,
 )
-from pipelines.release.making import Example, ProofRow, RowMaker, join_examples, locate_picture, make_proofs
+from pipelines.release.making import Example, RowMaker, join_examples, locate_picture, make_proofs
 from pipelines.release.manifest import (
     MANIFEST,
     PublishedRelease,
@@ -35,6 +35,7 @@ from pipelines.release.manifest import (
 from pipelines.release.quality import check_quality, measure_quality, render_quality
 from pipelines.release.rows import (
     ROW_TYPES,
+    ProofRow,
     Shard,
     describe_file,
     list_files,

@@ -6,45 +6,20 @@
 
 import hashlib
 import importlib.util
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ConfigError, GateNotMet, Unavailable
 from pipelines.release.manifest import MANIFEST, ReleaseManifest, check_release_files
 from pipelines.release.rows import list_files
 
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
 HINT = "install it with: pip install -e '.[hub]'"
 SERVER_FILES = frozenset({".gitattributes"})
 KIND = "dataset"
-
-
-class HubClient(Protocol):
-    """What is used of ``huggingface_hub.HfApi``; replies are its own types."""
-
-    def create_repo(self, repo_id: str, *, repo_type: str, private: bool, exist_ok: bool) -> Any:  # noqa: ANN401
-        """Make the repository unless it exists."""
-
-    def repo_info(self, repo_id: str, *, repo_type: str) -> Any:  # noqa: ANN401
-        """Return an object with ``sha``, the commit of the main branch."""
-
-    def list_repo_files(self, repo_id: str, *, repo_type: str) -> list[str]:
-        """Return the paths on the main branch."""
-
-    def create_commit(
-        self, repo_id: str, operations: Iterable[Any], *, commit_message: str, repo_type: str, parent_commit: str
-    ) -> Any:  # noqa: ANN401
-        """Commit all operations at once and return an object with ``oid``."""
-
-    def list_repo_tree(self, repo_id: str, *, recursive: bool, revision: str, repo_type: str) -> Iterable[Any]:
-        """Return files with ``path``, ``size``, ``blob_id`` and ``lfs`` (with ``sha256``), and folders without size."""
-
-    def create_tag(self, repo_id: str, *, tag: str, tag_message: str, revision: str, repo_type: str) -> None:
-        """Tag a commit."""
-
-    def list_repo_refs(self, repo_id: str, *, repo_type: str) -> Any:  # noqa: ANN401
-        """Return an object with ``tags``, each with ``name`` and ``target_commit``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +32,7 @@ class PushReceipt:
     files: int
 
 
-def push_release(folder: Path, repo: str, api: HubClient | None = None, private: bool = True) -> PushReceipt:
+def push_release(folder: Path, repo: str, api: "HfApi | None" = None, private: bool = True) -> PushReceipt:
     """Push a release folder; running it again after a failure sends only what is missing.
 
     Args:
@@ -79,7 +54,7 @@ def push_release(folder: Path, repo: str, api: HubClient | None = None, private:
         from huggingface_hub.errors import HfHubHTTPError
     except ImportError as error:
         raise ConfigError(f"push: huggingface_hub is missing; {HINT}") from error
-    client: HubClient = api if api is not None else HfApi()
+    client = api if api is not None else HfApi()
     failures: tuple[type[Exception], ...] = (HfHubHTTPError, OSError, *_list_transport_errors())
     try:
         client.create_repo(repo, repo_type=KIND, private=private, exist_ok=True)
@@ -101,7 +76,7 @@ def _list_transport_errors() -> tuple[type[Exception], ...]:
     return tuple(found)
 
 
-def _commit_folder(client: HubClient, folder: Path, repo: str, manifest: ReleaseManifest) -> str:
+def _commit_folder(client: "HfApi", folder: Path, repo: str, manifest: ReleaseManifest) -> str:
     """Make the main branch hold exactly the folder, in one commit on top of what was looked at."""
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
@@ -117,7 +92,7 @@ def _commit_folder(client: HubClient, folder: Path, repo: str, manifest: Release
     return str(made.oid)
 
 
-def list_differences(client: HubClient, folder: Path, repo: str, revision: str) -> list[str]:
+def list_differences(client: "HfApi", folder: Path, repo: str, revision: str) -> list[str]:
     """Return what a revision on the Hub holds otherwise than the folder; empty when they are the same."""
     tree = client.list_repo_tree(repo, recursive=True, revision=revision, repo_type=KIND)
     remote = {entry.path: entry for entry in tree if hasattr(entry, "blob_id")}
@@ -138,7 +113,7 @@ def _is_same(path: Path, entry: Any) -> bool:  # noqa: ANN401 - huggingface_hub'
     return bool(entry.blob_id == blob.hexdigest())
 
 
-def verify_commit(client: HubClient, folder: Path, repo: str, commit: str) -> None:
+def verify_commit(client: "HfApi", folder: Path, repo: str, commit: str) -> None:
     """Compare a commit on the Hub with the folder, file by file.
 
     Raises:
@@ -149,7 +124,7 @@ def verify_commit(client: HubClient, folder: Path, repo: str, commit: str) -> No
         raise GateNotMet(f"push to {repo}: commit {commit} is not the release: {'; '.join(problems)}")
 
 
-def _tag_commit(client: HubClient, repo: str, commit: str, manifest: ReleaseManifest) -> str:
+def _tag_commit(client: "HfApi", repo: str, commit: str, manifest: ReleaseManifest) -> str:
     tag = f"v{manifest.version}"
     found = {entry.name: entry.target_commit for entry in client.list_repo_refs(repo, repo_type=KIND).tags}
     if tag not in found:

@@ -1,14 +1,6 @@
-"""``quality.json`` and ``quality.md``: what can be measured on a release without a person or a benchmark.
+"""``quality.json`` and ``quality.md``: what is measured on a release's rows without a person or a benchmark.
 
-What a release's proofs and answers come to in numbers; every one is counted from rows.
-
-What a release's pictures come to in numbers: how they were chosen, how easily they are looked up, how degraded.
-
-What attempts say of a release's questions: cells summed up, and why each counts as a question that can be solved.
-
-Small numbers that a quality report is made of; all rounded, so that reports compare byte for byte.
-
-How varied a release is: wording, relations, types, entities, and what its questions have in common.
+Numbers are rounded, so that reports compare byte for byte.
 """
 
 import math
@@ -31,13 +23,17 @@ from pipelines.checks.sets import (
 from pipelines.errors import GateNotMet
 from pipelines.release.making import Example
 from pipelines.release.manifest import ReleaseContext
-from schemas.datasets import Cell, Depiction, Difficulty, Enhancement, Trajectory
+from schemas.datasets import Cell, Difficulty, Enhancement, Trajectory
 from schemas.proofs import Count, Resolution, Role
 
 DIGITS = 4
 Number = int | float
-Table = dict[str, dict[str, Number]]
-"""Named rows of named numbers."""
+Scalar = str | Number
+Counts = dict[str, Mapping[str, Number]]
+Table = dict[str, Mapping[str, Scalar]]
+"""Named rows of named values."""
+Section = Mapping[str, Scalar | Mapping[str, Scalar]]
+Quality = dict[str, Section]
 
 
 def share(part: int, whole: int) -> float:
@@ -45,13 +41,13 @@ def share(part: int, whole: int) -> float:
     return round(part / whole, DIGITS) if whole else 0.0
 
 
-def count_rows(flags: Iterable[bool]) -> dict[str, Number]:
+def count_rows(flags: Iterable[bool]) -> dict[str, Scalar]:
     """Return in how many rows something holds, and their share of all."""
     told = list(flags)
     return {"rows": sum(told), "share": share(sum(told), len(told))}
 
 
-def count_values(values: Iterable[str]) -> Table:
+def count_values(values: Iterable[str]) -> Counts:
     """Return rows and share of each value, the most frequent first, then by name."""
     counts = Counter(values)
     total = sum(counts.values())
@@ -59,7 +55,7 @@ def count_values(values: Iterable[str]) -> Table:
     return {value: {"rows": rows, "share": share(rows, total)} for value, rows in ordered}
 
 
-def describe_numbers(values: Sequence[Number]) -> dict[str, Number]:
+def describe_numbers(values: Sequence[Number]) -> dict[str, Scalar]:
     """Return count, min, median, 95th percentile (nearest rank) and max; only the count when there are none."""
     ordered = sorted(values)
     if not ordered:
@@ -126,7 +122,7 @@ def measure_counts(questions: Sequence[Difficulty]) -> Table:
     return {name: _describe_counts(questions, name) for name in ("chain", "alone", "anchors", "answers")}
 
 
-def _describe_counts(questions: Sequence[Difficulty], name: str, later: bool | None = None) -> dict[str, Number]:
+def _describe_counts(questions: Sequence[Difficulty], name: str, later: bool | None = None) -> dict[str, Scalar]:
     """Describe the counts of a name: all of them, or those of the first hidden node or of later ones."""
     counts: list[Count] = [
         count
@@ -192,7 +188,7 @@ def measure_answers(questions: Sequence[Difficulty]) -> Table:
     }
 
 
-def count_precisions(questions: Sequence[Difficulty]) -> Table:
+def count_precisions(questions: Sequence[Difficulty]) -> Counts:
     """Return how precise the dates are, and how many ask for less than the page says."""
     dates = [question for question in questions if question.answer.type == "date"]
     table = count_values(question.answer.precision or "none" for question in dates)
@@ -205,7 +201,7 @@ def count_precisions(questions: Sequence[Difficulty]) -> Table:
 def measure_grounding(questions: Sequence[Enhancement]) -> Table:
     """Return rankers and sources, how scores and margins lie, and what OCR and a search by picture find."""
     seen = [question.depiction for question in questions if question.depiction is not None]
-    table: dict[str, dict[str, Number]] = {}
+    table: Table = {}
     for name, values in (
         ("ranked by", [each.ranker for each in seen]),
         ("from", [each.source for each in seen]),
@@ -214,23 +210,16 @@ def measure_grounding(questions: Sequence[Enhancement]) -> Table:
         ("read by", [" and ".join(each.engines) or "nobody" for each in seen]),
         ("Commons says it depicts the anchor", [_say(each.depicts) for each in seen]),
     ):
-        table |= {f"{name}: {value}": dict(row) for value, row in count_values(values).items()}
-    table["with text that tells nothing"] = dict(count_rows(bool(each.text) for each in seen))
-    table["candidates a question"] = dict(describe_numbers([each.candidates for each in seen]))
-    margins = [each.margin for each in seen if each.margin is not None]
-    if margins:
-        table |= _measure_margins(seen, margins)
-    return table
-
-
-def _measure_margins(seen: Sequence[Depiction], margins: Sequence[float]) -> dict[str, dict[str, Number]]:
+        table |= {f"{name}: {value}": row for value, row in count_values(values).items()}
+    table["with text that tells nothing"] = count_rows(bool(each.text) for each in seen)
+    table["candidates a question"] = describe_numbers([each.candidates for each in seen])
     judged = [each for each in seen if each.margin is not None]
-    return {
-        "score": dict(describe_numbers([each.score for each in judged])),
-        "margin over the best distractor": dict(describe_numbers(margins)),
-        "distractors": dict(describe_numbers([each.distractors for each in judged])),
-        "over the absolute threshold": dict(count_rows(bool(each.over_threshold) for each in judged)),
-    }
+    if judged:
+        table["score"] = describe_numbers([each.score for each in judged])
+        table["margin over the best distractor"] = describe_numbers([each.margin or 0.0 for each in judged])
+        table["distractors"] = describe_numbers([each.distractors for each in judged])
+        table["over the absolute threshold"] = count_rows(bool(each.over_threshold) for each in judged)
+    return table
 
 
 def measure_enhancements(questions: Sequence[Enhancement]) -> Table:
@@ -244,7 +233,7 @@ def measure_enhancements(questions: Sequence[Enhancement]) -> Table:
     table: Table = {name: {"rows": count, "share": share(count, len(questions))} for name, count in rows.items()}
     for degradation in sorted({trial.degradation for trial in trials}):
         strengths = [trial.strength for trial in trials if trial.degradation == degradation]
-        table[f"strength of {degradation}"] = dict(describe_numbers(strengths))
+        table[f"strength of {degradation}"] = describe_numbers(strengths)
     return table
 
 
@@ -252,7 +241,7 @@ def _say(depicts: bool | None) -> str:
     return "not stated" if depicts is None else "yes" if depicts else "no"
 
 
-def measure_difficulty(questions: Sequence[Difficulty]) -> dict[str, dict[str, str | Number]]:
+def measure_difficulty(questions: Sequence[Difficulty]) -> Table:
     """Return the attempts by condition and solver, by name; an interval takes each question's attempts as one."""
     cells: dict[str, list[Cell]] = {}
     for question in questions:
@@ -261,7 +250,7 @@ def measure_difficulty(questions: Sequence[Difficulty]) -> dict[str, dict[str, s
     return {name: _sum_cells(cells[name]) for name in sorted(cells)}
 
 
-def _sum_cells(cells: Sequence[Cell]) -> dict[str, str | Number]:
+def _sum_cells(cells: Sequence[Cell]) -> dict[str, Scalar]:
     correct, attempts = sum(cell.correct for cell in cells), sum(cell.attempts for cell in cells)
     scored = attempts - sum(cell.unscored for cell in cells)
     asked = sum(cell.attempts > cell.unscored for cell in cells)
@@ -281,7 +270,7 @@ def _sum_cells(cells: Sequence[Cell]) -> dict[str, str | Number]:
     }
 
 
-def measure_standing(questions: Sequence[Difficulty]) -> dict[str, dict[str, Number]]:
+def measure_standing(questions: Sequence[Difficulty]) -> Table:
     """Return rows and shares by standing and by search need, of alternatives, and of what had to be left out."""
     counts: Counter[str] = Counter()
     for question in questions:
@@ -303,7 +292,7 @@ TOP = 10
 DUPLICATES = ("duplicate-question", "duplicate-path", "duplicate-picture")
 
 
-def measure_diversity(questions: Sequence[Difficulty]) -> dict[str, Number]:
+def measure_diversity(questions: Sequence[Difficulty]) -> dict[str, Scalar]:
     """Return skeletons, relations and type sequences: how many, how evenly used, and the shares of the most used."""
     skeletons = Counter(map(delexicalise, questions))
     chains = [list_relations(question) for question in questions]
@@ -337,12 +326,12 @@ def _name_types(question: Difficulty) -> str:
     return " > ".join(node.type for node in question.proof.nodes)
 
 
-def count_bigrams(questions: Sequence[Difficulty]) -> Table:
+def count_bigrams(questions: Sequence[Difficulty]) -> Counts:
     """Return the most frequent pairs of neighbouring relations."""
     return dict(list(count_values(_list_bigrams(questions)).items())[:TOP])
 
 
-def count_sequences(questions: Sequence[Difficulty]) -> Table:
+def count_sequences(questions: Sequence[Difficulty]) -> Counts:
     """Return the most frequent sequences of the nodes' types."""
     return dict(list(count_values(map(_name_types, questions)).items())[:TOP])
 
@@ -356,7 +345,7 @@ def measure_wording(questions: Sequence[Difficulty]) -> Table:
     return {name: _measure_texts(of_name) for name, of_name in texts.items()}
 
 
-def _measure_texts(texts: Sequence[str]) -> dict[str, Number]:
+def _measure_texts(texts: Sequence[str]) -> dict[str, Scalar]:
     return {
         **{f"distinct-{size}": round(measure_distinct(texts, size), DIGITS) for size in (1, 2, 3)},
         "self-BLEU": round(measure_self_bleu(texts), DIGITS),
@@ -382,15 +371,11 @@ def measure_reuse(questions: Sequence[Difficulty]) -> Table:
     return table
 
 
-def measure_duplicates(questions: Sequence[Difficulty]) -> dict[str, Number]:
+def measure_duplicates(questions: Sequence[Difficulty]) -> dict[str, Scalar]:
     """Return how many questions repeat another one; the releases stage leaves none."""
     found = count_duplicates(map(make_signature, questions))
     return {name: found[name] for name in DUPLICATES}
 
-
-Scalar = str | Number
-Section = Mapping[str, Scalar | Mapping[str, Scalar]]
-Quality = dict[str, Section]
 
 NOT_MEASURED = {
     "human audit": "no person has looked at a sample of this version",
@@ -417,11 +402,11 @@ def measure_quality(examples: Sequence[Example], questions: Sequence[Enhancement
         "funnel": _describe_funnel(context),
         "rejections": _describe_rejections(context),
         "splits": _describe_splits(examples),
-        "overlap": _measure_overlap(questions),
-        "hops": _count(str(len(question.proof.hops)) for question in own),
-        "answer types": _count(question.answer.type for question in own),
-        "domains": _count(question.domain for question in own),
-        "anchor types": _count(question.proof.nodes[0].type for question in own),
+        "overlap": {name: len(found) for name, found in list_shared_values(map(make_signature, questions)).items()},
+        "hops": count_values(str(len(question.proof.hops)) for question in own),
+        "answer types": count_values(question.answer.type for question in own),
+        "domains": count_values(question.domain for question in own),
+        "anchor types": count_values(question.proof.nodes[0].type for question in own),
         "answer precision": count_precisions(own),
         "answers": measure_answers(own),
         "proof counts": measure_counts(own),
@@ -480,10 +465,6 @@ def render_section(section: Section) -> str:
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def _count(values: Iterable[str]) -> dict[str, dict[str, Scalar]]:
-    return {value: dict(row) for value, row in count_values(values).items()}
-
-
 def _describe_identity(context: ReleaseContext) -> dict[str, Scalar]:
     identity: dict[str, Scalar] = {
         "corpus": context.corpus,
@@ -498,7 +479,7 @@ def _describe_identity(context: ReleaseContext) -> dict[str, Scalar]:
     return identity | {f"key of {entry.name}": entry.key for entry in context.lineage}
 
 
-def _describe_funnel(context: ReleaseContext) -> dict[str, dict[str, Scalar]]:
+def _describe_funnel(context: ReleaseContext) -> Table:
     return {
         row.stage: {
             "rows_in": row.rows_in,
@@ -511,7 +492,7 @@ def _describe_funnel(context: ReleaseContext) -> dict[str, dict[str, Scalar]]:
     }
 
 
-def _describe_rejections(context: ReleaseContext) -> dict[str, dict[str, Scalar]]:
+def _describe_rejections(context: ReleaseContext) -> Table:
     return {
         f"{row.stage}: {reason}": {"rows": rows, "share": share(rows, row.rows_in)}
         for row in context.funnel
@@ -519,8 +500,8 @@ def _describe_rejections(context: ReleaseContext) -> dict[str, dict[str, Scalar]
     }
 
 
-def _describe_splits(examples: Sequence[Example]) -> dict[str, dict[str, Scalar]]:
-    splits: dict[str, dict[str, Scalar]] = {}
+def _describe_splits(examples: Sequence[Example]) -> Table:
+    splits: Table = {}
     for name in sorted({example.entry.split for example in examples}):
         rows = [example for example in examples if example.entry.split == name]
         pictures = {example.question.picture.sha256 for example in rows if example.question.picture}
@@ -532,41 +513,37 @@ def _describe_splits(examples: Sequence[Example]) -> dict[str, dict[str, Scalar]
     return splits
 
 
-def _measure_overlap(questions: Sequence[Enhancement]) -> dict[str, Scalar]:
-    return {name: len(values) for name, values in list_shared_values(map(make_signature, questions)).items()}
-
-
-def _measure_pictures(examples: Sequence[Example]) -> dict[str, dict[str, Scalar]]:
+def _measure_pictures(examples: Sequence[Example]) -> Table:
     pictures = {picture.sha256: picture for example in examples for picture in example.list_pictures()}
     sides = [min(picture.width, picture.height) for picture in pictures.values()]
     return {
-        "shorter side, pixels": dict(describe_numbers(sides)),
-        "pictures a row": dict(describe_numbers([len(example.list_pictures()) for example in examples])),
+        "shorter side, pixels": describe_numbers(sides),
+        "pictures a row": describe_numbers([len(example.list_pictures()) for example in examples]),
         "distinct perceptual hashes": {"n": len({picture.phash for picture in pictures.values()})},
     }
 
 
-def _count_licences(examples: Sequence[Example]) -> dict[str, dict[str, Scalar]]:
+def _count_licences(examples: Sequence[Example]) -> Counts:
     pictures = {picture.sha256: picture for example in examples for picture in example.list_pictures()}
-    return _count(picture.licence for picture in pictures.values())
+    return count_values(picture.licence for picture in pictures.values())
 
 
-def _measure_trajectories(trajectories: Sequence[Trajectory]) -> Mapping[str, dict[str, dict[str, Scalar]]]:
+def _measure_trajectories(trajectories: Sequence[Trajectory]) -> Mapping[str, Mapping[str, Mapping[str, Scalar]]]:
     steps = [step for trajectory in trajectories for step in trajectory.steps]
     observations = [step.observation for step in steps if step.observation is not None]
     questions = Counter(trajectory.parent_id for trajectory in trajectories)
     return {
         "trajectories": {
-            "turns": dict(describe_numbers([len(trajectory.steps) for trajectory in trajectories])),
-            "tool calls": dict(describe_numbers([sum(bool(s.tool) for s in one.steps) for one in trajectories])),
-            "training tokens": dict(describe_numbers([trajectory.tokens for trajectory in trajectories])),
-            "process mark": dict(describe_numbers([one.process.score for one in trajectories if one.process])),
-            "pictures": dict(describe_numbers([len(trajectory.images) for trajectory in trajectories])),
-            "supports": dict(describe_numbers([len(trajectory.supports) for trajectory in trajectories])),
-            "accepted a question": dict(describe_numbers(list(questions.values()))),
+            "turns": describe_numbers([len(trajectory.steps) for trajectory in trajectories]),
+            "tool calls": describe_numbers([sum(bool(s.tool) for s in one.steps) for one in trajectories]),
+            "training tokens": describe_numbers([trajectory.tokens for trajectory in trajectories]),
+            "process mark": describe_numbers([one.process.score for one in trajectories if one.process]),
+            "pictures": describe_numbers([len(trajectory.images) for trajectory in trajectories]),
+            "supports": describe_numbers([len(trajectory.supports) for trajectory in trajectories]),
+            "accepted a question": describe_numbers(list(questions.values())),
         },
-        "tools": _count(step.tool or "answer" for step in steps),
-        "tool outcomes": _count("ok" if seen.ok else seen.error for seen in observations),
-        "stop reasons": _count(trajectory.stop_reason for trajectory in trajectories),
-        "decided by": _count(trajectory.decided_by for trajectory in trajectories),
+        "tools": count_values(step.tool or "answer" for step in steps),
+        "tool outcomes": count_values("ok" if seen.ok else seen.error for seen in observations),
+        "stop reasons": count_values(trajectory.stop_reason for trajectory in trajectories),
+        "decided by": count_values(trajectory.decided_by for trajectory in trajectories),
     }

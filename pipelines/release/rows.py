@@ -363,6 +363,7 @@ def _describe_element(kind: pa.DataType) -> Any:  # noqa: ANN401 - a JSON value
 
 
 GROUP_ROWS = 100
+ROWS_AT_ONCE = 8
 LEVEL = 3
 
 
@@ -427,6 +428,15 @@ def open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
         write_page_index=True,
         use_content_defined_chunking=True,
     )
+
+
+def read_values(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a Parquet file, a few in memory at a time: each may hold its pictures."""
+    with pq.ParquetFile(path) as source:
+        for group in range(source.num_row_groups):
+            # One call for all groups would keep every group in memory.
+            for batch in source.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group]):
+                yield from batch.to_pylist()
 
 
 def describe_file(path: Path, root: Path, rows: int) -> FileEntry:

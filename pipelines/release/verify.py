@@ -50,7 +50,7 @@ from pipelines.graph.answers import compare_answers
 from pipelines.graph.proofs import list_names, make_question_id
 from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.pictures import probe_picture
-from pipelines.release.making import make_bridge_row, make_rl_row, make_sft_row, read_transcript
+from pipelines.release.making import TRANSCRIPT, make_bridge_row, make_rl_row, make_sft_row
 from pipelines.release.manifest import check_release_files, read_release_manifest
 from pipelines.release.rows import (
     PLACEHOLDER,
@@ -64,6 +64,7 @@ from pipelines.release.rows import (
     check_messages,
     explain_misfit,
     make_release_schema,
+    read_values,
     show_pictures,
     strip_page_text,
 )
@@ -215,6 +216,8 @@ WARNING = re.compile(rf"\Awarning: (?:{'|'.join(WARNINGS)})\n")
 WITHIN = re.compile(r"\w\w|\d[.,]\d")
 """Two characters, or three, that belong to one word or number."""
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+ACCEPTED = {"stop_reason": "answered", "verdict": "correct"}
+"""What every released transcript has."""
 SHOWN = 80
 """Characters of a value that a problem quotes."""
 
@@ -391,7 +394,8 @@ def find_row_problems(proof: ProofRow, row: ReleaseRow, index: int) -> list[str]
     problems = list(_find_image_problems(proof.picture, images))
     match row:
         case SftRow():
-            made: ReleaseRow = make_sft_row(proof, read_transcript(row, images))
+            told = {name: getattr(row, name) for name in TRANSCRIPT}
+            made: ReleaseRow = make_sft_row(proof, told | ACCEPTED)
             problems += find_transcript_problems(proof, row)
         case RlRow():
             made = make_rl_row(proof, images, index, row.image_search)
@@ -449,9 +453,6 @@ def _find_thumbnail_problems(row: RlRow) -> Iterator[str]:
         yield from _find_name_problems(image, f"image_search: thumbnail {number}")
 
 
-ROWS_AT_ONCE = 50
-
-
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Something that does not hold: the row (or file) and what is wrong with it."""
@@ -480,7 +481,7 @@ class VerifyReport:
 
 @dataclass(frozen=True, slots=True)
 class RawRow:
-    """A row as its file has it, whatever it may hold."""
+    """A row as its file has it."""
 
     split: str
     """From the file's name."""
@@ -599,17 +600,9 @@ def _read_rows(folder: Path) -> Iterator[RawRow]:
     places: Counter[str] = Counter()
     for path in sorted(folder.glob("*.parquet")):
         split = path.name.partition("-")[0]
-        for values in _read_values(path):
+        for values in read_values(path):
             yield RawRow(split, places[split], values)
             places[split] += 1
-
-
-def _read_values(path: Path) -> Iterator[dict[str, Any]]:
-    with pq.ParquetFile(path) as source:
-        for group in range(source.num_row_groups):
-            # Asked for all at once, it would keep every group that it has read.
-            for batch in source.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group]):
-                yield from batch.to_pylist()
 
 
 def _read_proofs(folder: Path) -> tuple[dict[str, ProofRow], list[Problem]]:

@@ -38,17 +38,17 @@ YEAR = 365
 
 @cache
 def _find_limiter(api: str, pause: float) -> "RateLimiter":
-    """Return the limit that all clients of one service share."""
-    from pipelines.services.clients.commons import make_limiter
+    """Return the limit that all clients of one service share: one request at a time, with a pause after each."""
+    from pipelines.services.clients.http import RateLimiter
 
-    return make_limiter(pause)
+    return RateLimiter(urlsplit(api).netloc or "Wikimedia", pause=pause)
 
 
 def _make_api(config: CommonsConfig) -> "CommonsApi":
     from pipelines.services.clients.commons import CommonsApi, make_client
 
     client = make_client(_find_limiter(config.api, config.pause))
-    return CommonsApi(config.api, name_agent(config.contact), client=client)
+    return CommonsApi(config.api, name_agent(config.contact), client)
 
 
 def make_image_metadata(config: CommonsConfig, replies: ReplyStore, epoch: int = 0) -> ImageMetadata:
@@ -155,19 +155,7 @@ def _build_openai(role: str, config: ModelConfig, pictures: PictureStore) -> Cha
     from pipelines.services.clients.chat import OpenAIChat
 
     _refuse_settings(role, config)
-    return OpenAIChat(
-        name=config.name,
-        urls=(config.base_url, *config.more_urls),
-        api_key_env=config.api_key_env,
-        revision=config.revision,
-        replies=config.replies,
-        timeout=config.timeout,
-        tries=config.tries,
-        patience=config.patience,
-        concurrency=config.concurrency,
-        gpus=config.gpus,
-        read_picture=pictures.load,
-    )
+    return OpenAIChat(config, pictures.load)
 
 
 TOOLS = ("text_search", "image_search", "pages", "wikidata", "commons", "ocr")

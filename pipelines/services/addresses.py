@@ -1,13 +1,7 @@
 """Addresses that a model or a page names: only those of public web pages are ever asked for.
 
-An address is read strictly and written anew, so that what is checked is what is asked. Of a name, every address that
-it resolves to must be public; whoever connects asks for these very addresses, so that a name that resolves to others
-the next time gains nothing.
-
-Which addresses are those of the public internet.
-
-Ranges are those of the IANA registries of special-purpose addresses. They are listed here, and what Python's
-``ipaddress`` knows is asked besides: its own list differs from version to version.
+An address is read strictly and written anew, so that the checked address and the asked one are the same. Every address
+that a name resolves to must be public, and the connection goes to these very addresses.
 """
 
 import asyncio
@@ -23,52 +17,76 @@ from typing import Final
 from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+Lookup = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Returns the addresses of a host, as text, for a port; raises ``OSError`` if there are none."""
 
-_CLOSED_V4 = tuple(
-    map(
-        ipaddress.IPv4Network,
-        (
-            "0.0.0.0/8",
-            "10.0.0.0/8",
-            "100.64.0.0/10",
-            "127.0.0.0/8",
-            "168.63.129.16/32",  # looks public; inside one cloud it is the host's own service
-            "169.254.0.0/16",
-            "172.16.0.0/12",
-            "192.0.0.0/24",
-            "192.0.2.0/24",
-            "192.88.99.0/24",
-            "192.168.0.0/16",
-            "198.18.0.0/15",
-            "198.51.100.0/24",
-            "203.0.113.0/24",
-            "224.0.0.0/4",
-            "240.0.0.0/4",
-        ),
-    )
-)
+# The IANA registries of special-purpose addresses; ``ipaddress`` has a list that differs from version to version.
+_CLOSED_V4 = [
+    ipaddress.IPv4Network(network)
+    for network in (
+        "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 "
+        "192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 "
+        "168.63.129.16/32"  # looks public; inside one cloud it is the host's own service
+    ).split()
+]
 _UNICAST_V6 = ipaddress.IPv6Network("2000::/3")
 """All that IANA has given out for the public internet; loopback, private, link-local and multicast lie outside."""
-_CLOSED_V6 = tuple(
-    map(
-        ipaddress.IPv6Network,
-        (
-            "2001::/23",  # protocol assignments, Teredo among them
-            "2001:db8::/32",
-            "2002::/16",  # 6to4
-            "3fff::/20",
-        ),
-    )
-)
+_CLOSED_V6 = [
+    ipaddress.IPv6Network("2001::/23"),  # protocol assignments, Teredo among them
+    ipaddress.IPv6Network("2001:db8::/32"),
+    ipaddress.IPv6Network("2002::/16"),  # 6to4
+    ipaddress.IPv6Network("3fff::/20"),
+]
 _MAPPED = ipaddress.IPv6Network("::ffff:0:0/96")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-"""What a resolver of a network without IPv4 gives out for public names (RFC 6052); its address of IPv4 is asked for."""
+"""What a resolver of a network without IPv4 gives out for public names (RFC 6052)."""
 _ISATAP = (0x00005EFE, 0x02005EFE)
-"""Upper half of an interface identifier whose lower half is an address of IPv4 (RFC 5214)."""
+"""Upper half of an interface identifier whose lower half is an IPv4 address (RFC 5214)."""
+LONGEST: Final = 4096
+"""Characters of an address."""
+_LONGEST_NAME = 253
+_PATH = "/:@!$&'()*+,;=~"
+"""Characters of a path that stay as they are."""
+_SCHEMES = {"http": 80, "https": 443}
+_UNPRIVILEGED = 1024
+_BAD_PORTS = frozenset(
+    [1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080]
+)
+"""Ports of 1024 and over that browsers refuse because other protocols use them (Fetch standard, "bad port")."""
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_PRIVATE_NAMES = frozenset(
+    "alt corp example home intranet internal invalid lan local localdomain localhost onion private test".split()
+)
+"""Top-level labels of names that are not public (RFC 6761 and 6762, and common use in private networks)."""
+_PRIVATE_SUFFIXES = (".home.arpa", ".in-addr.arpa", ".ip6.arpa")
+_RESOLVERS = ThreadPoolExecutor(32, "look-up")
+"""Threads of their own: a name whose servers are silent blocks one for half a minute."""
+
+
+class ForbiddenAddress(ValueError):
+    """An address that is not one of a public web page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An address as it is asked for.
+
+    Attributes:
+        url: ASCII, percent-encoded, without fragment; the port is written only where it is not the scheme's default.
+        scheme: ``http`` or ``https``.
+        host: name in lower case, encoded, without trailing dot; or a literal address without brackets.
+        port: TCP.
+    """
+
+    url: str
+    scheme: str
+    host: str
+    port: int
 
 
 def is_public(address: IpAddress) -> bool:
-    """Say whether an address is one of the public internet, and so is any address of IPv4 that is hidden in it.
+    """Return whether an address is one of the public internet, and so is any IPv4 address that is hidden in it.
 
     Of the forms that hide one, only IPv4-mapped and NAT64 addresses can be public; 6to4, Teredo, IPv4-compatible,
     translated and ISATAP ones never are.
@@ -82,59 +100,6 @@ def is_public(address: IpAddress) -> bool:
     if address not in _UNICAST_V6 or any(address in network for network in _CLOSED_V6):
         return False
     return address.is_global and (int(address) >> 32) & 0xFFFFFFFF not in _ISATAP
-
-
-Lookup = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Returns the addresses of a host, as text, for a port; raises ``OSError`` if there are none."""
-
-LONGEST: Final = 4096
-"""Characters of an address."""
-_LONGEST_NAME = 253
-_SCHEMES = {"http": 80, "https": 443}
-_UNPRIVILEGED = 1024
-_BAD_PORTS = frozenset(
-    [1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080]
-)
-"""Ports of 1024 and over at which browsers speak no HTTP (Fetch standard, "bad port"): they are other protocols'."""
-_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-_PRIVATE_NAMES = frozenset(
-    "alt corp example home intranet internal invalid lan local localdomain localhost onion private test".split()
-)
-"""Last labels of names that are no public ones: RFC 6761 and 6762, and what private networks commonly use."""
-_PRIVATE_SUFFIXES = (".home.arpa", ".in-addr.arpa", ".ip6.arpa")
-_LOOKING = ThreadPoolExecutor(32, "look-up")
-"""Threads of their own: a name whose servers are silent takes one for half a minute, and pictures need the others."""
-
-
-class ForbiddenAddress(ValueError):
-    """An address that is not one of a public web page."""
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """An address as it is asked for.
-
-    Attributes:
-        url: ASCII, percent-encoded, without fragment; the port is written only where it is not the scheme's own.
-        scheme: ``http`` or ``https``.
-        host: name in lower case, encoded, without trailing dot; or a literal address without brackets.
-        port: TCP.
-    """
-
-    url: str
-    scheme: str
-    host: str
-    port: int
-
-
-def check_address(url: str) -> None:
-    """Refuse what is not written as the address of a public web page; nothing is looked up.
-
-    Raises:
-        ForbiddenAddress: naming the address and what is wrong with it, as :func:`read_address`.
-    """
-    read_address(url)
 
 
 def read_address(url: str, base: str = "") -> Address:
@@ -159,18 +124,25 @@ def read_address(url: str, base: str = "") -> Address:
         scheme = parts.scheme.lower()
         if scheme not in _SCHEMES:
             raise ForbiddenAddress(f"{given!r}: {scheme or 'no scheme'}; allowed are http and https")
-        host, port = _read_place(parts, scheme)
+        name, port = _split_place(parts, _SCHEMES[scheme])
+        host = _read_host(name)
     except ForbiddenAddress:
         raise
     except ValueError as error:
         raise ForbiddenAddress(f"{given!r}: {error}") from error
-    return Address(_write_address(parts, scheme, host, port), scheme, host, port)
+    place = f"[{host}]" if ":" in host else host
+    path = _quote(parts.path, _PATH) or "/"
+    query = f"?{_quote(parts.query, f'{_PATH}?')}" if parts.query else ""
+    shown = "" if port == _SCHEMES[scheme] else f":{port}"
+    return Address(f"{scheme}://{place}{shown}{path}{query}", scheme, host, port)
 
 
-def _read_place(parts: SplitResult, scheme: str) -> tuple[str, int]:
+def _split_place(parts: SplitResult, default: int) -> tuple[str, int]:
+    """Return host as written and port."""
     place = parts.netloc
     if "@" in place:
-        raise ForbiddenAddress(f"{_show(parts)}: an address with a user or password")
+        shown = f"{parts.scheme}://...@{place.rpartition('@')[2]}"
+        raise ForbiddenAddress(f"{shown!r}: an address with a user or password")
     if "%" in place:
         raise ForbiddenAddress(f"{place!r}: a host with percent signs")
     name, colon, digits = place.rpartition(":")
@@ -178,17 +150,11 @@ def _read_place(parts: SplitResult, scheme: str) -> tuple[str, int]:
         name, digits = place, ""
     if digits and not (digits.isascii() and digits.isdecimal() and len(digits) <= 5):
         raise ForbiddenAddress(f"{place!r}: no port")
-    port = int(digits) if digits else _SCHEMES[scheme]
+    port = int(digits) if digits else default
     if port not in _SCHEMES.values() and (port < _UNPRIVILEGED or port in _BAD_PORTS or port > 0xFFFF):
-        raise ForbiddenAddress(
-            f"{place!r}: port {port}; allowed are 80, 443 and those of 1024 and over that browsers ask"
-        )
-    return _read_host(name), port
-
-
-def _show(parts: SplitResult) -> str:
-    """Return an address for a message without what may be a password."""
-    return repr(f"{parts.scheme}://...@{parts.netloc.rpartition('@')[2]}")
+        allowed = "80, 443 and those of 1024 and over that browsers ask"
+        raise ForbiddenAddress(f"{place!r}: port {port}; allowed are {allowed}")
+    return name, port
 
 
 def _read_host(name: str) -> str:
@@ -196,37 +162,17 @@ def _read_host(name: str) -> str:
     if name.startswith("["):
         if not name.endswith("]"):
             raise ForbiddenAddress(f"{name!r}: an open bracket")
-        literal: IpAddress = ipaddress.IPv6Address(name[1:-1])
-        return _check_literal(literal)
+        return _check_literal(ipaddress.IPv6Address(name[1:-1]))
     host = _encode_name(name)
     labels = host.split(".")
     if _NUMBER.fullmatch(labels[-1]):
-        # Resolvers read 127.1, 0177.0.0.1, 0x7f000001 and 2130706433 alike.
-        return _check_literal(_read_dotted(host))
+        # Resolvers read 127.1, 0177.0.0.1, 0x7f000001 and 2130706433 alike, which IPv4Address refuses.
+        return _check_literal(ipaddress.IPv4Address(host))
     if not all(map(_LABEL.fullmatch, labels)):
         raise ForbiddenAddress(f"{name!r} is no host name")
     if len(labels) < 2 or labels[-1] in _PRIVATE_NAMES or f".{host}".endswith(_PRIVATE_SUFFIXES):
         raise ForbiddenAddress(f"{name!r} is no public host")
     return host
-
-
-def _encode_name(name: str) -> str:
-    """Return a name in ASCII and lower case: full-width letters and digits are folded, other letters encoded."""
-    if len(name) > _LONGEST_NAME:
-        raise ForbiddenAddress(f"{name[:80]!r}...: a host name of over {_LONGEST_NAME} characters")
-    folded = unicodedata.normalize("NFKC", name).lower().replace("\u3002", ".")
-    # One dot at the end says that the name is whole, which it is anyway.
-    folded = folded.removesuffix(".")
-    if not folded or len(folded) > _LONGEST_NAME:
-        raise ForbiddenAddress(f"{name!r} is no host name")
-    return folded if folded.isascii() else folded.encode("idna").decode("ascii").lower()
-
-
-def _read_dotted(host: str) -> ipaddress.IPv4Address:
-    try:
-        return ipaddress.IPv4Address(host)
-    except ValueError as error:
-        raise ForbiddenAddress(f"{host!r}: an address of IPv4 that is not four decimal numbers") from error
 
 
 def _check_literal(literal: IpAddress) -> str:
@@ -235,13 +181,14 @@ def _check_literal(literal: IpAddress) -> str:
     return str(literal)
 
 
-def _write_address(parts: SplitResult, scheme: str, host: str, port: int) -> str:
-    place = f"[{host}]" if ":" in host else host
-    if port != _SCHEMES[scheme]:
-        place = f"{place}:{port}"
-    path = _quote(parts.path, "/:@!$&'()*+,;=~") or "/"
-    query = f"?{_quote(parts.query, '/?:@!$&' + chr(39) + '()*+,;=~')}" if parts.query else ""
-    return f"{scheme}://{place}{path}{query}"
+def _encode_name(name: str) -> str:
+    """Return a name in ASCII and lower case: full-width letters and digits are folded, other letters encoded."""
+    if len(name) > _LONGEST_NAME:
+        raise ForbiddenAddress(f"{name[:80]!r}...: a host name of over {_LONGEST_NAME} characters")
+    folded = unicodedata.normalize("NFKC", name).lower().replace("\u3002", ".").removesuffix(".")
+    if not folded or len(folded) > _LONGEST_NAME:
+        raise ForbiddenAddress(f"{name!r} is no host name")
+    return folded if folded.isascii() else folded.encode("idna").decode("ascii").lower()
 
 
 def _quote(text: str, safe: str) -> str:
@@ -257,15 +204,15 @@ async def look_up(host: str, port: int) -> tuple[str, ...]:
         OSError: if there are none.
     """
     resolve = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-    found = await asyncio.get_running_loop().run_in_executor(_LOOKING, resolve)
+    found = await asyncio.get_running_loop().run_in_executor(_RESOLVERS, resolve)
     return tuple(dict.fromkeys(str(place[0]) for *_, place in found))
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Who may be connected to.
+    """Which addresses may be connected to.
 
-    Both are given where it is constructed and never come from a configuration: tests have their servers on loopback.
+    Both fields are given in code and never come from a configuration: tests have their servers on loopback.
 
     Attributes:
         lookup: resolves names.
@@ -277,10 +224,6 @@ class Guard:
 
     async def resolve(self, host: str, port: int) -> tuple[str, ...]:
         """Return the addresses of a host, each of them open.
-
-        Args:
-            host: as :class:`Address` has it.
-            port: TCP.
 
         Raises:
             ForbiddenAddress: if any is not: a name with a public and a private address is a trap.
@@ -294,33 +237,10 @@ class Guard:
         return found
 
     def check(self, place: str, host: str = "") -> None:
-        """Refuse to connect to an address.
-
-        Args:
-            place: address as text; one that cannot be read is refused.
-            host: whose it is, for the message.
-
-        Raises:
-            ForbiddenAddress: if it is not open.
-        """
+        """Raise :class:`ForbiddenAddress` for an address, as text, that is unreadable or not open; host names it."""
         try:
             address = ipaddress.ip_address(place)
         except ValueError as error:
             raise ForbiddenAddress(f"{host}: {place!r} is no address") from error
         if not self.is_open(address):
             raise ForbiddenAddress(f"{host or place} leads to {place}, which is no public address")
-
-
-async def resolve_address(url: str, guard: Guard | None = None) -> tuple[str, ...]:
-    """Return the addresses that an address leads to, all of them public.
-
-    Args:
-        url: as a model or a page wrote it.
-        guard: who may be connected to; the public internet where it is left out.
-
-    Raises:
-        ForbiddenAddress: as :func:`read_address` and :meth:`Guard.resolve`.
-        OSError: if the host has no address.
-    """
-    address = read_address(url)
-    return await (guard or Guard()).resolve(address.host, address.port)

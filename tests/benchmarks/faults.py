@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
+from pipelines.config.settings import ModelConfig
 from pipelines.errors import RecordFailed
 from pipelines.run.runner import run_record_shards
 from pipelines.run.workspace import StageFolder
@@ -47,6 +48,12 @@ MIXED = {"429": 0.05, "503": 0.04, "500": 0.06, "disconnect": 0.05, "malformed":
 """30% of all requests."""
 
 
+def make_chat(urls: Sequence[str], timeout: float) -> OpenAIChat:
+    """Return a model behind several addresses."""
+    settings = ModelConfig(name="mock", base_url=urls[0], more_urls=tuple(urls[1:]), revision="r1", timeout=timeout)
+    return OpenAIChat(settings, pause=0.05)
+
+
 def measure(scratch: Path) -> list[Measured]:
     """Measure the healthy beside each fault, then a whole stage under a mixture of all."""
     measured = []
@@ -68,7 +75,7 @@ def _compare(name: str, healthy: Sequence[str], faulty: str) -> Measured:
 
 async def _measure_rate(urls: Sequence[str], healthy: Sequence[str]) -> float:
     """Return the replies a second of the healthy addresses while so many rows are kept in flight over all."""
-    model, numbers = OpenAIChat("mock", tuple(urls), revision="r1", timeout=20.0, pause=0.05), count()
+    model, numbers = make_chat(urls, 20.0), count()
 
     async def work() -> None:
         while True:
@@ -114,7 +121,7 @@ def _measure_mixture(scratch: Path) -> Iterator[Measured]:
             stack.enter_context(start_mock("--latency", "0.01", schedule=schedule, folder=scratch))
             for schedule in schedules
         ]
-        model = OpenAIChat("mock", tuple(urls), revision="r1", timeout=5.0, pause=0.05)
+        model = make_chat(urls, 5.0)
         stage = Answers(RoleClient(model, Prompt("answer/v1", "0" * 64, ("text",), "Be brief.", "{{ text }}")))
         started = time.monotonic()
         run_record_shards(stage, folder, parts, IN_FLIGHT)

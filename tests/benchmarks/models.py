@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import ClassVar
 
+from pipelines.config.settings import ModelConfig
 from pipelines.ids import digest_value
 from pipelines.run.runner import run_record_shards
 from pipelines.run.shards import ShardInput, ShardRows, write_shard
@@ -112,7 +113,7 @@ def write_wanted(folder: Path, rows: int) -> None:
 
 def make_asking(address: str, replies: Path | None, system: str = SYSTEM) -> RoleClient:
     """Return the model as a run has it: pooled, and recorded where a folder is named."""
-    model = OpenAIChat(name="mock", urls=(address,), concurrency=IN_FLIGHT)
+    model = OpenAIChat(ModelConfig(name="mock", base_url=address, concurrency=IN_FLIGHT))
     prompt = Prompt("answer/v1", digest_value(system), ("text",), system, "{{ text }}")
     return RoleClient(RecordedChat(model, open_replies(replies), Price()) if replies else model, prompt)
 

@@ -55,7 +55,7 @@ def make_prompts() -> list[str]:
 
 def measure_ours(server: ModelServer, prompts: Sequence[str]) -> float:
     """Return requests a second."""
-    chat = OpenAIChat(NAME, (server.address,), concurrency=IN_FLIGHT)
+    chat = OpenAIChat(ModelConfig(name=NAME, base_url=server.address, concurrency=IN_FLIGHT))
     nothing, sampling = AnswerReply(answer="nobody"), Sampling(TEMPERATURE, 1.0, MAX_TOKENS)
     requests = [
         ChatRequest("bench", "bench/v1", (Message("user", text),), nothing, sampling, json.dumps(SCHEMA))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from pipelines.config.settings import ModelConfig
 from pipelines.errors import RecordFailed
 from pipelines.services.clients.chat import DEAD_AFTER, FIRST_LIMIT, OpenAIChat
 from pipelines.services.prompting import make_schema
@@ -43,7 +44,8 @@ def make_request(number: int) -> ChatRequest:
 
 
 def make_model(*urls: str, **settings) -> OpenAIChat:
-    return OpenAIChat("mock", urls, revision="r1", **({"pause": 0.01, "timeout": 60.0} | settings))
+    settings = {"name": "mock", "revision": "r1", "timeout": 60.0} | settings
+    return OpenAIChat(ModelConfig(base_url=urls[0], more_urls=tuple(urls[1:]), **settings), pause=0.01)
 
 
 @dataclass

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import RunConfig
+from pipelines.config.settings import ModelConfig, RunConfig
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.ids import digest_value, draw_unit
@@ -170,7 +170,9 @@ def run_stages(
 
 
 def serve(server: ChatServer, **settings: Any) -> ServedTemplates:
-    return ServedTemplates(OpenAIChat("tiny", (server.url,), **({"patience": 1.0, "pause": 0.01} | settings)))
+    return ServedTemplates(
+        OpenAIChat(ModelConfig(name="tiny", base_url=server.url, **({"patience": 1.0} | settings)), pause=0.01)
+    )
 
 
 def spoil_replies(model: ServedTemplates, seen: Counter[str]) -> Callable[[dict[str, Any]], str | dict[str, Any]]:

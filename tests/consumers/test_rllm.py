@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.release.exporters.base import ExportOptions
 from pipelines.release.exporters.registry import export_release
-from pipelines.release.exporters.tasks import read_tasks
+from pipelines.release.exporters.rl import read_tasks
 from tests.pipelines.release.exporters.rl_releases import HOSTILE, publish_rl
 
 pytestmark = pytest.mark.consumers

@@ -10,8 +10,7 @@ import pytest
 from PIL import Image
 
 from pipelines.release.exporters.registry import export_release
-from pipelines.release.exporters.tasks import read_tasks
-from pipelines.release.exporters.verl import check_verl, flatten_schema, list_tools
+from pipelines.release.exporters.rl import check_verl, flatten_schema, list_tools, read_tasks
 from tests.pipelines.release.exporters.rl_releases import HOSTILE, publish_rl
 
 pytestmark = pytest.mark.consumers

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
+from pipelines.config.settings import ModelConfig
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.pictures import PictureSource
 from pipelines.services.clients.chat import OpenAIChat
@@ -56,8 +57,8 @@ def shown(pictures) -> list[str]:
 def make_chat(config, servers, pictures):
     def make(role: str, **changed) -> OpenAIChat:
         model = config.models.get(role)
-        known = {"name": model.name, "urls": (servers[role].address,), "read_picture": pictures.load, "patience": 20.0}
-        return OpenAIChat(**(known | changed))
+        known = {"name": model.name, "base_url": servers[role].address, "patience": 20.0}
+        return OpenAIChat(ModelConfig(**(known | changed)), pictures.load)
 
     return make
 

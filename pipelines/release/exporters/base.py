@@ -1,38 +1,33 @@
-"""What an exporter is: it reads a release folder, fills an empty folder, and its rules read that folder back.
+"""What exporters share: options, reading releases and foreign files, one writer for all formats, checks of whole files.
 
-Rows of JSON-lines and Parquet files, a few in memory at a time.
-
-Writing an export: into a folder beside its place, renamed when its rules found nothing, never over another one.
-
-The pictures that a release holds in its rows; none is believed to be what it is called.
-
-What picture files readers fail on, with the standard library alone: kind by magic bytes, size from the header.
+An exporter reads a release folder and fills an empty folder; its check reads that folder back by the trainer's rules.
+Rows are read and written a few at a time. Every picture is hashed again: its name is not trusted.
 """
 
 import errno
 import hashlib
 import json
-import shutil
-import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
-from pipelines.files import explain_os_error, make_temp_path, sync_files, sync_folder
+from pipelines.files import drafting_folder, explain_os_error
 from pipelines.pictures import find_extension, read_header
+from pipelines.release.exporters.rules import find_picture_faults
 from pipelines.release.manifest import check_release_files
-from pipelines.release.rows import EmbeddedImage, RlRow, SftRow, explain_misfit, make_release_schema, open_writer
+from pipelines.release.rows import ROWS_AT_ONCE, EmbeddedImage, RlRow, SftRow, explain_misfit, open_writer, read_values
 from schemas.datasets import Dataset
 
-CallForm = Literal["native", "text"]
+Row = Mapping[str, Any]
+RowT = TypeVar("RowT", SftRow, RlRow)
 DEFAULT_NAME = "synth"
+EXPORT = "export.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +37,10 @@ class ExportOptions:
     dialect: str = ""
     """Protocol to write the conversations in; empty leaves them as they are."""
     name: str = ""
-    """What the dataset is called where a reader asks for a name; empty is ``synth``."""
-    calls: CallForm = "native"
+    """Name of the dataset for readers that ask for one; empty is ``synth``."""
+    calls: Literal["native", "text"] = "native"
     """Tool calls as the reader's own kind of message, or as the text that the teacher wrote. A dialect whose calls are
-    no JSON in tool_call tags is always written as text."""
+    not JSON in tool_call tags is always written as text."""
 
     @property
     def title(self) -> str:
@@ -60,18 +55,7 @@ class Written:
     rows_in: int
     rows_out: int
     notes: tuple[str, ...] = ()
-    """What the reader cannot be told, with counts, and how to read the folder."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExportReport:
-    """An export that was published."""
-
-    to: str
-    rows_in: int
-    rows_out: int
-    files: int
-    notes: tuple[str, ...]
+    """What the export cannot express, with counts, and how to read the folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +64,17 @@ class Exporter:
 
     name: str
     dataset: Dataset
-    """The dataset it is made from."""
     write: Callable[[Path, Path, ExportOptions], Written]
-    """Release folder, empty folder to fill, options."""
+    """Takes the release folder, an empty folder to fill, and the options."""
     check: Callable[[Path], Iterable[str]]
-    """Yields what its reader would drop, shift or fail on in a folder."""
-
-
-RowT = TypeVar("RowT", SftRow, RlRow)
-ROWS_AT_ONCE = 8
-"""Rows of a table that are objects of Python at a time; each may hold its pictures."""
+    """Yields what the trainer's reader would drop, shift or fail on in a folder."""
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of a JSON-lines file.
 
     Raises:
-        CorruptInput: if a line is no JSON object.
+        CorruptInput: if a line is not a JSON object.
     """
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
@@ -107,16 +85,15 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def read_document(path: Path) -> object:
-    """Return what a JSON file holds, all of it in memory.
+    """Return the value of a JSON file.
 
     Raises:
-        CorruptInput: if it is none.
+        CorruptInput: if it is not JSON.
     """
     return _read_json(path.read_bytes(), str(path))
 
 
 def _read_json(source: bytes, where: str) -> object:
-    """Return a value; of bytes that are no UTF-8 the decoder's error is a ValueError, too."""
     try:
         return json.loads(source.decode())
     except (ValueError, RecursionError) as error:
@@ -130,11 +107,7 @@ def read_table(path: Path) -> Iterator[dict[str, Any]]:
         CorruptInput: if it cannot be read.
     """
     try:
-        with pq.ParquetFile(path) as source:
-            for group in range(source.num_row_groups):
-                # Asked for all at once, it would keep every group that it has read.
-                for batch in source.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=[group]):
-                    yield from batch.to_pylist()
+        yield from read_values(path)
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise CorruptInput(f"{path}: a Parquet file cannot be read: {error}") from error
 
@@ -144,23 +117,20 @@ def read_release(release: Path, dataset: Dataset, model: type[RowT]) -> Iterator
 
     Raises:
         ConfigError: if there is no readable manifest.
-        CorruptInput: if it is a release of another dataset, or a row is not what such a release holds.
-        GateNotMet: if a file is not the one that the manifest lists.
+        CorruptInput: if the release is of another dataset, or a row is not of this version.
+        GateNotMet: if a file differs from the manifest.
     """
     manifest = check_release_files(release)
     if manifest.dataset != dataset:
         raise CorruptInput(f"release {release}: its dataset is {manifest.dataset}; rows are read from {dataset}")
     for path in sorted((release / "data").glob("*.parquet")):
         for values in read_table(path):
-            yield path.name.partition("-")[0], _read_row(values, model, path)
-
-
-def _read_row(values: dict[str, Any], model: type[RowT], path: Path) -> RowT:
-    try:
-        return model.model_validate(values, strict=False)
-    except ValidationError as error:
-        what = f"{path}: row {values.get('id')!r} is no {model.__name__} of this version"
-        raise CorruptInput(f"{what}: {explain_misfit(error)}; make the release anew") from error
+            try:
+                row = model.model_validate(values, strict=False)
+            except ValidationError as error:
+                what = f"{path}: row {values.get('id')!r} is no {model.__name__} of this version"
+                raise CorruptInput(f"{what}: {explain_misfit(error)}; make the release anew") from error
+            yield path.name.partition("-")[0], row
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +140,7 @@ class ExportedPicture:
     content: bytes
     sha256: str
     extension: str
-    """From the bytes, never from a name."""
+    """From the bytes, not from a name."""
 
     @property
     def name(self) -> str:
@@ -189,12 +159,21 @@ class ExportedPicture:
             raise CorruptInput(f"picture {self.name}: {error}") from error
         return header.width, header.height
 
+    def save(self, folder: Path) -> str:
+        """Write the picture below ``folder``, once, under a name from its hash; return the relative path."""
+        name = f"images/{self.sha256[:2]}/{self.name}"
+        path = folder / name
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(self.content)
+        return name
+
 
 def check_picture(image: EmbeddedImage, where: str) -> ExportedPicture:
     """Return a row's picture.
 
     Raises:
-        CorruptInput: if it is none, or its name is not that of its content; ``where`` names the row.
+        CorruptInput: if it is no picture, or its name does not match its content; ``where`` names the row.
     """
     extension = find_extension(image.bytes)
     if not extension:
@@ -205,75 +184,6 @@ def check_picture(image: EmbeddedImage, where: str) -> ExportedPicture:
     return picture
 
 
-MAX_RATIO = 200
-"""Of the longer to the shorter side; Qwen's picture loader raises beyond."""
-START_OF_FRAME = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-
-
-def find_picture_faults(data: object, where: str) -> Iterator[str]:
-    """Yield what is wrong with a picture's bytes: no PNG, JPEG, GIF or WebP with a size, or one far too narrow."""
-    if not isinstance(data, bytes) or not data:
-        yield f"{where} has no bytes: a path alone is not opened"
-        return
-    size = measure_picture(data)
-    if size is None or min(size) < 1:
-        yield f"{where} is no PNG, JPEG, GIF or WebP file"
-    elif max(size) > MAX_RATIO * min(size):
-        yield f"{where} is {size[0]} x {size[1]}: sides may differ by a factor of {MAX_RATIO} at most"
-
-
-def measure_picture(data: bytes) -> tuple[int, int] | None:
-    """Return a picture's width and height in pixels from its header; None where it is no known picture."""
-    try:
-        if data[:8] == b"\x89PNG\r\n\x1a\n":
-            return struct.unpack_from(">II", data, 16)
-        if data[:6] in (b"GIF87a", b"GIF89a"):
-            return struct.unpack_from("<HH", data, 6)
-        if data[:2] == b"\xff\xd8":
-            return _measure_jpeg(data)
-        if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-            return _measure_webp(data)
-    except (struct.error, IndexError):
-        return None
-    return None
-
-
-def _measure_jpeg(data: bytes) -> tuple[int, int] | None:
-    place = 2
-    while place < len(data):
-        if data[place] != 0xFF:
-            return None
-        marker = data[place + 1]
-        if marker == 0xFF:
-            place += 1
-        elif marker in START_OF_FRAME:
-            height, width = struct.unpack_from(">HH", data, place + 5)
-            return width, height
-        else:
-            place += 2 + struct.unpack_from(">H", data, place + 2)[0]
-    return None
-
-
-def _measure_webp(data: bytes) -> tuple[int, int] | None:
-    kind = data[12:16]
-    if kind == b"VP8X":
-        return int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
-    if kind == b"VP8L":
-        bits = struct.unpack_from("<I", data, 21)[0]
-        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    if kind == b"VP8 ":
-        width, height = struct.unpack_from("<HH", data, 26)
-        return width & 0x3FFF, height & 0x3FFF
-    return None
-
-
-IMAGES = "images"
-CREDITS = "ATTRIBUTION.tsv"
-EXPORT = "export.json"
-ROWS_IN_GROUP = 32
-TAKEN = (errno.EEXIST, errno.ENOTEMPTY)
-
-
 @contextmanager
 def publishing(out: Path) -> Iterator[Path]:
     """Give an empty folder to fill; on a clean exit it becomes ``out``, else it is removed.
@@ -282,82 +192,64 @@ def publishing(out: Path) -> Iterator[Path]:
         ConfigError: if there is something at ``out``, or its path cannot be written to.
         Unavailable: if the disk is full.
     """
+    taken = ConfigError(f"export {out}: there is something already; name a folder that does not exist")
     if out.is_symlink() or out.is_file() or (out.is_dir() and any(out.iterdir())):
-        raise _refuse(out)
+        raise taken
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        staging = make_temp_path(out)
-        staging.mkdir()
-        try:
+        with drafting_folder(out) as staging:
             yield staging
-            sync_files(staging)
-            _move(staging, out)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
     except OSError as error:
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY) and out.exists():
+            raise taken from error
         raise explain_os_error(error, f"export {out}") from error
 
 
-def _move(staging: Path, out: Path) -> None:
-    try:
-        staging.rename(out)
-    except OSError as error:
-        if error.errno in TAKEN:
-            raise _refuse(out) from error
-        raise
-    sync_folder(out.parent)
+WriteRows = Callable[[list[Row]], object]
+OpenFile = Callable[[Path], AbstractContextManager[WriteRows]]
 
 
-def _refuse(out: Path) -> ConfigError:
-    return ConfigError(f"export {out}: there is something already; name a folder that does not exist")
+@contextmanager
+def open_lines(path: Path) -> Iterator[WriteRows]:
+    """Open a JSON-lines file to write rows to."""
+    with path.open("w", encoding="utf-8", newline="\n") as sink:
+        yield lambda rows: sink.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def save_picture(folder: Path, picture: ExportedPicture) -> str:
-    """Write a picture under the name its content gives it, once, and return its path relative to ``folder``."""
-    name = f"{IMAGES}/{picture.sha256[:2]}/{picture.name}"
-    path = folder / name
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(picture.content)
-    return name
+def open_table(schema: pa.Schema) -> OpenFile:
+    """Return what opens a Parquet file of a schema to write row groups to."""
+
+    @contextmanager
+    def opening(path: Path) -> Iterator[WriteRows]:
+        with open_writer(path, schema) as writer:
+            yield lambda rows: writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+
+    return opening
 
 
-class LineFiles:
-    """JSON-lines files of an export, one a split."""
+def open_arrow(schema: pa.Schema) -> OpenFile:
+    """Return what opens an Arrow file of a schema to write record batches to."""
 
-    def __init__(self, folder: Path) -> None:
+    @contextmanager
+    def opening(path: Path) -> Iterator[WriteRows]:
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            yield lambda rows: writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=schema))
+
+    return opening
+
+
+class SplitFiles:
+    """Files of an export, one a split, written ``batch`` rows at a time."""
+
+    def __init__(self, folder: Path, suffix: str, opening: OpenFile, batch: int = ROWS_AT_ONCE) -> None:
         self.folder = folder
         self.rows: dict[str, int] = {}
-        self._open: dict[str, IO[str]] = {}
+        """Rows by split."""
+        self._suffix, self._opening, self._batch = suffix, opening, batch
+        self._waiting: dict[str, list[Row]] = {}
+        self._writers: dict[str, WriteRows] = {}
         self._stack = ExitStack()
 
-    def __enter__(self) -> "LineFiles":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def write(self, split: str, row: Mapping[str, Any]) -> None:
-        """Append a row to the split's file."""
-        if split not in self._open:
-            opened = (self.folder / f"{split}.jsonl").open("w", encoding="utf-8", newline="\n")
-            self._open[split] = self._stack.enter_context(opened)
-        self._open[split].write(json.dumps(row, ensure_ascii=False) + "\n")
-        self.rows[split] = self.rows.get(split, 0) + 1
-
-
-class TableFiles:
-    """Parquet files of an export, one a split, written a few rows at a time."""
-
-    def __init__(self, folder: Path, model: type[BaseModel]) -> None:
-        self.folder = folder
-        self.schema = make_release_schema(model)
-        self.rows: dict[str, int] = {}
-        self._waiting: dict[str, list[dict[str, Any]]] = {}
-        self._writers: dict[str, pq.ParquetWriter] = {}
-        self._stack = ExitStack()
-
-    def __enter__(self) -> "TableFiles":
+    def __enter__(self) -> "SplitFiles":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -365,25 +257,57 @@ class TableFiles:
             for split in self._waiting:
                 self._flush(split)
 
-    def write(self, split: str, row: BaseModel) -> None:
+    @property
+    def total(self) -> int:
+        """Rows of all splits."""
+        return sum(self.rows.values())
+
+    def write(self, split: str, row: Row) -> None:
         """Append a row to the split's file."""
         waiting = self._waiting.setdefault(split, [])
-        waiting.append(row.model_dump())
+        waiting.append(row)
         self.rows[split] = self.rows.get(split, 0) + 1
-        if len(waiting) == ROWS_IN_GROUP:
+        if len(waiting) == self._batch:
             self._flush(split)
 
     def _flush(self, split: str) -> None:
         if split not in self._writers:
-            writer = open_writer(self.folder / f"{split}.parquet", self.schema)
-            self._writers[split] = self._stack.enter_context(writer)
+            opened = self._opening(self.folder / f"{split}{self._suffix}")
+            self._writers[split] = self._stack.enter_context(opened)
         rows, self._waiting[split] = self._waiting[split], []
         if rows:
-            self._writers[split].write_table(pa.Table.from_pylist(rows, schema=self.schema))
+            self._writers[split](rows)
+
+
+def write_document(path: Path, value: object, **form: Any) -> None:  # noqa: ANN401 - arguments of json.dumps
+    """Write a JSON file that ends with a newline."""
+    path.write_text(json.dumps(value, **form) + "\n", encoding="utf-8")
+
+
+def check_rows(name: str, unit: str, rows: Iterable[Row], find_faults: Callable[[Row], Iterable[str]]) -> Iterator[str]:
+    """Yield what a rule finds in a file's rows; also that the file cannot be read or has no row."""
+    number = 0
+    try:
+        for number, row in enumerate(rows, 1):
+            yield from (f"{name} {unit} {number}: {fault}" for fault in find_faults(row))
+    except CorruptInput as error:
+        yield str(error)
+        return
+    if not number:
+        yield f"{name}: holds no row"
+
+
+def check_tables(folder: Path, find_faults: Callable[[Row], Iterable[str]]) -> Iterator[str]:
+    """Yield what a rule finds in the rows of every Parquet file of a folder; also that there is no such file."""
+    paths = sorted(folder.glob("*.parquet"))
+    if not paths:
+        yield "there is no .parquet file"
+    for path in paths:
+        yield from check_rows(path.name, "row", read_table(path), find_faults)
 
 
 class PictureFiles:
-    """The picture files of a folder that is held to rules; each is opened once, however many rows show it."""
+    """The picture files of a folder that is checked; each is opened once, however many rows show it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -394,38 +318,10 @@ class PictureFiles:
         return (self.folder / name).is_file()
 
     def find_faults(self, names: object) -> Iterator[str]:
-        """Yield which of a row's files are no pictures; names that are none of a file here are left to the rules."""
+        """Yield which of a row's files are not pictures; names that lead to no file of the folder are passed over."""
         for name in names if isinstance(names, list) else ():
             if not isinstance(name, str) or name in self._opened or name.startswith("/") or ".." in name.split("/"):
                 continue
             self._opened.add(name)
             if self.exists(name):
                 yield from find_picture_faults((self.folder / name).read_bytes(), f"images: {name}")
-
-
-def check_tables(folder: Path, find_faults: Callable[[dict[str, Any]], Iterable[str]]) -> Iterator[str]:
-    """Yield what a rule finds in the rows of every Parquet file of a folder."""
-    paths = sorted(folder.glob("*.parquet"))
-    if not paths:
-        yield "there is no .parquet file"
-    for path in paths:
-        yield from _check_table(path, find_faults)
-
-
-def _check_table(path: Path, find_faults: Callable[[dict[str, Any]], Iterable[str]]) -> Iterator[str]:
-    number = 0
-    try:
-        for number, row in enumerate(read_table(path), 1):
-            yield from (f"{path.name} row {number}: {fault}" for fault in find_faults(row))
-    except CorruptInput as error:
-        yield str(error)
-        return
-    if not number:
-        yield f"{path.name}: holds no row"
-
-
-def copy_credits(release: Path, folder: Path) -> None:
-    """Copy who made the pictures, which their licences want beside them."""
-    source = release / CREDITS
-    if source.is_file():
-        shutil.copyfile(source, folder / CREDITS)

@@ -1,18 +1,7 @@
-"""The rows of an SFT release taken apart: who said what, which pictures were shown when, what is trained on.
+"""The rows of an SFT release as conversations, and conversations rewritten in another dialect.
 
-Shards are read a few rows at a time, so memory does not grow with a release. Nothing is believed that was not checked:
-the files against the manifest, a picture against the name its content gives it, placeholders against pictures.
-
-Conversations in another protocol than the one they were held in: tags, tool names, tools and the system message.
-
-How parts are worded for trainers: thoughts, the system message, texts that a template would fill in.
-
-Chat templates of the Qwen family hold ``<think>``, one newline, the thought, ``</think>`` between newlines, and one
-empty line; LLaMA-Factory 0.9.5 knows a thought by exactly that.
-
-What an export counts on its way, for the notes that say what a reader cannot be told.
-
-A call's box in the unit that a dialect has words for: the same part of the same picture.
+Placeholders are checked against pictures, and pictures against the names that their content gives them. A dialect
+changes tags, tool names, the tools' schemas, the system message, and the unit of a call's box.
 """
 
 import json
@@ -36,7 +25,7 @@ from pipelines.agent.dialects import (
 from pipelines.agent.transcript import BadTurn, Turn, parse_turn, render_turn
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet
 from pipelines.ids import canonical_json
-from pipelines.release.exporters.base import ExportedPicture, ExportOptions, check_picture, read_release
+from pipelines.release.exporters.base import ExportedPicture, check_picture, read_release
 from pipelines.release.rows import PLACEHOLDER, SftRow, check_messages, strip_tokens
 
 SHOWN = re.compile(rf"(?P<marks>(?:{PLACEHOLDER})*)\n?(?P<text>.*)", re.DOTALL)
@@ -57,7 +46,7 @@ class Prompted:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ModelTurn:
     """One turn of the assistant."""
 
     text: str
@@ -78,7 +67,7 @@ class Exchange:
     """One message of the user and the assistant's reply."""
 
     shown: Prompted
-    said: Said
+    said: ModelTurn
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +94,6 @@ class Conversation:
     def pictures(self) -> tuple[ExportedPicture, ...]:
         """Every picture in reading order; one that is shown twice stands here twice."""
         return tuple(picture for exchange in self.exchanges for picture in exchange.shown.pictures)
-
-    @property
-    def masked(self) -> int:
-        """How many turns of the assistant are not trained on."""
-        return sum(not exchange.said.loss for exchange in self.exchanges)
 
     def describe(self) -> str:
         """Return what no trainer reads but people ask for, as one JSON object."""
@@ -172,17 +156,17 @@ def _read_told(text: str, dialect: Dialect) -> str | None:
     return None
 
 
-def read_said(text: str, loss: bool, dialect: Dialect) -> Said:
+def read_said(text: str, loss: bool, dialect: Dialect) -> ModelTurn:
     """Return a turn of the assistant with its thought and its call, where they have the common tags."""
     try:
         parse_turn(text, dialect)
     except BadTurn:
-        return Said(text, loss, rest=text)
+        return ModelTurn(text, loss, rest=text)
     thought, closed, rest = text.strip().partition("</think>")
     if not thought.startswith("<think>") or not closed:
-        return Said(text, loss, rest=text)
+        return ModelTurn(text, loss, rest=text)
     rest = rest.strip()
-    return Said(text, loss, thought.removeprefix("<think>").strip(), rest, _read_call(rest))
+    return ModelTurn(text, loss, thought.removeprefix("<think>").strip(), rest, _read_call(rest))
 
 
 def _read_call(rest: str) -> str:
@@ -295,84 +279,11 @@ def _rewrite_shown(shown: Prompted, dialect: Dialect) -> Prompted:
     return replace(shown, text=f"<{tag}>\n{shown.told}\n</{tag}>")
 
 
-def _rewrite_said(said: Said, source: Dialect, dialect: Dialect, sizes: Mapping[str, tuple[int, int]]) -> Said:
+def _rewrite_said(
+    said: ModelTurn, source: Dialect, dialect: Dialect, sizes: Mapping[str, tuple[int, int]]
+) -> ModelTurn:
     try:
         turn = parse_turn(said.text, source)
     except BadTurn:
         return said
     return read_said(render_turn(restate_turn(turn, dialect, sizes), dialect), said.loss, dialect)
-
-
-LISTED = "(listed at the end of this message)"
-"""Stands in the system message for the tools' schemas where a reader adds them from a column of their own."""
-
-
-def write_thought(said: Said) -> str:
-    """Return a turn's thought as templates write it; empty where the turn has none."""
-    return f"<think>\n{said.thought}\n</think>\n\n" if said.thought else ""
-
-
-def write_native(said: Said) -> str:
-    """Return a call, or what follows a thought, after the thought as templates write it."""
-    return write_thought(said) + (said.call or said.rest)
-
-
-def show_images(count: int, text: str) -> str:
-    """Return a text with its placeholders before it."""
-    return f"{PLACEHOLDER * count}\n{text}" if count else text
-
-
-def leave_tools_out(conversation: Conversation, options: ExportOptions) -> tuple[str, str]:
-    """Return the system message and the tools' column, so that the schemas reach the model once.
-
-    In native form they are moved from the message to the column; as text they stay in the message.
-    """
-    if options.calls == "text" or not conversation.native:
-        return write_tools_in(conversation), ""
-    return conversation.system.replace(conversation.tools, LISTED), conversation.tools
-
-
-def write_tools_in(conversation: Conversation) -> str:
-    """Return the system message with the tools' schemas in it, for readers that have no other place for them."""
-    if not conversation.tools or conversation.tools in conversation.system:
-        return conversation.system
-    return f"{conversation.system}\n\nThe tools, as JSON schemas:\n{conversation.tools}".lstrip()
-
-
-def defuse(text: str, names: tuple[str, ...]) -> str:
-    """Put a space into ``{{name}}``, which a reader's template would fill in wherever it stands."""
-    return re.sub(r"\{\{(?=(?:" + "|".join(names) + r")\}\})", "{ {", text)
-
-
-@dataclass(slots=True)
-class ExportCounts:
-    """Counts over the conversations of one export."""
-
-    rows: int = 0
-    masked: int = 0
-    """Turns of the assistant that are not to be trained on."""
-    silent: int = 0
-    """Turns without a thought in think tags."""
-    longest: int = 0
-    """Tokens of the longest conversation, as the release counts them."""
-
-    def add(self, conversation: Conversation) -> None:
-        """Count one conversation."""
-        self.rows += 1
-        self.masked += conversation.masked
-        self.silent += sum(not exchange.said.thought for exchange in conversation.exchanges)
-        self.longest = max(self.longest, conversation.row.tokens)
-
-    def explain_loss(self, why: str) -> list[str]:
-        """Return a note on flags that the reader cannot honour, if there are any."""
-        return [f"{self.masked} turns are trained on although the release says not to: {why}"] if self.masked else []
-
-    def explain_silence(self, why: str) -> list[str]:
-        """Return a note on turns without a thought, if there are any."""
-        return [f"{self.silent} turns have no thought: {why}"] if self.silent else []
-
-    def explain_length(self, what: str) -> list[str]:
-        """Return a note on the length that a reader must be set to, if it is known."""
-        if not self.longest:
-            return []
-        return [f"{what} must hold the longest conversation, {self.longest:,} tokens as the release counts them"]

@@ -1,29 +1,36 @@
-"""Every trainer a release can be written for: ``synth export`` and ``synth validate``."""
+"""Every trainer that a release can be written for: ``synth export`` and ``synth validate``."""
 
-import json
+import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from pipelines.agent.dialects import find_dialect
 from pipelines.errors import ConfigError, ConservationError, GateNotMet
-from pipelines.release.exporters.base import EXPORT, Exporter, ExportOptions, ExportReport, copy_credits, publishing
-from pipelines.release.exporters.llamafactory import LLAMAFACTORY
-from pipelines.release.exporters.ms_swift import MS_SWIFT
-from pipelines.release.exporters.replaying import MARS, MMSEARCH_R1
-from pipelines.release.exporters.rllm import RLLM, name_folder
-from pipelines.release.exporters.trl import TRL
-from pipelines.release.exporters.verl import VERL, VERL_SFT
-from pipelines.release.manifest import ReleaseManifest, read_release_manifest
+from pipelines.release.exporters.base import EXPORT, Exporter, ExportOptions, publishing, write_document
+from pipelines.release.exporters.rl import RL_EXPORTERS, name_folder
+from pipelines.release.exporters.sft import SFT_EXPORTERS
+from pipelines.release.manifest import read_release_manifest
 from pipelines.release.rows import list_files
 
 SHOWN_PROBLEMS = 5
 MOST_PROBLEMS = 1000
-"""Problems that are listed of one folder; a reader that fails on the first will not miss the others."""
-EXPORTERS: Final[Mapping[str, Exporter]] = {
-    each.name: each for each in (LLAMAFACTORY, MS_SWIFT, TRL, VERL_SFT, VERL, RLLM, MMSEARCH_R1, MARS)
-}
+"""Problems that are listed of one folder; a reader that fails on the first one will not miss the others."""
+CREDITS = "ATTRIBUTION.tsv"
+EXPORTERS: Final[Mapping[str, Exporter]] = {each.name: each for each in (*SFT_EXPORTERS, *RL_EXPORTERS)}
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """An export that was published."""
+
+    to: str
+    rows_in: int
+    rows_out: int
+    files: int
+    notes: tuple[str, ...]
 
 
 def export_release(release: Path, out: Path, to: str, options: ExportOptions | None = None) -> ExportReport:
@@ -54,27 +61,27 @@ def write_export(release: Path, out: Path, exporter: Exporter, options: ExportOp
         )
     if not manifest.rows:
         raise ConfigError(f"export {release}: has no rows, and no reader takes an empty dataset")
-    _check_options(options)
+    # Some exporters would only write the name and the dialect down, for a trainer to fail on.
+    name_folder(options)
+    if options.dialect:
+        find_dialect(options.dialect)
     with publishing(out) as staging:
         written = exporter.write(release, staging, options)
         if not written.rows_in == written.rows_out == manifest.rows:
             raise ConservationError(
                 f"export {to}: {manifest.rows} rows released, {written.rows_in} read, {written.rows_out} written"
             )
-        copy_credits(release, staging)
-        _describe(staging, to, manifest, options, written.notes)
-        problems = _find_problems(staging, exporter)
+        if (release / CREDITS).is_file():
+            shutil.copyfile(release / CREDITS, staging / CREDITS)
+        told = {"to": to, "dataset": manifest.dataset, "version": manifest.version, "content": manifest.content}
+        told |= {"name": options.title, "dialect": options.dialect or "as released", "calls": options.calls}
+        origin = {**told, "rows": manifest.rows, "notes": written.notes}
+        write_document(staging / EXPORT, origin, indent=1, ensure_ascii=False)
+        problems = tuple(islice(exporter.check(staging), MOST_PROBLEMS))
         if problems:
             raise GateNotMet(f"export {to}: {len(problems)} problems: {'; '.join(problems[:SHOWN_PROBLEMS])}")
         files = sum(1 for _ in list_files(staging))
     return ExportReport(to, written.rows_in, written.rows_out, files, written.notes)
-
-
-def _check_options(options: ExportOptions) -> None:
-    """Refuse what some exporters would only write down, for a trainer to fail on."""
-    name_folder(options)
-    if options.dialect:
-        find_dialect(options.dialect)
 
 
 def validate_export(out: Path, to: str) -> tuple[str, ...]:
@@ -86,11 +93,7 @@ def validate_export(out: Path, to: str) -> tuple[str, ...]:
     exporter = find_exporter(to)
     if not out.is_dir():
         raise ConfigError(f"validate {out}: {'is a file; name its folder' if out.exists() else 'no such folder'}")
-    return _find_problems(out, exporter)
-
-
-def _find_problems(folder: Path, exporter: Exporter) -> tuple[str, ...]:
-    return tuple(islice(exporter.check(folder), MOST_PROBLEMS))
+    return tuple(islice(exporter.check(out), MOST_PROBLEMS))
 
 
 def find_exporter(name: str) -> Exporter:
@@ -102,11 +105,3 @@ def find_exporter(name: str) -> Exporter:
     if name not in EXPORTERS:
         raise ConfigError(f"trainer {name!r} is not known; known are {', '.join(EXPORTERS)}")
     return EXPORTERS[name]
-
-
-def _describe(folder: Path, to: str, manifest: ReleaseManifest, options: ExportOptions, notes: tuple[str, ...]) -> None:
-    """Write where an export comes from and how it was made; the same command writes the same again."""
-    told = {"to": to, "dataset": manifest.dataset, "version": manifest.version, "content": manifest.content}
-    told |= {"name": options.title, "dialect": options.dialect or "as released", "calls": options.calls}
-    text = json.dumps({**told, "rows": manifest.rows, "notes": notes}, indent=1, ensure_ascii=False)
-    (folder / EXPORT).write_text(text + "\n", encoding="utf-8")

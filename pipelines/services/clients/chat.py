@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 import orjson
 from pydantic import BaseModel, Field, ValidationError
 
+from pipelines.config.settings import ModelConfig
 from pipelines.errors import ConfigError, RateLimited, RecordFailed, SynthError, Unavailable
 from pipelines.services.clients.http import (
     HttpReply,
@@ -491,23 +492,6 @@ def choose_endpoint(endpoints: tuple[Endpoint, ...], avoided: Endpoint | None, n
     return probe if probe is not None and spared else best
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What one address may be asked for.
-
-    Attributes:
-        concurrency: most requests in flight.
-        patience: seconds that every address may be busy or away.
-        gpus: behind it.
-        pause: seconds of the first probe, or of the first wait where it names none; doubled each time.
-    """
-
-    concurrency: int
-    patience: float
-    gpus: float = 0.0
-    pause: float = 1.0
-
-
 @dataclass(slots=True, eq=False)
 class _Waiter:
     """A request that waits; ``woken`` resolves to its place, or to None when every address was away for too long."""
@@ -625,18 +609,18 @@ class EndpointPool:
         self._serve(self.clock())
 
 
-def make_pool(name: str, urls: tuple[str, ...], bounds: Bounds) -> EndpointPool:
-    """Return a pool of addresses about which nothing is known yet.
+def make_pool(settings: ModelConfig, pause: float = 1.0) -> EndpointPool:
+    """Return a pool of a model's addresses; nothing is known of them yet.
 
     Args:
-        name: the model's, for messages.
-        urls: addresses.
-        bounds: of each.
+        settings: name, addresses and limits.
+        pause: seconds of an address's first probe, or of its first wait where it names none; doubled each time.
     """
-    # Alone, an address has nobody to keep from working when it hangs.
-    first = bounds.concurrency if len(urls) == 1 else min(bounds.concurrency, FIRST_LIMIT)
-    endpoints = (Endpoint(url, bounds.concurrency, float(first), bounds.gpus, bounds.pause) for url in urls)
-    return EndpointPool(name, tuple(endpoints), bounds.patience)
+    urls, most = (settings.base_url, *settings.more_urls), settings.concurrency
+    # An address that is alone starts with its limit: no other would be kept from working when it hangs.
+    first = most if len(urls) == 1 else min(most, FIRST_LIMIT)
+    endpoints = (Endpoint(url, most, float(first), settings.gpus, pause) for url in urls)
+    return EndpointPool(settings.name, tuple(endpoints), settings.patience)
 
 
 # What a refusal means: wait, retry, stop the run, or fail one record.
@@ -788,35 +772,16 @@ class OpenAIChat:
     """A model behind one or several OpenAI-compatible addresses.
 
     Attributes:
-        name: the model's name at the servers; rows and manifests show it, too.
-        urls: addresses that ``/chat/completions`` is appended to; several need a revision, for they must serve the
-            very same model.
-        api_key_env: name of the environment variable that holds the key, empty for a server that wants none. The key
-            is read when a session is made and kept nowhere else.
-        revision: what tells two models of one name apart.
-        replies: how the shape of a reply is asked for.
-        timeout: seconds for a whole reply.
-        tries: how often a request is sent that gets no whole reply while others get theirs.
-        patience: seconds that every address may be busy or away.
-        concurrency: most requests in flight at one address.
-        gpus: behind one address.
+        settings: name, addresses, key and limits; several addresses need a revision, for they must serve the very
+            same model. The key is read at each request and kept nowhere.
         read_picture: where pictures come from; called in a thread.
         pause: seconds before a request or an address that failed is tried again, at most, doubled each time.
 
     Raises:
-        ConfigError: if an address is none, or the variable is not set or holds what can be no key.
+        ConfigError: if an address is none, or the variable of the key is not set or holds what can be no key.
     """
 
-    name: str
-    urls: tuple[str, ...]
-    api_key_env: str = ""
-    revision: str = ""
-    replies: Replies = "schema"
-    timeout: float = 120.0
-    tries: int = 4
-    patience: float = 300.0
-    concurrency: int = 256
-    gpus: float = 0.0
+    settings: ModelConfig
     read_picture: ReadPicture = field(default=refuse_picture, repr=False)
     pause: float = 1.0
     pool: EndpointPool = field(init=False, repr=False, compare=False)
@@ -824,11 +789,20 @@ class OpenAIChat:
     _pictures: PictureParts = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _check_addresses(self.name, self.urls, self.revision)
+        _check_addresses(self.name, self.urls, self.settings.revision)
         self._read_key()
-        bounds = Bounds(self.concurrency, self.patience, self.gpus, self.pause)
-        object.__setattr__(self, "pool", make_pool(self.name, self.urls, bounds))
+        object.__setattr__(self, "pool", make_pool(self.settings, self.pause))
         object.__setattr__(self, "_pictures", PictureParts(self.read_picture))
+
+    @property
+    def name(self) -> str:
+        """The model's name at the servers, in rows and in manifests."""
+        return self.settings.name
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The addresses that ``/chat/completions`` is appended to."""
+        return (self.settings.base_url, *self.settings.more_urls) if self.settings.base_url else ()
 
     @property
     def identity(self) -> str:
@@ -838,8 +812,8 @@ class OpenAIChat:
         costs nothing again. Without one, only the address can tell two models of one name apart. A reply that was not
         forced into its schema is another reply.
         """
-        forced = "" if self.replies == "schema" else f":{self.replies}"
-        return f"openai@{VERSION}:{self.name}:{self.revision or self.urls[0]}{forced}"
+        forced = "" if self.settings.replies == "schema" else f":{self.settings.replies}"
+        return f"openai@{VERSION}:{self.name}:{self.settings.revision or self.urls[0]}{forced}"
 
     @property
     def reads_inputs(self) -> bool:
@@ -856,14 +830,14 @@ class OpenAIChat:
             RecordFailed: if it refuses this very prompt: too long, or not to its liking. Or if it gives no whole reply
                 to this one again and again, and does to others.
         """
-        body = await make_body(self.name, request, self._pictures, self.replies)
+        body = await make_body(self.name, request, self._pictures, self.settings.replies)
         trial = _Trial(body, self.pool.clock())
         while True:
             reply = await self._send(trial)
             if reply is not None:
                 reply = cut_at_stop(reply, request.stop)
                 return replace(reply, gpu_seconds=trial.gpu_seconds, retries=trial.sent - 1, seconds=trial.seconds)
-            if trial.failed >= self.tries:
+            if trial.failed >= self.settings.tries:
                 await self._give_up(trial)
             await self._pause(trial)
 
@@ -928,20 +902,20 @@ class OpenAIChat:
 
     @property
     def _hidden(self) -> str:
-        return self._read_key() if self.api_key_env else ""
+        return self._read_key() if self.settings.api_key_env else ""
 
     def _read_key(self) -> str:
-        if not self.api_key_env:
+        if not self.settings.api_key_env:
             return "none"
-        key = os.environ.get(self.api_key_env, "")
+        key = os.environ.get(self.settings.api_key_env, "")
         if not key:
             raise ConfigError(
-                f"model {self.name}: environment variable {self.api_key_env} is not set; it holds the key"
+                f"model {self.name}: environment variable {self.settings.api_key_env} is not set; it holds the key"
             )
         if not key.isascii() or not key.isprintable() or " " in key:
             # A key that is no header's value would be quoted in the client's error.
             raise ConfigError(
-                f"model {self.name}: environment variable {self.api_key_env} holds white space or no ASCII"
+                f"model {self.name}: environment variable {self.settings.api_key_env} holds white space or no ASCII"
             )
         return key
 
@@ -953,7 +927,7 @@ class OpenAIChat:
             "Accept-Encoding": "identity",
         }
         request = HttpRequest(f"{ticket.endpoint.url}/chat/completions", "POST", headers, body=body)
-        return await self.session.fetch(request, self.timeout, MAX_REPLY)
+        return await self.session.fetch(request, self.settings.timeout, MAX_REPLY)
 
     def _read_reply(self, ticket: Ticket, reply: HttpReply) -> ChatReply:
         """Return a completion's first choice.
@@ -970,7 +944,9 @@ class OpenAIChat:
         """Return what a reply that is no success means."""
         text = redact(reply.body, self._hidden)
         place = self._place(ticket)
-        return ChatRefusal(place, reply.status, reply.wait, text, self.api_key_env, self.replies).explain()
+        return ChatRefusal(
+            place, reply.status, reply.wait, text, self.settings.api_key_env, self.settings.replies
+        ).explain()
 
 
 def _check_addresses(name: str, urls: tuple[str, ...], revision: str) -> None:

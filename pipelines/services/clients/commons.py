@@ -57,13 +57,8 @@ def make_client(
         tries: requests in all for one that gets no whole reply.
         backoff: seconds before the first retry, doubled for each further one.
     """
-    shared = limiter or make_limiter(0.5)
+    shared = limiter or RateLimiter("Wikimedia", pause=0.5)
     return HttpClient(tries=tries, timeout=seconds, reply_bytes=reply_bytes, backoff=backoff, shared=shared)
-
-
-def make_limiter(pause: float) -> RateLimiter:
-    """Return a limit of one request at a time, with a pause in seconds after each."""
-    return RateLimiter("Wikimedia", pause=pause)
 
 
 def check_agent(agent: str) -> None:
@@ -73,7 +68,7 @@ def check_agent(agent: str) -> None:
         ConfigError: if it has neither a mail address nor a page's, or is not printable ASCII.
     """
     if not ("@" in agent or "://" in agent) or not (agent.isascii() and agent.isprintable()):
-        raise ConfigError(f"User-Agent {agent!r} names nobody; expected synth/... (mail or page's address)")
+        raise ConfigError(f"User-Agent {agent!r} names no contact; expected synth/... (mail or page's address)")
 
 
 def drop_tracking(url: str) -> str:
@@ -131,12 +126,12 @@ class CommonsApi:
     """The API of Wikimedia Commons or another MediaWiki.
 
     Attributes:
-        url: address of ``api.php``, https unless on this machine; it stands in identities and messages, so no secrets.
+        url: address of ``api.php``, https unless on this machine; the settings allow no user and no parameters.
         agent: User-Agent, with a mail address or page where the operators can reach whoever runs this.
         client: sends the requests; see :func:`make_client`.
 
     Raises:
-        ConfigError: an address that is not https or has more than a path, or an agent without a contact.
+        ConfigError: an address that is not https, or an agent without a contact.
     """
 
     url: str
@@ -145,9 +140,6 @@ class CommonsApi:
 
     def __post_init__(self) -> None:
         address = urlsplit(self.url)
-        if "@" in address.netloc or address.query or address.fragment:
-            place = f"{address.scheme}://{address.hostname}{address.path}"
-            raise ConfigError(f"{place}: an address with user, password or parameters; expected {place} alone")
         if address.scheme != "https" and not (address.scheme == "http" and address.hostname in LOOPBACK):
             raise ConfigError(f"{self.url!r} is no address of an API; expected https://.../api.php")
         check_agent(self.agent)
@@ -423,8 +415,6 @@ def plain_query(query: str) -> str:
 
 COMMONS_FILES_VERSION = 1
 WIKIMEDIA = "wikimedia.org"
-THUMBNAIL_WIDTHS = (20, 40, 60, 120, 250, 330, 500, 960, 1280, 1920, 3840)
-"""The widths that upload.wikimedia.org serves; any other is refused there."""
 _MOST_UNSCALED = 2
 """Thumbnails in a row that may fail while their originals are there; more are the service's failure."""
 _REDIRECTS = 3
@@ -449,13 +439,14 @@ class CommonsFiles:
 
     Attributes:
         agent: User-Agent, with a mail address or page where the operators can reach whoever runs this.
-        width: width in pixels that is fetched, one of ``THUMBNAIL_WIDTHS``.
+        width: in pixels, one that upload.wikimedia.org serves: 20, 40, 60, 120, 250, 330, 500, 960, 1280, 1920 or 3840;
+            the settings allow no other.
         hosts: hosts that are asked, each with those under it; one on this machine is asked without TLS.
         client: sends the requests; its ``reply_bytes`` bounds a file.
         unscaled: files whose thumbnails never came, since the last that did.
 
     Raises:
-        ConfigError: a width that is not served, no host, or an agent that names nobody.
+        ConfigError: if the agent names no contact.
     """
 
     agent: str
@@ -467,11 +458,6 @@ class CommonsFiles:
     unscaled: list[str] = field(default_factory=list, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.width not in THUMBNAIL_WIDTHS:
-            widths = ", ".join(map(str, THUMBNAIL_WIDTHS))
-            raise ConfigError(f"width {self.width} is not served; allowed are {widths}")
-        if not all(self.hosts) or not self.hosts:
-            raise ConfigError(f"hosts {self.hosts!r} of pictures; expected names such as {WIKIMEDIA}")
         check_agent(self.agent)
 
     @property
@@ -636,12 +622,13 @@ class RecordedImageMetadata(Recorder[ImageMetadata]):
             replies |= told
             count_usage(Usage(calls=len(batch)))
         count_usage(Usage(cached_calls=len(replies) - len(missing)))
-        told_of = {file: json.loads(reply or "null") for file, reply in replies.items()}
-        return {file: None if facts is None else _read_recorded(facts) for file, facts in told_of.items()}
+        return {file: _read_recorded(json.loads(reply or "null")) for file, reply in replies.items()}
 
 
-def _read_recorded(facts: dict[str, Any]) -> ImageFacts:
+def _read_recorded(facts: dict[str, Any] | None) -> ImageFacts | None:
     """Return recorded facts; earlier versions recorded the address of a thumbnail, too."""
+    if facts is None:
+        return None
     return ImageFacts(**{name: value for name, value in facts.items() if name != "thumbnail_url"})
 
 
@@ -657,7 +644,7 @@ class RecordedFileSearch(Recorder[FileSearch]):
             return [[file, asdict(facts)] for file, facts in await self.service.search_files(query, count)]
 
         found = await self.recall(["search_files", query, count], ask)
-        return tuple((file, _read_recorded(facts)) for file, facts in found)
+        return tuple((file, facts) for file, told in found if (facts := _read_recorded(told)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -424,7 +425,7 @@ class CachedEncoder:
         self.encoder = encoder
         self.folder = folder
         self._connection: sqlite3.Connection | None = None
-        self._encoding = asyncio.Lock()
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
     @property
     def name(self) -> str:
@@ -476,8 +477,9 @@ class CachedEncoder:
             chunk = list(wanted)[start : start + CHUNK]
             found = self._guard(self._select, chunk)
             if len(found) < len(chunk):
-                # One caller encodes at a time: the next one finds what was recorded meanwhile.
-                async with self._encoding:
+                # One caller encodes at a time: the next one finds what was recorded meanwhile. Each stage has a loop of
+                # its own, and a lock belongs to one loop.
+                async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
                     found = self._guard(self._select, chunk)
                     missing = [key for key in chunk if key not in found]
                     if missing:

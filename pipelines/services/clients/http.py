@@ -253,7 +253,17 @@ class HttpSession:
         return self._by_loop[loop][0]
 
     async def _live(self, loop: asyncio.AbstractEventLoop) -> AsyncIterator[aiohttp.ClientSession]:
-        session = _make_session(self.guard)
+        settings: dict[str, Any] = {"keepalive_timeout": _IDLE_SECONDS}
+        if self.guard is not None:
+            resolver = _GuardedResolver(self.guard)
+            settings = {"force_close": True, "resolver": resolver, "socket_factory": resolver.open_socket}
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, use_dns_cache=False, **settings),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
+            trust_env=False,
+            auto_decompress=False,
+        )
         try:
             yield session
         finally:
@@ -266,24 +276,6 @@ class HttpSession:
         if self.guard is not None:
             return NoSuchHost(said)
         return ConfigError(f"{said}; name the file of its authority in SSL_CERT_FILE")
-
-
-def _make_session(guard: Guard | None) -> aiohttp.ClientSession:
-    settings: dict[str, Any] = {"limit": 0, "use_dns_cache": False}
-    if guard is None:
-        connector = aiohttp.TCPConnector(**settings, keepalive_timeout=_IDLE_SECONDS)
-    else:
-        resolver = _GuardedResolver(guard)
-        connector = aiohttp.TCPConnector(
-            **settings, force_close=True, resolver=resolver, socket_factory=resolver.open_socket
-        )
-    return aiohttp.ClientSession(
-        connector=connector,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
-        trust_env=False,
-        auto_decompress=False,
-    )
 
 
 class _GuardedResolver(AbstractResolver):
@@ -373,11 +365,13 @@ def unpack_body(raw: bytes, packing: str, most: int) -> bytes:
         return raw
     if name not in _WINDOWS:
         raise Unpackable(f"a reply packed as {name[:40]!r}; asked for was {ACCEPTED}")
-    body = bytearray()
-    rest = raw
+    has_header = len(raw) > 1 and raw[0] & 0x0F == 8 and (raw[0] << 8 | raw[1]) % 31 == 0
+    # Some servers send deflate without the zlib header.
+    window = _WINDOWS[name] if name != "deflate" or has_header else -zlib.MAX_WBITS
+    body, rest = bytearray(), raw
     # A gzip body may have several members, each with an end of its own.
     for _ in range(_MOST_MEMBERS):
-        unpacker = _open_unpacker(name, rest)
+        unpacker = zlib.decompressobj(window)
         try:
             body += unpacker.decompress(rest, most + 1 - len(body))
         except zlib.error as error:
@@ -390,12 +384,6 @@ def unpack_body(raw: bytes, packing: str, most: int) -> bytes:
         if not rest:
             return bytes(body)
     raise Bomb(f"a packed reply of over {_MOST_MEMBERS} parts")
-
-
-def _open_unpacker(name: str, raw: bytes) -> "zlib._Decompress":
-    """Return an unpacker; some servers send ``deflate`` without the zlib header."""
-    has_header = len(raw) > 1 and raw[0] & 0x0F == 8 and (raw[0] << 8 | raw[1]) % 31 == 0
-    return zlib.decompressobj(_WINDOWS[name] if name != "deflate" or has_header else -zlib.MAX_WBITS)
 
 
 @dataclass(slots=True, eq=False)

@@ -47,12 +47,7 @@ _TRIES_OF_HEAVY: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class SparqlEndpoint:
-    """A SPARQL endpoint.
-
-    Attributes:
-        settings: address, contact and limits.
-        client: sends one query at a time.
-    """
+    """A SPARQL endpoint: its address, contact and limits, and the client that sends one query at a time."""
 
     settings: SparqlConfig
     client: HttpClient = field(init=False, repr=False, compare=False)
@@ -74,13 +69,8 @@ class SparqlEndpoint:
         return self.settings.endpoint
 
     @property
-    def agent(self) -> str:
-        """The User-Agent; see :func:`name_agent`."""
-        return name_agent(self.settings.contact)
-
-    @property
     def identity(self) -> str:
-        """The address: how it is asked decides no reply."""
+        """The address: contact and limits decide no reply."""
         return f"sparql:{self.endpoint}"
 
     async def select(self, query: str, divisible: bool = False) -> tuple[SparqlRow, ...]:
@@ -109,34 +99,35 @@ class SparqlEndpoint:
 
     def _make_request(self, query: str) -> HttpRequest:
         """Return the request of the SPARQL 1.1 protocol; a strict endpoint refuses parameters beside ``query``."""
-        headers = {"User-Agent": self.agent, "Accept": ", ".join(_JSON_TYPES)}
+        headers = {"User-Agent": name_agent(self.settings.contact), "Accept": ", ".join(_JSON_TYPES)}
         if len(query) <= _LONGEST_GET:
             return HttpRequest(f"{self.endpoint}?{urlencode({'query': query})}", headers=headers)
         headers |= {"Content-Type": "application/x-www-form-urlencoded"}
         return HttpRequest(self.endpoint, "POST", headers, body=urlencode({"query": query}).encode())
 
     def _read(self, reply: HttpReply) -> tuple[SparqlRow, ...]:
+        if _names_ban(reply):
+            agent = name_agent(self.settings.contact)
+            raise Unavailable(
+                f"{self.endpoint}: HTTP {reply.status}: {_quote(reply) or 'no text'}; it bans this address or refuses "
+                f"the User-Agent {agent!r}. No retry follows; a ban lasts 24 hours, so check the contact first"
+            )
         if reply.status != 200:
-            raise self._explain_status(reply)
-        if (kind := reply.kind) not in _JSON_TYPES:
-            if _names_ban(reply):
-                raise self._explain_ban(reply)
-            raise QueryTimeout(f"{self.endpoint}: {kind} in place of JSON: {_quote(reply)}")
-        # Virtuoso's way of saying that the rows are not all.
+            raise self._explain(reply)
+        if reply.kind not in _JSON_TYPES:
+            raise QueryTimeout(f"{self.endpoint}: {reply.kind} in place of JSON: {_quote(reply)}")
+        # Virtuoso sends partial results with this header.
         if reply.headers.get("X-SQL-State"):
             raise QueryTimeout(f"{self.endpoint}: partial results: {reply.headers.get('X-SQL-Message', '')}")
         try:
             return read_rows(reply.body)
         except ValueError as error:
-            raise QueryTimeout(
-                f"{self.endpoint}: {len(reply.body):,} bytes that are no whole reply: {error}"
-            ) from error
+            size = f"{len(reply.body):,} bytes"
+            raise QueryTimeout(f"{self.endpoint}: {size} that are no whole reply: {error}") from error
 
-    def _explain_status(self, reply: HttpReply) -> Exception:
+    def _explain(self, reply: HttpReply) -> Exception:
         """Return the error that a status other than 200 stands for."""
         said = f"{self.endpoint}: HTTP {reply.status}: {_quote(reply)}"
-        if reply.status == 403 or (reply.status == 429 and _names_ban(reply)):
-            return self._explain_ban(reply)
         if reply.status == 429 and not _names_timeout(reply):
             return RateLimited(said, reply.wait)
         if 300 <= reply.status < 400:
@@ -144,12 +135,6 @@ class SparqlEndpoint:
         if 400 <= reply.status < 500 and reply.status != 429:
             return ConfigError(f"{said}; expected a SPARQL 1.1 endpoint that takes plain SELECT queries")
         return QueryTimeout(said)
-
-    def _explain_ban(self, reply: HttpReply) -> Unavailable:
-        return Unavailable(
-            f"{self.endpoint}: HTTP {reply.status}: {_quote(reply) or 'no text'}; it bans this address or refuses the "
-            f"User-Agent {self.agent!r}. Nothing is asked again; a ban lasts 24 hours, so see to the contact first"
-        )
 
 
 def name_agent(contact: str) -> str:
@@ -184,10 +169,12 @@ def _quote(reply: HttpReply) -> str:
 
 
 def _names_ban(reply: HttpReply) -> bool:
-    return any(word in _quote(reply).lower() for word in _UNWANTED)
+    """Return whether the endpoint refuses the client: by status, or by a text in place of JSON."""
+    may_be = reply.status == 429 or (reply.status == 200 and reply.kind not in _JSON_TYPES)
+    return reply.status == 403 or (may_be and any(word in _quote(reply).lower() for word in _UNWANTED))
 
 
 def _names_timeout(reply: HttpReply) -> bool:
-    """Say whether an error is about this query's size and not about us; one that says when to come back is not."""
+    """Return whether an error is about this query's size; an error with a time to come back is not."""
     named = any(word in reply.body for word in _TIMED_OUT)
     return reply.status in (429, 500) and named and not reply.headers.get("Retry-After")

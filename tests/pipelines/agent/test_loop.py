@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pipelines.agent.dialects import DIALECTS, find_dialect
 from pipelines.agent.loop import run_rollout
 from pipelines.agent.transcript import Turn, render_turn
+from pipelines.config.settings import ModelConfig
 from pipelines.errors import RecordFailed
 from pipelines.pictures import PictureStore
 from pipelines.services.clients.chat import OpenAIChat
@@ -329,7 +330,7 @@ def test_a_server_with_native_calls_is_a_teacher(tmp_path):
     async def roll():
         async with open_mock() as mock:
             read = PictureStore(tmp_path).path(picture.sha256, picture.extension).read_bytes
-            model = OpenAIChat("mock", (mock.url,), read_picture=lambda sha256: (read(), "image/jpeg"))
+            model = OpenAIChat(ModelConfig(name="mock", base_url=mock.url), lambda sha256: (read(), "image/jpeg"))
             agent = make_agent(model, make_tools(tmp_path), NATIVE, stop_when_fatal=False)
             return await run_rollout(agent, question, make_oracle(question, 0))
 

@@ -2,6 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.agent.observations import show_text
+from pipelines.agent.transcript import has_surrogate
 from pipelines.errors import GateNotMet
 from pipelines.release.rows import PLACEHOLDER, make_messages, strip_page_text, strip_tokens
 from schemas.datasets import Observation
@@ -79,3 +81,7 @@ def test_a_turn_without_observation_in_the_middle_is_refused(trajectory):
 def test_an_observation_naming_an_unknown_picture_is_refused(trajectory):
     with pytest.raises(GateNotMet, match="img_9"):
         make_messages(with_observation(trajectory, ok=True, error="", text="", images=("img_9",)))
+
+
+def test_half_a_surrogate_pair_is_taken_out_where_an_observation_is_made():
+    assert not has_surrogate(show_text("a \ud800 b \udc00\ud83d").observation.text)

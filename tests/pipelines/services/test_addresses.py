@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 from pipelines.services.addresses import (
     ForbiddenAddress,
     Guard,
-    check_address,
     is_public,
     look_up,
     read_address,
-    resolve_address,
 )
 
 PRIVATE = (
@@ -28,6 +26,24 @@ PRIVATE_V6 = (
 ).split()
 PUBLIC = "1.1.1.1 8.8.8.8 93.184.215.14 100.63.255.255 100.128.0.1 172.15.0.1 172.32.0.1 192.167.255.255".split()
 PUBLIC_V6 = "2606:4700:4700::1111 2a00:1450:4001:82a::200e 64:ff9b::8.8.8.8 ::ffff:8.8.8.8".split()
+NO_PAGES = (
+    "http://127.0.0.1/ http://[::1]/ http://10.1.2.3/ http://169.254.169.254/latest/meta-data/ "
+    "http://2130706433/ http://0x7f000001/ http://0X7F000001/ http://017700000001/ http://127.1/ http://0/ "
+    "http://0x/ http://134744072/ http://1.2.3.4.5/ http://8.8.8.08/ http://example.org.1/ "
+    "http://\uff11\uff12\uff17.\uff10.\uff10.\uff11/ http://127\u30020\u30020\u30021/ "
+    "http://\u2460\u2461\u2466.\u24ea.\u24ea.\u2460/ http://%31%32%37.0.0.1/ http://localhost/ "
+    "http://LOCALHOST/ http://localhost./ http://localhost../ http://a.localhost/ "
+    "http://\uff4c\uff4f\uff43\uff41\uff4c\uff48\uff4f\uff53\uff54/ http://printer.local/ "
+    "http://metadata.google.internal/ http://router.lan/ http://nas.home.arpa/ "
+    "http://1.0.0.127.in-addr.arpa/ http://intranet/ http://[fe80::1%25eth0]/ http://[fe80::1%eth0]/ "
+    "http://[::1/ http://[v1.x]/ http://user@example.org/ http://user:word@example.org/ "
+    "http://example.org@127.0.0.1/ http://@example.org/ http://example.org:22/ http://example.org:25/ "
+    "http://example.org:0/ http://example.org:6000/ http://example.org:65536/ http://example.org:+80/ "
+    "http://example.org:\uff18\uff10/ http://example.org:80:80/ http://example.org\\@127.0.0.1/ "
+    "http://exa\tmple.org/ http://exam\xadple/ http://example..org/ http://-example.org/ http:///path "
+    "http:example.org http:// https://\u2100.example.org/ file:///etc/passwd ftp://example.org/ "
+    "gopher://example.org/ javascript:alert(1) data:text/html,hello //example.org/ example.org /etc/passwd"
+).split(" ")
 V4 = st.integers(0, 2**32 - 1).map(ipaddress.IPv4Address)
 
 
@@ -99,83 +115,20 @@ def test_no_way_to_write_a_private_address_passes(address):
 @pytest.mark.parametrize(
     "url",
     [
-        "http://127.0.0.1/",
-        "http://[::1]/",
-        "http://10.1.2.3/",
-        "http://169.254.169.254/latest/meta-data/",
-        "http://2130706433/",
-        "http://0x7f000001/",
-        "http://0X7F000001/",
-        "http://017700000001/",
-        "http://127.1/",
-        "http://0/",
-        "http://0x/",
-        "http://134744072/",
-        "http://1.2.3.4.5/",
-        "http://8.8.8.08/",
-        "http://example.org.1/",
-        "http://１２７.０.０.１/",
-        "http://127。0。0。1/",
-        "http://①②⑦.⓪.⓪.①/",
-        "http://%31%32%37.0.0.1/",
-        "http://localhost/",
-        "http://LOCALHOST/",
-        "http://localhost./",
-        "http://localhost../",
-        "http://a.localhost/",
-        "http://ｌｏｃａｌｈｏｓｔ/",
-        "http://printer.local/",
-        "http://metadata.google.internal/",
-        "http://router.lan/",
-        "http://nas.home.arpa/",
-        "http://1.0.0.127.in-addr.arpa/",
-        "http://intranet/",
-        "http://[fe80::1%25eth0]/",
-        "http://[fe80::1%eth0]/",
-        "http://[::1/",
-        "http://[v1.x]/",
-        "http://user@example.org/",
-        "http://user:word@example.org/",
-        "http://example.org@127.0.0.1/",
-        "http://@example.org/",
-        "http://example.org:22/",
-        "http://example.org:25/",
-        "http://example.org:0/",
-        "http://example.org:6000/",
-        "http://example.org:65536/",
-        "http://example.org:+80/",
-        "http://example.org:８０/",
-        "http://example.org:80:80/",
-        "http://example.org\\@127.0.0.1/",
+        *NO_PAGES,
         "http://example.org/\r\nHost: a",
-        "http://exa\tmple.org/",
         "http://exa mple.org/",
-        "http://exam\u00adple/",
-        "http://example..org/",
-        "http://-example.org/",
-        "http:///path",
-        "http:example.org",
-        "http://",
-        "https://℀.example.org/",
+        "",
+        "\ud800",
         f"http://{'a' * 64}.org/",
         f"http://{'a.' * 130}org/",
         f"http://{'ü' * 70}.org/",
         f"http://example.org/{'a' * 4096}",
-        "file:///etc/passwd",
-        "ftp://example.org/",
-        "gopher://example.org/",
-        "javascript:alert(1)",
-        "data:text/html,hello",
-        "//example.org/",
-        "example.org",
-        "/etc/passwd",
-        "",
-        "\ud800",
     ],
 )
 def test_what_is_no_address_of_a_public_page_is_refused(url):
     with pytest.raises(ForbiddenAddress):
-        check_address(url)
+        read_address(url)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +165,7 @@ def test_whatever_is_given_is_refused_or_read_to_a_plain_public_form(text, start
 
 def test_a_password_is_not_repeated():
     with pytest.raises(ForbiddenAddress) as caught:
-        check_address("http://ada:secret@example.org/")
+        read_address("http://ada:secret@example.org/")
     assert "secret" not in str(caught.value)
 
 
@@ -226,22 +179,22 @@ def give(*places):
 @pytest.mark.parametrize("place", [*PRIVATE, *PRIVATE_V6, "not-an-address", "fe80::1%eth0"])
 def test_a_public_name_that_leads_to_a_private_address_is_refused(place):
     with pytest.raises(ForbiddenAddress, match=r"pages\.example\.org"):
-        asyncio.run(resolve_address("http://pages.example.org/", Guard(give(place))))
+        asyncio.run(Guard(give(place)).resolve("pages.example.org", 80))
 
 
 def test_a_name_with_a_private_address_among_public_ones_is_refused():
     with pytest.raises(ForbiddenAddress):
-        asyncio.run(resolve_address("http://pages.example.org/", Guard(give("8.8.8.8", "10.0.0.1"))))
+        asyncio.run(Guard(give("8.8.8.8", "10.0.0.1")).resolve("pages.example.org", 80))
 
 
 def test_a_public_name_comes_with_all_its_addresses():
-    found = asyncio.run(resolve_address("http://pages.example.org/", Guard(give("8.8.8.8", "2606:4700::1"))))
+    found = asyncio.run(Guard(give("8.8.8.8", "2606:4700::1")).resolve("pages.example.org", 80))
     assert found == ("8.8.8.8", "2606:4700::1")
 
 
 def test_a_name_without_addresses_is_no_name():
     with pytest.raises(OSError, match="no address"):
-        asyncio.run(resolve_address("http://pages.example.org/", Guard(give())))
+        asyncio.run(Guard(give()).resolve("pages.example.org", 80))
 
 
 def test_this_machine_looks_up_its_own_loopback_which_no_guard_lets_pass():

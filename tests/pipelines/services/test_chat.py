@@ -25,8 +25,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from openai import OpenAI
 
+from pipelines.config.settings import ModelConfig
 from pipelines.errors import ConfigError, RecordFailed, Unavailable
-from pipelines.services.clients.chat import LONGEST_WAIT, MAX_REPLY, OpenAIChat, PictureParts
+from pipelines.services.clients.chat import LONGEST_WAIT, MAX_REPLY, OpenAIChat, PictureParts, refuse_picture
 from pipelines.services.clients.recorded import RecordedChat
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.prompting import RoleClient, ask_model, load_prompt, make_schema
@@ -65,7 +66,10 @@ OTHER_NAME = (
 
 
 def make_model(url: str, **settings) -> OpenAIChat:
-    return OpenAIChat("tiny", (url,), **({"patience": 0.0, "pause": 0.001, "timeout": 5.0} | settings))
+    pause, read = settings.pop("pause", 0.001), settings.pop("read_picture", refuse_picture)
+    settings = {"patience": 0.0, "timeout": 5.0} | settings
+    # Not validated: a configuration refuses most addresses that are none before a model is made of them.
+    return OpenAIChat(ModelConfig.model_construct(name="tiny", base_url=url, **settings), read, pause)
 
 
 def ask(model: OpenAIChat, request: ChatRequest = REQUEST) -> ChatReply:
@@ -556,7 +560,11 @@ def test_an_address_with_a_secret_is_refused_without_quoting_it(url):
 )
 def test_addresses_that_are_no_pool_are_refused(urls, revision, complaint):
     with pytest.raises(ConfigError, match=complaint):
-        OpenAIChat("tiny", urls, revision=revision)
+        OpenAIChat(
+            ModelConfig.model_construct(
+                name="tiny", base_url=urls[0] if urls else "", more_urls=tuple(urls[1:]), revision=revision
+            )
+        )
 
 
 def test_a_key_that_is_not_set_is_named_before_anything_is_asked(monkeypatch):
@@ -683,9 +691,10 @@ needs_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="no IPv6 loopback")
 SERVED = [HOSTS[0], pytest.param(HOSTS[1], marks=needs_ipv6)]
 ASK = """
 import asyncio, sys
+from pipelines.config.settings import ModelConfig
 from pipelines.services.clients.chat import OpenAIChat
 from tests.chaos.test_faulty_endpoints import make_request
-print(asyncio.run(OpenAIChat("mock", (sys.argv[1],)).chat(make_request(1))).text)
+print(asyncio.run(OpenAIChat(ModelConfig(name="mock", base_url=sys.argv[1])).chat(make_request(1))).text)
 """
 
 
@@ -730,7 +739,7 @@ def test_a_certificate_that_nobody_vouches_for_stops_the_run_at_once_and_says_wh
     async def run():
         async with serve(host, write_certificate(tmp_path)) as url:
             # With the usual patience of minutes: nobody waits for what will not change.
-            await OpenAIChat("mock", (url,), patience=600.0).chat(make_request(1))
+            await OpenAIChat(ModelConfig(name="mock", base_url=url, patience=600.0)).chat(make_request(1))
 
     with pytest.raises(ConfigError, match=r"its certificate is not trusted \(self-signed.*SSL_CERT_FILE"):
         asyncio.run(asyncio.wait_for(run(), 30.0))

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.config.settings import ModelConfig
 from pipelines.errors import Unavailable
 from pipelines.services.clients.chat import (
     DEAD_AFTER,
     FIRST_LIMIT,
     LONGEST_PAUSE,
-    Bounds,
     Endpoint,
     EndpointPool,
     Outcome,
@@ -32,6 +32,10 @@ BUSY, SILENT, UNKNOWN = (
     Outcome("silent", said="nothing"),
     Outcome("unknown"),
 )
+
+
+def make_settings(url, *more, **settings):
+    return ModelConfig.model_construct(name="tiny", base_url=url, more_urls=more, **settings)
 
 
 def make_endpoint(limit: float = 16.0, most: int = 64, **settings) -> Endpoint:
@@ -202,7 +206,7 @@ def go_round(endpoints: tuple[Endpoint, ...], demand: int, outcomes: dict[Endpoi
 @pytest.mark.parametrize("trouble", [GONE, FAILED, SILENT], ids=lambda trouble: trouble.kind)
 def test_an_address_that_was_away_for_minutes_gets_its_full_share_again(trouble, demand):
     """The others have grown to bear everything meanwhile, and none of them needs it back."""
-    endpoints = make_pool("tiny", ("a", "b", "c"), Bounds(256, 300.0)).endpoints
+    endpoints = make_pool(make_settings("a", "b", "c")).endpoints
     first, now = endpoints[0], 0.0
     for second in range(400):
         now = float(second)
@@ -281,7 +285,7 @@ async def settle() -> None:
 
 
 def test_an_address_among_others_begins_small_and_one_alone_does_not():
-    alone, several = (make_pool("tiny", urls, Bounds(256, 1.0)) for urls in (("a",), ("a", "b")))
+    alone, several = (make_pool(make_settings(*urls, patience=1.0)) for urls in (("a",), ("a", "b")))
     assert [endpoint.limit for endpoint in alone.endpoints] == [256]
     assert [endpoint.limit for endpoint in several.endpoints] == [FIRST_LIMIT, FIRST_LIMIT]
 
@@ -304,7 +308,7 @@ def test_who_comes_first_is_served_first():
 
 def test_an_address_that_hangs_holds_a_small_part_of_the_requests():
     async def run():
-        pool = make_pool("tiny", ("well", "hung"), Bounds(256, 60.0))
+        pool = make_pool(make_settings("well", "hung", patience=60.0))
 
         async def ask():
             ticket = await pool.take(pool.clock())

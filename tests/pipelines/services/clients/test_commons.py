@@ -22,11 +22,11 @@ from pipelines.services.clients.commons import (
     choose_address,
     list_hosts,
     make_client,
-    make_limiter,
     make_title,
     plain_query,
     strip_html,
 )
+from pipelines.services.clients.http import RateLimiter
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.image_metadata import ImageFacts, RemoteFile, look_up_images
 from pipelines.services.metering import open_meter
@@ -60,7 +60,7 @@ def commons():
 
 
 def make_quick(pause=0.0, **settings):
-    return make_client(settings.pop("limiter", make_limiter(pause)), **({"backoff": 0.0} | settings))
+    return make_client(settings.pop("limiter", RateLimiter("Wikimedia", pause=pause)), **({"backoff": 0.0} | settings))
 
 
 def make_api(server, **settings):
@@ -721,22 +721,15 @@ def test_files_that_are_not_there_and_hidden_versions_are_none(commons):
     [
         *((lambda url=url: CommonsApi(url, AGENT), "expected https") for url in ("http://c.org/", "ftp://c/", "c")),
         *(
-            (lambda part=part: CommonsApi(f"https://{part}", AGENT), "user, password or parameters")
-            for part in ("me:secret@c/w/api.php", "c/w/api.php?key=secret", "c/w/api.php#secret", "secret@c/")
-        ),
-        *(
-            (lambda agent=agent: CommonsApi("https://c/api.php", agent), "names nobody")
+            (lambda agent=agent: CommonsApi("https://c/api.php", agent), "names no contact")
             for agent in ("", "synth/0.1 ()", "synth (é@b)", "a@b\r\nX: y")
         ),
-        (lambda: CommonsFiles("synth", 330), "names nobody"),
-        *((lambda width=width: CommonsFiles(AGENT, width), "960, 1280, 1920") for width in (0, 100, 512, 1024)),
-        *((lambda hosts=hosts: CommonsFiles(AGENT, 330, hosts), "expected names such as") for hosts in ((), ("",))),
+        (lambda: CommonsFiles("synth", 330), "names no contact"),
     ],
 )
-def test_a_wrong_setting_is_refused_and_no_secret_repeated(make, why):
-    with pytest.raises(ConfigError, match=why) as caught:
+def test_a_wrong_setting_is_refused(make, why):
+    with pytest.raises(ConfigError, match=why):
         make()
-    assert "secret" not in str(caught.value)
 
 
 def describe_one(server, **settings):
@@ -792,7 +785,7 @@ def test_a_service_that_is_away_or_drips_is_unavailable(commons, ask):
 
 
 def test_all_clients_keep_one_pace_over_event_loops(commons):
-    limiter = make_limiter(0.05)
+    limiter = RateLimiter("Wikimedia", pause=0.05)
     files, api = make_files(limiter=limiter), make_api(commons, limiter=limiter)
 
     async def ask_together():
@@ -807,7 +800,7 @@ def test_all_clients_keep_one_pace_over_event_loops(commons):
 
 
 def test_no_client_asks_while_the_service_wants_a_pause(commons):
-    limiter = make_limiter(0.0)
+    limiter = RateLimiter("Wikimedia")
     commons.faults = [Fault(429, headers={"Retry-After": "3600"})]
     for ask in (fetch_original, fetch_original, describe_one):
         with pytest.raises(RateLimited) as caught:

@@ -280,6 +280,7 @@ def test_cached_rows_are_the_encoders_own_in_the_order_given(paint, folder):
     first, second, third = (paint(seed) for seed in (3, 1, 2))
     encoder = FakeEncoder()
     cached = CachedEncoder(encoder, folder)
+    cached.close()
     asked = [first, second, first, third]
     for _ in range(2):
         np.testing.assert_array_equal(
@@ -287,6 +288,7 @@ def test_cached_rows_are_the_encoders_own_in_the_order_given(paint, folder):
         )
     assert sorted(encoder.asked) == sorted(each.sha256 for each in (first, second, third))
     assert (cached.name, cached.identity) == ("fake", "fake-encoder@1")
+    cached.close()
     asyncio.run(cached.encode_pictures([paint(1, "the same content in another file")]))
     assert encoder.calls == 1
     assert len(asyncio.run(cached.encode_pictures([]))) == 0
@@ -310,18 +312,23 @@ def test_a_text_is_not_taken_for_the_picture_of_that_digest(paint, folder):
 
 
 def test_callers_at_once_encode_each_text_once(folder):
-    async def ask_all():
-        encoder = FakeEncoder(gate=asyncio.Event())
-        cached = CachedEncoder(encoder, folder)
-        tasks = [asyncio.create_task(cached.encode_texts(texts)) for texts in (["a", "b"], ["b", "c"], ["c", "a"])]
+    encoder = FakeEncoder()
+    cached = CachedEncoder(encoder, folder)
+
+    async def ask_all(*texts):
+        encoder.gate = asyncio.Event()
+        tasks = [asyncio.create_task(cached.encode_texts(each)) for each in texts]
         await asyncio.sleep(0.05)
         encoder.gate.set()
-        return encoder.asked, await asyncio.gather(*tasks)
+        return await asyncio.gather(*tasks)
 
-    asked, (first, second, third) = asyncio.run(ask_all())
-    assert sorted(asked) == ["a", "b", "c"]
+    first, second, third = asyncio.run(ask_all("ab", "bc", "ca"))
+    assert sorted(encoder.asked) == ["a", "b", "c"]
     np.testing.assert_array_equal(first[1], second[0])
     np.testing.assert_array_equal(first[0], third[1])
+    # Each stage has an event loop of its own.
+    asyncio.run(ask_all("de", "ef", "fd"))
+    assert sorted(encoder.asked) == ["a", "b", "c", "d", "e", "f"]
 
 
 def test_a_caller_who_gives_up_leaves_the_other_to_encode(folder):
@@ -368,27 +375,6 @@ def test_a_folder_that_cannot_be_made_is_a_setting_to_change(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ConfigError, match="not a folder"):
         recall(CachedEncoder(FakeEncoder(), tmp_path / "file" / "embeddings"), ["a"])
-
-
-def test_after_an_error_of_the_encoder_the_next_caller_asks_again(folder):
-    class Away(FakeEncoder):
-        async def encode_texts(self, texts):
-            raise Unavailable("away")
-
-    cached = CachedEncoder(Away(), folder)
-    for _ in range(2):
-        with pytest.raises(Unavailable, match="away"):
-            recall(cached, ["a", "b"])
-
-
-def test_a_closed_cache_opens_again(folder):
-    cached = CachedEncoder(FakeEncoder(), folder)
-    cached.close()
-    (first,) = recall(cached, ["a"])
-    cached.close()
-    cached.close()
-    np.testing.assert_array_equal(recall(cached, ["a"])[0], first)
-    cached.close()
 
 
 def start_worker(folder, count):

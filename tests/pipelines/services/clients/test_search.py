@@ -182,55 +182,30 @@ def test_a_service_that_wants_to_be_left_alone_for_long_is_not_asked_again(kind)
     assert 3500.0 < second <= 3600.0
 
 
+NO_MONEY = (
+    (402, "pay"),
+    (400, "Not enough credits"),
+    (429, "Your account has run out of searches."),
+    (403, "Insufficient balance"),
+)
+NO_KEY = ((401, "no"), (403, "Unauthorized."), (400, "Invalid API key. Your API key"))
+
+
 @both
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("answer", "error", "why"),
     [
-        (402, "pay"),
-        (400, "Not enough credits"),
-        (429, "Your account has run out of searches."),
-        (403, "Insufficient balance"),
+        *((say({"message": said}, status), Unavailable, "nothing left on the account") for status, said in NO_MONEY),
+        *((say({"message": said}, status), ConfigError, "the key of SEARCH_KEY") for status, said in NO_KEY),
+        *((Answer(status), ConfigError, r"live\.search_url") for status in (404, 405, 410)),
+        (send_to("http://127.0.0.1:1/new"), ConfigError, r"has moved to 'http://127\.0\.0\.1:1/new'"),
+        (say({"message": "Query not allowed."}, 400), RecordFailed, "search-refused"),
     ],
 )
-def test_an_empty_account_stops_the_run(kind, status, said):
-    with run_live_server(lambda asked: say({"message": said}, status)) as server:
-        with pytest.raises(Unavailable, match="nothing left on the account"):
-            search(kind, server)
-        assert len(server.asked) == 1
-
-
-@both
-@pytest.mark.parametrize(
-    ("status", "said"), [(401, "no"), (403, "Unauthorized."), (400, "Invalid API key. Your API key")]
-)
-def test_a_key_that_is_not_taken_is_the_configurations_fault(kind, status, said):
-    with run_live_server(lambda asked: say({"message": said}, status)) as server:
-        with pytest.raises(ConfigError, match="does not take the key of SEARCH_KEY"):
-            search(kind, server)
-        assert len(server.asked) == 1
-
-
-@both
-@pytest.mark.parametrize("status", [404, 405, 410])
-def test_an_address_that_is_no_such_service_is_the_configurations_fault(kind, status):
-    with run_live_server(lambda asked: Answer(status)) as server, pytest.raises(ConfigError, match=r"live\.search_url"):
+def test_a_refusal_is_explained_and_not_asked_again(kind, answer, error, why):
+    with run_live_server(lambda asked: answer) as server, pytest.raises(error, match=why):
         search(kind, server)
-
-
-@both
-def test_a_service_that_has_moved_is_not_followed(kind):
-    with run_live_server(lambda asked: send_to("http://127.0.0.1:1/new")) as server:
-        with pytest.raises(ConfigError, match=r"has moved to 'http://127\.0\.0\.1:1/new'"):
-            search(kind, server)
-        assert len(server.asked) == 1
-
-
-@both
-def test_a_query_that_is_refused_fails_its_record_alone(kind):
-    with run_live_server(lambda asked: say({"message": "Query not allowed."}, 400)) as server:
-        with pytest.raises(RecordFailed, match="search-refused"):
-            search(kind, server)
-        assert len(server.asked) == 1
+    assert len(server.asked) == 1
 
 
 @both

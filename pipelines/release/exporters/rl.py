@@ -1,0 +1,602 @@
+"""RL releases for veRL 0.9.1, rLLM, MMSearch-R1 and SenseNova-MARS.
+
+veRL: Parquet with embedded pictures, the same arguments of tools in every row, and our rewards beside it.
+``image_search`` is created with its results; ``tools.yaml`` holds the schemas of the tools, which the trainer serves.
+
+rLLM: the folder that ``DatasetRegistry.register_dataset`` would leave, with ``RLLM_HOME`` at the export: an Arrow file
+with pictures as bytes and, for veRL, a Parquet file with pictures wrapped.
+
+MMSearch-R1: FVQA's Parquet layout with bare questions, and the cache of searches by picture that its tools replay: a
+folder a question with ``meta.json`` (titles) and ``img_000.jpg`` and so on (thumbnails in the same order).
+
+SenseNova-MARS: JSON lines with pictures as files, and a manifest whose file name decides what is trained on. It looks
+for the annotation where the trainer was started: start it in the export, or rewrite root and annotation.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.agent.dialects import ToolSpec, list_specs
+from pipelines.errors import ConfigError, CorruptInput
+from pipelines.release import rewards
+from pipelines.release.exporters.base import (
+    EXPORT,
+    ExportedPicture,
+    Exporter,
+    ExportOptions,
+    Row,
+    SplitFiles,
+    Written,
+    check_picture,
+    check_rows,
+    check_tables,
+    open_arrow,
+    open_lines,
+    open_table,
+    read_document,
+    read_lines,
+    read_release,
+    read_table,
+    write_document,
+)
+from pipelines.release.exporters.rules import (
+    MARS_RESULTS,
+    MMSEARCH_SOURCE,
+    PLACEHOLDER_PROMPT,
+    find_cache_faults,
+    find_companion_faults,
+    find_manifest_faults,
+    find_mars_faults,
+    find_mmsearch_faults,
+    find_registry_faults,
+    find_repeats,
+    find_rllm_faults,
+    find_verl_faults,
+    find_verl_tool_faults,
+)
+from pipelines.release.rows import ABILITY, DATA_SOURCE, RlRow, show_pictures
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+STRING, BINARY = pa.string(), pa.binary()
+IMAGES = pa.list_(pa.struct([("bytes", BINARY), ("path", STRING)]))
+
+
+@dataclass(frozen=True, slots=True)
+class FoundThing:
+    """One page that a search by the question's picture finds, best first."""
+
+    title: str
+    url: str
+    thumbnail: ExportedPicture | None
+
+
+@dataclass(frozen=True, slots=True)
+class RlTask:
+    """One question to be answered with tools."""
+
+    id: str
+    split: str
+    index: int
+    """Place in its split, from 0."""
+    question: str
+    """Without placeholders."""
+    pictures: tuple[ExportedPicture, ...]
+    answer: str
+    answer_type: str
+    accepted: tuple[str, ...]
+    """Every accepted answer, the answer first."""
+    results: tuple[FoundThing, ...]
+
+    @property
+    def prompt(self) -> str:
+        """The question with its placeholders before it."""
+        return show_pictures(len(self.pictures), self.question)
+
+    @property
+    def candidate_answers(self) -> str:
+        """The accepted answers as a JSON list: readers that ask for a list refuse a Parquet array."""
+        return json.dumps(self.accepted, ensure_ascii=False)
+
+    @property
+    def replayed(self) -> list[tuple[FoundThing, ExportedPicture]]:
+        """Results and their thumbnails, where they have one: for readers that keep titles and thumbnails apart."""
+        return [(found, found.thumbnail) for found in self.results if found.thumbnail is not None]
+
+
+def read_tasks(release: Path) -> Iterator[RlTask]:
+    """Yield the rows of an RL release; see :func:`read_release` for their order and the errors.
+
+    Raises:
+        CorruptInput: if the parts of a row do not belong together.
+    """
+    for split, row in read_release(release, "rl", RlRow):
+        yield make_task(row, split)
+
+
+def make_task(row: RlRow, split: str) -> RlTask:
+    """Return a row as a task.
+
+    Raises:
+        CorruptInput: if prompt, question, answer and pictures do not belong together.
+    """
+    truth, extra = row.reward_model.ground_truth, row.extra_info
+    task = RlTask(
+        id=row.id,
+        split=split,
+        index=extra.index,
+        question=extra.question,
+        pictures=tuple(check_picture(image, row.id) for image in row.images),
+        answer=truth,
+        answer_type=extra.answer_type,
+        accepted=tuple(dict.fromkeys((truth, *row.reward_model.candidate_answers))),
+        results=tuple(
+            FoundThing(found.title, found.url, check_picture(found.thumbnail, row.id) if found.thumbnail else None)
+            for found in row.image_search
+        ),
+    )
+    if [(message.role, message.content) for message in row.prompt] != [("user", task.prompt)]:
+        raise CorruptInput(f"{row.id}: the prompt is not the question after one placeholder for each picture")
+    if extra.answer != truth or extra.split != split:
+        raise CorruptInput(f"{row.id}: answer or split in extra_info are not those of the row")
+    return task
+
+
+def name_folder(options: ExportOptions) -> str:
+    """Return the dataset's name, which also names files and folders.
+
+    Raises:
+        ConfigError: if it cannot name a folder.
+    """
+    if not NAME.fullmatch(options.title):
+        raise ConfigError(
+            f"export: the name {options.title!r} names files and datasets; it takes letters, digits, . _ and -"
+        )
+    return options.title
+
+
+def _write_rows(tasks: Iterator[RlTask], files: SplitFiles, make_row: Callable[[RlTask], Row]) -> int:
+    """Write tasks, and return how many were read."""
+    rows_in = 0
+    with files:
+        for task in tasks:
+            rows_in += 1
+            files.write(task.split, make_row(task))
+    return rows_in
+
+
+AGENT = "tool_agent"
+REWARDS = "rewards.py"
+TOOLS = "tools.yaml"
+REPLAYED = "image_search"
+SERVED = "synth_tools"
+"""The module that a trainer puts on its path, with one class a tool."""
+KEPT = ("type", "description", "enum")
+"""What veRL keeps of a property."""
+
+
+def list_tools() -> tuple[ToolSpec, ...]:
+    """Return the tools that every row for veRL has arguments for."""
+    return list_specs(opencv=True, layout=True)
+
+
+def make_verl_schema() -> pa.Schema:
+    """Return the Arrow schema of veRL's file, without the Hub's features: a decoded Image would not keep its bytes."""
+    found = pa.list_(pa.struct([("title", STRING), ("url", STRING), ("thumbnail", BINARY)]))
+    identity = pa.struct([("create_kwargs", pa.struct([("task_id", STRING)]))])
+    replay = pa.struct([("create_kwargs", pa.struct([("task_id", STRING), ("results", found)]))])
+    texts = ("question_id", "question", "answer", "answer_type", "candidate_answers", "dialect")
+    extra = [
+        ("index", pa.int64()),
+        ("split", STRING),
+        *((name, STRING) for name in texts),
+        ("need_tools_kwargs", pa.bool_()),
+        (
+            "tools_kwargs",
+            pa.struct([(each.name, replay if each.name == REPLAYED else identity) for each in list_tools()]),
+        ),
+    ]
+    return pa.schema(
+        [
+            ("data_source", STRING),
+            ("prompt", pa.list_(pa.struct([("role", STRING), ("content", STRING)]))),
+            ("images", IMAGES),
+            ("ability", STRING),
+            ("reward_model", pa.struct([("style", STRING), ("ground_truth", STRING)])),
+            ("extra_info", pa.struct(extra)),
+            ("agent_name", STRING),
+        ]
+    )
+
+
+def write_verl(release: Path, folder: Path, options: ExportOptions) -> Written:
+    """Write an RL release for veRL; see :class:`Exporter`."""
+    files = SplitFiles(folder, ".parquet", open_table(make_verl_schema()))
+    rows_in = _write_rows(read_tasks(release), files, lambda task: _make_verl_row(task, options.dialect))
+    shutil.copyfile(rewards.__file__, folder / REWARDS)
+    # JSON is YAML, and quotes what YAML would take for something else.
+    write_document(
+        folder / TOOLS, {"tools": [_describe_tool(spec) for spec in list_tools()]}, indent=1, ensure_ascii=False
+    )
+    notes = (
+        f"data.train_files is one of {', '.join(f'{split}.parquet' for split in sorted(files.rows))}",
+        f"reward.custom_reward_function.path is {REWARDS}, its name compute_score; reward_kwargs say which",
+        f"{TOOLS} names classes of a module {SERVED} that you serve; {REPLAYED} finds its results in create_kwargs",
+    )
+    return Written(rows_in, files.total, notes)
+
+
+def _make_verl_row(task: RlTask, dialect: str) -> Row:
+    found = [
+        {"title": each.title, "url": each.url, "thumbnail": each.thumbnail.content if each.thumbnail else None}
+        for each in task.results
+    ]
+    arguments: dict[str, Any] = {spec.name: {"create_kwargs": {"task_id": task.id}} for spec in list_tools()}
+    arguments[REPLAYED]["create_kwargs"]["results"] = found
+    return {
+        "data_source": DATA_SOURCE,
+        "prompt": [{"role": "user", "content": task.prompt}],
+        "images": [{"bytes": picture.content, "path": None} for picture in task.pictures],
+        "ability": ABILITY,
+        "reward_model": {"style": "rule", "ground_truth": task.answer},
+        # veRL hands all of extra_info to a reward function, but only the ground truth of reward_model.
+        "extra_info": {
+            "index": task.index,
+            "split": task.split,
+            "question_id": task.id,
+            "question": task.question,
+            "answer": task.answer,
+            "answer_type": task.answer_type,
+            "candidate_answers": task.candidate_answers,
+            "dialect": dialect,
+            "need_tools_kwargs": True,
+            "tools_kwargs": arguments,
+        },
+        "agent_name": AGENT,
+    }
+
+
+def _describe_tool(spec: ToolSpec) -> Row:
+    return {
+        "class_name": f"{SERVED}.{''.join(word.title() for word in spec.name.split('_'))}",
+        "config": {"type": "native"},
+        "tool_schema": flatten_schema(spec),
+    }
+
+
+def flatten_schema(spec: ToolSpec) -> dict[str, Any]:
+    """Return a tool's schema with type, description and enum of each property; the description tells the rest."""
+    parameters: Mapping[str, Any] = spec.parameters
+    properties = {name: _flatten_property(value) for name, value in parameters["properties"].items()}
+    function = {
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": {"type": "object", "properties": properties, "required": list(parameters.get("required", ()))},
+    }
+    return {"type": "function", "function": function}
+
+
+def _flatten_property(value: Row) -> dict[str, Any]:
+    kept = {key: value[key] for key in KEPT if key in value}
+    kept.setdefault("type", "string")
+    told = [str(value.get("description", ""))]
+    if "items" in value:
+        told.append(f"a list of {value.get('minItems', 'some')} {value['items'].get('type', 'value')}s")
+    if "default" in value:
+        told.append(f"{json.dumps(value['default'])} unless given")
+    told += [f"at {end} {value[key]}" for key, end in (("minimum", "least"), ("maximum", "most")) if key in value]
+    return {**kept, "description": "; ".join(part for part in told if part)}
+
+
+def check_verl(folder: Path) -> Iterator[str]:
+    """Yield what veRL would drop or fail on in a folder."""
+    tools, ids = [spec.name for spec in list_tools()], list[str]()
+
+    def find_faults(row: Row) -> Iterator[str]:
+        ids.append(str((row.get("extra_info") or {}).get("question_id")))
+        return find_verl_faults(row, tools)
+
+    yield from check_tables(folder, find_faults)
+    yield from find_repeats(ids)
+    if not (folder / REWARDS).is_file():
+        yield f"{REWARDS} is missing; veRL has no reward for {DATA_SOURCE} of its own"
+    try:
+        document: Any = read_document(folder / TOOLS)
+        schemas = [entry["tool_schema"] for entry in document["tools"]]
+    except (OSError, CorruptInput, KeyError, TypeError) as error:
+        yield f"{TOOLS}: cannot be read: {error!r}"
+        return
+    for schema in schemas:
+        yield from (f"{TOOLS}: {fault}" for fault in find_verl_tool_faults(schema))
+
+
+DATASETS = "datasets"
+REGISTRY = "registry.json"
+COMPANION = "_verl.parquet"
+COLUMNS = [(name, STRING) for name in ("id", "question", "answer", "candidate_answers", "answer_type", "data_source")]
+RLLM_SCHEMA = pa.schema([*COLUMNS, ("images", pa.list_(BINARY))])
+COMPANION_SCHEMA = pa.schema(
+    [
+        ("prompt", pa.list_(pa.struct([("role", STRING), ("content", STRING)]))),
+        ("reward_model", pa.struct([("style", STRING), ("ground_truth", STRING)])),
+        ("extra_info", pa.struct([*COLUMNS, ("images", IMAGES)])),
+    ]
+)
+
+
+def write_rllm(release: Path, folder: Path, options: ExportOptions) -> Written:
+    """Write an RL release for rLLM; see :class:`Exporter`."""
+    name = name_folder(options)
+    home = folder / DATASETS / name
+    home.mkdir(parents=True)
+    files = SplitFiles(home, ".arrow", open_arrow(RLLM_SCHEMA), 1)
+    with SplitFiles(home, COMPANION, open_table(COMPANION_SCHEMA)) as companions:
+
+        def make_row(task: RlTask) -> Row:
+            row = _make_rllm_row(task)
+            companions.write(task.split, _make_companion(row))
+            return row
+
+        rows_in = _write_rows(_order_tasks(release), files, make_row)
+    splits = {
+        split: {"path": f"{name}/{split}.arrow", "num_examples": rows, "fields": RLLM_SCHEMA.names}
+        for split, rows in sorted(files.rows.items())
+    }
+    metadata = {"source": DATA_SOURCE, "category": "multi-hop visual question answering"}
+    registry = {"version": 2, "datasets": {name: {"metadata": metadata, "splits": splits}}}
+    write_document(folder / DATASETS / REGISTRY, registry, indent=2)
+    loaded = " and ".join(f'DatasetRegistry.load_dataset("{name}", "{split}")' for split in splits)
+    return Written(rows_in, files.total, (f"with RLLM_HOME at this folder: {loaded}",))
+
+
+def _order_tasks(release: Path) -> Iterator[RlTask]:
+    """Yield tasks with pictures first: the first row decides whether a column is known to hold pictures."""
+    yield from (task for task in read_tasks(release) if task.pictures)
+    yield from (task for task in read_tasks(release) if not task.pictures)
+
+
+def _make_rllm_row(task: RlTask) -> Row:
+    return {
+        "id": task.id,
+        "question": task.question,
+        "answer": task.answer,
+        "candidate_answers": task.candidate_answers,
+        "answer_type": task.answer_type,
+        "data_source": DATA_SOURCE,
+        "images": [picture.content for picture in task.pictures],
+    }
+
+
+def _make_companion(row: Row) -> Row:
+    """Return the row that rLLM makes for veRL, whose agent loop reads ``extra_info``."""
+    wrapped = {**row, "images": [{"bytes": image, "path": ""} for image in row["images"]]}
+    model = {"style": "rule", "ground_truth": None}
+    return {"prompt": PLACEHOLDER_PROMPT, "reward_model": model, "extra_info": wrapped}
+
+
+def read_arrow(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of an Arrow file.
+
+    Raises:
+        CorruptInput: if it cannot be read.
+    """
+    try:
+        with pa.memory_map(str(path)) as source:
+            reader = pa.ipc.open_file(source)
+            for number in range(reader.num_record_batches):
+                yield from reader.get_batch(number).to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptInput(f"{path}: an Arrow file cannot be read: {error}") from error
+
+
+def check_rllm(folder: Path) -> Iterator[str]:
+    """Yield what rLLM would lose or not find in a folder."""
+    home = folder / DATASETS
+    ids: list[str] = []
+    files: dict[str, tuple[int, Sequence[str]]] = {}
+    paths = sorted(home.glob("*/*.arrow"))
+    try:
+        registry = read_document(home / REGISTRY)
+        for path in paths:
+            fields: Sequence[str] = ()
+            before = len(ids)
+            for row in read_arrow(path):
+                ids.append(str(row.get("id")))
+                fields = fields or list(row)
+            files[path.relative_to(home).as_posix()] = len(ids) - before, fields
+    except (OSError, CorruptInput) as error:
+        yield f"{DATASETS}: cannot be read: {error}"
+        return
+    yield from find_registry_faults(registry, files)
+    yield from find_repeats(ids)
+    for path in paths:
+        yield from _check_pair(path)
+
+
+def _check_pair(path: Path) -> Iterator[str]:
+    """Hold an Arrow file and its companion to the rules, row by row."""
+    companion = path.with_name(f"{path.stem}{COMPANION}")
+    if not companion.is_file():
+        yield f"{companion.name} is missing; veRL is given no file"
+        return
+    first: Row = {}
+    for number, (row, other) in enumerate(zip_longest(read_arrow(path), read_table(companion)), 1):
+        if row is None or other is None:
+            yield f"{path.name} and {companion.name}: have another number of rows"
+            return
+        first = first or row
+        for fault in chain(find_rllm_faults(row, first), find_companion_faults(other, row)):
+            yield f"{path.name} row {number}: {fault}"
+
+
+CACHE = "image_search_cache"
+META = "meta.json"
+MMSEARCH_SCHEMA = pa.schema(
+    [
+        ("data_id", STRING),
+        ("data_source", STRING),
+        ("prompt", pa.list_(pa.struct([("content", STRING), ("role", STRING)]))),
+        ("images", IMAGES),
+        ("reward_model", pa.struct([("candidate_answers", STRING), ("ground_truth", STRING), ("style", STRING)])),
+        ("image_urls", pa.list_(STRING)),
+        ("extra_info", pa.struct([("index", pa.int64()), ("question_id", STRING), ("answer_type", STRING)])),
+    ]
+)
+
+
+def write_mmsearch(release: Path, folder: Path, options: ExportOptions) -> Written:
+    """Write an RL release for MMSearch-R1; see :class:`Exporter`."""
+    name, bare = name_folder(options), 0
+
+    def make_row(task: RlTask) -> Row:
+        nonlocal bare
+        bare += len(task.results) - len(task.replayed)
+        row = _make_mmsearch_row(task, name)
+        _save_results(folder / CACHE / row["data_id"], task)
+        return row
+
+    files = SplitFiles(folder, ".parquet", open_table(MMSEARCH_SCHEMA))
+    rows_in = _write_rows(read_tasks(release), files, make_row)
+    notes = [f"the cache of image searches is {CACHE}/<data_id>; image_urls are null, as in FVQA"]
+    notes += [f"{bare} results without a thumbnail are left out of the cache"] if bare else []
+    return Written(rows_in, files.total, tuple(notes))
+
+
+def _make_mmsearch_row(task: RlTask, name: str) -> Row:
+    return {
+        "data_id": f"{name}_{task.split}_{task.index}",
+        "data_source": f"{MMSEARCH_SOURCE}/{name}",
+        "prompt": [{"content": task.question, "role": "user"}],
+        "images": [{"bytes": picture.content, "path": None} for picture in task.pictures],
+        "reward_model": {
+            "candidate_answers": task.candidate_answers,
+            "ground_truth": task.answer,
+            "style": "rule",
+        },
+        "image_urls": None,
+        "extra_info": {"index": task.index, "question_id": task.id, "answer_type": task.answer_type},
+    }
+
+
+def _save_results(folder: Path, task: RlTask) -> None:
+    """Write what a search by the picture finds: titles and thumbnails in one order."""
+    folder.mkdir(parents=True)
+    for number, (_, thumbnail) in enumerate(task.replayed):
+        (folder / f"img_{number:03d}.{thumbnail.extension}").write_bytes(thumbnail.content)
+    results = [{"title": found.title, "image_url": found.url} for found, _ in task.replayed]
+    write_document(folder / META, {"search_results": results}, indent=1, ensure_ascii=False)
+
+
+def check_mmsearch(folder: Path) -> Iterator[str]:
+    """Yield what MMSearch-R1 would drop or fail on in a folder."""
+    ids: list[str] = []
+
+    def find_faults(row: Row) -> Iterator[str]:
+        ids.append(str(row.get("data_id")))
+        return find_mmsearch_faults(row)
+
+    yield from check_tables(folder, find_faults)
+    yield from find_repeats(ids)
+    for name in ids:
+        yield from (f"{CACHE}/{name}: {fault}" for fault in _check_cache(folder / CACHE / name))
+
+
+def _check_cache(folder: Path) -> Iterator[str]:
+    if folder.parent.name != CACHE or folder.name in ("", "..", "."):
+        yield "is no folder's name"
+        return
+    try:
+        meta = read_document(folder / META)
+    except (OSError, CorruptInput) as error:
+        yield f"{META}: cannot be read, and the search is an error: {error}"
+        return
+    yield from find_cache_faults(meta, [path.name for path in folder.iterdir() if path.name != META])
+
+
+def write_mars(release: Path, folder: Path, options: ExportOptions) -> Written:
+    """Write an RL release for SenseNova-MARS; see :class:`Exporter`."""
+    name, left = name_folder(options), 0
+    if "train" in name or "test" in name:
+        raise ConfigError(f"export: the name {name!r} stands in a file name that must say train or test by itself")
+
+    def make_row(task: RlTask) -> Row:
+        nonlocal left
+        row = _make_mars_row(task, folder)
+        left += len(task.results) - len(row["image_search_title_list"])
+        return row
+
+    files = SplitFiles(folder, ".jsonl", open_lines, 1)
+    rows_in = _write_rows(read_tasks(release), files, make_row)
+    for split, rows in sorted(files.rows.items()):
+        file = f"train_{name}.json" if split == "train" else f"test_{name}_{split}.json"
+        write_document(folder / file, {f"{name}_{split}": _make_mars_entry(split, rows)}, indent=1)
+    notes = ["start training in this folder, or write its path into root and annotation"]
+    notes += ["input_template has no system prompt: put the one of your protocol there"]
+    notes += [f"{left} results beyond {MARS_RESULTS} or without a thumbnail are left out"] if left else []
+    return Written(rows_in, files.total, tuple(notes))
+
+
+def _make_mars_entry(split: str, rows: int) -> Row:
+    arguments = {"system_prompt": "", "format_instruction": "", "add_image_path": False}
+    return {
+        "root": ".",
+        "annotation": f"{split}.jsonl",
+        "length": rows,
+        "repeat_time": 1,
+        # A judge and the format, as in its own training manifest (4.1).
+        "reward_fn": ["llm_score", "format_score"],
+        "unused_reward_fn": [],
+        "input_template": {"name": "general", "arguments": arguments},
+        "comment": "made by synth; licences are in ATTRIBUTION.tsv",
+    }
+
+
+def _make_mars_row(task: RlTask, folder: Path) -> Row:
+    """Return a task as a line, its pictures and thumbnails written to ``folder``."""
+    results = task.replayed[:MARS_RESULTS]
+    return {
+        "index": task.id,
+        "prompt": [{"role": "user", "content": task.prompt}],
+        "images": [picture.save(folder) for picture in task.pictures],
+        "reward_model": {"style": "rule", "ground_truth": task.answer, "candidate_answers": list(task.accepted)},
+        "image_search_title_list": [found.title for found, _ in results],
+        "image_search_thumbnail_list": [thumbnail.save(folder) for _, thumbnail in results],
+        "image_search_summary": None,
+    }
+
+
+def check_mars(folder: Path) -> Iterator[str]:
+    """Yield what SenseNova-MARS would shift or fail on in a folder."""
+    manifests = [path for path in sorted(folder.glob("*.json")) if path.name != EXPORT]
+    if not manifests:
+        yield "there is no manifest"
+    try:
+        counts = {path.name: sum(1 for _ in read_lines(path)) for path in sorted(folder.glob("*.jsonl"))}
+    except CorruptInput as error:
+        yield str(error)
+        return
+    for path in manifests:
+        try:
+            document = read_document(path)
+        except CorruptInput as error:
+            yield str(error)
+            continue
+        yield from find_manifest_faults(path.name, document, counts)
+    for name in counts:
+        rows = read_lines(folder / name)
+        yield from check_rows(name, "line", rows, lambda row: find_mars_faults(row, lambda it: (folder / it).is_file()))
+
+
+RL_EXPORTERS = (
+    Exporter("verl", "rl", write_verl, check_verl),
+    Exporter("rllm", "rl", write_rllm, check_rllm),
+    Exporter("mmsearch-r1", "rl", write_mmsearch, check_mmsearch),
+    Exporter("mars", "rl", write_mars, check_mars),
+)
