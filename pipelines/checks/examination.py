@@ -138,8 +138,7 @@ def list_uniqueness_checks(
         yield partial(check_single_value, ground, numbers, hop)
         yield partial(check_lasting_hop, ground, hop, limits.volatile)
     for node in range(1, len(numbers)):
-        threshold = limits.alone_first if node == 1 else limits.alone
-        yield partial(_check_fit, ground, query, node, threshold)
+        yield partial(_check_fit, ground, query, node, limits.require_alone(node))
         if limits.near_misses:
             yield partial(_check_near_misses, ground, query, node, limits.near_misses)
 

@@ -245,24 +245,19 @@ def _check_counts(ground: Indexes, claim: Claim) -> Iterator[str]:
         right = found.get((count.name, count.node), count)
         if right != count:
             yield f"counts: {count.name} of node {count.node} is {right.value}, the proof says {count.value}"
+    limits = proof.thresholds
     for count in found.values():
-        least = _find_threshold(proof, count)
+        alone = limits.require_alone(count.node)
+        least = {"chain": 1, "alone": alone, "anchors": 0, "answers": limits.answers}[count.name]
         if count.value < least or (count.name == "chain" and count.value != least):
             yield f"counts: {count.name} of node {count.node} is {count.value}, the threshold is {least}"
-
-
-def _find_threshold(proof: Proof, count: Count) -> int:
-    limits = proof.thresholds
-    alone = limits.alone_first if count.node == 1 else limits.alone
-    return {"chain": 1, "alone": alone, "anchors": 0, "answers": limits.answers}[count.name]
 
 
 def _recount(ground: Indexes, proof: Proof) -> Iterator[Count]:
     """Yield every count that a proof must have, made again."""
     query, limits = make_query(ground.corpus, proof), proof.thresholds
     for node in range(1, len(proof.nodes)):
-        threshold = limits.alone_first if node == 1 else limits.alone
-        yield from count_fit(ground, query, node, threshold).as_counts()
+        yield from count_fit(ground, query, node, limits.require_alone(node)).as_counts()
     if limits.answers:
         anchors, answers = count_anchor_answers(ground, query, proof.nodes[0].type, limits.answers)
         yield Count(name="anchors", node=0, value=anchors, capped=True)

@@ -157,10 +157,6 @@ class InjectionRules:
                 return rounds
         return self.settings.rounds[-1]
 
-    def threshold(self, node: int) -> int:
-        """Return how many entities a node's descriptor must fit without the chain."""
-        return self.descriptors.min_alone_first if node == 1 else self.descriptors.min_alone
-
 
 @dataclass(frozen=True, slots=True)
 class AnchorRules:

@@ -10,7 +10,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -270,21 +270,12 @@ def join_candidates(
     ]
 
 
-SeedRule = Literal["opensearch-vl", "vsearcher"]
 Mask = npt.NDArray[np.bool_]
 
 JUDGED: Final = (
-    "title",
-    "is_list",
-    "is_disambiguation",
-    "infobox",
-    "type",
-    "in_degree",
-    "sitelinks",
-    "statements",
-    "identifiers",
+    "title", "is_list", "is_disambiguation", "infobox", "type", "in_degree", "sitelinks", "statements", "identifiers",
     "classes",
-)
+)  # fmt: skip
 """Columns of ``pages.parquet`` that a gate looks at."""
 
 
