@@ -195,8 +195,16 @@ class _Completion(BaseModel):
     usage: _Usage | None = None
 
 
+def _read_json(body: bytes) -> object:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        # Half of a surrogate pair can be written in JSON, and some servers do.
+        return json.loads(body)
+
+
 def read_completion(body: bytes, key: str) -> ChatReply:
-    """Return a completion's first choice.
+    """Return a completion's first choice, empty where it has none.
 
     Args:
         body: what the server sent.
@@ -211,19 +219,6 @@ def read_completion(body: bytes, key: str) -> ChatReply:
         kind = "no completion" if isinstance(error, ValidationError) else "no JSON"
         # The error holds the body, and a body may hold the key.
         raise NoReply(f"{kind} but {redact(body, key)[:_GLIMPSE]!r}") from None
-    return _take_choice(completion)
-
-
-def _read_json(body: bytes) -> object:
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError:
-        # Half of a surrogate pair can be written in JSON, and some servers do.
-        return json.loads(body)
-
-
-def _take_choice(completion: _Completion) -> ChatReply:
-    """Return a completion's first choice, empty where it has none."""
     usage = completion.usage or _Usage()
     if not completion.choices:
         return ChatReply("", usage.prompt_tokens, usage.completion_tokens)
@@ -267,7 +262,7 @@ def cut_at_stop(reply: ChatReply, stop: Sequence[str]) -> ChatReply:
 def _read_ending(choice: _Choice) -> Ending:
     if choice.message.refusal or choice.finish_reason == "content_filter":
         return "refused"
-    # A reason nobody knows is no reason to believe that nothing is missing.
+    # An unknown reason does not show that the reply is complete.
     return "whole" if choice.finish_reason in _WHOLE else "cut"
 
 
@@ -893,6 +888,7 @@ class OpenAIChat:
         return RequestOutcome("silent" if isinstance(error, Silence) else "failed", said=str(error))
 
     def _place(self, ticket: Ticket) -> str:
+        """Return address and model, as messages name them."""
         return f"{ticket.endpoint.url}, model {self.name}"
 
     @property
