@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.agent.attempts import PictureSwaps, Searches, make_plan
-from pipelines.agent.cascade import EstimatedTokens, TokenCounter, open_tokenizer
+from pipelines.agent.cascade import EstimatedTokens, open_tokenizer
 from pipelines.agent.choosing import PictureChooser
 from pipelines.agent.depicting import CandidateLister, ClipRanker, MetadataRanker, Ranker
 from pipelines.agent.dialects import find_dialect
@@ -335,42 +335,40 @@ class Acting:
             dialect=dialect,
         )
 
-    def make_rollouts(self) -> Rollouts:
-        """Return the stage of the teacher's attempts."""
-        return Rollouts(self.make_agent(), self.config.rollouts.attempts)
-
     def make_trajectories(self) -> Trajectories:
         """Return the rejection cascade.
 
         Raises:
             ConfigError: if the tokenizer cannot be read.
         """
-        judging = self.config.judging
-        watch = UnscoredWatch(judging.max_unscored, judging.min_attempts)
+        config, roles = self.config, self.roles
+        judged = config.models.process_judge is not None
+        tokenizer = config.trajectories.tokenizer
         return Trajectories(
-            self.config.trajectories,
-            self.roles.make_jury(),
-            self._make_process_jury(),
-            watch,
-            self._make_counter(),
-            self.config.rollouts.fatal_errors,
+            config.trajectories,
+            roles.make_jury(),
+            ProcessJury(roles.ask("process_judge", "judge_process")) if judged else None,
+            UnscoredWatch(config.judging.max_unscored, config.judging.min_attempts),
+            open_tokenizer(Path(tokenizer)) if tokenizer else EstimatedTokens(),
+            config.rollouts.fatal_errors,
         )
 
-    def _make_process_jury(self) -> ProcessJury | None:
-        if self.config.models.process_judge is None:
-            return None
-        return ProcessJury(self.roles.ask("process_judge", "judge_process"))
-
-    def _make_counter(self) -> TokenCounter:
-        tokenizer = self.config.trajectories.tokenizer
-        return open_tokenizer(Path(tokenizer)) if tokenizer else EstimatedTokens()
-
     def _make_tools(self) -> ToolBox:
-        config, live = self.config.tools, self.config.tools.family == "live"
+        config, roles, live = self.config.tools, self.roles, self.config.tools.family == "live"
+        texts: TextSearch
+        images: ImageSearch
+        reader: PageReader
+        if live:
+            found, seen = make_text_search(self.config.live), make_image_search(self.config.live, roles.pictures)
+            texts = RecordedTextSearch(found, roles.replies, roles.find_epoch("text_search"), live=True)
+            images = RecordedImageSearch(seen, roles.replies, roles.find_epoch("image_search"), live=True)
+            reader = make_reader(self.config.live)
+        else:
+            texts, images, reader = self.corpus_search, self.seeing.shown_search, LocalPages(self.corpus)
         return ToolBox(
-            text_search=self._make_text_search() if live else self.corpus_search,
-            image_search=self._make_image_search() if live else self.seeing.shown_search,
-            pages=self._make_pages(live),
+            text_search=texts,
+            image_search=images,
+            pages=RecordedPages(reader, roles.replies, roles.find_epoch("pages"), live=live),
             store=self.roles.pictures,
             ocr=self.seeing.layout,
             upscaler=self.seeing.upscaler,
@@ -382,18 +380,6 @@ class Acting:
             snapshot="" if live else self.corpus.snapshot,
             online=live,
         )
-
-    def _make_text_search(self) -> TextSearch:
-        search = make_text_search(self.config.live)
-        return RecordedTextSearch(search, self.roles.replies, self.roles.find_epoch("text_search"), live=True)
-
-    def _make_image_search(self) -> ImageSearch:
-        search = make_image_search(self.config.live, self.roles.pictures)
-        return RecordedImageSearch(search, self.roles.replies, self.roles.find_epoch("image_search"), live=True)
-
-    def _make_pages(self, live: bool) -> PageReader:
-        reader = make_reader(self.config.live) if live else LocalPages(self.corpus)
-        return RecordedPages(reader, self.roles.replies, self.roles.find_epoch("pages"), live=live)
 
 
 _REST: Mapping[str, tuple[str, ...]] = {
@@ -521,9 +507,9 @@ class Assembly:
             "groundings": self._build_groundings,
             "difficulty": self._build_difficulty,
             "enhancements": self.seeing.make_enhancements,
-            "rollouts": self.acting.make_rollouts,
+            "rollouts": lambda: Rollouts(self.make_agent(), self.config.rollouts.attempts),
             "trajectories": self.acting.make_trajectories,
-            "releases": self._build_releases,
+            "releases": lambda: Releases(self.config.releases),
         }
         return builders[name]()
 
@@ -619,9 +605,6 @@ class Assembly:
             contest=partial(check_alternative, self.ground) if difficulty.alternatives else None,
             picture_judge=roles.ask("image_judge", "judge_picture") if self.config.models.image_judge else None,
         )
-
-    def _build_releases(self) -> Releases:
-        return Releases(self.config.releases)
 
     def plan_stages(self, last: str = "") -> list[PlannedStage]:
         """Return the stages after the corpus up to the last one that is wanted, in order, with their keys."""

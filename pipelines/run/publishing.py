@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import cast
 
 from pipelines.agent.dialects import SYNTH, render_system
-from pipelines.agent.loop import Agent
 from pipelines.corpus.store import Corpus
 from pipelines.files import write_text
 from pipelines.ids import digest_value
@@ -108,12 +107,8 @@ def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> Relea
         models=tuple(model for _, model in sorted(models.items())),
         prompts={label: digest for manifest in manifests for label, digest in manifest.prompts.items()},
         tools=agent.offered,
-        system=_write_system(agent),
+        # Native calls are written down as text in a released row, so its system message must describe them.
+        system=render_system(SYNTH, agent.tools.describe(), agent.settings.max_calls) if agent.dialect.native else "",
         unknown_licences=assembly.config.releases.unknown_licences,
         shard_bytes=assembly.config.releases.shard_bytes,
     )
-
-
-def _write_system(agent: Agent) -> str:
-    """Return what rows say instead of the teacher's system message: native calls are written down, and need words."""
-    return render_system(SYNTH, agent.tools.describe(), agent.settings.max_calls) if agent.dialect.native else ""

@@ -129,15 +129,7 @@ class Budget:
         Raises:
             BudgetSpent: naming each limit that is reached, with what was spent of it.
         """
-        reached = self._list_reached(self.spent)
-        if reached:
-            raise BudgetSpent(", ".join(reached))
-
-    def add(self, usage: Usage) -> None:
-        """Count what a request took."""
-        self.spent = self.spent + usage
-
-    def _list_reached(self, spent: Usage) -> list[str]:
+        spent = self.spent
         tokens, hours = spent.tokens_in + spent.tokens_out, spent.gpu_seconds / HOUR
         reached = []
         if 0 < self.money <= spent.cost:
@@ -146,4 +138,9 @@ class Budget:
             reached.append(f"{tokens:,} of {self.tokens:,} tokens")
         if 0 < self.gpu_hours <= hours:
             reached.append(f"{hours:.4g} of {self.gpu_hours:.4g} GPU-hours")
-        return reached
+        if reached:
+            raise BudgetSpent(", ".join(reached))
+
+    def add(self, usage: Usage) -> None:
+        """Count what a request took."""
+        self.spent = self.spent + usage

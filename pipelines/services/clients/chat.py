@@ -148,10 +148,6 @@ def _clean_message(message: Message) -> Message:
     return replace(message, text=_clean(message.text), calls=calls)
 
 
-def _clean(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
-
-
 @lru_cache(maxsize=128)
 def _make_format(task: str, schema_json: str) -> bytes:
     schema = {"name": task, "schema": orjson.loads(schema_json), "strict": False}
@@ -199,8 +195,16 @@ class _Completion(BaseModel):
     usage: _Usage | None = None
 
 
+def _read_json(body: bytes) -> object:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        # Half of a surrogate pair can be written in JSON, and some servers do.
+        return json.loads(body)
+
+
 def read_completion(body: bytes, key: str) -> ChatReply:
-    """Return a completion's first choice.
+    """Return a completion's first choice, empty where it has none.
 
     Args:
         body: what the server sent.
@@ -215,31 +219,18 @@ def read_completion(body: bytes, key: str) -> ChatReply:
         kind = "no completion" if isinstance(error, ValidationError) else "no JSON"
         # The error holds the body, and a body may hold the key.
         raise NoReply(f"{kind} but {redact(body, key)[:_GLIMPSE]!r}") from None
-    return _take_choice(completion)
-
-
-def _read_json(body: bytes) -> object:
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError:
-        # Half of a surrogate pair can be written in JSON, and some servers do.
-        return json.loads(body)
-
-
-def _take_choice(completion: _Completion) -> ChatReply:
-    """Return a completion's first choice, empty where it has none."""
     usage = completion.usage or _Usage()
     if not completion.choices:
         return ChatReply("", usage.prompt_tokens, usage.completion_tokens)
     choice = completion.choices[0]
     said = choice.message
     return ChatReply(
-        _clean_openai_replies(said.content or said.refusal),
+        _clean(said.content or said.refusal),
         usage.prompt_tokens,
         usage.completion_tokens,
         _read_ending(choice),
         calls=tuple(_read_call(call) for call in said.tool_calls or ()),
-        reasoning=_clean_openai_replies(said.reasoning_content or said.reasoning),
+        reasoning=_clean(said.reasoning_content or said.reasoning),
     )
 
 
@@ -248,11 +239,11 @@ def _read_call(call: _Call) -> ToolCall:
     function = call.function or _Function()
     arguments = function.arguments
     text = json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, dict) else arguments
-    return ToolCall(_clean_openai_replies(call.id), _clean_openai_replies(function.name), _clean_openai_replies(text))
+    return ToolCall(_clean(call.id), _clean(function.name), _clean(text))
 
 
-def _clean_openai_replies(text: object) -> str:
-    # Half of a surrogate pair can be written in JSON and nowhere else.
+def _clean(text: object) -> str:
+    """Return the text without halves of surrogate pairs, which JSON can hold; empty for what is no text."""
     return text.encode("utf-8", "replace").decode() if isinstance(text, str) else ""
 
 
@@ -271,7 +262,7 @@ def cut_at_stop(reply: ChatReply, stop: Sequence[str]) -> ChatReply:
 def _read_ending(choice: _Choice) -> Ending:
     if choice.message.refusal or choice.finish_reason == "content_filter":
         return "refused"
-    # A reason nobody knows is no reason to believe that nothing is missing.
+    # An unknown reason does not show that the reply is complete.
     return "whole" if choice.finish_reason in _WHOLE else "cut"
 
 
@@ -282,7 +273,7 @@ DEAD_AFTER = 5
 LONGEST_WAIT = 600.0
 """Seconds that an address is left alone at most, whatever it asks for."""
 LONGEST_PAUSE = 30.0
-"""Seconds between two probes of an address that is away, at most."""
+"""Seconds between two probes of an address, or two tries of a request, at most."""
 SPARED = 8
 """Requests in flight at the least loaded address from which on one is spared to see if another is back."""
 
@@ -293,7 +284,7 @@ OutcomeKind = Literal["answered", "busy", "failed", "silent", "gone", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RequestOutcome:
     """How a request ended at an address.
 
     ``answered``: with a reply, be it a refusal of this prompt. ``busy``: asked to slow down. ``failed``: with no whole
@@ -393,7 +384,7 @@ class Endpoint:
         self._probing = self._probing or self.dead
         return Ticket(self, now, self._meter, self.dead)
 
-    def end(self, ticket: Ticket, outcome: Outcome, now: float) -> float:
+    def end(self, ticket: Ticket, outcome: RequestOutcome, now: float) -> float:
         """Count a request out, learn from it, and return its GPU-seconds."""
         self._advance(now)
         match outcome.kind:
@@ -427,7 +418,7 @@ class Endpoint:
         elif self.in_flight >= int(self.limit):
             self.limit = min(self.most, self.limit + (1.0 if self._starting else 1.0 / self.limit))
 
-    def _note_busy(self, ticket: Ticket, outcome: Outcome, now: float) -> None:
+    def _note_busy(self, ticket: Ticket, outcome: RequestOutcome, now: float) -> None:
         # It speaks, so it lives.
         self.dead = False
         self._streak = 0
@@ -439,7 +430,7 @@ class Endpoint:
             wait = wait or self._draw_pause(self._rounds)
         self.busy_until = max(self.busy_until, now + min(wait, LONGEST_WAIT))
 
-    def _note_failure(self, ticket: Ticket, outcome: Outcome, now: float) -> None:
+    def _note_failure(self, ticket: Ticket, outcome: RequestOutcome, now: float) -> None:
         self.last_error = outcome.said
         if ticket.taken < self._died_at:
             # Sent before it was given up: nothing new.
@@ -493,7 +484,7 @@ def choose_endpoint(endpoints: tuple[Endpoint, ...], avoided: Endpoint | None, n
 
 
 @dataclass(slots=True, eq=False)
-class _Waiter:
+class _QueuedRequest:
     """A request that waits; ``woken`` resolves to its place, or to None when every address was away for too long."""
 
     woken: "asyncio.Future[Ticket | None]"
@@ -516,7 +507,7 @@ class EndpointPool:
     endpoints: tuple[Endpoint, ...]
     patience: float
     clock: Callable[[], float] = time.monotonic
-    _waiters: deque[_Waiter] = field(default_factory=deque)
+    _waiters: deque[_QueuedRequest] = field(default_factory=deque)
     _alarm: asyncio.TimerHandle | None = None
     _alarm_at: float = math.inf
 
@@ -544,7 +535,7 @@ class EndpointPool:
         chosen = None if self._waiters else choose_endpoint(self.endpoints, avoided, now)
         if chosen is not None:
             return chosen.take(now)
-        waiter = _Waiter(asyncio.get_running_loop().create_future(), since, avoided)
+        waiter = _QueuedRequest(asyncio.get_running_loop().create_future(), since, avoided)
         self._waiters.append(waiter)
         self._serve(now)
         try:
@@ -559,19 +550,19 @@ class EndpointPool:
             )
         return ticket
 
-    def give_back(self, ticket: Ticket, outcome: Outcome) -> float:
+    def give_back(self, ticket: Ticket, outcome: RequestOutcome) -> float:
         """End a request, give its place to the next one, and return its GPU-seconds."""
         now = self.clock()
         spent = ticket.endpoint.end(ticket, outcome, now)
         self._serve(now)
         return spent
 
-    def _leave(self, waiter: _Waiter) -> None:
+    def _leave(self, waiter: _QueuedRequest) -> None:
         """Take out a cancelled waiter, and its place, too, if it had just got one."""
         if waiter in self._waiters:
             self._waiters.remove(waiter)
         elif not waiter.woken.cancelled() and (ticket := waiter.woken.result()) is not None:
-            ticket.endpoint.end(ticket, Outcome("unknown"), self.clock())
+            ticket.endpoint.end(ticket, RequestOutcome("unknown"), self.clock())
         self._serve(self.clock())
 
     def _serve(self, now: float) -> None:
@@ -593,7 +584,7 @@ class EndpointPool:
             self._alarm.cancel()
             self._alarm = None
 
-    def _set_alarm(self, first: _Waiter, now: float) -> None:
+    def _set_alarm(self, first: _QueuedRequest, now: float) -> None:
         """Look again when time alone may have made room."""
         moments = [endpoint.find_next(now) for endpoint in self.endpoints]
         limit = max(first.since, *(endpoint.troubled_since for endpoint in self.endpoints)) + self.patience
@@ -738,7 +729,6 @@ class ChatRefusal:
 
 
 VERSION = 1
-_LONGEST_PAUSE = 30.0
 
 
 @dataclass(slots=True)
@@ -845,7 +835,7 @@ class OpenAIChat:
         # The pauses spare an address that fails, so a first try elsewhere needs none.
         spared = trial.failed - (1 if len(self.urls) > 1 else 0)
         if spared > 0:
-            await asyncio.sleep(random.uniform(0.0, min(_LONGEST_PAUSE, self.pause * 2.0 ** min(spared - 1, 32))))
+            await asyncio.sleep(random.uniform(0.0, min(LONGEST_PAUSE, self.pause * 2.0 ** min(spared - 1, 32))))
 
     async def _give_up(self, trial: _Trial) -> None:
         """Fail the record if it alone gets no reply; otherwise its tries begin again.
@@ -868,19 +858,19 @@ class OpenAIChat:
         """Send a request once, to whichever address has room first; return None if it is to be sent again."""
         ticket = await self.pool.take(trial.since, trial.avoided)
         trial.sent += 1
-        outcome = Outcome("unknown")
+        outcome = RequestOutcome("unknown")
         try:
             since = time.monotonic()
             received = await self._post(ticket, trial.body)
             trial.seconds = time.monotonic() - since
             reply = self._read_reply(ticket, received)
-            outcome = Outcome("answered")
+            outcome = RequestOutcome("answered")
             return reply
         except RecordFailed:
-            outcome = Outcome("answered")
+            outcome = RequestOutcome("answered")
             raise
         except RateLimited as error:
-            outcome = Outcome("busy", error.retry_after, str(error))
+            outcome = RequestOutcome("busy", error.retry_after, str(error))
         except NoReply as error:
             trial.said = f"{self._place(ticket)}: {error}"
             outcome = self._note_failure(trial, error)
@@ -889,15 +879,16 @@ class OpenAIChat:
         trial.avoided = ticket.endpoint
         return None
 
-    def _note_failure(self, trial: _Trial, error: NoReply) -> Outcome:
+    def _note_failure(self, trial: _Trial, error: NoReply) -> RequestOutcome:
         if isinstance(error, NoConnection):
-            return Outcome("gone", said=str(error))
+            return RequestOutcome("gone", said=str(error))
         if not trial.failed:
             trial.answered = self.pool.answered
         trial.failed += 1
-        return Outcome("silent" if isinstance(error, Silence) else "failed", said=str(error))
+        return RequestOutcome("silent" if isinstance(error, Silence) else "failed", said=str(error))
 
     def _place(self, ticket: Ticket) -> str:
+        """Return address and model, as messages name them."""
         return f"{ticket.endpoint.url}, model {self.name}"
 
     @property

@@ -17,20 +17,20 @@ from pipelines.services.clients.chat import (
     LONGEST_PAUSE,
     Endpoint,
     EndpointPool,
-    Outcome,
+    RequestOutcome,
     choose_endpoint,
     make_pool,
 )
 
 ANSWERED, FAILED, GONE = (
-    Outcome("answered"),
-    Outcome("failed", said="HTTP 500"),
-    Outcome("gone", said="refused"),
+    RequestOutcome("answered"),
+    RequestOutcome("failed", said="HTTP 500"),
+    RequestOutcome("gone", said="refused"),
 )
 BUSY, SILENT, UNKNOWN = (
-    Outcome("busy", said="HTTP 429"),
-    Outcome("silent", said="nothing"),
-    Outcome("unknown"),
+    RequestOutcome("busy", said="HTTP 429"),
+    RequestOutcome("silent", said="nothing"),
+    RequestOutcome("unknown"),
 )
 
 
@@ -99,7 +99,7 @@ def test_a_reply_that_takes_too_long_halves_the_limit_and_a_failure_does_not():
 
 def test_an_address_is_left_alone_for_as_long_as_it_asks():
     endpoint = make_endpoint()
-    endpoint.end(endpoint.take(0.0), Outcome("busy", 7.0), 1.0)
+    endpoint.end(endpoint.take(0.0), RequestOutcome("busy", 7.0), 1.0)
     assert not endpoint.has_room(7.9)
     assert endpoint.has_room(8.0)
     assert endpoint.find_next(1.0) == 8.0
@@ -189,7 +189,9 @@ def test_the_least_load_is_chosen_whatever_the_limit_and_the_least_used_of_equal
     assert choose_endpoint((first, second), None, 0.0) is second
 
 
-def go_round(endpoints: tuple[Endpoint, ...], demand: int, outcomes: dict[Endpoint, Outcome], now: float) -> Counter:
+def go_round(
+    endpoints: tuple[Endpoint, ...], demand: int, outcomes: dict[Endpoint, RequestOutcome], now: float
+) -> Counter:
     """Send so many requests at once, end them after a second, and return how many each address answered."""
     sent = []
     while len(sent) < demand and (chosen := choose_endpoint(endpoints, None, now)) is not None:
@@ -391,7 +393,7 @@ def test_waiting_for_a_busy_address_is_no_busy_loop():
         pool = make_waiting_pool(places=100)
         clock = pool.clock = CountedClock(asyncio.get_running_loop())
         (endpoint,) = pool.endpoints
-        endpoint.end(endpoint.take(clock()), Outcome("busy", 0.1), clock())
+        endpoint.end(endpoint.take(clock()), RequestOutcome("busy", 0.1), clock())
         tickets = await asyncio.gather(*(pool.take(clock()) for _ in range(40)))
         return len(tickets), clock.looks
 
@@ -418,7 +420,7 @@ def test_a_place_given_to_a_request_that_was_cancelled_meanwhile_goes_to_the_nex
     assert asyncio.run(run()) == (0, 0)
 
 
-ENDINGS = st.sampled_from([ANSWERED, ANSWERED, FAILED, GONE, BUSY, Outcome("busy", 0.001), SILENT, UNKNOWN])
+ENDINGS = st.sampled_from([ANSWERED, ANSWERED, FAILED, GONE, BUSY, RequestOutcome("busy", 0.001), SILENT, UNKNOWN])
 
 
 @given(
