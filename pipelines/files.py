@@ -18,15 +18,8 @@ TEMP_PREFIX = ".tmp-"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 MISPLACED = (errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 FAILING = (
-    errno.EIO,
-    errno.ESTALE,
-    errno.ETIMEDOUT,
-    errno.ENODEV,
-    errno.ENXIO,
-    errno.EMFILE,
-    errno.ENFILE,
-    errno.ENOMEM,
-)
+    errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENODEV, errno.ENXIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM,
+)  # fmt: skip
 REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 

@@ -74,10 +74,6 @@ SCALARS: dict[object, pa.DataType] = {
 def derive_type(annotation: object, where: str) -> pa.DataType:
     """Return the Arrow type of one annotation.
 
-    Args:
-        annotation: a scalar, ``Literal`` of strings, ``tuple[T, ...]``, nested model, or one of them with ``None``.
-        where: ``Model.field``, named in the error.
-
     Raises:
         TypeError: if the annotation has no Arrow type here (dicts and unions have none on purpose).
     """

@@ -145,6 +145,10 @@ class Thresholds(Nested):
     volatile: bool = True
     """Whether facts that change with time were allowed."""
 
+    def require_alone(self, node: int) -> int:
+        """Return how many entities the descriptor of a node (1 is the first hidden one) must fit without the chain."""
+        return self.alone_first if node == 1 else self.alone
+
 
 UNCOUNTED = Thresholds(alone_first=0, alone=0, answers=0)
 

@@ -17,7 +17,7 @@ from typing import Literal
 from pipelines.checks.uniqueness import Ends, list_fitting_ends
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.store import Corpus, Fact
-from pipelines.graph.answers import LONGEST_ANSWER, compare_answers, derive_answer, is_hedged, make_answer
+from pipelines.graph.answers import LONGEST_ANSWER, compare_answers, covers_date, derive_answer, is_hedged, make_answer
 from pipelines.graph.cues import WORD, fold_word, list_stems, stem_word
 from pipelines.graph.facts import fold_names, holds_phrase, read_attributes, read_relations, split_key, type_value
 from pipelines.graph.proofs import cite_sentence, make_query
@@ -44,12 +44,15 @@ _PRONOUNS = frozenset(["he", "she", "it", "they"])
 _POSSESSIVES = frozenset(["his", "her", "its", "their"])
 
 
+Outcome = Literal["agrees", "mixed", "disputes", "silent"]
+"""``mixed``: one sentence states the answer, and another one about the same subject states another value."""
+
+
 @dataclass(frozen=True, slots=True)
 class Corroboration:
     """What the prose of a page says of an answer."""
 
-    outcome: Literal["agrees", "mixed", "disputes", "silent"]
-    """``mixed``: one sentence states the answer, and another one about the same subject states another value."""
+    outcome: Outcome
     evidence: Evidence | None
     """The sentence that says the answer, or the one that says another; of both, that one."""
     detail: str
@@ -62,12 +65,6 @@ def find_corroboration(ground: Indexes, node: int, relation: str, answer: Answer
     The infobox is not looked at. A sentence agrees when a cue of the relation states the answer in it; it disputes
     when a cue states another value of the same type. Beside one that agrees, a sentence disputes only where its words
     say that it is about the page's subject (:func:`is_about_subject`).
-
-    Args:
-        ground: corpus, and the cues of the relation.
-        node: number of the answer node.
-        relation: infobox key that is asked for.
-        answer: what its value is said to be, or a coarser date derived from it.
     """
     page = ground.corpus.page(node)
     # "The painting" is what the page is about, not that it was painted.
@@ -174,27 +171,17 @@ def _conclude(
     opposing: tuple[Sentence, Statement] | None,
 ) -> Corroboration:
     if disputing is not None and (agreeing is None or agreeing[0] < 2):
-        sentence, reading = disputing
-        return Corroboration(
-            "disputes",
-            cite_sentence(corpus, node, sentence.start, sentence.end),
-            f"{reading.text!r} in {sentence.text[:200]!r}",
-        )
+        return _cite_reading(corpus, node, "disputes", *disputing)
     if agreeing is None:
         return Corroboration("silent", None, f"no sentence of {corpus.page(node).title!r} says it")
     if opposing is not None:
-        sentence, reading = opposing
-        return Corroboration(
-            "mixed",
-            cite_sentence(corpus, node, sentence.start, sentence.end),
-            f"{reading.text!r} in {sentence.text[:200]!r}",
-        )
-    _, sentence, reading = agreeing
-    return Corroboration(
-        "agrees",
-        cite_sentence(corpus, node, sentence.start, sentence.end),
-        f"{reading.text!r} in {sentence.text[:200]!r}",
-    )
+        return _cite_reading(corpus, node, "mixed", *opposing)
+    return _cite_reading(corpus, node, "agrees", *agreeing[1:])
+
+
+def _cite_reading(corpus: Corpus, node: int, outcome: Outcome, sentence: Sentence, reading: Statement) -> Corroboration:
+    evidence = cite_sentence(corpus, node, sentence.start, sentence.end)
+    return Corroboration(outcome, evidence, f"{reading.text!r} in {sentence.text[:200]!r}")
 
 
 CODE = "alternative-answer"
@@ -227,12 +214,6 @@ def check_alternative(ground: Indexes, proof: Proof, answer: Answer, given: str)
     that fits the chain, stated in prose, given by the other dump, or the answer itself by another name or more exactly.
     PASS when infobox and prose state the reference and nothing else, and nothing supports the other for any entity that
     may fit. UNKNOWN in all other cases.
-
-    Args:
-        ground: the corpus that the proof is about.
-        proof: of the question.
-        answer: the reference.
-        given: a model's short answer; one of more than ``LONGEST_ANSWER`` characters is not looked at.
     """
     given = given.strip()
     verdict = compare_answers(given, answer)
@@ -241,7 +222,7 @@ def check_alternative(ground: Indexes, proof: Proof, answer: Answer, given: str)
     value = type_given(given, answer, proof.answer_relation, ground.shares.values(proof.answer_relation))
     if value is None:
         return CheckResult("UNKNOWN", CODE, f"{given[:80]!r} is not one value of the kind that is asked for")
-    if _is_coarser(value, answer):
+    if covers_date(value, answer):
         # What the corpus says for the answer, it says for a coarser date too.
         return CheckResult("UNKNOWN", CODE, f"{given!r} is {answer.surface!r} at a coarser precision")
     asked = _Asked(proof.answer_relation, proof.derivation, answer, given, value)
@@ -260,14 +241,7 @@ def check_alternative(ground: Indexes, proof: Proof, answer: Answer, given: str)
 
 
 def type_given(given: str, answer: Answer, relation: str, known: frozenset[str] = frozenset()) -> Answer | None:
-    """Return a model's answer as a typed value of the reference's type; None for anything but one such value.
-
-    Args:
-        given: what a model said.
-        answer: the reference.
-        relation: infobox key that is asked for.
-        known: folded, values of the relation that articles show: a motto with "and" in it is one, and no list.
-    """
+    """Return a model's answer as a typed value of the reference's type; None for anything but one such value."""
     if not given or len(given) > LONGEST_ANSWER or (is_hedged(given, answer) and fold_name(given) not in known):
         return None
     if answer.type == "date":
@@ -307,11 +281,6 @@ def _find_same(ground: Indexes, node: int, asked: _Asked) -> Iterator[AnswerSupp
             yield AnswerSupport("stated", detail)
     if compare_answers(asked.given, answer) == "unscored":
         yield AnswerSupport("unclear", f"{asked.given!r} may be {answer.surface!r} by another measure or precision")
-
-
-def _is_coarser(value: Answer, answer: Answer) -> bool:
-    given, expected = parse_date(value.value), parse_date(answer.value)
-    return answer.type == "date" and given is not None and expected is not None and given.covers(expected)
 
 
 def _share_article(corpus: Corpus, answer: Answer, value: Answer) -> bool:
@@ -440,15 +409,7 @@ def is_volatile(relation: str) -> bool:
 
 
 def check_volatility(ground: Indexes, number: int, relation: str, answer: Answer, allowed: bool) -> CheckResult:
-    """FAIL (``volatile``) when an answer changes with time; UNKNOWN when the later dump cannot tell.
-
-    Args:
-        ground: with a later dump of the same wiki, or none: then only the list of properties speaks.
-        number: the answer node's number in the corpus.
-        relation: infobox key that is asked for.
-        answer: its value, or a coarser date derived from it.
-        allowed: whether such answers are wanted.
-    """
+    """FAIL (``volatile``) when an answer changes with time; UNKNOWN when the later dump cannot tell."""
     if allowed:
         return PASSED
     if is_volatile(relation):
@@ -459,13 +420,7 @@ def check_volatility(ground: Indexes, number: int, relation: str, answer: Answer
 
 
 def check_lasting_hop(ground: Indexes, hop: Hop, allowed: bool) -> CheckResult:
-    """FAIL (``volatile``) when the relation of a hop changes with time; UNKNOWN when the later dump cannot tell.
-
-    Args:
-        ground: with a later dump of the same wiki, or none: then only the list of properties speaks.
-        hop: along a relation; a sentence about two entities is taken to last, unless its wording dates it.
-        allowed: whether such hops are wanted.
-    """
+    """FAIL (``volatile``) when the relation of a hop changes with time; UNKNOWN when the later dump cannot tell."""
     if allowed or hop.relation == MENTIONS:
         return PASSED
     if is_volatile(hop.relation):
@@ -520,8 +475,7 @@ def _is_same(answer: Answer, other: Answer) -> bool:
     if answer.type == other.type == "number":
         return compare_measures(Number(answer.value, answer.unit), Number(other.value, other.unit)) == "same"
     if answer.type == other.type == "date":
-        coarse, fine = parse_date(answer.value), parse_date(other.value)
-        return coarse is not None and fine is not None and coarse.covers(fine)
+        return covers_date(answer, other)
     forms = {fold_name(form) for form in (answer.surface, *answer.aliases)}
     return fold_name(other.surface) in forms
 

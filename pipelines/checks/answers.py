@@ -5,17 +5,19 @@ references to the anchor. Names that a rewording must keep are compared word for
 """
 
 import re
+import tomllib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from importlib import resources
 
 from pipelines.checks.leakage import split_words
 from pipelines.checks.verdicts import PASSED, CheckResult
-from pipelines.graph.answers import count_tokens, type_answer
+from pipelines.graph.answers import count_tokens, covers_date, type_answer
 from pipelines.graph.cues import GENERIC, WORD, fold_word, name_cues, stem_word
 from pipelines.graph.facts import split_key
 from pipelines.graph.prose import MASK, mask_names
 from pipelines.graph.query import Indexes
-from pipelines.graph.values import KNOWN_UNITS, parse_date, parse_unit
+from pipelines.graph.values import KNOWN_UNITS, parse_unit
 from pipelines.names import fold_name
 from schemas.proofs import Answer, Proof
 from schemas.tasks import SUBJECT
@@ -44,11 +46,6 @@ _UNIT_WORD = re.compile(r"[^\s,;?()]+")
 
 def check_form(text: str, answer: Answer, max_tokens: int) -> CheckResult:
     """FAIL when an answer is no single, certain, short value.
-
-    Args:
-        text: the value as the page shows it, before it was typed; empty where only a template gives it.
-        answer: what it was typed as.
-        max_tokens: the longest answer, white-space tokens.
 
     Returns:
         ``answer-form`` for lists, ranges, hedges, sentences, addresses, leftovers of markup, hollow values, and answers
@@ -84,8 +81,7 @@ def check_precision(question: str, answer: Answer) -> CheckResult:
 def _says(typed: Answer, answer: Answer) -> bool:
     """Say whether the value that a text gives is the answer's; a unit may come from elsewhere, a date be coarser."""
     if answer.type == "date":
-        coarse, fine = parse_date(answer.value), parse_date(typed.value)
-        return coarse is not None and fine is not None and coarse.covers(fine)
+        return covers_date(answer, typed)
     if answer.type == "number":
         return typed.value == answer.value and typed.unit in ("", answer.unit)
     return fold_name(typed.surface) == fold_name(answer.surface)
@@ -113,120 +109,20 @@ _ANCHOR = r"(?:in|from|of|by) (?:the|this) (?:image|picture|photo|photograph)"
 _BEFORE = r"(?:the|this|that|a|an)(?: (?:last|latter|former|second|third|fourth|same))?"
 
 _TIME_WORDS = frozenset("when date dates day month year years time".split())
-_WORDINGS_TEXT = """
-death: die, dies, grave
-birth: birthplace
-established: opening, set up, come into being, came into being, come about
-founded: set up, started, come into being, first held, first edition, first appear
-founders: set up, started
-foundation: set up, come into being, first appear
-formation: set up, formed, come into being
-released: come out, came out
-aired: released, release, come out, broadcast
-created: making
-fall: come down, came down
-capacity: fit, spectators
-area: large
-mass: heavy
-weight: heavy
-medium: materials
-students: study, studies
-alma: trained
-college: educated, trained, alma mater
-education: trained, alma mater
-training: alma mater
-composition: mineral
-subdivision: country
-architect: drew the plans
-practice: employer, employed, work
-workplaces: employer, employed
-institutions: employer, employed, work
-combatant: belligerent
-studio: company
-namesake: source of the name, gave a name, lent a name, after whom, in the name, by the name
-namedafter: source of the name, gave a name, source of the name, lent a name, after whom
-rector: highest office
-chancellor: head, heads, highest office
-discovered: finding
-mouth: receives, empties
-range: home
-native: home
-location: home, stands, situated
-locale: home
-city: home, stands, situated
-headquarters: home
-hq: home
-place: scene, site
-crosses: beneath, spanned, lies under
-subject: theme
-museum: collection, holds, houses, kept
-composer: wrote the music, scored
-music: scored
-demonym: people called
-hdi: development
-gdp: gross
-ppp: gross
-cctld: domain
-admittance: admission, admitted
-occupation: living
-manufacturer: maker
-creator: originator, devised
-classis: class
-pop: population, people, inhabitants
-siblings: brother, sister
-cinematography: cinematographer, shot, camera
-previous: predecessor, preceded
-next: successor, followed, after
-known: name, fame
-nationalteam: team
-elevation: point, highest, lowest
-state: region
-resting: grave
-relatives: related
-screenplay: writer, wrote, writing
-editing: cut
-illustrator: drew
-authority: author, scientific name, described
-advisors: supervisor, supervised
-period: era
-partner: shared a life
-currentclub: team
-residence: home
-address: home, location
-chairman: head, heads, runs, in charge
-manager: head, heads, runs, in charge
-artist: recorded, released
-network: broadcaster, broadcast
-premiere: first performance, first performed
-attendance: come to, attend
-gallery: kept, holds, houses
-held: kept, holds, houses
-largest: principal settlement, chief settlement
-basis: adapted
-"""
 
 
-def _index_wordings() -> dict[str, tuple[str, ...]]:
+@lru_cache(maxsize=1)
+def _load_wordings() -> dict[str, tuple[str, ...]]:
+    """Return how questions ask for what a word of a key names, by the word's stem."""
+    table = tomllib.loads(resources.files("pipelines.checks").joinpath("data/wordings.toml").read_text("utf-8"))
     index: dict[str, tuple[str, ...]] = {}
-    for line in _WORDINGS_TEXT.strip().splitlines():
-        head, _, rest = line.partition(":")
-        stem = stem_word(head)
-        index[stem] = (*index.get(stem, ()), *(part.strip() for part in rest.split(",")))
+    for head, phrases in table.items():
+        index[stem_word(head)] = (*index.get(stem_word(head), ()), *phrases.split(", "))
     return index
 
 
-_WORDINGS = _index_wordings()
-"""How questions ask for what a word of a key names, where the sentences of articles state it by other words."""
-
-
 def check_asked(ground: Indexes, text: str, proof: Proof) -> CheckResult:
-    """UNKNOWN (``attribute-unasked``) when no word of a question asks for the attribute that its proof answers.
-
-    Args:
-        ground: whose corpus has taught cues of the attribute.
-        text: the question.
-        proof: with its descriptors and sentences, which say nothing of what is asked.
-    """
+    """UNKNOWN (``attribute-unasked``) when no word of a question asks for the attribute that its proof answers."""
     words, relation = list(_list_asking_words(text, proof)), proof.answer_relation
     stems, spoken = set(map(stem_word, words)), f" {' '.join(words)} "
     cues, phrases = _list_asking_phrases(relation)
@@ -242,7 +138,7 @@ def _list_asking_phrases(relation: str) -> tuple[frozenset[str], tuple[str, ...]
     """Return stems and phrases that ask for a relation in any corpus: words of its key, their kin, and wordings."""
     words = split_key(relation)
     telling = [word for word in words if word not in GENERIC] or list(words)
-    phrases = [phrase for word in telling for phrase in _WORDINGS.get(stem_word(word), ())]
+    phrases = [phrase for word in telling for phrase in _load_wordings().get(stem_word(word), ())]
     # "date" and "year" tell nothing beside "birth", and everything where they are all there is.
     bare = _TIME_WORDS if _TIME_WORDS & set(words) and set(telling) <= GENERIC else frozenset[str]()
     return name_cues(relation) | frozenset(map(stem_word, {*telling, *bare})), tuple(phrases)
@@ -285,11 +181,6 @@ def check_kept(before: str, after: str, hidden: str) -> CheckResult:
     """FAIL (``descriptor-lost``) when a name or number of a question is gone, other than the name that was hidden.
 
     Names are told by their capitals, wherever but at the beginning of a sentence, where any word has one.
-
-    Args:
-        before: the question that was to be reworded.
-        after: the question as reworded.
-        hidden: the name that had to go.
     """
     left = mask_names(before, [hidden])
     words = [found[0] for place in _NOT_FIRST.finditer(left) if (found := _WORD.match(left, place.end()))]

@@ -60,12 +60,6 @@ def blank_phrase(phrase: str, text: str) -> str:
 def list_told_relations(corpus: Corpus, number: int, value: str, text: str) -> tuple[str, ...]:
     """Return the fields of a page that a text may mean by a value, by the stem of their keys.
 
-    Args:
-        corpus: where the page is read.
-        number: the entity's number.
-        value: a literal that stands in the text.
-        text: the descriptor.
-
     Returns:
         Every field that shows the value; of several those alone whose keys' own words stand in the text, or else those
         whose cues do, or else all.
@@ -85,15 +79,7 @@ def _list_own_stems(relation: str) -> frozenset[str]:
 
 
 def find_relation_problem(corpus: Corpus, number: int, told: tuple[str, str], given: Iterable[str], text: str) -> str:
-    """Return why a value is not told of the fields that it is counted for, or nothing.
-
-    Args:
-        corpus: where the page is read.
-        number: the entity's number.
-        told: the value, and the relation of its constraint.
-        given: relations of all constraints with that value.
-        text: the descriptor.
-    """
+    """Return why a value is not told of the fields that it is counted for, or nothing."""
     value, relation = told
     meant, counted = set(list_told_relations(corpus, number, value, text)), set(map(stem_key, given))
     if not meant or meant == {stem_key(relation)}:
@@ -108,12 +94,6 @@ def find_uncounted(corpus: Corpus, number: int, text: str, counted: Iterable[str
 
     That is a name of an article that any field links to, and a literal in another writing than the page's: a number in
     words or another unit, a date in other forms, a decade or century in words, a string in other letters.
-
-    Args:
-        corpus: where the facts are read.
-        number: the entity's number.
-        text: a descriptor or a question.
-        counted: values that are constraints, and words that tell nothing, such as types.
     """
     left = fold_spaces(text)
     for value in sorted(map(fold_spaces, counted), key=lambda value: (-len(value), value)):
@@ -167,11 +147,6 @@ def offer_facts(corpus: Corpus, number: int, max_tokens: int) -> tuple[FactView,
     """Return the facts that a descriptor of an entity may add to the chain, in page order, each text of a field once.
 
     They are its literal values, and after each date its decade and century: facts too weak to stand alone.
-
-    Args:
-        corpus: where the facts are read.
-        number: the entity's number.
-        max_tokens: longest value in words, 0 for any.
     """
     facts: list[FactView] = []
     for attribute in read_attributes(corpus, number, max_tokens):
@@ -217,14 +192,7 @@ def list_spoken_facts(corpus: Corpus, number: int, text: str) -> tuple[FactView,
 
 
 def list_constraints(corpus: Corpus, number: int, node: int, descriptor: Descriptor) -> tuple[Constraint, ...]:
-    """Return what a descriptor says beyond its place in the chain: type, declared facts, then undeclared ones.
-
-    Args:
-        corpus: where the node's facts are read.
-        number: the node's number in the corpus.
-        node: the node's index in the path.
-        descriptor: the phrase with the facts that its writer declared.
-    """
+    """Return what a descriptor says beyond its place in the chain: type, declared facts, then undeclared ones."""
     kind = corpus.page(number).type
     constraints = [Constraint(node=node, relation=TYPE, value=kind)] if stands_in(kind, descriptor.text) else []
     constraints += [Constraint(node=node, relation=fact.relation, value=fact.text) for fact in descriptor.facts]
@@ -248,15 +216,7 @@ def _choose_relation(corpus: Corpus, number: int, fact: FactView, text: str) -> 
 def find_constraint_problems(
     corpus: Corpus, number: int, constraints: Sequence[Constraint], descriptor: str, clause: str = ""
 ) -> list[str]:
-    """Return where the constraints of one node are not what its descriptor says, no more and no less.
-
-    Args:
-        corpus: where the node's facts are read.
-        number: the node's number in the corpus.
-        constraints: of that node.
-        descriptor: its phrase.
-        clause: the sentence that leads to it, which a descriptor may quote, of a text hop.
-    """
+    """Return where the constraints of one node are not what its descriptor says, no more and no less."""
     kind = corpus.page(number).type
     types = [constraint.value for constraint in constraints if constraint.relation == TYPE]
     problems = [] if any(map(str.isalnum, descriptor.replace(SUBJECT, ""))) else [f"{descriptor!r} says nothing"]
@@ -291,15 +251,7 @@ def _find_relation_problems(
 def check_counted(
     corpus: Corpus, number: int, constraints: Sequence[Constraint], descriptor: str, clause: str = ""
 ) -> CheckResult:
-    """FAIL (``no-descriptor``) when a descriptor says other than its constraints; see :func:`find_constraint_problems`.
-
-    Args:
-        corpus: where the node's facts are read.
-        number: the node's number in the corpus.
-        constraints: of that node.
-        descriptor: its phrase.
-        clause: the sentence that leads to it, of a text hop.
-    """
+    """FAIL (``no-descriptor``) when a descriptor says other than its constraints (:func:`find_constraint_problems`)."""
     problems = find_constraint_problems(corpus, number, constraints, descriptor, clause)
     return CheckResult("FAIL", "no-descriptor", f"{descriptor!r}: {'; '.join(problems)}") if problems else PASSED
 
@@ -336,12 +288,6 @@ def check_told(corpus: Corpus, numbers: Sequence[int], text: str, proof: Proof) 
     Without this a descriptor could be shortened in the proof and not in the question, and would be counted as weaker
     than it is. Told rightly is what any constraint, a quoted sentence or the attribute asked for says, and the types of
     anchor and answer node.
-
-    Args:
-        corpus: where the facts are read.
-        numbers: the nodes of the path in the corpus, the anchor first.
-        text: the final question.
-        proof: with its constraints and sentences.
     """
     types = [corpus.page(number).type for number in numbers]
     told = {fold_spaces(word) for word in (_PERSON, types[0], types[-1], *(c.value for c in proof.constraints))}
@@ -453,11 +399,6 @@ class Reference:
 
 def check_reference(text: str, anchor_type: str, known_types: Collection[str]) -> CheckResult:
     """Check how a final question points to its picture.
-
-    Args:
-        text: the question.
-        anchor_type: the type over which the need for the picture was counted, empty where it has none.
-        known_types: types of the corpus; one that is narrower than the anchor's may not be added in apposition.
 
     Returns:
         FAIL ``reference-missing`` when no phrase points to the picture, or the text is no question that holds together;

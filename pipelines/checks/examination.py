@@ -37,7 +37,7 @@ from pipelines.graph.prose import mask_names
 from pipelines.graph.query import TYPE, Indexes, Query, count_anchor_answers, locate_nodes
 from pipelines.names import fold_name
 from schemas.datasets import Path
-from schemas.proofs import Agreement, Answer, Constraint, Proof, Thresholds
+from schemas.proofs import Answer, Constraint, Proof, Thresholds
 from schemas.tasks import SUBJECT, Descriptor, WriteQuestionInputs
 
 
@@ -59,30 +59,11 @@ class Claim:
     proof: Proof
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerRules:
-    """What an answer must be, whatever the path to it."""
-
-    max_tokens: int
-    """White-space tokens."""
-    agreement: Agreement
-    volatile: bool
-    """Whether facts that change with time are allowed."""
-    max_share: float
-    """Largest share of one answer among all of its relation."""
-
-
 def examine(ground: Indexes, claim: Claim, max_tokens: int, audit: bool = False) -> tuple[CheckResult, ...]:
     """Return what does not hold of a question: the first finding, or in audit mode all; empty when it is sound.
 
     The rules are the proof's own thresholds; what they leave out is not looked at. Pictures need their bytes and are
     not looked at either, and neither are the spans of the evidence (``checks.proofs`` does that).
-
-    Args:
-        ground: the corpus that the proof is about.
-        claim: question, answer and proof.
-        max_tokens: longest answer, white-space tokens.
-        audit: run every check, whatever the earlier ones say.
     """
     try:
         numbers = locate_nodes(ground.corpus, claim.proof.nodes)
@@ -93,10 +74,9 @@ def examine(ground: Indexes, claim: Claim, max_tokens: int, audit: bool = False)
 
 def _list_checks(ground: Indexes, claim: Claim, numbers: Sequence[int], max_tokens: int) -> Iterator[Check]:
     limits = claim.proof.thresholds
-    rules = AnswerRules(max_tokens, limits.agreement, limits.volatile, limits.answer_share)
     query = make_query(ground.corpus, claim.proof)
     yield partial(check_not_bridge, claim.answer, [node.title for node in claim.proof.nodes])
-    yield from list_answer_checks(ground, numbers[-1], claim.proof.answer_relation, claim.answer, rules)
+    yield from list_answer_checks(ground, numbers[-1], claim.proof.answer_relation, claim.answer, limits, max_tokens)
     yield from list_uniqueness_checks(ground, query, numbers, limits)
     yield partial(check_answer_unchanged, ground, query, claim.answer.key)
     if claim.proof.shortcuts_checked:
@@ -111,36 +91,30 @@ def _list_checks(ground: Indexes, claim: Claim, numbers: Sequence[int], max_toke
 
 
 def list_answer_checks(
-    ground: Indexes, number: int, relation: str, answer: Answer, rules: AnswerRules
+    ground: Indexes, number: int, relation: str, answer: Answer, limits: Thresholds, max_tokens: int
 ) -> Iterator[Check]:
-    """Yield the checks on an answer alone: its form, how often it occurs, whether it lasts, and who else says it.
-
-    Args:
-        ground: the corpus.
-        number: the answer node's number.
-        relation: that is asked for.
-        answer: as it is asked for.
-        rules: what is demanded.
-    """
+    """Yield the checks on an answer alone: its form, how often it occurs, whether it lasts, and who else says it."""
     yield partial(_refuse_own_name, ground, number, answer)
-    yield partial(check_form, answer.surface, answer, rules.max_tokens)
-    yield partial(check_volatility, ground, number, relation, answer, rules.volatile)
-    yield partial(check_guessable, ground, relation, answer, rules.max_share)
-    yield lambda: check_agreement(find_corroboration(ground, number, relation, answer), rules.agreement)
+    yield partial(check_form, answer.surface, answer, max_tokens)
+    yield partial(check_volatility, ground, number, relation, answer, limits.volatile)
+    yield partial(check_guessable, ground, relation, answer, limits.answer_share)
+    yield lambda: check_agreement(find_corroboration(ground, number, relation, answer), limits.agreement)
 
 
 @dataclass(frozen=True, slots=True)
 class PathDemands:
     """What can be asked of a path before a word is written: its answer, and the need for its picture."""
 
-    answer: AnswerRules
-    min_answers: int
-    """Distinct answers over all anchors of the type (N_img); 0 is no demand."""
+    limits: Thresholds
+    max_tokens: int
+    """Longest answer, white-space tokens."""
 
     def find_answer_fault(self, ground: Indexes, attribute: Attribute) -> CheckResult | None:
         """Return the first check that an attribute does not pass as an answer, None when it may be asked for."""
         fact = attribute.fact
-        refused = run_checks(list_answer_checks(ground, fact.node, fact.key, attribute.answer, self.answer))
+        refused = run_checks(
+            list_answer_checks(ground, fact.node, fact.key, attribute.answer, self.limits, self.max_tokens)
+        )
         return refused[0] if refused else None
 
     def find_path_fault(self, ground: Indexes, path: Path) -> CheckResult | None:
@@ -149,9 +123,9 @@ class PathDemands:
         names = flatten_names(list_names(ground.corpus, path.nodes))
         query = Query(numbers[0], path.hops, (), path.answer_relation, names)
         refused = run_checks((
-            *(partial(check_lasting_hop, ground, hop, self.answer.volatile) for hop in path.hops),
+            *(partial(check_lasting_hop, ground, hop, self.limits.volatile) for hop in path.hops),
             *(partial(check_single_value, ground, numbers, hop) for hop in path.hops),
-            partial(check_need, ground, query, path.nodes[0].type, self.min_answers),
+            partial(check_need, ground, query, path.nodes[0].type, self.limits.answers),
         ))  # fmt: skip
         return refused[0] if refused else None
 
@@ -164,8 +138,7 @@ def list_uniqueness_checks(
         yield partial(check_single_value, ground, numbers, hop)
         yield partial(check_lasting_hop, ground, hop, limits.volatile)
     for node in range(1, len(numbers)):
-        threshold = limits.alone_first if node == 1 else limits.alone
-        yield partial(_check_fit, ground, query, node, threshold)
+        yield partial(_check_fit, ground, query, node, limits.require_alone(node))
         if limits.near_misses:
             yield partial(_check_near_misses, ground, query, node, limits.near_misses)
 
@@ -193,11 +166,7 @@ def check_picture_names(
 ) -> CheckResult:
     """FAIL (``file-leak``) when what travels with a picture tells a bridge, the answer node or the answer.
 
-    Args:
-        told: file name and addresses at the source.
-        names: of every node, the anchor's first; the anchor's own are no leak, since releases rename its file.
-        answer: must not be told either.
-        words: that tell nothing: the types of the nodes.
+    The anchor's own names, first of ``names``, are no leak: releases rename its file.
     """
     bare = [mask_names(name.replace("_", " "), names[0]) for name in told]
     return check_file_names(bare, names[1:], answer, words)
@@ -251,15 +220,7 @@ class Round:
 def list_descriptor_checks(
     ground: Indexes, this: Round, descriptor: Descriptor, said: Sequence[Constraint], query: Query
 ) -> Iterator[Check]:
-    """Yield the checks on a descriptor of the entity that a round hides, the cheap ones first.
-
-    Args:
-        ground: the corpus.
-        this: the round.
-        descriptor: the phrase with the facts that its writer declared.
-        said: the constraints that it amounts to.
-        query: the grown query with them.
-    """
+    """Yield the checks on a descriptor of the entity that a round hides, the cheap ones first."""
     yield partial(check_facts, descriptor)
     yield partial(_check_said, this, descriptor, said)
     yield partial(check_counted, ground.corpus, this.numbers[1], said, descriptor.text)
@@ -285,15 +246,7 @@ def _name_kind(this: Round) -> str:
 
 
 def list_rewording_checks(ground: Indexes, this: Round, before: str, after: str, proof: Proof) -> Iterator[Check]:
-    """Yield the checks on a question as reworded by a round.
-
-    Args:
-        ground: the corpus.
-        this: the round.
-        before: the question that names the entity.
-        after: the question as reworded.
-        proof: the grown one, with the new descriptor.
-    """
+    """Yield the checks on a question as reworded by a round."""
     front = this.proof.nodes[0].title
     yield partial(check_named, after, front)
     yield lambda: check_names(mask_names(after, [front]), this.names[1:], this.type_words)

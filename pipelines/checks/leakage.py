@@ -108,10 +108,6 @@ def list_readings(text: str, numbered: bool = False) -> tuple[tuple[str, ...], .
     """Return a text's folded words in every way to read them, the plain one first.
 
     Kept because a dozen checks look into the same text.
-
-    Args:
-        text: to be read.
-        numbered: add a reading with all small numbers in digits: ``Henry the Eighth`` as ``henry 8``.
     """
     texts = [text, unescape(text)]
     texts += [spell_umlauts(given) for given in texts]
@@ -353,13 +349,7 @@ def build_leak_index(
     common_tokens: frozenset[str] = frozenset(),
     common: Callable[[str], bool] = is_common_word,
 ) -> LeakIndex:
-    """Return the index of the names of several nodes.
-
-    Args:
-        aliases: names by node, the title first.
-        common_tokens: folded words that give nothing away here: type words, words frequent in titles.
-        common: says whether a folded word is an ordinary one; a name of one ordinary word counts letter by letter only.
-    """
+    """Return the index of the names of several nodes."""
     index = LeakIndex()
 
     def is_ordinary(word: str) -> bool:
@@ -380,16 +370,6 @@ def build_leak_index(
         if names:
             _add_parts(index, node, names, is_ordinary)
     return index
-
-
-def find_leaks(
-    text: str,
-    aliases: Sequence[Sequence[str]],
-    common_tokens: frozenset[str] = frozenset(),
-    common: Callable[[str], bool] = is_common_word,
-) -> tuple[Leak, ...]:
-    """Return every name that a text gives away; for many texts build the index once with :func:`build_leak_index`."""
-    return build_leak_index(aliases, common_tokens, common).find(text)
 
 
 @lru_cache(maxsize=16384)
@@ -499,13 +479,7 @@ class _Roots:
 def find_demonyms(
     text: str, aliases: Sequence[tuple[str, ...]], type_words: frozenset[str] = frozenset()
 ) -> tuple[DemonymLeak, ...]:
-    """Return each word of a text that is a demonym or adjective of a node's name, once a node.
-
-    Args:
-        text: to be looked through.
-        aliases: names by node, the title first. Of the title each rare word counts, of other names those of one word.
-        type_words: folded words that give nothing away.
-    """
+    """Return each word of a text that is a demonym or adjective of a node's name, once a node."""
     table = _load_table()
     phrases = dict.fromkeys(phrase for words in list_readings(text) for phrase in _list_phrases(words))
     cased = (
@@ -895,11 +869,6 @@ def check_demonyms(
 ) -> CheckResult:
     """FAIL (``demonym-leak``) when the text holds a demonym or adjective of a node's name (research/quality.md L3).
 
-    Args:
-        text: question or descriptor.
-        aliases: names by node, the title first.
-        type_words: folded words that a question may say of its nodes because they are their types.
-
     Returns:
         UNKNOWN when there is no text or a node without any name.
     """
@@ -930,13 +899,6 @@ def check_file_names(
     names: Sequence[str], aliases: Sequence[Sequence[str]], answer: Answer, known_words: frozenset[str] = frozenset()
 ) -> CheckResult:
     """FAIL (``file-leak``) when a name that travels with the picture tells a node or the answer (L6).
-
-    Args:
-        names: file name, addresses and description of the picture at its source.
-        aliases: names of every node but the anchor. The anchor's own name is known to stand in its file's name;
-            releases store the picture under its sha256, so that no reader sees it.
-        answer: must not be told either.
-        known_words: folded words that give nothing away: type words, and those of the anchor's own names.
 
     Returns:
         UNKNOWN when there is nothing to look in, or a node without any name.

@@ -65,12 +65,6 @@ def check_readable(
 ) -> CheckResult:
     """FAIL (``picture-readable``) when what was read in a picture tells a node or the answer.
 
-    Args:
-        lines: what OCR engines read; none is a picture without text.
-        names: names of every node, the title first; the anchor's and the answer's, too.
-        answer: of the question.
-        words: folded words that give nothing away: the type words of the path.
-
     Returns:
         UNKNOWN when a node has no name, the answer cannot be looked for, or there is more text than can be read.
     """

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pipelines.checks.agreement import check_lasting_hop, find_corroboration
 from pipelines.checks.answers import check_not_bridge
 from pipelines.checks.descriptors import find_constraint_problems
-from pipelines.checks.examination import AnswerRules, Claim, list_answer_checks, list_text_checks
+from pipelines.checks.examination import Claim, list_answer_checks, list_text_checks
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import (
     check_near_misses,
@@ -245,24 +245,19 @@ def _check_counts(ground: Indexes, claim: Claim) -> Iterator[str]:
         right = found.get((count.name, count.node), count)
         if right != count:
             yield f"counts: {count.name} of node {count.node} is {right.value}, the proof says {count.value}"
+    limits = proof.thresholds
     for count in found.values():
-        least = _find_threshold(proof, count)
+        alone = limits.require_alone(count.node)
+        least = {"chain": 1, "alone": alone, "anchors": 0, "answers": limits.answers}[count.name]
         if count.value < least or (count.name == "chain" and count.value != least):
             yield f"counts: {count.name} of node {count.node} is {count.value}, the threshold is {least}"
-
-
-def _find_threshold(proof: Proof, count: Count) -> int:
-    limits = proof.thresholds
-    alone = limits.alone_first if count.node == 1 else limits.alone
-    return {"chain": 1, "alone": alone, "anchors": 0, "answers": limits.answers}[count.name]
 
 
 def _recount(ground: Indexes, proof: Proof) -> Iterator[Count]:
     """Yield every count that a proof must have, made again."""
     query, limits = make_query(ground.corpus, proof), proof.thresholds
     for node in range(1, len(proof.nodes)):
-        threshold = limits.alone_first if node == 1 else limits.alone
-        yield from count_fit(ground, query, node, threshold).as_counts()
+        yield from count_fit(ground, query, node, limits.require_alone(node)).as_counts()
     if limits.answers:
         anchors, answers = count_anchor_answers(ground, query, proof.nodes[0].type, limits.answers)
         yield Count(name="anchors", node=0, value=anchors, capped=True)
@@ -301,8 +296,8 @@ def _check_fact(ground: Indexes, claim: Claim) -> Iterator[str]:
     if later and proof.compared_snapshot != later:
         yield f"answer: compared with the dump of {proof.compared_snapshot or 'no other date'}, here with {later}"
     # No proof says how long its answer might be.
-    rules = AnswerRules(count_tokens(claim.answer.surface), limits.agreement, limits.volatile, limits.answer_share)
-    checks = list_answer_checks(ground, number, proof.answer_relation, claim.answer, rules)
+    longest = count_tokens(claim.answer.surface)
+    checks = list_answer_checks(ground, number, proof.answer_relation, claim.answer, limits, longest)
     yield from _report(
         "answer",
         *run_checks(checks, audit=True),

@@ -428,14 +428,7 @@ def list_answer_forms(rollout: Rollout) -> tuple[str, ...]:
 
 
 def locate_answer(text: str, words: str, forms: tuple[str, ...], reference: Answer) -> Span | None:
-    """Return where a text holds an answer, as it is written in one of its forms or as the same value; None nowhere.
-
-    Args:
-        text: as it is shown.
-        words: the same, folded.
-        forms: writings of the answer.
-        reference: of which type it is.
-    """
+    """Return where a text holds an answer, as it is written in one of its forms or as the same value; None nowhere."""
     return locate_form(text, words, forms) or locate_value(text, reference)
 
 
@@ -477,14 +470,9 @@ def _read_form(form: str) -> _Form:
     pattern = re.compile(rf"(?<!\w)(?<!\d[.,]){body}(?!\w)(?![.,]\d)", re.IGNORECASE)
     # Folding drops signs and decimal points: 5 would be found in 1,5. Of US and WHO it makes words of any sentence.
     folded = "" if _DIGIT.search(form) else fold_words(form)
-    if _is_acronym(form, folded):
+    if form.isupper() and (len(folded.strip()) < SHORT_ACRONYM or is_common_word(folded.strip())):
         return _Form(tuple(word.casefold() for word in words), re.compile(pattern.pattern), "")
     return _Form(tuple(word.casefold() for word in words), pattern, folded if folded.strip() else "")
-
-
-def _is_acronym(form: str, folded: str) -> bool:
-    """Say whether a form is capitals that are another word in small letters, or may well be."""
-    return form.isupper() and (len(folded.strip()) < SHORT_ACRONYM or is_common_word(folded.strip()))
 
 
 def _locate_words(text: str, wanted: list[str]) -> Span | None:
@@ -611,10 +599,6 @@ def find_support(trail: Trail, before: int | None = None) -> tuple[int, Span] | 
     """Return the first step whose observation holds the answer, and where; None when none does.
 
     The first that has it in one of its writings is preferred to an earlier one that has it in another.
-
-    Args:
-        trail: the rollout.
-        before: step at which to stop.
     """
     forms, reference = list_answer_forms(trail.rollout), trail.rollout.reference
     shown = [(number, leg) for number, leg in enumerate(trail.legs[:before]) if leg.told]
@@ -842,25 +826,19 @@ def find_unbacked_numbers(said: str, backing: Sequence[str]) -> Iterator[str]:
         return
     dates = [spot for spot in find_dates(said) if spot.value.precision != "year"]
     yield from (said[spot.start : spot.end] for spot in dates if not _is_date_backed(said, spot, backing))
-    numerals = [match for match in _NUMERAL.finditer(said) if not _is_inside(match, dates)]
+    numerals = [
+        match for match in _NUMERAL.finditer(said) if not any(spot.start <= match.start() < spot.end for spot in dates)
+    ]
     values = {match[0]: _read(match[0]) for match in numerals}
-    unbacked = [numeral for numeral in values if not any(_stands_numeral(numeral, text) for text in backing)]
-    unbacked = [numeral for numeral in unbacked if values[numeral] >= LEAST or not _is_whole(values[numeral])]
+    telling = [numeral for numeral, value in values.items() if value >= LEAST or value != value.to_integral_value()]
+    unbacked = [
+        numeral
+        for numeral in telling
+        if not any(numeral in text and _compile(numeral).search(text) for text in backing)
+    ]
     if unbacked:
         backed = [value for numeral, value in values.items() if numeral not in unbacked]
         yield from _sift(said, [match for match in numerals if match[0] in unbacked], backed, backing)
-
-
-def _is_inside(match: re.Match[str], dates: Sequence[Spot[Date]]) -> bool:
-    return any(spot.start <= match.start() < spot.end for spot in dates)
-
-
-def _is_whole(value: Decimal) -> bool:
-    return value == value.to_integral_value()
-
-
-def _stands_numeral(numeral: str, text: str) -> bool:
-    return numeral in text and _compile(numeral).search(text) is not None
 
 
 @lru_cache(maxsize=4096)

@@ -342,8 +342,7 @@ def refuse_duplicates(signatures: Iterable[Signature]) -> tuple[list[Signature],
     for signature in signatures:
         found = _find_duplicate(signature, questions, pictures)
         if found:
-            reason, detail = found
-            refused[signature.record_id] = Rejection(record_id=signature.record_id, reason=reason, detail=detail)
+            _refuse(refused, signature, *found)
             continue
         kept.append(signature)
         for identity in _list_identities(signature):
@@ -351,6 +350,10 @@ def refuse_duplicates(signatures: Iterable[Signature]) -> tuple[list[Signature],
         for mark in _list_marks(signature):
             pictures.setdefault(mark, signature)
     return kept, refused
+
+
+def _refuse(refused: dict[str, Rejection], signature: Signature, reason: ReleaseReason, detail: str) -> None:
+    refused[signature.record_id] = Rejection(record_id=signature.record_id, reason=reason, detail=detail)
 
 
 def refuse_anchors(signatures: Iterable[Signature], cap: int) -> dict[str, Rejection]:
@@ -383,7 +386,7 @@ def _refuse_beyond(
         if over:
             split, name, value = over[0]
             detail = f"{cap} questions of {split} have the {name} {value} already"
-            refused[signature.record_id] = Rejection(record_id=signature.record_id, reason=reason, detail=detail)
+            _refuse(refused, signature, reason, detail)
         else:
             used.update(marks)
     return refused
@@ -405,9 +408,7 @@ def refuse_skeletons(signatures: Sequence[Signature], solved: Collection[str], s
     for signature, dataset in zip(signatures, find_over_used(wordings, share), strict=True):
         if dataset:
             detail = f"skeleton {signature.skeleton[:SHOWN_DIGITS]} has its {share:.1%} of {dataset} already"
-            refused[signature.record_id] = Rejection(
-                record_id=signature.record_id, reason="skeleton-over-used", detail=detail
-            )
+            _refuse(refused, signature, "skeleton-over-used", detail)
     return refused
 
 
@@ -433,9 +434,7 @@ def refuse_search_free(signatures: Sequence[Signature], share: float) -> dict[st
             left[signature.split] -= 1
             continue
         detail = f"{share:.1%} of {signature.split} need no search already"
-        refused[signature.record_id] = Rejection(
-            record_id=signature.record_id, reason="search-free-over-share", detail=detail
-        )
+        _refuse(refused, signature, "search-free-over-share", detail)
     return refused
 
 
@@ -479,11 +478,10 @@ def list_shared_values(signatures: Iterable[Signature]) -> dict[str, list[str]]:
         name: defaultdict(set) for name in ("anchor", "answer node", "answer key", "picture")
     }
     for signature in signatures:
-        splits["anchor"][str(signature.anchor)].add(signature.split)
-        splits["answer node"][str(signature.answer_node)].add(signature.split)
-        splits["answer key"][signature.answer_key].add(signature.split)
-        if signature.sha256:
-            splits["picture"][signature.sha256].add(signature.split)
+        values = (str(signature.anchor), str(signature.answer_node), signature.answer_key, signature.sha256)
+        for seen, value in zip(splits.values(), values, strict=True):
+            seen[value].add(signature.split)
+    splits["picture"].pop("", None)
     return {name: sorted(value for value, of in seen.items() if len(of) > 1) for name, seen in splits.items()}
 
 

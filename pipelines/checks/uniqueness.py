@@ -90,12 +90,6 @@ def find_near_misses(ground: Indexes, query: Query, node: int, cap: int) -> Near
     A forward hop has none: it leads to the one value that its page shows, see :func:`check_single_value`. What is sound
     and what is assumed stands in :mod:`pipelines.graph.statements`; what counts as a mention in
     :mod:`pipelines.graph.statements`.
-
-    Args:
-        ground: the corpus with its indexes.
-        query: with the constraints of the node.
-        node: index of the node, from 1.
-        cap: articles that may be looked up.
     """
     rivals = list_rivals(ground, query, node, cap)
     if rivals is None:
@@ -128,11 +122,6 @@ def check_single_value(ground: Indexes, numbers: Sequence[int], hop: Hop) -> Che
     Prose may say another value where a sentence states the relation and names, by a link or otherwise, another linked
     article of the same type as the value. A backward hop counts all entities with any value, and a quoted sentence has
     one blank, so they pass.
-
-    Args:
-        ground: the corpus with its indexes.
-        numbers: the nodes of the path in the corpus, the anchor first.
-        hop: one hop of the path.
     """
     if hop.backward or hop.relation == MENTIONS:
         return PASSED

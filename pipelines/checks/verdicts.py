@@ -48,11 +48,6 @@ def run_checks(checks: Iterable[Check], audit: bool = False) -> tuple[CheckResul
 def refuse(record_id: str, refused: Sequence[CheckResult], reasons: Collection[str]) -> Rejection:
     """Return a row's refusal by the checks that it did not pass: the first is the reason, all are its codes.
 
-    Args:
-        record_id: of the refused row.
-        refused: one result or more, none of them a pass.
-        reasons: those that the stage may use.
-
     Raises:
         RecordFailed: if the first says that there was nothing to check, such as an empty text: no reason against a row.
     """

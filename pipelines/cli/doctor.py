@@ -47,7 +47,7 @@ from pipelines.services.clients.http import (
     HttpReply,
     HttpRequest,
     HttpSession,
-    NobodyThere,
+    NoConnection,
     NoReply,
     name_host,
     redact,
@@ -425,7 +425,7 @@ class Server:
             request = HttpRequest(self.url + path, "POST", headers, body=json.dumps(body).encode())
         try:
             reply = await self.session.fetch(request, self.patience, MAX_REPLY)
-        except NobodyThere as error:
+        except NoConnection as error:
             return ServerAnswer(0, f"cannot connect to {name_host(self.url)} ({error}); start it, or see base_url")
         except (NoReply, SynthError, ValueError) as error:
             # aiohttp raises ValueError for a key that can be no header.

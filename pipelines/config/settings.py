@@ -476,6 +476,10 @@ class RewritesConfig(Section):
     )
     forbid_shortcuts: bool = Field(True, description="refuse a shorter link path or the answer on an earlier page")
 
+    def require_alone(self, node: int) -> int:
+        """Return how many entities the descriptor of a node (1 is the first hidden one) must fit without the chain."""
+        return self.min_alone_first if node == 1 else self.min_alone
+
 
 class InjectionsConfig(Section):
     """Rounds of text injection, for method = "injection"."""

@@ -265,6 +265,12 @@ _LIKE = 0.8
 """Similarity of folded names from which a slip of spelling is possible, and the comparer does not decide."""
 
 
+def covers_date(coarse: Answer, fine: Answer) -> bool:
+    """Say whether one answer is a date, and another one the same date or one within it."""
+    outer, inner = parse_date(coarse.value), parse_date(fine.value)
+    return fine.type == "date" and outer is not None and inner is not None and outer.covers(inner)
+
+
 def compare_answers(given: str, reference: Answer) -> Verdict:
     """Return whether a short answer is the reference: ``correct``, ``incorrect``, or ``unscored`` when undecided.
 
@@ -463,10 +469,6 @@ def find_repeats(given: Iterable[str], answer_type: AnswerType) -> tuple[Repeat,
 
     Two are the same when they fold alike with the same numerals. Where a date or a number is asked for, they are also
     when the comparer takes one for the other: ``12 May 1900`` is ``May 12, 1900``, and ``2 km`` is ``2000 m``.
-
-    Args:
-        given: one answer an attempt.
-        answer_type: of what is asked for.
     """
     counts: dict[str, int] = {}
     same: dict[str, str] = {}

@@ -158,11 +158,6 @@ class FieldKeys:
 def list_single_rows(corpus: Corpus, keys: FieldKeys, columns: Sequence[str]) -> Iterator[tuple[pa.Table, Codes]]:
     """Yield all facts that :func:`read_single_facts` returns, some thousand nodes at a time.
 
-    Args:
-        corpus: whose facts are read; memory holds ``store.FACT_ROWS`` of them.
-        keys: learns the keys that are met.
-        columns: which are wanted beside ``node``, ``key`` and ``value_count``.
-
     Yields:
         Rows in the order of the table, and the code of the stem of each row's key.
 
@@ -666,10 +661,6 @@ class AnswerShares:
 
         An answer counts once for each subject that shows it. A month or year counts every date within it, because a
         question may ask for no more.
-
-        Args:
-            relation: infobox key; keys that differ in their numbers alone are one relation.
-            answer_key: the ``key`` of a typed answer.
 
         Returns:
             (0.0, 0) when no subject shows the relation.

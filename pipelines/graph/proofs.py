@@ -157,10 +157,6 @@ class InjectionRules:
                 return rounds
         return self.settings.rounds[-1]
 
-    def threshold(self, node: int) -> int:
-        """Return how many entities a node's descriptor must fit without the chain."""
-        return self.descriptors.min_alone_first if node == 1 else self.descriptors.min_alone
-
 
 @dataclass(frozen=True, slots=True)
 class AnchorRules:
@@ -323,11 +319,6 @@ def grow_proof(corpus: Corpus, proof: Proof, fact: Fact) -> Proof:
 
     The new hop is backward: the relation is stated on the page of the node it leads to. All that speaks of a node by
     its index moves up by one. Counts, being of the shorter chain, are dropped.
-
-    Args:
-        corpus: what the proof is about.
-        proof: its first node is the one whose relation this is.
-        fact: the relation.
     """
     first = proof.nodes[0]
     front = make_node(corpus, fact.target, "anchor")

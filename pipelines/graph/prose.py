@@ -125,11 +125,6 @@ class Clause:
 def make_clause(page: str, link: WikiLink, names: Sequence[str]) -> Clause | None:
     """Return the sentence around a link with the link blanked and other mentions of ``names`` masked.
 
-    Args:
-        page: the page's wikitext.
-        link: the link that makes the hop.
-        names: names no clause may show: those of every node of the path.
-
     Returns:
         None when the sentence is shorter than six words, longer than forty-five, a list, or what is left of a table.
     """

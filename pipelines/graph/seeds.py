@@ -10,7 +10,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -89,10 +89,6 @@ class Slice:
 
     def render(self, site: str, limit: int) -> str:
         """Return the query for at most ``limit`` of its entities that have an article on a site.
-
-        Args:
-            site: address such as ``https://en.wikipedia.org/``.
-            limit: one more than the caller wants shows that there are more.
 
         Raises:
             ConfigError: if the class or the site could not stand in a query.
@@ -251,10 +247,6 @@ def join_candidates(
 
     A title that is a redirect here is no article: what it leads to is another entity.
 
-    Args:
-        pages: tables with node, title and qid, together the corpus.
-        candidates: each Qid once.
-
     Returns:
         Candidates by node, and a rejection for each that is not among the articles.
     """
@@ -278,21 +270,12 @@ def join_candidates(
     ]
 
 
-SeedRule = Literal["opensearch-vl", "vsearcher"]
 Mask = npt.NDArray[np.bool_]
 
 JUDGED: Final = (
-    "title",
-    "is_list",
-    "is_disambiguation",
-    "infobox",
-    "type",
-    "in_degree",
-    "sitelinks",
-    "statements",
-    "identifiers",
+    "title", "is_list", "is_disambiguation", "infobox", "type", "in_degree", "sitelinks", "statements", "identifiers",
     "classes",
-)
+)  # fmt: skip
 """Columns of ``pages.parquet`` that a gate looks at."""
 
 
@@ -309,10 +292,6 @@ def judge_pages(gate: SeedsConfig, pages: pa.Table) -> Iterator[tuple[SeedReason
     By ``opensearch-vl`` (its appendix D.1) a seed has an infobox, and incoming links between two bounds. By
     ``vsearcher`` (its appendix A.2) few sitelinks, so that it is rare, and many statements, so that it is documented.
     By both it is no list and no disambiguation page, and has a type that a question can name.
-
-    Args:
-        gate: the settings; pictures are left to the caller.
-        pages: the columns ``JUDGED``, one row an article.
     """
     columns = {name: pages[name].combine_chunks() for name in JUDGED}
     tests = [*_test_pages(columns), *_test_classes(gate, columns)]

@@ -433,12 +433,6 @@ class Rival:
 def list_rivals(ground: Indexes, query: Query, node: int, limit: int) -> tuple[Rival, ...] | None:
     """Return the rivals at the end of a backward hop, ascending; none of a forward hop.
 
-    Args:
-        ground: the corpus with its indexes.
-        query: whose chain leads to the node.
-        node: index of the node, from 1.
-        limit: rivals listed at most.
-
     Returns:
         None when there are more than ``limit``, or more articles than ``MAX_MENTIONS`` name the previous entity.
     """

@@ -197,12 +197,6 @@ Reads = Callable[[npt.NDArray[np.int32], Numbers], Mask]
 def sample_walks(terrain: Terrain, starts: Starts, draw: WalkDraw, reads: Reads | None = None) -> Sampled:
     """Draw a walk for each start.
 
-    Args:
-        terrain: the edges and nodes.
-        starts: where each walk begins, how long it is, and who it is.
-        draw: seed, tries and preference.
-        reads: asked about links (never about relations) that pass all other rules.
-
     Raises:
         ValueError: there are no edges, or more tries than a step has random words for.
     """
@@ -437,14 +431,7 @@ def read_flags(corpus: Corpus, hub_in_degree: int) -> Bits:
 
 
 def place_answers(corpus: Corpus, splits: SplitRule, max_tokens: int, flags: Bits) -> Bits:
-    """Return for each article the bit of its split when one of its attributes has an answer key of that split.
-
-    Args:
-        corpus: whose facts are read once, in order.
-        splits: decides who belongs where.
-        max_tokens: longest answer in words, 0 is no bound.
-        flags: articles with any are left out.
-    """
+    """Return for each article the bit of its split when one of its attributes has an answer key of that split."""
     ends = np.zeros(len(flags), dtype=np.uint8)
     titles = pq.read_table(corpus.folder / "pages.parquet", columns=["title"])["title"]
 
@@ -475,12 +462,6 @@ def place_answers(corpus: Corpus, splits: SplitRule, max_tokens: int, flags: Bit
 
 def extend_reach(ends: Bits, edges: Sequence[Rows], flags: Bits, steps: int) -> Marks:
     """Return the marks of each node.
-
-    Args:
-        ends: bit s of a node says that a walk of split s may end there.
-        edges: what may be walked along.
-        flags: a node with any is not stepped on.
-        steps: longest walk.
 
     Returns:
         Bit ``find_bit(split, steps) + k`` says: from here, k more steps can end at an answer of the split.

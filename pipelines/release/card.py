@@ -1,8 +1,7 @@
-"""``README.md`` of a release: written prose from ``data_cards``, every number generated.
+"""``README.md``, ``croissant.json`` (MLCommons Croissant 1.1) and ``ATTRIBUTION.tsv`` of a release.
 
-``croissant.json``: the release in MLCommons Croissant 1.1, with the real sha256 of every data file.
-
-``ATTRIBUTION.tsv``: every picture and every page a release draws on, with author, licence and source.
+The card's prose is written in ``data_cards``; every number in it is generated. The attribution names every picture and
+every page that a release draws on, with author, licence and source.
 """
 
 import json
@@ -33,7 +32,7 @@ PAGE_LICENCE = "CC BY-SA 4.0"
 PAGE_LICENCE_URL = "https://creativecommons.org/licenses/by-sa/4.0/"
 UNCHANGED, EXCERPT, SCALED = "none", "excerpt", "scaled down"
 UNKNOWN = "unknown"
-"""Licence of what live tools bring; only a run that was told to lets it pass."""
+"""Licence of pages and pictures of live tools; refused unless ``unknown_licences`` is set."""
 SPACES = re.compile(r"[\s\x00-\x1f\x7f]+")
 
 
@@ -79,7 +78,7 @@ def list_credits(examples: Sequence[Example], base_url: str, corpus: str, lenien
         examples: the release's rows.
         base_url: of the corpus's wiki.
         corpus: its digest.
-        lenient: let pages and pictures pass whose licence is not known; their lines say so.
+        lenient: accept pages and pictures of unknown licence; their lines say so.
 
     Raises:
         GateNotMet: if a picture or a page has no known licence, or pages cannot be linked to.

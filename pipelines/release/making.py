@@ -1,8 +1,6 @@
-"""How rows of the three datasets are made from questions and trajectories.
+"""Rows of the three datasets and of ``proofs/``, made from questions and trajectories.
 
-Pictures from the workspace's image store, believed only after their bytes were hashed again.
-
-``proofs/<split>-*.parquet``: what a stranger needs to derive each answer again, one row a question.
+Pictures come from the workspace's image store; their bytes are hashed again.
 """
 
 import re

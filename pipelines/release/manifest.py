@@ -1,7 +1,4 @@
-"""``manifest.json`` of a release: what it holds, where it came from, and whether a folder still holds that.
-
-What a release says of its origin, and what publishing returns.
-"""
+"""``manifest.json`` of a release: what it holds, where it came from, and whether a folder still holds it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -56,7 +53,7 @@ class ReleaseContext:
     system: str = ""
     """System message of the rows where the teacher's own does not say how to call a tool, as with native calls."""
     unknown_licences: bool = False
-    """Whether pages and pictures may pass whose licence nobody knows."""
+    """Whether pages and pictures of unknown licence are accepted."""
     shard_bytes: int = field(default=SHARD_BYTES)
     """Largest Parquet file, bytes before compression."""
 

@@ -210,7 +210,7 @@ def measure_grounding(questions: Sequence[Enhancement]) -> Table:
         ("read by", [" and ".join(each.engines) or "nobody" for each in seen]),
         ("Commons says it depicts the anchor", [_say(each.depicts) for each in seen]),
     ):
-        table |= {f"{name}: {value}": row for value, row in count_values(values).items()}
+        table |= {f"{name}: {value}": dict(row) for value, row in count_values(values).items()}
     table["with text that tells nothing"] = count_rows(bool(each.text) for each in seen)
     table["candidates a question"] = describe_numbers([each.candidates for each in seen])
     judged = [each for each in seen if each.margin is not None]
@@ -528,7 +528,7 @@ def _count_licences(examples: Sequence[Example]) -> Counts:
     return count_values(picture.licence for picture in pictures.values())
 
 
-def _measure_trajectories(trajectories: Sequence[Trajectory]) -> Mapping[str, Mapping[str, Mapping[str, Scalar]]]:
+def _measure_trajectories(trajectories: Sequence[Trajectory]) -> Mapping[str, Section]:
     steps = [step for trajectory in trajectories for step in trajectory.steps]
     observations = [step.observation for step in steps if step.observation is not None]
     questions = Counter(trajectory.parent_id for trajectory in trajectories)

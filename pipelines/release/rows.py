@@ -1,16 +1,11 @@
-"""Row types of the three datasets, in the layouts their trainers read.
+"""Row types of the three datasets, their Parquet schemas and files, and trajectories as chat messages.
 
-The Hub's features of a Parquet schema: as ``huggingface`` key-value metadata and as ``dataset_info`` YAML.
+The Hub's features are written in the plain-list form, which datasets 3.6 and 5 both read; ``{"_type": "List"}`` breaks
+3.6. Files have small row groups, a page index and content-defined chunks, and the same bytes every time.
 
-Lists are written in the plain-list form, which datasets 3.6 and 5 both read; ``{"_type": "List"}`` breaks 3.6.
-
-Parquet files of a release: small row groups, page index, content-defined chunks, and the same bytes every time.
-
-A trajectory as chat messages that trainers load without losing, adding or shifting a picture.
-
-Rules, as LLaMA-Factory 0.9.5, veRL 0.9.1, TRL 1.16 and ms-swift 4.6 enforce them: the number of ``<image>`` in all
-messages equals the number of pictures, in reading order; after the system message user and assistant take turns; the
-last word is the assistant's; text from elsewhere holds no placeholder and no control token.
+Messages follow the rules of LLaMA-Factory 0.9.5, veRL 0.9.1, TRL 1.16 and ms-swift 4.6: one ``<image>`` for each
+picture, in reading order; user and assistant alternate after the system message, and the assistant ends; text from
+pages and tools holds no placeholder and no control token.
 """
 
 import json

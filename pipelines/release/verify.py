@@ -1,18 +1,12 @@
-"""Verifying a release: every row's answer re-derived from the corpus and the proof alone, with no model.
+"""Verifying a release: every row's answer is derived again from the corpus and the proof alone, with no model.
 
 A release is checked three times: its files against the manifest, each row against its proof and the corpus, and the
-rows against one another. The later ones do not trust the manifest, so a release that was resealed after tampering fails
-all the same.
+rows against one another. The later checks do not trust the manifest, so a release that was tampered with and resealed
+fails too.
 
-What a released row claims, compared with its proof, and what its proof claims, compared with the corpus.
-
-A row is made again from its proof row by the functions that publishing uses, so a column that is not compared does not
-exist. What no proof can decide, a transcript, is held to the rules it was accepted by; its length is told, as are the
-pages that a search by picture finds.
-
-What a released row claims of its picture, compared with the anchor's article and with what the corpus knows.
-
-What a released transcript claims: its form and tools, the question asked, the answer given and where it stood.
+A row is made again from its proof row by the functions that publishing uses, so that every column is compared. A
+transcript, which no proof decides, is checked by the rules it was accepted by: form, tools, the question asked, the
+answer given and where it stood. Its length, and the pages that a search by picture finds, cannot be checked.
 """
 
 import hashlib

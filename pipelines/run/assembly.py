@@ -26,7 +26,7 @@ from pipelines.agent.picture_search import LocalImageSearch
 from pipelines.agent.pictures import Reader, Upscaler, has_opencv, make_repairs
 from pipelines.agent.tools import ToolBox
 from pipelines.checks.agreement import check_alternative
-from pipelines.checks.examination import AnswerRules, PathDemands, digest_word_lists
+from pipelines.checks.examination import PathDemands, digest_word_lists
 from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.corpus.store import Corpus
@@ -66,6 +66,7 @@ from pipelines.stages.rollouts import Rollouts
 from pipelines.stages.seeds import Seeds
 from pipelines.stages.trajectories import Trajectories
 from schemas.manifest import InputEntry
+from schemas.proofs import UNCOUNTED, Thresholds
 
 if TYPE_CHECKING:
     from pipelines.services.clients.encoder import OpenClipEncoder
@@ -463,12 +464,11 @@ class Assembly:
         return Indexes(self.corpus, open_later(Path(other), self.corpus) if other else None)
 
     @cached_property
-    def answer_rules(self) -> AnswerRules:
+    def answer_limits(self) -> Thresholds:
         """What is demanded of every answer."""
-        questions = self.config.questions
-        return AnswerRules(
-            questions.max_answer_tokens, questions.agreement, questions.volatile, questions.max_answer_share
-        )
+        own = self.config.questions
+        demanded = {"agreement": own.agreement, "volatile": own.volatile, "answer_share": own.max_answer_share}
+        return UNCOUNTED.model_copy(update=demanded)
 
     @cached_property
     def graph(self) -> WalkGraph:
@@ -534,17 +534,18 @@ class Assembly:
 
     def _build_paths(self) -> Paths:
         paths = self.config.paths
-        demands = PathDemands(self.answer_rules, self.config.groundings.min_answers)
+        limits = self.answer_limits.model_copy(update={"answers": self.config.groundings.min_answers})
+        demands = PathDemands(limits, self.config.questions.max_answer_tokens)
         return Paths(self.graph, paths.walks, paths.per_seed, self.config.seed, self.ground, demands)
 
     def _build_questions(self) -> AnyStage:
-        config, audit = self.config.questions, self.config.checks.audit
+        config, audit, limits = self.config.questions, self.config.checks.audit, self.answer_limits
         if self.config.method == "injection":
             words = self.config.injections.page_words
             asking = self.roles.ask("writer", "ask_fact")
-            return Initials(self.ground, asking, self.answer_rules, self.splits, words, audit)
+            return Initials(self.ground, asking, limits, config.max_answer_tokens, self.splits, words, audit)
         asking = self.roles.ask("writer", "write_question")
-        return Questions(self.ground, asking, self.answer_rules, config.obfuscated_answers, audit)
+        return Questions(self.ground, asking, limits, config.max_answer_tokens, config.obfuscated_answers, audit)
 
     def _build_rewrites(self) -> AnyStage:
         if self.config.method == "injection":

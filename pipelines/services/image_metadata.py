@@ -50,7 +50,7 @@ class ImageMetadata(Protocol):
         """Endpoint and settings that decide the answers."""
 
     async def describe_images(self, files: Sequence[str]) -> dict[str, ImageFacts | None]:
-        """Return what is known of each file, None for one that the service does not have; never fewer than asked.
+        """Return what is known of each file, None for one that the service does not have; no file is left out.
 
         Args:
             files: file names without ``File:``, underscores or spaces.
@@ -70,16 +70,9 @@ class FileSearch(Protocol):
         """Endpoint and settings that decide the answers."""
 
     async def search_files(self, query: str, count: int) -> tuple[tuple[str, ImageFacts], ...]:
-        """Return file names with spaces and what is known of each, best first, at most ``count``; empty for none.
+        """Return file names with spaces and what is known of each, best first, at most ``count`` or ``MOST_FILES``.
 
-        Args:
-            query: plain words; nothing in them is an operator.
-            count: files wanted, at most ``MOST_FILES`` are given.
-
-        Raises:
-            RateLimited: if the service asks to slow down.
-            Unavailable: if the service cannot be reached, refuses us, or leaves files out of its answer.
-            ConfigError: if the address is no such service.
+        Words of the query are no operators. Raises as :meth:`ImageMetadata.describe_images`.
         """
 
 

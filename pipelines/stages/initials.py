@@ -15,7 +15,7 @@ from typing import ClassVar, get_args
 from pipelines.checks.agreement import check_timeless, find_corroboration
 from pipelines.checks.answers import check_asked, check_named, check_precision
 from pipelines.checks.descriptors import check_told
-from pipelines.checks.examination import AnswerRules, list_answer_checks
+from pipelines.checks.examination import list_answer_checks
 from pipelines.checks.leakage import check_answer, list_type_words
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
 from pipelines.errors import RecordFailed
@@ -29,7 +29,7 @@ from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Question, Seed
 from schemas.manifest import ModelEntry
-from schemas.proofs import UNCOUNTED, Proof
+from schemas.proofs import Proof, Thresholds
 from schemas.reasons import QuestionReason
 from schemas.tasks import AskedFactReply, AskFactInputs, FactView
 
@@ -53,7 +53,10 @@ class Initials:
 
     ground: Indexes
     asking: RoleClient
-    rules: AnswerRules
+    limits: Thresholds
+    """What is demanded of answers."""
+    max_tokens: int
+    """Longest answer, white-space tokens."""
     splits: SplitRule
     page_words: int
     """Words of the article that the model is shown."""
@@ -66,7 +69,7 @@ class Initials:
     def fingerprint(self) -> str:
         """Digest of the method, the writer, its prompt, the other dump, and what is demanded of answers."""
         later = self.ground.later.digest if self.ground.later else ""
-        rules = [repr(self.rules), repr(self.splits), self.page_words, self.audit, later]
+        rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.page_words, self.audit, later]
         return digest_value(["initials", self.asking.identity, make_schema(AskedFactReply), *rules])
 
     def prompts(self) -> dict[str, str]:
@@ -115,7 +118,9 @@ class Initials:
         return candidates, refused
 
     def _list_checks(self, number: int, proof: Proof, attribute: Attribute) -> Iterator[Check]:
-        yield from list_answer_checks(self.ground, number, attribute.fact.key, attribute.answer, self.rules)
+        yield from list_answer_checks(
+            self.ground, number, attribute.fact.key, attribute.answer, self.limits, self.max_tokens
+        )
         yield partial(self._check_derivable, proof, attribute)
 
     def _check_derivable(self, proof: Proof, attribute: Attribute) -> CheckResult:
@@ -172,9 +177,8 @@ class Initials:
         return chosen.proof.model_copy(update={"corroboration": said.evidence if said.outcome == "agrees" else None})
 
     def _make_proof(self, number: int, attribute: Attribute) -> Proof:
-        corpus, rules = self.ground.corpus, self.rules
+        corpus = self.ground.corpus
         node = make_node(corpus, number, "answer")
-        demanded = {"agreement": rules.agreement, "volatile": rules.volatile, "answer_share": rules.max_share}
         return Proof(
             corpus=corpus.digest,
             snapshot=corpus.snapshot,
@@ -185,7 +189,7 @@ class Initials:
             constraints=(),
             counts=(),
             alias_digest=digest_aliases(flatten_names(list_names(corpus, [node]))),
-            thresholds=UNCOUNTED.model_copy(update=demanded),
+            thresholds=self.limits,
             compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
         )
 

@@ -262,7 +262,7 @@ class Injections:
         if isinstance(fact, CheckResult):
             return Setback(number, (fact,))
         # Only the last round makes a first hidden node.
-        threshold = self.rules.threshold(rounds - number + 1)
+        threshold = self.rules.descriptors.require_alone(rounds - number + 1)
         return await self._hide(draft, self._make_round(record, draft, fact, (number, threshold)))
 
     def _make_round(self, record: Question, draft: ProofDraft, fact: Fact, place: tuple[int, int]) -> Round:
@@ -347,7 +347,7 @@ class Injections:
         query = make_query(self.ground.corpus, draft.proof)
         numbers = tuple(reversed(draft.taken))
         nodes = range(1, len(numbers))
-        fits = [count_fit(self.ground, query, node, self.rules.threshold(node)) for node in nodes]
+        fits = [count_fit(self.ground, query, node, self.rules.descriptors.require_alone(node)) for node in nodes]
         refused = run_checks(self._list_last_checks(draft, record.answer, numbers, fits), self.rules.audit)
         if refused:
             return Setback(len(numbers) - 1, refused, draft.fact)
@@ -382,7 +382,7 @@ class Injections:
     ) -> Iterator[Check]:
         corpus, rules = self.ground.corpus, self.rules
         for fit in fits:
-            yield partial(check_fit, fit, rules.threshold(fit.node))
+            yield partial(check_fit, fit, rules.descriptors.require_alone(fit.node))
         if rules.descriptors.forbid_shortcuts:
             yield partial(check_path_length, corpus, numbers, rules.hub_in_degree)
             yield partial(check_earlier_pages, corpus, numbers, answer)

@@ -7,7 +7,7 @@ from typing import ClassVar, get_args
 
 from pipelines.checks.agreement import check_lasting_hop, find_corroboration
 from pipelines.checks.answers import check_asked, check_named, check_not_bridge
-from pipelines.checks.examination import AnswerRules, list_answer_checks
+from pipelines.checks.examination import list_answer_checks
 from pipelines.checks.uniqueness import check_single_value
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
 from pipelines.errors import RecordFailed
@@ -20,7 +20,7 @@ from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Path, Question
 from schemas.manifest import ModelEntry
-from schemas.proofs import UNCOUNTED, Answer, Derivation, Proof
+from schemas.proofs import Answer, Derivation, Proof, Thresholds
 from schemas.reasons import QuestionReason
 from schemas.tasks import QuestionReply
 
@@ -37,7 +37,10 @@ class Questions:
 
     ground: Indexes
     asking: RoleClient
-    rules: AnswerRules
+    limits: Thresholds
+    """What is demanded of answers."""
+    max_tokens: int
+    """Longest answer, white-space tokens."""
     obfuscated: float = 0.0
     """Share of fuller dates of which only a part is asked (OpenSearch-VL, 3.1: occasional answer obfuscation)."""
     audit: bool = False
@@ -49,7 +52,7 @@ class Questions:
     def fingerprint(self) -> str:
         """Digest of the writer, its prompt, the other dump, and what is demanded of answers."""
         later = self.ground.later.digest if self.ground.later else ""
-        rules = [repr(self.rules), self.obfuscated, self.audit, later]
+        rules = [repr(self.limits), self.max_tokens, self.obfuscated, self.audit, later]
         return digest_value([self.asking.identity, make_schema(QuestionReply), *rules])
 
     def prompts(self) -> dict[str, str]:
@@ -118,9 +121,11 @@ class Questions:
     def _list_checks(self, record: Path, proof: Proof, answer: Answer) -> Iterator[Check]:
         numbers = locate_nodes(self.ground.corpus, record.nodes)
         yield partial(check_not_bridge, answer, [node.title for node in record.nodes])
-        yield from list_answer_checks(self.ground, numbers[-1], proof.answer_relation, answer, self.rules)
+        yield from list_answer_checks(
+            self.ground, numbers[-1], proof.answer_relation, answer, self.limits, self.max_tokens
+        )
         for hop in record.hops:
-            yield partial(check_lasting_hop, self.ground, hop, self.rules.volatile)
+            yield partial(check_lasting_hop, self.ground, hop, self.limits.volatile)
             yield partial(check_single_value, self.ground, numbers, hop)
         yield partial(self._check_derivable, proof, answer)
 
@@ -131,8 +136,7 @@ class Questions:
         return CheckResult("FAIL", "not-derivable", f"the query gives {sorted(derived)}, the path says {answer.key}")
 
     def _make_proof(self, record: Path, derivation: Derivation) -> Proof:
-        corpus, rules = self.ground.corpus, self.rules
-        demanded = {"agreement": rules.agreement, "volatile": rules.volatile, "answer_share": rules.max_share}
+        corpus = self.ground.corpus
         return Proof(
             corpus=corpus.digest,
             snapshot=corpus.snapshot,
@@ -143,7 +147,7 @@ class Questions:
             constraints=(),
             counts=(),
             alias_digest=digest_aliases(flatten_names(list_names(corpus, record.nodes))),
-            thresholds=UNCOUNTED.model_copy(update=demanded),
+            thresholds=self.limits,
             derivation=derivation,
             compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
         )

@@ -77,10 +77,6 @@ class Rewrites:
     input: ClassVar[type[Record]] = Question
     output: ClassVar[type[Record]] = Rewrite
 
-    def _find_threshold(self, node: int) -> int:
-        """Return how many entities a node's descriptor must fit without the chain."""
-        return self.settings.min_alone_first if node == 1 else self.settings.min_alone
-
     def fingerprint(self) -> str:
         """Digest of the thresholds, the prompts and the rewriter."""
         asked = [self.proposing.identity, self.rewriting.identity]
@@ -191,7 +187,7 @@ class Rewrites:
     def _list_step_checks(
         self, record: Question, draft: Draft, query: Query, node: int, descriptor: Descriptor
     ) -> Iterator[Check]:
-        threshold = self._find_threshold(node)
+        threshold = self.settings.require_alone(node)
         yield partial(check_names, descriptor.text, draft.names, draft.type_words)
         yield partial(check_demonyms, descriptor.text, draft.names, draft.type_words)
         yield partial(check_answer, descriptor.text, record.answer, draft.type_words)
@@ -212,7 +208,7 @@ class Rewrites:
         return (await ask_model(self.rewriting, inputs, QuestionReply)).question
 
     def _certify(self, before: Draft, after: Draft, node: int, tried: tuple[Candidate, ...]) -> Draft:
-        fit = count_fit(self.ground, after.query, node, self._find_threshold(node))
+        fit = count_fit(self.ground, after.query, node, self.settings.require_alone(node))
         certificate = Certificate(
             node=node,
             name=after.view.hops[node - 1].object_name,
@@ -228,7 +224,7 @@ class Rewrites:
     def _finish(self, record: Question, draft: Draft) -> Sequence[Rewrite] | Rejection:
         """Check the whole text once more and count every node for the proof."""
         fits = [
-            count_fit(self.ground, draft.query, node, self._find_threshold(node))
+            count_fit(self.ground, draft.query, node, self.settings.require_alone(node))
             for node in range(1, len(record.proof.nodes))
         ]
         refused = run_checks(self._list_last_checks(record, draft, fits), self.audit)
@@ -252,7 +248,7 @@ class Rewrites:
 
     def _list_last_checks(self, record: Question, draft: Draft, fits: Sequence[Fit]) -> Iterator[Check]:
         for fit in fits:
-            yield partial(check_fit, fit, self._find_threshold(fit.node))
+            yield partial(check_fit, fit, self.settings.require_alone(fit.node))
         yield lambda: check_names(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
         yield lambda: check_demonyms(hide_titles(draft.text, record, 1), draft.names[1:], draft.type_words)
         yield partial(check_answer, draft.text, record.answer, draft.type_words)

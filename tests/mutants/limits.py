@@ -4,13 +4,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
 
-from pipelines.checks import agreement as alternatives
-from pipelines.checks import answers as asking
-from pipelines.checks import answers as wording
-from pipelines.checks import descriptors, examination, leakage, shortcuts, uniqueness, verdicts
-from pipelines.checks import pictures as images
-from pipelines.checks import shortcuts as guessing
-from pipelines.checks import shortcuts as retrieval
+from pipelines.checks import (
+    agreement,
+    answers,
+    descriptors,
+    examination,
+    leakage,
+    pictures,
+    shortcuts,
+    uniqueness,
+    verdicts,
+)
 from pipelines.checks.descriptors import offer_facts
 from pipelines.checks.shortcuts import rank_page
 from pipelines.checks.verdicts import PASSED, CheckResult
@@ -95,7 +99,7 @@ def _judge_alternatives(corpora: Corpora) -> list[Pair]:
         for scene in (Scene(case.claim), planted.scene):
             with lay(case.pool, scene) as ground:
                 proof = relocate(case.claim.proof, ground.corpus)
-                results.append(alternatives.check_alternative(ground, proof, case.question.answer, planted.given))
+                results.append(agreement.check_alternative(ground, proof, case.question.answer, planted.given))
         found.append(Pair(planted.given, *results, ("alternative-answer",)))
     return found
 
@@ -121,7 +125,7 @@ def _judge_share(corpora: Corpora) -> list[Pair]:
             if observed >= 20 and others > 0 and attribute.answer.type != "number":
                 prior = others / (observed - 1)
                 results = [
-                    guessing.check_guessable(corpora.pool.ground, attribute.fact.key, attribute.answer, most)
+                    shortcuts.check_guessable(corpora.pool.ground, attribute.fact.key, attribute.answer, most)
                     for most in (prior, prior * 0.99)
                 ]
                 found.append(Pair(attribute.fact.text, *results, ("guessable-answer",)))
@@ -198,7 +202,7 @@ def _judge_rank(corpora: Corpora) -> list[Pair]:
         (number,) = locate_nodes(corpus, row.proof.nodes[-1:])
         texts = (row.text, row.proof.nodes[-1].title)
         if rank_page(corpus, texts[0], number, 10) and rank_page(corpus, texts[1], number, 1):
-            results = (retrieval.check_retrieval(corpus, text, number, 10) for text in texts)
+            results = (shortcuts.check_retrieval(corpus, text, number, 10) for text in texts)
             found.append(Pair(row.text, *results, ("one-retrieval",)))
     return found
 
@@ -206,8 +210,10 @@ def _judge_rank(corpora: Corpora) -> list[Pair]:
 def _judge_sides() -> list[Pair]:
     small = ("picture-too-small",)
     return [
-        Pair("511", images.check_picture(512, 600, "CC0", 512), images.check_picture(511, 600, "CC0", 512), small),
-        Pair("600x511", images.check_picture(600, 512, "CC0", 512), images.check_picture(600, 511, "CC0", 512), small),
+        Pair("511", pictures.check_picture(512, 600, "CC0", 512), pictures.check_picture(511, 600, "CC0", 512), small),
+        Pair(
+            "600x511", pictures.check_picture(600, 512, "CC0", 512), pictures.check_picture(600, 511, "CC0", 512), small
+        ),
     ]
 
 
@@ -229,7 +235,7 @@ def _judge_unasked(corpora: Corpora) -> list[Pair]:
     ground, found = corpora.pool.ground, []
     for case in corpora.cases[:SCENES]:
         texts = (case.claim.text, f"Blah blah {'; '.join(case.claim.proof.descriptors)}?")
-        results = (asking.check_asked(ground, text, case.claim.proof) for text in texts)
+        results = (answers.check_asked(ground, text, case.claim.proof) for text in texts)
         found.append(Pair(texts[1], *results, ("attribute-unasked",)))
     return found
 
@@ -252,7 +258,7 @@ def _judge_bridge(corpora: Corpora) -> list[Pair]:
     found = []
     for case in corpora.cases[:SCENES]:
         answer, titles = case.claim.answer, [node.title for node in case.claim.proof.nodes]
-        results = (wording.check_not_bridge(answer, each) for each in (titles, [*titles, answer.surface]))
+        results = (answers.check_not_bridge(answer, each) for each in (titles, [*titles, answer.surface]))
         found.append(Pair(answer.surface, *results, ("answer-is-bridge",)))
     return found
 

@@ -4,30 +4,22 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pipelines.agent import depicting as depiction
+from pipelines.agent import depicting
 from pipelines.checks import (
     agreement,
     answers,
+    descriptors,
     examination,
     leakage,
     legibility,
+    pictures,
     proofs,
     sets,
     shortcuts,
     uniqueness,
     verdicts,
 )
-from pipelines.checks import descriptors as references
-from pipelines.checks import leakage as name_index
-from pipelines.checks import pictures as images
-from pipelines.checks import pictures as likeness
-from pipelines.checks import sets as duplicates
-from pipelines.checks import shortcuts as guessing
-from pipelines.checks import shortcuts as retrieval
-from pipelines.graph import facts as values
-from pipelines.graph import query
-from pipelines.graph import query as matching
-from pipelines.graph import statements as rivals
+from pipelines.graph import facts, query, statements
 from tests.mutants.corpora import Corpora, Judge, build_corpora, flips
 from tests.mutants.mutate import (
     disable,
@@ -108,17 +100,17 @@ BY_HAND = (
     (uniqueness.check_near_misses, "if search.capped", "if not search", "near misses at their cap"),
     (uniqueness.check_single_value, "!= 1 or not", "!= 1 and not", "a field of two values"),
     (uniqueness.check_answer_unchanged, "derived != [key]", "not derived", "an answer that does not follow"),
-    (rivals.list_rivals, "len(found) > limit", "len(found) >= limit", "near misses at their cap"),
-    (rivals.list_rivals, "len(found) > limit", "len(found) > limit + 1", "near misses at their cap"),
-    (rivals.resolve_rival, '"unclear" if "unclear" in results else ', "", "a mention that may state it"),
-    (values.parse_period, "first + 9", "first + 10", "years at the ends of a decade"),
-    (values.parse_period, "first + 9", "first + 8", "years at the ends of a decade"),
-    (values.parse_period, "* 100 - 99", "* 100 - 100", "years at the ends of a decade"),
-    (values.list_periods, "(date.year - 1) // 100", "date.year // 100", "years at the ends of a decade"),
+    (statements.list_rivals, "len(found) > limit", "len(found) >= limit", "near misses at their cap"),
+    (statements.list_rivals, "len(found) > limit", "len(found) > limit + 1", "near misses at their cap"),
+    (statements.resolve_rival, '"unclear" if "unclear" in results else ', "", "a mention that may state it"),
+    (facts.parse_period, "first + 9", "first + 10", "years at the ends of a decade"),
+    (facts.parse_period, "first + 9", "first + 8", "years at the ends of a decade"),
+    (facts.parse_period, "* 100 - 99", "* 100 - 100", "years at the ends of a decade"),
+    (facts.list_periods, "(date.year - 1) // 100", "date.year // 100", "years at the ends of a decade"),
     (query.matches, "all(", "any(", "years at the ends of a decade"),
-    (matching.match_literal, "if field.complete", "if not field.complete", "a mention that may state it"),
-    (name_index.LeakIndex._match_at, "all(map(_is_form_of", "any(map(_is_form_of", "D01 name or alias in the question"),
-    (name_index.LeakIndex._match_at, "list_singulars(words[place])", "(words[place],)", "a short name in the plural"),
+    (query.match_literal, "if field.complete", "if not field.complete", "a mention that may state it"),
+    (leakage.LeakIndex._match_at, "all(map(_is_form_of", "any(map(_is_form_of", "D01 name or alias in the question"),
+    (leakage.LeakIndex._match_at, "list_singulars(words[place])", "(words[place],)", "a short name in the plural"),
     (leakage._find_nothing, "not all(any(", "not any(any(", "a node without names"),
     (leakage._find_nothing, "not all(any(", "not all(all(", "a node without names"),
     (shortcuts.check_path_length, "hops - 1:", "hops - 2:", "steps at their limit"),
@@ -127,33 +119,33 @@ BY_HAND = (
     (shortcuts.check_earlier_pages, "nodes[:-1]", "nodes", "D10 shorter way"),
     (examination.check_need, "answers < least", "answers <= least", "answers at their threshold"),
     (examination.check_need, "answers < least", "answers < least - 1", "answers at their threshold"),
-    (guessing.check_guessable, "others / trials > max_share", "others / trials >= max_share", "share at its limit"),
-    (guessing.check_guessable, "round(share * observed) - 1", "round(share * observed)", "share at its limit"),
+    (shortcuts.check_guessable, "others / trials > max_share", "others / trials >= max_share", "share at its limit"),
+    (shortcuts.check_guessable, "round(share * observed) - 1", "round(share * observed)", "share at its limit"),
     (answers.check_form, "> max_tokens", ">= max_tokens", "words at their limit"),
     (answers.check_form, "> max_tokens", "> max_tokens + 1", "words at their limit"),
-    (images.check_size, ">= min_side", "> min_side", "sides at their limit"),
-    (likeness.check_copies, "title not in copy.titles", "title in copy.titles", "D13 another entity of the type"),
-    (likeness.check_parts, "title not in copy.titles", "copy.titles", "D13 two entities in one picture"),
-    (likeness.check_use, "set(depicts) != {qid}", "qid not in depicts", "a file that leads two articles"),
-    (references.check_reference, "if added:", "if added and not added:", "a reference that says more"),
+    (pictures.check_size, ">= min_side", "> min_side", "sides at their limit"),
+    (pictures.check_copies, "title not in copy.titles", "title in copy.titles", "D13 another entity of the type"),
+    (pictures.check_parts, "title not in copy.titles", "copy.titles", "D13 two entities in one picture"),
+    (pictures.check_use, "set(depicts) != {qid}", "qid not in depicts", "a file that leads two articles"),
+    (descriptors.check_reference, "if added:", "if added and not added:", "a reference that says more"),
     (legibility.check_readable, "        _check_noisy(text, names, answer, words),\n", "", "a name that was misread"),
     (legibility._check_answers, "        yield _check_digits(text, answer)\n", "", "a name that was misread"),
-    (depiction._check_margin, "> settings.min_margin", ">= settings.min_margin",
+    (depicting._check_margin, "> settings.min_margin", ">= settings.min_margin",
         "a picture that fits another better"),
-    (depiction._check_margin, "< settings.distractors", "<= settings.distractors",
+    (depicting._check_margin, "< settings.distractors", "<= settings.distractors",
         "a picture that fits another better"),
-    (depiction.check_depiction, "> settings.threshold", ">= settings.threshold", "a picture that fits too little"),
-    (depiction.check_depiction, ">= METADATA_PASSES", "> METADATA_PASSES", "a picture of which little is said"),
-    (images.check_size, "min(width", "max(width", "sides at their limit"),
+    (depicting.check_depiction, "> settings.threshold", ">= settings.threshold", "a picture that fits too little"),
+    (depicting.check_depiction, ">= METADATA_PASSES", "> METADATA_PASSES", "a picture of which little is said"),
+    (pictures.check_size, "min(width", "max(width", "sides at their limit"),
     (agreement.check_agreement, 'mode == "off"', 'mode != "required"', "an uncontradicted answer"),
-    (retrieval.check_retrieval, "if not rank", "if rank", "D18 one search"),
-    (retrieval.check_retrieval, "min(rank", "max(rank", "a page further down than a small corpus is searched"),
+    (shortcuts.check_retrieval, "if not rank", "if rank", "D18 one search"),
+    (shortcuts.check_retrieval, "min(rank", "max(rank", "a page further down than a small corpus is searched"),
     (verdicts.run_checks, "if not result.passed", 'if result.outcome == "FAIL"', "a mention that may state it"),
     (verdicts.run_checks, "if not audit", "if True", "two faults at once"),
     (proofs._check_counts, "count.value < least", "count.value <= least", "D24 tampered proof"),
     (proofs._check_counts, "times > 1", "times > 2", "D24 tampered proof"),
     (sets._find_quota, "low, high = 1,", "low, high = max(counts),", "D19 repeats"),
-    (duplicates.refuse_duplicates, "if found:", "if found and not found:", "D19 repeats"),
+    (sets.refuse_duplicates, "if found:", "if found and not found:", "D19 repeats"),
 )  # fmt: skip
 """Function, a piece of its source, what it becomes, and the pairs that must notice."""
 

@@ -1,5 +1,6 @@
 import io
 import json
+from pathlib import Path
 
 import pytest
 
@@ -159,10 +160,9 @@ def test_the_same_seed_gives_the_same_report(texts):
 
 
 def test_added_words_are_planted_too(tmp_path, texts):
-    from importlib import resources
 
     path = tmp_path / "words.toml"
-    path.write_text(resources.files("pipelines.cli").joinpath("data/held-out.toml").read_text("utf-8"), "utf-8")
+    path.write_text((Path(__file__).parent / "data/held-out.toml").read_text("utf-8"), "utf-8")
     report = run_planted(21, 3, defects=["D13"], vocabulary=path)
     assert report.defects[0].pairs == 21
     assert report.defects[0].added_recall == 1.0

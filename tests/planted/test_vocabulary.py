@@ -1,5 +1,5 @@
 from dataclasses import fields
-from importlib import resources
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +12,7 @@ LISTS = [field.name for field in fields(OPEN) if field.name != "half"]
 
 
 def write(folder, replaced, by):
-    text = resources.files("pipelines.cli").joinpath("data/open.toml").read_text("utf-8")
+    text = (Path(__file__).parent / "data/open.toml").read_text("utf-8")
     assert replaced in text
     path = folder / "mine.toml"
     path.write_text(text.replace(replaced, by), "utf-8")

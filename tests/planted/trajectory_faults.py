@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from pipelines.agent.judging import Jury, ProcessJury
 from pipelines.agent.transcript import Turn, render_turn
-from pipelines.cli.judge_card import Case, Trial
+from pipelines.cli.judge_card import JudgeCase, JudgeTrial
 from pipelines.errors import ConfigError, ServiceError
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatModel, ChatReply, ChatRequest
@@ -135,7 +135,7 @@ def count_trajectory_faults(trials: int, seed: int) -> tuple[TrajectoryFaultRow,
     return (*_count_answers(found), *_count_ways(found))
 
 
-def _count_answers(found: Sequence[tuple[Case, Trial]]) -> Iterator[TrajectoryFaultRow]:
+def _count_answers(found: Sequence[tuple[JudgeCase, JudgeTrial]]) -> Iterator[TrajectoryFaultRow]:
     rollouts = [make_rollout(number, case, trial.given) for number, (case, trial) in enumerate(found)]
     truths: list[Verdict] = [trial.truth for _, trial in found]
     knowing = Knowing({rollout.record_id: truth for rollout, truth in zip(rollouts, truths, strict=True)})
@@ -150,7 +150,7 @@ def _count_answers(found: Sequence[tuple[Case, Trial]]) -> Iterator[TrajectoryFa
             yield _sum_up(("answer", fault, place), rows, truths, stopped)
 
 
-def _count_ways(found: Sequence[tuple[Case, Trial]]) -> Iterator[TrajectoryFaultRow]:
+def _count_ways(found: Sequence[tuple[JudgeCase, JudgeTrial]]) -> Iterator[TrajectoryFaultRow]:
     rollouts = [make_rollout(number, case, case.answer.surface) for number, (case, _) in enumerate(found)]
     for fault, model in UNMARKED.items():
         process = ProcessJury(RoleClient(model, load_prompt("judge_process")))
@@ -184,7 +184,7 @@ def _sum_up(
     )
 
 
-def make_rollout(number: int, case: Case, given: str) -> Rollout:
+def make_rollout(number: int, case: JudgeCase, given: str) -> Rollout:
     """Return a rollout that finds an answer on the page of the place, and gives it."""
     text = f"Title: {PLACE}\nURL: {ADDRESS}\n\n{PLACE}: {given}\nIn full: {case.answer.surface}"
     calls = (

@@ -32,7 +32,7 @@ from pipelines.services.clients.http import (
     HttpReply,
     HttpRequest,
     HttpSession,
-    NobodyThere,
+    NoConnection,
     NoReply,
     Silence,
     redact,
@@ -880,7 +880,7 @@ class OpenAIChat:
         return None
 
     def _note_failure(self, trial: _Trial, error: NoReply) -> RequestOutcome:
-        if isinstance(error, NobodyThere):
+        if isinstance(error, NoConnection):
             return RequestOutcome("gone", said=str(error))
         if not trial.failed:
             trial.answered = self.pool.answered

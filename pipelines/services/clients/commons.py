@@ -127,7 +127,7 @@ class CommonsApi:
 
     Attributes:
         url: address of ``api.php``, https unless on this machine; the settings allow no user and no parameters.
-        agent: User-Agent, with a mail address or page where the operators can reach whoever runs this.
+        agent: User-Agent, with a mail address or page as a contact.
         client: sends the requests; see :func:`make_client`.
 
     Raises:
@@ -379,7 +379,7 @@ _WORD = re.compile(r"\w+(?:['’.-]\w+)*")
 
 @dataclass(frozen=True, slots=True)
 class CommonsSearch:
-    """The search of a MediaWiki with CirrusSearch, asked as politely as its API."""
+    """The search of a MediaWiki with CirrusSearch."""
 
     api: CommonsApi
 
@@ -438,7 +438,7 @@ class CommonsFiles:
     """The pictures of Wikimedia Commons or another MediaWiki.
 
     Attributes:
-        agent: User-Agent, with a mail address or page where the operators can reach whoever runs this.
+        agent: User-Agent, with a mail address or page as a contact.
         width: in pixels, one that upload.wikimedia.org serves: 20, 40, 60, 120, 250, 330, 500, 960, 1280, 1920 or 3840;
             the settings allow no other.
         hosts: hosts that are asked, each with those under it; one on this machine is asked without TLS.

@@ -66,11 +66,11 @@ class Silence(NoReply):
     """No whole reply came in the time that a request may take."""
 
 
-class NobodyThere(NoReply):
+class NoConnection(NoReply):
     """No connection could be made: the request was never sent."""
 
 
-class NoSuchHost(NobodyThere):
+class NoSuchHost(NoConnection):
     """The host name has no address, or the host's certificate is not trusted. A retry does not help."""
 
 
@@ -215,7 +215,7 @@ class HttpSession:
             most: bytes of the reply, packed and unpacked.
 
         Raises:
-            NoReply: :class:`NobodyThere`, :class:`NoSuchHost`, :class:`Silence`, :class:`CutOff`, :class:`TooLarge`,
+            NoReply: :class:`NoConnection`, :class:`NoSuchHost`, :class:`Silence`, :class:`CutOff`, :class:`TooLarge`,
                 or a reply that is not HTTP. Messages never quote the address, which may hold a key.
             Unavailable: if this machine can open no more connections.
             ForbiddenAddress: if the guard refuses the address of the host.
@@ -339,14 +339,14 @@ async def _read_reply(response: aiohttp.ClientResponse, most: int) -> HttpReply:
 
 def _explain_connection(
     error: aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError,
-) -> NobodyThere | Unavailable:
+) -> NoConnection | Unavailable:
     cause = getattr(error, "os_error", None)
     if isinstance(cause, socket.gaierror):
         is_unknown = cause.errno in (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
-        return NoSuchHost("no such host") if is_unknown else NobodyThere(f"no look-up ({cause.strerror})")
+        return NoSuchHost("no such host") if is_unknown else NoConnection(f"no look-up ({cause.strerror})")
     if isinstance(cause, OSError) and cause.errno in _EXHAUSTED:
         return Unavailable(f"this machine opens no more connections ({cause.strerror}); see ulimit -n, and run again")
-    return NobodyThere(f"no connection ({getattr(cause, 'strerror', None) or type(error).__name__})")
+    return NoConnection(f"no connection ({getattr(cause, 'strerror', None) or type(error).__name__})")
 
 
 def unpack_body(raw: bytes, packing: str, most: int) -> bytes:

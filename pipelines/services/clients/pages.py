@@ -23,7 +23,7 @@ from pipelines.services.clients.http import (
     HttpClient,
     HttpReply,
     HttpRequest,
-    NobodyThere,
+    NoConnection,
     NoReply,
     NoSuchHost,
     Silence,
@@ -206,7 +206,7 @@ class DirectReader:
 
     def _blame(self, address: Address, error: NoReply) -> NoReturn:
         """Raise the error of a page without a reply: the page's own, or the network's after many silent hosts."""
-        if isinstance(error, (NobodyThere, Silence)) and not isinstance(error, NoSuchHost):
+        if isinstance(error, (NoConnection, Silence)) and not isinstance(error, NoSuchHost):
             self.silent.add(address.host)
             if len(self.silent) > MOST_SILENT:
                 row = f"nor did {len(self.silent) - 1} other hosts in a row"

@@ -103,8 +103,9 @@ def test_a_model_that_is_caught_in_a_loop_is_looked_through_to_its_end(said):
     assert not judge(f"{thought}. It was built by Hans Oder.").passed
 
 
-def test_a_clean_rollout_is_not_contaminated():
-    assert check_contamination(walk()).passed
+@pytest.mark.parametrize("check", [check_contamination, check_turns, check_jumps])
+def test_a_clean_rollout_passes(check):
+    assert check(walk()).passed
 
 
 def test_a_visit_to_a_dataset_contaminates_even_where_it_was_refused():
@@ -167,10 +168,6 @@ BAD_TURN = call("visit", see("That is no turn.", ok=False, error="bad-turn")).mo
 
 def change(step, **changes):
     return step.model_copy(update=changes)
-
-
-def test_a_clean_rollout_has_its_form():
-    assert check_turns(walk()).passed
 
 
 @pytest.mark.parametrize(
@@ -377,37 +374,19 @@ def test_the_answer_said_before_a_tool_shows_it_is_from_memory(step):
 
 
 @pytest.mark.parametrize(
-    ("reference", "thought"),
+    ("reference", "thought", "by_chance"),
     [
-        (COUNT, "There are 5 hits."),
-        (SHORT, "I have 2 candidates."),
-        (make_answer("string", "stone"), "The stone comes next."),
-        (make_answer("name", "Stone Bridge of Velm", aliases=("Bridge",)), "Which bridge may it be?"),
-        (STATES, "Let us look at it; who knows."),
+        (COUNT, "There are 5 hits.", True), (SHORT, "I have 2 candidates.", True),
+        (make_answer("string", "stone"), "The stone comes next.", True),
+        (make_answer("name", "Stone Bridge of Velm", aliases=("Bridge",)), "Which bridge may it be?", True),
+        (STATES, "Let us look at it; who knows.", True), (SHORT, "It must be 2 km.", False),
+        (SHORT, "Some 2,000 m, I think.", False), (make_answer("string", "stone bridge"), "A stone bridge.", False),
+        (STATES, "That is in the US.", False), (STATES, "That is in the united states.", False),
     ],
-)
-def test_small_numbers_and_ordinary_words_are_said_by_chance(reference, thought):
+)  # fmt: skip
+def test_small_numbers_and_ordinary_words_are_said_by_chance_and_others_from_memory(reference, thought, by_chance):
     steps = replace_step(2, search("Ana Kovač", ENGINEER, thought=thought))
-    assert check_sought(walk(*steps, reference=reference, answer=reference.surface)).passed
-
-
-@pytest.mark.parametrize(
-    ("reference", "thought"),
-    [
-        (SHORT, "It must be 2 km."),
-        (SHORT, "Some 2,000 m, I think."),
-        (make_answer("string", "stone bridge"), "It will be a stone bridge."),
-        (STATES, "That is in the US."),
-        (STATES, "That is in the united states."),
-    ],
-)
-def test_what_is_said_of_nothing_else_is_from_memory(reference, thought):
-    steps = replace_step(2, search("Ana Kovač", ENGINEER, thought=thought))
-    assert not check_sought(walk(*steps, reference=reference, answer=reference.surface)).passed
-
-
-def test_a_clean_rollout_jumps_nowhere():
-    assert check_jumps(walk()).passed
+    assert check_sought(walk(*steps, reference=reference, answer=reference.surface)).passed is by_chance
 
 
 @pytest.mark.parametrize(

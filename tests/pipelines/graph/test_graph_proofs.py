@@ -11,17 +11,13 @@ def question(demo) -> Question:
     return max(demo.rows("questions", Question), key=lambda row: (len(row.proof.hops), row.record_id))
 
 
-def test_a_drawn_proof_is_one_path_from_the_anchor_to_the_value(question):
+def test_a_drawn_proof_is_one_path_with_relation_and_evidence_on_its_edges(question):
     graph = draw_proof(question.proof, question.answer)
     assert nx.is_directed_acyclic_graph(graph)
     titles = [node.title for node in question.proof.nodes]
     assert nx.dag_longest_path(graph) == [*titles, f"= {question.answer.surface}"]
     assert graph.number_of_edges() == len(question.proof.hops) + 1
     assert next(role for _, role in graph.nodes(data="role")) == "anchor"
-
-
-def test_the_edges_of_a_drawn_proof_carry_relation_and_evidence(question):
-    graph = draw_proof(question.proof, question.answer)
     for hop, source, target in zip(question.proof.hops, question.proof.nodes, question.proof.nodes[1:], strict=False):
         assert graph.edges[source.title, target.title] == {"relation": hop.relation, "evidence": hop.evidence}
 

@@ -83,6 +83,17 @@ def on_row(edit):
     return lambda folder: edit_rows(folder, "data/*.parquet", edit)
 
 
+def set_in(*path, value):
+    """Return an edit that sets one value deep inside a row; a function changes what is there."""
+
+    def edit(row):
+        for step in path[:-1]:
+            row = row[step]
+        row[path[-1]] = value(row[path[-1]]) if callable(value) else value
+
+    return edit
+
+
 def forge(edit):
     """Edit each proof row and its picture's bytes, then make id and row again as publishing would."""
 

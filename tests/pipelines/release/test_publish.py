@@ -76,19 +76,15 @@ def test_one_changed_answer_makes_another_version(tmp_path, material, context, p
     assert again["rl"].version == published["rl"].version
 
 
-def test_a_tampered_picture_is_refused_and_nothing_is_left(tmp_path, material, context):
+@pytest.mark.parametrize(
+    ("spoil", "reason"), [(lambda path: path.write_bytes(b"other"), "was changed"), (Path.unlink, "missing")]
+)
+def test_a_picture_that_changed_or_is_gone_is_refused_and_nothing_is_left(tmp_path, material, context, spoil, reason):
     picture = material[0][0].picture
-    (tmp_path / "images" / picture.sha256[:2] / f"{picture.sha256}.png").write_bytes(b"other")
-    with pytest.raises(CorruptInput, match="was changed"):
+    spoil(tmp_path / "images" / picture.sha256[:2] / f"{picture.sha256}.png")
+    with pytest.raises(CorruptInput, match=reason):
         publish_releases(tmp_path, *material, context)
     assert not list((tmp_path / "releases" / "sft").iterdir())
-
-
-def test_a_missing_picture_is_refused(tmp_path, material, context):
-    picture = material[0][0].picture
-    (tmp_path / "images" / picture.sha256[:2] / f"{picture.sha256}.png").unlink()
-    with pytest.raises(CorruptInput, match="missing"):
-        publish_releases(tmp_path, *material, context)
 
 
 def test_a_picture_without_licence_stops_the_release(tmp_path, context):
@@ -139,13 +135,14 @@ def test_proofs_read_back_as_they_were(material, published):
     }
 
 
-def test_rows_are_sorted_by_picture_so_that_equal_pictures_lie_together(published):
+def test_a_row_heavier_than_the_limit_has_a_shard_of_its_own():
+    assert [(each.start, each.stop) for each in plan_shards("train", [5, 50, 5, 5], 10)] == [(0, 1), (1, 2), (2, 4)]
+
+
+def test_files_are_sorted_by_picture_with_a_page_index_and_small_row_groups(published):
     rows = pq.read_table(published["bridgevqa"].path / "data" / "train-00000-of-00001.parquet").to_pylist()
     keys = [(row["image"]["path"], row["id"]) for row in rows]
     assert keys == sorted(keys)
-
-
-def test_files_have_a_page_index_and_small_row_groups(published):
     path = published["rl"].path / "data" / "train-00000-of-00001.parquet"
     column = pq.read_metadata(path).row_group(0).column(0)
     assert column.has_offset_index
@@ -161,11 +158,6 @@ def test_shards_respect_the_limit_and_lose_nothing(tmp_path, material):
         f"select count(*), list(extra_info.index order by extra_info.index) from '{rl.path}/data/*.parquet'"
     )
     assert found.fetchall() == [(2, [0, 1])]
-
-
-def test_a_row_heavier_than_the_limit_has_a_shard_of_its_own():
-    shards = plan_shards("train", [5, 50, 5, 5], 10)
-    assert [(shard.start, shard.stop) for shard in shards] == [(0, 1), (1, 2), (2, 4)]
 
 
 @pytest.mark.parametrize("dataset", ["sft", "rl", "bridgevqa"])

@@ -20,6 +20,7 @@ from tests.pipelines.release.tampering import (
     read_rows,
     reseal,
     rewrite_rows,
+    set_in,
 )
 
 DATASETS = ("sft", "rl", "bridgevqa")
@@ -27,25 +28,11 @@ DATASETS = ("sft", "rl", "bridgevqa")
 
 def on_evidence(field, value):
     """Tamper with the first hop's evidence."""
-
-    def tamper(folder):
-        def edit(row):
-            evidence = row["proof"]["hops"][0]["evidence"]
-            evidence[field] = value(evidence[field])
-
-        edit_rows(folder, "proofs/*.parquet", edit)
-
-    return tamper
+    return on_proof(set_in("hops", 0, "evidence", field, value=value))
 
 
 def on_answer_evidence(field, value):
-    def tamper(folder):
-        def edit(row):
-            row["proof"]["answer_evidence"][field] = value(row["proof"]["answer_evidence"][field])
-
-        edit_rows(folder, "proofs/*.parquet", edit)
-
-    return tamper
+    return on_proof(set_in("answer_evidence", field, value=value))
 
 
 def on_answer(field, value):
@@ -132,17 +119,6 @@ def reverse_picture(row, image):
     probe, sha256 = probe_picture(buffer.getvalue()), hashlib.sha256(buffer.getvalue()).hexdigest()
     row["picture"] |= {"sha256": sha256, "extension": "png", "phash": probe.phash}
     return {"bytes": buffer.getvalue(), "path": f"{sha256}.png"}
-
-
-def set_in(*path, value):
-    """Return an edit that sets one value deep inside a row."""
-
-    def edit(row):
-        for step in path[:-1]:
-            row = row[step]
-        row[path[-1]] = value
-
-    return edit
 
 
 def add_count(name, node):

@@ -18,18 +18,8 @@ from tests.pipelines.release.tampering import (
     read_rows,
     reseal,
     rewrite_rows,
+    set_in,
 )
-
-
-def set_in(*path, value):
-    """Return an edit that sets one value deep inside a row; a function changes what is there."""
-
-    def edit(row):
-        for step in path[:-1]:
-            row = row[step]
-        row[path[-1]] = value(row[path[-1]]) if callable(value) else value
-
-    return edit
 
 
 def say(number, change):

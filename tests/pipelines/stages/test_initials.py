@@ -1,23 +1,22 @@
 import asyncio
 import itertools
-from dataclasses import replace
 
 import pytest
 
-from pipelines.checks.examination import AnswerRules
 from pipelines.errors import RecordFailed
 from pipelines.graph.query import Indexes
 from pipelines.ids import SplitRule
 from pipelines.stages.initials import REASONS, Initials
 from schemas.base import Rejection
 from schemas.datasets import Seed
+from schemas.proofs import UNCOUNTED
 from schemas.reasons import STAGE_REASONS
 from schemas.tasks import AskedFactReply
 from tests.pipelines.stages.chain_wiki import build_chain_wiki
 from tests.pipelines.stages.players import make_asking
 from tests.toy import box, build_toy_corpus
 
-RULES = AnswerRules(max_tokens=6, agreement="off", volatile=False, max_share=1.0)
+LIMITS = UNCOUNTED.model_copy(update={"volatile": False})
 ALL_SFT = SplitRule(1.0, 0.0, 0.0, 7)
 NONE_SFT = SplitRule(0.0, 1.0, 0.0, 7)
 ASKED = "On what date was Edda Marn born?"
@@ -51,9 +50,9 @@ def say(relation, question):
     return lambda inputs: AskedFactReply(relation=relation, question=question)
 
 
-def make_stage(corpus, reply=None, splits=ALL_SFT, page_words=8, audit=False, **rules):
+def make_stage(corpus, reply=None, splits=ALL_SFT, page_words=8, audit=False, max_tokens=6, **rules):
     asking = make_asking("ask_fact", reply or say("birth_date", ASKED))
-    return Initials(Indexes(corpus), asking, replace(RULES, **rules), splits, page_words, audit)
+    return Initials(Indexes(corpus), asking, LIMITS.model_copy(update=rules), max_tokens, splits, page_words, audit)
 
 
 def ask(stage, seed):

@@ -3,15 +3,13 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.checks.examination import AnswerRules
 from pipelines.errors import RecordFailed
 from pipelines.graph.query import Indexes
 from pipelines.stages.questions import Questions
 from schemas.datasets import Path, Question
+from schemas.proofs import UNCOUNTED
 from schemas.tasks import QuestionReply, WriteQuestionInputs
 from tests.pipelines.stages.players import make_asking
-
-RULES = AnswerRules(max_tokens=6, agreement="off", volatile=True, max_share=1.0)
 
 
 def word(inputs):
@@ -26,7 +24,7 @@ def ask(names, relation):
 @pytest.fixture
 def stage(demo_corpus) -> Questions:
     asking = make_asking("write_question", lambda inputs: QuestionReply(question=word(inputs)))
-    return Questions(Indexes(demo_corpus), asking, RULES)
+    return Questions(Indexes(demo_corpus), asking, UNCOUNTED, 6)
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +71,8 @@ def test_an_answer_longer_than_the_bound_is_refused(stage, path):
     day = path.model_copy(
         update={"answer_text": "4 April 1931", "answer_iso": "1931-04-04", "answer_relation": "opened"}
     )
-    assert asyncio.run(replace(stage, rules=replace(RULES, max_tokens=2))(day)).reason == "answer-too-long"
-    assert asyncio.run(replace(stage, rules=replace(RULES, max_tokens=3))(day)).reason == "not-derivable"
+    assert asyncio.run(replace(stage, max_tokens=2)(day)).reason == "answer-too-long"
+    assert asyncio.run(replace(stage, max_tokens=3)(day)).reason == "not-derivable"
 
 
 def test_an_answer_that_names_a_node_is_refused(stage, path):
@@ -106,5 +104,5 @@ def test_a_writer_that_never_says_json_fails_the_record(stage, path):
 
 def test_the_fingerprint_covers_writer_prompt_and_bound(stage):
     other = make_asking("write_question", lambda inputs: "", identity="fake:2")
-    others = [replace(stage, asking=other), replace(stage, rules=replace(RULES, max_tokens=5))]
+    others = [replace(stage, asking=other), replace(stage, max_tokens=5)]
     assert len({each.fingerprint() for each in [stage, *others]}) == 3

@@ -125,9 +125,9 @@ def test_a_fault_of_the_endpoint_changes_no_seed(corpus, store, fault, tmp_path)
         slow = {"silence": {"deadline": 1.5}, "slow drip": {"deadline": 2.0}}.get(fault, {})
         endpoint = make_endpoint(server.url, tries=3, reply_bytes=100_000, **slow)
         assert list_seeds(make_stage(corpus, RARE, RecordedSparql(endpoint, replies))) == whole
-        server.requests.clear()
+        server.asked.clear()
         assert list_seeds(make_stage(corpus, RARE, RecordedSparql(endpoint, replies))) == whole
-        assert server.requests == []
+        assert server.asked == []
     replies.close()
 
 
@@ -224,7 +224,7 @@ def test_the_generated_world_gives_the_same_seeds_both_ways(demo, demo_corpus, t
     assert seeds[0] == seeds[1]
     assert len(seeds[0]) >= 20
     assert server.most_in_flight == 1
-    assert {request.agent.partition("/")[0] for request in server.requests} == {"synth"}
+    assert {request.headers["user-agent"].partition("/")[0] for request in server.asked} == {"synth"}
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_a_run_that_the_endpoint_stopped_goes_on_and_asks_only_what_is_missing(d
         with pytest.raises(Unavailable, match="run again to go on"):
             run_recipe(config, tmp_path, "seeds", ())
         answered, server.always = server.queries[:5], None
-        server.requests.clear()
+        server.asked.clear()
         report = run_recipe(config, tmp_path, "seeds", ()).stages[-1]
     assert not set(answered) & set(server.queries)
     usage = Workspace(tmp_path).stage("seeds", report.key).read_manifest().usage

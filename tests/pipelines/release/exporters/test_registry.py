@@ -15,7 +15,6 @@ from pipelines.release.exporters.base import ExportOptions, read_lines
 from pipelines.release.exporters.conversations import read_conversations, take_apart
 from pipelines.release.exporters.registry import EXPORTERS, export_release, validate_export, write_export
 from pipelines.release.rows import EmbeddedImage
-from tests.pipelines.release.exporters.rl_releases import publish_rl
 from tests.pipelines.release.exporters.trajectories import HOSTILE, make_release, make_whole, publish
 from tests.pipelines.release.tampering import reseal
 
@@ -147,12 +146,6 @@ def test_a_dialect_changes_tags_tools_and_system_message(to, tmp_path):
     assert validate_export(tmp_path / "out", to) == ()
 
 
-def test_a_dialect_without_words_for_a_turn_is_refused(release, tmp_path):
-    with pytest.raises(ConfigError, match="leave the dialect as it is"):
-        export_release(release, tmp_path / "out", "trl", ExportOptions(dialect="mmsearch-r1"))
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_release_in_another_dialect_is_exported_with_that_dialects_tools(tmp_path):
     release = publish(tmp_path, [make_whole(tmp_path, 1, "A page.", "vsearcher")])
     export_release(release, tmp_path / "out", "llamafactory")
@@ -206,26 +199,6 @@ def test_a_place_that_is_no_folder_is_refused(release, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="not a folder"):
         export_release(release, tmp_path / "file" / "out", "trl")
-
-
-def test_an_unknown_exporter_is_refused_with_the_known_ones(release, tmp_path):
-    with pytest.raises(
-        ConfigError, match="trainer 'axolotl' is not known; known are llamafactory, ms-swift, trl, verl-sft"
-    ):
-        export_release(release, tmp_path / "out", "axolotl")
-
-
-@pytest.mark.parametrize("name", ["a,b", "../x", "a b"])
-def test_a_name_that_a_trainer_would_take_for_two_or_for_a_path_is_refused(name, release, tmp_path):
-    with pytest.raises(ConfigError, match="it takes letters, digits"):
-        export_release(release, tmp_path / "out", "llamafactory", ExportOptions(name=name))
-
-
-def test_a_dialect_that_a_reward_could_not_read_is_refused(tmp_path):
-    tasks = publish_rl(tmp_path)
-    with pytest.raises(ConfigError, match="dialect 'french'"):
-        export_release(tasks, tmp_path / "out", "verl", ExportOptions(dialect="french"))
-    assert not (tmp_path / "out").exists()
 
 
 def test_how_an_export_was_made_stands_in_it(release, tmp_path):
@@ -333,46 +306,6 @@ def test_a_placeholder_inside_a_message_is_refused(release):
         take_apart(row.model_copy(update={"messages": (row.messages[0], asked, *row.messages[2:])}), "train")
 
 
-def test_a_folder_that_is_none_cannot_be_validated(tmp_path):
-    with pytest.raises(ConfigError, match="no such folder"):
-        validate_export(tmp_path / "out", "trl")
-
-
-def test_a_file_cannot_be_validated_as_a_folder(tmp_path):
-    (tmp_path / "train.jsonl").write_text("{}")
-    with pytest.raises(ConfigError, match="is a file; name its folder"):
-        validate_export(tmp_path / "train.jsonl", "trl")
-
-
-@pytest.mark.parametrize("to", LINES)
-def test_half_a_surrogate_pair_in_a_foreign_export_is_found(to, exports, tmp_path):
-    folder = tmp_path / "foreign"
-    shutil.copytree(exports[to][0], folder)
-    path = folder / "train.jsonl"
-    path.write_text(path.read_text(encoding="utf-8").replace("A page.", r"A \ud800 page."), encoding="utf-8")
-    assert [problem.partition(":")[0] for problem in validate_export(folder, to)] == ["train.jsonl line 1"]
-
-
-@pytest.mark.parametrize("line", ["no json", "[]", '{"a": 1', "[" * 100_000])
-@pytest.mark.parametrize("to", LINES)
-def test_a_line_that_is_no_object_is_found(to, line, exports, tmp_path):
-    folder = tmp_path / "foreign"
-    shutil.copytree(exports[to][0], folder)
-    with (folder / "train.jsonl").open("a") as lines:
-        lines.write(line + "\n")
-    assert len(validate_export(folder, to)) == 1
-
-
-@pytest.mark.parametrize("to", LINES)
-def test_bytes_that_are_no_text_are_found(to, exports, tmp_path):
-    folder = tmp_path / "foreign"
-    shutil.copytree(exports[to][0], folder)
-    with (folder / "train.jsonl").open("ab") as lines:
-        lines.write(b'{"a": "\xff\xfe"}\n')
-    (problem,) = validate_export(folder, to)
-    assert f"line {2 + len(HOSTILE)} is no JSON" in problem
-
-
 @pytest.mark.parametrize("to", ["trl", "verl-sft"])
 def test_a_table_without_rows_is_no_dataset(to, exports, tmp_path):
     table = pq.read_table(exports[to][0] / "train.parquet")
@@ -386,16 +319,6 @@ def test_text_in_a_table_that_is_no_text_is_found(tmp_path):
     pq.write_table(pa.table({"messages": texts}), tmp_path / "train.parquet")
     (problem,) = validate_export(tmp_path, "trl")
     assert "cannot be read" in problem
-
-
-@pytest.mark.parametrize("content", [b"", b"<html>not found</html>", b"\x89PNG\r\n\x1a\n"])
-@pytest.mark.parametrize("to", LINES)
-def test_a_file_that_no_reader_opens_as_a_picture_is_found_once(to, content, exports, tmp_path):
-    folder = tmp_path / "foreign"
-    shutil.copytree(exports[to][0], folder)
-    next((folder / "images").rglob("*.png")).write_bytes(content)
-    (problem,) = validate_export(folder, to)
-    assert ".png" in problem
 
 
 @pytest.mark.parametrize("to", ["trl", "verl-sft"])
@@ -479,9 +402,55 @@ def test_a_broken_list_of_datasets_is_found(exports, tmp_path):
     assert "no object with datasets" in validate_export(folder, "llamafactory")[0]
 
 
+def append(content):
+    return lambda folder: (folder / "train.jsonl").write_bytes((folder / "train.jsonl").read_bytes() + content + b"\n")
+
+
+def put_picture(content):
+    return lambda folder: next((folder / "images").rglob("*.png")).write_bytes(content)
+
+
+def halve_a_character(folder):
+    path = folder / "train.jsonl"
+    path.write_text(path.read_text(encoding="utf-8").replace("A page.", r"A \ud800 page."), encoding="utf-8")
+
+
 @pytest.mark.parametrize("to", LINES)
-def test_a_picture_that_went_missing_is_found(to, exports, tmp_path):
+@pytest.mark.parametrize(
+    ("spoil", "fault"),
+    [
+        (halve_a_character, "train.jsonl line "),
+        *((append(line), "line") for line in (b"no json", b"[]", b'{"a": 1', b"[" * 100_000)),
+        (append(b'{"a": "\xff\xfe"}'), f"line {2 + len(HOSTILE)} is no JSON"),
+        *((put_picture(content), ".png") for content in (b"", b"<html>not found</html>", b"\x89PNG\r\n\x1a\n")),
+        (lambda folder: next((folder / "images").rglob("*.png")).unlink(), "is missing"),
+    ],
+)
+def test_each_fault_of_a_foreign_export_is_found_once(to, spoil, fault, exports, tmp_path):
     folder = tmp_path / "foreign"
     shutil.copytree(exports[to][0], folder)
-    next((folder / "images").rglob("*.png")).unlink()
-    assert any("is missing" in problem for problem in validate_export(folder, to))
+    spoil(folder)
+    (problem,) = validate_export(folder, to)
+    assert fault in problem
+
+
+def test_only_a_folder_can_be_validated(tmp_path):
+    (tmp_path / "train.jsonl").write_text("{}")
+    for name, reason in (("out", "no such folder"), ("train.jsonl", "is a file; name its folder")):
+        with pytest.raises(ConfigError, match=reason):
+            validate_export(tmp_path / name, "trl")
+
+
+@pytest.mark.parametrize(
+    ("to", "options", "reason"),
+    [
+        ("axolotl", {}, "trainer 'axolotl' is not known; known are llamafactory, ms-swift, trl, verl-sft"),
+        ("trl", {"dialect": "mmsearch-r1"}, "leave the dialect as it is"),
+        ("trl", {"dialect": "french"}, "dialect 'french'"),
+        *(("llamafactory", {"name": name}, "it takes letters, digits") for name in ("a,b", "../x", "a b", "x" * 101)),
+    ],
+)
+def test_options_that_no_trainer_could_use_are_refused(to, options, reason, release, tmp_path):
+    with pytest.raises(ConfigError, match=reason):
+        export_release(release, tmp_path / "out", to, ExportOptions(**options))
+    assert not (tmp_path / "out").exists()

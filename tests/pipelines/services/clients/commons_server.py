@@ -1,15 +1,10 @@
-"""A MediaWiki that answers ``prop=imageinfo`` and hands out files on loopback, and misbehaves when told to."""
+"""A MediaWiki that answers ``prop=imageinfo`` and hands out files on loopback."""
 
-import json
-import threading
-import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
-from urllib.parse import parse_qs
 
-from tests.pipelines.services.clients.loopback_server import run_server
+from tests.pipelines.services.clients.live_servers import Answer, LiveServer, run_handler, say
 
 JPEG = {"url": "https://u/A.jpg", "width": 800, "height": 600, "size": 1234, "mime": "image/jpeg", "sha1": "a" * 40}
 
@@ -23,32 +18,15 @@ def make_image(**changes) -> dict:
     return JPEG | {"descriptionurl": "https://c/File:A.jpg", "extmetadata": extended} | fields
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What to send in place of an answer."""
-
-    status: int = 200
-    body: bytes = b"<html>busy</html>"
-    headers: dict = field(default_factory=dict)
-    cut: int = 0
-    """Bytes promised and not sent."""
-    drip: float = 0.0
-    """Seconds between bytes."""
-    is_endless: bool = False
-    """Sent without a length."""
-
-
 @dataclass
-class CommonsServer:
+class CommonsServer(LiveServer):
     """What it holds, and what it was asked."""
 
     images: dict = field(default_factory=dict)
     """Title to its ``imageinfo``, None for a file page without a file."""
     moved: dict = field(default_factory=dict)
-    faults: list = field(default_factory=list)
-    """Sent first, one a request."""
     files: dict = field(default_factory=dict)
-    """What a GET of a path brings: bytes, or a fault."""
+    """What a GET of a path brings: bytes, or another answer."""
     found: dict = field(default_factory=dict)
     """Search to the titles it finds, best first."""
     kind: str = "image/png"
@@ -57,12 +35,24 @@ class CommonsServer:
     """Makes the reply in place of :meth:`reply`."""
     at_once: int = 50
     """Files whose images fit one reply."""
-    url: str = ""
-    requests: list = field(default_factory=list)
-    """Forms, or the paths of a GET, each with headers and times."""
-    busy: int = 0
-    most_busy: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self):
+        self.respond = self.serve
+
+    @property
+    def url(self):
+        """The address of the API."""
+        return f"http://127.0.0.1:{self.port}/w/api.php"
+
+    def serve(self, asked):
+        """Answer the API or hand out a file."""
+        if asked.method == "POST":
+            return say(self.answer(self, asked.form) if self.answer else self.reply(asked.form))
+        found = self.files.get(asked.path, Answer(404))
+        is_file = isinstance(found, bytes)
+        if asked.method == "HEAD":
+            return Answer(200 if is_file else 503, kind=self.kind)
+        return Answer(body=found, kind=self.kind) if is_file else found
 
     def reply(self, form: dict) -> dict:
         """Answer as MediaWiki does, ``formatversion=2``."""
@@ -109,74 +99,8 @@ class CommonsServer:
         return {"query": {"pages": pages}} | (more if start + self.at_once < len(pages) else done)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self):
-        form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode(), keep_blank_values=True)
-        self._answer(form={name: values[0] for name, values in form.items()})
-
-    def do_GET(self):
-        self._answer(path=self.path)
-
-    def do_HEAD(self):
-        server = self.server.commons
-        found = server.files.get(self.path)
-        with server.lock:
-            server.requests.append({"path": self.path, "method": "HEAD", "at": time.monotonic()})
-        self.send_response(200 if isinstance(found, bytes) else 503)
-        self.send_header("Content-Type", server.kind)
-        self.end_headers()
-
-    def _answer(self, **asked):
-        server = self.server.commons
-        with server.lock:
-            server.busy += 1
-            server.most_busy = max(server.most_busy, server.busy)
-            server.requests.append(asked | {"headers": dict(self.headers), "at": time.monotonic()})
-            fault = server.faults.pop(0) if server.faults else None
-        try:
-            if fault is None:
-                fault = self._make_reply(server, **asked)
-            self._send(fault)
-        except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True
-        finally:
-            with server.lock:
-                server.busy -= 1
-
-    def _make_reply(self, server, form=None, path=""):
-        if form is None:
-            found = server.files.get(path, Fault(404, b"not found"))
-            return found if isinstance(found, Fault) else Fault(body=found)
-        reply = server.answer(server, form) if server.answer else server.reply(form)
-        return Fault(body=json.dumps(reply).encode(), headers={"Content-Type": "application/json"})
-
-    def _send(self, fault):
-        self.send_response(fault.status)
-        for name, value in fault.headers.items():
-            self.send_header(name, value)
-        if not fault.is_endless:
-            self.send_header("Content-Length", str(len(fault.body) + fault.cut))
-        self.end_headers()
-        if fault.drip:
-            for byte in fault.body:
-                self.wfile.write(bytes([byte]))
-                self.wfile.flush()
-                time.sleep(fault.drip)
-        else:
-            self.wfile.write(fault.body)
-        self.close_connection = bool(fault.cut) or fault.is_endless
-
-    def log_message(self, *parts):
-        """Say nothing."""
-
-
 @contextmanager
 def run_commons(**settings):
     """Run a server until the block ends."""
-    commons = CommonsServer(**settings)
-    with run_server(_Handler) as httpd:
-        httpd.commons = commons
-        commons.url = f"http://127.0.0.1:{httpd.server_port}/w/api.php"
-        yield commons
+    with run_handler(CommonsServer(**settings)) as server:
+        yield server

@@ -2,19 +2,20 @@
 
 import gzip
 import json
+import select
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from urllib.parse import parse_qsl, urlsplit
 
 from pipelines.services.addresses import Guard
 from pipelines.services.clients.http import HttpClient
-from tests.pipelines.services.clients.loopback_server import run_server
 
 HOST = "pages.example.org"
 OTHER = "other.example.org"
@@ -50,9 +51,19 @@ class Asked:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes
+    at: float = field(default_factory=time.monotonic)
 
     def json(self):
         return json.loads(self.body)
+
+    @property
+    def parameters(self):
+        """Of the address or of a form in the body."""
+        return self.query or self.form
+
+    @property
+    def form(self):
+        return dict(parse_qsl(self.body.decode(), keep_blank_values=True))
 
 
 Respond = Callable[[Asked], Answer]
@@ -146,6 +157,15 @@ def make_guard(**names):
     return Guard(lookup, lambda address: address == ip_address("127.0.0.1"))
 
 
+class LoopbackServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """Say nothing of a client that hung up; it may."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class LiveHandler(BaseHTTPRequestHandler):
     """Answers for the ``LiveServer`` of its class."""
 
@@ -158,6 +178,8 @@ class LiveHandler(BaseHTTPRequestHandler):
     def do_GET(self):
         self.answer(b"")
 
+    do_HEAD = do_GET
+
     def do_POST(self):
         self.answer(self.rfile.read(int(self.headers.get("Content-Length", 0))))
 
@@ -169,10 +191,13 @@ class LiveHandler(BaseHTTPRequestHandler):
         asked = Asked(self.command, parts.path, dict(parse_qsl(parts.query)), headers, body)
         live.asked.append(asked)
         answer = live.faults.pop(0) if live.faults else live.respond(asked)
-        time.sleep(answer.hang)
+        gave_up = select.select([self.connection], [], [], answer.hang)[0]
         # From the first byte on the client may be done with it, and send the next one.
         live.count(-1)
-        self.write(answer)
+        if gave_up:
+            self.close_connection = True
+        else:
+            self.write(answer)
 
     def write(self, answer):
         self.close_connection = True
@@ -184,6 +209,8 @@ class LiveHandler(BaseHTTPRequestHandler):
         for name, value in {**kind, **told, **answer.headers, "Connection": "close"}.items():
             self.send_header(name, value)
         self.end_headers()
+        if self.command == "HEAD":
+            return
         step = 1 if answer.drip else max(1, len(answer.body))
         for place in range(0, len(answer.body), step):
             self.wfile.write(answer.body[place : place + step])
@@ -193,9 +220,21 @@ class LiveHandler(BaseHTTPRequestHandler):
 
 
 @contextmanager
+def run_handler(server):
+    """Run a server until the block ends, on a port of its own."""
+    with LoopbackServer(("127.0.0.1", 0), type("Handler", (LiveHandler,), {"live": server})) as httpd:
+        thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        server.port = httpd.server_address[1]
+        try:
+            yield server
+        finally:
+            httpd.shutdown()
+            thread.join()
+
+
+@contextmanager
 def run_live_server(respond=None, *faults):
     """Run a server until the block ends."""
-    server = LiveServer(respond or (lambda asked: Answer(404)), list(faults))
-    with run_server(type("Handler", (LiveHandler,), {"live": server})) as httpd:
-        server.port = httpd.server_address[1]
+    with run_handler(LiveServer(respond or (lambda asked: Answer(404)), list(faults))) as server:
         yield server

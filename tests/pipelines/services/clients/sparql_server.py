@@ -1,15 +1,12 @@
-"""A SPARQL 1.1 endpoint on loopback: Oxigraph behind the standard library's server, with faults on demand."""
+"""A SPARQL 1.1 endpoint on loopback: Oxigraph behind a live server, with faults on demand."""
 
-import select
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs, urlsplit
 
 from pyoxigraph import QueryResultsFormat, RdfFormat, Store
+
+from tests.pipelines.services.clients import live_servers
 
 PREFIXES = """\
 @prefix wd: <http://www.wikidata.org/entity/> .
@@ -83,29 +80,17 @@ FAULTS = {
 }
 
 
-@dataclass(frozen=True)
-class Request:
-    query: str
-    method: str
-    agent: str
-    accept: str
-    parameters: list[str]
-    time: float
-
-
 @dataclass
-class SparqlServer:
+class SparqlServer(live_servers.LiveServer):
     """A running endpoint; ``script`` says what becomes of the next requests, and when it is over they are answered."""
 
-    store: Store
+    store: Store = field(default_factory=Store)
     script: list = field(default_factory=list)
     always: Answer | Callable[[str], Answer] | None = None
     """Given when the script is over, in place of true replies; or says by the query what is given."""
-    requests: list = field(default_factory=list)
-    most_in_flight: int = 0
-    in_flight: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    port: int = 0
+
+    def __post_init__(self):
+        self.respond = self.serve
 
     @property
     def url(self) -> str:
@@ -113,20 +98,17 @@ class SparqlServer:
 
     @property
     def queries(self) -> list[str]:
-        return [request.query for request in self.requests]
+        return [asked.parameters["query"] for asked in self.asked]
 
-    def begin(self, request: Request) -> Answer:
-        with self.lock:
-            self.requests.append(request)
-            self.in_flight += 1
-            self.most_in_flight = max(self.most_in_flight, self.in_flight)
-            if self.script:
-                return self.script.pop(0)
-            return self.always(request.query) if callable(self.always) else self.always or Answer()
-
-    def end(self) -> None:
-        with self.lock:
-            self.in_flight -= 1
+    def serve(self, asked):
+        query = asked.parameters["query"]
+        if self.script:
+            answer = self.script.pop(0)
+        else:
+            answer = self.always(query) if callable(self.always) else self.always or Answer()
+        body = answer.change(self.store.query(query).serialize(format=QueryResultsFormat.JSON))
+        wire = {"cut": answer.short, "hang": answer.hold, "hang_up": answer.hang_up, "drip": answer.drip}
+        return live_servers.Answer(answer.status, body, answer.kind, answer.headers, **wire)
 
 
 def load_store(turtle: str, munge: bool = False) -> Store:
@@ -139,73 +121,10 @@ def load_store(turtle: str, munge: bool = False) -> Store:
     return store
 
 
-class Handler(BaseHTTPRequestHandler):
-    state: SparqlServer
-
-    def do_GET(self) -> None:
-        self.reply(parse_qs(urlsplit(self.path).query))
-
-    def do_POST(self) -> None:
-        form = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.reply(parse_qs(form))
-
-    def reply(self, form: dict[str, list[str]]) -> None:
-        headers, (query,) = self.headers, form["query"]
-        request = Request(query, self.command, headers["User-Agent"], headers["Accept"], list(form), time.monotonic())
-        answer = self.state.begin(request)
-        self.counted = True
-        try:
-            self.send(answer, query)
-        except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True
-        finally:
-            self.uncount()
-
-    def uncount(self) -> None:
-        if self.counted:
-            self.counted = False
-            self.state.end()
-
-    def send(self, answer: Answer, query: str) -> None:
-        if select.select([self.connection], [], [], answer.hold)[0]:
-            raise ConnectionResetError("the client gave up")
-        if answer.hang_up:
-            raise ConnectionResetError("as the script wants it")
-        body = answer.change(self.state.store.query(query).serialize(format=QueryResultsFormat.JSON))
-        self.send_response(answer.status)
-        self.send_header("Content-Type", answer.kind)
-        for name, value in answer.headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body) + answer.short))
-        if not answer.drip:
-            # Before the client can have it all and ask again, which a busy machine may let happen first.
-            self.uncount()
-            self.end_headers()
-            self.wfile.write(body)
-            return
-        self.end_headers()
-        for byte in body:
-            self.wfile.write(bytes([byte]))
-            time.sleep(answer.drip)
-
-    def log_message(self, *message: object) -> None:
-        """Say nothing."""
-
-
 @contextmanager
-def serve_sparql(
-    store: Store, *script: Answer, always: Answer | Callable[[str], Answer] | None = None
-) -> Iterator[SparqlServer]:
-    state = SparqlServer(store, list(script), always)
-    with ThreadingHTTPServer(("127.0.0.1", 0), type("BoundHandler", (Handler,), {"state": state})) as server:
-        state.port = server.server_address[1]
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        try:
-            yield state
-        finally:
-            server.shutdown()
-            thread.join()
+def serve_sparql(store: Store, *script: Answer, always: Answer | Callable[[str], Answer] | None = None):
+    with live_servers.run_handler(SparqlServer(store=store, script=list(script), always=always)) as server:
+        yield server
 
 
 def describe_item(

@@ -30,7 +30,8 @@ from pipelines.services.clients.http import RateLimiter
 from pipelines.services.clients.replies import open_replies
 from pipelines.services.image_metadata import ImageFacts, RemoteFile, look_up_images
 from pipelines.services.metering import open_meter
-from tests.pipelines.services.clients.commons_server import Fault, make_image, run_commons
+from tests.pipelines.services.clients.commons_server import make_image, run_commons
+from tests.pipelines.services.clients.live_servers import Answer
 
 AGENT = "synth/0.1 (who@example.org)"
 
@@ -83,9 +84,9 @@ def test_a_file_is_described_with_size_licence_and_author(commons):
 
 def test_the_request_is_what_the_service_asks_of_clients(commons):
     describe(commons, "A.jpg")
-    (request,) = commons.requests
-    assert request["headers"]["User-Agent"] == AGENT
-    form = request["form"]
+    (request,) = commons.asked
+    assert request.headers["user-agent"] == AGENT
+    form = request.form
     assert (form["action"], form["prop"], form["format"], form["formatversion"]) == ("query", "imageinfo", "json", "2")
     assert (form["iiprop"], form["maxlag"]) == ("url|size|mime|sha1|extmetadata", "5")
 
@@ -94,7 +95,7 @@ def test_files_are_asked_for_fifty_at_a_time(commons):
     commons.images |= {f"File:F{n}.jpg": [make_image(width=n)] for n in range(120)}
     facts = describe(commons, *(f"F{n}.jpg" for n in range(120)))
     assert [facts[f"F{n}.jpg"].width for n in range(120)] == list(range(120))
-    assert [len(request["form"]["titles"].split("|")) for request in commons.requests] == [50, 50, 20]
+    assert [len(request.form["titles"].split("|")) for request in commons.asked] == [50, 50, 20]
 
 
 def test_names_are_mapped_back_however_the_service_writes_them(commons):
@@ -115,7 +116,7 @@ def test_names_are_mapped_back_however_the_service_writes_them(commons):
 def test_a_name_that_no_file_has_is_never_sent(commons, name):
     assert make_title(name) is None
     assert describe(commons, name, "A.jpg")[name] is None
-    assert [request["form"]["titles"] for request in commons.requests] == ["File:A.jpg"]
+    assert [request.form["titles"] for request in commons.asked] == ["File:A.jpg"]
 
 
 def test_continuations_are_followed_to_the_last_file(commons):
@@ -123,7 +124,7 @@ def test_continuations_are_followed_to_the_last_file(commons):
     commons.at_once = 3
     facts = describe(commons, *(f"F{n}.jpg" for n in range(7)))
     assert [facts[f"F{n}.jpg"].width for n in range(7)] == list(range(7))
-    assert [request["form"].get("iistart") for request in commons.requests] == [None, "3", "6"]
+    assert [request.form.get("iistart") for request in commons.asked] == [None, "3", "6"]
 
 
 def test_older_versions_are_not_read(commons):
@@ -135,7 +136,7 @@ def test_older_versions_are_not_read(commons):
     commons.answer = offer_history
     commons.images["File:A.jpg"] = [make_image(width=9), make_image(width=1)]
     assert describe(commons, "A.jpg")["A.jpg"].width == 9
-    assert len(commons.requests) == 1
+    assert len(commons.asked) == 1
 
 
 def test_an_endless_continuation_is_given_up(commons):
@@ -146,7 +147,7 @@ def test_an_endless_continuation_is_given_up(commons):
     commons.answer = stall
     with pytest.raises(Unavailable, match="left 1 of 1 files out"):
         describe(commons, "A.jpg")
-    assert len(commons.requests) == 2
+    assert len(commons.asked) == 2
 
 
 def test_a_reply_that_leaves_files_out_is_no_reply(commons):
@@ -160,19 +161,19 @@ def test_a_reply_that_leaves_files_out_is_no_reply(commons):
 
 def error(code, **headers):
     body = b'{"error":{"code":"%s","info":"i"}}' % code.encode()
-    return Fault(body=body, headers={"Content-Type": "application/json"} | headers)
+    return Answer(body=body, headers={"Content-Type": "application/json"} | headers)
 
 
 BROKEN_REPLIES = {
-    "500": Fault(500),
-    "503": Fault(503),
-    "html": Fault(200, headers={"Content-Type": "text/html"}),
-    "truncated json": Fault(200, b'{"query":{"pages":[{"title":"File:A.jpg"'),
-    "truncated body": Fault(200, b'{"query":{}}', cut=50),
-    "wrong shape": Fault(200, b'["query"]'),
-    "no query": Fault(200, b'{"batchcomplete":true}'),
-    "error text": Fault(200, b'{"error":"no"}'),
-    "empty": Fault(200, b""),
+    "500": Answer(500),
+    "503": Answer(503),
+    "html": Answer(200, b"<html>busy</html>", "text/html"),
+    "truncated json": Answer(200, b'{"query":{"pages":[{"title":"File:A.jpg"'),
+    "truncated body": Answer(200, b'{"query":{}}', cut=50),
+    "wrong shape": Answer(200, b'["query"]'),
+    "no query": Answer(200, b'{"batchcomplete":true}'),
+    "error text": Answer(200, b'{"error":"no"}'),
+    "empty": Answer(200, b""),
     "readonly": error("readonly"),
     "internal error": error("internal_api_error_DBQueryError"),
 }
@@ -182,7 +183,7 @@ BROKEN_REPLIES = {
 def test_a_broken_reply_is_asked_for_again_and_never_taken_for_an_answer(commons, fault):
     commons.faults = [fault, fault]
     assert describe(commons, "A.jpg")["A.jpg"].width == 800
-    assert len(commons.requests) == 3
+    assert len(commons.asked) == 3
     commons.faults = [fault] * 3
     with pytest.raises(Unavailable, match="3 times"):
         describe(commons, "A.jpg")
@@ -190,13 +191,13 @@ def test_a_broken_reply_is_asked_for_again_and_never_taken_for_an_answer(commons
 
 def test_a_redirect_is_not_followed(commons):
     with run_commons() as other:
-        commons.faults = [Fault(302, headers={"Location": other.url})]
+        commons.faults = [Answer(302, headers={"Location": other.url})]
         with pytest.raises(ConfigError, match="has moved to"):
             describe(commons, "A.jpg")
-        assert other.requests == []
+        assert other.asked == []
 
 
-@pytest.mark.parametrize("fault", [Fault(404), Fault(400), error("badvalue"), error("unknown_action")])
+@pytest.mark.parametrize("fault", [Answer(404), Answer(400), error("badvalue"), error("unknown_action")])
 def test_an_address_that_is_no_such_api_is_our_mistake(commons, fault):
     commons.faults = [fault]
     with pytest.raises(ConfigError, match="expected the API of a MediaWiki"):
@@ -360,30 +361,30 @@ def test_pictures_are_found_with_what_is_known_of_them_best_first(commons):
     found = search(commons)
     assert [(file, facts.width) for file, facts in found] == [(f"Kelm {n}.jpg", 100 + n) for n in range(5)]
     assert found[0][1].licence == "CC BY-SA 4.0"
-    form = commons.requests[0]["form"]
+    form = commons.asked[0].form
     assert (form["generator"], form["gsrnamespace"], form["gsrlimit"]) == ("search", "6", "5")
     assert (form["prop"], form["maxlag"]) == ("imageinfo", "5")
-    assert commons.requests[0]["headers"]["User-Agent"] == AGENT
-    assert len(commons.requests) == 1
+    assert commons.asked[0].headers["user-agent"] == AGENT
+    assert len(commons.asked) == 1
 
 
 def test_nothing_is_asked_for_no_words_or_no_files(commons):
     assert (describe(commons), search(commons, "(!)")) == ({}, ())
     assert search(commons, count=0) == ()
-    assert commons.requests == []
+    assert commons.asked == []
 
 
 def test_no_more_are_wanted_than_one_request_gives(commons):
     assert len(search(commons, count=3)) == 3
     search(commons, count=900)
-    assert [request["form"]["gsrlimit"] for request in commons.requests] == ["3", "50"]
+    assert [request.form["gsrlimit"] for request in commons.asked] == ["3", "50"]
 
 
 def test_pictures_that_come_later_belong_to_the_same_search(commons):
     commons.at_once = 2
     assert [facts.width for _, facts in search(commons)] == [100, 101, 102, 103, 104]
-    assert [request["form"].get("iistart") for request in commons.requests] == [None, "2", "4"]
-    assert all("gsroffset" not in request["form"] for request in commons.requests)
+    assert [request.form.get("iistart") for request in commons.asked] == [None, "2", "4"]
+    assert all("gsroffset" not in request.form for request in commons.asked)
 
 
 def test_hidden_files_are_left_out(commons):
@@ -477,9 +478,9 @@ def fetch(server, remote=None, **settings):
 def test_a_small_original_is_fetched_as_it_is_and_a_large_one_at_a_standard_width(commons):
     assert fetch(commons) == PICTURE
     assert fetch(commons, make_remote(commons, 331)) == draw(1)
-    assert [request["path"] for request in commons.requests] == [ORIGINAL, THUMBNAIL]
-    headers = commons.requests[0]["headers"]
-    assert (headers["User-Agent"], headers["Accept-Encoding"]) == (AGENT, "identity")
+    assert [request.path for request in commons.asked] == [ORIGINAL, THUMBNAIL]
+    headers = commons.asked[0].headers
+    assert (headers["user-agent"], headers["accept-encoding"]) == (AGENT, "identity")
 
 
 @pytest.mark.parametrize(
@@ -507,11 +508,11 @@ def test_pictures_lie_where_the_api_says():
 
 
 BROKEN_FILES = {
-    "server error": Fault(500),
-    "truncated": Fault(body=PICTURE, cut=100),
-    "page": Fault(body=b"\n<!DOCTYPE html><html>log in"),
-    "packed": Fault(body=PICTURE, headers={"Content-Encoding": "gzip"}),
-    "no content": Fault(206, PICTURE),
+    "server error": Answer(500),
+    "truncated": Answer(body=PICTURE, cut=100),
+    "page": Answer(body=b"\n<!DOCTYPE html><html>log in"),
+    "packed": Answer(body=PICTURE, headers={"Content-Encoding": "gzip"}),
+    "no content": Answer(206, PICTURE),
 }
 
 
@@ -522,26 +523,26 @@ def test_what_is_no_whole_picture_is_asked_for_again(commons, fault):
     commons.faults = [fault] * 3
     with pytest.raises(Unavailable, match="3 times; run again later"):
         fetch(commons)
-    assert len(commons.requests) == 6
+    assert len(commons.asked) == 6
 
 
 def test_a_thumbnail_that_never_comes_is_its_files_failure_while_the_original_is_there(commons):
-    commons.files[THUMBNAIL] = Fault(503)
+    commons.files[THUMBNAIL] = Answer(503)
     with pytest.raises(RecordFailed, match=r"picture-undecodable.*HTTP 503, 3 times, and its original is there"):
         fetch(commons, make_remote(commons, 4000))
-    assert [(request.get("method"), request["path"]) for request in commons.requests[3:]] == [("HEAD", ORIGINAL)]
+    assert [(request.method, request.path) for request in commons.asked[3:]] == [("HEAD", ORIGINAL)]
 
 
-@pytest.mark.parametrize(("original", "kind"), [(Fault(503), "image/png"), (PICTURE, "text/html")])
+@pytest.mark.parametrize(("original", "kind"), [(Answer(503), "image/png"), (PICTURE, "text/html")])
 def test_a_thumbnail_that_never_comes_is_the_services_failure_without_an_original(commons, original, kind):
-    commons.files |= {THUMBNAIL: Fault(503), ORIGINAL: original}
+    commons.files |= {THUMBNAIL: Answer(503), ORIGINAL: original}
     commons.kind = kind
     with pytest.raises(Unavailable, match="run again later"):
         fetch(commons, make_remote(commons, 4000))
 
 
 def test_many_thumbnails_in_a_row_that_never_come_are_the_services_failure(commons):
-    commons.files[THUMBNAIL] = Fault(503)
+    commons.files[THUMBNAIL] = Answer(503)
     files, wide = make_files(tries=1), make_remote(commons, 4000)
     raised = []
     for remote in (wide, make_remote(commons), wide, wide, wide):
@@ -554,13 +555,13 @@ def test_many_thumbnails_in_a_row_that_never_come_are_the_services_failure(commo
 
 
 UNFIT = {
-    "missing": (Fault(404), "picture-missing", 1),
-    "gone": (Fault(410), "picture-missing", 1),
-    "svg": (Fault(body=b"<?xml version='1.0'?><svg/>"), "picture-format", 3),
-    "empty": (Fault(body=b""), "picture-format", 3),
-    "told too large": (Fault(body=PICTURE, cut=1 << 40), "picture-too-large", 1),
-    "turns out too large": (Fault(body=PICTURE + b"\0" * 5000, is_endless=True), "picture-too-large", 1),
-    "not scaled": (Fault(500, b"<html>Error generating thumbnail</html>"), "picture-undecodable", 1),
+    "missing": (Answer(404), "picture-missing", 1),
+    "gone": (Answer(410), "picture-missing", 1),
+    "svg": (Answer(body=b"<?xml version='1.0'?><svg/>"), "picture-format", 3),
+    "empty": (Answer(body=b""), "picture-format", 3),
+    "told too large": (Answer(body=PICTURE, cut=1 << 40), "picture-too-large", 1),
+    "turns out too large": (Answer(body=PICTURE + b"\0" * 5000, endless=True), "picture-too-large", 1),
+    "not scaled": (Answer(500, b"<html>Error generating thumbnail</html>"), "picture-undecodable", 1),
 }
 
 
@@ -569,7 +570,7 @@ def test_a_file_of_no_use_fails_its_record_alone(commons, fault, error, asked):
     commons.faults = [fault] * 3
     with pytest.raises(RecordFailed) as caught:
         fetch(commons, reply_bytes=5000)
-    assert (caught.value.error, len(commons.requests)) == (error, asked)
+    assert (caught.value.error, len(commons.asked)) == (error, asked)
 
 
 def test_an_original_must_be_what_was_described(commons):
@@ -582,7 +583,7 @@ def test_an_original_must_be_what_was_described(commons):
 
 
 def test_a_redirect_inside_the_service_is_followed(commons):
-    commons.faults = [Fault(302, headers={"Location": "/elsewhere.png"})]
+    commons.faults = [Answer(302, headers={"Location": "/elsewhere.png"})]
     commons.files["/elsewhere.png"] = draw(3)
     assert fetch(commons) == draw(3)
 
@@ -594,17 +595,17 @@ def test_a_redirect_inside_the_service_is_followed(commons):
      "https://[", "ftp://127.0.0.1/a.png"],
 )  # fmt: skip
 def test_a_redirect_out_of_the_service_is_not_followed(commons, target):
-    commons.faults = [Fault(302, headers={"Location": target})]
+    commons.faults = [Answer(302, headers={"Location": target})]
     with pytest.raises(RecordFailed, match="picture-address"):
         fetch(commons)
-    assert len(commons.requests) == 1
+    assert len(commons.asked) == 1
 
 
 def test_redirects_without_end_are_given_up(commons):
-    commons.files["/around"] = Fault(301, headers={"Location": "/around"})
+    commons.files["/around"] = Answer(301, headers={"Location": "/around"})
     with pytest.raises(RecordFailed, match="more than 3 redirects"):
         fetch(commons, make_remote(commons, path="/around"))
-    assert len(commons.requests) == 4
+    assert len(commons.asked) == 4
 
 
 @pytest.mark.parametrize(
@@ -748,9 +749,9 @@ each_ask = pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
 @pytest.mark.parametrize(
     ("fault", "wait"),
     [
-        (Fault(429, headers={"Retry-After": "17"}), 17.0),
-        (Fault(429, headers={"Retry-After": "soon"}), 0.0),
-        (Fault(503, headers={"Retry-After": "3600"}), 3600.0),
+        (Answer(429, headers={"Retry-After": "17"}), 17.0),
+        (Answer(429, headers={"Retry-After": "soon"}), 0.0),
+        (Answer(503, headers={"Retry-After": "3600"}), 3600.0),
         (error("maxlag", **{"Retry-After": "5"}), 5.0),
         (error("ratelimited"), 0.0),
     ],
@@ -761,21 +762,21 @@ def test_a_service_that_asks_to_slow_down_is_not_asked_again(commons, ask, fault
     commons.faults = [fault]
     with pytest.raises(RateLimited) as caught:
         ask(commons)
-    assert (caught.value.retry_after, len(commons.requests)) == (wait, 1)
+    assert (caught.value.retry_after, len(commons.asked)) == (wait, 1)
 
 
 @each_ask
 @pytest.mark.parametrize("status", [403, 429])
 def test_a_ban_stops_at_once(commons, ask, status):
-    commons.faults = [Fault(status, b"Please respect our robot policy", headers={"Retry-After": "1"})]
+    commons.faults = [Answer(status, b"Please respect our robot policy", headers={"Retry-After": "1"})]
     with pytest.raises(Unavailable, match=f"{status}.*robot policy"):
         ask(commons)
-    assert len(commons.requests) == 1
+    assert len(commons.asked) == 1
 
 
 @each_ask
 def test_a_service_that_is_away_or_drips_is_unavailable(commons, ask):
-    commons.faults = [Fault(body=PICTURE * 4, drip=0.05)] * 2
+    commons.faults = [Answer(body=PICTURE * 4, drip=0.05)] * 2
     with pytest.raises(Unavailable, match=r"no whole reply in 0\.2 s.*, 2 times"):
         ask(commons, seconds=0.2, tries=2)
     with run_commons() as gone:
@@ -794,19 +795,19 @@ def test_all_clients_keep_one_pace_over_event_loops(commons):
 
     for _ in range(2):
         asyncio.run(ask_together())
-    times = [request["at"] for request in commons.requests]
-    assert (commons.most_busy, len(times)) == (1, 6)
+    times = [request.at for request in commons.asked]
+    assert (commons.most_in_flight, len(times)) == (1, 6)
     assert all(later - earlier >= 0.05 for earlier, later in pairwise(times))
 
 
 def test_no_client_asks_while_the_service_wants_a_pause(commons):
     limiter = RateLimiter("Wikimedia")
-    commons.faults = [Fault(429, headers={"Retry-After": "3600"})]
+    commons.faults = [Answer(429, headers={"Retry-After": "3600"})]
     for ask in (fetch_original, fetch_original, describe_one):
         with pytest.raises(RateLimited) as caught:
             ask(commons, limiter=limiter)
         assert 3590 < caught.value.retry_after <= 3600
-    assert len(commons.requests) == 1
+    assert len(commons.asked) == 1
 
 
 def test_the_identity_is_the_service_and_what_it_is_asked_for():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipelines.errors import ConfigError, RateLimited, Unavailable
 from pipelines.services.addresses import ForbiddenAddress, Guard
-from pipelines.services.clients.http import LONGEST_WAIT, HttpRequest, NobodyThere
+from pipelines.services.clients.http import LONGEST_WAIT, HttpRequest, NoConnection
 from pipelines.services.clients.pages import (
     CHARACTERS,
     LONGEST_HOLD,
@@ -153,7 +153,7 @@ class Careless(Guard):
 def test_no_socket_is_made_for_an_address_that_slipped_through():
     with run_live_server(lambda asked: show("secret")) as server:
         client = dataclasses.replace(QUICK, guard=Careless())
-        with pytest.raises(NobodyThere, match="no public address"):
+        with pytest.raises(NoConnection, match="no public address"):
             asyncio.run(client.send(HttpRequest(server.page())))
         assert not server.asked
 
