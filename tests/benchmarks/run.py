@@ -16,6 +16,7 @@ from tests.benchmarks import (
     corpus,
     demo,
     difficulty,
+    dump,
     encoding,
     enhancements,
     faults,
@@ -46,6 +47,7 @@ SECTIONS: Mapping[str, Callable[[Path], list[Measured]]] = {
     "enhancements": enhancements.measure,
     "rollouts": rollouts.measure,
     "pictures": pictures.measure,
+    "dump": dump.measure,
     "graph": graph.measure,
     "corpus": corpus.measure,
 }
@@ -63,6 +65,7 @@ TITLES = {
     "rollouts": "500 rollouts in flight",
     "serving": "Our client beside `vllm bench serve`",
     "pictures": "Pictures that were made to hurt",
+    "dump": "Reading a dump beside bz2",
     "graph": "A link graph of the size of English Wikipedia",
     "corpus": "The corpus stage by the size of the dump",
 }
