@@ -1,8 +1,8 @@
-"""Difficulty: attempts under conditions of rising cost, each kept as a count, and what they refuse.
+"""Difficulty: attempts at each question under conditions of rising cost (text alone, picture, searches).
 
-What decides is a preset of :mod:`pipelines.agent.attempts`. A wrong answer that different attempts gave is held
-against the corpus: where it cannot be refuted, the question may have two answers and is refused (research/quality.md
-U4).
+A preset of :mod:`pipelines.agent.attempts` says which conditions are measured and which results refuse a question. A
+wrong answer that several attempts give is looked up in the corpus: if it cannot be refuted, the question may have two
+answers and is refused (research/quality.md U4).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,14 +40,14 @@ from schemas.reasons import DifficultyReason
 from schemas.tasks import AnswerReply, JudgePictureInputs, PictureReply
 
 AlternativeCheck = Callable[[Proof, Answer, str], CheckResult]
-"""Says of another answer whether the corpus refutes it: PASS; confirms it: FAIL; or cannot tell: UNKNOWN."""
+"""Checks another answer in the corpus: PASS if it is refuted, FAIL if it is confirmed, else UNKNOWN."""
 TOO_SIMPLE: DifficultyReason = "picture-too-simple"
 REASONS = frozenset(get_args(DifficultyReason))
 
 
 @dataclass
 class QuestionCourse:
-    """A question on its way through the steps that can be taken with it."""
+    """A question with the results of the steps measured so far."""
 
     record: Grounding
     exhibits: Exhibits
@@ -59,19 +59,19 @@ class QuestionCourse:
 
 @dataclass(frozen=True)
 class MeasuredDifficulty:
-    """Attempts every question under each condition of a plan and refuses what the plan says."""
+    """The stage: grounded questions in, measured questions out, or a rejection by the plan's rules."""
 
     solvers: Mapping[str, RoleClient]
-    """By the roles that the plan names."""
+    """By role, as the plan names them."""
     jury: Jury
     searches: Searches
     plan: Plan
     settings: DifficultyConfig
     watch: UnscoredWatch
     swaps: PictureSwaps | None = None
-    """Where swapped pictures come from; without it their conditions are left out."""
+    """Source of swapped pictures; without it the conditions that need one are left out."""
     contest: AlternativeCheck | None = None
-    """What repeated wrong answers are held against; without it they are not looked at."""
+    """Checks repeated wrong answers; None skips the check."""
     picture_judge: RoleClient | None = None
     name: str = "difficulty"
     version: int = 3
@@ -152,7 +152,7 @@ class MeasuredDifficulty:
         return self.picture_judge if self.plan.judges_picture else None
 
     async def _look(self, record: Grounding) -> Rejection | None:
-        """Return the refusal of a question that needs no attempt: it holds its answer, or its picture is too simple."""
+        """Return the rejection of a question that contains its answer or has a too simple picture."""
         if self.plan.seeks_answer:
             result = check_answer(record.text, record.answer, list_type_words(record.proof.nodes))
             if not result.passed:
@@ -177,7 +177,7 @@ class MeasuredDifficulty:
         )
 
     async def _attempt_all(self, course: QuestionCourse) -> Rejection | None:
-        """Take the steps in order; a refused question takes no further one."""
+        """Run the steps in order; stop at the first that refuses the question."""
         for step in course.steps:
             series = await self._attempt_step(course, step)
             reason = refuse_cell(step, series.tally)
@@ -214,7 +214,7 @@ class MeasuredDifficulty:
         return f"{tally.correct} of {tally.done} correct{unscored} by {solver} ({series.step.condition})"
 
     def _hold_against_corpus(self, course: QuestionCourse) -> tuple[Alternative, ...] | Rejection:
-        """Return the repeated wrong answers, all of them refuted, or the refusal by the first that is not."""
+        """Return the repeated wrong answers if the corpus refutes all of them, else the rejection by the first."""
         if self.contest is None:
             return ()
         record, refuted = course.record, []
@@ -230,9 +230,9 @@ class MeasuredDifficulty:
 
 
 def find_standing(course: QuestionCourse) -> Standing:
-    """Return why a question counts as one that can be solved. One from outside names no corpus: nothing proves it.
+    """Return why a question counts as solvable. A question without a corpus has no proof.
 
-    Who is right with another picture has guessed, or did not look: that shows nothing.
+    A right answer to a swapped picture was guessed and shows nothing.
     """
     shown = [series for series in course.measured if not series.step.condition.startswith("swapped")]
     if any(series.tally.correct for series in shown):
@@ -241,7 +241,7 @@ def find_standing(course: QuestionCourse) -> Standing:
 
 
 def _shows_truth(record: Grounding, exhibit: Exhibit) -> bool:
-    """Say whether an attempt is given all that the question is about: its picture, or its words if it has none."""
+    """Say whether an attempt saw the whole question: its picture, or its text if it has none."""
     return exhibit.picture == record.picture
 
 

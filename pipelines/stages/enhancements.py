@@ -1,7 +1,7 @@
-"""Enhancements: on a share of the questions the picture is degraded, each with the tool that repairs it.
+"""Enhancements: the pictures of a share of the questions are degraded in a way that a tool of the agent can repair.
 
-OpenSearch-VL, section 3.2, degrades 10% and does not look whether it did harm or whether the tool undoes it. Here both
-are tested on each picture, and a question whose picture does not pass is refused with the reason.
+OpenSearch-VL, section 3.2, degrades 10% without a test. Here each degraded picture is tested: the degradation must do
+harm and the tool must undo it, else the question is refused with the reason.
 """
 
 import asyncio
@@ -29,22 +29,22 @@ from schemas.reasons import EnhancementReason
 
 @dataclass(frozen=True)
 class Enhancements:
-    """The stage: every question goes on as it is, but for the chosen ones, whose picture is degraded or that end here.
+    """The stage: measured questions in, the same out; a share has its picture degraded or is refused.
 
-    What difficulty measured was measured with the original picture. Every row keeps what a search by its own picture
-    finds, for trainers that replay it.
+    Difficulty was measured with the original picture. Each row keeps the results of a search by its own picture, for
+    trainers that replay it.
     """
 
     pictures: ImageStore
     search: ImageSearch
     reader: Reader | None
-    """Without one, a search by picture is the only test."""
+    """Without a reader, a search by picture is the only test."""
     repairs: Mapping[Degradation, RepairTool]
-    """The tools that are installed; a degradation without its tool is not used."""
+    """Installed tools; a degradation without its tool is not used."""
     settings: EnhancementsConfig
     seed: int
     results: int = 5
-    """Pages of that search that a row keeps; 0: no search is made."""
+    """Search results that a row keeps; 0 makes no search."""
     name: str = "enhancements"
     version: int = 2
     input: ClassVar[type[Record]] = Difficulty
@@ -77,7 +77,7 @@ class Enhancements:
         return ()
 
     async def __call__(self, record: Difficulty) -> Sequence[Enhancement] | Rejection:
-        """Degrade one question's picture, if it is chosen, and look up what it has become.
+        """Degrade the picture of a chosen question, and search by the picture.
 
         Raises:
             RecordFailed: if the picture cannot be decoded.

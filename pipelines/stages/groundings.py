@@ -28,7 +28,7 @@ REASONS = frozenset(get_args(GroundingReason))
 
 @dataclass(frozen=True)
 class Groundings:
-    """Replaces the anchor's name by a reference to its picture."""
+    """The stage: fuzzy questions in, questions with a picture in place of the anchor's name out."""
 
     ground: Indexes
     chooser: PictureChooser
@@ -124,7 +124,7 @@ class Groundings:
         )
 
     def _refuse_missing(self, listed: CandidateList, record: Rewrite) -> CheckResult:
-        """Refuse a question without candidates, unless no picture is required."""
+        """Refuse a question without candidate pictures, unless no picture is required."""
         if listed.found or not self.settings.require_image:
             return PASSED
         if not listed.dropped:
@@ -134,7 +134,7 @@ class Groundings:
         return CheckResult("FAIL", listed.dropped[0].reason, reasons)
 
     def _count_need(self, record: Rewrite) -> tuple[tuple[Count, ...], CheckResult]:
-        """Free the anchor to its type and count answers; fewer than the threshold means the picture decorates."""
+        """Count the answers over all anchors of the type (N_img); below the threshold the picture is not needed."""
         threshold = self.settings.min_answers
         if not threshold:
             return (), PASSED

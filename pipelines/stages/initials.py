@@ -1,8 +1,8 @@
 """Initial questions: one fact of a seed's page, asked for by name (VSearcher, section 2.1: initial QA generation).
 
-The paper lets a model read the page and make up question and answer. Here the answers on offer are typed facts that
-have already passed every check on an answer alone; the model picks one and words it. The seed is the answer node: what
-the picture will show is found later, when the question is grown outwards from it.
+In the paper a model reads the page and invents question and answer. Here the model picks one of the typed facts that
+have passed every check on an answer, and words the question. The seed is the answer node; the anchor is found later,
+when rounds of injection grow the question outwards.
 """
 
 import re
@@ -35,7 +35,7 @@ from schemas.tasks import AskedFactReply, AskFactInputs, FactView
 
 REASONS = frozenset(get_args(QuestionReason))
 SAMPLES = 2
-"""Replies asked for: one that cannot be used is asked for once more."""
+"""Most replies requested: a reply that cannot be used is requested once more."""
 _SENTENCE_END = re.compile(r"[.!?]+[\"'”’)]*(?=\s)|\?.*\?", re.DOTALL)
 
 
@@ -49,12 +49,12 @@ class _Candidate:
 
 @dataclass(frozen=True)
 class Initials:
-    """Asks for one fact of each seed; the seed is the answer node."""
+    """The stage: seeds in, one question about one fact of each out."""
 
     ground: Indexes
     asking: RoleClient
     limits: Thresholds
-    """What is demanded of answers."""
+    """Thresholds that answers must meet."""
     max_tokens: int
     """Longest answer, white-space tokens."""
     splits: SplitRule
@@ -81,7 +81,7 @@ class Initials:
         return (self.asking.describe("writer"),)
 
     async def __call__(self, record: Seed) -> Sequence[Question] | Rejection:
-        """Offer the seed's facts that pass, have one asked for, and check what was asked."""
+        """Offer the seed's facts that pass, let the model ask for one, and check its question."""
         number = self.ground.corpus.find(record.title)
         if number is None:
             raise RecordFailed("seed-missing", f"the corpus has no article {record.title!r}")
@@ -131,7 +131,7 @@ class Initials:
         return CheckResult("FAIL", "not-derivable", detail)
 
     async def _ask(self, record: Seed, number: int, candidates: Sequence[_Candidate]) -> tuple[_Candidate, str]:
-        """Return the fact that the model asked for, and its question.
+        """Return the fact that the model chose, and its question.
 
         Raises:
             RecordFailed: ``unusable-question`` when neither of two replies asks for an offered fact as it must.
@@ -158,7 +158,7 @@ class Initials:
         raise RecordFailed("unusable-question", problem)
 
     def _list_text_checks(self, number: int, text: str, chosen: _Candidate) -> Iterator[Check]:
-        """Yield the checks that a question asks for the fact by the entity's name, and tells nothing beside."""
+        """Yield the checks that a question asks for the fact by the entity's name and says nothing else."""
         node, answer = chosen.proof.nodes[0], chosen.attribute.answer
         # A title may hold the answer (``Fair of 1884``), another fact or a full stop: it will be hidden.
         masked = mask_names(text, [node.title])
@@ -207,7 +207,7 @@ def _check_sentence(text: str) -> CheckResult:
 
 
 def _refuse(record: Seed, refused: Sequence[CheckResult]) -> Rejection:
-    """Return the refusal of a seed without a fact to ask for: every code that was met, and how often."""
+    """Return the rejection of a seed without a fact to ask for, with the count of each code."""
     met = Counter(result.code for result in refused)
     codes = ("no-fact", *(code for code in met if code in REASONS))
     detail = ", ".join(f"{code} {count}" for code, count in met.most_common()) or "the page has no typed fact"

@@ -1,14 +1,10 @@
 """Injections: rounds that hide the entity a question names behind a fact of its page (VSearcher, section 2.1).
 
-A round selects the entity, extracts a fact that leads to another article, describes the entity by that fact, and
-rewords the question, which then names the other article instead. Where the paper trusts its model, every step is
-checked: the entity stands in the question and was not taken from a prompt, the fact is on the page, exactly one entity
-fits, none does whose page leaves a fact open, the answer follows as before, and nothing else of the question is lost.
-The article named after the last round is the anchor, whose picture takes its name's place next.
-
-What a model is asked in a round of injection, in order: an entity, a fact, descriptors, the reworded question.
-
-What it picks is held against what it was offered, so that nothing it makes up goes on.
+A round makes four requests: select the entity, extract a fact that leads to another article, propose descriptors, and
+reword the question, which then names the other article. The paper trusts the model; here every step is checked: the
+entity stands in the question, the fact is on the page and was offered, exactly one entity fits, no near miss is left
+open, the answer still follows, and nothing else of the question is lost. The article named after the last round is the
+anchor; its picture takes the place of its name in the next stage.
 """
 
 from collections.abc import Iterator, Sequence
@@ -78,13 +74,13 @@ class Askings:
 
 
 async def select_entity(asking: RoleClient, question: str, entity: str, sample: int) -> CheckResult:
-    """Have an entity of the question selected; FAIL (``entity-not-in-question``) when it is not the one to be hidden.
+    """Let the model select an entity; FAIL (``entity-not-in-question``) if it is not the one to hide.
 
     Args:
         asking: the model and its prompt.
         question: names the entity.
-        entity: the one at which the chain ends: hiding any other would not lengthen it.
-        sample: number of the reply; another asks anew.
+        entity: the end of the chain; hiding any other would not lengthen it.
+        sample: number of the reply; each number is a new request.
     """
     inputs = SelectEntityInputs(question=question, entities=(entity,), variety=digest_value(["select", question])[:16])
     said = (await ask_model(asking, inputs, SelectedEntityReply, sample=sample)).entity
@@ -96,7 +92,7 @@ async def select_entity(asking: RoleClient, question: str, entity: str, sample: 
 async def extract_fact(
     asking: RoleClient, ground: Indexes, node: PathNode, facts: Sequence[Fact], page_words: int, sample: int
 ) -> Fact | CheckResult:
-    """Have a fact of an entity's page extracted; FAIL (``no-injection``) when it is none of those offered.
+    """Let the model extract a fact of an entity's page; FAIL (``no-injection``) if it was not offered.
 
     Args:
         asking: the model and its prompt.
@@ -104,7 +100,7 @@ async def extract_fact(
         node: the entity.
         facts: relations of its page, one or more.
         page_words: words of the page that are shown.
-        sample: number of the reply; another asks anew.
+        sample: number of the reply; each number is a new request.
     """
     offered = {fact: offer_relation(ground, fact) for fact in facts}
     inputs = ExtractFactInputs(
@@ -124,7 +120,7 @@ async def extract_fact(
 async def propose_descriptors(
     asking: RoleClient, corpus: Corpus, this: Round, rules: InjectionRules
 ) -> tuple[Descriptor, ...]:
-    """Return descriptors of the entity that a round hides; they are offered all its facts but the one asked for."""
+    """Return descriptors of the entity that a round hides; the model is offered all its facts but the answer."""
     view = this.view
     facts = offer_facts(corpus, this.numbers[1], rules.max_answer_tokens)
     if len(view.hops) == 1:
@@ -159,7 +155,7 @@ REASONS = frozenset(get_args(RewriteReason))
 
 @dataclass(frozen=True, slots=True)
 class Setback:
-    """A round that failed, with its fact or before one was found."""
+    """A failed round; ``fact`` is None if it failed before a fact was found."""
 
     round: int
     results: tuple[CheckResult, ...]
@@ -167,14 +163,14 @@ class Setback:
 
     @property
     def code(self) -> str:
-        """What stood against every descriptor; ``no-descriptor`` when it was not the same."""
+        """The code that refused every descriptor; ``no-descriptor`` if the codes differ."""
         codes = {result.code for result in self.results}
         return self.results[0].code if len(codes) == 1 and codes <= REASONS else "no-descriptor"
 
 
 @dataclass(frozen=True)
 class Injections:
-    """Grows initial questions by rounds of text injection, with a certificate for each."""
+    """The stage: initial questions in, questions grown by rounds of injection out, with a certificate a round."""
 
     ground: Indexes
     askings: Askings
@@ -199,7 +195,7 @@ class Injections:
         return (self.askings.rewriting.describe("rewriter"),)
 
     async def __call__(self, record: Question) -> Sequence[Rewrite] | Rejection:
-        """Grow a question round by round; where a round fails another fact is tried, then one of the round before."""
+        """Grow a question round by round; after a failed round try another fact, then one of the round before."""
         rounds = self.rules.draw_rounds(record.record_id)
         search = self._look_ahead(record, rounds)
         levels = [search.open_level(self._start(record), rounds)]
@@ -249,7 +245,7 @@ class Injections:
     async def _inject(
         self, record: Question, level: Level, place: tuple[int, int], wasted: int
     ) -> ProofDraft | Setback:
-        """Do one round: ``place`` is its number and how many there are, ``wasted`` how many replies were of no use."""
+        """Do one round: ``place`` is its number and the number of rounds, ``wasted`` the number of unusable replies."""
         (number, rounds), draft = place, level.draft
         if not level.facts:
             return Setback(number, (CheckResult("FAIL", "no-injection", "no fact leads on"),))
@@ -281,7 +277,7 @@ class Injections:
         )
 
     async def _hide(self, draft: ProofDraft, this: Round) -> ProofDraft | Setback:
-        """Hide the named entity behind the first descriptor that passes everything."""
+        """Hide the named entity behind the first descriptor that passes every check."""
         results: list[CheckResult] = []
         tried: list[Candidate] = []
         for descriptor in await propose_descriptors(self.askings.proposing, self.ground.corpus, this, self.rules):
@@ -389,7 +385,7 @@ class Injections:
         yield from list_hidden_checks(corpus, draft.text, draft.proof, answer)
 
     def _refuse(self, record: Question, setbacks: Sequence[Setback], rounds: int, search: ChainSearch) -> Rejection:
-        """Return the last setback as the question's refusal; its detail begins ``round k of n``, to be counted by."""
+        """Return the last setback as the question's rejection; its detail begins with ``round k of n``."""
         last = setbacks[-1]
         said = "; ".join(dict.fromkeys(f"{result.code} {result.detail}".strip() for result in last.results))
         if search.refused and last.fact is None:

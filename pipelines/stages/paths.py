@@ -21,7 +21,7 @@ from schemas.proofs import Hop, Role
 
 @dataclass(frozen=True)
 class Paths:
-    """Walks each seed up to ``walks`` times for each of ``per_seed`` paths; a try begins at the seed anew."""
+    """The stage: seeds in, up to ``per_seed`` distinct paths of each out; each path has ``walks`` tries."""
 
     graph: WalkGraph
     walks: int
@@ -29,14 +29,14 @@ class Paths:
     seed: int
     ground: Indexes
     demands: PathDemands | None = None
-    """What the path must bear besides the rules of walks; a walk whose attributes all fail is drawn anew, as published
-    for other reasons (appendix D.1). None leaves every refusal to later stages."""
+    """Checks of a path's answer; a walk whose attributes all fail is drawn again, as the paper does for other reasons
+    (appendix D.1). None leaves these rejections to later stages."""
     name: str = "paths"
     version: int = 3
     drawn: dict[Order, Drawn] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """First walks of the records of a shard, drawn before they are asked for."""
+    """First walks of the records of a shard, drawn in one batch."""
     judged: dict[tuple[int, int], str] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Node and offset of attributes that were looked at, and what speaks against them."""
+    """By node and offset of an attribute, the code that refuses it; empty for none."""
     input: ClassVar[type[Record]] = Seed
     output: ClassVar[type[Record]] = Path
 
@@ -84,7 +84,7 @@ class Paths:
         return tuple(paths.values())
 
     def _draw(self, record: Seed, node: int, number: int) -> Iterator[Drawn]:
-        """Yield the walks tried for a path: most need one, so the others are drawn when it did not do."""
+        """Yield the walks tried for a path; most paths need one, so the others are drawn on demand."""
         first = make_order(record, node, number, 1)
         prepared = self.drawn.pop(first, None)
         yield prepared or self.graph.draw_walks([first], self.seed)[0]
@@ -96,7 +96,7 @@ class Paths:
         return f"{self.walks * self.per_seed} walks, none to be asked about; refused: {counts or 'none'}"
 
     def _choose_path(self, record: Seed, node: int, walk: Walk, attempt: int, refused: Counter[str]) -> Path | None:
-        """Return the path to the first attribute at a walk's end that bears the demands; count what others lack."""
+        """Return the path to the first attribute at a walk's end that passes the demands; count the codes of others."""
         for attribute in walk.attributes:
             fault = self._judge_answer(attribute)
             if fault:
@@ -113,7 +113,7 @@ class Paths:
         return None
 
     def _judge_answer(self, attribute: Attribute) -> str:
-        """Return why an attribute may not be asked for, empty when it may; walks often end at the same articles."""
+        """Return the code that refuses an attribute, empty for none; walks often end at the same articles."""
         place = attribute.fact.node, attribute.fact.start
         if place not in self.judged:
             fault = self.demands.find_answer_fault(self.ground, attribute) if self.demands else None
@@ -121,7 +121,7 @@ class Paths:
         return self.judged[place]
 
     def _make_path(self, seed: Seed, node: int, walk: Walk, attribute: Attribute, attempt: int) -> Path | None:
-        """Return a walk as a path; None when a sentence of it no longer reads once all names are masked."""
+        """Return a walk as a path; None if a sentence of it does not read with all names masked."""
         corpus = self.graph.corpus
         nodes = [node, *(move.target for move in walk.moves)]
         names = [alias for visited in nodes for alias in corpus.aliases(visited)]
@@ -156,7 +156,7 @@ def make_order(seed: Seed, node: int, number: int, attempt: int) -> Order:
 
 
 def make_hop(corpus: Corpus, index: int, source: int, move: WalkMove, names: Sequence[str]) -> Hop | None:
-    """Return a move as a hop with its evidence; None when its sentence, with all names masked, no longer reads."""
+    """Return a move as a hop with its evidence; None if its sentence does not read with all names masked."""
     subject_id, object_id = corpus.page(source).page_id, corpus.page(move.target).page_id
     if move.fact is not None:
         evidence = cite_fact(corpus, move.fact)

@@ -26,19 +26,19 @@ from schemas.tasks import QuestionReply
 
 REASONS = frozenset(get_args(QuestionReason))
 COARSER: dict[str, tuple[Derivation, ...]] = {"day": ("month", "year"), "month": ("year",)}
-"""What may be asked of a date instead of all of it."""
+"""Parts of a date that may be asked for, by its precision."""
 SAMPLES = 2
-"""Replies asked for: the second only when the first is no question about the path."""
+"""Most replies requested: the second only if the first is no question about the path."""
 
 
 @dataclass(frozen=True)
 class Questions:
-    """Writes one canonical question a path and attaches the proof."""
+    """The stage: paths in, one canonical question with its proof for each out."""
 
     ground: Indexes
     asking: RoleClient
     limits: Thresholds
-    """What is demanded of answers."""
+    """Thresholds that answers must meet."""
     max_tokens: int
     """Longest answer, white-space tokens."""
     obfuscated: float = 0.0
@@ -64,7 +64,7 @@ class Questions:
         return (self.asking.describe("writer"),)
 
     async def __call__(self, record: Path) -> Sequence[Question] | Rejection:
-        """Type the answer, hold it to the rules, derive it once more from the corpus, and put the path into words."""
+        """Type the answer, check it, derive it again from the corpus, and let the model word the path."""
         whole = type_answer(record.answer_text, record.answer_iso, record.answer_relation)
         if whole is None:
             return Rejection(record_id=record.record_id, reason="answer-untyped", detail=record.answer_text)

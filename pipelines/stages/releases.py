@@ -1,4 +1,4 @@
-"""Releases: repeats refused, splits shown disjoint, and each question given its rows in the published datasets."""
+"""Releases: duplicates refused, splits checked to be disjoint, and each question assigned to the datasets."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -25,14 +25,14 @@ from schemas.manifest import ModelEntry
 
 SPLIT_OF_BRIDGEVQA: dict[Split, str] = {"sft": "train", "rl": "train", "eval": "test"}
 PASSES = 16
-"""In which the two shares are met together."""
+"""Most passes in which the two share limits are applied in turn."""
 Limit = Callable[[Sequence[Signature]], dict[str, Rejection]]
-"""Returns what it refuses of the questions kept so far."""
+"""Returns its rejections among the questions kept so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Releases:
-    """Questions and accepted trajectories in, rows of the sft, rl and bridgevqa datasets out.
+    """The stage: questions and accepted trajectories in, rows of the sft, rl and bridgevqa datasets out.
 
     The question with the smallest record id, which is a digest, wins among duplicates and under every limit, so the
     outcome does not depend on the order of rows. Memory holds a signature a question, never its text.
@@ -76,7 +76,7 @@ class Releases:
                 yield from make_entries(signature, trajectories.get(signature.record_id, []))
 
     def _refuse(self, signatures: Sequence[Signature], solved: Collection[str]) -> dict[str, Rejection]:
-        """Return what duplicates, then each limit in turn, refuse; a limit counts only what is kept up to it."""
+        """Return the rejections of duplicates, then of each limit in turn; a limit counts what is kept before it."""
         kept, refused = refuse_duplicates(signatures)
         limits: list[Limit] = [
             partial(refuse_anchors, cap=self.settings.max_per_anchor),
@@ -96,10 +96,10 @@ class Releases:
         return refused
 
     def _refuse_search_free(self, signatures: Sequence[Signature], number: int) -> dict[str, Rejection]:
-        """Refuse what needs no search beyond its share, in pass ``number``.
+        """Refuse questions that need no search beyond their share, in pass ``number``.
 
-        Where the share is found broken again it is undercut, each time by twice as much, and in the last pass by all of
-        it: shares that pull at each other would else be met a row at a time.
+        The two share limits pull at each other. A share found broken again is undercut, by twice as much in each pass,
+        so that both are met in a few passes and not a row at a time.
         """
         over = refuse_search_free(signatures, self.settings.max_search_free)
         spared = 2.0 ** (number - PASSES) if over and number else 0.0

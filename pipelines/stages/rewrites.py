@@ -1,8 +1,8 @@
 """Rewrites: hide one entity at a time, from the farthest bridge toward the anchor (OpenSearch-VL, section 3.1).
 
-A descriptor is accepted when the three invariants of equation 6 hold, counted in the corpus and not asked of a model:
-the answer stays, exactly one entity fits, and no name of a hidden node is in the text. Beyond the paper, the descriptor
-must fit several entities without the chain.
+A descriptor is accepted if the three invariants of equation 6 hold: the answer stays, exactly one entity fits, and no
+name of a hidden node is in the text. They are counted in the corpus, not judged by a model. Beyond the paper, a
+descriptor must fit several entities without the chain.
 """
 
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ REASONS = frozenset(get_args(RewriteReason))
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A question on its way: what has been hidden so far."""
+    """A question with what has been hidden so far."""
 
     text: str
     query: Query
@@ -63,7 +63,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Rewrites:
-    """Turns canonical questions into fuzzy ones with a certificate for each step."""
+    """The stage: canonical questions in, fuzzy questions with a certificate for each step out."""
 
     ground: Indexes
     proposing: RoleClient
@@ -101,7 +101,7 @@ class Rewrites:
         return (self.rewriting.describe("rewriter"),)
 
     async def __call__(self, record: Question) -> Sequence[Rewrite] | Rejection:
-        """Hide every bridge; refuse the question when a check of the whole or every descriptor of a bridge fails."""
+        """Hide every bridge; refuse the question if all descriptors of a bridge or a check of the whole fail."""
         nodes = locate_nodes(self.ground.corpus, record.proof.nodes)
         refused = run_checks(self._list_shortcut_checks(record, nodes), self.audit)
         if refused:
@@ -131,7 +131,7 @@ class Rewrites:
         )
 
     async def _hide(self, record: Question, draft: Draft, node: int, number: int) -> Draft | Rejection:
-        """Hide one bridge behind the first descriptor that passes everything."""
+        """Hide one bridge behind the first descriptor that passes every check."""
         tried: list[Candidate] = []
         found: list[CheckResult] = []
         for descriptor in await self._propose(record, draft, node, number):
@@ -275,5 +275,5 @@ class Rewrites:
 
 
 def hide_titles(text: str, record: Question, node: int) -> str:
-    """Blank the titles of nodes that are still to be hidden: ``Hrum Bridge`` is no leak of ``Hrum`` once it is gone."""
+    """Blank the titles of nodes that later steps hide: ``Hrum Bridge`` does not leak ``Hrum`` once it is hidden."""
     return mask_names(text, [earlier.title for earlier in record.proof.nodes[:node]])

@@ -1,7 +1,7 @@
-"""Rollouts: K attempts of the teacher at each question, all of them under way at once.
+"""Rollouts: K attempts of the teacher at each question, run concurrently.
 
-A rollout is resumed by replay: what the model and the tools said is recorded, so one that was cut off takes its turns
-again from the recording and asks for the first one that is missing.
+A rollout is resumed by replay: replies of the model and the tools are recorded, so an interrupted rollout takes its
+turns from the recording and requests the first one that is missing.
 """
 
 import asyncio
@@ -47,8 +47,8 @@ class Rollouts:
     async def __call__(self, record: Enhancement) -> Sequence[Rollout] | Rejection:
         """Run all attempts at once; the rows are in the order of the attempts, whichever ends first.
 
-        When a service is away, the others are still let finish, so that what was paid for is recorded to its end. An
-        attempt that failed is a row beside the others.
+        If a service is away, the other attempts still finish, so that what was paid for is recorded. A failed attempt
+        is a row beside the others.
 
         Raises:
             RecordFailed: if every attempt failed, with the first one's reason.
@@ -62,7 +62,7 @@ class Rollouts:
 
 
 def _take_all(ended: Sequence[Rollout | BaseException]) -> list[Rollout]:
-    """Return the rollouts, or raise the first error; where all of them failed there is nothing to go on with."""
+    """Return the rollouts that did not fail; raise the first error if all failed."""
     for outcome in ended:
         if isinstance(outcome, BaseException):
             raise outcome

@@ -44,13 +44,13 @@ _SHOWN = ["node", "page_id", "title", "domain", "image", "image_free"]
 
 @dataclass(frozen=True, slots=True)
 class WikidataSource:
-    """Where candidates are drawn by SPARQL."""
+    """The SPARQL endpoint that candidates are drawn from."""
 
     sparql: Sparql
     site: str
     """Address of the wiki whose articles count, such as ``https://en.wikipedia.org/``."""
     page_rows: int
-    """Most rows of one query; decides how the work is cut and no seed."""
+    """Most rows of one query; changes how the work is cut, never a seed."""
 
 
 class _Eligible(NamedTuple):
@@ -60,21 +60,21 @@ class _Eligible(NamedTuple):
     page_id: int
     node: int
     file: str = ""
-    """Picture that the service is still to be asked of."""
+    """Picture that must be looked up at the service."""
 
 
 @dataclass(slots=True)
 class _FarPictures:
-    """Pictures about which the corpus knows nothing, looked up when the first of a batch is wanted."""
+    """Pictures that the corpus does not know, looked up in batches when the first of a batch is needed."""
 
     metadata: ImageMetadata
     ahead: Iterator[str]
-    """Those that will probably be wanted, soonest first."""
+    """Files that will probably be needed, soonest first."""
     known: dict[str, CorpusImage | None] = field(default_factory=dict)
-    """None for what the service does not have."""
+    """By file; None if the service does not have it."""
 
     def find(self, file: str) -> CorpusImage | None:
-        """Return a picture's row; a question to the service is filled up with those ahead."""
+        """Return a picture's row; a request to the service is filled up with the files ahead."""
         if file not in self.known:
             others = (name for name in self.ahead if name != file and name not in self.known)
             batch = dict.fromkeys([file, *islice(others, MOST_FILES - 1)])
@@ -84,7 +84,7 @@ class _FarPictures:
 
 @dataclass(frozen=True)
 class Seeds:
-    """Draws seeds: every candidate is kept or refused once."""
+    """The stage: seeds out, with every candidate either kept or refused."""
 
     corpus: Corpus
     gate: SeedsConfig
@@ -93,9 +93,9 @@ class Seeds:
     """At most this many seeds, taken from the domains in turn; 0 is no limit."""
     seed: int
     source: WikidataSource | None = None
-    """None where the corpus's own articles are the candidates."""
+    """None draws candidates from the corpus's own articles."""
     metadata: ImageMetadata | None = None
-    """Asked of the pictures of otherwise eligible candidates about which the corpus knows nothing, until the limit."""
+    """Looks up pictures that the corpus does not know, of otherwise eligible candidates, until the limit."""
     only: tuple[Split, ...] = ()
     """Splits whose entities may be seeds; empty for all."""
     name: str = "seeds"
@@ -125,11 +125,11 @@ class Seeds:
 
     @cached_property
     def drawing(self) -> Drawing:
-        """What the endpoint has, asked for once.
+        """The endpoint's candidates, requested once.
 
         Raises:
-            Unavailable: if it is away; replies so far are recorded, and another run goes on.
-            ConfigError: if it has nothing at all, as one loaded with the raw RDF dump.
+            Unavailable: if it is away; replies so far are recorded, and the next run goes on.
+            ConfigError: if it has no candidate at all, such as an endpoint loaded with the raw RDF dump.
         """
         assert self.source is not None
         gate, source = self.gate, self.source
@@ -185,7 +185,7 @@ class Seeds:
             )
 
     def _judge(self, joined: Mapping[int, SeedCandidate]) -> Iterator[tuple[dict[str, Any], SeedReason | None, str]]:
-        """Yield the candidates' rows with the reason to refuse each, pictures included but for those far away."""
+        """Yield the candidates' rows with the reason to refuse each; unknown pictures are judged later."""
         gate = self.gate if self.source is None else self.gate.model_copy(update={"classes": ()})
         for batch in self._read_pages(list({*_SHOWN, *JUDGED})):
             pages = batch if self.source is None else _take_joined(batch, joined)
@@ -200,7 +200,7 @@ class Seeds:
                 yield row, reason, detail
 
     def _is_far(self, row: Mapping[str, Any]) -> bool:
-        """Say whether the service is to be asked of this page's picture."""
+        """Say whether this page's picture must be looked up at the service."""
         if self.metadata is None or not self.gate.require_image or not row["image"] or not row["image_free"]:
             return False
         return self.corpus.image(row["image"]) is None
@@ -220,8 +220,8 @@ class Seeds:
     def _spread(self, eligible: Mapping[str, list[_Eligible]]) -> Iterator[tuple[_Eligible, SeedReason | None, str]]:
         """Order each domain by a seeded draw and take from the domains in turn until the limit; the rest is refused.
 
-        A page whose picture turns out not to do gives its turn to the next one of its domain, so that the seeds are
-        those that there would be if every picture had been known before.
+        A page whose picture is refused gives its turn to the next page of its domain, so that the seeds are the same as
+        if every picture had been known before.
         """
         queues = [(domain, sorted(pages)) for domain, pages in sorted(eligible.items())]
         pictures = None
@@ -242,7 +242,7 @@ class Seeds:
             waiting = going
 
     def _settle(self, page: _Eligible, pictures: _FarPictures | None) -> tuple[SeedReason | None, str]:
-        """Judge the picture of a page that is eligible but for it."""
+        """Judge the picture of a page that passes all other rules."""
         if not page.file or pictures is None:
             return None, ""
         return self._judge_image(pictures.find(page.file), page.file, free=True)
@@ -268,7 +268,7 @@ class Seeds:
 
 
 def _list_far_files(queues: list[list[_Eligible]]) -> Iterator[str]:
-    """Yield the pictures to ask of, in the order of the turns."""
+    """Yield the files to look up, in the order of the turns."""
     for rank in range(max(map(len, queues), default=0)):
         for pages in queues:
             if rank < len(pages) and pages[rank].file:

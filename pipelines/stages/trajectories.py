@@ -1,8 +1,7 @@
-"""Trajectories: the rollouts that survive the rejection cascade, with pointers to where each name was seen.
+"""Trajectories: the rollouts that pass the rejection cascade, with pointers to where each name was seen.
 
-A rollout is held to its protocol, its answer and the mechanical checks; of those with nothing against them the ones
-with the fewest steps are kept, where there is a process judge only if it marks them well. Each refusal names every
-reason that was found.
+The cascade checks protocol, answer and process. Of the rollouts without faults, those with the fewest steps are kept,
+if a process judge is configured only those it marks well. Each rejection names every reason that was found.
 """
 
 import asyncio
@@ -39,7 +38,7 @@ ValueT = TypeVar("ValueT")
 
 @dataclass(frozen=True, slots=True)
 class _JudgedRollout:
-    """A rollout with what is held of it."""
+    """A rollout with its judgement and the result of the cascade."""
 
     rollout: Rollout
     judgement: Judgement
@@ -48,14 +47,14 @@ class _JudgedRollout:
 
 @dataclass(frozen=True, slots=True)
 class Trajectories:
-    """The stage: the cascade, and at most ``rules.max_accepted`` trajectories a question.
+    """The stage: rollouts in, at most ``rules.max_accepted`` trajectories a question out.
 
     Attributes:
-        rules: what rollouts are held to.
-        jury: asked of answers that the comparer leaves open.
-        process: asked of rollouts that nothing else refuses, until enough are kept; None asks nobody.
-        watch: stops the run when too many are unscored; without it none is counted.
-        counter: of lengths.
+        rules: the section of the configuration.
+        jury: judges answers that the comparer leaves open.
+        process: marks rollouts without faults until enough are kept; None makes no request.
+        watch: stops the run if too many answers are unscored; None counts none.
+        counter: counts tokens.
     """
 
     rules: TrajectoriesConfig = DEFAULTS
@@ -154,7 +153,7 @@ class Trajectories:
 
 
 async def _finish(asked: Sequence[Coroutine[Any, Any, ValueT]]) -> list[ValueT]:
-    """Return what several requests give. All are let finish before the first error is raised: what was sent is paid."""
+    """Return the results of several requests; all finish before the first error is raised, as they are paid."""
     given = await asyncio.gather(*asked, return_exceptions=True)
     done: list[ValueT] = []
     for each in given:
@@ -175,7 +174,7 @@ def _group_rollouts(rows: Iterable[Rollout]) -> Iterator[list[Rollout]]:
 
 
 def _rank(cases: Sequence[_JudgedRollout]) -> list[_JudgedRollout]:
-    """Return the rollouts with nothing against them, those with the fewest steps first."""
+    """Return the rollouts without faults, those with the fewest steps first."""
     faultless = [case for case in cases if not case.examination.faults]
     return sorted(faultless, key=lambda case: (len(case.rollout.steps), case.rollout.attempt))
 
