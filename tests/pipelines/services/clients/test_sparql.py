@@ -111,7 +111,8 @@ def test_a_reply_that_is_not_whole_is_a_time_out_and_not_asked_again(fault):
 def test_a_service_that_fails_is_asked_again_and_then_away(fault):
     with serve_sparql(STORE, always=FAULTS[fault]) as server, pytest.raises(Unavailable, match="3 times; run again"):
         ask(make_endpoint(server, **SLOW.get(fault, {})))
-    assert len(server.asked) == 3
+    # aiohttp itself sends a GET once more on a connection that was closed without a reply.
+    assert len(server.asked) == (6 if fault == "no reply" else 3)
 
 
 def fail_if_widest(fault):
