@@ -1,7 +1,4 @@
-"""Intervals and agreement: how sure a measured share is, and how much two raters agree beyond chance.
-
-Amounts known within bounds: what a sample says of a whole, and how doubts add up when amounts are multiplied.
-"""
+"""Statistics of shares: intervals, agreement beyond chance, correction for a judge's errors, amounts with bounds."""
 
 import math
 from collections import Counter
@@ -12,7 +9,7 @@ from pipelines.errors import ConfigError
 
 
 def wilson_interval(successes: int, trials: int, z: float = 1.96) -> tuple[float, float]:
-    """Return the Wilson score interval of a share; no trials at all say nothing: (0.0, 1.0).
+    """Return the Wilson score interval of a share; (0.0, 1.0) for no trials.
 
     Source: Wilson 1927, equation 3; ``z`` 1.96 is 95% confidence.
 
@@ -53,7 +50,7 @@ def cohen_kappa(first: Sequence[str], second: Sequence[str]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How often something was found among so many rows."""
+    """A count among a number of rows."""
 
     count: int
     trials: int
@@ -71,13 +68,13 @@ class Corrected:
 def correct_share(accepted: Rate, specificity: Rate, sensitivity: Rate, z: float = 1.96) -> Corrected:
     """Return the true share behind a share that a fallible judge accepted (Rogan and Gladen 1978).
 
-    The interval takes the doubt about the judge's own rates into account (arXiv 2511.21140, adjusted interval). A judge
-    that accepts right answers no more often than wrong ones says nothing: the accepted share, and 0.0 to 1.0.
+    The interval includes the uncertainty of the judge's own rates (arXiv 2511.21140, adjusted interval). If the judge
+    accepts right answers no more often than wrong ones, the result is the accepted share with the interval 0.0 to 1.0.
 
     Args:
-        accepted: answers that the judge took for right, of all.
-        specificity: wrong answers that it did not take for right, of those of a calibration set.
-        sensitivity: right answers that it did, of those of a calibration set.
+        accepted: accepted answers, of all.
+        specificity: wrong answers not accepted, of those in a calibration set.
+        sensitivity: right answers accepted, of those in a calibration set.
         z: 1.96 is 95% confidence.
 
     Raises:
@@ -111,13 +108,13 @@ def _clip(share: float) -> float:
 
 
 LEAST_GROUPS = 8
-"""Groups of rows from which on their spread is trusted; fewer happen to agree too often."""
+"""Fewest groups of rows whose spread is trusted; fewer agree by chance too often."""
 _Z = 1.96
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An amount with the bounds it lies between, 95% of the time where it was measured."""
+    """An amount with its bounds; a 95% interval where the amount was measured."""
 
     low: float
     middle: float
@@ -125,11 +122,11 @@ class Interval:
 
     @property
     def exact(self) -> bool:
-        """Whether there is no doubt."""
+        """Whether the amount is known exactly."""
         return self.low == self.middle == self.high
 
     def times(self, other: "Interval") -> "Interval":
-        """Return the product of two amounts that have nothing to do with each other: relative doubts add as squares."""
+        """Return the product of two independent amounts: relative errors add as squares."""
         middle = self.middle * other.middle
         if not middle:
             return Interval(0.0, 0.0, self.high * other.high)
@@ -142,15 +139,15 @@ class Interval:
         return Interval(self.low * factor, self.middle * factor, self.high * factor)
 
     def plus(self, other: "Interval") -> "Interval":
-        """Return the sum; both may err in the same direction, so bounds add."""
+        """Return the sum; the errors may have the same direction, so bounds add."""
         return Interval(self.low + other.low, self.middle + other.middle, self.high + other.high)
 
     def less(self, known: float) -> "Interval":
-        """Return what is left without a known part, never below nothing."""
+        """Return the amount minus a known part, at least 0."""
         return Interval(max(self.low - known, 0.0), max(self.middle - known, 0.0), max(self.high - known, 0.0))
 
     def cap(self, most: float) -> "Interval":
-        """Return the amount where it cannot be larger than a number."""
+        """Return the amount, at most a number."""
         return Interval(min(self.low, most), min(self.middle, most), min(self.high, most))
 
     def join(self, other: "Interval") -> "Interval":
@@ -159,12 +156,12 @@ class Interval:
 
 
 def make_exact(amount: float) -> Interval:
-    """Return an amount without doubt."""
+    """Return an amount that is known exactly."""
     return Interval(amount, amount, amount)
 
 
 def make_bound(most: float) -> Interval:
-    """Return an amount of which only the upper bound is known; the bound stands for the middle, too."""
+    """Return an amount of which only the upper bound is known; the bound is also its middle."""
     return Interval(0.0, most, most)
 
 

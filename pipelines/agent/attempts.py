@@ -1,21 +1,12 @@
-"""Attempts at a question under one condition, and what they come to.
+"""Attempts of solvers at a question under one condition, and how presets turn them into decisions.
 
-What an attempt is given under each condition: the true picture, another one or none, and what one search brings.
-
-A solver is shown a picture and texts; that a picture was swapped it is never told.
-
-Pictures to be shown in place of the true one: of another entity of its type, that leads to another answer or none.
-
-Who answers right all the same did not need the picture (research/quality.md, section 3, advance 6).
-
-Which attempts decide about a question: the papers' filters as steps in order of cost, and when enough were made.
-
-A step is a condition and a solver. A *bound* refuses a question that was met too often (OpenSearch-VL, section 3.2;
-VSearcher, section 2.1; SenseNova-MARS, cold start); a *label* says which search was needed for the first success
-(MMSearch-R1, search balancing); a *measurement* decides nothing. Here is arithmetic alone: who attempts, and how, is
-the stage's.
-
-Decoys: plausible wrong answers of the right answer's type, for scripted players that guess or err.
+An attempt sees the question with the true picture, a swapped one or none, and the results of at most two searches; a
+solver is not told that a picture was swapped. A swapped picture shows another entity of the anchor's type that leads to
+another answer: a solver that is right all the same did not need the picture (research/quality.md, section 3, advance
+6). A preset is a list of steps, a condition and a solver each, in order of cost. A *bound* refuses a question with too
+many successes (OpenSearch-VL, section 3.2; VSearcher, section 2.1; SenseNova-MARS, cold start); a *label* names the
+search that the first success needed (MMSearch-R1, search balancing); a *measurement* decides nothing. Decoys are
+plausible wrong answers of the right answer's type, for scripted players.
 """
 
 from collections import defaultdict
@@ -62,7 +53,7 @@ _NOUNS = (
 _ADJECTIVES = ("grey", "polished", "carved", "rough", "painted", "old", "dark", "woven", "plain", "white")
 _MAX_WORDS = 3
 _TRIES = 64
-"""Candidates looked at before an undecided one is taken, and as many again for each decoy wanted."""
+"""Candidates tried before an undecided one is taken, and as many again for each further decoy."""
 
 
 @lru_cache(maxsize=1024)
@@ -135,16 +126,16 @@ _PROPOSERS: dict[str, Callable[[Answer], Iterator[str]]] = {
 
 
 VERSION = 1
-"""Of queries and layout: part of what decides an attempt."""
+"""Version of queries and layout; part of an attempt's identity."""
 BY_PICTURE = ("image-search", "both")
 BY_WORDS = ("text-search", "both")
 """Tools of a condition, after its plus, that search by picture and by words."""
 SNIPPET = 1000
 """Characters kept of each result."""
 GUESSES = 3
-"""Wrong answers that a scripted solver chooses from, beside the right one, when it guesses."""
+"""Wrong answers that a guessing scripted solver chooses from, beside the right one."""
 NOTHING_FOUND = "(nothing found)"
-"""Shown where a search found nothing: without it the attempt would be the very one that was made without a search."""
+"""Shown when a search finds nothing, so that the attempt differs from the one without a search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +156,7 @@ class Searches:
 
 @dataclass(frozen=True, slots=True)
 class Exhibit:
-    """What an attempt under one condition is given beside the question."""
+    """What an attempt under one condition sees beside the question."""
 
     condition: Condition
     picture: Picture | None = None
@@ -243,7 +234,7 @@ def _number_hits(hits: Sequence[ImageHit | TextHit]) -> str:
 
 
 def make_oracle(record: Grounding, hits: Sequence[ImageHit] = ()) -> SolverOracle:
-    """Return what the scripted Knower may know of a question; real models never see it.
+    """Return what the scripted solver may know of a question; real models never see it.
 
     Args:
         record: the question with its proof.
@@ -265,27 +256,27 @@ def make_oracle(record: Grounding, hits: Sequence[ImageHit] = ()) -> SolverOracl
 
 Preset = Literal["opensearch-vl", "vsearcher", "mars", "fvqa", "grid"]
 CONFIGURED = -1
-"""Stands in a preset for the bound that the configuration names."""
+"""In a preset: the bound of the configuration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Attempts under one condition by one solver, and what they decide."""
+    """A step: attempts under one condition by one solver, and what they decide."""
 
     condition: Condition
     role: str = ""
     """The solver, as the configuration names it."""
     max_correct: int | None = None
-    """A question with more correct attempts is refused; None where nothing is."""
+    """Most correct attempts of a question that is kept; None refuses none."""
     reason: DifficultyReason | None = None
-    """Of that refusal."""
+    """Reason of that rejection."""
     need: SearchNeed = ""
-    """What a question needs whose first success this is; empty for a step that gives no label."""
+    """Label of a question whose first success is in this step; empty for a step without a label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Attempts made so far of one step."""
+    """Counts of the attempts of one step so far."""
 
     done: int = 0
     correct: int = 0
@@ -298,7 +289,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything held against a question, the cheapest first: what takes no attempts, then the filters."""
+    """All tests of a question in order of cost: those without attempts, then the filters."""
 
     filters: tuple[Filter, ...]
     seeks_answer: bool = False
@@ -306,10 +297,10 @@ class Plan:
     judges_picture: bool = False
     """Whether a picture that is too simple refuses its question (VSearcher's third filter)."""
     refuses_unproved: bool = True
-    """Whether a question is refused that nobody solved and nothing proves."""
+    """Whether a question that no solver solved and that has no proof is refused."""
 
     def list_roles(self) -> tuple[str, ...]:
-        """Return who attempts, each once, in the order of the filters."""
+        """Return the solvers' roles, each once, in the order of the filters."""
         return tuple(dict.fromkeys(step.role for step in self.filters))
 
 
@@ -356,12 +347,12 @@ _PRESETS: Mapping[Preset, Plan] = {
 
 
 def make_plan(preset: Preset, solvers: Sequence[str], text_solver: str = "", max_correct: int = 0) -> Plan:
-    """Return a preset for its solvers: each filter by every solver in turn, before the next filter costs more.
+    """Return a preset for its solvers: each filter by every solver, before the next and costlier filter.
 
     Args:
         preset: the published filter.
-        solvers: roles of those who attempt, the cheapest first.
-        text_solver: role of who attempts without a picture, where that is another model.
+        solvers: roles, the cheapest first.
+        text_solver: role for attempts without a picture, if it is another model.
         max_correct: bound of the presets that leave it open.
     """
     plan = _PRESETS[preset]
@@ -376,7 +367,7 @@ def make_plan(preset: Preset, solvers: Sequence[str], text_solver: str = "", max
 def fit_filters(filters: Sequence[Filter], pictured: bool, swappable: bool) -> tuple[tuple[Filter, ...], list[str]]:
     """Return the steps that can be taken with a question, and the conditions that cannot be made for it.
 
-    What is asked of a question without a picture is asked by its words: its text is all that there is to see.
+    A question without a picture is attempted by its text.
 
     Args:
         filters: of the plan.
@@ -406,10 +397,10 @@ _BY_WORDS: Mapping[Condition, Condition] = {"image": "text", "image+text-search"
 
 
 def refuse_cell(step: Filter, tally: Tally) -> DifficultyReason | None:
-    """Return why the attempts of a bound refuse the question; None when they do not, or the step is no bound.
+    """Return the reason if the attempts of a bound refuse the question, else None.
 
-    An attempt that nobody could score might have been right: where enough of them were to break the bound, nothing is
-    known, and what is not known does not pass.
+    An unscored attempt might have been right: if enough are unscored to break the bound, the result is unknown and the
+    question does not pass.
     """
     if step.max_correct is None:
         return None
@@ -421,10 +412,9 @@ def refuse_cell(step: Filter, tally: Tally) -> DifficultyReason | None:
 def find_need(
     steps: Sequence[Filter], tallies: Sequence[Tally]
 ) -> SearchNeed | Literal["unscored", "never-solved"] | None:
-    """Return the search that a question needs: the cheapest that led to a success; None while that is open.
+    """Return the cheapest search that led to a success; None while that is open.
 
-    Where an attempt without that search could not be scored it might have been right, and the label is not known
-    (``unscored``).
+    If an attempt without that search is unscored it might have been right: the label is then ``unscored``.
 
     Args:
         steps: all labels of the plan, in order of cost.
@@ -445,7 +435,7 @@ def find_need(
 
 
 def is_settled(tally: Tally, planned: int, max_correct: int) -> bool:
-    """Say whether neither a bound's decision nor its reason can change, whatever the remaining attempts give."""
+    """Say whether the remaining attempts can change neither a bound's decision nor its reason."""
     left = planned - tally.done
     refused = tally.correct > max_correct
     never_refused = tally.correct + tally.unscored + left <= max_correct
@@ -456,15 +446,14 @@ def is_settled(tally: Tally, planned: int, max_correct: int) -> bool:
 def is_enough(step: Filter, tally: Tally, planned: int, watched: bool) -> bool:
     """Say whether no further attempt of a step can change what becomes of its question.
 
-    A label has what it wants with its first success, and a measurement only at its end. A bound that is kept to for
-    certain goes on to a first success: whether there was any says why the question counts as one that can be solved.
+    A label needs one success, a measurement all attempts. A bound that can no longer be broken goes on to its first
+    success, which shows that the question can be solved.
 
     Args:
-        step: whose attempts these are.
-        tally: those made so far.
-        planned: how many were to be made.
-        watched: whether a wrong answer given again may refuse the question later; then a bound that is kept to for
-            certain is no reason to stop.
+        step: the step of the attempts.
+        tally: attempts so far.
+        planned: attempts planned.
+        watched: whether a repeated wrong answer may refuse the question later; all attempts are then made.
     """
     if tally.done >= planned:
         return True
@@ -484,23 +473,23 @@ class Attempt:
 
     verdict: Verdict
     given: str = ""
-    """The answer; empty where there is none."""
+    """The answer; empty for none."""
     day: str = ""
-    """On which the model first replied so; empty for scripted players."""
+    """Day of the model's reply; empty for scripted players."""
     problem: str = ""
-    """Why nobody could score it."""
+    """Why it is unscored; empty otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solver:
-    """Who attempts, and who judges its answers."""
+    """A model that attempts questions, and the jury that judges its answers."""
 
     role: str
     asking: RoleClient
     jury: Jury
 
     async def attempt(self, record: Grounding, exhibit: Exhibit, sample: int) -> Attempt:
-        """Return one attempt. A reply that does not parse twice is unscored, never wrong; not to know is wrong.
+        """Return one attempt. An answer of ``unknown`` is wrong; a reply that does not parse twice is unscored.
 
         Raises:
             ServiceError: if the model or a judge is away.
@@ -520,16 +509,16 @@ class Solver:
 
 @dataclass
 class Series:
-    """The attempts of one step so far."""
+    """The attempts of one step."""
 
     step: Filter
     tally: Tally = field(default_factory=Tally)
     wrong: list[str] = field(default_factory=list)
-    """Wrong answers that may be right ones, one an attempt, in order."""
+    """Wrong answers that the corpus may confirm, one an attempt, in order."""
     day: str = ""
 
     def add(self, attempt: Attempt, watched: bool) -> None:
-        """Count an attempt; its wrong answer is kept where it is watched for."""
+        """Count an attempt, and keep its wrong answer if it is watched for."""
         self.tally = self.tally.add(attempt.verdict)
         self.day = max(self.day, attempt.day)
         if watched and attempt.verdict == "incorrect" and attempt.given:
@@ -555,11 +544,11 @@ class Series:
 
 
 SWAPPING_VERSION = 2
-"""Of the choice, which decides what a swapped picture shows."""
+"""Version of the choice of swapped pictures."""
 ALIKE = 10
-"""Bits of 64 by which the hashes of one picture may differ, as in a search by picture: that would name the anchor."""
+"""Bits of 64 by which hashes of one picture may differ; a picture this close would show the anchor."""
 TRIES = 32
-"""Entities that are looked at for one question."""
+"""Entities tried for one question."""
 _COLUMNS = ["node", "type", "image"]
 
 
@@ -574,7 +563,7 @@ class Swap:
 
 @dataclass(frozen=True)
 class PictureSwaps:
-    """Chooses a picture to be swapped in; the same one for a question in every run, however the work is cut."""
+    """Chooses the swapped picture of a question; the same one in every run."""
 
     ground: Indexes
     pictures: PictureStore
@@ -585,14 +574,14 @@ class PictureSwaps:
         return f"picture-swaps@{SWAPPING_VERSION}:{TRIES}:{self.ground.corpus.digest}"
 
     def choose(self, record: Grounding) -> Swap | None:
-        """Return another picture for a question, None when there is none to be had.
+        """Return another picture for a question, None if there is none.
 
         It shows an entity of the anchor's type that is no node of the path and from which the path does not lead to
         the same answer.
 
         Raises:
             LookupError: if the proof is not about this corpus.
-            Unavailable: if the corpus's pictures are not at hand any more.
+            Unavailable: if the corpus's pictures are gone.
         """
         if record.picture is None or not record.proof.nodes:
             return None

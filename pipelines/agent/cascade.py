@@ -1,19 +1,13 @@
 """The rejection cascade of one rollout: every reason against it, in the order in which they decide.
 
-Format and the answer always decide. The mechanical checks (research/quality.md 1H, R1-R10) are those that the rules
-name. A check that cannot tell refuses as one that fails does.
+Format and the answer always decide; the mechanical checks (research/quality.md 1H, R1-R10) are those that the settings
+name. A check whose result is UNKNOWN refuses as one that fails.
 
-Reading a rollout for its checks: every reply parsed again, every page that a step showed.
-
-How long a rollout is to a student: its messages as they are trained on, and its pictures.
-
-How long a text and a picture are to a student, in tokens.
-
-With a student's own ``tokenizer.json`` lengths are exact. Without one they are estimated, for byte-level BPE of some
-150,000 tokens as Qwen has it, with weights fitted to the Qwen tokenizer so that whole transcripts come out longer than
-they are: those of the demo by 8% to 17%, any six articles of the English Wikipedia by 5% to 18%. One article alone
-comes out longer by 11% on average; four of a hundred come out shorter, at worst by 10%. Text that is no language, such
-as random letters, may be longer than estimated; no estimate exceeds the number of bytes: each token has at least one.
+Lengths are in tokens, as a student is trained on messages and pictures. With a student's own ``tokenizer.json`` they
+are exact. Without one they are estimated for byte-level BPE of some 150,000 tokens such as Qwen's, with weights fitted
+so that whole transcripts come out too long: those of the demo by 8% to 17%, any six articles of the English Wikipedia
+by 5% to 18%. One article comes out 11% too long on average; four of a hundred come out too short, at worst by 10%. Text
+that is no language, such as random letters, may be longer than estimated; no estimate exceeds the number of bytes.
 """
 
 import hashlib
@@ -71,11 +65,11 @@ _LAYOUT: Mapping[str, re.Pattern[str]] = MappingProxyType(
         "layout_parsing": re.compile(r" \[\d+, \d+, \d+, \d+\] \(\d\.\d\d\):"),
     }
 )
-"""By tool that shows something of the world, what of its text is only how that is laid out."""
+"""By tool, the parts of its text that are layout and not content."""
 
 
 def read_trail(rollout: Rollout) -> Trail:
-    """Return a rollout as its checks read it. Nothing that one may hold fails here; what is wrong is a finding."""
+    """Return a rollout as its checks read it. Faults become findings; no content raises."""
     watched = Watched(rollout.question, (rollout.record_id, rollout.parent_id))
     legs = tuple(_read_leg(step, rollout.dialect, watched) for step in rollout.steps)
     return Trail(rollout, fold_words(rollout.question), legs)
@@ -109,7 +103,7 @@ def _list_flags(text: str, watched: Watched) -> tuple[str, ...]:
 
 
 def _compare_reply(step: Step, dialect: str) -> tuple[str, str]:
-    """Return why a reply is not the turn that its step records, and what it answers."""
+    """Return why a reply differs from the turn that its step records, and its answer."""
     if dialect not in DIALECTS:
         return f"there is no dialect {dialect!r}", ""
     try:
@@ -137,7 +131,7 @@ def _list_used(arguments: dict[str, object]) -> Iterator[str]:
 
 
 def _list_sights(tool: str, observation: Observation) -> Iterator[Sight]:
-    """Yield the pages that an observation shows: the one that was opened, or each search result."""
+    """Yield the pages that an observation shows: the opened page, or each search result."""
     page = read_page(observation.text) if tool == "visit" else None
     if page is not None:
         yield _make_sight(page.url, page.title, page.text, opened=True)
@@ -201,7 +195,7 @@ class TokenCounter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EstimatedTokens:
-    """Counts from above, without a tokenizer."""
+    """Estimates token counts from above, without a tokenizer."""
 
     @property
     def identity(self) -> str:
@@ -209,13 +203,13 @@ class EstimatedTokens:
         return f"estimate:{VERSION}"
 
     def count(self, text: str) -> int:
-        """Return about how many tokens a text has, at most its bytes."""
+        """Return an estimate of a text's tokens, at most its bytes."""
         return _estimate(text)
 
 
 @lru_cache(maxsize=512)
 def _estimate(text: str) -> int:
-    """Return about how many tokens a text has; kept, as rollouts of one question show the same pages."""
+    """Return an estimate of a text's tokens; cached, as rollouts of one question show the same pages."""
     size = len(text.encode("utf-8", "replace"))
     plain = text.encode("ascii", "replace")
     words, marks = plain.translate(_LETTERS).split(), plain.translate(_MARKS).split()
@@ -255,7 +249,7 @@ def open_tokenizer(path: Path) -> ExactTokens:
     """Read a ``tokenizer.json``.
 
     Raises:
-        ConfigError: if the package ``tokenizers`` is missing, or the file, or it is none.
+        ConfigError: if the package ``tokenizers`` or the file is missing, or the file is no tokenizer.
     """
     try:
         tokenizers = import_module("tokenizers")
@@ -274,12 +268,12 @@ def open_tokenizer(path: Path) -> ExactTokens:
 
 
 def count_picture(width: int, height: int, pixels: int) -> int:
-    """Return the tokens of a picture, from above.
+    """Return an upper bound of a picture's tokens.
 
     Args:
         width: in pixels.
         height: in pixels.
-        pixels: of the picture as a student sees it; a larger one is made smaller, in its proportions.
+        pixels: most pixels that a student sees; a larger picture is scaled down.
     """
     scale = min(1.0, sqrt(pixels / (width * height)))
     # Trainers round each side to whole patches, some up and some down; none has less than one.
@@ -290,8 +284,8 @@ def count_picture(width: int, height: int, pixels: int) -> int:
 def measure_rollout(rollout: Rollout, counter: TokenCounter, image_pixels: int) -> int:
     """Return a rollout's length in tokens, from above where the counter counts so.
 
-    Everything counts that a release has of it: system message, question, every reply and every observation. A release
-    may strip markup, which makes it shorter.
+    System message, question, every reply and every observation count. A release may strip markup, which makes a row
+    shorter.
 
     Args:
         rollout: with its pictures.
@@ -318,7 +312,7 @@ def _count_system(counter: TokenCounter, system: str) -> int:
 
 _ORDER: tuple[TrajectoryReason, ...] = get_args(TrajectoryReason)
 _ASKED_OF_ANSWERS = ("from-memory", "unsupported", "path-not-covered", "unseen-claim")
-"""Checks of how an answer was come by; a rollout that gives none is not held to them."""
+"""Checks of the way to an answer; a rollout without an answer skips them."""
 
 
 DEFAULTS = TrajectoriesConfig()
@@ -337,23 +331,23 @@ class RolloutFault:
 
 @dataclass(frozen=True, slots=True)
 class CascadeResult:
-    """What is found of one rollout."""
+    """The result of the cascade for one rollout."""
 
     faults: tuple[RolloutFault, ...]
-    """In the order of the cascade; empty if there is nothing against it."""
+    """In the order of the cascade; empty for a rollout without faults."""
     tokens: int
     """Its length when trained on."""
     supports: tuple[Support, ...]
-    """Where the bridges and the answer were seen; empty for one with faults."""
+    """Where the bridges and the answer were seen; empty if there are faults."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A rollout with everything that its checks look at."""
+    """A rollout with the inputs of its checks."""
 
     trail: Trail
     judgement: Judgement | None
-    """None where there is no answer to judge."""
+    """None without an answer."""
     tokens: int
     rules: TrajectoriesConfig
     fatal_errors: int
@@ -401,8 +395,7 @@ def examine_rollout(
 ) -> CascadeResult:
     """Return what is found of a rollout, as :func:`find_faults`, with its length and its supports.
 
-    A missing answer is not compared, so it is never wrong as well; of a wrong one it is not asked whether a tool showed
-    it.
+    A missing answer is not also wrong, and a wrong answer is not checked for support.
     """
     trail, tokens = read_trail(rollout), measure_rollout(rollout, counter, rules.image_pixels)
     held = None if is_unanswered(rollout) else judgement or _compare(rollout)
@@ -414,7 +407,7 @@ def examine_rollout(
 
 
 def is_unanswered(rollout: Rollout) -> bool:
-    """Say whether a rollout gives no answer. "None" is none, unless that is what is asked for."""
+    """Say whether a rollout gives no answer. "None" is no answer, unless it is the reference."""
     return is_no_answer(rollout.answer) and compare_answers(rollout.answer, rollout.reference) != "correct"
 
 
@@ -453,7 +446,7 @@ def _run(case: _Case) -> list[tuple[TrajectoryReason, CheckResult]]:
 
 
 def list_supports(trail: Trail) -> tuple[Support, ...]:
-    """Return where each bridge's name and the answer were first seen; what was never seen has no support.
+    """Return where each bridge's name and the answer were first seen; names never seen are left out.
 
     ``step`` counts from 0 in ``rollout.steps``; the span is in that step's observation text. Bridges come in path
     order, the answer last, under the name ``answer``.

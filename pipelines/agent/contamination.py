@@ -1,4 +1,4 @@
-"""What must not reach a teacher: hosts that publish datasets, the question's own text, a row's id, leaked protocol.
+"""Content that must not reach a teacher: hosts that publish datasets, the question's text, a row's id, leaked protocol.
 
 A benchmark's questions are retrieved from the places that publish it in some 3% of searches, and agents do better on
 just those (research/quality.md, C2). A trajectory whose observations show such a thing is no evidence of search (R7).
@@ -15,7 +15,7 @@ from pipelines.ids import digest_value
 from schemas.datasets import ObservationFlag
 
 VERSION = 1
-"""Of these rules: part of what decides an observation."""
+"""Version of these rules; part of an observation's identity."""
 GRAM = 8
 """Successive words that a text must have in common with a question to hold it; of a shorter question, all of them.
 
@@ -23,11 +23,11 @@ Of 8 to 13, as decontamination counts, the fewest, for who quotes a question may
 chance for all that: 1,500 articles of an encyclopedia (27 million characters) have at most 6 in common with any of the
 434 questions of demo worlds."""
 LEAST_GRAM = 5
-"""Words of the shortest question that is looked for: fewer stand on pages that know nothing of it."""
+"""Words of the shortest question that is searched for: shorter texts occur on unrelated pages."""
 LEAST_ID = 8
-"""Characters of the shortest id that is looked for: ``42`` stands on any page."""
+"""Characters of the shortest id that is searched for: ``42`` occurs on any page."""
 _ROUNDS = 8
-"""Times that an address is decoded; one that still changes then hides something."""
+"""Most times that an address is decoded; one that still changes then is treated as hostile."""
 _WORD = re.compile(r"[^\W_]+")
 _UNSEEN = re.compile("[\u00ad\u034f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
 _DOTS = str.maketrans({"\u3002": ".", "\uff0e": ".", "\uff61": "."})
@@ -48,7 +48,7 @@ a plainer name, such as ``answer`` or ``search``, are HTML or any program's XML.
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What an observation may not hold."""
+    """Content that an observation must not contain."""
 
     question: str
     """Text of the question."""
@@ -57,11 +57,11 @@ class Watched:
 
 
 def is_blocked(url: str, hosts: Sequence[str]) -> bool:
-    """Say whether an address leads to one of some hosts or to a subdomain, or hands such an address to another host.
+    """Say whether an address leads to one of the hosts or a subdomain, or passes such an address to another host.
 
     Case, port, user, a trailing dot, percent-encoding, full-width letters and Punycode make no difference. An address
-    within the address counts, as that of a reader, cache, archive, redirect or translation. One that cannot be read as
-    an address is blocked: nobody knows where it leads.
+    within the address counts, as that of a reader, cache, archive, redirect or translation. One that cannot be
+    parsed is blocked.
 
     Args:
         url: with or without a scheme.

@@ -1,15 +1,13 @@
-"""Is an answer right? The typed comparer decides what it can; judges are asked of the rest, and may fail to say.
+"""Judging answers and the process that led to them.
 
-A judge sees the question, the reference with its other forms, and the short answer: no reasoning, no other attempt, no
-other judge. Garbage twice, an empty or cut reply, a time-out and judges that differ all leave an answer unscored: never
-right, never wrong, never lost (research/quality.md 1G).
+The typed comparer decides what it can; judges decide the rest. A judge sees the question, the reference with its other
+forms, and the short answer: no reasoning, no other attempt, no other judge. Two unparsable replies, an empty or cut
+reply, a time-out and judges that disagree leave an answer unscored: never right, never wrong, never lost
+(research/quality.md 1G).
 
-How was an answer come by? A judge marks the way in four respects, and may fail to say (OpenSearch-VL, 3.3).
-
-It sees the question, the steps and the given answer, never the reference: a judge that knows the answer marks the
-answer. What it cannot be understood to say leaves a rollout unscored: never kept, never lost.
-
-Reading a judge's reply. Whatever is not clearly one verdict is unscored: never right, never wrong, never lost.
+A process judge marks a rollout in four respects (OpenSearch-VL, 3.3). It sees the question, the steps and the given
+answer, never the reference: a judge that knows the answer marks the answer. A reply without marks leaves the rollout
+unscored.
 """
 
 import json
@@ -45,7 +43,7 @@ _WORDS: dict[str, Verdict] = {
 _KEYS = ("verdict", "judgement", "judgment", "correct")
 _THOUGHT, _THOUGHT_END = "<think>", "</think>"
 _LONGEST = 1 << 16
-"""Characters of a reply that are read; a longer one gives no verdict."""
+"""Longest reply that is read, characters; a longer one gives no verdict."""
 _FENCE = re.compile(r"```(?:json)?\s*(?P<body>.*?)\s*```", re.DOTALL)
 _LABELLED = re.compile(r"[\s*_#>-]*(?:final )?(?:verdict|judgement|judgment)[\s*_]*:(?P<value>.*)", re.IGNORECASE)
 
@@ -98,16 +96,16 @@ def _read_object(text: str) -> Verdict:
 
 
 By = Literal["comparer", "judge", "judges", "disagreement", "nobody"]
-"""Who decided. ``judges``: all of several. ``disagreement``: they differ. ``nobody``: there is no judge, or none to
-be understood."""
+"""Who decided. ``judges``: several that agree. ``disagreement``: they differ. ``nobody``: no judge is configured, or
+no reply could be parsed."""
 Truth = Literal["correct", "incorrect", "unknown"]
 ROLES = ("judge", "second_judge")
 VERSION = 1
-"""Of the order in which an answer is judged; part of what decides a verdict."""
+"""Version of the order of judging; part of a verdict's identity."""
 MAX_ALIASES = 50
-"""Other forms that a judge is shown: redirects of a well-known title run into hundreds."""
+"""Most other forms that a judge sees; a well-known title has hundreds of redirects."""
 _ECHOED = 4000
-"""Characters of a reply without a verdict that the judge is shown again."""
+"""Characters of an unparsable reply that the repair request quotes."""
 _REPAIR = (
     'That reply gives no single verdict. Reply again with one line and nothing else: "Verdict: correct" or '
     '"Verdict: incorrect".'
@@ -116,23 +114,23 @@ _REPAIR = (
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is held of an answer."""
+    """The verdict on an answer."""
 
     verdict: Verdict
     by: By
     detail: str = ""
-    """Why nobody decided, for a reader; empty for a verdict."""
+    """Why there is no verdict; empty otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Jury:
-    """The typed comparer and the judges behind it: none, one, or several that have to agree."""
+    """The typed comparer and the judges behind it: none, one, or several that must agree."""
 
     judges: tuple[RoleClient, ...] = ()
 
     @property
     def identity(self) -> str:
-        """Digest of everything that decides a verdict beside the comparer, whose rules are code."""
+        """Digest of everything that decides a verdict except the comparer."""
         return digest_value([VERSION, _REPAIR, MAX_ALIASES, [judge.identity for judge in self.judges]])
 
     def prompts(self) -> dict[str, str]:
@@ -146,7 +144,7 @@ class Jury:
     async def judge(self, question: str, given: str, answer: Answer, trial: str, truth: Truth = "unknown") -> Judgement:
         """Return whether a short answer is the reference.
 
-        The first judge that cannot be understood ends it, as the others could not change the outcome.
+        The first unparsable judge ends it, as the others could not change the outcome.
 
         Args:
             question: as it was asked.
@@ -180,16 +178,15 @@ class Jury:
 
 
 COMPARER_ALONE = Jury()
-"""What it leaves open stays unscored."""
+"""A jury without judges: what the comparer leaves open stays unscored."""
 
 
 def make_judge_inputs(
     question: str, given: str, answer: Answer, trial: str, truth: Truth = "unknown"
 ) -> JudgeAnswerInputs:
-    """Return what a judge is shown of an answer: the page's writing as the reference, all else as other forms.
+    """Return a judge's inputs: the reference as the page writes it, and its other forms.
 
-    The given answer stands on one line and has no characters that a reader does not see: with them text hides what it
-    says, or seems to end where it does not.
+    The given answer is put on one line without invisible characters, which could hide text or fake its end.
     """
     forms = dict.fromkeys(form for form in (answer.value, *answer.aliases) if form and form != answer.surface)
     return JudgeAnswerInputs(
@@ -203,10 +200,10 @@ def make_judge_inputs(
 
 
 async def ask_judge(judge: RoleClient, inputs: JudgeAnswerInputs) -> tuple[Verdict, str]:
-    """Return one judge's verdict, and why there is none.
+    """Return one judge's verdict, or why there is none.
 
-    The reply is free text, as a judge does better with reasoning before its verdict. One without a verdict is repaired
-    once; a judge that fails the record leaves it unscored.
+    The reply is free text, as judges do better with reasoning before the verdict. A reply without a verdict is repaired
+    once; then the answer is unscored.
 
     Raises:
         ServiceError: if the judge is away.
@@ -228,7 +225,7 @@ async def ask_judge(judge: RoleClient, inputs: JudgeAnswerInputs) -> tuple[Verdi
 
 
 def read_verdict(said: ChatReply) -> tuple[Verdict, str]:
-    """Return the verdict of a reply, and why there is none; a reply that was cut or refused gives none."""
+    """Return the verdict of a reply, or why there is none; a cut or refused reply has none."""
     if said.ended != "whole":
         return "unscored", f"{said.ended} reply"
     if not said.text.strip():
@@ -242,12 +239,11 @@ def _name_roles(judges: tuple[RoleClient, ...]) -> tuple[str, ...]:
 
 
 class UnscoredWatch:
-    """Counts the answers that nobody could score and stops the run when they are too many.
+    """Counts unscored answers and stops the run if there are too many.
 
-    One is shared by all attempts of a stage; it may be told from any task or thread. It counts what this run sees as it
-    comes, recorded replies among it: with a share near the limit another order, or a run that goes on with what another
-    one left, may stop where that one did not. The limit decides no row: under a higher one a run goes on, and asks
-    nothing again.
+    All attempts of a stage share one. It counts answers in the order of this run, recorded replies included: near the
+    limit a resumed run may stop where the first did not. The limit decides no row: with a higher limit the run goes on
+    without a new request.
 
     Args:
         limit: largest share of unscored answers.
@@ -263,7 +259,7 @@ class UnscoredWatch:
         """Count an answer.
 
         Args:
-            verdict: what is held of it.
+            verdict: of the answer.
             problem: why it is unscored, for the message.
 
         Raises:
@@ -283,11 +279,11 @@ class UnscoredWatch:
 TASK: Final = "judge_process"
 ROLE: Final = "process_judge"
 PROCESS_JUDGING_VERSION = 1
-"""Of how a transcript is shown and a reply is read; part of what decides a mark."""
+"""Version of how a transcript is shown and a reply is read."""
 LONGEST_OBSERVATION = 1500
-"""Characters of what came back that a judge is shown of a step."""
+"""Characters of a step's observation that a judge sees."""
 LONGEST_WORDS = 1500
-"""Characters of a thought or of a call's arguments, and of the answer."""
+"""Characters of a thought, of a call's arguments, and of the answer that a judge sees."""
 _PROCESS_JUDGING_ECHOED = 4000
 """Characters of a reply without marks that the judge is shown again."""
 _PROCESS_JUDGING_REPAIR = (
@@ -306,7 +302,7 @@ Mark = Annotated[int, BeforeValidator(_check_mark), Field(ge=1, le=5)]
 
 
 class Marks(ProcessReply):
-    """Four marks held to be whole numbers from 1 to 5."""
+    """Four marks, whole numbers from 1 to 5."""
 
     relevance: Mark
     progression: Mark
@@ -316,17 +312,17 @@ class Marks(ProcessReply):
 
 @dataclass(frozen=True, slots=True)
 class ProcessJudgement:
-    """What is held of a way."""
+    """The marks of a rollout's process."""
 
     process: Process | None
-    """None where it is unscored."""
+    """None if unscored."""
     problem: str = ""
-    """Why it is; empty where there are marks."""
+    """Why it is unscored; empty otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessJury:
-    """The judge of ways to answers."""
+    """The process judge."""
 
     judge: RoleClient
 
@@ -346,7 +342,7 @@ class ProcessJury:
         return (self.judge.describe(ROLE),)
 
     async def mark(self, rollout: Rollout) -> ProcessJudgement:
-        """Return the marks of a rollout's way. A reply without four of them is repaired once, then it is unscored.
+        """Return the marks of a rollout. A reply without four marks is repaired once; then the rollout is unscored.
 
         Raises:
             ServiceError: if the judge is away.
@@ -375,7 +371,7 @@ class ProcessJury:
 
 
 def make_process_inputs(rollout: Rollout) -> JudgeProcessInputs:
-    """Return what a judge is shown of a rollout."""
+    """Return the process judge's inputs for a rollout."""
     return JudgeProcessInputs(
         question=rollout.question,
         answer=_show(rollout.answer, LONGEST_WORDS),
@@ -386,7 +382,7 @@ def make_process_inputs(rollout: Rollout) -> JudgeProcessInputs:
 
 
 def _show_step(number: int, step: Step) -> str:
-    """Return a step as lines that begin with what they hold; what was said or came back is indented under it."""
+    """Return a step as labelled lines with indented content."""
     lines = [f"Step {number}", f"  thought: {_show(step.thought, LONGEST_WORDS)}"]
     if step.tool:
         lines.append(f"  call: {_show(step.tool, LONGEST_WORDS)} {_show(step.arguments, LONGEST_WORDS)}")
@@ -399,7 +395,7 @@ def _show_step(number: int, step: Step) -> str:
 
 
 def _show(text: str, limit: int) -> str:
-    """Return text on one line, cut to a length, without characters that nobody sees: it cannot look like a step."""
+    """Return text on one line, cut to a length, without invisible characters, so that it cannot fake a step."""
     return cut_text(" ".join(strip_invisible(text).split()), limit)
 
 

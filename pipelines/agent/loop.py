@@ -1,8 +1,8 @@
 """The ReAct loop: think, call one tool, read, until an answer or a limit.
 
-A rollout that was killed is made again: every reply that costs is recorded, so its first turns repeat themselves and
-only the next one is asked for. So whatever decides a request follows from what was recorded, the time limit from the
-seconds that replies took when they were first given.
+A killed rollout is replayed: replies are recorded, so its first turns repeat and only the next one is requested. All
+that decides a request must therefore follow from recorded values; the time limit counts the seconds that the replies
+took when they were first made.
 """
 
 from dataclasses import dataclass, field
@@ -35,10 +35,10 @@ from schemas.tasks import ActInputs, TeacherOracle
 
 TASK = "act"
 BadTurns = Literal["stop", "tell"]
-"""What a turn that is none leads to: the end of the rollout, or an error that the model is told."""
+"""What an unparsable turn leads to: the end of the rollout, or an error message to the model."""
 _PLAIN = str.maketrans("<>", "[]")
 BAD_TURN = "bad-turn"
-"""Error class of the observation that answers a turn that is none."""
+"""Error class of the observation that answers an unparsable turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Agent:
     """A teacher with its tools and settings; the same agent makes every rollout of a stage.
 
     Attributes:
-        dialect: protocol that the teacher is spoken to in; ``prompt`` must be one of it.
+        dialect: protocol of the conversation; ``prompt`` must belong to it.
     """
 
     model: ChatModel
@@ -67,13 +67,13 @@ class Agent:
 
     @property
     def offered(self) -> str:
-        """The tools as the teacher is told of them, a JSON array."""
+        """The tools' schemas as the teacher sees them, a JSON array."""
         return translate_tools(self.tools.describe(), self.dialect)
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What stays the same over a rollout."""
+    """The parts of a rollout's requests that do not change."""
 
     opening: tuple[Message, Message]
     oracle: TeacherOracle
@@ -83,15 +83,15 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How far a rollout has come."""
+    """The state of a rollout."""
 
     messages: tuple[Message, ...]
     images: tuple[RolloutImage, ...]
     steps: tuple[Step, ...] = ()
     tokens: int = 0
-    """In and out of the last turn."""
+    """Tokens in and out of the last turn."""
     errors: int = 0
-    """Tool errors since the last call that had none."""
+    """Consecutive tool errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,8 @@ async def run_rollout(agent: Agent, question: Grounding, oracle: TeacherOracle) 
         oracle: seen by scripted teachers only; its ``attempt`` numbers the sample.
 
     Returns:
-        The rollout, ended by an answer, by a turn that does not parse (kept as the last step), by the fatal step, by a
-        limit or by a request that the model's server refuses: the turns before it were paid for.
+        The rollout, ended by an answer, by an unparsable turn (kept as the last step), by the fatal step, by a limit or
+        by a request that the model's server refuses.
 
     Raises:
         RecordFailed: ``no-picture`` if the question has none.
@@ -228,7 +228,7 @@ def _read_reply(said: ChatReply, dialect: Dialect) -> tuple[str, Turn]:
     """Return a reply's text and turn.
 
     Raises:
-        BadTurn: if it is none, or came only in part.
+        BadTurn: if the reply is no turn, or was cut.
     """
     if said.ended != "whole":
         raise BadTurn(f"the reply was {said.ended}")
@@ -255,7 +255,7 @@ def _make_step(turn: Turn, reply: str, observation: Observation | None = None) -
 def _add_step(
     agent: Agent, course: Course, said: ChatReply, step: Step, images: tuple[RolloutImage, ...] = ()
 ) -> Course:
-    """Return the course after a step; its messages are made once and go into every later request as they are."""
+    """Return the course after a step; its messages are made once and reused in later requests."""
     shas = {image.id: image.picture.sha256 for image in (*course.images, *images)}
     failed = step.observation is not None and not step.observation.ok
     return Course(
