@@ -1,6 +1,6 @@
-"""Counting what is asked for and what it costs.
+"""Usage of requests, their waiting times, and the budget of a run.
 
-The runner opens a meter, and a rollout a stopwatch; a request adds to the one that is open. A budget adds up a whole
+The runner opens a meter and a rollout opens a stopwatch; each request adds to the open one. The budget adds up a whole
 run and refuses requests when a limit is reached.
 """
 
@@ -32,7 +32,7 @@ _OPEN: ContextVar[Meter | None] = ContextVar("open_meter", default=None)
 
 @contextmanager
 def open_meter() -> Iterator[Meter]:
-    """Count everything asked for inside, by this task and the tasks it starts."""
+    """Count the requests of this task and the tasks it starts, inside the block."""
     meter = Meter(Usage())
     token = _OPEN.set(meter)
     try:
@@ -42,7 +42,7 @@ def open_meter() -> Iterator[Meter]:
 
 
 def count_usage(usage: Usage) -> None:
-    """Add to the open meter; nothing is counted outside one."""
+    """Add to the open meter, if there is one."""
     meter = _OPEN.get()
     if meter is not None:
         meter.add(usage)
@@ -50,13 +50,13 @@ def count_usage(usage: Usage) -> None:
 
 @dataclass(slots=True)
 class Stopwatch:
-    """How long replies took when they were first given, so that a replay reads the same time.
+    """The seconds that replies took when they were first made, so that a replay reads the same time.
 
-    Waits at the same time are added up, in whole milliseconds: their sum does not depend on the order.
+    Concurrent waits are added up in whole milliseconds, so the sum does not depend on their order.
     """
 
     day: str = ""
-    """Latest day, UTC, on which any of them was given; empty where all is scripted or local."""
+    """Latest day (UTC) of a reply; empty if all are scripted or local."""
     _milliseconds: int = 0
 
     @property
@@ -75,7 +75,7 @@ _RUNNING: ContextVar[Stopwatch | None] = ContextVar("open_stopwatch", default=No
 
 @contextmanager
 def open_stopwatch() -> Iterator[Stopwatch]:
-    """Add up the waits of everything asked for inside, by this task and the tasks it starts."""
+    """Add up the waits of this task and the tasks it starts, inside the block."""
     stopwatch = Stopwatch()
     token = _RUNNING.set(stopwatch)
     try:
@@ -85,7 +85,7 @@ def open_stopwatch() -> Iterator[Stopwatch]:
 
 
 def add_waited(seconds: float, day: str) -> None:
-    """Add to the open stopwatch what a reply took when it was first given, and its day; nothing happens without one."""
+    """Add a reply's first waiting time and its day to the open stopwatch, if there is one."""
     stopwatch = _RUNNING.get()
     if stopwatch is not None:
         stopwatch.add(seconds, day)
@@ -112,8 +112,7 @@ class Price:
 class Budget:
     """What one run may spend; 0 is no limit. Shared by all models of the run.
 
-    It is checked before a request is sent and charged after its reply came, so a run overshoots by the requests that
-    were in flight then, and by no more.
+    It is checked before a request and charged after its reply, so a run overshoots by at most the requests in flight.
     """
 
     money: float = 0.0
@@ -124,7 +123,7 @@ class Budget:
     spent: Usage = field(default_factory=Usage)
 
     def check(self) -> None:
-        """Let a request be sent.
+        """Check that another request may be sent.
 
         Raises:
             BudgetSpent: naming each limit that is reached, with what was spent of it.

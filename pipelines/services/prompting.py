@@ -1,10 +1,10 @@
-"""Prompts from ``prompts/<name>/v<N>.md``: load, render, ask, and ask once more where the reply is of no use.
+"""Prompts from ``prompts/<name>/v<N>.md``: load, render, request a reply, and repair an unusable one once.
 
 A prompt file is YAML-like front matter (``key: value`` lines between ``---``) and parts headed ``system:`` and
 ``user:`` on a line of their own, in Jinja. Page values enter only as variables. A shipped version is never edited:
 ``prompts/prompts.lock`` holds each file's sha256 and a test compares.
 
-Structured replies: what a model said, held to one JSON object of one shape; all else is a bad reply with a name.
+A structured reply is one JSON object of the requested shape; anything else is a bad reply with an error code.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ _REFUSAL = re.compile(
     r"|as an ai\b)",
     re.IGNORECASE | re.DOTALL,
 )
-"""How refusals begin that are put into the shape that was asked for."""
+"""Beginnings of refusals inside a well-formed reply."""
 _OWN_WORDS = re.compile(r"\.(?:question|answer|descriptors\.\d+\.text)")
 """Places of a reply that a model words itself. Elsewhere it copies what it was given, and titles say anything."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -54,7 +54,7 @@ class BadReply(ValueError):
     """A reply that cannot be used.
 
     Args:
-        problem: what is wrong with it, in words that the model is told.
+        problem: what is wrong, in words for the repair request.
         code: a failed row's error, such as ``cut-reply``.
     """
 
@@ -64,10 +64,10 @@ class BadReply(ValueError):
 
 
 def read_reply(said: ChatReply, model: type[ReplyT]) -> ReplyT:
-    """Return what a reply says; one that was cut or refused says nothing, even if an object can be found in it.
+    """Return the parsed reply; a cut or refused reply is bad, even if it contains an object.
 
     Raises:
-        BadReply: if there is nothing that can be used.
+        BadReply: if the reply is unusable.
     """
     if said.ended == "refused":
         raise BadReply("it refuses to answer", "refused-reply")
@@ -79,10 +79,10 @@ def read_reply(said: ChatReply, model: type[ReplyT]) -> ReplyT:
 
 
 def parse_reply(text: str, model: type[ReplyT]) -> ReplyT:
-    """Return the one JSON object of a reply as its model; a train of thought before it and text around it are ignored.
+    """Return the one JSON object of a reply as its model; reasoning before it and text around it are ignored.
 
-    Where several objects differ, or one is broken, no rule can tell the model's own from one that it quotes: then
-    there is none. So nothing inside another object, or left over of one that was cut, is ever taken for the reply.
+    If several objects differ or one is broken, no rule can tell the model's own from a quoted one, and the reply is
+    bad. An object inside another one, or in the rest of a cut one, is never taken.
 
     Raises:
         BadReply: if there is no such object, it does not have the model's shape, or it holds what is no text.
@@ -106,7 +106,7 @@ def parse_reply(text: str, model: type[ReplyT]) -> ReplyT:
 
 
 def _skip_thought(text: str) -> str:
-    """Return what follows a train of thought, which servers without a reasoning parser leave in the reply.
+    """Return the text after the reasoning, which servers without a reasoning parser leave in the reply.
 
     Raises:
         BadReply: if the thought has no end.
@@ -137,12 +137,12 @@ def _find_object(text: str) -> dict[str, object]:
 
 
 def _check_texts(value: object, place: str = "") -> None:
-    """Hold a reply's texts to be some: short, no control characters, no refusal, and something in each by itself.
+    """Check that a reply's texts are short, not blank, no refusal, and without control characters.
 
-    A blank one in a list is one candidate of several, refused by the checks of candidates.
+    A blank text in a list is one candidate of several; the checks of candidates refuse it.
 
     Raises:
-        BadReply: naming the first that is none.
+        BadReply: naming the first bad text.
     """
     if isinstance(value, dict):
         for name, part in value.items():
@@ -188,7 +188,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_make_object, parse_constant=_refu
 FRONT = re.compile(r"\A---\n(?P<front>.*?)\n---\n(?P<body>.*)\Z", re.DOTALL)
 PART = re.compile(r"^(system|user):\s*$", re.MULTILINE)
 _ECHOED = 4000
-"""Characters of a bad reply that the model is shown again."""
+"""Characters of a bad reply that the repair request quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ def _make_environment() -> SandboxedEnvironment:
 
 @lru_cache(maxsize=256)
 def _compile(source: str) -> Callable[[Mapping[str, object]], str]:
-    """Return what renders a template; one that no value enters is rendered once."""
+    """Return a template's render function; a template without variables is rendered once."""
     template = _make_environment().from_string(source)
     if find_undeclared_variables(_make_environment().parse(source)):
         return template.render
@@ -301,9 +301,9 @@ async def ask_model(
 async def ask_on_day(
     asking: RoleClient, inputs: BaseModel, reply: type[ReplyT], images: Sequence[str] = (), sample: int = 0
 ) -> tuple[ReplyT, str]:
-    """Ask for a structured reply; one that cannot be used is repaired once by telling the model what was wrong.
+    """Request a structured reply; an unusable one is repaired once by telling the model what was wrong.
 
-    Replies are read anew wherever they come from, so a recorded one is held to the same.
+    Recorded replies are parsed by the same rules as new ones.
 
     Returns:
         The reply, and the day on which it was first given as ``2026-11-22``, empty for scripted players.
@@ -329,7 +329,7 @@ async def ask_on_day(
 
 
 def _ask_again(text: str, problem: BadReply) -> tuple[Message, Message]:
-    """Return the messages that follow a reply that cannot be used: its beginning, and what was wrong."""
+    """Return the messages of the repair request: the beginning of the bad reply, and what was wrong."""
     # Many chat templates want the roles in turn and each with a text.
     echo = text[:_ECHOED].encode("utf-8", "replace").decode().strip() or "(nothing)"
     repair = f"That reply cannot be used: {problem}. Reply again with one JSON object and nothing else."

@@ -1,10 +1,10 @@
 """Chat with servers that speak OpenAI's ``/chat/completions``, vLLM's among them.
 
-Only the messages of a request are sent; its inputs stay here. This module does not judge what a reply says: it marks a
-cut or refused reply, and ``pipelines.services.prompting`` decides.
+Only the messages of a request are sent; its typed inputs are not. A cut or refused reply is marked here and handled in
+``pipelines.services.prompting``.
 
-Parts: the body of a request; reading a completion; what is known of each address (load, limit, well, busy or away); the
-pool, where requests wait for a place at one of several addresses; and the model itself.
+Parts: the body of a request; reading a completion; the state of an address (load, limit, health); the pool in which
+requests wait for a place at one of several addresses; the meaning of error responses; and the model.
 """
 
 import asyncio
@@ -40,9 +40,9 @@ from pipelines.services.clients.http import (
 from pipelines.services.protocols import ChatReply, ChatRequest, Ending, Message, ToolCall
 
 Replies = Literal["schema", "json", "text"]
-"""How a reply's shape is asked for: by JSON schema, as any JSON object, or not at all."""
+"""How a reply's format is forced: by JSON schema, as any JSON object, or not at all."""
 KEPT_BYTES = 1 << 26
-"""Encoded pictures that are kept at hand: attempts at one question show the same few."""
+"""Bytes of encoded pictures kept in memory: attempts at one question show the same few."""
 
 ReadPicture = Callable[[str], tuple[bytes, str]]
 """Returns the bytes and the media type of the picture of a sha256."""
@@ -50,7 +50,7 @@ ReadPicture = Callable[[str], tuple[bytes, str]]
 
 @dataclass(frozen=True, slots=True)
 class PictureParts:
-    """Pictures as parts of a message, encoded once; the oldest give way when they are too many together.
+    """Pictures as parts of a message, encoded once and cached; the least recently used are dropped.
 
     Attributes:
         read: where pictures come from; called in a thread.
@@ -85,7 +85,7 @@ async def make_body(name: str, request: ChatRequest, pictures: PictureParts, rep
         name: the model's name at the server.
         request: its inputs are not sent.
         pictures: encodes the pictures that messages show.
-        replies: how the shape of its schema, if it has one, is asked for.
+        replies: how the format of a reply with a schema is forced.
     """
     shown = {sha256: await pictures.get(sha256) for message in request.messages for sha256 in message.images}
     try:
@@ -116,7 +116,7 @@ def _make_body(name: str, request: ChatRequest, shown: Mapping[str, bytes], repl
 
 
 def _make_extras(request: ChatRequest) -> dict[str, Any]:
-    """Return what few requests have: a server that does not know a parameter must not see it without need."""
+    """Return parameters that few requests need; a server may not know them."""
     extras: dict[str, Any] = {}
     if request.sampling.presence_penalty:
         extras["presence_penalty"] = request.sampling.presence_penalty
@@ -155,9 +155,9 @@ def _make_format(task: str, schema_json: str) -> bytes:
 
 
 _GLIMPSE = 60
-"""Characters of a reply that is none which are quoted."""
+"""Characters quoted of a body that is no completion."""
 _WHOLE = ("stop", "eos_token", "stop_sequence", "tool_calls")
-"""Reasons to finish that servers give for a reply that came to its own end."""
+"""Values of ``finish_reason`` of a complete reply."""
 
 
 class _Function(BaseModel):
@@ -175,9 +175,9 @@ class _Said(BaseModel):
     refusal: str | None = None
     tool_calls: list[_Call] | None = None
     reasoning_content: Any = None
-    """The train of thought, as DeepSeek, vLLM before 0.11 and SGLang call it."""
+    """The reasoning, as DeepSeek, vLLM before 0.11 and SGLang call it."""
     reasoning: Any = None
-    """The same, as vLLM and OpenRouter call it; what is no text is none."""
+    """The reasoning, as vLLM and OpenRouter call it; anything but text is ignored."""
 
 
 class _Choice(BaseModel):
@@ -208,7 +208,7 @@ def read_completion(body: bytes, key: str) -> ChatReply:
 
     Args:
         body: what the server sent.
-        key: what is never quoted of it, empty for none.
+        key: the API key, never quoted; empty for none.
 
     Raises:
         NoReply: if the body is no completion.
@@ -235,7 +235,7 @@ def read_completion(body: bytes, key: str) -> ChatReply:
 
 
 def _read_call(call: _Call) -> ToolCall:
-    """Return a call as it came; what it lacks is empty, for the agent to refuse."""
+    """Return a tool call as received; missing parts are empty and refused by the agent."""
     function = call.function or _Function()
     arguments = function.arguments
     text = json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, dict) else arguments
@@ -248,9 +248,9 @@ def _clean(text: object) -> str:
 
 
 def cut_at_stop(reply: ChatReply, stop: Sequence[str]) -> ChatReply:
-    """Return a reply up to the first of the texts that end it: some servers leave that text in, others know none.
+    """Return a reply up to its first stop text: some servers leave it in, others do not support it.
 
-    What follows it was not asked for, so a reply that was cut after it is whole.
+    A reply that was cut after a stop text is complete.
     """
     found = [place for text in stop if (place := reply.text.find(text)) >= 0]
     if not found:
@@ -267,18 +267,18 @@ def _read_ending(choice: _Choice) -> Ending:
 
 
 FIRST_LIMIT = 4
-"""Requests in flight that an address is trusted with before it has answered any, where there are others."""
+"""First limit of requests in flight at an address, if there are several addresses."""
 DEAD_AFTER = 5
-"""Failures in a row after which an address is away; one is enough where nobody listens."""
+"""Failures in a row after which an address is down; a refused connection is enough by itself."""
 LONGEST_WAIT = 600.0
-"""Seconds that an address is left alone at most, whatever it asks for."""
+"""Longest pause in seconds that an address gets, whatever its Retry-After says."""
 LONGEST_PAUSE = 30.0
 """Seconds between two probes of an address, or two tries of a request, at most."""
 SPARED = 8
-"""Requests in flight at the least loaded address from which on one is spared to see if another is back."""
+"""Requests in flight at the least loaded address from which one request probes an address that is down."""
 
 _MEMORY = 0.1
-"""Weight of the newest outcome in how well an address is."""
+"""Weight of the newest outcome in an address's health."""
 
 OutcomeKind = Literal["answered", "busy", "failed", "silent", "gone", "unknown"]
 
@@ -287,13 +287,13 @@ OutcomeKind = Literal["answered", "busy", "failed", "silent", "gone", "unknown"]
 class RequestOutcome:
     """How a request ended at an address.
 
-    ``answered``: with a reply, be it a refusal of this prompt. ``busy``: asked to slow down. ``failed``: with no whole
-    reply. ``silent``: the same, by time. ``gone``: nobody listens. ``unknown``: cancelled, which says nothing.
+    ``answered``: with a reply, or an error that concerns this prompt. ``busy``: rate limited. ``failed``: no whole
+    reply. ``silent``: a time-out. ``gone``: no connection. ``unknown``: cancelled.
     """
 
     kind: OutcomeKind
     wait: float = 0.0
-    """Seconds that the address asked for, 0 where it named none."""
+    """Seconds of Retry-After, 0 for none."""
     said: str = ""
 
 
@@ -312,14 +312,14 @@ class Ticket:
 class Endpoint:
     """One address.
 
-    The limit grows as TCP's window does: by one an answer until the address first asks to slow down, then by one a
-    full round, and only while it is what holds requests back; it is halved at most once a round trip.
+    The limit grows as TCP's window does: by one an answer until the address first rate-limits, then by one a full
+    round, and only while it holds requests back; it is halved at most once a round trip.
 
     Attributes:
         url: the address.
-        most: requests in flight, at most.
-        limit: the same, as the address now bears it; at least 1.
-        gpus: behind the address, shared alike by its requests in flight.
+        most: upper bound of the limit.
+        limit: requests in flight that the address is given now; at least 1.
+        gpus: behind the address, shared equally by its requests in flight.
         pause: seconds of the first probe or wait, doubled each time.
         random: draws the jitter.
     """
@@ -336,7 +336,7 @@ class Endpoint:
     dead: bool = False
     last_error: str = ""
     troubled_since: float = math.inf
-    """When it was first busy or away since it last answered."""
+    """Time of the first trouble since the last answer."""
     busy_until: float = -math.inf
     probe_at: float = -math.inf
     _well: float = 1.0
@@ -359,20 +359,20 @@ class Endpoint:
         return self.in_flight < int(self.limit)
 
     def weigh(self) -> float:
-        """Return its load: requests in flight and one more; an address that fails bears less.
+        """Return the load: requests in flight plus one, weighted by the share of failures.
 
-        Its limit counts only when it is full: if the load were a share of the limit, an address with a low limit would
-        never be full, and its limit would stay low.
+        The limit does not enter: if the load were a share of the limit, an address with a low limit would never be
+        full, and its limit would stay low.
         """
         return (self.in_flight + 1) / self._well**3
 
     def find_next(self, now: float) -> float:
-        """Return when time alone may make room, infinity if it cannot."""
+        """Return the next time at which a pause ends, infinity for none."""
         moment = max(self.busy_until, self.probe_at if self.dead and not self._probing else -math.inf)
         return moment if moment > now else math.inf
 
     def was_away(self, since: float, now: float, patience: float) -> bool:
-        """Return whether it was busy or away for so many seconds, none of them before the first moment."""
+        """Return whether the address was busy or down for ``patience`` seconds after ``since``."""
         idle = self.dead or (not self.in_flight and now < self.busy_until)
         return idle and now >= max(since, self.troubled_since) + patience
 
@@ -385,7 +385,7 @@ class Endpoint:
         return Ticket(self, now, self._meter, self.dead)
 
     def end(self, ticket: Ticket, outcome: RequestOutcome, now: float) -> float:
-        """Count a request out, learn from it, and return its GPU-seconds."""
+        """Count a request out, update limit and health, and return its GPU-seconds."""
         self._advance(now)
         match outcome.kind:
             case "answered":
@@ -461,11 +461,11 @@ class Endpoint:
 
 
 def choose_endpoint(endpoints: tuple[Endpoint, ...], avoided: Endpoint | None, now: float) -> Endpoint | None:
-    """Return the one with the least load among those with room, None if there is none.
+    """Return the address with the least load among those with room, None if all are full.
 
     Args:
         endpoints: all of them.
-        avoided: where the request has just failed: taken only if nothing else has room. None for a first try.
+        avoided: address of the request's last failure: taken only if no other has room. None for a first try.
         now: seconds.
     """
     best, least, probe = None, (True, math.inf, 0), None
@@ -525,11 +525,11 @@ class EndpointPool:
         """Return a place at an address as soon as there is one. The caller must give it back.
 
         Args:
-            since: when the request was first to be sent: patience begins no sooner.
-            avoided: the address where it has just failed.
+            since: time of the request's first try, from which patience counts.
+            avoided: address of its last failure.
 
         Raises:
-            Unavailable: if every address was busy or away for too long.
+            Unavailable: if every address was busy or down for too long.
         """
         now = self.clock()
         chosen = None if self._waiters else choose_endpoint(self.endpoints, avoided, now)
@@ -585,7 +585,7 @@ class EndpointPool:
             self._alarm = None
 
     def _set_alarm(self, first: _QueuedRequest, now: float) -> None:
-        """Look again when time alone may have made room."""
+        """Serve the queue again when the next pause ends."""
         moments = [endpoint.find_next(now) for endpoint in self.endpoints]
         limit = max(first.since, *(endpoint.troubled_since for endpoint in self.endpoints)) + self.patience
         when = min(*moments, limit if limit > now else math.inf)
@@ -636,14 +636,14 @@ _RECORDS_FAULT = {
     "aspect ratio": "picture-refused",
     "must be larger than factor": "picture-refused",
 }
-"""What a refusal says when another record would have been answered, and the failed row's error."""
+"""By text of an error response that concerns one record alone, the failed row's error."""
 _TOO_MANY_TOKENS = re.compile(r"max_(?:completion_)?tokens\b[^{}]{0,200}?\btoo large\b")
-"""No shorter prompt helps; the same message goes on to speak of the context length."""
+"""A shorter prompt does not help, although the message goes on to name the context length."""
 _OTHER_NAME = "max_completion_tokens"
 
 
 _FORMAT = re.compile(r"response_format|guided|json_schema|json schema|json_object|structured.?output|grammar")
-"""What a refusal names when it is the format of the reply that a server does not take."""
+"""Words of an error response to a forced reply format that the server does not support."""
 _TOOLS = re.compile(
     r"parallel_tool_calls|tool[ _-]?(?:choice|use)\b|function.call"
     r"|\btools?\b[^{}]{0,80}\b(?:support|param)|support\w* tools?\b"
@@ -663,7 +663,7 @@ _EXTRAS = (
         'the server takes no stop, which rollouts send in every dialect but native: set dialect = "native" for them',
     ),
 )
-"""What a refusal names when it is what only rollouts send, and what to do."""
+"""Words of an error response to parameters that only rollouts send, and what to do."""
 _ADVICE = {
     "schema": 'the server takes no JSON schema: set replies = "json" or "text" for this model',
     "json": 'the server forces no JSON: set replies = "text" for this model',
@@ -710,7 +710,7 @@ class ChatRefusal:
         return self._blame(folded)
 
     def _blame(self, folded: str) -> SynthError:
-        """Return whose fault a refused request is: this record's alone, or the configuration's."""
+        """Return the error of a refused request: of this record alone, or of the configuration."""
         advice = "see name, base_url and sampling"
         if self.status == 413:
             return RecordFailed("prompt-too-long", f"{self.place}: {self.said}")
@@ -749,7 +749,7 @@ class _Trial:
 
 
 def refuse_picture(sha256: str) -> tuple[bytes, str]:
-    """Stand in for a picture store where there is none.
+    """Replace the picture store of a model without one.
 
     Raises:
         ConfigError: always.
@@ -768,7 +768,7 @@ class OpenAIChat:
         pause: seconds before a request or an address that failed is tried again, at most, doubled each time.
 
     Raises:
-        ConfigError: if an address is none, or the variable of the key is not set or holds what can be no key.
+        ConfigError: if an address is invalid, or the variable of the key is not set or holds an invalid key.
     """
 
     settings: ModelConfig
@@ -798,27 +798,25 @@ class OpenAIChat:
     def identity(self) -> str:
         """Name and revision; without a revision the address takes its place.
 
-        Whoever names a revision vouches for it wherever the model is served, so a server that moves to another host
-        costs nothing again. Without one, only the address can tell two models of one name apart. A reply that was not
-        forced into its schema is another reply.
+        With a revision, recorded replies stay valid when the server moves to another host. Without one, only the
+        address tells two models of one name apart. The way a reply's format is forced is part of the identity.
         """
         forced = "" if self.settings.replies == "schema" else f":{self.settings.replies}"
         return f"openai@{VERSION}:{self.name}:{self.settings.revision or self.urls[0]}{forced}"
 
     @property
     def reads_inputs(self) -> bool:
-        """Never: the messages are all that is sent."""
+        """False: only messages are sent."""
         return False
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Return the reply, whatever it says; one without text is empty.
 
         Raises:
-            Unavailable: if every address was busy or away for longer than the patience, or nothing is left on the
-                account.
-            ConfigError: if a server knows no such model, key or parameter; no other record would fare better.
-            RecordFailed: if it refuses this very prompt: too long, or not to its liking. Or if it gives no whole reply
-                to this one again and again, and does to others.
+            Unavailable: if every address was busy or down for longer than the patience, or the account is empty.
+            ConfigError: if a server knows no such model, key or parameter.
+            RecordFailed: if the server refuses this prompt (too long, content filter), or gives no whole reply to it
+                in all tries while others get theirs.
         """
         body = await make_body(self.name, request, self._pictures, self.settings.replies)
         trial = _Trial(body, self.pool.clock())
@@ -838,18 +836,18 @@ class OpenAIChat:
             await asyncio.sleep(random.uniform(0.0, min(LONGEST_PAUSE, self.pause * 2.0 ** min(spared - 1, 32))))
 
     async def _give_up(self, trial: _Trial) -> None:
-        """Fail the record if it alone gets no reply; otherwise its tries begin again.
+        """Fail the record if it alone gets no reply; otherwise reset its tries.
 
         Raises:
             RecordFailed: if others got theirs.
-            Unavailable: if nobody got one for long enough.
+            Unavailable: if no request got a reply for longer than the patience.
         """
         if self.pool.answered > trial.answered or await self._answers_at_all(trial.since):
             raise RecordFailed("no-reply", f"{trial.said}, {trial.failed} times; others got theirs")
         trial.failed = 0
 
     async def _answers_at_all(self, since: float) -> bool:
-        """Ask for one token, because nobody else has asked since: is it the servers, or this one prompt?"""
+        """Request one token to tell a failing server from a failing prompt, when no other request was sent since."""
         messages = [{"role": "user", "content": "Say yes."}]
         body = orjson.dumps({"model": self.name, "messages": messages, "max_tokens": 1, "temperature": 0.0})
         return await self._send(_Trial(body, since)) is not None

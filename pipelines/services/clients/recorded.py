@@ -112,7 +112,7 @@ def _write_sampling(sampling: Sampling) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RecordedChat:
-    """A chat model whose replies are paid for once.
+    """A chat model whose replies are recorded, so that each is paid for once.
 
     ``epoch`` is the cache epoch of its role (:mod:`pipelines.services.clients.replies`). The budget is checked before
     each request that is not recorded.
@@ -255,7 +255,7 @@ class Recorder(Generic[ServiceT]):
 
 
 class RecordedTextSearch(Recorder[TextSearch]):
-    """A text search whose results are asked for once."""
+    """A text search whose results are recorded."""
 
     __slots__ = ()
 
@@ -269,7 +269,7 @@ class RecordedTextSearch(Recorder[TextSearch]):
 
 
 class RecordedImageSearch(Recorder[ImageSearch]):
-    """An image search whose results are asked for once per picture content."""
+    """An image search whose results are recorded by the picture's content."""
 
     __slots__ = ()
 
@@ -288,7 +288,7 @@ def _read_image_hit(url: str, title: str, snippet: str, distance: float, thumbna
 
 
 class RecordedPages(Recorder[PageReader]):
-    """A page reader that reads each page once; that a page is missing or forbidden is recorded, too."""
+    """A page reader whose pages are recorded; a missing or forbidden page is recorded, too."""
 
     __slots__ = ()
 
@@ -317,7 +317,7 @@ class RecordedPages(Recorder[PageReader]):
 
 
 class RecordedSparql(Recorder[Sparql]):
-    """An endpoint that gets each query once; of a query that can be divided a time-out is recorded, too."""
+    """A SPARQL endpoint whose replies are recorded; a time-out of a divisible query is recorded, too."""
 
     __slots__ = ()
 

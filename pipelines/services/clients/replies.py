@@ -1,8 +1,8 @@
 """The reply store: every reply under the hash of the exact request, shared by all processes of a host.
 
 One SQLite file in WAL mode: a recorded reply survives kill -9 and a power cut. The store notes an ask before a request
-is sent, and a failure when the request ends with an error. So ``asks`` minus ``replies`` minus ``failures`` is what was
-in flight at a crash, and a reply that was paid twice shows as a count.
+is sent, and a failure when the request ends with an error. So ``asks`` minus ``replies`` minus ``failures`` is the
+number of requests in flight at a crash, and a reply that was paid twice shows in the count.
 
 Group commit: one thread writes, and all rows that wait go into one transaction. While it commits, the next rows gather,
 so 256 requests in flight cost hardly more than one. A caller continues after COMMIT, or gets the error.
@@ -243,7 +243,7 @@ def _gather(batch: Iterable[Entry], table: Table) -> list[Row]:
 FILE = "replies.db"
 BUSY_SECONDS = 30.0
 UNSENT = "unsent"
-"""In place of an error: the asker was cancelled after its ask was noted and before the request was sent."""
+"""In place of an error: the caller was cancelled after its ask was noted and before the request was sent."""
 TABLES = """
 CREATE TABLE IF NOT EXISTS asks (key TEXT NOT NULL, backend TEXT NOT NULL, asked INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS replies (
