@@ -42,7 +42,7 @@ from schemas.tasks import SUBJECT, Descriptor, WriteQuestionInputs
 
 
 def digest_word_lists() -> str:
-    """Return the sha256 of the word lists by which checks refuse: part of the key of every stage that checks."""
+    """Return the sha256 of the checks' word lists: part of the key of every stage that runs checks."""
     folder = resources.files("pipelines.checks") / "data"
     digest = hashlib.sha256()
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
@@ -60,10 +60,10 @@ class Claim:
 
 
 def examine(ground: Indexes, claim: Claim, max_tokens: int, audit: bool = False) -> tuple[CheckResult, ...]:
-    """Return what does not hold of a question: the first finding, or in audit mode all; empty when it is sound.
+    """Return the failed checks of a question: the first, or in audit mode all; empty for a sound question.
 
-    The rules are the proof's own thresholds; what they leave out is not looked at. Pictures need their bytes and are
-    not looked at either, and neither are the spans of the evidence (``checks.proofs`` does that).
+    The thresholds are the proof's own; checks that they switch off do not run. Pictures, which need their bytes, and
+    spans of evidence (``checks.proofs``) are not checked here.
     """
     try:
         numbers = locate_nodes(ground.corpus, claim.proof.nodes)
@@ -93,7 +93,7 @@ def _list_checks(ground: Indexes, claim: Claim, numbers: Sequence[int], max_toke
 def list_answer_checks(
     ground: Indexes, number: int, relation: str, answer: Answer, limits: Thresholds, max_tokens: int
 ) -> Iterator[Check]:
-    """Yield the checks on an answer alone: its form, how often it occurs, whether it lasts, and who else says it."""
+    """Yield the checks on an answer alone: form, frequency, volatility, and agreement with prose."""
     yield partial(_refuse_own_name, ground, number, answer)
     yield partial(check_form, answer.surface, answer, max_tokens)
     yield partial(check_volatility, ground, number, relation, answer, limits.volatile)
@@ -103,14 +103,14 @@ def list_answer_checks(
 
 @dataclass(frozen=True, slots=True)
 class PathDemands:
-    """What can be asked of a path before a word is written: its answer, and the need for its picture."""
+    """Checks of a path before a word is written: its answer, and the need for its picture."""
 
     limits: Thresholds
     max_tokens: int
     """Longest answer, white-space tokens."""
 
     def find_answer_fault(self, ground: Indexes, attribute: Attribute) -> CheckResult | None:
-        """Return the first check that an attribute does not pass as an answer, None when it may be asked for."""
+        """Return the first check that an attribute fails as an answer, None if it may be asked for."""
         fact = attribute.fact
         refused = run_checks(
             list_answer_checks(ground, fact.node, fact.key, attribute.answer, self.limits, self.max_tokens)
@@ -118,7 +118,7 @@ class PathDemands:
         return refused[0] if refused else None
 
     def find_path_fault(self, ground: Indexes, path: Path) -> CheckResult | None:
-        """Return the first check that a path's hops do not pass, None when it may become a question."""
+        """Return the first check that a path's hops fail, None if it may become a question."""
         numbers = locate_nodes(ground.corpus, path.nodes)
         names = flatten_names(list_names(ground.corpus, path.nodes))
         query = Query(numbers[0], path.hops, (), path.answer_relation, names)
@@ -133,7 +133,7 @@ class PathDemands:
 def list_uniqueness_checks(
     ground: Indexes, query: Query, numbers: Sequence[int], limits: Thresholds
 ) -> Iterator[Check]:
-    """Yield for each hop: one value, and it lasts; for each node: one entity fits with the chain, several without."""
+    """Yield the checks of each hop (one value, not volatile) and node (one entity with the chain, several without)."""
     for hop in query.hops:
         yield partial(check_single_value, ground, numbers, hop)
         yield partial(check_lasting_hop, ground, hop, limits.volatile)
@@ -146,7 +146,7 @@ def list_uniqueness_checks(
 def list_text_checks(
     ground: Indexes, numbers: Sequence[int], text: str, answer: Answer, proof: Proof
 ) -> Iterator[Check]:
-    """Yield the checks on the final wording: nothing leaks, nothing is lost or added, and the right thing is asked."""
+    """Yield the checks on the final wording: no leak, nothing lost or added, and the right question."""
     names, words = list_names(ground.corpus, proof.nodes), list_type_words(proof.nodes)
     yield partial(check_names, text, names, words)
     yield partial(check_answer, text, answer, words)
@@ -164,7 +164,7 @@ def list_text_checks(
 def check_picture_names(
     told: Sequence[str], names: Sequence[Sequence[str]], answer: Answer, words: frozenset[str] = frozenset()
 ) -> CheckResult:
-    """FAIL (``file-leak``) when what travels with a picture tells a bridge, the answer node or the answer.
+    """FAIL (``file-leak``) if a picture's file name or credit names a bridge, the answer node or the answer.
 
     The anchor's own names, first of ``names``, are no leak: releases rename its file.
     """
@@ -173,7 +173,7 @@ def check_picture_names(
 
 
 def check_need(ground: Indexes, query: Query, anchor_type: str, least: int) -> CheckResult:
-    """FAIL (``picture-not-needed``) when the freed anchor leaves under ``least`` distinct answers (N_img); 0 passes."""
+    """FAIL (``picture-not-needed``) if all anchors of the type give fewer than ``least`` answers (N_img); 0 passes."""
     if not least:
         return PASSED
     anchors, answers = count_anchor_answers(ground, query, anchor_type, least)
@@ -185,7 +185,7 @@ def check_need(ground: Indexes, query: Query, anchor_type: str, least: int) -> C
 
 
 def _refuse_own_name(ground: Indexes, number: int, answer: Answer) -> CheckResult:
-    """FAIL (``answer-is-bridge``) when an answer is a name of its page: ``conflict = Battle of X``."""
+    """FAIL (``answer-is-bridge``) if an answer is a name of its page: ``conflict = Battle of X``."""
     if fold_name(answer.surface) in {fold_name(name) for name in ground.corpus.aliases(number)}:
         return CheckResult("FAIL", "answer-is-bridge", f"{answer.surface!r} is the name of the page")
     return PASSED
@@ -201,7 +201,7 @@ def _check_near_misses(ground: Indexes, query: Query, node: int, cap: int) -> Ch
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round with its fact: the proof grown by it, and what the checks of its descriptors look at."""
+    """One round of injection: its fact, the proof grown by it, and the inputs of its checks."""
 
     number: int
     fact: Fact
@@ -214,13 +214,13 @@ class Round:
     threshold: int
     """Entities that the descriptor must fit without the chain."""
     min_answers: int
-    """Distinct answers when the new entity is freed to any of its type; 0 is off."""
+    """Fewest distinct answers over all entities of the new entity's type; 0 is off."""
 
 
 def list_descriptor_checks(
     ground: Indexes, this: Round, descriptor: Descriptor, said: Sequence[Constraint], query: Query
 ) -> Iterator[Check]:
-    """Yield the checks on a descriptor of the entity that a round hides, the cheap ones first."""
+    """Yield the checks on a descriptor of the entity that a round hides, cheapest first."""
     yield partial(check_facts, descriptor)
     yield partial(_check_said, this, descriptor, said)
     yield partial(check_counted, ground.corpus, this.numbers[1], said, descriptor.text)
@@ -233,7 +233,7 @@ def list_descriptor_checks(
 
 
 def _check_said(this: Round, descriptor: Descriptor, said: Sequence[Constraint]) -> CheckResult:
-    """FAIL when a descriptor does not tell what kind of entity it describes, or tells of the fact that is asked for."""
+    """FAIL if a descriptor does not name the kind of its entity, or states the fact that is asked for."""
     if all(constraint.relation != TYPE for constraint in said):
         return CheckResult("FAIL", "no-descriptor", f"{descriptor.text!r} does not say that it is a {_name_kind(this)}")
     if len(this.proof.hops) == 1 and any(c.relation == this.proof.answer_relation for c in said):
@@ -259,7 +259,7 @@ def list_rewording_checks(ground: Indexes, this: Round, before: str, after: str,
 
 
 def list_hidden_checks(corpus: Corpus, text: str, proof: Proof, answer: Answer) -> Iterator[Check]:
-    """Yield the checks that a question which still names its anchor tells neither another node nor the answer."""
+    """Yield the checks that a question, its anchor still named, reveals no other node and no answer."""
     names, words = list_names(corpus, proof.nodes)[1:], list_type_words(proof.nodes)
     masked = mask_names(text, [proof.nodes[0].title])
     yield partial(check_names, masked, names, words)

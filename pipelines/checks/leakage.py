@@ -45,7 +45,7 @@ UNSPACED = re.compile(
     "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\uff66-\uff9f\U00020000-\U0003ffff]+"
 )
-"""Letters of scripts that put no space between words."""
+"""Letters of scripts without spaces between words."""
 _WORDS = re.compile(r"[^\W_]+")
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}|&#?[^\W_]{1,12};")
 _ROUNDS = 2
@@ -76,7 +76,7 @@ def split_words(text: str) -> list[str]:
 
 
 def list_singulars(word: str) -> tuple[str, ...]:
-    """Return a folded word and what it could be the plural of."""
+    """Return a folded word and its possible singulars."""
     if len(word) <= _MIN_PLURAL or not word.endswith("s") or word.endswith("ss"):
         return (word,)
     if word.endswith("ies"):
@@ -94,7 +94,7 @@ def unescape(text: str) -> str:
 
 
 def spell_umlauts(text: str) -> str:
-    """Return a text with two letters for an umlaut (``Mueller``, ``Oeresund``, ``Aarhus``); many have none to spell."""
+    """Return a text with umlauts as two letters (``Mueller``, ``Oeresund``, ``Aarhus``)."""
     return text if text.isascii() else unicodedata.normalize("NFC", text).translate(_UMLAUTS)
 
 
@@ -105,9 +105,9 @@ def drop_apostrophes(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def list_readings(text: str, numbered: bool = False) -> tuple[tuple[str, ...], ...]:
-    """Return a text's folded words in every way to read them, the plain one first.
+    """Return every reading of a text as folded words, the plain one first.
 
-    Kept because a dozen checks look into the same text.
+    Cached: a dozen checks read the same text.
     """
     texts = [text, unescape(text)]
     texts += [spell_umlauts(given) for given in texts]
@@ -164,13 +164,13 @@ _OPENERS = frozenset(
     "that the their there these they this those to under until up us was we were what when where which while who whom "
     "whose why will with you your".split()
 )
-"""Words with which a sentence begins; there a capital says nothing."""
+"""Words that begin sentences, where a capital is no sign of a name."""
 _NO_INITIALS = frozenset("AC AD AM BC BCE CE CEO DC DNA GDP PM TV UK US USA UTC".split())
-"""Initials that questions use as words; a node that goes by them has them among its names."""
+"""Initials that questions use as words; a node with such a name lists it among its names."""
 
 
 def list_initials(title: str) -> tuple[str, ...]:
-    """Return what a title of capitalised words may be shortened to: ``U.N.``, ``U. N.``, and ``BBC`` from three on."""
+    """Return the initials of a title of capitalised words: ``U.N.``, ``U. N.``, and ``BBC`` from three words on."""
     letters = "".join(word[0] for word in re.findall(r"[^\W\d_]+", title) if word[0].isupper())
     if len(letters) < MAX_SHORT or letters in _NO_INITIALS or is_common_word(letters.lower()):
         return ()
@@ -207,7 +207,7 @@ def _opens(name: str, text: str, place: int) -> bool:
 
 
 def _splits_flag(text: str, place: int) -> bool:
-    """Say whether a place lies between the two letters of one flag emoji."""
+    """Say whether a position lies between the two letters of one flag emoji."""
     start = place
     while start and ord(text[start - 1]) in _REGIONAL and place - start <= _MOST_FLAGS:
         start -= 1
@@ -252,13 +252,13 @@ class LeakIndex:
     phrases: dict[str, list[_Phrase]] = field(default_factory=dict)
     """By first word; found in the plural too."""
     joined: dict[str, list[_Phrase]] = field(default_factory=dict)
-    """By all letters in a row: found however the words are set apart."""
+    """By all letters joined: found whatever separates the words."""
     exact: dict[tuple[int, str, str], None] = field(default_factory=dict)
-    """Node, name and spelling for names that only count letter by letter."""
+    """Node, name and spelling of names that match letter by letter only."""
     unspaced: dict[tuple[int, str, str], None] = field(default_factory=dict)
     """Node, name and folded form in scripts without spaces between words."""
     numbered: bool = False
-    """Whether some name holds a number that may be written otherwise."""
+    """Whether a name contains a number that may be spelled differently."""
     longest: int = 0
     """Letters of the longest joined name."""
     starts: set[str] = field(default_factory=set)
@@ -305,7 +305,7 @@ class LeakIndex:
                     yield Leak(phrase.node, phrase.name, " ".join(words[place : end + 1]), phrase.kind)
 
     def add_name(self, node: int, name: str, words: Sequence[str]) -> None:
-        """Add a name that is looked for as whole words."""
+        """Add a name that matches as whole words."""
         self._add(_Phrase(tuple(words), node, name, "name"))
         if words[-1].endswith("s"):
             single = words[-1][:-1]
@@ -323,7 +323,7 @@ class LeakIndex:
                 self._add(_Phrase((word,), node, title, "partial"))
 
     def add_exact(self, node: int, name: str) -> None:
-        """Add a name that only counts letter by letter; a single punctuation mark is none."""
+        """Add a name that matches letter by letter only; a single punctuation mark is skipped."""
         for spelling in spell_short(name):
             form = fold_cased(spelling) if any(map(str.isalnum, spelling)) else _SELECTORS.sub("", spelling)
             if form.strip() and not (len(form) == 1 and unicodedata.category(form)[0] == "P"):
@@ -374,10 +374,10 @@ def build_leak_index(
 
 @lru_cache(maxsize=16384)
 def split_forms(name: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return a name in the forms to look for, each with its folded words without a leading article.
+    """Return a name's forms, each with its folded words without a leading article.
 
-    Besides the name: without its qualifier, with umlauts as two letters, with apostrophes left out. Kept because the
-    names of one path are looked for in a dozen texts: candidates, rewrites, the final question.
+    Forms: as given, without the qualifier, with umlauts as two letters, without apostrophes. Cached: the names of one
+    path are searched for in a dozen texts.
     """
     forms = [name, strip_qualifier(name)] if "(" in name or ", " in name else [name]
     forms += [spelled for form in forms for spelled in (spell_umlauts(form), drop_apostrophes(form))]
@@ -391,7 +391,7 @@ def split_forms(name: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def _add_parts(index: LeakIndex, node: int, names: Sequence[str], ordinary: Callable[[str], bool]) -> None:
-    """Add the rare words of the title, the last names of persons who go by others, and the title's initials."""
+    """Add the rare words of the title, the last names of persons, and the title's initials."""
     title = strip_qualifier(names[0])
     for form, words in split_forms(title):
         if len(words) > 1:
@@ -414,7 +414,7 @@ def _is_personal(name: str, ordinary: Callable[[str], bool]) -> bool:
 
 
 def _classify(form: str, words: Sequence[str], common: Callable[[str], bool], cased: bool) -> LeakKind | None:
-    """Say how a name is looked for; None for one that says nothing, such as ``bridge`` beside a capitalised title."""
+    """Return how a name is searched for; None for a name like ``bridge`` beside a capitalised title."""
     if not words:
         return "exact" if form.strip() else None
     lower = cased and form == form.lower() and any(char.isalpha() for char in form)
@@ -436,7 +436,7 @@ _SUFFIXES = frozenset(
 _MAX_SUFFIX = 5
 _MIN_STEM = 4
 _ENDINGS = ("a", "e", "i", "o", "u", "y", "s", "ia", "as", "es", "os", "us", "is", "um", "on", "land", "ism", "ist")
-"""What a name loses before a suffix: Vienna, Goethe, Naples, Confucius, Belgium, Buddhism."""
+"""Endings that a name loses before a suffix: Vienna, Goethe, Naples, Confucius, Belgium, Buddhism."""
 _PERSON = re.compile(r"(?:wo)?m[ae]n$")
 _MAX_PHRASE = 6
 
@@ -461,17 +461,17 @@ class _Table:
     cased: frozenset[str]
     """Demonyms that are ordinary words in lower case: ``polish``."""
     ordinary: frozenset[str]
-    """Words that only look derived: ``organic``, ``tourist``."""
+    """Words that look derived and are not: ``organic``, ``tourist``."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Roots:
-    """What the words of a text are compared with, for one node."""
+    """The stems and names of one node that words of a text are compared with."""
 
     stems: dict[str, str]
     """Name by stem."""
     tokens: frozenset[str]
-    """The words of the names themselves; they are no demonyms."""
+    """The words of the names themselves, which are not demonyms."""
     names: dict[str, str]
     """Name as given by name in the table."""
 
@@ -525,7 +525,7 @@ def _trace(word: str, roots: _Roots, table: _Table) -> str:
 
 @lru_cache(maxsize=1024)
 def _find_roots(names: tuple[str, ...]) -> _Roots:
-    """Return the stems of a node's names, kept because many texts of one path are looked through."""
+    """Return the stems of a node's names; cached, as many texts of one path are searched."""
     table = _load_table()
     stems: dict[str, str] = {}
     tokens: set[str] = set()
@@ -556,7 +556,7 @@ def _list_runs(words: Sequence[str]) -> Iterator[str]:
 
 
 def _list_stems(word: str) -> Iterator[str]:
-    """Yield what may stand before a suffix: the word, without its ending, with its last consonant doubled."""
+    """Yield the forms of a word before a suffix: as it is, without its ending, with a doubled last consonant."""
     yield word
     for ending in _ENDINGS:
         stem = word.removesuffix(ending)
@@ -633,7 +633,7 @@ _SHORT_YEAR = re.compile(r"(?<![\w/.-])(\d{1,2})([/.-])(\d{1,2})\2(\d{2})(?![\w/
 
 
 def find_numbers(text: str) -> set[Decimal]:
-    """Return the size (sign dropped) of every number in a text, in every way that it can be read.
+    """Return the magnitude of every number in a text, in every reading.
 
     Digits with any separators, decimal commas, fractions, powers of ten and scales; words, ordinals and dozens; Roman
     numerals.
@@ -651,11 +651,11 @@ def find_numbers(text: str) -> set[Decimal]:
 
 
 def find_value(text: str, answer: Answer) -> str:
-    """Return how a text writes the number or date of an answer, or nothing.
+    """Return how a text writes the number or date of an answer, empty if it does not.
 
-    A number counts whatever its unit; a measure also converted to another unit, when it is the same rounded as
-    written (:func:`pipelines.graph.values.compare_measures`); a share also as a percentage and back. Of a date the
-    year counts alone, and the day with its month.
+    A number matches whatever its unit; a measure also in another unit, if equal after rounding as written
+    (:func:`pipelines.graph.values.compare_measures`); a share also as a percentage. Of a date the year matches alone,
+    and the day with its month.
     """
     if answer.type == "number":
         number = parse_number(answer.value)
@@ -827,12 +827,12 @@ _CAMELS = (
     re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|" + _DIGITS),
     re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z][A-Z])(?=[a-z])|" + _DIGITS),
 )
-"""Where words begin in ``AustraliaZoo``, ``BBCTower`` and ``oldKELMORview``; the last two cannot be told apart."""
+"""Word boundaries in ``AustraliaZoo``, ``BBCTower`` and ``oldKELMORview``; the last two are ambiguous."""
 _ADDRESS = re.compile(r"[/?=&+_#:.,;\s-]+")
 _STORE = re.compile(
     r"/[0-9a-f]/[0-9a-f]{2}/|(?<![^\W_])\d{1,5}px(?![^\W_])|\b[0-9a-f]{12,}\b|\.[A-Za-z]{3,4}(?=$|[/?#])"
 )
-"""What picture stores put into addresses: folders named by a hash, sizes in pixels, digests, endings."""
+"""Parts of addresses that picture stores add: hash folders, sizes in pixels, digests, extensions."""
 
 
 def find_common_tokens(texts: Iterable[str], min_count: int = 1) -> frozenset[str]:
@@ -846,14 +846,14 @@ def find_common_tokens(texts: Iterable[str], min_count: int = 1) -> frozenset[st
 
 
 def list_type_words(nodes: Sequence[PathNode]) -> frozenset[str]:
-    """Return the words that a question may say of its nodes because they are their types: no leak of a title."""
+    """Return the words of the nodes' types, which a question may use without leaking a title."""
     return find_common_tokens(node.type for node in nodes)
 
 
 def check_names(
     text: str, aliases: Sequence[Sequence[str]], common_tokens: frozenset[str] = frozenset()
 ) -> CheckResult:
-    """FAIL (``alias-leak``) when the text names a node; UNKNOWN when there is no text or a node without any name."""
+    """FAIL (``alias-leak``) if the text names a node; UNKNOWN without a text or for a node without a name."""
     unknown = _find_nothing(text, aliases)
     if unknown is not None:
         return unknown
@@ -870,7 +870,7 @@ def check_demonyms(
     """FAIL (``demonym-leak``) when the text holds a demonym or adjective of a node's name (research/quality.md L3).
 
     Returns:
-        UNKNOWN when there is no text or a node without any name.
+        UNKNOWN without a text or for a node without a name.
     """
     unknown = _find_nothing(text, aliases)
     if unknown is not None:
@@ -881,9 +881,9 @@ def check_demonyms(
 
 
 def check_answer(text: str, answer: Answer, common_tokens: frozenset[str] = frozenset()) -> CheckResult:
-    """FAIL (``answer-leak``) when the text holds the answer in any form; UNKNOWN without a text or a readable answer.
+    """FAIL (``answer-leak``) if the text holds the answer in any form; UNKNOWN without a text or a readable answer.
 
-    Looked for are every accepted form as whole words; a number in digits, words or Roman numerals, whatever its unit,
+    Searched for are every accepted form as whole words; a number in digits, words or Roman numerals, whatever its unit,
     and its measure in another unit; of a date the year in the same ways, and day with month; rare words, initials and
     demonyms of a name.
     """
@@ -898,10 +898,10 @@ def check_answer(text: str, answer: Answer, common_tokens: frozenset[str] = froz
 def check_file_names(
     names: Sequence[str], aliases: Sequence[Sequence[str]], answer: Answer, known_words: frozenset[str] = frozenset()
 ) -> CheckResult:
-    """FAIL (``file-leak``) when a name that travels with the picture tells a node or the answer (L6).
+    """FAIL (``file-leak``) if a name published with the picture reveals a node or the answer (L6).
 
     Returns:
-        UNKNOWN when there is nothing to look in, or a node without any name.
+        UNKNOWN without a name to search in, or for a node without a name.
     """
     texts = [reading for name in names for reading in _read_file_name(name)]
     unknown = _find_nothing(" ".join(texts), aliases) if aliases or not texts else None
@@ -932,7 +932,7 @@ def _freeze(aliases: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
 
 @lru_cache(maxsize=_KEPT_INDEXES)
 def _index_names(aliases: tuple[tuple[str, ...], ...], common_tokens: frozenset[str]) -> LeakIndex:
-    """Return the index of a path's names, kept because a dozen texts of one path are looked through."""
+    """Return the index of a path's names; cached, as a dozen texts of one path are searched."""
     return build_leak_index(aliases, common_tokens)
 
 

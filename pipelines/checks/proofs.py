@@ -1,4 +1,4 @@
-"""Derives a proof again: everything a released question claims, from corpus and proof alone, without a model."""
+"""Verifies a proof: derives every claim of a released question again from corpus and proof, without a model."""
 
 import re
 from collections import Counter
@@ -41,7 +41,7 @@ SNAPSHOT = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def find_shape_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
-    """Yield what is wrong with a proof that needs no page: later parts index by these numbers."""
+    """Yield faults of a proof's structure; later parts index by its node numbers."""
     hops = len(proof.hops)
     if len(proof.nodes) != hops + 1 or not hops:
         yield f"nodes: {len(proof.nodes)} nodes for {hops} hops"
@@ -75,7 +75,7 @@ def _find_threshold_problems(proof: Proof) -> Iterator[str]:
 
 
 def find_node_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
-    """Yield where the entities are not those of the corpus, or the hops do not join them."""
+    """Yield nodes that differ from the corpus, and hops that do not join them."""
     nodes = proof.nodes
     try:
         numbers = locate_nodes(corpus, nodes)
@@ -95,7 +95,7 @@ def find_node_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
 
 
 def find_span_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
-    """Yield where a piece of evidence is not on the page that it names, or not on the page that states it."""
+    """Yield evidence that is not on the page it names, or not on the page that states the fact."""
     for hop, source, target in zip(proof.hops, proof.nodes, proof.nodes[1:], strict=False):
         yield from _compare_span(corpus, target if hop.backward else source, hop.evidence, f"hop {hop.index}")
     yield from _compare_span(corpus, proof.nodes[-1], proof.answer_evidence, "answer")
@@ -117,7 +117,7 @@ def _compare_span(corpus: Corpus, node: PathNode, evidence: Evidence, where: str
 
 
 def find_hop_problems(corpus: Corpus, proof: Proof) -> Iterator[str]:
-    """Yield where the evidence of a hop does not state its relation between its two entities."""
+    """Yield hops whose evidence does not state the relation between the two entities."""
     numbers = locate_nodes(corpus, proof.nodes)
     names = flatten_names(list_names(corpus, proof.nodes))
     for hop, source, target in zip(proof.hops, numbers, numbers[1:], strict=False):
@@ -138,7 +138,7 @@ def _check_relation(corpus: Corpus, hop: Hop, source: int, target: int) -> Itera
 
 
 def _check_backward(corpus: Corpus, hop: Hop, subject: int, value: int) -> Iterator[str]:
-    """Compare a backward hop with the page of the entity it leads to: any value of the field may be the one."""
+    """Compare a backward hop with the page of the entity it leads to; any value of the field may match."""
     stated = hop.evidence.kind == "infobox" and bool(name_relation(hop.relation)) and not hop.clause
     places = [_place(fact) for fact in read_field(corpus, subject, hop.relation).facts if fact.key == hop.relation]
     if not stated or hop.evidence.key != hop.relation or _place(hop.evidence) not in places:
@@ -185,9 +185,9 @@ def _check_clause(corpus: Corpus, hop: Hop, ends: tuple[int, int], names: Sequen
 
 
 def find_problems(ground: Indexes, claim: Claim) -> list[str]:
-    """Return what does not hold, in the order of the proof; an empty list means the question verifies.
+    """Return the problems of a proof in its order; an empty list means that the question verifies.
 
-    Later parts build on earlier ones, so the search stops at the first part with a problem.
+    Later parts build on earlier ones, so verification stops after the first part with a problem.
     """
     corpus, proof = ground.corpus, claim.proof
     if proof.corpus != corpus.digest:
@@ -231,7 +231,7 @@ def _check_answer(ground: Indexes, claim: Claim) -> Iterator[str]:
 
 
 def _check_counts(ground: Indexes, claim: Claim) -> Iterator[str]:
-    """Count everything again up to its threshold; a count that nothing asked for, or given twice, is a problem too."""
+    """Recount everything up to its threshold; an unknown or duplicate count is a problem, too."""
     proof = claim.proof
     found = {(count.name, count.node): count for count in _recount(ground, proof)}
     given = Counter((count.name, count.node) for count in proof.counts)
@@ -254,7 +254,7 @@ def _check_counts(ground: Indexes, claim: Claim) -> Iterator[str]:
 
 
 def _recount(ground: Indexes, proof: Proof) -> Iterator[Count]:
-    """Yield every count that a proof must have, made again."""
+    """Yield every count that a proof must have, computed again."""
     query, limits = make_query(ground.corpus, proof), proof.thresholds
     for node in range(1, len(proof.nodes)):
         yield from count_fit(ground, query, node, limits.require_alone(node)).as_counts()
@@ -265,7 +265,7 @@ def _recount(ground: Indexes, proof: Proof) -> Iterator[Count]:
 
 
 def _check_near_misses(ground: Indexes, claim: Claim) -> Iterator[str]:
-    """Look for other values of forward hops and other entities at backward ones, and compare with those looked up."""
+    """Search for near misses of all hops again, and compare them with the recorded ones."""
     proof, cap = claim.proof, claim.proof.thresholds.near_misses
     query, numbers = make_query(ground.corpus, proof), locate_nodes(ground.corpus, proof.nodes)
     for hop in proof.hops:
@@ -285,7 +285,7 @@ def _check_near_misses(ground: Indexes, claim: Claim) -> Iterator[str]:
 
 
 def _check_fact(ground: Indexes, claim: Claim) -> Iterator[str]:
-    """Hold the fact that is asked for to what was demanded of it: confirmed, lasting, and not to be guessed."""
+    """Check the fact that is asked for: confirmed by prose, not volatile, and not easy to guess."""
     proof, limits = claim.proof, claim.proof.thresholds
     (number,) = locate_nodes(ground.corpus, proof.nodes[-1:])
     if limits.agreement != "off" or proof.corroboration is not None:

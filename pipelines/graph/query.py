@@ -45,7 +45,7 @@ class Indexes:
 
     corpus: Corpus
     later: Corpus | None = None
-    """The same wiki from another dump, at least a year away: a fact that differs there is volatile."""
+    """The same wiki from a dump at least a year away: a fact that differs there is volatile."""
 
     @cached_property
     def relations(self) -> RelationIndex:
@@ -81,12 +81,12 @@ species, taxon, organism, animal, plant, artwork, artifact, work, product, devic
 organisation, organization, company, institution, group, event
 """
 BROAD = frozenset(noun.strip() for noun in _BROAD_TEXT.replace("\n", ",").split(",")) - {""}
-"""Nouns that leave room for others of their domain: an artist may be a painter, a place a town."""
+"""Broad nouns, which may stand for others of their domain: an artist may be a painter, a place a town."""
 OVERLAPPING = (
     frozenset("city town village hamlet municipality commune comune township borough suburb".split()),
     frozenset(["politician", "president", "governor", "judge", "senator", "congressman", "prime minister", "monarch"]),
 )
-"""Nouns of one kind of thing that sources do not keep apart."""
+"""Groups of nouns that sources use for the same kind of thing."""
 _OTHER_TEXT = {
     "Organisation": "company,organisation,organization,institution,political party,football club,team,band,group",
     "Event": "festival,battle,war,event,election,treaty,earthquake,storm",
@@ -95,12 +95,12 @@ _OTHER_TEXT = {
 OTHER_DOMAINS = {noun: name for name, nouns in _OTHER_TEXT.items() for noun in nouns.split(",")}
 """Domains of nouns that :mod:`pipelines.corpus.kinds` gives none, and that no person, place or artifact has."""
 VAGUE_PAGES = BROAD | {"politician"}
-"""Nouns of pages that leave room: an officeholder's infobox is also given to lawyers and soldiers."""
+"""Vague nouns of pages: an officeholder's infobox is also used for lawyers and soldiers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownField:
-    """All that a page shows of one relation, numbered twins together."""
+    """All values that a page shows of one relation, numbered keys together."""
 
     facts: tuple[Fact, ...]
     complete: bool
@@ -122,7 +122,7 @@ def read_fields(corpus: Corpus, node: int) -> dict[str, ShownField]:
 
 
 def read_field(corpus: Corpus, node: int, relation: str) -> ShownField:
-    """Return what a page shows of a relation: no facts, and incomplete, when nothing."""
+    """Return the values that a page shows of a relation; without any, no facts and ``complete`` false."""
     return read_fields(corpus, node).get(stem_key(relation), _EMPTY)
 
 
@@ -151,9 +151,9 @@ def match_constraint(corpus: Corpus, node: int, constraint: Constraint) -> Match
 def match_type(corpus: Corpus, node: int, type: str) -> Match:
     """Return whether an entity is of a type.
 
-    Nouns are no classes: a page of ``politician`` may be about a painter. Open are a page without a type, one whose
-    lead sentence says the wanted word, and within a domain a person whose lead says another word than the infobox, and
-    a broad noun on either side. A noun of no known domain may be of any.
+    A noun is not a class: a page of type ``politician`` may be about a painter. The result is open for a page without a
+    type, for one whose lead sentence has the wanted word, within a domain for a person whose lead and infobox differ,
+    and for a broad noun on either side. A noun of no known domain may be of any.
     """
     page = corpus.page(node)
     if page.type == type:
@@ -166,14 +166,14 @@ def match_type(corpus: Corpus, node: int, type: str) -> Match:
 
 
 def is_of_other_domain(page: Page, type: str) -> bool:
-    """Say whether a page is about another kind of thing than a noun names, both of them known."""
+    """Say whether a page's domain and a noun's domain are known and differ."""
     shown = OTHER_DOMAINS.get(page.type or page.lead_type, page.domain)
     wanted = OTHER_DOMAINS.get(type, find_domain(type))
     return shown != wanted and OTHER not in (shown, wanted)
 
 
 def _may_overlap(page: Page, type: str) -> bool:
-    """Say whether a page's noun may stand for something that another noun of its domain names as well."""
+    """Say whether a page's noun may overlap with another noun of its domain."""
     if page.type in VAGUE_PAGES or type in BROAD:
         return True
     if page.domain in (PERSON, OTHER) and page.lead_type not in ("", page.type):
@@ -215,12 +215,12 @@ def match_relation(corpus: Corpus, node: int, relation: str, object: int) -> Mat
 
 MENTIONS = "mentions"
 MAX_ANCHORS = 20_000
-"""Anchors of a type that are looked at for distinct answers."""
+"""Most anchors of a type that are checked for distinct answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The part of a proof that decides the answer."""
+    """The part of a proof that determines the answer."""
 
     anchor: int
     """Node number of the anchor."""
@@ -230,7 +230,7 @@ class Query:
     names: tuple[str, ...]
     """Names masked in the clauses of text hops."""
     derivation: Derivation = ""
-    """What is asked of the attribute instead of all of it."""
+    """Part of the attribute that is asked for; empty for all of it."""
 
 
 def follow_hop(ground: Indexes, node: int, hop: Hop, names: Sequence[str]) -> frozenset[int]:
@@ -272,8 +272,7 @@ def follow_chain(ground: Indexes, query: Query, anchor: int) -> list[frozenset[i
 def read_answers(corpus: Corpus, query: Query, nodes: Iterable[int]) -> dict[str, Attribute]:
     """Return the distinct answers, by key, that the queried attribute has at some entities.
 
-    An attribute has what is asked of it for its answer: the year of a date, if only the year is asked. One that is too
-    coarse for that has no answer.
+    The answer is the part asked for, such as the year of a date. An attribute that is too coarse for it has no answer.
     """
     answers: dict[str, Attribute] = {}
     stem = stem_key(query.answer_relation)
@@ -295,9 +294,8 @@ def answer_query(ground: Indexes, query: Query) -> dict[str, Attribute]:
 def count_alone(ground: Indexes, query: Query, node: int, cap: int) -> int:
     """Return how many entities a node's descriptor fits without the chain (R_alone), counted up to ``cap``.
 
-    A descriptor says the relation and its constraints, so any object of that relation is a candidate, and of a backward
-    hop any entity that shows the relation at all. A quoted sentence fits the entity that it was written about and is
-    counted as one.
+    A descriptor states the relation and its constraints, so every object of that relation is a candidate; for a
+    backward hop, every entity that shows the relation. A quoted sentence fits the entity it was written about and counts as one.
     """
     hop, here = query.hops[node - 1], list_constraints_of(query, node)
     if hop.backward:
@@ -335,13 +333,12 @@ def _intersect(left: Nodes, right: Nodes) -> Nodes:
 def count_anchor_answers(ground: Indexes, query: Query, anchor_type: str, cap: int) -> tuple[int, int]:
     """Free the anchor to any entity of its type and count (N_img).
 
-    Counted are anchors for which the same question would be one: the chain leads to exactly one entity at each node
-    and to one answer. Of a query that starts with a backward hop only anchors are looked at that a value links to.
+    An anchor counts if the chain leads to exactly one entity at each node and to one answer. If the query starts with
+    a backward hop, only anchors that a value links to are checked.
 
     Returns:
-        How many anchors lead to an answer, and how many distinct answers there are, counted until ``cap`` answers or
-        ``MAX_ANCHORS`` anchors looked at, which can only make them fewer: a single answer means that the picture
-        decorates.
+        The number of anchors that lead to an answer, and of distinct answers, counted up to ``cap`` answers or
+        ``MAX_ANCHORS`` anchors. A single answer means that the picture is not needed.
     """
     anchors, answers = 0, set[str]()
     for node in _list_anchors(ground, query, anchor_type)[:MAX_ANCHORS].tolist():
@@ -358,7 +355,7 @@ def count_anchor_answers(ground: Indexes, query: Query, anchor_type: str, cap: i
 
 
 def _list_anchors(ground: Indexes, query: Query, anchor_type: str) -> Nodes:
-    """Return the entities of a type from which the first hop leads anywhere at all."""
+    """Return the entities of a type that have the first hop's relation."""
     nodes = ground.corpus.nodes_of_type(anchor_type)
     if not query.hops:
         return _intersect(ground.facts.having(query.answer_relation), nodes)

@@ -1,14 +1,14 @@
 """Constrained walks over the link graph, many at once in numpy (OpenSearch-VL, section 3.1 and appendix D.1).
 
-The published walk tries at random and gives up after ten dead ends. Ours looks ahead: marks of a node say for each
-split and number of steps left whether an answer can be reached, so a walk fails only on cycles and unreadable
-sentences.
-That draws answers behind narrow bridges more often: of two bridges, one leading on by 1 of its 10 links and the other
-by 10 of 10, each gets half of the walks, where the published walk gives the first 1 of 11. ``look_ahead=False`` draws
-as published: a walk that ends where there is no answer fails as ``out-of-reach``.
+The published walk draws links at random and gives up after ten dead ends. Ours looks ahead: marks of a node say for
+each split and number of steps left whether an answer can be reached, so a walk fails only on cycles and unreadable
+sentences. This favours answers behind narrow bridges: of two bridges, one with 1 of 10 links leading on and one with 10
+of 10, each gets half of the walks, where the published walk gives the first 1 of 11. ``look_ahead=False`` draws as
+published: a walk that ends without an answer fails as ``out-of-reach``.
 
-Every choice is a hash of seed, identity, step and try, so a walk is the same alone, in a batch or on any machine. A
-node whose ``tries`` draws were all refused is looked through, so each allowed link has the same probability.
+Every choice is a hash of seed, identity, step and try, so a walk is the same alone, in a batch or on any machine. If
+all ``tries`` draws at a node are refused, all its links are tried in random order, so each allowed link is equally
+likely.
 """
 
 import re
@@ -113,7 +113,7 @@ BATCH = 1 << 17
 ASKED = 256
 """Links, in random order, whose sentences are read where a node is looked through: each costs the length of a line."""
 LOOKED_THROUGH = 1 << 20
-"""Links looked through together."""
+"""Links tried in one batch when nodes are tried link by link."""
 
 _FAR, _CYCLE, _UNREADABLE, _DEAD_END = (
     np.uint8(1 + REASONS.index(name)) for name in ("out-of-reach", "cycle", "unreadable", "dead-end")
@@ -141,7 +141,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terrain:
-    """What is walked on: at least one kind of edges, and what each node is."""
+    """The graph of the walks: at least one kind of edges, and the flags of each node."""
 
     links: Rows | None
     relations: Rows | None
@@ -163,15 +163,15 @@ class Starts:
 
 @dataclass(frozen=True, slots=True)
 class WalkDraw:
-    """How walks are drawn."""
+    """Parameters of drawing walks."""
 
     seed: int
     tries: int = TRIES
     """Links drawn at a step before its node is looked through, at most 10."""
     relation_preference: float = 1.0
-    """Probability that a step looks for a relation first, and for a link where none leads on; else the other way."""
+    """Probability that a step tries relations before links; else links come first."""
     look_ahead: bool = True
-    """Whether the reach is asked at every step, or only where a walk ends, which there may turn out not to be whole."""
+    """Whether the reach is checked at every step, or only at the end of a walk."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,9 +185,9 @@ class Sampled:
     related: Mask
     """Shape (walks, steps): whether the edge is a relation."""
     whole: Mask
-    """Shape (walks,): whether the walk has the length asked for, and ends where the reach says it may."""
+    """Shape (walks,): whether the walk has the requested length and ends within reach of an answer."""
     refused: npt.NDArray[np.uint32]
-    """Shape (walks, reasons): how many links were looked at and not taken, by reason; columns as in ``REASONS``."""
+    """Shape (walks, reasons): number of refused links by reason; columns as in ``REASONS``."""
 
 
 Reads = Callable[[npt.NDArray[np.int32], Numbers], Mask]
@@ -307,7 +307,7 @@ class _WalkStep:
         self.moved = np.zeros(len(walks), dtype=bool)
 
     def choose(self) -> Mask:
-        """Move the walks that find an edge; return who moved."""
+        """Move the walks that find an edge; return them."""
         purpose: Purpose = "relation" if self.related else "link"
         (open_,) = np.nonzero(self.degrees)
         for attempt in range(self.batch.draw.tries):
@@ -326,7 +326,7 @@ class _WalkStep:
         return self.moved
 
     def _look_through(self, who: Numbers) -> None:
-        """Take one of all edges that may be taken, each with the same probability."""
+        """Take one of all allowed edges, each with the same probability."""
         degrees = self.degrees.take(who)
         ends = np.cumsum(degrees)
         owners = np.repeat(np.arange(len(who)), degrees)
@@ -357,7 +357,7 @@ class _WalkStep:
         return reasons
 
     def _accept(self, who: Numbers, edges: Numbers, targets: Nodes, reasons: npt.NDArray[np.uint8]) -> Mask:
-        """Move along the edges that no reason speaks against and that read; return who moved."""
+        """Move along the allowed edges whose sentences read; return the walks that moved."""
         fine: Mask = reasons == 0
         if self.batch.reads is not None and not self.related and fine.any():
             reading = fine.copy()
@@ -384,7 +384,7 @@ Bits = npt.NDArray[np.uint8]
 Marks = npt.NDArray[np.uint16]
 
 REACH_VERSION = 3
-"""Raised when the code gives other marks of the same corpus, rules and tables."""
+"""Version of the marks; raise it if the code computes other marks from the same corpus, rules and tables."""
 DECIDING = (facts, answers, values, names)
 """Modules whose constants decide which values are answers, and of which key."""
 SPLITS: tuple[Split, ...] = ("sft", "rl", "eval")
@@ -541,7 +541,7 @@ _LENGTH, _ATTRIBUTE = 1 << 32, (1 << 32) + 1
 
 @dataclass(frozen=True, slots=True)
 class WalkRules:
-    """What a walk may do."""
+    """Rules of walks."""
 
     settings: PathsConfig
     hub_in_degree: int
@@ -566,7 +566,7 @@ class Walk:
 
     moves: tuple[WalkMove, ...]
     attributes: tuple[Attribute, ...]
-    """Those that may be asked for, in the order in which they are to be tried; one at least."""
+    """Attributes that may be asked for, in the order of trying; at least one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -583,7 +583,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """A drawn walk as numbers; :meth:`WalkGraph.read_walk` looks up what it stands for."""
+    """A drawn walk as numbers; :meth:`WalkGraph.read_walk` returns its moves."""
 
     order: Order
     sampled: Sampled
@@ -600,9 +600,9 @@ class Drawn:
 
 
 class WalkGraph:
-    """A corpus with the rules applied: who may be stepped on, and who still leads to an answer.
+    """A corpus with the rules of walks: nodes that may be visited, and nodes that lead to an answer.
 
-    Nothing is read before the first walk: a run whose paths are complete asks for the rules alone.
+    Nothing is read before the first walk: a run whose paths are complete needs the rules alone.
 
     Args:
         corpus: what is walked over.
@@ -621,7 +621,7 @@ class WalkGraph:
 
     @cached_property
     def flags(self) -> Bits:
-        """Why an article may not be stepped on: list, disambiguation page, hub; 0 when it may."""
+        """Bits that exclude an article: list, disambiguation page, hub; 0 for none."""
         return read_flags(self.corpus, self.rules.hub_in_degree)
 
     @cached_property
@@ -683,7 +683,7 @@ class WalkGraph:
         return [Drawn(order, sampled, row, choices[row]) for row, order in enumerate(orders)]
 
     def read_walk(self, drawn: Drawn) -> Walk | None:
-        """Return what a drawn walk stands for; None when it ended early."""
+        """Return the moves of a drawn walk; None if it ended early."""
         sampled, row = drawn.sampled, drawn.row
         if not sampled.whole[row]:
             return None
