@@ -295,7 +295,8 @@ def count_alone(ground: Indexes, query: Query, node: int, cap: int) -> int:
     """Return how many entities a node's descriptor fits without the chain (R_alone), counted up to ``cap``.
 
     A descriptor states the relation and its constraints, so every object of that relation is a candidate; for a
-    backward hop, every entity that shows the relation. A quoted sentence fits the entity it was written about and counts as one.
+    backward hop, every entity that shows the relation. A quoted sentence fits the entity it was written about and
+    counts as one.
     """
     hop, here = query.hops[node - 1], list_constraints_of(query, node)
     if hop.backward:

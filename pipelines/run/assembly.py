@@ -1,10 +1,7 @@
 """The composition root: the only module that builds adapters and stages from a configuration.
 
-What a teacher acts with and is held to: its tools, over the corpus or live services, and who judges what it did.
-
-What a run sees pictures with: candidates, rankers, encoder, OCR engines and searches by picture, each built once.
-
-The live tools of a configuration: which services, asked how.
+:class:`Seeing` builds all that handles pictures, :class:`Acting` the teacher with its tools and judges, and
+:class:`Assembly` the stages with their keys. Each part is built once and only when it is needed.
 """
 
 from collections.abc import Callable, Mapping
@@ -72,7 +69,7 @@ if TYPE_CHECKING:
     from pipelines.services.clients.encoder import OpenClipEncoder
 
 NEAR_BITS = 4.0
-"""Bits of two perceptual hashes in which one picture, scaled or saved again, differs from itself."""
+"""Most bits in which perceptual hashes of one picture differ after scaling or saving it again."""
 NEAR_COSINE = 0.05
 """The same for 1 - cosine of two embeddings."""
 
@@ -83,14 +80,14 @@ def has_clip() -> bool:
 
 
 def picks_clip(config: RunConfig) -> bool:
-    """Say whether pictures are ranked by an encoder: where that is asked for, or there are weights and the extra."""
+    """Say whether an encoder ranks pictures: if configured, or by default if weights and the extra are there."""
     ranker = config.groundings.ranker
     return ranker == "clip" or (ranker == "auto" and bool(config.encoder.pretrained) and has_clip())
 
 
 @dataclass
 class Seeing:
-    """The eyes of one run."""
+    """Everything of one run that handles pictures: candidates, rankers, encoder, OCR engines, searches by picture."""
 
     config: RunConfig
     workspace: Workspace
@@ -123,7 +120,7 @@ class Seeing:
 
     @cached_property
     def shown_search(self) -> ImageSearch:
-        """The same, with a thumbnail of what each page shows: for those who look at the results."""
+        """The same search with thumbnails, for models that see the results."""
         return self._make_search(Thumbnails(self.roles.pictures))
 
     def _make_search(self, thumbnails: Thumbnails | None) -> ImageSearch:
@@ -137,7 +134,7 @@ class Seeing:
 
     @cached_property
     def reader(self) -> Reader | None:
-        """The OCR engines that look for readable names, together; None where none is configured."""
+        """The OCR engines that search pictures for readable names; None if none is configured."""
         engines = self.config.groundings.ocr
         return Reader(tuple(self.find_engine(name) for name in dict.fromkeys(engines))) if engines else None
 
@@ -154,7 +151,7 @@ class Seeing:
 
     @cached_property
     def ranker(self) -> Ranker:
-        """What orders the candidates of an anchor."""
+        """The ranker of an anchor's candidate pictures."""
         if not picks_clip(self.config):
             return MetadataRanker(self.corpus)
         return ClipRanker(self.corpus, self.encoder, self.config.groundings, self.config.seed)
@@ -164,7 +161,7 @@ class Seeing:
         return self.config.image_search.method == "clip"
 
     def find_engine(self, name: OcrEngine) -> Ocr:
-        """Return an OCR engine, recorded unless it costs nothing.
+        """Return an OCR engine, recorded unless it is the text layer of the toy world.
 
         Raises:
             ConfigError: if it is not installed.
@@ -177,7 +174,7 @@ class Seeing:
         return self._engines[name]
 
     def make_lister(self) -> CandidateLister:
-        """Return what finds the candidates of an anchor."""
+        """Return the lister of an anchor's candidate pictures."""
         config, roles, limit = self.config.commons, self.roles, self.config.groundings.candidates
         epoch = self.roles.find_epoch("commons")
         metadata = make_image_metadata(config, roles.replies, epoch) if config.api and config.fetch else None
@@ -186,7 +183,7 @@ class Seeing:
         return CandidateLister(self.corpus, roles.pictures, limit, metadata, search, fetch)
 
     def make_chooser(self) -> PictureChooser:
-        """Return what chooses an anchor's picture."""
+        """Return the chooser of an anchor's picture."""
         near = NEAR_COSINE if self._searches_by_likeness else NEAR_BITS
         parts = (self.make_lister(), self.ranker, self.image_search, self.copies, self.reader)
         return PictureChooser(self.roles.pictures, *parts, self.config.groundings, near)
@@ -206,7 +203,7 @@ class Seeing:
         )
 
     def close(self) -> None:
-        """End the encoder: its cache, its threads and its model."""
+        """Close the encoder with its cache, threads and model."""
         if self._model is not None:
             self.encoder.close()
             self._model.close()
@@ -218,7 +215,7 @@ def make_upscaler(config: ToolsConfig) -> Upscaler | None:
     """Return the network behind super_resolution; None where no weights are named.
 
     Raises:
-        ConfigError: if the file is none of EDSR's, or OpenCV is not installed.
+        ConfigError: if the file holds no EDSR network, or OpenCV is not installed.
     """
     if not config.edsr:
         return None
@@ -228,7 +225,7 @@ def make_upscaler(config: ToolsConfig) -> Upscaler | None:
 
 
 def make_engine(name: str) -> Ocr:
-    """Return an OCR engine; only the one that is asked for is imported.
+    """Return an OCR engine; no other engine is imported.
 
     Raises:
         ConfigError: if it is not installed.
@@ -244,11 +241,11 @@ def make_engine(name: str) -> Ocr:
 
 @dataclass(frozen=True, slots=True)
 class LiveService:
-    """A service that the live tools ask.
+    """A service behind the live tools.
 
     Attributes:
-        tool: whose work it does: ``search``, ``reader`` or ``images``, as the configuration's keys begin.
-        protocol: that it speaks.
+        tool: ``search``, ``reader`` or ``images``, the prefix of the configuration's keys.
+        protocol: of the service.
         url: address; empty for pages that are fetched here.
         key_env: environment variable with its key; empty for none.
     """
@@ -304,7 +301,7 @@ def open_client(config: LiveConfig) -> HttpClient:
 
 @dataclass
 class Acting:
-    """The hands of one run."""
+    """The teacher of one run: its tools, and the judges of its rollouts."""
 
     config: RunConfig
     corpus: Corpus
@@ -313,7 +310,7 @@ class Acting:
 
     @cached_property
     def corpus_search(self) -> TextSearch:
-        """The corpus's full-text search, recorded; it is what attempts of difficulty are given, whatever the tools."""
+        """The corpus's full-text search, recorded; attempts of difficulty use it whatever the tools."""
         return RecordedTextSearch(
             LocalTextSearch(self.corpus), self.roles.replies, self.roles.find_epoch("text_search")
         )
@@ -322,7 +319,7 @@ class Acting:
         """Return the teacher with its tools, all recorded.
 
         Raises:
-            ConfigError: if a service's key, or what reads pages, is not to be had.
+            ConfigError: if a service's key or the page reader is missing.
         """
         rollouts, roles = self.config.rollouts, self.roles
         dialect = find_dialect(rollouts.dialect)
@@ -406,11 +403,11 @@ ASKED_ROLES: Mapping[str, tuple[str, ...]] = {
     "groundings": ("rewriter",),
     "rollouts": ("teacher",),
 }
-"""Roles whose models each stage asks, beside the solvers of difficulty."""
+"""Roles whose models a stage uses, beside the solvers of difficulty."""
 
 
 def list_missing_roles(config: RunConfig, last: str = "") -> list[str]:
-    """Return the roles without a model that stages up to ``last``, or all stages, ask."""
+    """Return the roles without a model that stages up to ``last``, or all stages, use."""
     missing: dict[str, None] = {}
     for stage in () if last == "corpus" else SOURCES[config.method]:
         solvers = (*config.difficulty.solvers, config.difficulty.text_solver)
@@ -436,7 +433,7 @@ class Assembly:
 
     @cached_property
     def roles(self) -> Roles:
-        """Who plays each role."""
+        """The models of the roles."""
         return Roles(self.config, self.workspace)
 
     @cached_property
@@ -459,13 +456,13 @@ class Assembly:
 
     @cached_property
     def ground(self) -> Indexes:
-        """The corpus with what checks count by, and the other dump where one is named."""
+        """The corpus with the indexes of the checks, and the other dump if one is configured."""
         other = self.config.questions.other_corpus
         return Indexes(self.corpus, open_later(Path(other), self.corpus) if other else None)
 
     @cached_property
     def answer_limits(self) -> Thresholds:
-        """What is demanded of every answer."""
+        """Thresholds that every answer must meet."""
         own = self.config.questions
         demanded = {"agreement": own.agreement, "volatile": own.volatile, "answer_share": own.max_answer_share}
         return UNCOUNTED.model_copy(update=demanded)
@@ -479,16 +476,16 @@ class Assembly:
 
     @cached_property
     def seeing(self) -> Seeing:
-        """What pictures are seen with."""
+        """The parts that handle pictures."""
         return Seeing(self.config, self.workspace, self.corpus, self.roles)
 
     @cached_property
     def acting(self) -> Acting:
-        """What the teacher acts with."""
+        """The teacher with its tools."""
         return Acting(self.config, self.corpus, self.roles, self.seeing)
 
     def close(self) -> None:
-        """End what was begun for models and pictures; nothing happens a second time."""
+        """Close models and pictures; a second call does nothing."""
         if "seeing" in self.__dict__:
             self.seeing.close()
         self.roles.close()

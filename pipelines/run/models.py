@@ -1,7 +1,4 @@
-"""What a run is built from beside its corpus: who plays each role, the services outside, and the other dump.
-
-Who plays each role of a run: its model, recorded, priced and held to the run's budget, built once.
-"""
+"""The models of a run's roles, recorded, priced and within the budget; the services outside; and the other dump."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -33,7 +30,7 @@ if TYPE_CHECKING:
     from pipelines.services.clients.http import RateLimiter
 
 YEAR = 365
-"""Days that must lie between two dumps: what changes yearly shows after one."""
+"""Fewest days between two dumps, so that yearly changes show."""
 
 
 @cache
@@ -94,7 +91,7 @@ def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, ep
 
 
 def open_later(folder: Path, corpus: Corpus) -> Corpus:
-    """Open the corpus of another dump of the same wiki, by which answers that changed are found.
+    """Open the corpus of another dump of the same wiki, which shows answers that changed.
 
     Raises:
         ConfigError: if it is no corpus, of another wiki, or less than a year away.
@@ -183,17 +180,17 @@ class Roles:
 
     @cached_property
     def budget(self) -> Budget:
-        """What the run may spend, of all roles together."""
+        """The budget of all roles together."""
         budget = self.config.budget
         return Budget(budget.money, budget.tokens, budget.gpu_hours)
 
     @cached_property
     def epochs(self) -> dict[str, int]:
-        """How often each role and tool was asked for fresh replies."""
+        """The cache epoch of each role and tool."""
         return read_epochs(self.workspace.replies)
 
     def find_epoch(self, name: str) -> int:
-        """Return how often a role or tool was asked for fresh replies: part of what its recordings are found by."""
+        """Return the cache epoch of a role or tool, part of its recordings' keys."""
         return self.epochs.get(name, 0)
 
     def close(self) -> None:
@@ -205,7 +202,7 @@ class Roles:
         """Return the model in a role.
 
         Raises:
-            ConfigError: if its settings are not its adapter's, or its key is not to be had.
+            ConfigError: if its adapter has no such settings, or its key is missing.
         """
         if role not in self._models:
             self._models[role] = self._build_model(role)
@@ -233,15 +230,15 @@ class Roles:
         return tuple(self.ask(role, "judge_answer") for role in JUDGES if getattr(self.config.models, role) is not None)
 
     def make_jury(self) -> Jury:
-        """Return who scores answers: the typed comparer, and the judges for what it leaves open."""
+        """Return the jury: the typed comparer, and the judges for answers that it leaves open."""
         return Jury(self.list_judges())
 
 
 def check_renewable(config: RunConfig, names: Sequence[str]) -> None:
-    """Refuse names of which no fresh replies can be asked.
+    """Check the names given to ``--fresh-replies``.
 
     Raises:
-        ConfigError: naming what there is.
+        ConfigError: naming the roles and tools there are.
     """
     known = (*config.models.list_roles(), *TOOLS)
     for name in names:

@@ -1,10 +1,10 @@
-"""One run: which stages there are, which of their shards are missing, run them, seal.
+"""One run: find the missing shards of each stage, run them, and seal the stage.
 
-The CLI runs this in process; ``flows`` runs the same functions under Prefect, a task a shard. Sidecars and manifests
-alone decide what is done, so both may stop anywhere and continue anywhere, and both write the same bytes.
+The CLI runs this in process; ``flows`` runs the same functions under Prefect, a task a shard. Only sidecars and
+manifests say what is done, so both can stop and resume anywhere, and both write the same bytes.
 
 Records of many shards are in flight at once, on one event loop. A shard is written when its last record is done, while
-records of the next ones are under way, so neither a small shard nor one slow record leaves a service idle. A bound on
+records of the next shards are in flight, so neither a small shard nor a slow record leaves a service idle. A bound on
 the rows of unfinished shards keeps memory flat.
 """
 
@@ -53,13 +53,13 @@ from schemas.base import Failure, Record, Rejection
 from schemas.manifest import InputEntry, Manifest, Usage
 
 REFUSED_ROWS = 20_000
-"""Refused rows of a source stage that are in memory at once, and that go into one shard."""
+"""Most refused rows of a source stage in memory, and in one shard."""
 
 
 def run_source_stage(stage: SourceStage, folder: StageFolder, shard_rows: int) -> int:
     """Run a stage that draws from the corpus and cut its kept rows into shards; refused rows go with the first ones.
 
-    A corpus refuses millions of candidates, so refused rows wait on disk, and of all candidates 8 bytes stay in memory.
+    A corpus refuses millions of candidates, so refused rows wait on disk; each candidate takes 8 bytes of memory.
 
     Returns:
         How many shards were written, at least one.
@@ -168,7 +168,7 @@ def run_dataset_stage(stage: DatasetStage, folder: StageFolder, sources: Sequenc
 
 
 def _empty_folder(folder: StageFolder) -> None:
-    """Remove what an interrupted run of a stage that is not cut beforehand left; nothing of it can be gone on with."""
+    """Remove the output of an interrupted run of a stage without shards; it cannot be resumed."""
     if folder.path.exists():
         shutil.rmtree(folder.path)
 
@@ -200,21 +200,21 @@ class CountingReader:
 RATE_TRIES = 8
 LONGEST_WAIT = 60.0
 GRACE = 30.0
-"""Seconds that requests under way get to finish after an interrupt, so that what is paid is kept."""
+"""Seconds that requests in flight get to finish after an interrupt, so that paid replies are kept."""
 OPEN_ROWS = 8
-"""Rows of unfinished shards at most, as a multiple of the records in flight; one shard is always taken."""
+"""Most rows of unfinished shards, as a multiple of the records in flight; at least one shard is read."""
 
 COLLECTOR = (50_000, 20, 50)
-"""Thresholds of Python's collector while records are in flight; its own are (700, 10, 10)."""
+"""Thresholds of Python's garbage collector while records are in flight; the default is (700, 10, 10)."""
 
 Outcome = Sequence[Record] | Rejection | Failure
 _STOPPING = (ServiceError, ConfigError, GateNotMet)
-"""What fails every record alike: the others need not be asked."""
+"""Errors that every record would meet: the run stops."""
 
 
 @dataclass(slots=True)
 class Batch:
-    """Records that are filed together, and what became of them so far."""
+    """The records of a shard with their outcomes so far."""
 
     shard: int
     source: str
@@ -224,7 +224,7 @@ class Batch:
     """By index of the record."""
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
-    """Of the stage's time, what passed since the batch before was done: over all batches they add up."""
+    """Seconds since the previous batch was done; over all batches they add up to the stage's time."""
 
     @property
     def done(self) -> bool:
@@ -254,8 +254,8 @@ class Batch:
 class RecordRunner:
     """Runs a record stage over batches, at most ``concurrency`` records at a time.
 
-    When a service is away, a gate is not met or the run is interrupted, no further record is begun; those in flight
-    are let finish, so that their replies are kept, and batches that get whole by that are filed.
+    If a service is away, a gate is not met or the run is interrupted, no further record is started; those in flight
+    finish, so that their replies are kept, and batches that they complete are written.
     """
 
     stage: RecordStage
@@ -276,7 +276,7 @@ class RecordRunner:
         """Run to the end.
 
         Raises:
-            ServiceError, ConfigError, GateNotMet: whatever stopped the run first.
+            ServiceError, ConfigError, GateNotMet: the first error that stopped the run.
             ConservationError: if a record led to nothing.
         """
         workers = [asyncio.create_task(self._work()) for _ in range(self.concurrency)]
@@ -370,7 +370,7 @@ class RecordRunner:
                 batch.usage += meter.usage
 
     async def _attempt(self, record: Record) -> Sequence[Record] | Rejection:
-        """Call the stage; a service that asks to slow down is waited for, which counts as no failure."""
+        """Call the stage; wait and retry if a service rate-limits, which is no failure."""
         for attempt in range(RATE_TRIES):
             try:
                 return await self.stage(record)
@@ -424,7 +424,7 @@ async def write_record_shards(
         What the written shards used.
 
     Raises:
-        ServiceError, ConfigError, GateNotMet: whatever stopped the run; shards that were complete by then are written.
+        ServiceError, ConfigError, GateNotMet: the error that stopped the run; complete shards are written.
     """
     used: list[Usage] = []
     begun: dict[int, Batch] = {}
@@ -452,9 +452,9 @@ async def write_record_shards(
 
 @contextmanager
 def resting_collector() -> Iterator[None]:
-    """Collect cycles rarely, and not among objects that exist already: the collector takes a third of a request's time.
+    """Run the garbage collector rarely and freeze existing objects: it takes a third of a request's time.
 
-    Reference counts free what records leave behind.
+    Reference counts free the objects of finished records.
     """
     before = gc.get_threshold()
     gc.freeze()
@@ -521,7 +521,7 @@ class StageReport:
     seconds: float
     usage: Usage
     paid: float = 0.0
-    """What the stage cost in all runs, those included that were stopped before it was complete."""
+    """Cost of the stage over all runs, stopped runs included."""
 
     @classmethod
     def from_manifest(cls, manifest: Manifest, ran: bool, seconds: float, usage: Usage) -> "StageReport":
@@ -551,7 +551,7 @@ class StageReport:
         return line + f", {self.seconds:.1f} s"
 
     def describe_reasons(self) -> str:
-        """Return what rows were refused for, with counts."""
+        """Return the rejection reasons with counts."""
         return ", ".join(f"{reason} {count:,}" for reason, count in self.rejected.items())
 
 
@@ -586,7 +586,7 @@ def select_stages(planned: Sequence[PlannedStage], until: str, only: Sequence[st
 
 
 def check_stage_names(names: Sequence[str]) -> None:
-    """Refuse names that are no stages.
+    """Check stage names.
 
     Raises:
         ConfigError: naming the stages there are.
@@ -597,7 +597,7 @@ def check_stage_names(names: Sequence[str]) -> None:
 
 
 def list_pending_shards(plan: PlannedStage) -> list[int]:
-    """Return the shards of a record stage that are not done for the input as it is cut now."""
+    """Return the shards of a record stage that are not done for the current input."""
     pending = []
     for shard, source in enumerate(read_source(plan).shards):
         sidecar = plan.folder.read_sidecar(shard)
@@ -666,7 +666,7 @@ def seal_planned(plan: PlannedStage, shards: int, corpus: InputEntry) -> Manifes
 def run_stage(
     plan: PlannedStage, corpus: InputEntry, shard_rows: int, concurrency: int, reporter: Reporter
 ) -> StageReport:
-    """Run what is missing of one stage and seal it; nothing is done when it is sealed already."""
+    """Run the missing shards of one stage and seal it; a sealed stage is skipped."""
     sealed = plan.folder.read_manifest()
     if sealed is not None:
         report = StageReport.from_manifest(sealed, ran=False, seconds=0.0, usage=Usage())

@@ -1,6 +1,6 @@
-"""What a stage or the agent may ask of the outside world. Frozen dataclasses in and out, no vendor types.
+"""Protocols of the services that stages and the agent use. Frozen dataclasses in and out, no vendor types.
 
-Every backend has an ``identity``: all that decides its replies beside the request itself (endpoint, model, revision,
+Every backend has an ``identity``: everything that decides its replies beside the request (endpoint, model, revision,
 index digest). A recorded reply is found by identity and request, so two backends that could answer differently must
 have different identities.
 """
@@ -19,7 +19,7 @@ from schemas.datasets import Picture
 
 ChatRole = Literal["system", "user", "assistant", "tool"]
 Ending = Literal["whole", "cut", "refused"]
-"""How a reply ended: as the model meant, at a limit, or because the model or a filter would not."""
+"""How a reply ended: complete, cut at a limit, or refused by the model or a filter."""
 SparqlRow = Mapping[str, str]
 """One solution: variable to lexical value, IRIs whole, without datatype and language; unbound variables are absent."""
 
@@ -39,12 +39,12 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A native tool call, or what came as one."""
+    """A native tool call as received."""
 
     id: str
     name: str
     arguments: str
-    """As the server gave it; a JSON object if the model did as it should."""
+    """As received; a JSON object if the model made a valid call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Sampling:
     presence_penalty: float = 0.0
 
     def describe(self) -> dict[str, float]:
-        """Return the settings by name; what is left at nothing is left out, as it was before there was such a one."""
+        """Return the settings by name; settings added later are left out at their default."""
         settings = {"temperature": self.temperature, "top_p": self.top_p, "max_tokens": float(self.max_tokens)}
         return settings | ({"presence_penalty": self.presence_penalty} if self.presence_penalty else {})
 
@@ -96,15 +96,15 @@ class ChatReply:
     gpu_seconds: float = 0.0
     """This request's share of the time of the GPUs behind the model."""
     retries: int = 0
-    """How often it was sent again before this reply came."""
+    """Number of retries before this reply."""
     day: str = ""
-    """Day on which it was first answered, UTC, as ``2026-11-22``; empty for scripted players."""
+    """Day of the first reply, UTC, as ``2026-11-22``; empty for scripted players."""
     calls: tuple[ToolCall, ...] = ()
     """Native tool calls."""
     reasoning: str = ""
-    """The train of thought, where a server gives it apart from the text."""
+    """The reasoning, if the server returns it apart from the text."""
     seconds: float = 0.0
-    """How long it took when it was first answered."""
+    """Seconds that the reply took when it was first made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class TextBlock:
 
     text: str
     label: str
-    """What it is on the page: ``text``, ``title`` and so on; ``text`` where the engine does not tell."""
+    """Kind of block: ``text``, ``title`` and so on; ``text`` if the engine does not say."""
     box: tuple[float, float, float, float]
     """Left, top, right, bottom in pixels of the picture as displayed, at its own size."""
     confidence: float
@@ -163,7 +163,7 @@ class PageNotFound(LookupError):
 
 
 class QueryTimeout(ServiceError):
-    """No whole reply came in the time and size allowed, and what did come is thrown away: ask for less."""
+    """No whole reply came within the limits of time and size; a smaller query may help."""
 
 
 class ChatModel(Protocol):
@@ -237,7 +237,7 @@ class Ocr(Protocol):
 
 
 class ImageEncoder(Protocol):
-    """Pictures and texts as points of one space, where a picture lies near a text that fits it."""
+    """Embeds pictures and texts into one space, in which a picture is near a text that describes it."""
 
     @property
     def name(self) -> str:
