@@ -527,13 +527,12 @@ class Assembly:
             if asked
             else None
         )
-        return Seeds(self.corpus, gate, self.splits, seeds.limit, self.config.seed, source, metadata, seeds.splits)
+        return Seeds(self.corpus, gate, self.splits, self.config.seed, source, metadata)
 
     def _build_paths(self) -> Paths:
-        paths = self.config.paths
         limits = self.answer_limits.model_copy(update={"answers": self.config.groundings.min_answers})
         demands = PathDemands(limits, self.config.questions.max_answer_tokens)
-        return Paths(self.graph, paths.walks, paths.per_seed, self.config.seed, self.ground, demands)
+        return Paths(self.graph, self.config.seed, self.ground, demands)
 
     def _build_questions(self) -> AnyStage:
         config, audit, limits = self.config.questions, self.config.checks.audit, self.answer_limits

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pipelines.checks.examination import PathDemands
+from pipelines.config.settings import PathsConfig
 from pipelines.corpus.store import Corpus
 from pipelines.graph.facts import Attribute
 from pipelines.graph.proofs import cite_fact, cite_sentence, make_node
@@ -24,8 +25,6 @@ class Paths:
     """The stage: seeds in, up to ``per_seed`` distinct paths of each out; each path has ``walks`` tries."""
 
     graph: WalkGraph
-    walks: int
-    per_seed: int
     seed: int
     ground: Indexes
     demands: PathDemands | None = None
@@ -40,10 +39,15 @@ class Paths:
     input: ClassVar[type[Record]] = Seed
     output: ClassVar[type[Record]] = Path
 
+    @property
+    def settings(self) -> PathsConfig:
+        """The section of the configuration that the graph's rules hold."""
+        return self.graph.rules.settings
+
     def fingerprint(self) -> str:
         """Digest of the walk rules and the seed."""
         later = self.ground.later.digest if self.ground.later else ""
-        return digest_value([repr(self.graph.rules), self.walks, self.per_seed, self.seed, repr(self.demands), later])
+        return digest_value([repr(self.graph.rules), self.seed, repr(self.demands), later])
 
     def prompts(self) -> dict[str, str]:
         """No model is asked."""
@@ -59,7 +63,7 @@ class Paths:
         for record in records:
             node = self.graph.corpus.find(record.title)
             if node is not None and self.graph.lengths_from(node, record.split):
-                orders += [make_order(record, node, number, 1) for number in range(self.per_seed)]
+                orders += [make_order(record, node, number, 1) for number in range(self.settings.per_seed)]
         self.drawn.update(zip(orders, self.graph.draw_walks(orders, self.seed), strict=True))
 
     async def __call__(self, record: Seed) -> Sequence[Path] | Rejection:
@@ -69,7 +73,7 @@ class Paths:
             return Rejection(record_id=record.record_id, reason="no-answer-in-reach", detail=record.title)
         paths: dict[str, Path] = {}
         refused: Counter[str] = Counter()
-        for number in range(self.per_seed):
+        for number in range(self.settings.per_seed):
             for attempt, drawn in enumerate(self._draw(record, node, number), start=1):
                 walk = self.graph.read_walk(drawn)
                 if walk is None:
@@ -88,12 +92,14 @@ class Paths:
         first = make_order(record, node, number, 1)
         prepared = self.drawn.pop(first, None)
         yield prepared or self.graph.draw_walks([first], self.seed)[0]
-        others = [make_order(record, node, number, attempt) for attempt in range(2, self.walks + 1)]
+        others = [make_order(record, node, number, attempt) for attempt in range(2, self.settings.walks + 1)]
         yield from self.graph.draw_walks(others, self.seed)
 
     def _explain(self, refused: Counter[str]) -> str:
         counts = ", ".join(f"{reason} {count}" for reason, count in refused.most_common() if count)
-        return f"{self.walks * self.per_seed} walks, none to be asked about; refused: {counts or 'none'}"
+        return (
+            f"{self.settings.walks * self.settings.per_seed} walks, none to be asked about; refused: {counts or 'none'}"
+        )
 
     def _choose_path(self, record: Seed, node: int, walk: Walk, attempt: int, refused: Counter[str]) -> Path | None:
         """Return the path to the first attribute at a walk's end that passes the demands; count the codes of others."""

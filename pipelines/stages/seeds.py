@@ -34,7 +34,7 @@ from pipelines.ids import SplitRule, digest_value, draw_unit, make_record_id
 from pipelines.services.image_metadata import MOST_FILES, ImageMetadata, look_up_images
 from pipelines.services.protocols import Sparql
 from schemas.base import Failure, Record, Rejection
-from schemas.datasets import Seed, Split
+from schemas.datasets import Seed
 from schemas.manifest import ModelEntry
 from schemas.reasons import SeedReason
 
@@ -89,15 +89,11 @@ class Seeds:
     corpus: Corpus
     gate: SeedsConfig
     splits: SplitRule
-    limit: int
-    """At most this many seeds, taken from the domains in turn; 0 is no limit."""
     seed: int
     source: WikidataSource | None = None
     """None draws candidates from the corpus's own articles."""
     metadata: ImageMetadata | None = None
     """Looks up pictures that the corpus does not know, of otherwise eligible candidates, until the limit."""
-    only: tuple[Split, ...] = ()
-    """Splits whose entities may be seeds; empty for all."""
     name: str = "seeds"
     version: int = 3
     output: ClassVar[type[Record]] = Seed
@@ -106,8 +102,8 @@ class Seeds:
         """Digest of the gate, the splits, the limit, the seed and the endpoint."""
         asked = [self.source.sparql.identity, self.source.site] if self.source else []
         asked += [self.metadata.identity] if self.metadata else []
-        gate = self.gate.model_dump(mode="json", exclude={"limit", "splits", "source", "small_corpus"})
-        return digest_value([gate, repr(self.splits), self.limit, self.seed, asked, self.only])
+        gate = self.gate.model_dump(mode="json", exclude={"source", "small_corpus"})
+        return digest_value([gate, repr(self.splits), self.seed, asked])
 
     def prompts(self) -> dict[str, str]:
         """No model is asked."""
@@ -192,7 +188,7 @@ class Seeds:
             verdicts = list(zip(pages.select(_SHOWN).to_pylist(), judge_pages(gate, pages), strict=True))
             for row, (reason, detail) in verdicts:
                 split = self.splits.place("entity", row["title"])
-                if reason is None and self.only and split not in self.only:
+                if reason is None and self.gate.splits and split not in self.gate.splits:
                     reason, detail = "other-split", split
                 if reason is None and gate.require_image and not self._is_far(row):
                     image = self.corpus.image(row["image"]) if row["image"] else None
@@ -228,7 +224,7 @@ class Seeds:
         if self.metadata is not None:
             pictures = _FarPictures(self.metadata, _list_far_files([pages for _, pages in queues]))
         waiting = [(domain, iter(pages)) for domain, pages in queues]
-        left = self.limit or sum(len(pages) for _, pages in queues)
+        left = self.gate.limit or sum(len(pages) for _, pages in queues)
         while waiting:
             going = []
             for domain, pages in waiting:

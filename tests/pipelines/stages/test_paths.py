@@ -106,7 +106,7 @@ def round_trip(tmp_path_factory) -> Paths:
     }
     corpus = build_toy_corpus(tmp_path_factory.mktemp("round"), pages, {})
     rules = WalkRules(PathsConfig(hops=(2,), weights=(1.0,)), 100, 6, SplitRule(1.0, 0.0, 0.0, seed=0))
-    return Paths(WalkGraph(corpus, rules, RelationIndex(corpus)), walks=10, per_seed=1, seed=1, ground=Indexes(corpus))
+    return Paths(WalkGraph(corpus, rules, RelationIndex(corpus)), seed=1, ground=Indexes(corpus))
 
 
 def test_a_seed_whose_walks_all_end_early_says_what_refused_its_links(demo, round_trip):
@@ -137,10 +137,14 @@ def test_walks_drawn_for_a_shard_are_those_drawn_for_one_seed(demo, stage):
     assert walk_shards(seeds[:7], seeds[7:30], seeds[30:]) == alone
 
 
-def make_blind(stage) -> Paths:
-    """Return the stage with walks that do not look ahead."""
-    rules = replace(stage.graph.rules, settings=stage.graph.rules.settings.model_copy(update={"look_ahead": False}))
+def change_settings(stage, **changes) -> Paths:
+    rules = replace(stage.graph.rules, settings=stage.settings.model_copy(update=changes))
     return replace(stage, graph=WalkGraph(stage.graph.corpus, rules, stage.graph.relations))
+
+
+def make_blind(stage, **changes) -> Paths:
+    """Return the stage with walks that do not look ahead."""
+    return change_settings(stage, look_ahead=False, **changes)
 
 
 def test_without_look_ahead_a_failed_walk_is_drawn_again_from_the_start(demo, stage, free):
@@ -158,15 +162,13 @@ def test_without_look_ahead_a_failed_walk_is_drawn_again_from_the_start(demo, st
 
 
 def test_without_look_ahead_a_seed_whose_tries_all_miss_says_so(demo, stage):
-    blind, seeds = replace(make_blind(stage), walks=1), demo.rows("seeds", Seed)
+    blind, seeds = make_blind(stage, walks=1), demo.rows("seeds", Seed)
     refused = [rows for rows in (asyncio.run(blind(seed)) for seed in seeds) if isinstance(rows, Rejection)]
     assert {rejection.reason for rejection in refused} == {"no-walk"}
     assert any("out-of-reach" in rejection.detail for rejection in refused)
 
 
 def test_the_fingerprint_covers_rules_walks_and_seed(stage):
-    rules = replace(stage.graph.rules, settings=PathsConfig(relation_preference=0.5))
-    graph = WalkGraph(stage.graph.corpus, rules, stage.graph.relations)
-    blind = make_blind(stage)
-    others = [replace(stage, walks=9), replace(stage, per_seed=9), replace(stage, seed=9), replace(stage, graph=graph)]
-    assert len({other.fingerprint() for other in [stage, blind, *others]}) == 6
+    changes = ({"relation_preference": 0.5}, {"look_ahead": False}, {"walks": 9}, {"per_seed": 9})
+    others = [*(change_settings(stage, **change) for change in changes), replace(stage, seed=9)]
+    assert len({other.fingerprint() for other in [stage, *others]}) == 6

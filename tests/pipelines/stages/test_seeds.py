@@ -101,7 +101,7 @@ def draw(*changes, gate=GATE, limit=0, seed=1):
     """Return what the stage makes of pages with these changes."""
     pages = [make_page(node, **change) for node, change in enumerate(changes)]
     with TemporaryDirectory() as folder:
-        return list(Seeds(write_corpus(Path(folder), pages), gate, SPLITS, limit, seed)())
+        return list(Seeds(write_corpus(Path(folder), pages), gate.model_copy(update={"limit": limit}), SPLITS, seed)())
 
 
 def write_corpus(folder, pages):
@@ -244,12 +244,12 @@ def test_the_demo_accounts_for_every_article(demo, demo_corpus):
 
 
 def test_the_fingerprint_covers_gate_splits_limit_and_seed():
-    stage = Seeds(FakeCorpus([]), GATE, SPLITS, 0, 1)
+    stage = Seeds(FakeCorpus([]), GATE, SPLITS, 1)
     others = [
         replace(stage, gate=GATE.model_copy(update={"min_image_side": 1})),
         replace(stage, gate=GATE.model_copy(update={"rule": "vsearcher"})),
         replace(stage, splits=replace(SPLITS, seed=8)),
-        replace(stage, limit=5),
+        replace(stage, gate=GATE.model_copy(update={"limit": 5})),
         replace(stage, seed=2),
     ]
     assert len({other.fingerprint() for other in [stage, *others]}) == 6
@@ -282,7 +282,7 @@ def test_the_service_is_asked_only_of_unknown_pictures_of_otherwise_eligible_pag
     pages = [make_page(node, image=image) for node, image in enumerate(images)]
     pages += [make_page(6, image="Hub.jpg", in_degree=99), make_page(7, image="Fair use.jpg", image_free=False)]
     with TemporaryDirectory() as folder:
-        stage = Seeds(write_corpus(Path(folder), pages), GATE, SPLITS, 0, 1, metadata=metadata)
+        stage = Seeds(write_corpus(Path(folder), pages), GATE, SPLITS, 1, metadata=metadata)
         rows = list(stage())
     assert sorted(row.page_id for row in rows if isinstance(row, Seed)) == [1, 5]
     assert {row.record_id: row.reason for row in rows if isinstance(row, Rejection)} == {
@@ -301,7 +301,7 @@ def draw_far(pages, metadata, limit, near=()):
     with TemporaryDirectory() as folder:
         corpus = write_corpus(Path(folder), pages)
         corpus.images = {file: make_image(file, licence=metadata.known[file].licence) for file in near}
-        return list(Seeds(corpus, GATE, SPLITS, limit, 1, metadata=metadata)())
+        return list(Seeds(corpus, GATE.model_copy(update={"limit": limit}), SPLITS, 1, metadata=metadata)())
 
 
 def make_far_pages(count, domains):
@@ -345,5 +345,5 @@ def test_a_picture_of_two_pages_is_asked_of_once():
 
 
 def test_the_service_decides_the_key_of_the_stage():
-    stage = Seeds(FakeCorpus([]), GATE, SPLITS, 0, 1)
+    stage = Seeds(FakeCorpus([]), GATE, SPLITS, 1)
     assert stage.fingerprint() != replace(stage, metadata=FakeMetadata({})).fingerprint()

@@ -98,7 +98,7 @@ def store():
 
 def make_stage(corpus, gate, sparql=None, site=SITE, page_rows=3):
     source = WikidataSource(sparql, site, page_rows) if sparql else None
-    return Seeds(corpus, gate, SPLITS, 0, 1, source)
+    return Seeds(corpus, gate, SPLITS, 1, source)
 
 
 def list_seeds(stage):
