@@ -13,7 +13,7 @@ from pipelines.run.workspace import Workspace
 from pipelines.services.clients.replies import FILE, open_replies
 from schemas.datasets import Difficulty
 from schemas.manifest import Usage
-from tests.pipelines.inspection.conftest import FakeStage
+from tests.pipelines.cli.conftest import FakeStage
 
 DAY = 86400
 OLD = 1_700_000_000
