@@ -1,8 +1,8 @@
-"""The judge card: how the typed comparer, each judge and the cascade of them do on near misses and true paraphrases.
+"""The judge card: error rates of the typed comparer, of each judge and of their cascade, by type of answer.
 
-Measured by type of answer (research/quality.md 1G, J2). Near misses are of the kinds by which models and judges err: a
-year off by one, day and month exchanged, a unit that slipped, what contains the answer or is a part of it, who shares a
-name, a list with the answer in it, a hedge, and a wrong answer that tells the judge what to say.
+Each gets near misses and true paraphrases. The near misses are those by which models and judges err: a year off by one,
+day and month swapped, a wrong unit, a superset or a part of the answer, another person of the same name, a list that
+contains the answer, a hedge, and a wrong answer with an instruction to the judge (research/quality.md 1G, J2).
 """
 
 import asyncio
@@ -47,9 +47,9 @@ _ASKING: dict[AnswerType, str] = {
     "string": "What is {thing} made of?",
 }
 _UNITS = (("m", "ft", "3.2808"), ("kg", "lb", "2.2046"), ("km2", "ha", "100"), ("km", "mi", "0.62137"))
-"""A unit, another one for which it is mistaken, and how many of that make one."""
+"""A unit, another unit mistaken for it, and the factor between them."""
 _OFF = Decimal("1.04")
-"""A conversion so far off is wrong, and not so far that the comparer could say so."""
+"""Relative error of a wrong conversion, small enough that the comparer leaves it open."""
 _STARTS = ("Brel", "Dov", "Fenz", "Gork", "Havl", "Jusk", "Krim", "Lomb", "Nadr", "Pels", "Rov", "Sten", "Tuv", "Vask")
 _MIDDLES = ("a", "o", "ei", "u", "ar", "en", "il", "ov", "ek", "am")
 _ENDS = ("rov", "mick", "dal", "nest", "tham", "lund", "vik", "řek", "sø", "łow", "né", "gard", "mün", "bør", "tice")
@@ -136,7 +136,7 @@ def _draw_date(rng: Random) -> tuple[Answer, tuple[JudgeTrial, ...]]:
 
 
 def _draw_year(date: Date, rng: Random) -> tuple[Answer, tuple[JudgeTrial, ...]]:
-    """Return a year that is asked for, so that a day in it is right as well."""
+    """Return a question whose answer is a year, so that any day in that year is right as well."""
     year = Date(date.year)
     return make_answer(str(date.year), year), (
         _miss("year off by one", str(date.year + rng.choice((-1, 1)))),
@@ -249,7 +249,7 @@ CONCURRENCY = 64  # answers in flight
 
 @dataclass(frozen=True, slots=True)
 class JudgeRow:
-    """How somebody did on one type of answer."""
+    """Error rates of one judge on one type of answer."""
 
     who: str
     """``comparer``, a judge by role and name, or ``cascade``: the comparer, then the judges."""
@@ -259,21 +259,21 @@ class JudgeRow:
     false_negative: Proportion
     """True answers called incorrect."""
     true_positive: Proportion
-    """True answers called correct. As with the two above, those left unscored count among the trials."""
+    """True answers called correct. The trials of these three rates include unscored answers."""
     decided_false_positive: Proportion
-    """Near misses called correct, of those that were decided."""
+    """Near misses called correct, of the decided ones."""
     decided_false_negative: Proportion
-    """True answers called incorrect, of those that were decided."""
+    """True answers called incorrect, of the decided ones."""
     unscored: Proportion
     """Answers left undecided, of all."""
     disagreement: Proportion
-    """Answers that the judges differ about, of those they were asked; of the cascade alone."""
+    """Answers on which the judges disagree, of those that reached them; only for the cascade."""
     kappa: float
     """Cohen's kappa with the truth over the decided answers; 0.0 when none was decided."""
     corrected: Corrected
-    """Share of true answers among the planted, made again from the verdicts: how far to trust such a correction."""
+    """Share of true answers among the planted, estimated from the verdicts: a test of such a correction."""
     planted: float
-    """The same as it was planted."""
+    """True share of correct answers among the planted ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,7 @@ class KindRow:
 
 @dataclass(frozen=True, slots=True)
 class ImpliedRow:
-    """Wrong answers among the accepted ones of a solver, were all that it gets wrong near misses."""
+    """Share of wrong answers among those accepted from a solver, if all its wrong answers were near misses."""
 
     who: str
     type: AnswerType
@@ -311,12 +311,12 @@ class JudgeReport:
     kinds: tuple[KindRow, ...]
     implied: tuple[ImpliedRow, ...]
     kappa: float | None
-    """Of the first two judges with one another, over what both decided; None with fewer judges or over nothing."""
+    """Cohen's kappa of the first two judges over answers that both decided; None without such answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """A trial with what was held of it."""
+    """A trial and the verdict on it."""
 
     trial: JudgeTrial
     verdict: Verdict
@@ -325,7 +325,7 @@ class _Judged:
 
 @dataclass(frozen=True, slots=True)
 class _Remembering:
-    """A model whose replies to the same trial are kept: a judge is asked alone and in the cascade, and paid once."""
+    """A model that keeps its replies: a judge judges a trial alone and in the cascade, and is paid once."""
 
     model: ChatModel
     said: dict[tuple[str, int], ChatReply | RecordFailed] = field(default_factory=dict)
@@ -364,18 +364,17 @@ def run_judge_bench(
 
     Args:
         pairs: questions of each type; each has six answers or more.
-        seed: of the plants.
-        judges: asked of every answer alone, and in the cascade of what the comparer leaves open.
+        seed: of the planted answers.
+        judges: each judges every answer alone, and in the cascade those that the comparer leaves open.
         concurrency: answers in flight.
 
     Raises:
         ConfigError: if ``pairs`` is less than two or ``concurrency`` less than one.
-        ServiceError: if a judge is away.
+        ServiceError: if a judge's service fails.
     """
-    if pairs < 2:
-        raise ConfigError(f"bench judge: pairs is {pairs}, allowed are 2 and more")
-    if concurrency < 1:
-        raise ConfigError(f"bench judge: concurrency is {concurrency}, allowed are 1 and more")
+    for name, value, least in (("pairs", pairs, 2), ("concurrency", concurrency, 1)):
+        if value < least:
+            raise ConfigError(f"bench judge: {name} is {value}, allowed are {least} and more")
     return asyncio.run(_run(pairs, seed, tuple(judges), concurrency))
 
 
@@ -384,49 +383,44 @@ async def _run(pairs: int, seed: int, judges: tuple[RoleClient, ...], concurrenc
     names = [f"judge {number}: {judge.model.name}" for number, judge in enumerate(judges, start=1)]
     rows: list[JudgeRow] = []
     kinds: list[KindRow] = []
-    spoken: list[tuple[Verdict, ...]] = []
+    decided: list[tuple[Verdict, Verdict]] = []
     for type_ in TYPES:
         said = await _judge_type(type_, pairs, seed, kept, concurrency)
-        spoken += [tuple(each.verdict for each in answer[1:-1]) for answer in said]
+        if len(judges) > 1:
+            both = [(answer[1].verdict, answer[2].verdict) for answer in said]
+            decided += [pair for pair in both if "unscored" not in pair]
         for place, who in enumerate((COMPARER, *names, CASCADE)):
             judged = [answer[place] for answer in said]
             rows.append(_measure(who, type_, judged))
             kinds.extend(_count_kinds(who, type_, judged))
     implied = tuple(_imply(row, rate) for row in rows for rate in PASS_RATES)
-    return JudgeReport(pairs, seed, tuple(rows), tuple(kinds), implied, _compare_judges(spoken))
+    return JudgeReport(pairs, seed, tuple(rows), tuple(kinds), implied, _kappa(decided) if decided else None)
 
 
 async def _judge_type(
     type_: AnswerType, pairs: int, seed: int, judges: tuple[RoleClient, ...], concurrency: int
 ) -> list[tuple[_Judged, ...]]:
-    """Return for each answer of a type what the comparer, each judge and the cascade hold of it."""
+    """Return the verdicts of the comparer, of each judge and of the cascade on each answer of a type."""
     places = asyncio.Semaphore(concurrency)
 
     async def judge(case: JudgeCase, trial: JudgeTrial, name: str) -> tuple[_Judged, ...]:
+        truth: Truth = "correct" if trial.truth == "correct" else "incorrect"
+        inputs = make_judge_inputs(case.question, trial.given, case.answer, name, truth)
+        found = [_Judged(trial, compare_answers(trial.given, case.answer))]
         async with places:
-            return await _judge_trial(case, trial, judges, name)
+            for each in judges:
+                verdict, _ = await ask_judge(each, inputs)
+                found.append(_Judged(trial, verdict, "judge"))
+            judgement = await Jury(judges).judge(case.question, trial.given, case.answer, name, truth)
+        return (*found, _Judged(trial, judgement.verdict, judgement.by))
 
-    cases = list(list_cases(type_, pairs, seed))
     return await asyncio.gather(
         *(
             judge(case, trial, f"{seed}:{type_}:{number}:{place}")
-            for number, case in enumerate(cases)
+            for number, case in enumerate(list_cases(type_, pairs, seed))
             for place, trial in enumerate(case.trials)
         )
     )
-
-
-async def _judge_trial(
-    case: JudgeCase, trial: JudgeTrial, judges: tuple[RoleClient, ...], name: str
-) -> tuple[_Judged, ...]:
-    truth: Truth = "correct" if trial.truth == "correct" else "incorrect"
-    inputs = make_judge_inputs(case.question, trial.given, case.answer, name, truth)
-    found = [_Judged(trial, compare_answers(trial.given, case.answer))]
-    for judge in judges:
-        verdict, _ = await ask_judge(judge, inputs)
-        found.append(_Judged(trial, verdict, "judge"))
-    judgement = await Jury(judges).judge(case.question, trial.given, case.answer, name, truth)
-    return (*found, _Judged(trial, judgement.verdict, judgement.by))
 
 
 def _measure(who: str, type_: AnswerType, judged: Sequence[_Judged]) -> JudgeRow:
@@ -468,32 +462,20 @@ def _check_correction(judged: Sequence[_Judged]) -> Corrected:
 
 
 def _imply(row: JudgeRow, pass_rate: float) -> ImpliedRow:
-    taken, kept = row.false_positive, row.true_positive
+    def share_wrong(taken: float, kept: float) -> float:
+        """Return the share of wrong answers among those accepted; 0.0 when none is accepted."""
+        wrong, right = (1 - pass_rate) * taken, pass_rate * kept
+        return wrong / (wrong + right) if wrong + right else 0.0
+
+    false, true = row.false_positive, row.true_positive
     return ImpliedRow(
-        row.who,
-        row.type,
-        pass_rate,
-        _share_wrong(pass_rate, taken.share, kept.share),
-        _share_wrong(pass_rate, taken.high, kept.low),
+        row.who, row.type, pass_rate, share_wrong(false.share, true.share), share_wrong(false.high, true.low)
     )
-
-
-def _share_wrong(pass_rate: float, taken: float, kept: float) -> float:
-    """Return the share of wrong answers among those accepted; 0.0 when none is accepted."""
-    wrong, right = (1 - pass_rate) * taken, pass_rate * kept
-    return wrong / (wrong + right) if wrong + right else 0.0
 
 
 def _kappa(pairs: Iterable[tuple[str, str]]) -> float:
     labels = list(pairs)
     return cohen_kappa([first for first, _ in labels], [second for _, second in labels]) if labels else 0.0
-
-
-def _compare_judges(spoken: Sequence[tuple[Verdict, ...]]) -> float | None:
-    if not spoken or len(spoken[0]) < 2:
-        return None
-    decided = [(said[0], said[1]) for said in spoken if "unscored" not in said[:2]]
-    return _kappa(decided) if decided else None
 
 
 def _count_kinds(who: str, type_: AnswerType, judged: Sequence[_Judged]) -> list[KindRow]:
@@ -506,34 +488,22 @@ def _count_kinds(who: str, type_: AnswerType, judged: Sequence[_Judged]) -> list
 
 
 _CORRECTION = (
-    "One half of the planted answers shows how often each one errs; by that, the share of right answers among the "
-    "other half is worked out from its verdicts. Where the 95% interval holds what was planted, a pass rate that is "
-    "corrected in this way can be trusted."
+    "Error rates are measured on one half of the planted answers; with them, the share of right answers in the other "
+    "half is estimated from the verdicts. If the 95% interval contains the planted share, such a correction can be "
+    "trusted."
 )
 _LEFT = ("who", "type", "kind", "truth")
 
 
 def render_judge(report: JudgeReport) -> Group:
     """Return the card as tables: rates by type, kinds that go wrong, corrected and implied shares."""
-    renderers = (
-        _render_rates,
-        _render_kinds,
-        _render_corrected,
-        _render_implied,
-    )
-    tables = [render(report) for render in renderers]
-    lines = [f"{who} gave no verdict that can be read" for who in _list_silent(report)]
+    tables = [render(report) for render in (_render_rates, _render_kinds, _render_corrected, _render_implied)]
+    heard = {row.who for row in report.rows if _has_decided(row)}
+    silent = dict.fromkeys(row.who for row in report.rows if row.who not in heard)
+    lines = [f"{who} gave no verdict that can be read" for who in silent]
     if report.kappa is not None:
-        lines.append(f"kappa of the judges with one another, over what both decided: {report.kappa:.3f}")
+        lines.append(f"kappa of the first two judges, over the answers that both decided: {report.kappa:.3f}")
     return Group(*(table for table in tables if table.row_count), *map(Text, lines))
-
-
-def _list_silent(report: JudgeReport) -> list[str]:
-    """Return who decided nothing at all."""
-    spoke: dict[str, bool] = {}
-    for row in report.rows:
-        spoke[row.who] = spoke.get(row.who, False) or _has_decided(row)
-    return [who for who, has_spoken in spoke.items() if not has_spoken]
 
 
 def _has_decided(row: JudgeRow) -> bool:
@@ -591,13 +561,10 @@ def _render_kinds(report: JudgeReport) -> Table:
         "Kinds that the cascade gets wrong or leaves open", "type", "kind", "truth", "correct", "incorrect", "unscored"
     )
     for row in report.kinds:
-        if row.who == CASCADE and (row.unscored or _count_wrong(row)):
+        wrong = row.incorrect if row.truth == "correct" else row.correct
+        if row.who == CASCADE and (row.unscored or wrong):
             table.add_row(row.type, row.kind, row.truth, str(row.correct), str(row.incorrect), str(row.unscored))
     return table
-
-
-def _count_wrong(row: KindRow) -> int:
-    return row.incorrect if row.truth == "correct" else row.correct
 
 
 def _render_implied(report: JudgeReport) -> Table:
@@ -607,9 +574,9 @@ def _render_implied(report: JudgeReport) -> Table:
         if row.who != COMPARER:
             cells = [each for each in report.implied if (each.who, each.type) == (row.who, row.type)]
             accepts = row.false_positive.count + row.true_positive.count
-            table.add_row(row.who, row.type, *(_show_implied(cell) if accepts else "-" for cell in cells))
+            table.add_row(
+                row.who,
+                row.type,
+                *(f"{cell.wrong_share:.1%} (<= {cell.high:.1%})" if accepts else "-" for cell in cells),
+            )
     return table
-
-
-def _show_implied(row: ImpliedRow) -> str:
-    return f"{row.wrong_share:.1%} (<= {row.high:.1%})"

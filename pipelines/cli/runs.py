@@ -173,9 +173,9 @@ def prune_command(
     as_json: JsonOption = False,
 ) -> None:
     """Remove recorded replies; what needs them later is asked and paid for again."""
-    from pipelines.cli.status import PruneRules, prune_replies, render_pruned
+    from pipelines.cli.status import prune_replies, render_pruned
 
-    pruned = prune_replies(workspace, PruneRules(backend, older_than), apply)
+    pruned = prune_replies(workspace, backend, older_than, apply)
     emit_json(to_json(pruned)) if as_json else emit_table(render_pruned(pruned))
 
 

@@ -1,6 +1,6 @@
-"""``synth status``: which stages are there, how far each is, what it asked and cost, and what it takes on disk.
+"""``synth status``: the stages, releases and folders of a workspace, with counts, requests, cost and size.
 
-``synth replies``: what is recorded of each backend, how often it answered, and removing what is not needed.
+``synth replies``: the recorded replies by backend, how often they were reused, and how to remove them.
 """
 
 import sqlite3
@@ -55,7 +55,7 @@ class StageStatus:
     hit_rate: float | None = None
     """Share of requests that were answered from the recording; None without requests."""
     cost_per_kept_row: float | None = None
-    """None where no row was kept; what the rows cost in stages before is not in it, nor what was recorded before."""
+    """None if no row was kept; the cost of earlier stages and of recorded replies is not included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,27 +88,29 @@ def summarise_workspace(root: Path) -> WorkspaceStatus:
     if not root.is_dir():
         raise ConfigError(f"workspace {root}: there is no such folder; run synth run first")
     latest = Workspace(root).read_latest()
-    order = {stage: place for place, stage in enumerate(STAGE_REASONS)}
     stages = [_summarise_stage(path, latest) for path in root.glob("stages/*/*") if path.is_dir()]
-    releases = [
-        _summarise_release(path.parent) for path in root.glob(f"releases/*/*/{MANIFEST}") if _is_seen(path.parent)
-    ]
+    folders = [path.parent for path in root.glob(f"releases/*/*/{MANIFEST}") if not path.parent.name.startswith(".")]
+    releases = [(read_release_manifest(folder), measure_folder(folder)) for folder in folders]
     return WorkspaceStatus(
         root=root,
         corpus=latest.get("corpus", ""),
-        stages=tuple(sorted(stages, key=lambda found: (order.get(found.stage, len(order)), found.stage, found.key))),
-        releases=tuple(sorted(releases, key=lambda found: (found.dataset, found.version))),
+        stages=tuple(sorted(stages, key=lambda found: (*_find_place(found.stage), found.key))),
+        releases=tuple(
+            ReleaseStatus(manifest.dataset, manifest.version, manifest.rows, size)
+            for manifest, size in sorted(releases, key=lambda found: (found[0].dataset, found[0].version))
+        ),
         folders=tuple((path.name, measure_folder(path)) for path in sorted(root.iterdir()) if path.is_dir()),
     )
 
 
-def _is_seen(folder: Path) -> bool:
-    return not folder.name.startswith(".")
+def _find_place(stage: str) -> tuple[int, str]:
+    """Return what sorts stages in pipeline order, unknown ones last."""
+    return list(STAGE_REASONS).index(stage) if stage in STAGE_REASONS else len(STAGE_REASONS), stage
 
 
 def _summarise_stage(path: Path, latest: dict[str, str]) -> StageStatus:
     folder = StageFolder(path)
-    sidecars = list(_read_sidecars(path))
+    sidecars = [read_model(sidecar, ShardSidecar) for sidecar in sorted(path.glob("part-*.json"))]
     usage = sum((sidecar.usage for sidecar in sidecars), Usage())
     paid = usage + folder.read_stopped()
     kept, requests = sum(sidecar.kept for sidecar in sidecars), usage.calls + usage.cached_calls
@@ -132,16 +134,6 @@ def _summarise_stage(path: Path, latest: dict[str, str]) -> StageStatus:
         hit_rate=usage.cached_calls / requests if requests else None,
         cost_per_kept_row=paid.cost / kept if kept else None,
     )
-
-
-def _read_sidecars(path: Path) -> Iterator[ShardSidecar]:
-    for sidecar in sorted(path.glob("part-*.json")):
-        yield ShardSidecar.model_validate_json(sidecar.read_bytes())
-
-
-def _summarise_release(folder: Path) -> ReleaseStatus:
-    manifest = read_release_manifest(folder)
-    return ReleaseStatus(manifest.dataset, manifest.version, manifest.rows, measure_folder(folder))
 
 
 def measure_folder(folder: Path) -> int:
@@ -170,7 +162,7 @@ SPENT: Mapping[str, Callable[[StageStatus], str]] = {
     "cost": lambda found: _show_money(found.cost),
     "a kept row": lambda found: _show_money(found.cost_per_kept_row),
 }
-"""Columns of what stages asked and cost, left out where no stage has anything to show."""
+"""Columns of requests and cost; a column is left out if no stage has a value for it."""
 
 
 def render_status(status: WorkspaceStatus) -> Group:
@@ -198,7 +190,7 @@ def render_status(status: WorkspaceStatus) -> Group:
 
 DAY = 86400
 SIZE = "CASE WHEN bytes > 0 THEN bytes ELSE length(CAST(reply AS BLOB)) END"
-"""Bytes of a reply; the first stores did not note them."""
+"""Bytes of a reply; the oldest stores did not record the size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,12 +206,12 @@ class BackendReplies:
     failures: int
     """Requests that ended with an error."""
     never_ended: int
-    """Requests with neither a reply nor an error on record: under way now, cut off by a crash, or answered twice."""
+    """Requests without a recorded reply or error: in flight now, cut off by a crash, or sent twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageCalls:
-    """What the finished shards of a stage asked for, under all its keys."""
+    """Requests of the finished shards of a stage, under all its keys."""
 
     stage: str
     calls: int
@@ -227,7 +219,7 @@ class StageCalls:
 
     @property
     def hit_rate(self) -> float:
-        """Share of the requests that the recording answered, 0.0 where nothing was asked for."""
+        """Share of the requests that a recorded reply answered; 0.0 without requests."""
         asked = self.calls + self.cached_calls
         return self.cached_calls / asked if asked else 0.0
 
@@ -243,23 +235,6 @@ class RepliesSummary:
     """Largest first."""
     stages: tuple[StageCalls, ...]
     """In pipeline order."""
-
-
-@dataclass(frozen=True, slots=True)
-class PruneRules:
-    """Which replies go: those that meet every rule given."""
-
-    backend_contains: str = ""
-    """A part of the backend's identity; empty: not asked for."""
-    older_than_days: float = 0.0
-    """Age; 0: not asked for. A reply whose day is not known is not old."""
-    used: frozenset[str] | None = None
-    """Identities in use, whose replies stay; None: not asked for."""
-
-    @property
-    def given(self) -> bool:
-        """Whether there is any rule."""
-        return bool(self.backend_contains) or self.older_than_days > 0 or self.used is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,68 +264,59 @@ def summarise_replies(root: Path) -> RepliesSummary:
     return RepliesSummary(root, _measure_store(root), backends, _summarise_stages(root))
 
 
-def prune_replies(root: Path, rules: PruneRules, apply: bool = False) -> Pruned:
-    """Remove replies with the notes of their requests, and requests that never ended, and give their space back.
+def prune_replies(root: Path, backend: str = "", older_than_days: float = 0.0, apply: bool = False) -> Pruned:
+    """Remove replies with the records of their requests, and requests that never ended, and shrink the file.
 
     Args:
         root: the workspace. No run may hold it while replies are removed.
-        rules: what goes.
-        apply: remove; otherwise nothing is changed and the result says what would go.
+        backend: remove only replies whose backend identity contains this; empty for all backends.
+        older_than_days: remove only replies at least this old; 0 for any age. A reply without a date is never old.
+        apply: remove; otherwise nothing is changed and the result says what would be removed.
 
     Raises:
-        ConfigError: if no rule is given or there is no such workspace.
+        ConfigError: if neither a backend nor an age is given, or there is no such workspace.
         CorruptInput: if the store is damaged.
         Unavailable: if a run holds the workspace, or the disk has no room to rewrite the file.
     """
-    if not rules.given:
-        raise ConfigError("prune: no rule is given; say of which backend (--backend) or how old (--older-than)")
-    if rules.older_than_days < 0:
-        raise ConfigError(f"prune: replies cannot be older than {rules.older_than_days:g} days; give a number above 0")
+    if older_than_days < 0:
+        raise ConfigError(f"prune: older-than is {older_than_days:g} days; give a number above 0")
+    if not backend and not older_than_days:
+        raise ConfigError("prune: no rule is given; choose a backend (--backend) or an age (--older-than)")
+    before = _measure_store(root)
     if _find_store(root) is None:
         return Pruned(apply, (), 0, 0)
-    before = _measure_store(root)
     if not apply:
         with _opening(root) as store:
-            _choose(store, rules)
+            _choose(store, backend, older_than_days)
             return Pruned(False, _summarise_backends(store, chosen=True), before, before)
     with Workspace(root).claim(), _opening(root) as store:
-        removed = _remove(store, rules)
+        _choose(store, backend, older_than_days)
+        removed = _summarise_backends(store, chosen=True)
+        _remove_chosen(store)
     return Pruned(True, removed, before, _measure_store(root))
 
 
-def _remove(store: sqlite3.Connection, rules: PruneRules) -> tuple[BackendReplies, ...]:
-    _choose(store, rules)
-    removed = _summarise_backends(store, chosen=True)
+def _remove_chosen(store: sqlite3.Connection) -> None:
     store.execute("BEGIN IMMEDIATE")
     for table in ("asks", "failures", "replies"):
         store.execute(f"DELETE FROM {table} WHERE key IN (SELECT key FROM temp.chosen)")
     store.execute("COMMIT")
     store.execute("VACUUM")
     store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return removed
 
 
-def _choose(store: sqlite3.Connection, rules: PruneRules) -> None:
-    """Fill a table of this connection alone with the keys that go."""
+def _choose(store: sqlite3.Connection, backend: str, older_than_days: float) -> None:
+    """Write the keys to remove into a temporary table, ``chosen``."""
     store.execute("CREATE TEMP TABLE chosen (key TEXT PRIMARY KEY) WITHOUT ROWID")
-    store.execute("CREATE TEMP TABLE used (backend TEXT PRIMARY KEY) WITHOUT ROWID")
-    store.executemany("INSERT INTO temp.used VALUES (?)", [(backend,) for backend in sorted(rules.used or ())])
-    tests, values = ["1"], list[str | float]()
-    if rules.backend_contains:
-        tests.append("instr(backend, ?) > 0")
-        values.append(rules.backend_contains)
-    if rules.older_than_days > 0:
-        tests.append("at BETWEEN 1 AND ?")
-        values.append(time.time() - rules.older_than_days * DAY)
-    if rules.used is not None:
-        tests.append("backend NOT IN (SELECT backend FROM temp.used)")
-    test = " AND ".join(tests)
+    # Without an age every day is early enough; a reply of unknown day, 0, is never old.
+    earliest, latest = (1, time.time() - older_than_days * DAY) if older_than_days else (0, float("inf"))
+    test = "(? = '' OR instr(backend, ?) > 0) AND at BETWEEN ? AND ?"
     store.execute(
         "INSERT OR IGNORE INTO temp.chosen "
         f"SELECT key FROM (SELECT key, backend, recorded AS at FROM replies) WHERE {test} UNION ALL "
         f"SELECT key FROM (SELECT key, backend, asked AS at FROM asks) WHERE {test} "
         "AND key NOT IN (SELECT key FROM replies)",
-        (*values, *values),
+        (backend, backend, earliest, latest) * 2,
     )
 
 
@@ -381,8 +347,7 @@ def _summarise_stages(root: Path) -> tuple[StageCalls, ...]:
     used: defaultdict[str, Usage] = defaultdict(Usage)
     for path in sorted(root.glob("stages/*/*/part-*.json")):
         used[path.parts[-3]] += read_model(path, ShardSidecar).usage
-    order = {stage: place for place, stage in enumerate(STAGE_REASONS)}
-    names = sorted(used, key=lambda stage: (order.get(stage, len(order)), stage))
+    names = sorted(used, key=_find_place)
     return tuple(StageCalls(stage, used[stage].calls, used[stage].cached_calls) for stage in names)
 
 

@@ -1,10 +1,10 @@
 import pytest
-from rich.console import Console
 
 from pipelines.cli.status import format_bytes, render_status, summarise_workspace
 from pipelines.errors import ConfigError
 from pipelines.run.workspace import Workspace
 from schemas.manifest import ShardSidecar, Usage
+from tests.pipelines.cli.conftest import show
 
 
 def test_status_shows_every_key_and_which_the_last_run_used(workspace):
@@ -15,6 +15,7 @@ def test_status_shows_every_key_and_which_the_last_run_used(workspace):
 
 
 def test_an_unsealed_stage_shows_its_finished_shards(workspace):
+    assert "1 shards done" in show(render_status(summarise_workspace(workspace)))
     rollouts = next(stage for stage in summarise_workspace(workspace).stages if stage.stage == "rollouts")
     assert not rollouts.sealed
     assert rollouts.shards_done == 1
@@ -29,13 +30,6 @@ def test_releases_and_folders_are_measured(workspace):
     status = summarise_workspace(workspace)
     assert [(release.dataset, release.rows) for release in status.releases] == [("bridgevqa", 7), ("rl", 2), ("sft", 4)]
     assert {name for name, size in status.folders if size} == {"images", "releases", "stages"}
-
-
-def test_status_renders(workspace):
-    console = Console(width=160)
-    with console.capture() as capture:
-        console.print(render_status(summarise_workspace(workspace)))
-    assert "1 shards done" in capture.get()
 
 
 def test_a_missing_workspace_is_named(tmp_path):
@@ -57,27 +51,20 @@ def write_usage(root, usage):
     folder.sidecar(0).write_text(sidecar.model_dump_json())
 
 
-def show(root):
-    console = Console(width=160)
-    with console.capture() as capture:
-        console.print(render_status(summarise_workspace(root)))
-    return capture.get()
-
-
 def test_a_stage_shows_what_it_asked_and_what_a_kept_row_cost(tmp_path):
     used = {"calls": 30, "cached_calls": 10, "tokens_in": 900, "tokens_out": 100, "gpu_seconds": 1800.0, "cost": 0.5}
     write_usage(tmp_path, Usage(**used))
     (stage,) = summarise_workspace(tmp_path).stages
     assert (stage.requests, stage.recorded, stage.hit_rate) == (40, 10, 0.25)
     assert (stage.tokens, stage.gpu_hours, stage.cost, stage.cost_per_kept_row) == (1000, 0.5, 0.5, 0.25)
-    assert {"asked", "25%", "1,000", "GPU-h", "0.25"} <= set(show(tmp_path).split())
+    assert {"asked", "25%", "1,000", "GPU-h", "0.25"} <= set(show(render_status(summarise_workspace(tmp_path))).split())
 
 
 def test_what_nobody_counts_has_no_column(tmp_path):
     write_usage(tmp_path, Usage(calls=3))
     (stage,) = summarise_workspace(tmp_path).stages
     assert (stage.hit_rate, stage.cost_per_kept_row) == (0.0, 0.0)
-    words = show(tmp_path).split()
+    words = show(render_status(summarise_workspace(tmp_path))).split()
     assert "asked" in words
     assert not {"GPU-h", "cost", "tokens"} & set(words)
 

@@ -7,7 +7,7 @@ from pipelines.cli.explain import explain_record, list_chain, render_explanation
 from pipelines.cli.facets import describe_proof, describe_record, list_near_misses
 from pipelines.errors import ConfigError
 from schemas.datasets import Alternative
-from tests.pipelines.inspection.injected import REFUTED, make_injected, make_rewrite
+from tests.pipelines.cli.injected import REFUTED, make_injected, make_rewrite
 from tests.pipelines.release.builders import make_question
 
 QUESTION = "question-0000000000000001"

@@ -1,4 +1,5 @@
 import pytest
+from rich.console import Console
 
 from pipelines.release.publish import publish_releases
 from pipelines.run.shards import Origin, ShardInput, ShardRows, seal_stage, write_shard
@@ -64,3 +65,11 @@ def workspace(tmp_path):
 @pytest.fixture
 def catalogue(workspace):
     return write_catalogue(workspace)
+
+
+def show(rendered):
+    """Return what a console of 200 columns prints."""
+    console = Console(width=200)
+    with console.capture() as capture:
+        console.print(rendered)
+    return capture.get()
