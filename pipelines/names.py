@@ -119,6 +119,12 @@ wrote yacht yard year yellow yes yet you young your zip zone zoo
 _COMMON = frozenset(_COMMON_TEXT.split())
 
 
+@lru_cache(maxsize=1 << 14)
+def compile_phrase(phrase: str, flags: int = 0) -> re.Pattern[str]:
+    """Return the pattern of a phrase as whole words. It is cached here: :mod:`re` keeps 512 patterns only."""
+    return re.compile(rf"(?<!\w){re.escape(phrase)}(?!\w)", flags)
+
+
 def fold_name(text: str) -> str:
     """Return a text's folded form; folding twice changes nothing, and only blank text folds to nothing.
 

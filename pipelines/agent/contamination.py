@@ -12,6 +12,7 @@ from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
 from pipelines.ids import digest_value
+from pipelines.names import compile_phrase
 from schemas.datasets import ObservationFlag
 
 VERSION = 1
@@ -113,7 +114,7 @@ def identify_rules(hosts: Sequence[str]) -> str:
 def _holds_id(text: str, name: str) -> bool:
     if len(name) < LEAST_ID or name.casefold() not in text.casefold():
         return False
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) is not None
+    return compile_phrase(name, re.IGNORECASE).search(text) is not None
 
 
 @lru_cache(maxsize=256)

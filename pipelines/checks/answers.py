@@ -7,7 +7,7 @@ references to the anchor. Names that a rewording must keep are compared word for
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import resources
 
 from pipelines.checks.leakage import split_words
@@ -18,7 +18,7 @@ from pipelines.graph.facts import split_key
 from pipelines.graph.prose import MASK, mask_names
 from pipelines.graph.query import Indexes
 from pipelines.graph.values import KNOWN_UNITS, parse_unit
-from pipelines.names import fold_name
+from pipelines.names import compile_phrase, fold_name
 from schemas.proofs import Answer, Proof
 from schemas.tasks import SUBJECT
 
@@ -150,19 +150,23 @@ def _list_asking_words(text: str, proof: Proof) -> Iterable[str]:
     left = _cut_out(text, [*pieces, *(hop.clause for hop in proof.hops), *(node.title for node in proof.nodes)])
     for node in proof.nodes:
         if node.type:
-            kind = rf"(?<!\w){_BEFORE} {re.escape(node.type)}(?!\w)"
-            left = re.sub(kind, _LEFT_OUT, left, flags=re.IGNORECASE)
+            left = _compile_kind(node.type).sub(_LEFT_OUT, left)
     left = re.sub(_ANCHOR, _LEFT_OUT, left, flags=re.IGNORECASE)
     sentences = _SENTENCES.split(left)
     asking = [sentence for sentence in sentences if sentence.rstrip(" \"'”’)\x00").endswith("?")]
     return [fold_word(word) for sentence in asking or sentences for word in WORD.findall(sentence)]
 
 
+@cache
+def _compile_kind(kind: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){_BEFORE} {re.escape(kind)}(?!\w)", re.IGNORECASE)
+
+
 def _cut_out(text: str, parts: Sequence[str]) -> str:
     """Return a text without some parts, the longest first; case and white space aside."""
     left = " ".join(text.split())
     for part in sorted({" ".join(part.split()) for part in parts} - {""}, key=lambda part: (-len(part), part)):
-        left = re.sub(rf"(?<!\w){re.escape(part)}(?!\w)", _LEFT_OUT, left, flags=re.IGNORECASE)
+        left = compile_phrase(part, re.IGNORECASE).sub(_LEFT_OUT, left)
     return left
 
 
@@ -172,7 +176,7 @@ _WORD = re.compile(r"[\w'’-]+")
 
 def check_named(text: str, name: str) -> CheckResult:
     """FAIL (``descriptor-lost``) when a text does not hold a name exactly as it is written, as whole words."""
-    if name.strip() and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
+    if name.strip() and compile_phrase(name).search(text):
         return PASSED
     return CheckResult("FAIL", "descriptor-lost", f"{name!r} does not stand in {text!r}")
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 
 from pipelines.checks.leakage import find_numbers, find_value
 from pipelines.checks.verdicts import PASSED, CheckResult
@@ -30,7 +31,7 @@ from pipelines.graph.facts import (
 )
 from pipelines.graph.query import TYPE, match_literal, read_fields
 from pipelines.graph.values import Date, parse_date, render_date
-from pipelines.names import fold_name, is_common_word
+from pipelines.names import compile_phrase, fold_name, is_common_word
 from schemas.proofs import Answer, Constraint, Proof
 from schemas.tasks import SUBJECT, Descriptor, FactView
 
@@ -49,12 +50,12 @@ def fold_spaces(text: str) -> str:
 
 def find_phrases(phrase: str, text: str) -> list[str]:
     """Return each place of a folded phrase in a folded text as whole words; an empty one has none."""
-    return re.findall(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) if phrase else []
+    return compile_phrase(phrase).findall(text) if phrase and phrase in text else []
 
 
 def blank_phrase(phrase: str, text: str) -> str:
     """Return a folded text with a folded phrase taken out, wherever it stands as whole words."""
-    return re.sub(rf"(?<!\w){re.escape(phrase)}(?!\w)", BLANK, text) if phrase else text
+    return compile_phrase(phrase).sub(BLANK, text) if phrase and phrase in text else text
 
 
 def list_told_relations(corpus: Corpus, number: int, value: str, text: str) -> tuple[str, ...]:
@@ -121,6 +122,13 @@ def _list_names(corpus: Corpus, fact: Fact) -> list[str]:
     return [fold_name(fact.text)] if answer is not None and answer.type in ("name", "string") else []
 
 
+@cache
+def _compile_decade(decade: int) -> re.Pattern[str]:
+    """Return the pattern of a decade's names, such as 1870s, '70s and seventies."""
+    tens = _TENS[decade % 10]
+    return re.compile(rf"(?<!\d){decade}0['’ ]?s(?!\w)|['’‘]{decade % 10}0s" + (rf"|{tens}ies" if tens else ""))
+
+
 def _find_figure(text: str, numbers: set[Decimal], answer: Answer) -> str:
     """Return how a text tells a number or date, or its decade or century; ``numbers`` are all that it holds."""
     date = parse_date(answer.value) if answer.type == "date" else None
@@ -128,8 +136,7 @@ def _find_figure(text: str, numbers: set[Decimal], answer: Answer) -> str:
         decade, century = date.year // 10, (date.year - 1) // 100 + 1
         if "centur" in text and Decimal(century) in numbers:
             return f"century {century}"
-        tens = _TENS[decade % 10]
-        if re.search(rf"(?<!\d){decade}0['’ ]?s(?!\w)|['’‘]{decade % 10}0s" + (rf"|{tens}ies" if tens else ""), text):
+        if _compile_decade(decade).search(text):
             return f"{decade}0s"
     return find_value(text, answer) if numbers and (date is not None or is_number(answer)) else ""
 

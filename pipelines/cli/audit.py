@@ -5,7 +5,6 @@ Rows of foreign visual QA files, whatever their columns are called.
 
 import hashlib
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from rich.text import Text
 
 from pipelines.agent.transcript import TOKEN
 from pipelines.errors import ConfigError, RecordFailed
+from pipelines.names import compile_phrase
 from pipelines.pictures import probe_picture
 from pipelines.release.rows import PLACEHOLDER
 
@@ -270,7 +270,7 @@ def contains_answer(question: str, answer: str) -> bool:
     folded = answer.casefold().strip()
     if len(folded) < SHORTEST_ANSWER:
         return False
-    return re.search(rf"(?<!\w){re.escape(folded)}(?!\w)", question.casefold()) is not None
+    return compile_phrase(folded).search(question.casefold()) is not None
 
 
 @dataclass(slots=True)

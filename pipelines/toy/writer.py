@@ -19,7 +19,7 @@ from pipelines.agent.observations import GAP, choose_sentences, cut_text
 from pipelines.errors import ConfigError
 from pipelines.graph.answers import type_answer
 from pipelines.ids import canonical_json, draw_unit
-from pipelines.names import fold_name
+from pipelines.names import compile_phrase, fold_name
 from pipelines.services.protocols import ChatReply, ChatRequest
 from pipelines.toy.phrases import (
     AGENTS,
@@ -440,7 +440,7 @@ def cut_clause(clause: str, words: int) -> str:
 def elide_names(clause: str, names: Sequence[str]) -> str:
     """Replace names in a clause by an ellipsis, whatever their case; the blank stays."""
     for name in sorted((name for name in names if name.strip(" _")), key=len, reverse=True):
-        clause = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "…", clause, flags=re.IGNORECASE)
+        clause = compile_phrase(name, re.IGNORECASE).sub("…", clause)
     return clause
 
 
