@@ -8,7 +8,7 @@ A sample's shares are taken to hold for the whole: quotas refuse more of many ro
 import json
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -337,7 +337,7 @@ def _find_world(config: GeneratedWorld, workspace: Workspace) -> Path | None:
     from pipelines.toy.publishing import WORLD_FORMAT
     from pipelines.toy.world import WorldConfig
 
-    wanted = asdict(WorldConfig(config.entities, config.seed, config.missing))
+    wanted = WorldConfig(**config.model_dump()).model_dump()
     for path in sorted(workspace.worlds.glob("[!.]*/world.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
         if (document["format"], document["config"]) == (WORLD_FORMAT, wanted):
