@@ -1,9 +1,4 @@
-"""Content-derived names: the same meaning has the same id in every run, on every machine.
-
-Which split an entity or an answer key belongs to, decided by hash before anything is generated.
-
-A path may start, end and be answered only inside one split, so no anchor, answer node or answer key can be shared.
-"""
+"""Content-derived ids: the same content has the same id in every run and on every host."""
 
 import hashlib
 import json

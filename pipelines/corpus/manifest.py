@@ -1,10 +1,8 @@
-"""The manifest of a corpus: what it was made from, what is in it, and where every page of the dump went.
-
-Files that lie beside a dump, all of them optional.
+"""The manifest of a corpus: its inputs, its contents, and where every page of the dump went; the optional side files.
 
 ``X-pages-articles*.xml.bz2`` goes with ``X-page_props.sql.gz`` and X's other tables. ``wikidatawiki-*-page.sql.gz``
 with ``wikidatawiki-*-page_props.sql.gz``, or Wikidata's ``wikidata-*-all.json.*``, gives the numbers of sitelinks and
-statements, ``commons-*-mediainfo.*`` what Commons knows of the pictures, ``images/images.tsv`` the pictures at hand.
+statements, ``commons-*-mediainfo.*`` the metadata of pictures, ``images/images.tsv`` the picture files at hand.
 """
 
 import json

@@ -1,17 +1,13 @@
-"""What the files beside a dump say of its articles, looked up by page id.
+"""Properties of articles from the files beside a dump, by page id: Qid, lead image, kind, and counts of Wikidata.
 
-What SQL tables say of each page of a wiki: its Qid, lead image and kind, and how much Wikidata knows of it.
+Each SQL table is streamed once into a small table of the wanted columns; these are joined and sorted on disk. All files
+are optional and taken at different times, so a page or an entity may be missing on either side; its property is then
+unknown.
 
-Each table is streamed once into a small one of what is wanted; these are joined and sorted on disk. All are optional,
-and they are taken at different times, so that a page or an entity may be missing on either side: then it is not known.
-
-Streams the SQL tables that say something of a page into small tables of what is wanted, ready to be joined.
-
-Reads Wikidata's JSON dump: counts, identifiers and classes of every entity that has an article on one wiki.
-
-The dump's first line is ``[``, its last ``]``, and each line between is one entity followed by a comma, written without
-spaces. An entity without an article is told by its bytes and never parsed; quotes inside a JSON string are escaped, so
-the patterns cannot occur in a label. Memory holds one line and one row group, whatever the dump's size.
+Wikidata's JSON dump gives counts, identifiers and classes of every entity that has an article on one wiki. Its first
+line is ``[``, its last ``]``, and each line between is one entity followed by a comma, written without spaces. An
+entity without an article is recognised by its bytes and never parsed; quotes inside a JSON string are escaped, so the
+patterns cannot occur in a label. Memory holds one line and one row group, whatever the dump's size.
 """
 
 import bz2

@@ -1,24 +1,15 @@
-"""Find the spans of wikitext that are not running text: comments, tags that hide markup, references, templates, tables.
+"""Wikitext without template expansion: links, sentences, readable text, and the spans that are not running text.
 
-Every scan is linear in the text: what has no end is looked for once.
+Offsets are characters of the page's text as stored, so anyone can cut a span out of the page again. Every scan is
+linear in the text: the end of an unclosed construct is looked for once. Spans that are not running text are comments,
+tags that hide markup, references, templates and tables. Sentences end outside links, templates, references and
+abbreviations.
 
-Find the sentence around a place in wikitext, without splitting links, templates, references or abbreviations.
-
-Turn wikitext into text for reading and searching; templates are dropped, never expanded.
-
-Wikitext as the rest of synth sees it: links, sentences, readable text, and what to leave out.
-
-Nothing here expands templates. Offsets are characters of the page's text as stored, so a span found here can be cut out
-of the page again by anyone.
-
-Article links of many pages as arrays: the hot path of reading a dump.
-
-Links are looked for in UTF-8 bytes, in many pages at once, and their targets become 64-bit title hashes by way of a
-table of targets seen before. What is found is exactly what ``find_links`` and ``TitleRules.resolve`` find page by page.
-
-Every ``[[`` that no third bracket follows is a candidate, and no link holds another candidate, neither in its target
-nor in its anchor. So the regular expression yields one result a candidate, in order, and where the candidates stand is
-read off the bytes by numpy, without a match object a link.
+Links of many pages are read as arrays, the hot path of a dump: in UTF-8 bytes, many pages at once, with a table of
+targets seen before that gives their 64-bit title hashes. The result equals that of ``find_links`` and
+``TitleRules.resolve`` page by page. Every ``[[`` that no third bracket follows is a candidate, and no link holds
+another candidate, so the regular expression yields one result per candidate in order, and numpy reads the positions off
+the bytes without a match object per link.
 """
 
 import html
