@@ -1,4 +1,4 @@
-"""Write files whole: temp file, fsync, rename, fsync the folder; recognise file systems that cannot share a database."""
+"""Write files whole: temp file, fsync, rename, fsync the folder. Recognise file systems unfit for a shared database."""
 
 import errno
 import glob

@@ -1,6 +1,4 @@
-"""``synth audit FILE``: find defects of any visual QA file (Parquet, JSON, JSON lines), whatever its columns are
-called.
-"""
+"""``synth audit FILE``: find defects of any visual QA file (Parquet, JSON, JSON lines), whatever its column names."""
 
 import hashlib
 import json
