@@ -124,7 +124,7 @@ class LinkGraph:
         if len({*links, *ends}) != 1 or {*nodes} != {self.node_count}:
             raise ConfigError(
                 f"the link graph in {folder} is incomplete: offsets end at {ends} for {links} links, and there are "
-                f"{nodes} nodes where {self.node_count} are expected; build the corpus anew"
+                f"{nodes} nodes where {self.node_count} are expected; rebuild the corpus"
             )
 
     @property

@@ -433,7 +433,7 @@ def scan_ranges(jobs: Sequence[RangeJob], workers: int, tell: Tell) -> list[Part
 
     Raises:
         CorruptInput: a range is damaged; those that are complete stay for the next try.
-        Unavailable: a worker was killed, as for want of memory.
+        Unavailable: a worker was killed, perhaps for lack of memory.
     """
     total = sum(_count_bytes(job) for job in jobs)
     pending = [job for job in jobs if open_part(job.folder) is None]
@@ -453,7 +453,9 @@ def scan_ranges(jobs: Sequence[RangeJob], workers: int, tell: Tell) -> list[Part
 def _open_read(job: RangeJob) -> Part:
     part = open_part(job.folder)
     if part is None:
-        raise Unavailable(f"{job.folder} was read and is gone; run again, with nobody else at work in it")
+        raise Unavailable(
+            f"{job.folder} was read and has disappeared; run again, and let no other process change the folder"
+        )
     return part
 
 
@@ -473,8 +475,8 @@ def _scan_in_pool(pending: Sequence[RangeJob], workers: int, tell: Callable[[int
             tell(read)
     except BrokenProcessPool as error:
         raise Unavailable(
-            "a process that reads the dump was killed, as for want of memory; run the same command again: "
-            "ranges that are read stay read"
+            "a process that reads the dump was killed, perhaps for lack of memory; run the same command again: "
+            "finished ranges are kept"
         ) from error
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

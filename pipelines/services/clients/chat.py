@@ -815,7 +815,7 @@ class OpenAIChat:
         Raises:
             Unavailable: if every address was busy or down for longer than the patience, or the account is empty.
             ConfigError: if a server knows no such model, key or parameter.
-            RecordFailed: if the server refuses this prompt (too long, content filter), or gives no whole reply to it
+            RecordFailed: if the server refuses this prompt (too long, content filter), or gives no complete reply to it
                 in all tries while others get theirs.
         """
         body = await make_body(self.name, request, self._pictures, self.settings.replies)
@@ -839,11 +839,11 @@ class OpenAIChat:
         """Fail the record if it alone gets no reply; otherwise reset its tries.
 
         Raises:
-            RecordFailed: if others got theirs.
+            RecordFailed: if other requests succeeded.
             Unavailable: if no request got a reply for longer than the patience.
         """
         if self.pool.answered > trial.answered or await self._answers_at_all(trial.since):
-            raise RecordFailed("no-reply", f"{trial.said}, {trial.failed} times; others got theirs")
+            raise RecordFailed("no-reply", f"{trial.said}, {trial.failed} times; other requests succeeded")
         trial.failed = 0
 
     async def _answers_at_all(self, since: float) -> bool:
@@ -904,7 +904,8 @@ class OpenAIChat:
         if not key.isascii() or not key.isprintable() or " " in key:
             # A key that is no header's value would be quoted in the client's error.
             raise ConfigError(
-                f"model {self.name}: environment variable {self.settings.api_key_env} holds white space or no ASCII"
+                f"model {self.name}: environment variable {self.settings.api_key_env} holds white space or characters "
+                "other than ASCII"
             )
         return key
 

@@ -54,7 +54,7 @@ def make_client(
         limiter: the limit of the service, shared by all its clients; one with a pause of half a second by default.
         seconds: for a whole reply, however slowly it drips.
         reply_bytes: largest reply.
-        tries: requests in all for one that gets no whole reply.
+        tries: requests in all for one that gets no complete reply.
         backoff: seconds before the first retry, doubled for each further one.
     """
     shared = limiter or RateLimiter("Wikimedia", pause=0.5)
@@ -68,7 +68,7 @@ def check_agent(agent: str) -> None:
         ConfigError: if it has neither a mail address nor a page's, or is not printable ASCII.
     """
     if not ("@" in agent or "://" in agent) or not (agent.isascii() and agent.isprintable()):
-        raise ConfigError(f"User-Agent {agent!r} names no contact; expected synth/... (mail or page's address)")
+        raise ConfigError(f"User-Agent {agent!r} has no contact; expected synth/... (mail or page's address)")
 
 
 def drop_tracking(url: str) -> str:
@@ -92,7 +92,7 @@ def check_refusal(place: str, reply: HttpReply) -> None:
     status = reply.status
     if status == 403 or (status == 429 and any(word in reply.body.lower() for word in _UNWANTED)):
         raise Unavailable(
-            f"{place} refuses us (HTTP {status}): {reply.body[:200]!r}; see its policy before running again"
+            f"{place} refused the request (HTTP {status}): {reply.body[:200]!r}; see its policy before running again"
         )
     if status == 429 or (status == 503 and reply.wait):
         raise RateLimited(f"{place}: HTTP {status}", reply.wait)
@@ -141,7 +141,7 @@ class CommonsApi:
     def __post_init__(self) -> None:
         address = urlsplit(self.url)
         if address.scheme != "https" and not (address.scheme == "http" and address.hostname in LOOPBACK):
-            raise ConfigError(f"{self.url!r} is no address of an API; expected https://.../api.php")
+            raise ConfigError(f"{self.url!r} is not an API address; expected https://.../api.php")
         check_agent(self.agent)
 
     @property
@@ -202,7 +202,7 @@ class CommonsApi:
 
     def refuse(self, error: Exception) -> Unavailable:
         """Return the error of a reply that cannot be read."""
-        return Unavailable(f"{self.url}: a reply of another form ({error!r}); expected imageinfo")
+        return Unavailable(f"{self.url}: unexpected reply ({error!r}); expected imageinfo")
 
     async def ask(self, form: Mapping[str, str]) -> Mapping[str, Any]:
         """Return a whole reply; of a search that finds nothing, without a ``query``.
@@ -242,10 +242,10 @@ def _read_reply(url: str, reply: HttpReply, may_be_empty: bool) -> Mapping[str, 
     try:
         read = orjson.loads(reply.body)
     except orjson.JSONDecodeError as error:
-        raise NoReply(f"no JSON but {reply.body[:60]!r}") from error
+        raise NoReply(f"expected JSON, got {reply.body[:60]!r}") from error
     nothing: object = {} if may_be_empty and isinstance(read, dict) and read.get("batchcomplete") is True else None
     if not isinstance(read, dict) or not isinstance(read.get("error", read.get("query", nothing)), dict):
-        raise NoReply(f"no result but {reply.body[:60]!r}")
+        raise NoReply(f"expected a result, got {reply.body[:60]!r}")
     if "error" not in read:
         return read
     code = str(read["error"].get("code"))

@@ -325,7 +325,7 @@ class RecordedSparql(Recorder[Sparql]):
         """Return the recorded rows or ask for them.
 
         Raises:
-            QueryTimeout: if no whole reply came, now or when it was recorded.
+            QueryTimeout: if no complete reply came, now or when it was recorded.
         """
 
         async def ask() -> object:

@@ -342,7 +342,7 @@ def serve_model(config: RunConfig, role: str, logs: Path, say: Callable[[str], N
     """
     roles = config.models.list_roles()
     if role not in roles:
-        raise ConfigError(f"role {role!r}: nobody plays it; there are: {', '.join(roles)}")
+        raise ConfigError(f"role {role!r}: unknown role; there are: {', '.join(roles)}")
     model = config.models.get(role)
     if model.adapter != "openai":
         raise ConfigError(f"models.{role}.adapter is {model.adapter!r}; a server is of use to openai alone")

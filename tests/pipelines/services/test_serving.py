@@ -258,7 +258,7 @@ def test_a_server_that_leaves_while_served_is_a_service_away(make_model, tmp_pat
 @pytest.mark.parametrize(
     ("role", "message"),
     [
-        ("judge", r"role 'judge': nobody plays it; there are: solver"),
+        ("judge", r"role 'judge': unknown role; there are: solver"),
     ],
 )
 def test_only_a_role_with_a_server_can_be_served(make_model, tmp_path, role, message):
