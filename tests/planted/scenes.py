@@ -653,8 +653,6 @@ SETTINGS = (
     "runtime.workers=1",
 )
 """Small worlds: fewer entities and answers than the recipe demands of a large one, all else as shipped."""
-TRUSTING = ('questions.agreement="uncontradicted"', "rewrites.near_misses=0")
-"""What is not known counts as right: no sentence need confirm an answer, and infoboxes are taken to be complete."""
 Reports = tuple[tuple[StageReport, ...], ...]
 """Funnel by pass."""
 
@@ -694,15 +692,6 @@ class Pool:
         """Return the parts of a run over the pool's corpus, with other settings."""
         config = make_config(read_recipe("demo"), [*_list_settings(self.config), *settings])
         return Assembly(config, Workspace(self.root / "workspace"), self.corpus)
-
-    @cached_property
-    def trusted(self) -> tuple[Grounding, ...]:
-        """What the first pass of each recipe accepts of the same seeds where UNKNOWN refuses nothing."""
-        workspace, found = Workspace(self.root / "workspace"), list[Grounding]()
-        for method in METHODS:
-            config = _configure(method, self.config, self.size, self.config.seed, TRUSTING)
-            found += _run(config, Assembly(config, workspace, self.corpus))[0]
-        return tuple(found)
 
     def find_method(self, question: Grounding) -> str:
         """Return the recipe that made a question: only the path recipe leaves the answer node without a descriptor."""
@@ -762,9 +751,9 @@ def make_pool(root: Path, seed: int, missing: float, size: PoolSize = LARGE) -> 
     return Pool(missing, folder, corpus, tuple(questions), reports, world, root, size, tuple(first))
 
 
-def _configure(method: str, world: WorldConfig, size: PoolSize, seed: int, settings: Sequence[str] = ()) -> RunConfig:
+def _configure(method: str, world: WorldConfig, size: PoolSize, seed: int) -> RunConfig:
     limits = (f"seeds.limit={size.seeds[method]}", f'method="{method}"', f"seed={seed}")
-    return make_config(read_recipe("demo"), [*_list_settings(world), *limits, *settings])
+    return make_config(read_recipe("demo"), [*_list_settings(world), *limits])
 
 
 def _run(config: RunConfig, assembly: Assembly) -> tuple[list[Grounding], tuple[StageReport, ...]]:

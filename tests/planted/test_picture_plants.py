@@ -10,7 +10,7 @@ from tests.planted import picture_plants
 from tests.planted import picture_plants as sign_plants
 from tests.planted.catalogue import DEMANDS
 from tests.planted.picture_plants import DESIGNS, GalleryFinder, copy_picture, draw_design, list_kin, open_gallery
-from tests.planted.words import BY_HALF, HALVES
+from tests.planted.words import HALVES, load_half
 
 PAIRS = 24
 SIGNS = (sign_plants.plant_sign, sign_plants.plant_answer_sign)
@@ -18,7 +18,7 @@ SIGNS = (sign_plants.plant_sign, sign_plants.plant_answer_sign)
 
 def plant(defect, half, count=PAIRS, seed=5):
     rng = Random(f"{seed}:{defect.title}:{half}")
-    return [defect.plant(BY_HALF[half], rng) for _ in range(count)]
+    return [defect.plant(load_half(half), rng) for _ in range(count)]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_each_demand_on_pictures_has_its_code(pairs):
 @pytest.mark.parametrize("sign", SIGNS)
 def test_a_sign_with_a_name_is_told_from_one_with_a_strangers(sign, half):
     rng = Random(f"signs:{half}")
-    found = [sign(BY_HALF[half], rng, LayerOcr()) for _ in range(40)]
+    found = [sign(load_half(half), rng, LayerOcr()) for _ in range(40)]
     assert [pair for pair in found if not pair.flips] == []
     assert len({pair.plant for pair in found}) > 35
 
@@ -52,7 +52,7 @@ def test_a_sign_with_a_name_is_told_from_one_with_a_strangers(sign, half):
 @pytest.mark.parametrize("sign", SIGNS)
 def test_an_engine_reads_the_sign(sign):
     assert sign_plants.open_engine().name == "rapidocr"
-    assert sign(BY_HALF["held-out"], Random("read")).flips
+    assert sign(load_half("held-out"), Random("read")).flips
 
 
 @pytest.mark.parametrize("half", HALVES)
@@ -70,7 +70,7 @@ def test_the_designs_of_the_halves_share_nothing():
 @pytest.mark.parametrize("half", HALVES)
 def test_a_design_says_where_its_text_stands(half):
     for seed in range(20):
-        name, picture, written = draw_design(BY_HALF[half], (640, 512), Random(seed))
+        name, picture, written = draw_design(load_half(half), (640, 512), Random(seed))
         assert bool(written) == (name in ("card", "table", "poster")) or (half == "held-out" and name == "logo")
         assert picture.size == (640, 512)
 

@@ -5,14 +5,14 @@ import pytest
 from tests.planted.catalogue import DEMANDS
 from tests.planted.disguises import DISGUISES, convert_measure, spell_number, spell_ordinal, spell_year, write_roman
 from tests.planted.text_plants import DEFECTS, MEASURED
-from tests.planted.words import BY_HALF, HALVES
+from tests.planted.words import HALVES, load_half
 
 PAIRS = 60
 
 
 def plant(defect, half, seed=5):
     rng = Random(f"{seed}:{defect.title}:{half}")
-    return [defect.plant(BY_HALF[half], rng) for _ in range(PAIRS)]
+    return [defect.plant(load_half(half), rng) for _ in range(PAIRS)]
 
 
 @pytest.mark.parametrize("half", HALVES)
