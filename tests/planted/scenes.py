@@ -291,9 +291,9 @@ def _check_pages(base: Corpus, edits: Mapping[int, str], added: Sequence[tuple[s
 
 
 def relocate(proof: Proof, overlay: Corpus) -> Proof:
-    """Return a proof of the base as it is about an overlay: digest, in-degrees, names, and where its evidence stands.
+    """Return a proof of the base for an overlay: digest, in-degrees, names, and spans of its evidence.
 
-    Evidence that a changed page no longer has stays as it was, so that the checks say so.
+    Evidence that a changed page no longer has stays as it was; the checks must report it.
     """
     nodes = []
     for node in proof.nodes:
@@ -317,7 +317,7 @@ def _name_node(corpus: Corpus, title: str) -> tuple[str, ...]:
 
 
 def _move(evidence: Evidence, corpus: Corpus) -> Evidence:
-    """Return evidence at the place where its text stands in the corpus's page: the same field, or the same sentence."""
+    """Return evidence with the span of the same field or sentence in the corpus's page."""
     number = corpus.find(evidence.title)
     if number is None or corpus.page(number).revision == evidence.revision:
         return evidence
@@ -405,12 +405,12 @@ def _split(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class PoolSize:
-    """How large the worlds are, and how many seeds each recipe gets in one."""
+    """Size of a world, and seeds per recipe."""
 
     entities: int
     seeds: Mapping[str, int]
     passes: int = 1
-    """Times that injection, which accepts few, asks each seed: every pass draws other facts and other chains."""
+    """Runs of the injection recipe, which accepts few: each draws other facts and chains."""
 
 
 LARGE = PoolSize(450, {"paths": 200, "injection": 400}, passes=5)
@@ -428,7 +428,7 @@ SETTINGS = (
     "questions.max_answer_share=0.5",
     "runtime.workers=1",
 )
-"""Small worlds: fewer entities and answers than the recipe demands of a large one, all else as shipped."""
+"""Small worlds have fewer entities and answers than the recipe demands; all else is as shipped."""
 Reports = tuple[tuple[StageReport, ...], ...]
 """Funnel by pass."""
 
@@ -441,7 +441,7 @@ class Pool:
     world: Path
     corpus: Corpus
     questions: tuple[Grounding, ...]
-    """Of both recipes, those of the path recipe first."""
+    """Of both recipes, the path recipe first."""
     reports: Mapping[str, Reports]
     """Funnels by method."""
     config: WorldConfig
@@ -452,7 +452,7 @@ class Pool:
 
     @cached_property
     def ground(self) -> Indexes:
-        """The world's corpus with what checks count by."""
+        """The corpus with its indexes."""
         return Indexes(self.corpus)
 
     @cached_property
@@ -465,7 +465,7 @@ class Pool:
         return Corpus.open(self.root / "later-corpus" / "later")
 
     def assemble(self, *settings: str) -> Assembly:
-        """Return the parts of a run over the pool's corpus, with other settings."""
+        """Return a run over the pool's corpus with further settings."""
         config = make_config(read_recipe("demo"), [*_list_settings(self.config), *settings])
         return Assembly(config, Workspace(self.root / "workspace"), self.corpus)
 
@@ -477,7 +477,7 @@ class Pool:
     def steady(self) -> tuple[Grounding, ...]:
         """Questions whose answer a text search is far from finding, by the bench's own ranking.
 
-        One at the edge is no clean twin: any page more or less moves it over.
+        A question near the limit is no clean twin: one page more or less may change its result.
         """
         return tuple(question for question in self.questions if self.is_hidden(question, question.text))
 
@@ -487,14 +487,10 @@ class Pool:
         rank = question.proof.thresholds.retrieval_rank
         return is_far(self.corpus, text, number, self.corpus.text(number), rank)
 
-    def draw(self, rng: Random) -> Grounding:
-        """Return one of the steady questions."""
-        return rng.choice(self.steady)
-
 
 @contextmanager
 def open_pools(seed: int, missing: tuple[float, ...], size: PoolSize = LARGE) -> Iterator[tuple[Pool, ...]]:
-    """Give a pool for each missing rate; what they keep on disk goes when they are no longer needed."""
+    """Give a pool for each missing rate; their files are deleted afterwards."""
     root = Path(tempfile.mkdtemp(prefix="synth-bench-"))
     pools: list[Pool] = []
     try:
@@ -508,7 +504,7 @@ def open_pools(seed: int, missing: tuple[float, ...], size: PoolSize = LARGE) ->
 
 
 def make_pool(root: Path, seed: int, missing: float, size: PoolSize = LARGE) -> Pool:
-    """Generate a world under ``root``, run both recipes over it, and collect what they accept."""
+    """Generate a world under ``root``, run both recipes on it, and collect the accepted questions."""
     world, workspace = WorldConfig(size.entities, seed, missing), Workspace(root / "workspace")
     config = _configure(METHODS[0], world, size, seed)
     corpus, _ = ensure_corpus(config.corpus, workspace, SilentReporter(), 1)
@@ -533,7 +529,7 @@ def _configure(method: str, world: WorldConfig, size: PoolSize, seed: int) -> Ru
 
 
 def _run(config: RunConfig, assembly: Assembly) -> tuple[list[Grounding], tuple[StageReport, ...]]:
-    """Run a recipe up to its finished questions, which come by record id, and return its funnel too."""
+    """Run a recipe; return its finished questions by record id, and its funnel."""
     chosen, runtime = select_stages(assembly.plan_stages(), LAST, ()), config.runtime
     reports = tuple(
         run_stage(plan, assembly.corpus_entry, runtime.shard_rows, runtime.concurrency, SilentReporter())
@@ -552,7 +548,7 @@ MAX_TOKENS = 6
 MANY = 60
 """Pages that one plant may change."""
 TRIES = 400
-"""Clean questions looked at for one pair: most defects need a question of some kind."""
+"""Clean questions tried for one pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -566,7 +562,7 @@ class Case:
 
     @property
     def corpus(self) -> Corpus:
-        """The world as the pipeline saw it."""
+        """The corpus of the pool."""
         return self.pool.corpus
 
     @property
@@ -585,15 +581,15 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A claim, and what the world looks like around it."""
+    """A claim, and the changes of the world around it."""
 
     claim: Claim
     edits: Mapping[int, str] = field(default_factory=dict)
     added: Sequence[tuple[str, str]] = ()
     later: Mapping[int, str] | None = None
-    """Pages as they are in another dump of the same wiki, where it differs; None when there is no other dump."""
+    """Changed pages of another dump of the same wiki; None without another dump."""
     other: Corpus | None = None
-    """The other dump itself, in place of ``later``."""
+    """The other dump, in place of ``later``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -607,10 +603,10 @@ class Twins:
 
 
 def draw_case(pools: Sequence[Pool], rng: Random) -> Case:
-    """Return a clean question: first a pool, so that every missing rate has its share.
+    """Return a clean question of a random pool.
 
     Raises:
-        ConfigError: if no pool has a question to plant in.
+        ConfigError: no pool has a steady question.
     """
     steady = [pool for pool in pools if pool.steady]
     if not steady:
@@ -619,12 +615,12 @@ def draw_case(pools: Sequence[Pool], rng: Random) -> Case:
             "take another seed or more pairs, which are planted in larger worlds"
         )
     pool = rng.choice(steady)
-    question = pool.draw(rng)
+    question = rng.choice(pool.steady)
     return Case(pool, question, tuple(locate_nodes(pool.corpus, question.proof.nodes)))
 
 
 def judge(pool: Pool, scene: Scene) -> tuple[CheckResult, ...]:
-    """Return everything that the checks find in a scene; nothing when they accept it."""
+    """Return all findings of the checks in a scene; none when they accept it."""
     with lay(pool, scene) as ground:
         claim = replace(scene.claim, proof=relocate(scene.claim.proof, ground.corpus))
         return examine(ground, claim, MAX_TOKENS, audit=True)
@@ -632,11 +628,7 @@ def judge(pool: Pool, scene: Scene) -> tuple[CheckResult, ...]:
 
 @contextmanager
 def lay(pool: Pool, scene: Scene) -> Iterator[Indexes]:
-    """Give the ground of a scene.
-
-    What sentences state a relation by, and how frequent an answer is, is learnt from the whole wiki: a page more or
-    less does not change it, and the base's is taken.
-    """
+    """Give the indexes of a scene; cue words and answer shares, learnt from the whole wiki, are those of the base."""
     overlay = OverlayCorpus(pool.corpus, scene.edits, scene.added)
     later = scene.other if scene.later is None else OverlayCorpus(pool.corpus, scene.later)
     ground = Indexes(overlay, later)
@@ -655,7 +647,7 @@ def make_pair(pool: Pool, twins: Twins) -> Pair:
 
 
 def pick_result(found: Sequence[CheckResult], codes: Sequence[str]) -> CheckResult:
-    """Return one of several findings: one with a wanted code, else an UNKNOWN, else any; a pass when there is none."""
+    """Return a finding with a wanted code, else an UNKNOWN, else any; a pass without findings."""
     ranked = sorted(found, key=lambda result: (result.code not in codes, result.outcome != "UNKNOWN"))
     return ranked[0] if ranked else PASSED
 
@@ -680,18 +672,18 @@ def set_field(text: str, fact: Fact, value: str) -> str:
 
 
 def note_page(text: str) -> str:
-    """Return a page with an editor's note that no reader sees."""
+    """Return a page with an HTML comment."""
     return f"{text}\n<!-- checked -->"
 
 
 def edit_elsewhere(case: Case, sentence: str, rng: Random) -> dict[int, str]:
-    """Return an edit of an article off the path, which must not matter: a sentence more."""
+    """Return an edit of an article off the path: one more sentence."""
     node = rng.choice([node for node in case.corpus.article_nodes() if node not in case.numbers])
     return {node: add_sentence(case.corpus.text(node), sentence)}
 
 
 def add_sentence(text: str, sentence: str) -> str:
-    """Return a page with a sentence more, at the end of its first section of prose."""
+    """Return a page with one more sentence, at the end of its first section of prose."""
     infobox = read_infobox(text)
     start = infobox.end if infobox else 0
     place = text.find("\n\n", start + 2)
@@ -700,14 +692,7 @@ def add_sentence(text: str, sentence: str) -> str:
 
 
 def copy_infobox(case: Case, node: int, name: str, changes: Mapping[str, str]) -> str:
-    """Return the article of an entity like another one: the same infobox but for some fields, and a lead sentence.
-
-    Args:
-        case: whose corpus has the model.
-        node: the model.
-        name: of the new entity.
-        changes: raw values by key; an empty one leaves the field out.
-    """
+    """Return the article of a new entity like ``node``: its infobox with raw values changed by key, and a lead."""
     corpus = case.corpus
     text = corpus.text(node)
     infobox = read_infobox(text)
@@ -726,9 +711,9 @@ def copy_infobox(case: Case, node: int, name: str, changes: Mapping[str, str]) -
 UNVERIFIED = "unverified"
 VERIFIED_FIELDS = ("record_id", "text", "answer", "proof")
 RULES = (("proof", "thresholds"), ("proof", "hub_in_degree"), ("proof", "shortcuts_checked"))
-"""What was demanded: changed only where the counts no longer go with it."""
+"""Demands; changed only by :func:`_list_demands`."""
 UNORDERED = (("proof", "counts"),)
-"""Where the order of the parts says nothing."""
+"""Tuples whose order means nothing."""
 FILLED: dict[str, Any] = {
     "unit": "m",
     "precision": "day",
@@ -736,15 +721,15 @@ FILLED: dict[str, Any] = {
     "redundant": (Constraint(node=1, relation="nothing", value="nothing"),),
     "near_misses": (NearMiss(node=1, page_id=1, title="Nothing", unknown=("type",), resolution="absent"),),
 }
-"""What stands in a field that was empty; a letter where nothing is said."""
+"""New values of empty fields; any other gets a letter."""
 
 Place = tuple[str | int, ...]
 
 
 def plant_tampering(case: Case, words: Vocabulary, rng: Random) -> Pair | None:
-    """D24: a number beside itself, a text with a letter changed, a part left out, repeated or put elsewhere.
+    """D24: a number changed by one, a letter replaced, a part left out, repeated or moved.
 
-    Both twins are verified after an edit of an article that the question does not rest on.
+    Both twins are verified after an edit of an article off the path.
     """
     aside = draw_sentence("asides", words, rng).format(value=rng.choice(words.words))
     with lay(case.pool, Scene(case.claim, edit_elsewhere(case, aside, rng))) as ground:
@@ -755,7 +740,7 @@ def plant_tampering(case: Case, words: Vocabulary, rng: Random) -> Pair | None:
 
 
 def _draw_change(row: Grounding, rng: Random) -> tuple[Place, Any]:
-    """Return one change; a class of fields is drawn before a field, as a proof has many spans and one digest."""
+    """Return one change; the field name is drawn first, since a proof has many spans and one digest."""
     groups: dict[tuple[str, ...], list[tuple[Place, Any]]] = {}
     for place, changed in list_changes(row, rng):
         groups.setdefault(tuple(part for part in place if isinstance(part, str)), []).append((place, changed))
@@ -763,7 +748,7 @@ def _draw_change(row: Grounding, rng: Random) -> tuple[Place, Any]:
 
 
 def verify(ground: Indexes, row: Grounding) -> CheckResult:
-    """FAIL when a question, its id, its answer or its proof does not hold."""
+    """FAIL when verification finds a problem in a question."""
     problems = find_problems(ground, Claim(row.text, row.answer, row.proof))
     sha256 = row.picture.sha256 if row.picture else ""
     if row.record_id != make_question_id(row.text, sha256, row.answer, row.proof):
@@ -772,7 +757,7 @@ def verify(ground: Indexes, row: Grounding) -> CheckResult:
 
 
 def list_changes(row: Grounding, rng: Random) -> Iterator[tuple[Place, Any]]:
-    """Yield a change of each field that verification speaks for, with the place of the field."""
+    """Yield the place and a change of each field that verification covers."""
     for name in VERIFIED_FIELDS:
         yield from _list_changes(getattr(row, name), (name,), rng)
     yield from ((("proof", *place), changed) for place, changed in _list_demands(row.proof, rng))
@@ -801,7 +786,7 @@ def _list_changes(value: Any, place: Place, rng: Random) -> Iterator[tuple[Place
 
 
 def _list_demands(proof: Proof, rng: Random) -> Iterator[tuple[Place, Any]]:
-    """Yield demands that the proof's own counts and look-ups no longer go with: lower ones, and higher ones."""
+    """Yield demands that the proof's own counts contradict."""
     limits = proof.thresholds
     yield ("thresholds", "alone_first"), limits.alone_first + rng.choice((-1, 1))
     if len(proof.hops) > 1:
@@ -814,7 +799,6 @@ def _list_demands(proof: Proof, rng: Random) -> Iterator[tuple[Place, Any]]:
 
 
 def _fill(place: Place, rng: Random) -> Any:
-    """Return what stands in a field that was empty."""
     name = place[-1]
     if name == "derivation":
         return rng.choice(("month", "year"))
@@ -822,7 +806,7 @@ def _fill(place: Place, rng: Random) -> Any:
 
 
 def _change_parts(parts: tuple[Any, ...], ordered: bool) -> Iterator[tuple[Any, ...]]:
-    """Yield several parts with the last one left out, with it twice, and turned round."""
+    """Yield parts without the last one, with it twice, and reversed."""
     if parts:
         yield parts[:-1]
         yield (*parts, parts[-1])
@@ -831,7 +815,7 @@ def _change_parts(parts: tuple[Any, ...], ordered: bool) -> Iterator[tuple[Any, 
 
 
 def _change_text(text: str, rng: Random) -> str:
-    """Return a text with one letter or digit replaced by another one."""
+    """Return a text with one letter or digit replaced."""
     spots = [place for place, letter in enumerate(text) if letter.isalnum()] or [0]
     spot = rng.choice(spots)
     other = rng.choice([letter for letter in "abcdef0123456789" if letter != text[spot].casefold()])
@@ -839,7 +823,7 @@ def _change_text(text: str, rng: Random) -> str:
 
 
 def change_at(value: Any, place: Place, changed: Any) -> Any:
-    """Return a record with the value at one place replaced, unvalidated, as a tampered file may have it."""
+    """Return a record with the value at one place replaced, unvalidated as in a tampered file."""
     if not place:
         return changed
     first, rest = place[0], place[1:]

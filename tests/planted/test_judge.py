@@ -13,7 +13,16 @@ from pipelines.graph.answers import compare_answers
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.toy.players import ScriptedJudge
 from tests.pipelines.stages.players import FakeModel
-from tests.planted.judge_faults import FAULTY, count_faults, list_open_trials, make_scripted_judges
+from tests.planted.judge_faults import (
+    ERRING,
+    MISTAKEN,
+    UNCLEAR,
+    UNMARKED,
+    count_answer_faults,
+    count_rollout_faults,
+    list_open_trials,
+    make_scripted_judges,
+)
 
 PROMPT = load_prompt("judge_answer")
 KINDS = {
@@ -239,31 +248,24 @@ def test_a_bench_without_answers_or_places_is_refused(pairs, concurrency, said):
 # D23: faults of judges
 
 
-@pytest.fixture(scope="module")
-def faults():
-    return asyncio.run(count_faults(300, 3))
+@pytest.fixture(scope="module", params=[300, 30], ids=["answers", "rollouts"])
+def faults(request):
+    """Rows of faults, and how many answers or rollouts each is of."""
+    count = request.param
+    return asyncio.run(count_answer_faults(count, 3)) if count == 300 else list(count_rollout_faults(count, 3)), count
 
 
 def test_no_fault_of_a_judge_is_a_silent_accept_or_a_silent_drop(faults):
-    assert {row.fault for row in faults} == set(FAULTY)
-    assert {(row.silent_accepts, row.silent_drops) for row in faults} == {(0, 0)}
-    assert {row.trials for row in faults} == {300}
-
-
-@pytest.mark.parametrize("fault", ["empty", "yes and no", "malformed", "time-out"])
-def test_a_judge_that_says_nothing_clear_leaves_every_answer_unscored(faults, fault):
-    assert {(row.jury, row.unscored, row.stopped) for row in faults if row.fault == fault} == {
-        ("alone", 300, 0), ("first", 300, 0), ("second", 300, 0),
-    }  # fmt: skip
-
-
-def test_a_judge_that_is_away_stops_and_decides_nothing(faults):
-    assert {(row.unscored, row.stopped) for row in faults if row.fault == "away"} == {(0, 300)}
-
-
-@pytest.mark.parametrize("fault", ["near miss accepted", "right one refused"])
-def test_a_second_judge_keeps_the_errors_of_the_first_from_counting(faults, fault):
-    assert {(row.jury, row.unscored) for row in faults if row.fault == fault} == {("first", 150), ("second", 150)}
+    rows, count = faults
+    assert {row.fault for row in rows if row.judge == "answer"} == {*UNCLEAR, *ERRING}
+    assert {row.fault for row in rows if row.judge == "process"} == (set(UNMARKED) if count == 30 else set())
+    assert {(row.silent_accepts, row.silent_drops) for row in rows} == {(0, 0)}
+    for row in rows:
+        if row.fault == "away":
+            assert (row.unscored, row.stopped) == (0, count)
+        else:
+            # A second judge stops what the first one errs on, which is every other answer.
+            assert (row.unscored, row.stopped) == (count // 2 if row.fault in MISTAKEN else count, 0), row
 
 
 @pytest.mark.parametrize("count", [1, 7, 300])
