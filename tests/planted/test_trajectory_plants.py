@@ -43,14 +43,9 @@ def test_twins_differ_and_are_of_one_question(rollouts):
                 assert edits.clean.record_id == edits.defective.record_id == rollout.record_id
 
 
-def test_a_question_without_a_picture_admits_no_rollout(pool):
-    case = list_cases(pool)[0]
-    blind = case.question.model_copy(update={"picture": None})
-    assert roll_out(pool, blind, 0) is None
-
-
 def test_a_pair_of_a_question_is_judged_through_the_stage(pool):
     case = list_cases(pool)[0]
+    assert roll_out(pool, case.question.model_copy(update={"picture": None}), 0) is None
     reason, operator = EDITORS["no call"]
     pair = plant_edits(operator, reason, case, load_half("open"), Random(1))
     assert pair is None or (pair.flips and pair.codes == ("from-memory",))
