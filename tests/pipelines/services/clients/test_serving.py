@@ -26,7 +26,7 @@ from pipelines.services.clients.serving import (
 from pipelines.services.clients.supervisor import start_supervised
 from tests.fake_vllm import is_alive, write_fake_vllm
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def find_port() -> int:

@@ -26,7 +26,7 @@ from pipelines.services.clients.replies import (
     renew,
 )
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 FIRST_TABLES = """
 CREATE TABLE asks (key TEXT NOT NULL, backend TEXT NOT NULL);
 CREATE TABLE replies (key TEXT PRIMARY KEY, backend TEXT NOT NULL, reply TEXT NOT NULL) WITHOUT ROWID;
