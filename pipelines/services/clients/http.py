@@ -85,7 +85,7 @@ class Busy(NoReply):
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request; ``query`` is added to the percent-encoded ``url``. Its ``repr`` shows nothing that may hold a key."""
+    """One request; ``query`` is added to the percent-encoded ``url``. Its ``repr`` shows no part that may hold a key."""
 
     url: str
     method: Literal["GET", "HEAD", "POST"] = "GET"
