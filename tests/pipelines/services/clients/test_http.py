@@ -21,7 +21,7 @@ from pipelines.services.clients.http import (
     unpack_body,
 )
 from tests.pipelines.services.clients.live_servers import HOST, QUICK, Answer, make_guard, run_live_server, say
-from tests.pipelines.services.test_chat import serve, write_certificate
+from tests.pipelines.services.clients.test_chat import serve, write_certificate
 
 EARLY = 0.002
 """Seconds by which a loop may wake too early."""
