@@ -47,7 +47,7 @@ from pipelines.corpus.dump import (
 from pipelines.corpus.infobox import Field, Infobox, has_infobox, read_infobox
 from pipelines.corpus.kinds import choose_kind, find_domain, name_infobox_kind, name_lead_kind
 from pipelines.corpus.linkgraph import ArrayFile
-from pipelines.corpus.manifest import CorpusOptions
+from pipelines.corpus.manifest import PARSE_MEGABYTES, PARSE_SECONDS
 from pipelines.corpus.tables import FACTS, FAILED, PAGES, REDIRECTS, REJECTED, TableWriter, map_array
 from pipelines.corpus.texts import PageStoreWriter, split_passages
 from pipelines.corpus.wikitext import LinkBlock, LinkReader, blank_spans, find_braces, lead_paragraph, plain_text
@@ -268,7 +268,6 @@ class RangeJob:
     byte_range: ByteRange
     site: Site
     folder: Path
-    options: CorpusOptions
 
 
 def scan_range(job: RangeJob) -> PartCounts:
@@ -279,15 +278,14 @@ def scan_range(job: RangeJob) -> PartCounts:
     """
     shutil.rmtree(job.folder, ignore_errors=True)
     job.folder.mkdir(parents=True)
-    memory = job.options.parse_megabytes << 20
     with ExitStack() as stack:
         writers = {name: stack.enter_context(TableWriter(job.folder, name, schema)) for name, schema in _TABLES.items()}
         store = stack.enter_context(PageStoreWriter(job.folder))
         child = stack.enter_context(
-            ParserPool[Infobox | None](read_infobox, seconds=job.options.parse_seconds, memory=memory)
+            ParserPool[Infobox | None](read_infobox, seconds=PARSE_SECONDS, memory=PARSE_MEGABYTES << 20)
         )
         links = {name: stack.enter_context(ArrayFile(job.folder / f"{name}.npy", kind)) for name, kind in LINKS.items()}
-        scanner = _Scanner(TitleRules(job.site), store, child, job.options)
+        scanner = _Scanner(TitleRules(job.site), store, child)
         for number, block in enumerate(_cut_blocks(read_range(job.dump, job.byte_range)), start=1):
             for name, rows in scanner.read_block(block).items():
                 writers[name].write_rows(rows)
@@ -323,9 +321,7 @@ def _cut_blocks(pages: Iterable[RawPage]) -> Iterator[list[RawPage]]:
 class _Scanner:
     """Sorts the pages of a range into articles, redirects, rejected and failed ones, block by block."""
 
-    def __init__(
-        self, rules: TitleRules, store: PageStoreWriter, child: ParserPool[Infobox | None], options: CorpusOptions
-    ) -> None:
+    def __init__(self, rules: TitleRules, store: PageStoreWriter, child: ParserPool[Infobox | None]) -> None:
         self.rows_in = 0
         self.newest = ""
         self.links = LinkReader(rules)
@@ -333,7 +329,6 @@ class _Scanner:
         self._rules = rules
         self._store = store
         self._child = child
-        self._passage_words = options.passage_words
         self._articles = 0
         self._rows: dict[str, list[Row]] = {}
 
@@ -378,7 +373,7 @@ class _Scanner:
         if infobox is not None:
             for parameter in sorted(infobox.fields, key=lambda parameter: parameter.start):
                 self._add_values(article, parameter)
-        passages = split_passages(render_article(page.text, infobox), self._passage_words)
+        passages = split_passages(render_article(page.text, infobox))
         self._rows["passages"].extend((article, passage) for passage in passages)
 
     def _add_values(self, article: int, parameter: Field) -> None:

@@ -53,6 +53,7 @@ from pipelines.corpus.build import build_corpus
 from pipelines.corpus.dump import RawPage, Site, TitleRules, normalise_spaces, strip_qualifier
 from pipelines.corpus.infobox import FieldValue, Infobox, read_infobox
 from pipelines.corpus.linkgraph import LinkGraph
+from pipelines.corpus.manifest import ANCHOR_PAGES, PASSAGE_WORDS
 from pipelines.corpus.scan import ARTICLE_PARTS, describe_article, find_bold_names, render_article
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import FACTS
@@ -159,7 +160,7 @@ class Survey:
         self.base = base
         manifest = base.manifest
         self.rules = TitleRules(Site(manifest.dbname, manifest.base_url, manifest.language, "first-letter", ()))
-        self.words = manifest.options.passage_words
+        self.words = PASSAGE_WORDS
         self.last_id = max((base.page(node).page_id for node in base.article_nodes()), default=0)
         self._nodes: dict[str, int] = {}
         self.red: dict[str, set[int]] = defaultdict(set)
@@ -421,7 +422,7 @@ class OverlayCorpus(Corpus):
         """Names of the nodes that changed pages lead to, or led to, and of those pages."""
         anchors, boxed = self._count_changes()
         touched = set(self._read) | set(anchors) | set(boxed)
-        least, known = self.manifest.options.anchor_pages, self._survey
+        least, known = ANCHOR_PAGES, self._survey
         names = {}
         for node in touched:
             used, inside = Counter(known.anchors.get(node, ())), Counter(known.boxed.get(node, ()))
