@@ -1,4 +1,4 @@
-"""Choosing the anchor's picture: candidates ranked, then the first that every check lets through.
+"""Choose the anchor's picture: rank the candidates and take the first that passes every check.
 
 OpenSearch-VL, section 3.1 (anchor-aware grounding), with the checks I3 to I8 of research/quality.md.
 """

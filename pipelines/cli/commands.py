@@ -1,7 +1,4 @@
-"""What the commands of the CLI do, as functions that take values and return values.
-
-``synth verify``: which releases, by which corpus.
-"""
+"""The commands of the CLI as functions that take values and return values."""
 
 import os
 import subprocess

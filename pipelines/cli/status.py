@@ -1,6 +1,6 @@
-"""``synth status``: the stages, releases and folders of a workspace, with counts, requests, cost and size.
+"""``synth status``: stages, releases and folders of a workspace, with counts, requests, cost and size.
 
-``synth replies``: the recorded replies by backend, how often they were reused, and how to remove them.
+``synth replies``: recorded replies by backend, how often they were reused, and their removal.
 """
 
 import sqlite3

@@ -1,9 +1,7 @@
-"""RunConfig: one TOML file, every key declared here, unknown keys refused, secrets only as environment names.
+"""Load RunConfig: one TOML file, every key declared, unknown keys refused, secrets as names of environment variables.
 
 A recipe under ``pipelines/recipes`` is such a file; ``--config`` names another and ``--set a.b=value`` changes one key.
-Units are in the field's description. Published numbers are the defaults of the recipe that publishes them.
-
-What keys of a configuration have to do with one another, beyond what each says for itself.
+Rules that concern several keys are checked here.
 """
 
 import difflib

@@ -1,8 +1,9 @@
 """Build a corpus from a dump and the files beside it: one folder, complete or absent.
 
-Worker processes read byte ranges of the dump, each into a part (``scan``). Then titles become nodes (``numbering``) and
-parts become tables, graph, page store and search index, one part in memory at a time. A build that was killed goes on
-with the ranges that are not read yet.
+Worker processes read byte ranges of the dump, each into a part (``scan``). Then titles become nodes (``numbering``),
+and the parts become tables, graph, page store and search index, one part in memory at a time. An interrupted build
+continues with the ranges that are missing. Aliases of an article come from its title, redirects, lead and the texts of
+links to it.
 """
 
 import os

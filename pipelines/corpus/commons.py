@@ -1,11 +1,11 @@
 """Read the structured-data dump of Wikimedia Commons for the files that a corpus needs; write the table of pictures.
 
 The dump describes over 100 M files and a corpus shows a few million of them. So it is cut into entities by their first
-bytes, an entity's file name is found without parsing, and only what is wanted is parsed, by a real Turtle parser.
-Memory holds a hash a wanted file, and one chunk.
+bytes, an entity's file name is found without parsing, and only wanted entities are parsed, by a Turtle parser. Memory
+holds one hash per wanted file and one chunk.
 
-Licences (P275, P6216) are turned into the short names that Wikimedia Commons shows; one that is not in
-``data/licences.toml`` stays a Qid. Whether a short name is free is decided by :mod:`pipelines.checks.pictures`.
+Licences (P275, P6216) become the short names that Wikimedia Commons shows; one that is not in ``data/licences.toml``
+stays a Qid. :mod:`pipelines.checks.pictures` decides whether a short name is free.
 """
 
 import bz2

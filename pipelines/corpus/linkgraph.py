@@ -1,7 +1,12 @@
-"""The link graph on disk: compressed sparse rows as memory-mapped numpy arrays, out-links and in-links.
+"""The link graph on disk: out-links and in-links as compressed sparse rows in memory-mapped numpy arrays.
 
+<<<<<<< HEAD
+It is written out of core. Links arrive in node order; out-links are sorted block by block and appended. In-links are
+cut into ranges of targets that fit into memory, one scratch file per range, and each range is sorted alone.
+=======
 It is written out of core. Links arrive in node order, so out-links are sorted block by block and appended; in-links
 are the same links, sorted by target in DuckDB.
+>>>>>>> f-corpus
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,8 @@
-"""The manifest of a corpus, and the files that may lie beside its dump.
+"""The manifest of a corpus: its inputs, its contents, and where every page of the dump went; the optional side files.
 
 ``X-pages-articles*.xml.bz2`` goes with ``X-page_props.sql.gz`` and X's other tables. ``wikidatawiki-*-page.sql.gz``
 with ``wikidatawiki-*-page_props.sql.gz``, or Wikidata's ``wikidata-*-all.json.*``, gives the numbers of sitelinks and
-statements, ``commons-*-mediainfo.*`` what Commons knows of the pictures, ``images/images.tsv`` the local pictures.
+statements, ``commons-*-mediainfo.*`` the metadata of pictures, ``images/images.tsv`` the picture files at hand.
 """
 
 import json

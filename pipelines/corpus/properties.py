@@ -1,7 +1,6 @@
-"""What the files beside a dump say of its articles, looked up by page id.
+"""Properties of articles from the files beside a dump, by page id: Qid, lead image, kind, and counts of Wikidata.
 
-SQL tables give a page's Qid, lead image and kind, and how much Wikidata knows of it. Each table is streamed once into a
-small one; these are joined and sorted on disk. Wikidata's JSON dump gives counts, identifiers and classes of every
+Each SQL table is streamed once into a small one of the wanted columns; these are joined and sorted on disk. Wikidata's JSON dump gives counts, identifiers and classes of every
 entity that has an article on one wiki. All files are optional, and they are taken at different times, so that a page or
 an entity may be missing on either side: then it is not known.
 

@@ -1,15 +1,8 @@
-"""The first pass over a dump: a worker reads one byte range, and what later steps need of it is left as a part.
+"""The first pass over a dump: worker processes read byte ranges, and each range leaves a part for the later steps.
 
-What a worker leaves of one byte range of a dump: a folder of small tables in the order of the dump.
-
-Titles are known by their 64-bit hashes here; which article a hash means is decided once all ranges are read. A part is
-complete when its ``part.json`` exists, which is written last.
-
-What is kept of an article beside its text, links and facts.
-
-An article as a search index and a page reader show it: its infobox as lines, then its text without markup.
-
-Read the byte ranges of a dump in several processes; what is complete already is left alone.
+A part is a folder of small tables in the order of the dump; it is complete when its ``part.json`` exists, which is
+written last. Complete parts are not read again. Titles are kept as 64-bit hashes, which are resolved once all ranges
+are read. The search text of an article is its infobox as lines, then its text without markup.
 """
 
 import hashlib

@@ -1,9 +1,7 @@
-"""An open corpus: what every stage reads pages, facts, names, links, pictures and passages from.
+"""An open corpus: pages, facts, names, links, pictures and passages for every stage.
 
-What a picture of an entity is compared with: its name and what its article says it is, in one short line.
-
-A text encoder of the CLIP family reads 77 tokens, two of them its own marks, and drops what comes after; so the name
-comes first, and the line ends before the encoder would end it.
+A picture of an entity is compared with one short line: its name, then what its article says it is. A CLIP text encoder
+reads 77 tokens, two of them its own marks, and drops the rest, so the name comes first.
 """
 
 import re

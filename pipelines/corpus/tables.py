@@ -1,12 +1,9 @@
-"""The tables of a corpus: their columns, how they are written, and how single rows are read.
+"""The tables of a corpus: their columns, writers and readers; memory-mapped arrays; joins and sorts out of core.
 
-Each table is there twice. ``<name>.parquet`` is for queries over whole columns. ``<name>.arrow`` holds the same rows
-uncompressed, in batches of one size: it is mapped into memory, so that it opens at once, costs a process only the pages
-it touches, and is shared by all processes of a machine.
-
-Arrays on disk, mapped into memory.
-
-Joins and sorts that do not fit memory: DuckDB with a memory limit and a folder to spill to.
+Each table exists twice. ``<name>.parquet`` is for queries over whole columns. ``<name>.arrow`` holds the same rows
+uncompressed, in batches of one size; it is memory-mapped, so it opens at once, costs a process only the pages it
+touches, and is shared by all processes of a host. Larger joins and sorts run in DuckDB with a memory limit and a folder
+to spill to.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -14,7 +14,7 @@ likely.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AnySet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -27,7 +27,7 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from pipelines import names
-from pipelines.config.settings import PathsConfig
+from pipelines.config.settings import PathsConfig, SplitRule
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.corpus.tables import map_array
 from pipelines.corpus.wikitext import WikiLink
@@ -45,7 +45,7 @@ from pipelines.graph.facts import (
     type_value,
 )
 from pipelines.graph.prose import Clause, make_clause
-from pipelines.ids import SplitRule, canonical_json, digest_value
+from pipelines.ids import canonical_json, digest_value
 from schemas.datasets import Split
 
 Words = npt.NDArray[np.uint64]
@@ -166,12 +166,9 @@ class WalkDraw:
     """Parameters of drawing walks."""
 
     seed: int
+    settings: PathsConfig = field(default_factory=PathsConfig)
     tries: int = TRIES
     """Links drawn at a step before its node is looked through, at most 10."""
-    relation_preference: float = 1.0
-    """Probability that a step tries relations before links; else links come first."""
-    look_ahead: bool = True
-    """Whether the reach is checked at every step, or only at the end of a walk."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -247,7 +244,7 @@ class _Batch:
         """Return which walks are whole; without look-ahead an end out of reach is counted as refused only here."""
         walks = np.arange(len(self.lengths))
         whole: Mask = self.nodes[self.lengths, walks] >= 0
-        if self.terrain.reach is None or self.draw.look_ahead:
+        if self.terrain.reach is None or self.draw.settings.look_ahead:
             return whole
         ends = self.terrain.reach.take(self.nodes[self.lengths, walks])
         far = whole & ((ends >> self.bits) & 1 == 0)
@@ -262,7 +259,7 @@ class _Batch:
         if links is None or relations is None:
             choosing = [(links or relations, links is None, ~moved)]
         else:
-            first = draw_units(self.keys[walks], count_choice(step, "coin")) < self.draw.relation_preference
+            first = draw_units(self.keys[walks], count_choice(step, "coin")) < self.draw.settings.relation_preference
             choosing = [(relations, True, first), (links, False, ~moved), (relations, True, ~first)]
         for rows, related, who in choosing:
             (chosen,) = np.nonzero(who & ~moved)
@@ -273,7 +270,7 @@ class _Batch:
     def judge(self, step: int, walks: Numbers, targets: Nodes) -> npt.NDArray[np.uint8]:
         """Return for each walk why it must not step on its target, 0 where it may."""
         reasons = _REASON_OF_FLAGS.take(self.terrain.flags.take(targets))
-        if self.terrain.reach is not None and self.draw.look_ahead:
+        if self.terrain.reach is not None and self.draw.settings.look_ahead:
             left = (self.lengths.take(walks) - step - 1).astype(np.uint16)
             far = (self.terrain.reach.take(targets) >> (self.bits.take(walks) + left)) & 1 == 0
             reasons[far & (reasons == 0)] = _FAR
@@ -675,10 +672,8 @@ class WalkGraph:
         lengths = np.where(lengths > 0, lengths, self._draw_lengths(nodes, bits, draw_units(keys, _LENGTH)))
         if not lengths.all():
             raise ValueError(f"no answer in reach of node {int(nodes[lengths == 0][0])}: look at lengths_from first")
-        draw = WalkDraw(
-            seed, relation_preference=self.rules.settings.relation_preference, look_ahead=self.rules.settings.look_ahead
-        )
-        sampled = sample_walks(self.terrain, Starts(nodes, lengths, identities, bits), draw, self._read_links)
+        draw, starts = WalkDraw(seed, self.rules.settings), Starts(nodes, lengths, identities, bits)
+        sampled = sample_walks(self.terrain, starts, draw, self._read_links)
         choices = draw_units(keys, _ATTRIBUTE).tolist()
         return [Drawn(order, sampled, row, choices[row]) for row, order in enumerate(orders)]
 

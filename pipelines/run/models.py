@@ -181,8 +181,7 @@ class Roles:
     @cached_property
     def budget(self) -> Budget:
         """The budget of all roles together."""
-        budget = self.config.budget
-        return Budget(budget.money, budget.tokens, budget.gpu_hours)
+        return Budget(self.config.budget)
 
     @cached_property
     def epochs(self) -> dict[str, int]:

@@ -1,12 +1,8 @@
-"""What views a workspace has: every stage's rows, every refused row, the funnel, the corpus.
-
-Only names and SQL are made here; :mod:`pipelines.run.views` runs them.
-
-DuckDB over a workspace: open its views, ask them one reading statement, write the catalogue file.
+"""DuckDB views over a workspace: every stage's rows, every refused row, the funnel and the corpus.
 
 The catalogue ``synth.duckdb`` holds views with paths relative to the workspace, so that a moved workspace stays whole:
-open it inside the workspace, or after ``SET file_search_path``. Queries of ours run in memory instead, with absolute
-paths and without access to any file outside the workspace. No extension is ever downloaded.
+open it inside the workspace, or after ``SET file_search_path``. Our own queries run in memory instead, with absolute
+paths and without access to files outside the workspace. No extension is ever downloaded.
 """
 
 import csv

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.config.settings import PathsConfig
+from pipelines.config.settings import PathsConfig, SplitRule, SplitsConfig
 from pipelines.graph.facts import read_attributes, read_relations
 from pipelines.graph.walks import (
     ASKED,
@@ -39,12 +39,11 @@ from pipelines.graph.walks import (
     sample_walks,
     show_mark,
 )
-from pipelines.ids import SplitRule
 from pipelines.run.assembly import Assembly
 from pipelines.run.workspace import Workspace
 from schemas.datasets import Difficulty, Path, ReleaseEntry, Seed
 
-ALL = SplitRule(1.0, 0.0, 0.0, seed=0)
+ALL = SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), seed=0)
 
 
 def make_rules(hub_in_degree=100, splits=ALL, **settings):
@@ -200,7 +199,7 @@ def list_moves(terrain, visited, left):
 def test_every_step_is_allowed_and_a_walk_ends_early_only_where_nothing_is(terrain, seed, tries, preference):
     lengths = np.arange(NODES * 3) % (STEPS + 1)
     starts = make_starts(list(range(NODES)) * 3, lengths)
-    sampled = sample_walks(terrain, starts, WalkDraw(seed, tries, preference))
+    sampled = sample_walks(terrain, starts, WalkDraw(seed, PathsConfig(relation_preference=preference), tries))
     for walk, length in enumerate(lengths.tolist()):
         visited = [walk % NODES]
         for step in range(sampled.edges.shape[1]):
@@ -220,7 +219,7 @@ def test_every_step_is_allowed_and_a_walk_ends_early_only_where_nothing_is(terra
 
 @given(terrains(), st.permutations(range(20)), st.integers(0, 20))
 def test_a_walk_does_not_depend_on_what_is_drawn_with_it(terrain, order, cut):
-    draw = WalkDraw(seed=5, relation_preference=0.5)
+    draw = WalkDraw(5, PathsConfig(relation_preference=0.5))
     starts = make_starts([number % NODES for number in range(20)])
     together = as_lists(sample_walks(terrain, starts, draw))
     for part in (np.array(order[:cut], dtype=int), np.array(order[cut:], dtype=int)):
@@ -243,7 +242,7 @@ def test_more_walks_than_one_batch_holds_are_the_same_as_each_alone():
 def test_walks_are_these_to_the_bit():
     edges = {(source, (source * 5 + step) % NODES) for source in range(NODES) for step in range(1, 8)}
     terrain = Terrain(make_rows(edges), make_rows({(1, 2), (2, 9), (9, 1)}), np.zeros(NODES, dtype=np.uint8))
-    sampled = sample_walks(terrain, make_starts([1, 5, 9]), WalkDraw(seed=7, relation_preference=0.5))
+    sampled = sample_walks(terrain, make_starts([1, 5, 9]), WalkDraw(7, PathsConfig(relation_preference=0.5)))
     assert sampled.nodes.tolist() == GOLDEN
     assert sample_walks(terrain, make_starts([1, 5, 9]), WalkDraw(seed=8)).nodes.tolist() != GOLDEN
 
@@ -356,7 +355,7 @@ def test_marks_say_what_a_search_over_all_walks_finds(edges, ends, flags, steps)
 
 @pytest.mark.parametrize("max_tokens", [0, 1, 6])
 def test_answers_are_placed_as_the_attributes_of_each_page_say(demo_corpus, max_tokens):
-    splits, flags = SplitRule(0.5, 0.3, 0.2, seed=3), read_flags(demo_corpus, 60)
+    splits, flags = SplitRule(SplitsConfig(sft=0.5, rl=0.3, eval=0.2), seed=3), read_flags(demo_corpus, 60)
     wanted = []
     for node in demo_corpus.article_nodes():
         own = splits.place("entity", demo_corpus.page(node).title)
@@ -410,12 +409,12 @@ def test_units_of_neighbouring_identities_are_even_and_unrelated():
     assert abs(np.corrcoef(first[1:], first[:-1])[0, 1]) < 0.03
 
 
-RULE = SplitRule(0.6, 0.3, 0.1, seed=7)
+RULE = SplitRule(SplitsConfig(sft=0.6, rl=0.3, eval=0.1), seed=7)
 
 
 @given(st.sampled_from(["entity", "answer"]), st.text())
 def test_a_name_has_one_split_in_every_run(kind, name):
-    assert RULE.place(kind, name) == SplitRule(0.6, 0.3, 0.1, seed=7).place(kind, name)
+    assert RULE.place(kind, name) == SplitRule(SplitsConfig(sft=0.6, rl=0.3, eval=0.1), seed=7).place(kind, name)
 
 
 def test_no_anchor_answer_node_answer_or_picture_is_in_two_splits(demo):

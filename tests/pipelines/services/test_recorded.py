@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.config.settings import BudgetConfig
 from pipelines.errors import BudgetSpent
 from pipelines.ids import canonical_json, digest_value
 from pipelines.services.addresses import ForbiddenAddress
@@ -156,7 +157,7 @@ def test_a_request_is_counted_with_all_it_took_and_a_replay_with_nothing(store):
 
 
 def test_an_empty_purse_lets_nothing_be_sent_but_recorded_replies(store):
-    budget, model = Budget(tokens=20), CountingModel()
+    budget, model = Budget(BudgetConfig(tokens=20)), CountingModel()
     recorded = RecordedChat(model, store, budget=budget)
     assert [asyncio.run(recorded.chat(request)).text for request in (*ROWS[:2], *ROWS[:2])] == [
         "reply 1",
@@ -175,7 +176,7 @@ def test_a_run_overshoots_its_budget_by_no_more_than_what_was_in_flight(store):
             await asyncio.sleep(0.001)
             return ChatReply("reply", 9, 1)
 
-    model, budget, gate = Slow(), Budget(money=100.0), asyncio.Semaphore(8)
+    model, budget, gate = Slow(), Budget(BudgetConfig(money=100.0)), asyncio.Semaphore(8)
     recorded = RecordedChat(model, store, Price(tokens_in=1e6, tokens_out=1e6), budget)
 
     async def ask(number):

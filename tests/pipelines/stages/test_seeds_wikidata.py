@@ -7,9 +7,8 @@ import pytest
 
 from pipelines.cli.commands import run_recipe
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import SeedsConfig, SparqlConfig
+from pipelines.config.settings import SeedsConfig, SparqlConfig, SplitRule, SplitsConfig
 from pipelines.errors import ConfigError, Unavailable
-from pipelines.ids import SplitRule
 from pipelines.run.assembly import Assembly
 from pipelines.run.runner import run_source_stage
 from pipelines.run.workspace import StageFolder, Workspace
@@ -32,7 +31,7 @@ from tests.pipelines.services.clients.sparql_server import (
 )
 from tests.toy import PAGES, build_toy_corpus
 
-SPLITS = SplitRule(0.6, 0.3, 0.1, seed=7)
+SPLITS = SplitRule(SplitsConfig(sft=0.6, rl=0.3, eval=0.1), seed=7)
 SITE = "https://toy.example/"
 RARE = SeedsConfig(rule="vsearcher", max_sitelinks=4, min_statements=20, classes=("Q100", "Q200"), require_image=False)
 LINKED = RARE.model_copy(update={"rule": "opensearch-vl", "min_in_degree": 2, "hub_in_degree": 4})
