@@ -11,12 +11,10 @@ stays a Qid. :mod:`pipelines.checks.pictures` decides whether a short name is fr
 import bz2
 import gzip
 import re
-import tomllib
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
@@ -28,6 +26,7 @@ import xxhash
 from numpy.typing import NDArray
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
 
+from pipelines.corpus.data import read_data
 from pipelines.corpus.images import QID, merge_images, read_images
 from pipelines.corpus.manifest import SideFiles
 from pipelines.corpus.properties import make_once
@@ -45,7 +44,7 @@ _PARTS = re.compile(r"(?P<family>CC BY-SA|CC BY|GFDL|OGL) (?P<version>\d(?:\.\d)
 @cache
 def _read_table() -> tuple[dict[str, str], dict[str, str]]:
     """Return the short names by Qid, and the addresses by short name."""
-    table = tomllib.loads(resources.files("pipelines.corpus").joinpath("data/licences.toml").read_text("utf-8"))
+    table = read_data("licences")
     names = {qid: name for name, qids in table["names"].items() for qid in qids}
     for version, row in table["ported"].items():
         for entry in row.split():

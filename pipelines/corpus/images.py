@@ -16,13 +16,11 @@ import hashlib
 import heapq
 import html
 import re
-import tomllib
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import cache, partial
-from importlib import resources
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -32,7 +30,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from pipelines.corpus.dump import NAMESPACE_ALIASES
+from pipelines.corpus.data import read_data
 from pipelines.corpus.tables import IMAGES, MEMORY_MEGABYTES, open_spill, stream_tables
 from pipelines.corpus.wikitext import blank_spans, find_braces, find_ignored
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
@@ -366,9 +364,9 @@ def _clean_name(raw: str) -> str:
 
 @cache
 def _list_namespaces(language: str) -> frozenset[str]:
-    aliases = (name for name, number in NAMESPACE_ALIASES.get(language, {}).items() if number == _FILE)
-    names = tomllib.loads(resources.files("pipelines.corpus").joinpath("data/file-namespaces.toml").read_text("utf-8"))
-    return frozenset(("file", "image", *aliases, *names.get(language, ())))
+    wikis = read_data("wikis")
+    aliases = (name for name, number in wikis["namespace_aliases"].get(language, {}).items() if number == _FILE)
+    return frozenset(("file", "image", *aliases, *wikis["file_namespaces"].get(language, ())))
 
 
 @cache

@@ -29,134 +29,10 @@ from mwparserfromhell.nodes import (
 )
 from mwparserfromhell.wikicode import Wikicode
 
+from pipelines.corpus.data import read_data, read_names
 from pipelines.corpus.wikitext import blank_ignored, blank_spans, find_references, match_template
 
-
-def _read_names(names: str) -> frozenset[str]:
-    return frozenset(" ".join(name.split()) for name in names.split(","))
-
-
-LIST_TEMPLATES = _read_names("""
-blist, br separated entries, bulleted list, bulletlist, collapsible list, comma separated entries, cslist, flat list,
-flatlist, hidden list, hlist, ordered list, plain list, plainlist, tree list, ubl, ublist, unbullet, unbulleted list,
-vlist, vunblist
-""")
-"""Each argument, or each line with a bullet, is one value."""
-WRAPPERS = _read_names("""
-big, center, larger, longitem, nobold, nobr, nowrap, nowrap begin, small, smaller
-""")
-"""Their first argument is shown, in some style."""
-FIRST_ARGUMENT = _read_names("""
-abbr, as written, big, bold, center, em, flag, flagcountry, flaglist, flagu, flatlist, formatnum, ill, ill2, illm,
-interlanguage link, interlanguage link multi, italic, italics, larger, longitem, midsize, native name link, nbr,
-nobold, nobr, nobreak, noitalic, not a typo, nowrap, nowrap begin, nts, plainlist, resize, sic, small, smalldiv,
-smaller, strong, tooltip, url
-""")
-"""Shown as their first argument."""
-SECOND_ARGUMENT = _read_names("""
-lang, native name, native phrase, nihongo2, script, transl, transliteration
-""")
-"""Shown as their second argument; the first is a language."""
-NOTHING = _read_names("""
-0, better source needed, by whom, cbignore, citation, citation needed, citation needed span, cite book, cite journal,
-cite magazine, cite news, cite web, clarify, clear, cn, coord, coords, cref, cref2, dead link, decrease,
-decreaseneutral, decreasepositive, disputed inline, dubious, edit on wikidata, efn, efn-lr, efn-ua, fact, failed
-verification, flag icon, flagdeco, flagicon, flagicon image, full citation needed, gain, harv, harvnb, increase,
-increasenegative, increaseneutral, loss, not verified in body, note, notetag, official website, page needed, profit,
-r, ref, ref label, refn, rp, self-published inline, sfn, sfnp, small begin, specify, steady, unreliable source?,
-update inline, verification needed, verify source, when, which, who, wikidata
-""")
-"""Notes, coordinates, flags and arrows: nothing that belongs to the value."""
-DATES = _read_names("""
-bda, birth based on age as of date, birth date, birth date and age, birth date and given age, birth year, birth year
-and age, birth-date, birth-date and age, completion date, date, dda, death date, death date and age, death date and
-given age, death year and age, death-date, death-date and age, dob, dts, end date, end date and age, end-date, film
-date, launch date, opening date, release date, start and end date, start date, start date and age, start-date,
-television film date, video game release date
-""")
-"""Year, month and day as the first three arguments, or a written date."""
-CHARACTERS: dict[str, str] = {
-    "nbsp": " ",
-    "spaces": " ",
-    "ndash": "–",
-    "mdash": "—",
-    "en dash": "–",
-    "snd": " – ",
-    "spnd": " – ",
-    "spaced ndash": " – ",
-    "dash": " – ",
-    "dot": " · ",
-    "·": " · ",
-    "•": " • ",
-    "bullet": " • ",
-    "!": "|",
-    "=": "=",
-    "'": "'",
-    "-": " ",
-    "shy": "",
-    "zwj": "",
-    "slash": " / ",
-    "deg": "°",
-    "pi": "π",
-}
-"""Shown as these characters."""
-UNITS: dict[str, str] = {
-    "km2": "km²",
-    "m2": "m²",
-    "ft2": "sq ft",
-    "sqft": "sq ft",
-    "sqmi": "sq mi",
-    "sqkm": "km²",
-    "mi2": "sq mi",
-    "km3": "km³",
-    "m3": "m³",
-    "cuft": "cu ft",
-    "cumi": "cu mi",
-    "C": "°C",
-    "F": "°F",
-    "acre": "acres",
-    "mile": "miles",
-    "miles": "miles",
-    "ha": "ha",
-    "m3/s": "m³/s",
-    "cuft/s": "cu ft/s",
-    "/km2": "/km²",
-    "PD/km2": "/km²",
-    "/sqmi": "/sq mi",
-    "PD/sqmi": "/sq mi",
-    "long ton": "long tons",
-    "short ton": "short tons",
-    "t": "t",
-    "MT": "t",
-}
-"""Unit codes of {{convert}} that are not shown as written."""
-RANGE_WORDS: dict[str, str] = {
-    "-": "–",
-    "–": "–",
-    "to": " to ",
-    "and": " and ",
-    "by": " by ",
-    "x": " × ",
-    "or": " or ",
-    "to(-)": "–",
-}
-"""What stands between two numbers of {{convert}}."""
-
-
-MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
+MONTHS = "January February March April May June July August September October November December".split()
 _NUMBERS = {name.lower(): number for number, name in enumerate(MONTHS, start=1)}
 _NUMBERS |= {name.lower()[:3]: number for number, name in enumerate(MONTHS, start=1)}
 _MONTH = r"(?P<month>[A-Za-z]{3,9})\.?"
@@ -236,12 +112,13 @@ def show_conversion(words: Sequence[str]) -> str:
     Raises:
         Unreadable: the arguments are no number and unit.
     """
+    ranges = read_data("infobox")["ranges"]
     text, position = "", 0
     while position + 1 < len(words) and NUMBER.fullmatch(words[position]):
         number, unit = words[position], words[position + 1]
         position += 2
-        if unit in RANGE_WORDS:
-            text += group_digits(number) + RANGE_WORDS[unit]
+        if unit in ranges:
+            text += group_digits(number) + ranges[unit]
             continue
         return _finish_convert(text + _show_measure(number, unit), words[position:])
     raise Unreadable("convert")
@@ -256,7 +133,7 @@ def _finish_convert(text: str, rest: Sequence[str]) -> str:
 
 def _show_measure(number: str, unit: str) -> str:
     number = group_digits(number)
-    shown = UNITS.get(unit, unit)
+    shown = read_data("infobox")["units"].get(unit, unit)
     return number + shown if shown.startswith(("/", "°")) else f"{number} {shown}"
 
 
@@ -391,15 +268,14 @@ def _render_template(node: Template, state: _State) -> str:
         arguments = [named[key] for key in ("1", "2", "3") if key in named]
     if name.startswith("formatnum:"):
         return group_digits(name.removeprefix("formatnum:").strip())
-    if name in NOTHING:
+    if name in read_names("infobox", "nothing"):
         return ""
-    if name in CHARACTERS:
-        return CHARACTERS[name]
-    if name in FIRST_ARGUMENT:
-        return _render_argument(arguments, 0, state)
-    if name in SECOND_ARGUMENT:
-        return _render_argument(arguments, 1, state)
-    if name in DATES:
+    if name in (characters := read_data("infobox")["characters"]):
+        return str(characters[name])
+    for index, key in enumerate(("first_argument", "second_argument")):
+        if name in read_names("infobox", key):
+            return _render_argument(arguments, index, state)
+    if name in read_names("infobox", "dates"):
         return _render_date(arguments, named, state)
     renderer = _RENDERERS.get(name)
     if renderer is None:
@@ -596,7 +472,8 @@ def _find_list_arguments(body: str) -> list[tuple[int, int]] | None:
     if head is None or match_template(body, 0) != len(body):
         return None
     name = head.group(1).lower().replace("_", " ")
-    if name not in LIST_TEMPLATES and name not in WRAPPERS:
+    is_wrapper = name in read_names("infobox", "wrappers")
+    if not is_wrapper and name not in read_names("infobox", "lists"):
         return None
     arguments = []
     for first, last in find_arguments(body):
@@ -605,7 +482,7 @@ def _find_list_arguments(body: str) -> list[tuple[int, int]] | None:
             arguments.append((first, last))
         elif named.group().strip(" =\t\n").isdigit():
             arguments.append((named.end(), last))
-    if name in WRAPPERS:
+    if is_wrapper:
         inner = [piece for first, last in arguments[:1] for piece in _split_once(body, first, last)]
         return inner if len(inner) > 1 else None
     return arguments
@@ -709,8 +586,6 @@ def _find_only_link(text: str, links: tuple[RenderedLink, ...]) -> RenderedLink 
                 return link
     return None
 
-
-__all__ = ["Field", "FieldValue", "Infobox", "has_infobox", "parse_value", "read_infobox"]
 
 _OPENING = re.compile(r"\{\{[\s_]*+(?=infobox|taxobox|speciesbox|automatic[ _]taxobox)", re.IGNORECASE)
 _IMAGE_KEY = re.compile(r"(?:image|photo|picture|logo|cover|img)[ _]?(?:name|file|skyline)?1?", re.IGNORECASE)

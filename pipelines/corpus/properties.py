@@ -1,8 +1,8 @@
 """Properties of articles from the files beside a dump, by page id: Qid, lead image, kind, and counts of Wikidata.
 
-Each SQL table is streamed once into a small one of the wanted columns; these are joined and sorted on disk. Wikidata's JSON dump gives counts, identifiers and classes of every
-entity that has an article on one wiki. All files are optional, and they are taken at different times, so that a page or
-an entity may be missing on either side: then it is not known.
+Each SQL table is streamed once into a small one of the wanted columns; these are joined and sorted on disk. Wikidata's
+JSON dump gives counts, identifiers and classes of every entity that has an article on one wiki. All files are optional
+and taken at different times, so a page or an entity may be missing on either side; its property is then unknown.
 
 The JSON dump's first line is ``[``, its last ``]``, and each line between is one entity followed by a comma, written
 without spaces. An entity without an article is recognised by its bytes and never parsed; quotes inside a JSON string

@@ -16,7 +16,8 @@ from string import ascii_lowercase
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.corpus.dump import LINK_TRAILS, NO_ARTICLE, TitleRules, hash_article
+from pipelines.corpus.data import read_data
+from pipelines.corpus.dump import NO_ARTICLE, TitleRules, hash_article
 
 _IGNORED_TAGS = (
     "nowiki|pre|math|chem|ce|syntaxhighlight|source|gallery|timeline|score|hiero|graph|mapframe|templatedata"
@@ -391,7 +392,9 @@ def show_anchor(target: str, anchor: str, trail: str) -> str:
 
 @cache
 def _compile_link(language: str) -> re.Pattern[str]:
-    return re.compile(_LINK.replace("letters", re.escape(ascii_lowercase + LINK_TRAILS.get(language, ""))))
+    return re.compile(
+        _LINK.replace("letters", re.escape(ascii_lowercase + read_data("wikis")["link_trails"].get(language, "")))
+    )
 
 
 @dataclass(frozen=True, slots=True)
