@@ -26,6 +26,7 @@ _IGNORED_OPEN = re.compile(rf"<(?:!--|(?i:({_IGNORED_TAGS}))(?=[\s>/])([^<>]*)>)
 _CLOSE = {name: re.compile(rf"</(?i:{name})\s*>", re.ASCII) for name in _IGNORED_TAGS.split("|")}
 _REF = re.compile(r"<ref(?:\s[^<>]*)?/?>", re.IGNORECASE)
 _REF_CLOSE = re.compile(r"</ref\s*>", re.IGNORECASE)
+_DOUBLE_BRACES = re.compile(r"\{\{|\}\}")
 _BRACES = re.compile(r"\{\{|\}\}|^[ \t:*#]*\{\||^[ \t:*#]*\|\}(?!\})", re.MULTILINE)
 
 
@@ -109,10 +110,10 @@ def find_braces(text: str) -> Iterator[tuple[int, int]]:
     yield from spans
 
 
-def match_template(text: str, start: int) -> int:
+def match_template(text: str, start: int, end: int | None = None) -> int:
     """Return the offset after the ``}}`` that closes the template opened at ``start``, or -1 when nothing closes it."""
     depth = 0
-    for match in re.compile(r"\{\{|\}\}").finditer(text, start):
+    for match in _DOUBLE_BRACES.finditer(text, start, len(text) if end is None else end):
         depth += 1 if match.group() == "{{" else -1
         if depth == 0:
             return match.end()
