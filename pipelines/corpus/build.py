@@ -56,7 +56,7 @@ from pipelines.corpus.tables import (
 )
 from pipelines.corpus.texts import join_stores, write_passages
 from pipelines.errors import ConfigError, ConservationError
-from pipelines.files import TEMP_PREFIX, make_temp_path, sync_files, sync_folder
+from pipelines.files import drafting_folder, make_temp_path, sync_files
 from pipelines.ids import digest_file, digest_value
 
 _SCANNED = (
@@ -302,7 +302,7 @@ def build_corpus(
         raise
     scratch = make_temp_path(out)
     try:
-        with _building(out) as folder:
+        with drafting_folder(out) as folder:
             scratch.mkdir()
             counts = build.write(folder, parts, scratch, unfinished / "side")
     finally:
@@ -436,20 +436,3 @@ class _Build:
             counts=counts,
             digest=digest_corpus(tuple(inputs)),
         )
-
-
-@contextmanager
-def _building(out: Path) -> Iterator[Path]:
-    """Yield a sibling folder to build in; on a clean exit it becomes ``out``, else it is removed."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    for left in out.parent.glob(f"{TEMP_PREFIX}{out.name}-*"):
-        shutil.rmtree(left)
-    folder = make_temp_path(out)
-    folder.mkdir()
-    try:
-        yield folder
-        sync_files(folder)
-        folder.rename(out)
-        sync_folder(out.parent)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -119,10 +119,11 @@ def number_pages(parts: Sequence[Part]) -> Numbering:
 
 def _read_pages(number: int, part: Part) -> tuple[NDArray[Any], ...]:
     """Return a part's columns for :class:`_Pages`, articles and redirects merged in the order of the dump."""
-    ordinals, ids, hashes = part.read_numbers("articles", ["ordinal", "page_id", "title_hash"])
-    others, other_ids, other_hashes, targets = part.read_numbers(
-        "redirects", ["ordinal", "page_id", "title_hash", "target_hash"]
-    )
+    columns = ("ordinal", "page_id", "title_hash", "target_hash")
+    articles = part.read_columns("articles", columns[:3])
+    redirects = part.read_columns("redirects", columns)
+    ordinals, ids, hashes = (articles[name].to_numpy() for name in columns[:3])
+    others, other_ids, other_hashes, targets = (redirects[name].to_numpy() for name in columns)
     order = np.argsort(np.concatenate([ordinals, others]), kind="stable")
     count, other_count = len(ordinals), len(others)
     return tuple(
