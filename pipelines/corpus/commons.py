@@ -11,13 +11,10 @@ stays a Qid. :mod:`pipelines.checks.pictures` decides whether a short name is fr
 import bz2
 import gzip
 import re
-import tomllib
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
@@ -29,6 +26,7 @@ import xxhash
 from numpy.typing import NDArray
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
 
+from pipelines.corpus.data import read_data
 from pipelines.corpus.images import QID, merge_images, read_images
 from pipelines.corpus.manifest import SideFiles
 from pipelines.corpus.properties import make_once
@@ -46,7 +44,7 @@ _PARTS = re.compile(r"(?P<family>CC BY-SA|CC BY|GFDL|OGL) (?P<version>\d(?:\.\d)
 @cache
 def _read_table() -> tuple[dict[str, str], dict[str, str]]:
     """Return the short names by Qid, and the addresses by short name."""
-    table = tomllib.loads(resources.files("pipelines.corpus").joinpath("data/licences.toml").read_text("utf-8"))
+    table = read_data("licences")
     names = {qid: name for name, qids in table["names"].items() for qid in qids}
     for version, row in table["ported"].items():
         for entry in row.split():
@@ -392,24 +390,17 @@ def _end_entity(batch: list[CommonsEntity], source: bytes, number: bytes, prefix
     return found or prefixes
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenImages:
-    """What was written of pictures."""
-
-    rows: int
-    at_hand: list[tuple[str, str]]
-    """(file, sha256) of every picture at hand."""
-    media: dict[str, int]
-    """How many entities of Commons' dump ended where; empty without one."""
-
-
-def write_images(folder: Path, side: SideFiles, kept: Path) -> WrittenImages:
+def write_images(folder: Path, side: SideFiles, kept: Path) -> tuple[int, list[tuple[str, str]], dict[str, int]]:
     """Write the table of pictures of a corpus whose pages are written.
 
     Args:
         folder: of the corpus.
         side: the files beside the dump.
         kept: folder for what a repeated build can reuse.
+
+    Returns:
+        The number of rows, (file, sha256) of every local picture, and the counts of :func:`collect_media`, empty
+        without a dump of Commons.
     """
     pages = folder / "pages.parquet"
     media, counts = None, dict[str, int]()
@@ -421,7 +412,7 @@ def write_images(folder: Path, side: SideFiles, kept: Path) -> WrittenImages:
     with TableWriter(folder, "images", IMAGES, mapped=True) as writer:
         for rows in merge_images(local, media, pages):
             writer.write_table(rows)
-    return WrittenImages(writer.rows, [(image.file, image.sha256) for image in local], counts)
+    return writer.rows, [(image.file, image.sha256) for image in local], counts
 
 
 def _collect_media(dump: Path, pages: Path, place: Path) -> dict[str, int]:

@@ -6,7 +6,7 @@ touches, and is shared by all processes of a host. Larger joins and sorts run in
 to spill to.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pipelines.errors import ConfigError, SynthError, Unavailable
+from pipelines.errors import ConfigError, CorruptInput, SynthError, Unavailable
 
 _HEADER_BYTES = 128
 """Size of the header that numpy writes before an array of one or two dimensions."""
@@ -298,6 +298,28 @@ def stream_tables(connection: duckdb.DuckDBPyConnection, query: str, rows: int) 
     """Yield the rows of a query in pieces."""
     for batch in connection.sql(query).to_arrow_reader(rows):
         yield pa.Table.from_batches([batch])
+
+
+def cut_groups(tables: Iterable[pa.Table], name: str, most: int = 1 << 24) -> Iterator[pa.Table]:
+    """Cut tables that are sorted by a column of numbers anew, so that rows of one number are in one table.
+
+    Raises:
+        CorruptInput: the rows are not sorted, or over ``most`` rows have one number.
+    """
+    held: pa.Table | None = None
+    for table in tables:
+        rows = table if held is None else pa.concat_tables([held, table])
+        keys = rows[name].to_numpy()
+        if np.any(keys[1:] < keys[:-1]):
+            raise CorruptInput(f"rows are not sorted by {name}, near {keys[0]}; build the corpus again")
+        cut = int(np.searchsorted(keys, keys[-1])) if len(keys) else 0
+        held = rows.slice(cut)
+        if held.num_rows > most:
+            raise CorruptInput(f"{name} {keys[-1]} has over {most} rows; expected fewer")
+        if cut:
+            yield rows.slice(0, cut)
+    if held is not None and held.num_rows:
+        yield held
 
 
 def _name_shortage(message: str, folder: Path, megabytes: int) -> SynthError:

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pipelines.corpus.manifest import PASSAGE_WORDS
 from pipelines.corpus.tables import map_array
 from pipelines.errors import ConfigError
 
@@ -67,41 +68,27 @@ class PageStoreWriter:
         self._lengths.append(len(source))
 
 
-@dataclass(frozen=True, slots=True)
-class StorePart:
-    """What one writer left, and which of its texts become nodes."""
+def join_stores(folder: Path, parts: Iterable[tuple[Path, NDArray[np.bool_]]]) -> None:
+    """Join what several writers left into one store; files are linked where the file system can.
 
-    folder: Path
-    slots: NDArray[np.bool_]
-    """For each text, whether it is kept."""
-
-
-def join_stores(folder: Path, parts: Iterable[StorePart]) -> int:
-    """Join what several writers left into one store, whose nodes are the kept texts in order; files are linked.
-
-    Returns:
-        The number of nodes.
+    Args:
+        folder: of the store.
+        parts: the folder of each writer, and which of its texts are kept; the kept texts are the nodes, in order.
     """
     folder.mkdir(parents=True, exist_ok=True)
     spans, lengths, starts = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.int64)], [0]
-    for number, part in enumerate(parts):
+    for number, (source, kept) in enumerate(parts):
         blob = folder / _name_blob(number)
-        _link_file(part.folder / _BLOB, blob)
-        spans.append(np.load(part.folder / _SPANS)[part.slots] + starts[-1])
-        lengths.append(np.load(part.folder / _LENGTHS)[part.slots])
+        try:
+            os.link(source / _BLOB, blob)
+        except OSError:  # a file system without hard links
+            shutil.copyfile(source / _BLOB, blob)
+        spans.append(np.load(source / _SPANS)[kept] + starts[-1])
+        lengths.append(np.load(source / _LENGTHS)[kept])
         starts.append(starts[-1] + blob.stat().st_size)
-    joined = np.concatenate(spans)
-    np.save(folder / _SPANS, joined)
+    np.save(folder / _SPANS, np.concatenate(spans))
     np.save(folder / _LENGTHS, np.concatenate(lengths))
     np.save(folder / _STARTS, np.asarray(starts, dtype=np.int64))
-    return len(joined)
-
-
-def _link_file(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # a file system without hard links
-        shutil.copyfile(source, target)
 
 
 def _name_blob(number: int) -> str:
@@ -155,7 +142,6 @@ class PageStore:
             return memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-PASSAGE_WORDS = 120
 _EVERYWHERE_LIST = """
 a an and are as at be but by did do does for from had has have he her his how in is it its of on or she that the their
 they this to was were what when where which who whom whose why will with

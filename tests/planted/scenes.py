@@ -37,6 +37,7 @@ from pipelines.corpus.build import build_corpus
 from pipelines.corpus.dump import RawPage, Site, TitleRules, normalise_spaces, strip_qualifier
 from pipelines.corpus.infobox import Infobox, read_infobox
 from pipelines.corpus.linkgraph import LinkGraph
+from pipelines.corpus.manifest import ANCHOR_PAGES, PASSAGE_WORDS
 from pipelines.corpus.scan import ARTICLE_PARTS, describe_article, render_article
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import FACTS
@@ -92,7 +93,7 @@ class Base:
     def __init__(self, corpus: Corpus) -> None:
         manifest = corpus.manifest
         self.rules = TitleRules(Site(manifest.dbname, manifest.base_url, manifest.language, "first-letter", ()))
-        self.words = manifest.options.passage_words
+        self.words = PASSAGE_WORDS
         pages = [corpus.page(node) for node in corpus.article_nodes()]
         redirects = pq.read_table(corpus.folder / "redirects.parquet", columns=["title", "node"]).to_pylist()
         self.redirects: dict[int, list[str]] = defaultdict(list)
@@ -238,7 +239,7 @@ class OverlayCorpus(Corpus):
                 used[self._nodes.get(title, -1)][text] += 1
             for fact, title in reading.facts:
                 boxed[self._nodes.get(title, -1)].add(fact.text)
-        least, names = self.manifest.options.anchor_pages, []
+        least, names = ANCHOR_PAGES, []
         for node, reading in enumerate(self._readings):
             title = reading.described["title"]
             shown = {text for text, pages in used[node].items() if pages >= least} | boxed[node]

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.config.settings import CorpusConfig
-from pipelines.corpus.build import CorpusOptions, build_corpus, place_unfinished
+from pipelines.corpus.build import build_corpus, place_unfinished
 from pipelines.corpus.dump import plan_ranges, read_site
 from pipelines.corpus.scan import RangeJob, scan_range
 from pipelines.corpus.store import Corpus
@@ -127,14 +127,13 @@ def test_two_builds_give_the_same_bytes(write_dump, tmp_path):
     assert Corpus.open(tmp_path / "one").digest == Corpus.open(tmp_path / "two").digest
 
 
-def test_the_digest_follows_content_and_options_only(write_dump, tmp_path):
-    dump = write_dump(*PAGES)
+def test_the_digest_follows_content_only(write_dump, tmp_path):
     moved = tmp_path / "elsewhere" / "other-pages-articles.xml.bz2"
     moved.parent.mkdir()
-    moved.write_bytes(dump.read_bytes())
-    build_corpus(dump, tmp_path / "a", CorpusOptions(name="x"))
+    moved.write_bytes(write_dump(*PAGES).read_bytes())
     build_corpus(moved, tmp_path / "b")
-    build_corpus(dump, tmp_path / "c", CorpusOptions(anchor_pages=5))
+    build_corpus(write_dump(*PAGES), tmp_path / "a")
+    build_corpus(write_dump(*PAGES[:-1]), tmp_path / "c")
     a, b, c = (Corpus.open(tmp_path / name).digest for name in "abc")
     assert a == b != c
 
@@ -276,7 +275,7 @@ def test_parts_of_another_cut_are_not_taken_for_this_one(write_dump, tmp_path):
     cut = plan_ranges(dump, 1500)
     site = read_site(dump)
     for number, piece in enumerate(cut):
-        scan_range(RangeJob(dump, piece, site, place_unfinished(tmp_path) / "other" / f"{number:05}", CorpusOptions()))
+        scan_range(RangeJob(dump, piece, site, place_unfinished(tmp_path) / "other" / f"{number:05}"))
     build_corpus(dump, tmp_path / "out", range_bytes=3000)
     assert Corpus.open(tmp_path / "out").manifest.counts.articles == 60
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.corpus.properties import ENTITIES, collect_entities, count_in_line, read_entity
+from pipelines.corpus.properties import ENTITIES, collect_entities, read_entity
 from pipelines.errors import CorruptInput
 from tests.pipelines.corpus.entity_lines import make_claim, make_entity, make_instance, render_line, write_dump
 
@@ -24,8 +24,8 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampl
 
 def collect(folder, *lines, site="enwiki", **form):
     dump = write_dump(folder / "wikidata-all.json", list(lines), **form)
-    counts = collect_entities(dump, folder / "out.parquet", site)
-    return counts, pq.read_table(folder / "out.parquet").to_pylist()
+    counts = collect_entities(dump, folder, site)
+    return counts, pq.read_table(folder / "entities.parquet").to_pylist()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -33,7 +33,7 @@ def collect(folder, *lines, site="enwiki", **form):
 def test_a_dump_gives_a_row_for_each_entity_with_an_article(tmp_path, name, streams):
     lines = [render_line(make_entity(n, sitelinks=n % 4, statements=n + 5, identifiers=n % 3)) for n in range(1, 40)]
     dump = write_dump(tmp_path / name, lines, streams=streams)
-    counts = collect_entities(dump, tmp_path / "entities.parquet")
+    counts = collect_entities(dump, tmp_path)
     table = pq.read_table(tmp_path / "entities.parquet")
     assert table.schema == ENTITIES
     assert table.to_pylist() == [
@@ -49,7 +49,7 @@ def test_a_dump_gives_a_row_for_each_entity_with_an_article(tmp_path, name, stre
         for n in range(1, 40)
         if n % 4
     ]
-    assert (counts.lines, counts.kept, counts.without_article, counts.failed) == (39, 30, 9, 0)
+    assert counts == {"lines": 39, "kept": 30, "without_article": 9, "failed": 0}
 
 
 @given(st.lists(st.tuples(TEXT, TEXT, TEXT), max_size=4), st.integers(0, 9), st.integers(1, 9))
@@ -58,22 +58,22 @@ def test_counting_bytes_is_exact_whatever_the_texts_say(texts, plain, sitelinks)
     entity["labels"] = {f"x{n}": {"language": label, "value": other} for n, (label, other, _) in enumerate(texts)}
     entity["claims"]["P2"] = [make_claim("P2", value, datatype="string") for _, _, value in texts]
     line = render_line(entity)
-    assert count_in_line(line) == (sitelinks, sum(map(len, entity["claims"].values())))
-    assert read_entity(line, "enwiki").statements == 3 + plain + len(texts)
+    row = read_entity(line, "enwiki")
+    assert (row["sitelinks"], row["statements"]) == (sitelinks, 3 + plain + len(texts))
 
 
 def test_a_text_that_names_the_wiki_is_no_article(tmp_path):
     entity = make_entity(1, sitelinks=0)
     entity["labels"]["en"]["value"] = '"enwiki":{"site":"enwiki"'
     counts, rows = collect(tmp_path, render_line(entity))
-    assert (counts.without_article, rows) == (1, [])
+    assert (counts["without_article"], rows) == (1, [])
 
 
 def test_classes_are_those_of_the_best_rank_with_a_value():
     def classes(*statements):
         entity = make_entity(1)
         entity["claims"]["P31"] = list(statements)
-        return read_entity(render_line(entity), "enwiki").classes
+        return tuple(read_entity(render_line(entity), "enwiki")["classes"])
 
     assert classes(make_instance(2), make_instance(3, "deprecated"), make_instance(1)) == ("Q1", "Q2")
     assert classes(make_instance(2), make_instance(3, "preferred")) == ("Q3",)
@@ -93,7 +93,7 @@ def test_empty_maps_are_written_as_empty_lists(tmp_path):
     entity["labels"] = []
     counts, (row,) = collect(tmp_path, render_line(entity))
     assert (row["statements"], row["identifiers"], row["classes"], row["label"]) == (0, 0, [], "")
-    assert counts.failed == 0
+    assert counts["failed"] == 0
 
 
 def test_a_statement_whose_property_was_deleted_counts_as_one_without_a_kind(tmp_path):
@@ -101,7 +101,7 @@ def test_a_statement_whose_property_was_deleted_counts_as_one_without_a_kind(tmp
     for group in entity["claims"].values():
         group[0]["mainsnak"].pop("datatype")
     counts, (row,) = collect(tmp_path, render_line(entity))
-    assert counts.summarise() == {"lines": 1, "kept": 1, "without_article": 0, "failed": 0}
+    assert counts == {"lines": 1, "kept": 1, "without_article": 0, "failed": 0}
     assert row["statements"] == 9
     assert row["identifiers"] == sum(
         "external-id" in str(claim) for group in entity["claims"].values() for claim in group
@@ -150,12 +150,10 @@ def spoil(**changes):
         spoil(sitelinks={"enwiki": {"site": "enwiki", "title": 7}}),
     ],
 )
-def test_a_malformed_line_is_a_failure_with_its_number(tmp_path, line):
+def test_a_malformed_line_is_counted_as_failed(tmp_path, line):
     good = render_line(make_entity(2))
     counts, rows = collect(tmp_path, good, line, render_line(make_entity(3)))
-    assert (counts.lines, counts.kept, counts.failed) == (3, 2, 1)
-    assert [failure.line for failure in counts.failures] == [3]
-    assert counts.failures[0].detail
+    assert counts == {"lines": 3, "kept": 2, "without_article": 0, "failed": 1}
     assert len(rows) == 2
 
 
@@ -163,13 +161,7 @@ def test_an_entity_that_comes_twice_counts_once(tmp_path):
     numbers = [3, 70_000, 3, 131_075, 4]
     counts, rows = collect(tmp_path, *[render_line(make_entity(number)) for number in numbers])
     assert [row["qid"] for row in rows] == ["Q3", "Q70000", "Q131075", "Q4"]
-    assert [(failure.line, failure.detail) for failure in counts.failures] == [(4, "Q3 was on an earlier line")]
-
-
-def test_only_the_first_thousand_failures_are_named(tmp_path):
-    counts, _ = collect(tmp_path, *[b"junk"] * 1500)
-    assert (counts.failed, len(counts.failures)) == (1500, 1000)
-    assert counts.summarise() == {"lines": 1500, "kept": 0, "without_article": 0, "failed": 1500}
+    assert counts["failed"] == 1
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -178,16 +170,8 @@ def test_a_truncated_dump_is_refused_and_leaves_nothing(tmp_path, name, share):
     dump = write_dump(tmp_path / name, [render_line(make_entity(n)) for n in range(1, 60)])
     dump.write_bytes(dump.read_bytes()[: int(dump.stat().st_size * share)])
     with pytest.raises(CorruptInput, match="cut off"):
-        collect_entities(dump, tmp_path / "out.parquet")
+        collect_entities(dump, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [name]
-
-
-def test_a_dump_cut_between_two_streams_is_refused(tmp_path):
-    body = b"[\n" + b",\n".join(render_line(make_entity(n)) for n in range(1, 9))
-    dump = tmp_path / "wikidata-all.json.bz2"
-    dump.write_bytes(bz2.compress(body))
-    with pytest.raises(CorruptInput, match="without ]"):
-        collect_entities(dump, tmp_path / "out.parquet")
 
 
 @pytest.mark.parametrize("name", NAMES[1:])
@@ -197,26 +181,37 @@ def test_a_damaged_dump_is_refused(tmp_path, name):
     spoiled[len(spoiled) // 2] ^= 0x55
     dump.write_bytes(spoiled)
     with pytest.raises(CorruptInput, match="damaged or cut off"):
-        collect_entities(dump, tmp_path / "out.parquet")
+        collect_entities(dump, tmp_path)
 
 
-@pytest.mark.parametrize("body", [b"", b"\n\n", b"<html>", b'{"id":"Q1"}\n', b"[\n]\n[\n]\n", b"[\n]\njunk\n"])
-def test_what_is_no_dump_is_refused(tmp_path, body):
-    (tmp_path / "wikidata-all.json").write_bytes(body)
-    with pytest.raises(CorruptInput):
-        collect_entities(tmp_path / "wikidata-all.json", tmp_path / "out.parquet")
+BROKEN = [
+    b"",
+    b"\n\n",
+    b"<html>",
+    b'{"id":"Q1"}\n',
+    b"[\n]\n[\n]\n",
+    b"[\n]\njunk\n",
+    b"[\n" + render_line(make_entity(1)),
+]
+
+
+def test_what_is_no_whole_dump_is_refused(tmp_path):
+    for body in BROKEN:
+        (tmp_path / "wikidata-all.json").write_bytes(body)
+        with pytest.raises(CorruptInput):
+            collect_entities(tmp_path / "wikidata-all.json", tmp_path)
 
 
 def test_an_empty_dump_is_an_empty_table(tmp_path):
     counts, rows = collect(tmp_path, end=b"]\n")
-    assert (counts.lines, rows) == (0, [])
+    assert (counts["lines"], rows) == (0, [])
 
 
 def test_a_line_without_end_is_refused(tmp_path):
     dump = tmp_path / "wikidata-all.json.bz2"
     dump.write_bytes(bz2.compress(b"[\n" + b"x" * (1 << 26)))
     with pytest.raises(CorruptInput, match="line 2 is longer"):
-        collect_entities(dump, tmp_path / "out.parquet")
+        collect_entities(dump, tmp_path)
 
 
 @pytest.mark.skipif(not TWENTY.is_file(), reason=f"{TWENTY} is not here")
@@ -224,10 +219,10 @@ def test_twenty_real_entities_are_counted_as_a_parser_counts_them(tmp_path):
     with bz2.open(TWENTY) as stream:
         lines = [line.strip().rstrip(b",") for line in stream]
     entities = [json.loads(line) for line in lines if line not in (b"[", b"]")]
-    counts = collect_entities(TWENTY, tmp_path / "entities.parquet")
+    counts = collect_entities(TWENTY, tmp_path)
     rows = {row["qid"]: row for row in pq.read_table(tmp_path / "entities.parquet").to_pylist()}
     with_article = {entity["id"]: entity for entity in entities if "enwiki" in entity["sitelinks"]}
-    assert (counts.lines, counts.kept, counts.failed) == (20, len(with_article), 0)
+    assert (counts["lines"], counts["kept"], counts["failed"]) == (20, len(with_article), 0)
     assert set(rows) == set(with_article)
     for qid, entity in with_article.items():
         statements = [statement for group in entity["claims"].values() for statement in group]

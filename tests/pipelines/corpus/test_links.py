@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.corpus.dump import (
-    DEFAULT_NAMESPACES,
     Site,
     TitleRules,
+    default_namespaces,
     hash_title,
     plan_ranges,
     read_pages,
@@ -20,7 +20,7 @@ from pipelines.corpus.dump import (
 )
 from pipelines.corpus.wikitext import LinkReader, find_links
 
-SITE = Site("enwiki", "https://en.wikipedia.org/wiki/", "en", "first-letter", DEFAULT_NAMESPACES)
+SITE = Site("enwiki", "https://en.wikipedia.org/wiki/", "en", "first-letter", default_namespaces())
 RULES = TitleRules(SITE)
 GERMAN = TitleRules(
     Site("dewiki", "", "de", "first-letter", ((0, ""), (6, "Datei"), (10, "Vorlage"), (14, "Kategorie")))

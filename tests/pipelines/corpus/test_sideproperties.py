@@ -98,19 +98,13 @@ def test_a_dump_that_does_not_say_of_which_wiki_it_is_gets_no_entities(write_dum
         ("latest-all.json.bz2", "wikidata_entities"),
         ("wikidata-20250106-all.json.gz", "wikidata_entities"),
         ("wikidatawiki-20250101-page.sql.gz", "wikidata_page"),
-        ("enwiki-20250131-templatelinks.sql.gz", "templatelinks"),
+        ("enwiki-20250131-categorylinks.sql.gz", "categorylinks"),
     ],
 )
 def test_files_are_found_by_the_names_they_are_published_under(tmp_path, name, role):
     (tmp_path / name).touch()
     dump = tmp_path / f"{PREFIX}-pages-articles-multistream.xml.bz2"
     assert find_side_files(dump).list_files() == [(role, tmp_path / name)]
-
-
-def test_tables_that_are_not_read_are_ignored(tmp_path):
-    for table in ("pagelinks", "page", "redirect"):
-        (tmp_path / f"{PREFIX}-{table}.sql.gz").write_bytes(b"not a gzip file")
-    assert find_side_files(tmp_path / f"{PREFIX}-pages-articles.xml").list_files() == []
 
 
 def test_two_snapshots_of_one_file_are_refused(tmp_path):

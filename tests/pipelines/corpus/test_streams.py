@@ -22,12 +22,6 @@ def dump(write_dump):
     return write_dump(*[(f"T{number}", make_noise(4000, number)) for number in range(40)])
 
 
-def write_index(dump, offsets):
-    lines = "".join(f"{offset}:{number}:T{number}: a\n" for number, offset in enumerate(offsets, start=1))
-    name = dump.name.replace("multistream.xml", "multistream-index.txt")
-    dump.with_name(name).write_bytes(bz2.compress(lines.encode()))
-
-
 def find_streams(dump):
     whole = dump.read_bytes()
     return [place for place in range(len(whole)) if whole.startswith(MAGIC, place)]
@@ -71,36 +65,6 @@ def test_ranges_hold_the_pages_of_the_whole_in_order(tmp_path_factory, sizes, ra
 def test_header_and_footer_are_no_ranges_of_their_own(dump):
     ranges = plan_ranges(dump, 1)
     assert [len(list(read_range(dump, byte_range))) for byte_range in ranges] == [1] * 40
-
-
-def test_an_index_names_the_cuts(dump):
-    starts = find_streams(dump)
-    write_index(dump, [starts[1], starts[9], starts[20]])
-    assert [byte_range.start for byte_range in plan_ranges(dump, 1)][:3] == [0, starts[9], starts[20]]
-
-
-@pytest.mark.parametrize("shift", [1, -1, 10**12])
-def test_a_stale_index_is_passed_over(dump, shift):
-    expected = plan_ranges(dump, 10_000)
-    write_index(dump, [place + shift for place in find_streams(dump)[1:-1]])
-    assert plan_ranges(dump, 10_000) == expected
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"no bz2", bz2.compress(b"words: not offsets\n")[:-4], bz2.compress(b"x:1:y")]
-)
-def test_a_damaged_index_is_passed_over(dump, content):
-    expected = plan_ranges(dump, 10_000)
-    dump.with_name(dump.name.replace("multistream.xml", "multistream-index.txt")).write_bytes(content)
-    assert plan_ranges(dump, 10_000) == expected
-
-
-def test_the_index_of_a_part_is_found(write_dump):
-    dump = write_dump(*[(f"T{n}", make_noise(4000, n)) for n in range(9)], name="x-multistream3.xml-p1p9.bz2")
-    starts = find_streams(dump)
-    lines = f"{starts[5]}:6:T5\n".encode()
-    dump.with_name("x-multistream-index3.txt-p1p9.bz2").write_bytes(bz2.compress(lines))
-    assert plan_ranges(dump, starts[2])[0].end == starts[5]
 
 
 def test_false_magic_is_no_cut(write_dump, tmp_path):

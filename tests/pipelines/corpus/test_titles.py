@@ -6,17 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.corpus.dump import (
-    DEFAULT_NAMESPACES,
     LinkTarget,
     Site,
     TitleRules,
+    default_namespaces,
     hash_title,
     is_disambiguation_title,
     is_list_title,
     strip_qualifier,
 )
 
-SITE = Site("enwiki", "https://en.wikipedia.org/wiki/", "en", "first-letter", DEFAULT_NAMESPACES)
+SITE = Site("enwiki", "https://en.wikipedia.org/wiki/", "en", "first-letter", default_namespaces())
 RULES = TitleRules(SITE)
 
 
@@ -78,7 +78,7 @@ def test_what_is_no_page_of_this_wiki_is_none(raw):
 
 
 def test_case_sensitive_wiki_keeps_the_first_letter():
-    rules = TitleRules(Site("xwiktionary", "", "en", "case-sensitive", DEFAULT_NAMESPACES))
+    rules = TitleRules(Site("xwiktionary", "", "en", "case-sensitive", default_namespaces()))
     assert rules.resolve("cat") == LinkTarget(0, "cat", "")
 
 
@@ -123,12 +123,12 @@ def test_first_letters_are_raised_as_wikimedia_does():
 
 @pytest.mark.parametrize(("language", "capital"), [("tr", "İ"), ("az", "İ"), ("en", "I")])
 def test_a_turkish_i_keeps_its_dot(language, capital):
-    rules = TitleRules(Site("xwiki", "", language, "first-letter", DEFAULT_NAMESPACES))
+    rules = TitleRules(Site("xwiki", "", language, "first-letter", default_namespaces()))
     assert rules.resolve("iz") == LinkTarget(0, capital + "z", "")
 
 
 def test_case_is_by_namespace():
-    rules = TitleRules(Site("x", "", "en", "case-sensitive", DEFAULT_NAMESPACES, frozenset({0, 10})))
+    rules = TitleRules(Site("x", "", "en", "case-sensitive", default_namespaces(), frozenset({0, 10})))
     assert [rules.resolve(raw).title for raw in ("cat", "Template:cat", "User:cat")] == ["cat", "cat", "Cat"]
 
 
@@ -163,7 +163,7 @@ def test_namespaces_go_by_local_names_canonical_names_and_aliases(language, name
     ],
 )
 def test_the_prefix_of_the_own_wiki_leads_home(dbname, raw, title):
-    target = TitleRules(Site(dbname, "", "de", "first-letter", DEFAULT_NAMESPACES)).resolve(raw)
+    target = TitleRules(Site(dbname, "", "de", "first-letter", default_namespaces())).resolve(raw)
     assert (target and target.title) == title
 
 
