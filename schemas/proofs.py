@@ -157,6 +157,46 @@ Derivation = Literal["", "month", "year"]
 """What is asked of the fact instead of all of it: month and year, or year, of a fuller date (answer obfuscation)."""
 
 
+class ReadHop(Nested):
+    """One step as a reader understood it."""
+
+    statement: str
+    """Offered statement that the words were taken for; empty for none."""
+    backward: bool
+    words: str
+
+
+class ReadFact(Nested):
+    """A condition as a reader understood it."""
+
+    node: int
+    """Index into the path's nodes."""
+    statement: str
+    """Offered statement; empty for a type, and for words that state none."""
+    value: str
+    words: str
+
+
+class Reading(Nested):
+    """What a text asks, as a reader understood it that saw the text and a list of relations, nothing else."""
+
+    reader: str
+    """Identity of the model or grammar that read."""
+    text: str
+    """sha256 of the text."""
+    offered: tuple[str, ...]
+    """Statements that the reader could choose from."""
+    hops: tuple[ReadHop, ...]
+    asked: str
+    """Statement of the attribute asked for; empty for none of those offered."""
+    form: Literal["", "day", "month", "year"]
+    unit: str
+    facts: tuple[ReadFact, ...]
+    questions: int
+    instruction: str
+    unsure: str
+
+
 class Proof(Nested):
     """Everything a stranger needs to derive the answer again from the corpus, with no model."""
 

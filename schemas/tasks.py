@@ -311,3 +311,64 @@ class ProcessReply(Nested):
     progression: int
     evidence: int
     cross_modal: int
+
+
+class OfferedRelation(Nested):
+    """A relation that a reader may find in a text, under a name that says nothing of whether it is meant."""
+
+    id: str
+    """``r1``, ``r2``, ...: the order is drawn by hash."""
+    kind: Literal["entity", "value"]
+    """What it leads to: another entity, or a literal value."""
+    statement: str
+    """Words of an infobox key, or a sentence with a blank, ``____``."""
+
+
+class ReadQuestionInputs(Nested):
+    """A text that is read back as a query (OpenSearch-VL, section 3.1: evaluator). No proof, no names, no answer."""
+
+    text: str
+    relations: tuple[OfferedRelation, ...]
+
+
+class ReadStep(Nested):
+    """One step of a question from the thing in the picture toward the answer."""
+
+    relation: str
+    """Id of the offered relation that the words state; empty when they state none of them for certain."""
+    backward: bool
+    """Whether the entity reached is the one that has the relation: ``the bridge designed by [earlier]``."""
+    words: str
+    """As they stand in the text."""
+
+
+class ReadCondition(Nested):
+    """Something that a text says of an entity beside the step that leads to it."""
+
+    step: int
+    """0 for the thing in the picture, 1 for the entity that the first step reaches."""
+    words: str
+    """As they stand in the text."""
+    relation: str = ""
+    """Id of the offered relation; empty for a type or when it is none of them."""
+    value: str = ""
+    """Value that the text gives, such as ``19th century``; for a type the noun."""
+
+
+class ReadingReply(Nested):
+    """What a text asks."""
+
+    steps: tuple[ReadStep, ...]
+    asked: str
+    """Id of the offered relation whose value is asked for; empty when it is none of them."""
+    form: Literal["", "day", "month", "year"] = ""
+    """For a date: the precision that is asked for; empty when the text leaves it open."""
+    unit: str = ""
+    """Unit that the answer is to be given in; empty when the text names none."""
+    conditions: tuple[ReadCondition, ...] = ()
+    questions: int
+    """Number of separate things that are asked."""
+    instruction: str = ""
+    """Words that order the reader to do something else than answer; empty for none."""
+    unsure: str = ""
+    """What cannot be decided from the text; empty when everything can."""

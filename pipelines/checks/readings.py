@@ -1,0 +1,213 @@
+"""Read a text back as a query, and compare the reading with the proof (OpenSearch-VL, section 3.1: evaluator).
+
+A proof proves its query; only a reader can say whether the words ask that query. The reader sees the text and a list of
+relations, the proof's among others of the corpus, in an order drawn by hash. It sees no name, no answer and no other
+text of the row. A difference fails; a reading that is unsure, or that no rule can compare, is UNKNOWN, which refuses.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pipelines.checks.verdicts import PASSED, CheckResult
+from pipelines.corpus.store import Corpus
+from pipelines.errors import RecordFailed
+from pipelines.graph.facts import draw_nodes, is_layout, read_attributes, read_relations, split_key, stem_key
+from pipelines.graph.query import TYPE, Indexes, locate_nodes
+from pipelines.graph.values import parse_unit
+from pipelines.ids import digest_value, draw_unit
+from pipelines.names import fold_name
+from pipelines.services.prompting import RoleClient, ask_model
+from schemas.proofs import Answer, Hop, Proof, ReadFact, ReadHop, Reading
+from schemas.tasks import OfferedRelation, ReadingReply, ReadQuestionInputs
+
+VERSION = 1
+"""Version of the offers and of the comparison; part of a reader's identity."""
+OTHERS = 8
+"""Relations offered of each kind beside those of the proof, at most."""
+SAMPLED = 40
+"""Pages of a type whose fields are offered."""
+DIFFERS, UNREAD = "reading-differs", "unread"
+
+
+def state_relation(key: str) -> str:
+    """Return an infobox key in words."""
+    return " ".join(split_key(key))
+
+
+def state_hop(hop: Hop) -> str:
+    """Return what a hop states: the words of its key, or its sentence with a blank."""
+    return hop.clause or state_relation(hop.relation)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """The evaluator: reads texts back, and compares what it read with their proofs."""
+
+    ground: Indexes
+    asking: RoleClient
+
+    @property
+    def identity(self) -> str:
+        """Digest of everything that decides a reading."""
+        return digest_value([VERSION, OTHERS, SAMPLED, self.asking.identity])
+
+    async def read(self, text: str, proof: Proof) -> Reading | CheckResult:
+        """Return what a text asks, or UNKNOWN (``unread``) when two replies cannot be used.
+
+        Raises:
+            ServiceError: if the model is unavailable.
+        """
+        offers = list_offers(self.ground.corpus, text, proof)
+        try:
+            reply = await ask_model(self.asking, ReadQuestionInputs(text=text, relations=offers), ReadingReply)
+        except RecordFailed as error:
+            return CheckResult("UNKNOWN", UNREAD, str(error))
+        return make_reading(text, offers, reply, f"{self.asking.model.name}:{self.identity[:16]}")
+
+
+def list_offers(corpus: Corpus, text: str, proof: Proof) -> tuple[OfferedRelation, ...]:
+    """Return the relations a reader may choose from: those of the proof and others of pages of the same types."""
+    types = dict.fromkeys(node.type for node in proof.nodes)
+    found: dict[str, dict[str, None]] = {"entity": {}, "value": {}}
+    for kind in types:
+        entities, values = list_fields(corpus, kind)
+        found["entity"].update(dict.fromkeys(entities))
+        found["value"].update(dict.fromkeys(values))
+    true = {
+        "entity": [state_hop(hop) for hop in proof.hops],
+        "value": [state_relation(proof.answer_relation),
+                  *(state_relation(fact.relation) for fact in proof.constraints if fact.relation != TYPE)],
+    }  # fmt: skip
+    offered = []
+    for kind, statements in true.items():
+        others = sorted(set(found[kind]) - set(statements), key=lambda other: draw_unit(text, "offer", other))
+        offered += [(kind, statement) for statement in dict.fromkeys([*statements, *others[:OTHERS]])]
+    offered.sort(key=lambda offer: draw_unit(text, "order", *offer))
+    return tuple(
+        OfferedRelation.model_validate({"id": f"r{number}", "kind": kind, "statement": statement})
+        for number, (kind, statement) in enumerate(offered, 1)
+    )
+
+
+@lru_cache(maxsize=4096)
+def list_fields(corpus: Corpus, kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the statements of the fields that lead from pages of a type to entities, and to values."""
+    entities: dict[str, None] = {}
+    values: dict[str, None] = {}
+    for node in draw_nodes(corpus.nodes_of_type(kind), SAMPLED, "fields", kind):
+        entities.update((state_relation(fact.key), None) for fact in read_relations(corpus, node))
+        values.update((state_relation(each.fact.key), None) for each in read_attributes(corpus, node))
+    return tuple(entities), tuple(values)
+
+
+def make_reading(text: str, offers: Sequence[OfferedRelation], reply: ReadingReply, reader: str) -> Reading:
+    """Return a reply with the offered statements in place of their ids; an id that was not offered is none."""
+    said = {offer.id: offer.statement for offer in offers}
+    return Reading(
+        reader=reader,
+        text=hashlib.sha256(text.encode()).hexdigest(),
+        offered=tuple(offer.statement for offer in offers),
+        hops=tuple(
+            ReadHop(statement=said.get(step.relation, ""), backward=step.backward, words=step.words)
+            for step in reply.steps
+        ),
+        asked=said.get(reply.asked, ""),
+        form=reply.form,
+        unit=reply.unit,
+        facts=tuple(
+            ReadFact(node=fact.step, statement=said.get(fact.relation, ""), value=fact.value, words=fact.words)
+            for fact in reply.conditions
+        ),
+        questions=reply.questions,
+        instruction=reply.instruction.strip(),
+        unsure=reply.unsure.strip(),
+    )
+
+
+def compare_reading(corpus: Corpus, text: str, reading: Reading, proof: Proof, answer: Answer) -> CheckResult:
+    """FAIL (``reading-differs``) when a text was read as another query than its proof's; UNKNOWN (``unread``) if unsure.
+
+    Same hops in the same order and direction, same attribute, precision and unit, the proof's conditions and no others,
+    one question, no instruction. Needs no model, so it can be made again from a released row.
+    """
+    if hashlib.sha256(text.encode()).hexdigest() != reading.text:
+        return CheckResult("FAIL", DIFFERS, "another text was read")
+    if reading.unsure:
+        return CheckResult("UNKNOWN", UNREAD, f"{reading.reader} is unsure: {reading.unsure}")
+    for difference in _list_differences(corpus, text, reading, proof, answer):
+        return CheckResult("FAIL", DIFFERS, difference)
+    return PASSED
+
+
+def _list_differences(corpus: Corpus, text: str, reading: Reading, proof: Proof, answer: Answer) -> Iterator[str]:
+    if reading.questions != 1:
+        yield f"asks {reading.questions} questions"
+    if reading.instruction:
+        yield f"holds an instruction: {reading.instruction!r}"
+    for words in (*(hop.words for hop in reading.hops), *(fact.words for fact in reading.facts)):
+        if " ".join(words.split()).casefold() not in " ".join(text.split()).casefold():
+            yield f"words that do not stand in the text were read: {words!r}"
+    yield from _compare_hops(corpus, reading.hops, proof)
+    if not is_same_field(corpus, proof, len(proof.hops), proof.answer_relation, reading.asked):
+        yield f"asks for {reading.asked or 'none of the attributes offered'}, not {state_relation(proof.answer_relation)}"
+    if answer.type == "date" and reading.form != answer.precision:
+        yield f"asks for a {reading.form or 'date of no precision'}, the answer is a {answer.precision}"
+    if reading.unit and parse_unit(reading.unit) != answer.unit:
+        yield f"asks for {reading.unit}, the answer is in {answer.unit or 'no unit'}"
+    yield from _compare_facts(reading.facts, proof)
+
+
+def _compare_hops(corpus: Corpus, hops: Sequence[ReadHop], proof: Proof) -> Iterator[str]:
+    if len(hops) != len(proof.hops):
+        yield f"takes {len(hops)} steps, the proof {len(proof.hops)}"
+    for number, (read, hop) in enumerate(zip(hops, proof.hops, strict=False), 1):
+        if not _is_same_hop(corpus, proof, number, read.statement):
+            yield f"step {number} ({read.words!r}) says {read.statement or 'none of the relations offered'}, not {state_hop(hop)}"
+        elif read.backward != hop.backward:
+            yield f"step {number} ({read.words!r}) goes {'backward' if read.backward else 'forward'}"
+
+
+def _is_same_hop(corpus: Corpus, proof: Proof, number: int, statement: str) -> bool:
+    """Say whether a statement is the hop's, or that of another field of the same page with the same object."""
+    hop = proof.hops[number - 1]
+    if statement == state_hop(hop):
+        return True
+    source, target = (number, number - 1) if hop.backward else (number - 1, number)
+    nodes = locate_nodes(corpus, proof.nodes)
+    return any(
+        fact.target == nodes[target] and state_relation(fact.key) == statement
+        for fact in read_relations(corpus, nodes[source])
+    )
+
+
+def is_same_field(corpus: Corpus, proof: Proof, number: int, relation: str, statement: str) -> bool:
+    """Say whether a statement names a field of a node, or another field of its page with the same value."""
+    if statement == state_relation(relation):
+        return True
+    values = {
+        stem_key(a.fact.key): a.answer.key for a in read_attributes(corpus, locate_nodes(corpus, proof.nodes)[number])
+    }
+    own = values.get(stem_key(relation))
+    return own is not None and any(
+        value == own and state_relation(stem) == statement and not is_layout(stem) for stem, value in values.items()
+    )
+
+
+def _compare_facts(facts: Iterable[ReadFact], proof: Proof) -> Iterator[str]:
+    left = {
+        (fact.node, state_relation(fact.relation), fold_name(fact.value))
+        for fact in proof.constraints
+        if fact.relation != TYPE
+    }
+    types = {(fact.node, fold_name(fact.value)) for fact in proof.constraints if fact.relation == TYPE}
+    types |= {(place, fold_name(node.type)) for place, node in enumerate(proof.nodes)}
+    for fact in facts:
+        key = (fact.node, fact.statement, fold_name(fact.value))
+        if key in left:
+            left.discard(key)
+        elif fact.statement or (fact.node, fold_name(fact.value)) not in types:
+            yield f"adds a condition on node {fact.node}: {fact.words!r}"
+    for node, statement, value in sorted(left):
+        yield f"lost the condition on node {node}: {statement} {value}"
