@@ -1,20 +1,20 @@
-"""What can go wrong, in three kinds that are never mixed.
+"""The errors of synth, in three kinds that are never mixed.
 
 ::
 
     SynthError
-    ├── ConfigError          ours: configuration or input is wrong; nothing was written (exit 2)
+    ├── ConfigError          configuration or input is wrong; nothing was written (exit 2)
     │   └── CorruptInput     an input file is not what it claims to be, or ends too early
-    ├── RecordFailed         the record's: this one row cannot be processed; it becomes a failed row
-    ├── ServiceError         a service's
-    │   ├── RateLimited      wait and ask again; not counted as a failure
-    │   ├── BudgetSpent      the run has spent what it may: stop, run again with a larger budget (exit 3)
-    │   ├── QueryTimeout     no whole reply came: ask for less (backends/protocols.py)
-    │   └── Unavailable      a service, disk or lock is away; stop, run again to go on (exit 3)
-    ├── GateNotMet           a verification or quality gate said no (exit 1)
+    ├── RecordFailed         this one row cannot be processed; it becomes a failed row
+    ├── ServiceError         of a service
+    │   ├── RateLimited      wait and repeat; not counted as a failure
+    │   ├── BudgetSpent      the run's budget is spent: stop, run again with a larger one (exit 3)
+    │   ├── QueryTimeout     no complete reply came: ask for less
+    │   └── Unavailable      a service, disk or lock is unavailable; stop, run again to continue (exit 3)
+    ├── GateNotMet           a verification or quality gate is not met (exit 1)
     └── ConservationError    rows were lost or invented: a defect of synth itself, never caught
 
-A refused row is no error at all: it is a ``schemas.base.Rejection`` with a reason.
+A refused row is no error: it is a ``schemas.base.Rejection`` with a reason.
 """
 
 

@@ -1,7 +1,4 @@
-"""Writing files so that what exists is whole: temp file, fsync, rename, fsync the folder.
-
-Which file system a folder lies on, and whether a database shared by processes can live there.
-"""
+"""Write files whole: temp file, fsync, rename, fsync the folder. Recognise file systems unfit for a shared database."""
 
 import errno
 import glob

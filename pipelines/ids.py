@@ -1,19 +1,11 @@
-"""Content-derived names: the same meaning has the same id in every run, on every machine.
-
-Which split an entity or an answer key belongs to, decided by hash before anything is generated.
-
-A path may start, end and be answered only inside one split, so no anchor, answer node or answer key can be shared.
-"""
+"""Content-derived ids: the same content has the same id in every run and on every host."""
 
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel
-
-from schemas.datasets import Split
 
 CHUNK = 1 << 20
 
@@ -60,20 +52,3 @@ def make_stage_key(name: str, version: int, fingerprint: str, input_keys: Sequen
 def draw_unit(*parts: object) -> float:
     """Return a number in [0, 1) decided by the parts alone: a seeded choice with no generator to carry around."""
     return int(digest_value(list(parts))[:13], 16) / float(1 << 52)
-
-
-@dataclass(frozen=True, slots=True)
-class SplitRule:
-    """Shares of the splits; they add up to 1."""
-
-    sft: float
-    rl: float
-    eval: float
-    seed: int
-
-    def place(self, kind: str, name: str) -> Split:
-        """Return the split of a name; ``kind`` is ``entity`` or ``answer``."""
-        draw = draw_unit(self.seed, "split", kind, name)
-        if draw < self.sft:
-            return "sft"
-        return "rl" if draw < self.sft + self.rl else "eval"

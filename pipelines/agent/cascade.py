@@ -1,13 +1,13 @@
 """The rejection cascade of one rollout: every reason against it, in the order in which they decide.
 
 Format and the answer always decide; the mechanical checks (research/quality.md 1H, R1-R10) are those that the settings
-name. A check whose result is UNKNOWN refuses as one that fails.
+name. An UNKNOWN result rejects as a FAIL does.
 
-Lengths are in tokens, as a student is trained on messages and pictures. With a student's own ``tokenizer.json`` they
-are exact. Without one they are estimated for byte-level BPE of some 150,000 tokens such as Qwen's, with weights fitted
-so that whole transcripts come out too long: those of the demo by 8% to 17%, any six articles of the English Wikipedia
-by 5% to 18%. One article comes out 11% too long on average; four of a hundred come out too short, at worst by 10%. Text
-that is no language, such as random letters, may be longer than estimated; no estimate exceeds the number of bytes.
+Lengths are in tokens, as a student is trained on messages and pictures. They are exact with a student's own
+``tokenizer.json``. Otherwise they are estimated for byte-level BPE of some 150,000 tokens such as Qwen's, with weights
+fitted to overestimate: transcripts of the demo by 8% to 17%, any six articles of the English Wikipedia by 5% to 18%.
+One article is 11% too long on average; four of a hundred are too short, at worst by 10%. Random letters may be longer
+than estimated; no estimate exceeds the number of bytes.
 """
 
 import hashlib
@@ -259,11 +259,11 @@ def open_tokenizer(path: Path) -> ExactTokens:
         source = path.read_bytes()
         json.loads(source)
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"trajectories.tokenizer: {path} is no tokenizer.json: {error}") from error
+        raise ConfigError(f"trajectories.tokenizer: {path} is not a tokenizer.json: {error}") from error
     try:
         tokenizer = tokenizers.Tokenizer.from_buffer(source)
     except Exception as error:  # the package raises nothing finer
-        raise ConfigError(f"trajectories.tokenizer: {path} is no tokenizer.json: {error}") from error
+        raise ConfigError(f"trajectories.tokenizer: {path} is not a tokenizer.json: {error}") from error
     return ExactTokens(tokenizer, hashlib.sha256(source).hexdigest())
 
 

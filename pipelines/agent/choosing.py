@@ -1,4 +1,4 @@
-"""Choosing the anchor's picture: candidates ranked, then the first that every check lets through.
+"""Choose the anchor's picture: rank the candidates and take the first that passes every check.
 
 OpenSearch-VL, section 3.1 (anchor-aware grounding), with the checks I3 to I8 of research/quality.md.
 """
@@ -233,7 +233,7 @@ def _open_candidate(candidate: PictureCandidate) -> tuple[bytes, Probe] | CheckR
     except OSError as error:
         # The corpus had it: a folder that was moved or is not mounted is no property of the row.
         detail = f"picture {image.file}: {candidate.file.path}: {error.strerror}"
-        raise Unavailable(f"{detail}; bring it back and run again") from error
+        raise Unavailable(f"{detail}; restore it and run again") from error
     if hashlib.sha256(data).hexdigest() != candidate.file.sha256:
         return CheckResult("FAIL", "picture-unusable", f"{image.file}: other bytes than when the corpus was built")
     try:

@@ -1,7 +1,7 @@
-"""Content that must not reach a teacher: hosts that publish datasets, the question's text, a row's id, leaked protocol.
+"""Content that must not reach a teacher: dataset hosts, the question's text, row ids, leaked protocol tags.
 
-A benchmark's questions are retrieved from the places that publish it in some 3% of searches, and agents do better on
-just those (research/quality.md, C2). A trajectory whose observations show such a thing is no evidence of search (R7).
+Some 3% of searches return the pages that publish a benchmark's questions, and agents do better on just those
+(research/quality.md, C2). A trajectory whose observations contain such content is rejected (R7).
 """
 
 import re

@@ -1,33 +1,28 @@
-"""The pictures that may stand for an anchor, and how well each of them depicts it.
+"""Candidate pictures of an anchor, and scores of how well each depicts it.
 
-Candidates are the infobox's picture, the others of the article, and what a search finds; use, format and size are
-judged by their rows before anything is fetched. Rankers score them by file metadata or by an encoder, against
-distractors of the anchor's kind.
+Candidates are the infobox's picture, the other pictures of the article, and the results of a picture search. Use,
+format and size are judged by their metadata before anything is fetched. Rankers score candidates by file metadata or by
+an encoder, against distractors of the anchor's type.
 
-What is known of a picture without looking at it: where it stands, what its file is called, what Commons says.
+The metadata score is the sum of these points, kept within 0 to 1; a picture passes from 0.5 on:
 
 ============================  =======  ===========================================================
 what                          points   why
 ============================  =======  ===========================================================
 in the infobox                +0.45    editors chose it to show the subject
-elsewhere in the article      +0.20    shows something that the article speaks of
+elsewhere in the article      +0.20    shows something that the article mentions
 found by a search             +0.10    its page holds the words
 file named for the anchor     +0.30    the whole of one of its names, word by word
 file has a word of its name   +0.10    a word of the title that is not ordinary
 no other article leads        +0.05    a picture of one thing is not shown for another
-``depicts`` the anchor        +0.35    somebody said so (P180)
-``depicts`` others only       -0.50    somebody said something else
-file named for another        -0.30    it begins with the title of another article, and no word of the anchor's follows
+``depicts`` the anchor        +0.35    stated on Commons (P180)
+``depicts`` others only       -0.50    Commons states something else
+file named for another        -0.30    it begins with another article's title, and no word of the anchor's follows
 drawn or a part               -0.50    map, logo, flag, arms, signature, grave and the like in its name
 ============================  =======  ===========================================================
 
-The sum is kept within 0..1. From 0.5 on a picture passes: an infobox picture with nothing against it, an article's
-picture that is named for the anchor, a search result that Commons says depicts it.
-
-Distractors, with which an anchor's picture is compared, are of its own type: else any bridge would do for a bridge.
-
-Who is chosen is decided by a hash of the seed, the anchor's title and the other's, not by numbers of nodes: an entity
-more in the corpus takes at most one other's place.
+Distractors are chosen by a hash of the seed, the anchor's title and the distractor's title, not by node numbers, so
+another entity in the corpus replaces at most one of them.
 """
 
 import asyncio

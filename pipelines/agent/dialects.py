@@ -1,16 +1,13 @@
-"""Dialects: the tags, tool names and system prompts in which a rollout is held, ours and those of published systems.
+"""Dialects: tags, tool names and system prompts of a rollout, ours and those of published systems.
 
-A step always holds our own tool names and arguments; a dialect decides only what the model is told and how its turns
-read. Sources: OpenSearch-VL appendix E (figures 7 and 8), VSearcher appendix B, MMSearch-R1 appendix D.2,
+A step always holds our own tool names and arguments; a dialect decides only what the model is shown and how its turns
+are parsed. Sources: OpenSearch-VL appendix E (figures 7 and 8), VSearcher appendix B, MMSearch-R1 appendix D.2,
 SenseNova-MARS (its tool configuration; figures 16 and 18 of the paper show another set), DR-MMSearchAgent appendix G
 and its tool configuration. Names and shapes are theirs, every text is ours.
 
-How a published system calls one of our tools: another name, other arguments, and the way there and back.
-
-What a form cannot say is no call of it. A model that uses one of our own names where the form has another has made it
-up, so such a name is read with a leading ``?``, which no tool and no argument has.
-
-What the tools are called and what they take: one argument model a tool, its JSON schema derived.
+Each tool has one argument model, from which its JSON schema is derived. A dialect maps tool and argument names both
+ways. A model that uses one of our own names where the dialect has another has invented it: such a name is read with a
+leading ``?``, which no tool and no argument has.
 """
 
 import json
@@ -584,7 +581,7 @@ def find_dialect(name: str) -> Dialect:
         ConfigError: if there is none of that name.
     """
     if name not in DIALECTS:
-        raise ConfigError(f"dialect {name!r}: there is none; there are: {', '.join(DIALECTS)}")
+        raise ConfigError(f"dialect {name!r}: unknown dialect; there are: {', '.join(DIALECTS)}")
     return DIALECTS[name]
 
 

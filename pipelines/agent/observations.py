@@ -1,18 +1,11 @@
-"""What a call leads to: an observation, and the pictures it made.
+"""Observations: the results of tool calls as text and pictures, and summaries of pages.
 
-What a search found, as rows keep it: pages, and small pictures of what they show.
+The layout of search hits, pages and text in pictures is written and parsed here. Passages of a page are chosen for a
+goal by words alone, in time linear in the page, so the same page and goal give the same passages.
 
-How search hits, pages and text in pictures are laid out in an observation, and how to read the former back.
-
-What of a page fits a goal, by words alone: the same for the same page and goal, in time linear in the page.
-
-Finding a name in what a tool showed, and pointing at it.
-
-Summing up a page for a goal (OpenSearch-VL, appendix F; VSearcher, A.2; SenseNova-MARS, 8.3).
-
-The published pipelines show whatever the model says, its train of thought and its inventions included. Here a summary
-is shown if it is one: whole, short, no refusal, and without a number or a name that the page does not have. Else the
-passages of the page that fit the goal are shown, and the observation says so.
+A summary of a page for a goal follows OpenSearch-VL, appendix F; VSearcher, A.2; SenseNova-MARS, 8.3. The published
+pipelines show whatever the model writes. Here a summary is shown only if it is whole, short, no refusal, and without a
+number or a name that the page lacks. Otherwise the best passages of the page are shown, and the observation says so.
 """
 
 import io

@@ -4,13 +4,7 @@ An unknown tool, bad arguments, an unknown picture or page is an observation wit
 :data:`pipelines.agent.observations.ERRORS`. A service that is away is no observation: its ``ServiceError`` goes through
 and the rollout is tried again later.
 
-The tools that search and read: by words, by picture, and one page by its address.
-
-The tools that look at a picture and make another of it, or read it (OpenSearch-VL, appendix F).
-
-Cutting a part out of a picture.
-
-Calls in a dialect: which tools are offered in it, and what is wrong with a call in its own names.
+The visual tools are those of OpenSearch-VL, appendix F.
 """
 
 import asyncio
@@ -70,6 +64,7 @@ from pipelines.agent.observations import VERSION as RESULTS
 from pipelines.agent.pictures import VERSION as ENHANCING
 from pipelines.agent.pictures import Upscaler, correct_perspective, enlarge_picture, sharpen_picture
 from pipelines.agent.transcript import Turn
+from pipelines.config.settings import ToolsConfig
 from pipelines.errors import RecordFailed
 from pipelines.ids import digest_value
 from pipelines.pictures import encode_picture, find_extension, open_pixels
@@ -133,115 +128,6 @@ class Read:
     """False where a summary was wanted and there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchTools:
-    """The tools over a tool box's backends; its attributes are described there."""
-
-    text_search: TextSearch
-    image_search: ImageSearch
-    pages: PageReader
-    store: ImageStore
-    summariser: Summariser | None
-    blocked_hosts: tuple[str, ...]
-    snippet_limit: int
-    page_limit: int
-    pages_read: int
-    thumbnails: int
-    online: bool
-
-    async def search_text(self, arguments: TextSearchArguments) -> ToolOutcome:
-        """Return pages found by words; the best ones are read and summed up where there is a summariser."""
-        found = await self.text_search.search_text(arguments.query, arguments.top_k)
-        hits = self._leave_out(found)
-        reads = [Read(cut_text(" ".join(hit.snippet.split()), self.snippet_limit)) for hit in hits]
-        if self.summariser is not None:
-            best = zip(hits[: self.pages_read], reads, strict=False)
-            summed = await asyncio.gather(*(self._sum_up(hit, read, arguments.query) for hit, read in best))
-            reads[: len(summed)] = summed
-        shown = [Shown(hit.url, hit.title, read.text) for hit, read in zip(hits, reads, strict=True)]
-        text = render_hits(shown, max(self.snippet_limit, LONGEST)) or "No page was found for these words."
-        warning = "" if all(read.whole for read in reads) else NO_SUMMARY
-        outcome = show_results(text, keep_results(hits), (), warning)
-        raw = "\n".join((text, *(read.source for read in reads)))
-        return _mark(replace(outcome, raw=raw), found, self.blocked_hosts)
-
-    async def _sum_up(self, hit: TextHit, passage: Read, query: str) -> Read:
-        """Return a page that was found, summed up for the query; its passage where the page cannot be read."""
-        try:
-            page = await self.pages.read_page(hit.url)
-        except (PageNotFound, ForbiddenAddress):
-            return passage
-        if is_blocked(page.url, self.blocked_hosts):
-            return passage
-        read = await self._read(page, query, self.snippet_limit)
-        return read if read.whole else replace(passage, source=read.source, whole=False)
-
-    async def search_image(self, arguments: ImageSearchArguments, image: RolloutImage, known: int) -> ToolOutcome:
-        """Return pages that show a picture like one of the rollout's, or like a part of it.
-
-        Args:
-            arguments: the part, if any.
-            image: the picture.
-            known: how many pictures the rollout has; a thumbnail that is shown takes the next number.
-        """
-        what, picture = image.id, image.picture
-        if arguments.box:
-            picture = await asyncio.to_thread(self._cut, arguments, image.picture)
-            what = f"this part of {image.id}"
-        file = PictureFile(picture.sha256, self.store.path(picture.sha256, picture.extension))
-        found = await self.image_search.search_image(file, IMAGE_HITS)
-        hits = self._leave_out(found)
-        names = _name_thumbnails(hits, self.thumbnails, known)
-        results = tuple(keep_result(hit, names.get(_find_sha(hit), "")) for hit in hits)
-        shown = [
-            Shown(hit.url, hit.title, cut_text(" ".join(hit.snippet.split()), self.snippet_limit), result.image)
-            for hit, result in zip(hits, results, strict=True)
-        ]
-        text = render_hits(shown, self.snippet_limit) or f"No page shows a picture like {what}."
-        pictures = {hit.thumbnail.sha256: hit.thumbnail for hit in hits if hit.thumbnail is not None}
-        images = tuple(RolloutImage(id=name, picture=pictures[sha256]) for sha256, name in names.items())
-        return _mark(show_results(text, results, images), found, self.blocked_hosts)
-
-    def _cut(self, arguments: ImageSearchArguments, picture: Picture) -> Picture:
-        """Return a part of a picture, stored; it has no name among the rollout's pictures."""
-        data = cut_picture(self.store.read(picture), arguments.box, arguments.unit)
-        return self.store.add_bytes(data, credit_picture(picture))
-
-    async def visit(self, arguments: VisitArguments) -> ToolOutcome:
-        """Return one page: summed up for the goal where there is a summariser, else as much of it as is allowed."""
-        url = arguments.url
-        try:
-            if self.online:
-                read_address(url)
-            if is_blocked(url, self.blocked_hosts):
-                return _refuse_host(url)
-            page = await self.pages.read_page(url)
-        except PageNotFound:
-            return refuse_call(
-                "unknown-page", f"No page can be read at {url}; use another address that a search returned."
-            )
-        except ForbiddenAddress as error:
-            # Of the address itself, of one that it redirects to, or of what its name resolves to.
-            return refuse_call("forbidden-address", cut_text(f"{error}.", LONGEST_DETAIL))
-        if is_blocked(page.url, self.blocked_hosts):
-            return _refuse_host(page.url)
-        read = await self._read(page, arguments.goal, self.page_limit)
-        text = render_page(Shown(page.url, page.title, read.text), self.page_limit)
-        outcome = show_text(text, "" if read.whole else NO_SUMMARY)
-        return replace(outcome, raw=f"{text}\n{read.source}")
-
-    async def _read(self, page: PageText, goal: str, limit: int) -> Read:
-        if self.summariser is None or not goal.strip():
-            return Read(choose_passages(page.text, goal, limit))
-        summary = await self.summariser.summarise(goal, page.title, page.text, limit)
-        return Read(summary.text, page.text, summary.whole)
-
-    def _leave_out(self, hits: Sequence[HitT]) -> tuple[HitT, ...]:
-        """Return the hits without those on blocked hosts, and those that nobody could visit."""
-        hosts = self.blocked_hosts
-        return tuple(hit for hit in hits if len(hit.url) <= LONGEST_URL and not is_blocked(hit.url, hosts))
-
-
 def _mark(outcome: ToolOutcome, found: Sequence[TextHit | ImageHit], hosts: tuple[str, ...]) -> ToolOutcome:
     """Return a search's outcome with the flag of what was left out of it."""
     if not any(is_blocked(hit.url, hosts) for hit in found):
@@ -273,81 +159,6 @@ NO_WEIGHTS = "no-weights"
 NO_QUADRILATERAL = "no-quadrilateral"
 
 
-@dataclass(frozen=True, slots=True)
-class VisualTools:
-    """The visual tools over the image store and what reads and enlarges.
-
-    Attributes:
-        text_limit: characters of the text read in a picture.
-    """
-
-    store: ImageStore
-    ocr: Ocr | None
-    upscaler: Upscaler | None
-    text_limit: int
-
-    async def call(self, arguments: PictureArguments, images: Sequence[RolloutImage]) -> ToolOutcome:
-        """Make one call on one of the rollout's pictures; a produced one takes the next number.
-
-        Raises:
-            ServiceError: if the engine that reads is away.
-        """
-        image = next(image for image in images if image.id == arguments.image)
-        made_id = f"img_{len(images) + 1}"
-        data = await asyncio.to_thread(self.store.read, image.picture)
-        try:
-            match arguments:
-                case LayoutArguments():
-                    return await self._read(image, data)
-                case CropArguments():
-                    return await self._crop(arguments, image, made_id, data)
-                case SharpenArguments():
-                    made = await asyncio.to_thread(sharpen_picture, data, arguments.amount)
-                    return await self._show(made, image, made_id, f"{image.id}, sharpened by {arguments.amount:g}")
-                case SuperResolutionArguments():
-                    return await self._enlarge(arguments, image, made_id, data)
-                case PerspectiveArguments():
-                    return await self._straighten(image, made_id, data)
-        except RecordFailed as error:
-            return refuse_failed(error, f"This cannot be done with {image.id}")
-        raise TypeError(f"no tool takes {type(arguments).__name__}")
-
-    async def _read(self, image: RolloutImage, data: bytes) -> ToolOutcome:
-        if self.ocr is None:
-            raise TypeError("layout_parsing is offered only where an engine reads")
-        blocks = await self.ocr.read_text(data)
-        size = (image.picture.width, image.picture.height)
-        return show_text(render_blocks(blocks, size, self.text_limit) or f"No text can be read in {image.id}.")
-
-    async def _crop(self, arguments: CropArguments, image: RolloutImage, made_id: str, data: bytes) -> ToolOutcome:
-        part = await asyncio.to_thread(cut_picture, data, arguments.box, arguments.unit)
-        box = ", ".join(f"{edge:g}" for edge in arguments.box)
-        unit = " in pixels" if arguments.unit == "pixels" else ""
-        return await self._show(part, image, made_id, f"the part [{box}]{unit} of {image.id}")
-
-    async def _enlarge(
-        self, arguments: SuperResolutionArguments, image: RolloutImage, made_id: str, data: bytes
-    ) -> ToolOutcome:
-        if self.upscaler is None:
-            return warn_of(NO_WEIGHTS, f"The network's weights are not at hand; {image.id} stays as it is.")
-        enlarge = partial(enlarge_picture, upscaler=self.upscaler, scale=arguments.scale)
-        made = await asyncio.to_thread(enlarge, data)
-        return await self._show(made, image, made_id, f"{image.id}, enlarged {arguments.scale} times")
-
-    async def _straighten(self, image: RolloutImage, made_id: str, data: bytes) -> ToolOutcome:
-        made = await asyncio.to_thread(correct_perspective, data)
-        if made is None:
-            text = f"No area with four clear sides was found in {image.id}; it stays as it is."
-            return warn_of(NO_QUADRILATERAL, text)
-        return await self._show(made, image, made_id, f"the largest four-sided area of {image.id}, seen straight on")
-
-    async def _show(self, data: bytes, image: RolloutImage, made_id: str, what: str) -> ToolOutcome:
-        # Beside the loop: what is stored is decoded and flushed to disk first.
-        made = await asyncio.to_thread(self.store.add_bytes, data, credit_picture(image.picture))
-        text = f"{made_id}: {what}, {made.width} x {made.height} pixels."
-        return show_picture(RolloutImage(id=made_id, picture=made), text)
-
-
 VERSION = 4
 """Raised when a tool's behaviour changes, so that rollouts are made anew."""
 
@@ -357,15 +168,13 @@ class ToolBox:
     """The tools over their backends.
 
     Attributes:
+        settings: the section ``[tools]``.
         ocr: engine behind layout_parsing; without one there is no such tool.
         upscaler: network behind super_resolution; without one it warns.
         opencv: whether OpenCV is installed; without it neither super_resolution nor perspective_correct is offered.
         snippet_limit: characters of a hit's snippet.
         page_limit: characters of a visited page, or of the text in a picture.
         summariser: sums up pages that are searched for or visited; without one passages are shown.
-        pages_read: best pages of a text search that are read to sum them up.
-        thumbnails: pictures of an image search's results that are shown, each with a name of its own.
-        blocked_hosts: hosts, with their subdomains, that publish datasets: never visited, left out of results.
         snapshot: date of the corpus that is searched; empty for live tools.
         online: whether pages come from the web, so that an address outside the public web is refused as such.
     """
@@ -374,15 +183,13 @@ class ToolBox:
     image_search: ImageSearch
     pages: PageReader
     store: ImageStore
+    settings: ToolsConfig
     ocr: Ocr | None = None
     upscaler: Upscaler | None = None
     opencv: bool = False
     snippet_limit: int = 600
     page_limit: int = 12_000
     summariser: Summariser | None = None
-    pages_read: int = 3
-    thumbnails: int = 0
-    blocked_hosts: tuple[str, ...] = ()
     snapshot: str = ""
     online: bool = False
 
@@ -400,30 +207,14 @@ class ToolBox:
             "" if self.ocr is None else self.ocr.identity,
             "" if self.upscaler is None else self.upscaler.identity,
         ]
-        limits = [self.snippet_limit, self.page_limit, IMAGE_HITS, self.thumbnails, self.online]
+        limits = [self.snippet_limit, self.page_limit, IMAGE_HITS, self.settings.thumbnails, self.online]
         reading = [
             PASSAGES,
             RESULTS,
-            None if self.summariser is None else [self.summariser.identity, self.pages_read],
-            identify_rules(self.blocked_hosts),
+            None if self.summariser is None else [self.summariser.identity, self.settings.pages_read],
+            identify_rules(self.settings.blocked_hosts),
         ]
         return digest_value([VERSION, backends, seeing, self.describe(), limits, reading])
-
-    @property
-    def _searching(self) -> SearchTools:
-        return SearchTools(
-            text_search=self.text_search,
-            image_search=self.image_search,
-            pages=self.pages,
-            store=self.store,
-            summariser=self.summariser,
-            blocked_hosts=self.blocked_hosts,
-            snippet_limit=self.snippet_limit,
-            page_limit=self.page_limit,
-            pages_read=self.pages_read,
-            thumbnails=self.thumbnails,
-            online=self.online,
-        )
 
     def describe(self) -> str:
         """Return the tools' JSON schemas."""
@@ -458,12 +249,11 @@ class ToolBox:
         return ToolOutcome(_flag(outcome, about), outcome.images)
 
     async def _dispatch(self, arguments: Arguments, images: Sequence[RolloutImage]) -> ToolOutcome:
-        search = self._searching
         match arguments:
             case TextSearchArguments():
-                return await search.search_text(arguments)
+                return await self._search_text(arguments)
             case VisitArguments():
-                return await search.visit(arguments)
+                return await self._visit(arguments)
             case PictureArguments():
                 return await self._look(arguments, images)
         raise TypeError(f"no tool takes {type(arguments).__name__}")
@@ -474,8 +264,149 @@ class ToolBox:
             known = ", ".join(image.id for image in images)
             return refuse_call("unknown-image", f"There is no picture {arguments.image!r}; there are: {known}.")
         if isinstance(arguments, ImageSearchArguments):
-            return await self._searching.search_image(arguments, image, len(images))
-        return await VisualTools(self.store, self.ocr, self.upscaler, self.page_limit).call(arguments, images)
+            return await self._search_image(arguments, image, len(images))
+        return await self._edit(arguments, image, f"img_{len(images) + 1}")
+
+    async def _search_text(self, arguments: TextSearchArguments) -> ToolOutcome:
+        """Return pages found by words; the best ones are read and summed up where there is a summariser."""
+        found = await self.text_search.search_text(arguments.query, arguments.top_k)
+        hits = self._leave_out(found)
+        reads = [Read(cut_text(" ".join(hit.snippet.split()), self.snippet_limit)) for hit in hits]
+        if self.summariser is not None:
+            best = zip(hits[: self.settings.pages_read], reads, strict=False)
+            summed = await asyncio.gather(*(self._sum_up(hit, read, arguments.query) for hit, read in best))
+            reads[: len(summed)] = summed
+        shown = [Shown(hit.url, hit.title, read.text) for hit, read in zip(hits, reads, strict=True)]
+        text = render_hits(shown, max(self.snippet_limit, LONGEST)) or "No page was found for these words."
+        warning = "" if all(read.whole for read in reads) else NO_SUMMARY
+        outcome = show_results(text, keep_results(hits), (), warning)
+        raw = "\n".join((text, *(read.source for read in reads)))
+        return _mark(replace(outcome, raw=raw), found, self.settings.blocked_hosts)
+
+    async def _sum_up(self, hit: TextHit, passage: Read, query: str) -> Read:
+        """Return a page that was found, summed up for the query; its passage where the page cannot be read."""
+        try:
+            page = await self.pages.read_page(hit.url)
+        except (PageNotFound, ForbiddenAddress):
+            return passage
+        if is_blocked(page.url, self.settings.blocked_hosts):
+            return passage
+        read = await self._read_page(page, query, self.snippet_limit)
+        return read if read.whole else replace(passage, source=read.source, whole=False)
+
+    async def _search_image(self, arguments: ImageSearchArguments, image: RolloutImage, known: int) -> ToolOutcome:
+        """Return pages that show a picture, or the part of it that ``arguments`` name; ``known`` numbers thumbnails."""
+        what, picture = image.id, image.picture
+        if arguments.box:
+            picture = await asyncio.to_thread(self._cut, arguments, image.picture)
+            what = f"this part of {image.id}"
+        file = PictureFile(picture.sha256, self.store.path(picture.sha256, picture.extension))
+        found = await self.image_search.search_image(file, IMAGE_HITS)
+        hits = self._leave_out(found)
+        names = _name_thumbnails(hits, self.settings.thumbnails, known)
+        results = tuple(keep_result(hit, names.get(_find_sha(hit), "")) for hit in hits)
+        shown = [
+            Shown(hit.url, hit.title, cut_text(" ".join(hit.snippet.split()), self.snippet_limit), result.image)
+            for hit, result in zip(hits, results, strict=True)
+        ]
+        text = render_hits(shown, self.snippet_limit) or f"No page shows a picture like {what}."
+        pictures = {hit.thumbnail.sha256: hit.thumbnail for hit in hits if hit.thumbnail is not None}
+        images = tuple(RolloutImage(id=name, picture=pictures[sha256]) for sha256, name in names.items())
+        return _mark(show_results(text, results, images), found, self.settings.blocked_hosts)
+
+    def _cut(self, arguments: ImageSearchArguments, picture: Picture) -> Picture:
+        """Return a part of a picture, stored; it has no name among the rollout's pictures."""
+        data = cut_picture(self.store.read(picture), arguments.box, arguments.unit)
+        return self.store.add_bytes(data, credit_picture(picture))
+
+    async def _visit(self, arguments: VisitArguments) -> ToolOutcome:
+        """Return one page: summed up for the goal where there is a summariser, else as much of it as is allowed."""
+        url = arguments.url
+        try:
+            if self.online:
+                read_address(url)
+            if is_blocked(url, self.settings.blocked_hosts):
+                return _refuse_host(url)
+            page = await self.pages.read_page(url)
+        except PageNotFound:
+            return refuse_call(
+                "unknown-page", f"No page can be read at {url}; use another address that a search returned."
+            )
+        except ForbiddenAddress as error:
+            # Of the address itself, of one that it redirects to, or of what its name resolves to.
+            return refuse_call("forbidden-address", cut_text(f"{error}.", LONGEST_DETAIL))
+        if is_blocked(page.url, self.settings.blocked_hosts):
+            return _refuse_host(page.url)
+        read = await self._read_page(page, arguments.goal, self.page_limit)
+        text = render_page(Shown(page.url, page.title, read.text), self.page_limit)
+        outcome = show_text(text, "" if read.whole else NO_SUMMARY)
+        return replace(outcome, raw=f"{text}\n{read.source}")
+
+    async def _read_page(self, page: PageText, goal: str, limit: int) -> Read:
+        if self.summariser is None or not goal.strip():
+            return Read(choose_passages(page.text, goal, limit))
+        summary = await self.summariser.summarise(goal, page.title, page.text, limit)
+        return Read(summary.text, page.text, summary.whole)
+
+    def _leave_out(self, hits: Sequence[HitT]) -> tuple[HitT, ...]:
+        """Return the hits without those on blocked hosts, and those that nobody could visit."""
+        hosts = self.settings.blocked_hosts
+        return tuple(hit for hit in hits if len(hit.url) <= LONGEST_URL and not is_blocked(hit.url, hosts))
+
+    async def _edit(self, arguments: PictureArguments, image: RolloutImage, made_id: str) -> ToolOutcome:
+        """Read a picture, or make another one of it."""
+        data = await asyncio.to_thread(self.store.read, image.picture)
+        try:
+            match arguments:
+                case LayoutArguments():
+                    return await self._read_picture(image, data)
+                case CropArguments():
+                    return await self._crop(arguments, image, made_id, data)
+                case SharpenArguments():
+                    made = await asyncio.to_thread(sharpen_picture, data, arguments.amount)
+                    return await self._show(made, image, made_id, f"{image.id}, sharpened by {arguments.amount:g}")
+                case SuperResolutionArguments():
+                    return await self._enlarge(arguments, image, made_id, data)
+                case PerspectiveArguments():
+                    return await self._straighten(image, made_id, data)
+        except RecordFailed as error:
+            return refuse_failed(error, f"This cannot be done with {image.id}")
+        raise TypeError(f"no tool takes {type(arguments).__name__}")
+
+    async def _read_picture(self, image: RolloutImage, data: bytes) -> ToolOutcome:
+        if self.ocr is None:
+            raise TypeError("layout_parsing is offered only where an engine reads")
+        blocks = await self.ocr.read_text(data)
+        size = (image.picture.width, image.picture.height)
+        return show_text(render_blocks(blocks, size, self.page_limit) or f"No text can be read in {image.id}.")
+
+    async def _crop(self, arguments: CropArguments, image: RolloutImage, made_id: str, data: bytes) -> ToolOutcome:
+        part = await asyncio.to_thread(cut_picture, data, arguments.box, arguments.unit)
+        box = ", ".join(f"{edge:g}" for edge in arguments.box)
+        unit = " in pixels" if arguments.unit == "pixels" else ""
+        return await self._show(part, image, made_id, f"the part [{box}]{unit} of {image.id}")
+
+    async def _enlarge(
+        self, arguments: SuperResolutionArguments, image: RolloutImage, made_id: str, data: bytes
+    ) -> ToolOutcome:
+        if self.upscaler is None:
+            return warn_of(NO_WEIGHTS, f"The network's weights are not at hand; {image.id} stays as it is.")
+        enlarge = partial(enlarge_picture, upscaler=self.upscaler, scale=arguments.scale)
+        made = await asyncio.to_thread(enlarge, data)
+        return await self._show(made, image, made_id, f"{image.id}, enlarged {arguments.scale} times")
+
+    async def _straighten(self, image: RolloutImage, made_id: str, data: bytes) -> ToolOutcome:
+        made = await asyncio.to_thread(correct_perspective, data)
+        if made is None:
+            text = f"No area with four clear sides was found in {image.id}; it stays as it is."
+            return warn_of(NO_QUADRILATERAL, text)
+        return await self._show(made, image, made_id, f"the largest four-sided area of {image.id}, seen straight on")
+
+    async def _show(self, data: bytes, image: RolloutImage, made_id: str, what: str) -> ToolOutcome:
+        # Beside the loop: what is stored is decoded and flushed to disk first.
+        made = await asyncio.to_thread(self.store.add_bytes, data, credit_picture(image.picture))
+        text = f"{made_id}: {what}, {made.width} x {made.height} pixels."
+        return show_picture(RolloutImage(id=made_id, picture=made), text)
 
 
 def _flag(outcome: ToolOutcome, about: Watched | None) -> Observation:

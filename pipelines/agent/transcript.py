@@ -5,11 +5,8 @@ A turn of the model is ``<think>...</think>`` followed by exactly one ``<tool_ca
 message. The tags are literal text, so a transcript means the same to every trainer that masks by role. Dialects have
 other tags and tool names (:mod:`pipelines.agent.dialects`); a turn holds ours in all of them.
 
-JSON objects that models write, held to what JSON allows and to one value a key.
-
-Native tool calls, written down in the text protocol: everything after the reply reads one kind of turn.
-
-Thoughts that a server took out of a reply, put back: a turn of the text protocols begins with its thought.
+JSON written by models is parsed strictly, with one value per key. Native tool calls are converted to the text protocol,
+and thoughts that a server separated from a reply are put back, so later code reads one kind of turn.
 """
 
 import json

@@ -1,7 +1,4 @@
-"""``synth audit FILE``: defects of any visual QA file, ours or not: Parquet, JSON or JSON lines.
-
-Rows of foreign visual QA files, whatever their columns are called.
-"""
+"""``synth audit FILE``: find defects of any visual QA file (Parquet, JSON, JSON lines), whatever its column names."""
 
 import hashlib
 import json

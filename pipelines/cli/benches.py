@@ -33,9 +33,9 @@ def deploy_command(workspace: WorkspaceOption = WORKSPACE, as_json: JsonOption =
 @app.command("world")
 def world_command(  # noqa: PLR0913 - as above
     out: Annotated[Path, typer.Argument(help="Folder to write; it must not exist or be empty.")],
-    entities: Annotated[int, typer.Option(help="Articles about entities.")] = 2000,
-    seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 7,
-    missing: Annotated[float, typer.Option(min=0.0, max=0.3, help="Share of infobox fields left to the prose.")] = 0.1,
+    entities: Annotated[int, typer.Option(min=60, max=200_000, help="Articles about entities.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the generator.")] = 7,
+    missing: Annotated[float, typer.Option(min=0.0, max=0.9, help="Share of infobox fields left to the prose.")] = 0.1,
     later: Annotated[bool, typer.Option("--later", help="The same world a year on: some facts have changed.")] = False,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,

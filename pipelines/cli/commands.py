@@ -1,7 +1,4 @@
-"""What the commands of the CLI do, as functions that take values and return values.
-
-``synth verify``: which releases, by which corpus.
-"""
+"""The commands of the CLI as functions that take values and return values."""
 
 import os
 import subprocess
@@ -338,7 +335,7 @@ def verify_releases(
     Args:
         release: a release folder; None for all that the last run in the workspace published.
         corpus: corpus folder to verify by; None for the one each release names, in its own workspace or in ``root``.
-        dump: build the corpus anew from this dump and verify by it.
+        dump: rebuild the corpus from this dump and verify by it.
         root: the workspace.
         reporter: told how far it is.
 

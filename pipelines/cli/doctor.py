@@ -1,7 +1,7 @@
-"""``synth doctor``: is a run ready? Every line says what was looked at, what was found, and what to do about it.
+"""``synth doctor``: check whether a run is ready. Each line says what was checked, the result, and what to do.
 
-Servers are sent a few tokens each, all at the same time; nothing is waited for longer than a few seconds. A server's
-words are hostile: they are read up to a bound, and the key is cut out of what is quoted.
+All servers are sent a few tokens at the same time, with a timeout of a few seconds. Their replies are untrusted: they
+are read up to a bound, and API keys are removed from quotes.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""What a reader wants to see of each record: labelled lines of plain text.
-
-Records of a workspace's latest stages, read back as their models.
-"""
+"""Records of a workspace's latest stages, and what a reader sees of each: labelled lines of plain text."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,14 +1,14 @@
-"""``synth plan``: what a run would still do, ask of models and tools, and spend.
+"""``synth plan``: what a run would still process, request from models and tools, and spend.
 
-Rows are followed from the last complete stage on. What a row makes and asks is taken from the largest sealed run of the
-same stage, models and prompts in the workspace, such as that of a sample; without one the recipe's upper bounds stand.
-A sample's shares are taken to hold for the whole: quotas refuse more of many rows than of few.
+The estimate starts at the last complete stage. Requests and rows per input row are taken from the largest sealed run of
+the same stage, models and prompts in the workspace, such as that of a sample; otherwise the recipe's upper bounds
+apply. Shares of a sample are applied to the whole, although quotas refuse more of many rows than of few.
 """
 
 import json
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -337,7 +337,7 @@ def _find_world(config: GeneratedWorld, workspace: Workspace) -> Path | None:
     from pipelines.toy.publishing import WORLD_FORMAT
     from pipelines.toy.world import WorldConfig
 
-    wanted = asdict(WorldConfig(config.entities, config.seed, config.missing))
+    wanted = WorldConfig(**config.model_dump()).model_dump()
     for path in sorted(workspace.worlds.glob("[!.]*/world.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
         if (document["format"], document["config"]) == (WORLD_FORMAT, wanted):

@@ -1,9 +1,7 @@
-"""RunConfig: one TOML file, every key declared here, unknown keys refused, secrets only as environment names.
+"""Load RunConfig: one TOML file, every key declared, unknown keys refused, secrets as names of environment variables.
 
 A recipe under ``pipelines/recipes`` is such a file; ``--config`` names another and ``--set a.b=value`` changes one key.
-Units are in the field's description. Published numbers are the defaults of the recipe that publishes them.
-
-What keys of a configuration have to do with one another, beyond what each says for itself.
+Rules that concern several keys are checked here.
 """
 
 import difflib
@@ -118,7 +116,7 @@ def _check_sight(config: RunConfig) -> None:
         )
     if (commons.fetch or commons.search) and not commons.contact:
         raise ConfigError(
-            "configuration: commons.contact is empty; say who asks: --set commons.contact=you@example.org"
+            "configuration: commons.contact is empty; name a contact: --set commons.contact=you@example.org"
         )
     if commons.search and not (commons.api and commons.fetch):
         raise ConfigError(
@@ -140,7 +138,7 @@ def _check_acting(config: RunConfig) -> None:
             "images/ folder is published"
         )
     if tools.family == "live" and live.reader == "direct" and not live.contact:
-        raise ConfigError("configuration: live.contact is empty; say who asks: --set live.contact=you@example.org")
+        raise ConfigError("configuration: live.contact is empty; name a contact: --set live.contact=you@example.org")
 
 
 _SECRETS = re.compile(r"(?<=://)[^/\s'\"]*(?=@)|(?<=\?)[^'\"]+")

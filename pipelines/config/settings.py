@@ -1,28 +1,14 @@
-"""The tables of a configuration: every key with its default, its bounds and what it means.
+"""The sections of a configuration: every key with its default, its bounds and what it means.
 
-Units are in the field's description. Published numbers are the defaults of the recipe that publishes them.
-
-What every table of the configuration is made of.
-
-Where the corpus and its seeds come from, and the services that are asked of them.
-
-Pictures: which are taken, what they are seen with, and how some are degraded.
-
-The agent's tools, and the services behind the live ones.
-
-Models in their roles, what a run may spend on them, and how its work is cut.
-
-Paths, questions, rewrites, injections, and how their checks are run.
-
-Attempts and rollouts, which of them are kept, and what is published.
-
-The whole configuration of a run.
+Units are in a field's description. Published numbers are the defaults of the recipe that publishes them.
 """
 
+from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pipelines.ids import draw_unit
 from schemas.datasets import Split
 from schemas.proofs import Agreement
 
@@ -44,7 +30,7 @@ class GeneratedWorld(Section):
 
     entities: int = Field(2000, ge=60, le=200_000, description="articles about entities")
     seed: int = Field(7, ge=0, description="seed of the generator")
-    missing: float = Field(0.1, ge=0.0, le=0.3, description="share of infobox fields left to the prose")
+    missing: float = Field(0.1, ge=0.0, le=0.9, description="share of infobox fields left to the prose")
 
 
 class CorpusConfig(Section):
@@ -151,6 +137,21 @@ class SplitsConfig(Section):
     sft: float = Field(0.6, ge=0.0, le=1.0, description="share of entities whose questions become sft trajectories")
     rl: float = Field(0.3, ge=0.0, le=1.0, description="share of entities whose questions become rl tasks")
     eval: float = Field(0.1, ge=0.0, le=1.0, description="share of entities kept for evaluation")
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRule:
+    """Puts names into splits by hash; the shares add up to 1."""
+
+    shares: SplitsConfig
+    seed: int
+
+    def place(self, kind: str, name: str) -> Split:
+        """Return the split of a name; ``kind`` is ``entity`` or ``answer``."""
+        draw = draw_unit(self.seed, "split", kind, name)
+        if draw < self.shares.sft:
+            return "sft"
+        return "rl" if draw < self.shares.sft + self.shares.rl else "eval"
 
 
 OcrEngine = Literal["rapidocr", "layer"]
@@ -332,7 +333,7 @@ class ModelConfig(Section):
     )
     api_key_env: str = Field("", description="openai: name of the environment variable that holds the key; empty: none")
     timeout: float = Field(120.0, gt=0.0, description="openai: seconds for a whole reply")
-    tries: int = Field(4, ge=1, description="openai: how often a request is sent that gets no whole reply")
+    tries: int = Field(4, ge=1, description="openai: how often a request is sent that gets no complete reply")
     patience: float = Field(
         300.0, ge=0.0, description="openai: seconds that every address may be away or busy before the run stops"
     )

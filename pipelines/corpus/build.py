@@ -1,12 +1,9 @@
-"""Build a corpus from a dump and what lies beside it: one folder, complete or absent.
+"""Build a corpus from a dump and the files beside it: one folder, complete or absent.
 
-Byte ranges of the dump are read by worker processes, each into a part (``scan``). Then titles become nodes
-(``numbering``), and the parts become tables, graph, page store and search index, one part in memory at a time
-(``content``, ``aliases``). A build that was killed goes on with the ranges that are not read yet.
-
-The second half of a build: titles have become nodes, and parts become tables, one part in memory at a time.
-
-Other names of an article, from its title, redirects, lead and the texts of links to it.
+Worker processes read byte ranges of the dump, each into a part (``scan``). Then titles become nodes (``numbering``),
+and the parts become tables, graph, page store and search index, one part in memory at a time. An interrupted build
+continues with the ranges that are missing. Aliases of an article come from its title, redirects, lead and the texts of
+links to it.
 """
 
 import os
@@ -387,7 +384,7 @@ def build_corpus(
 
     Raises:
         ConfigError: ``out`` exists, or an input is missing or corrupt (``CorruptInput``).
-        Unavailable: a worker was killed; run again to go on.
+        Unavailable: a worker was killed; run again to continue.
     """
     if out.exists():
         raise ConfigError(f"{out} exists; a corpus is never changed: choose another name or remove it")

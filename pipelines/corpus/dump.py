@@ -1,25 +1,18 @@
-"""Read a MediaWiki export (``pages-articles``): its site header and its pages.
+"""Read a MediaWiki export (``pages-articles``): its site header, its pages, its byte ranges, and the meaning of titles.
 
-The reader looks for ``<page>`` and ``</page>`` with ``bytes.find`` and never builds an XML tree. Inside an export every
-``<`` of a page is escaped, so the scan is exact, and as no XML parser runs, no XML entity can expand. Export schemas
-0.10 and 0.11 differ only in elements that are skipped here (``<origin>``, further slots).
+The reader looks for ``<page>`` and ``</page>`` with ``bytes.find`` and builds no XML tree. Inside an export every ``<``
+of a page is escaped, so the scan is exact, and no XML entity can expand. Export schemas 0.10 and 0.11 differ only in
+elements that are skipped here (``<origin>``, further slots).
 
-Find the parts of a dump, cut them into byte ranges that workers read on their own, and unpack one range.
+A multistream dump is a sequence of bz2 streams: the header, streams of a hundred pages each, and the footer. A byte
+range starts at a stream of pages, so a worker can unpack it alone. Every cut is verified by unpacking its first bytes:
+ten bytes that look like the start of a stream may occur anywhere in compressed data, and an index may belong to another
+dump.
 
-A multistream dump is a row of bz2 streams: the header, streams of a hundred pages each, and the footer. A range starts
-where a stream of pages starts, so that it can be unpacked without what comes before it. Every cut is proved by
-unpacking its first bytes: ten bytes that look like the start of a stream may stand anywhere in compressed data, and an
-index may belong to another dump.
-
-What differs from one language edition to another and is not in the header of its dump.
-
-Source: MediaWiki's ``languages/messages/Messages*.php`` (link trails, namespace aliases and gendered names, the words
-for redirects). An edition that is not named here gets English link trails and the names of its own dump.
-
-What a link target means: namespace, title and fragment, by MediaWiki's rules for titles.
-
-Source: MediaWiki's ``MediaWikiTitleCodec`` and ``Language::ucfirst``, and ``UcfirstOverrides.php`` of Wikimedia's
-configuration: titles keep the capitals of an older Unicode.
+Link targets are resolved by MediaWiki's rules (``MediaWikiTitleCodec``, ``Language::ucfirst``, and Wikimedia's
+``UcfirstOverrides.php``: titles keep the capitals of an older Unicode). Differences between language editions that the
+header lacks come from ``languages/messages/Messages*.php`` (link trails, namespace aliases and gendered names, the
+words for redirects); an edition not listed gets English link trails and the names of its own dump.
 """
 
 import bz2
@@ -176,7 +169,7 @@ def read_blocks(path: Path, byte_range: ByteRange) -> Iterator[bytes]:
 
     Raises:
         ConfigError: there is no such file.
-        CorruptInput: the range is cut short, is damaged, or does not end where a stream ends.
+        CorruptInput: the range is truncated, is damaged, or does not end where a stream ends.
     """
     with open_dump(path) as file:
         packed = is_packed(file)
@@ -189,7 +182,7 @@ def _read_pieces(path: Path, file: BinaryIO, left: int) -> Iterator[bytes]:
     while left:
         piece = file.read(min(_READ_BYTES, left))
         if not piece:
-            raise CorruptInput(f"{path} is cut short: {left} bytes of a range are missing; {EXPECTED} that is whole")
+            raise CorruptInput(f"{path} is truncated: {left} bytes of a range are missing; {EXPECTED} that is whole")
         left -= len(piece)
         yield piece
 
@@ -209,7 +202,7 @@ def _unpack(path: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
             if block:
                 yield block
     if is_open:
-        raise CorruptInput(f"{path} is cut short inside a bz2 stream; {EXPECTED} that is whole")
+        raise CorruptInput(f"{path} is truncated inside a bz2 stream; {EXPECTED} that is whole")
 
 
 def _find_cuts(file: BinaryIO, size: int, range_bytes: int, index: tuple[int, ...]) -> list[int]:
@@ -498,7 +491,7 @@ def read_range(path: Path, byte_range: ByteRange) -> Iterator[RawPage]:
 
     Raises:
         ConfigError: there is no such file.
-        CorruptInput: the range is damaged, is cut short, or begins or ends elsewhere than between two pages.
+        CorruptInput: the range is damaged, is truncated, or begins or ends elsewhere than between two pages.
     """
     for block, spans in scan_pages(path, byte_range):
         for start, end in spans:
@@ -580,7 +573,7 @@ def _check_end(path: Path, rest: bytes, is_header: bool, is_last: bool) -> None:
     if is_header and not rest:
         raise CorruptInput(f"{path} is empty; {EXPECTED}")
     if is_last and not rest.rstrip().endswith(b"</mediawiki>"):
-        raise CorruptInput(f"{path} is cut short: it does not end with </mediawiki>; {EXPECTED} that is whole")
+        raise CorruptInput(f"{path} is truncated: it does not end with </mediawiki>; {EXPECTED} that is whole")
     rest = rest.rstrip().removesuffix(b"</mediawiki>") if is_last else rest
     if _PAGE_OPEN in rest or (not is_header and rest.strip()):
         raise CorruptInput(f"{path} has a range that ends inside a page: {rest[:40]!r}; {EXPECTED} that is whole")

@@ -1,12 +1,12 @@
-"""The pictures of a corpus, and of an article's wikitext.
+"""The pictures of a corpus, and those of an article's wikitext.
 
-Those beside a dump are opened and measured; of the others the table keeps what Commons says. Nothing is copied or
-fetched.
+Picture files beside a dump are opened and measured; of the others the table keeps the metadata of Commons. Nothing is
+copied or fetched.
 
-In wikitext, without expanding templates, pictures stand in ``[[File:...]]``, in ``<gallery>``, and by their bare names
-in the parameters of infoboxes and of templates that show pictures. A parameter named for a flag, arms, logo, map or
-signature, and a picture shown at the size of a letter, show no picture of the article's subject. Formats are judged
-later. Each scan is linear in the text, and the result is bounded.
+In wikitext, without expanding templates, pictures occur in ``[[File:...]]``, in ``<gallery>``, and by their bare names
+in parameters of infoboxes and of templates that show pictures. A parameter named for a flag, arms, logo, map or
+signature, and a picture of the size of a letter, do not show the article's subject. Formats are checked later. Each
+scan is linear in the text, and its result is bounded.
 """
 
 import csv

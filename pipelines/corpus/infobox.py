@@ -1,26 +1,13 @@
 """Read the infobox of a page: its fields, the values of each field, and the span of every value in the page's text.
 
 A value is cut so that it can be checked later: ``parse_value(text[value.start:value.end])`` gives the same value again.
-The verifier relies on that, so values are split (``values.split_value``) until nothing splits further, and each piece
-is then read on its own.
+The verifier relies on that, so raw values are split until nothing splits further, and each piece is then parsed on its
+own. Separators are list templates, ``*`` lists, ``<br>``, and commas between links.
 
-Split the raw value of an infobox field into single values and read each of them.
-
-Splitting works on the raw text alone and goes on until nothing splits further, so a piece read by itself gives what it
-gave in its place. Separators: list templates, ``*`` lists, ``<br>``, and commas between links.
-
-Render one infobox value as plain text, or say that it cannot be done for certain.
-
-Templates are rendered only where their output is known; a value with any other template is given up whole, because a
-half-rendered value would become a wrong answer.
-
-Names of the templates whose output is known, as English Wikipedia uses them in infoboxes.
-
-All names are lower case, with spaces.
-
-Dates as infoboxes write them, as ISO 8601 strings of full or partial precision.
-
-Measures and numbers as ``{{convert}}`` and ``{{formatnum}}`` show them.
+A value is rendered as plain text only where all of its templates are known: English Wikipedia's templates for lists,
+dates, ``{{convert}}`` and ``{{formatnum}}``. A value with any other template is given up, because a half-rendered value
+would become a wrong answer. Dates become ISO 8601 strings of full or partial precision. Template names are in lower
+case, with spaces.
 """
 
 import html

@@ -1,10 +1,8 @@
-"""The manifest of a corpus: what it was made from, what is in it, and where every page of the dump went.
-
-Files that lie beside a dump, all of them optional.
+"""The manifest of a corpus: its inputs, its contents, and where every page of the dump went; the optional side files.
 
 ``X-pages-articles*.xml.bz2`` goes with ``X-page_props.sql.gz`` and X's other tables. ``wikidatawiki-*-page.sql.gz``
 with ``wikidatawiki-*-page_props.sql.gz``, or Wikidata's ``wikidata-*-all.json.*``, gives the numbers of sitelinks and
-statements, ``commons-*-mediainfo.*`` what Commons knows of the pictures, ``images/images.tsv`` the pictures at hand.
+statements, ``commons-*-mediainfo.*`` the metadata of pictures, ``images/images.tsv`` the picture files at hand.
 """
 
 import json
@@ -132,9 +130,7 @@ def read_manifest(path: Path) -> CorpusManifest:
     body = json.loads(path.read_text(encoding="utf-8"))
     if body.get("schema_version") != SCHEMA_VERSION:
         found = body.get("schema_version")
-        raise ConfigError(
-            f"{path} has schema version {found}; this synth reads {SCHEMA_VERSION}: build the corpus anew"
-        )
+        raise ConfigError(f"{path} has schema version {found}; this synth reads {SCHEMA_VERSION}: rebuild the corpus")
     rows = {key: body.pop(key) for key in ("rows_in", "kept", "rejected", "failed")}
     counts = CorpusManifestCounts(**rows, **body.pop("counts"))
     inputs = tuple(InputFile(**file) for file in body.pop("inputs"))

@@ -1,17 +1,13 @@
-"""What the files beside a dump say of its articles, looked up by page id.
+"""Properties of articles from the files beside a dump, by page id: Qid, lead image, kind, and counts of Wikidata.
 
-What SQL tables say of each page of a wiki: its Qid, lead image and kind, and how much Wikidata knows of it.
+Each SQL table is streamed once into a small table of the wanted columns; these are joined and sorted on disk. All files
+are optional and taken at different times, so a page or an entity may be missing on either side; its property is then
+unknown.
 
-Each table is streamed once into a small one of what is wanted; these are joined and sorted on disk. All are optional,
-and they are taken at different times, so that a page or an entity may be missing on either side: then it is not known.
-
-Streams the SQL tables that say something of a page into small tables of what is wanted, ready to be joined.
-
-Reads Wikidata's JSON dump: counts, identifiers and classes of every entity that has an article on one wiki.
-
-The dump's first line is ``[``, its last ``]``, and each line between is one entity followed by a comma, written without
-spaces. An entity without an article is told by its bytes and never parsed; quotes inside a JSON string are escaped, so
-the patterns cannot occur in a label. Memory holds one line and one row group, whatever the dump's size.
+Wikidata's JSON dump gives counts, identifiers and classes of every entity that has an article on one wiki. Its first
+line is ``[``, its last ``]``, and each line between is one entity followed by a comma, written without spaces. An
+entity without an article is recognised by its bytes and never parsed; quotes inside a JSON string are escaped, so the
+patterns cannot occur in a label. Memory holds one line and one row group, whatever the dump's size.
 """
 
 import bz2
@@ -301,7 +297,7 @@ def collect_properties(sources: PropertySources, out: Path, scratch: Path, memor
     Raises:
         ConfigError: a table has other columns than a table of that name, the linktarget it needs is missing, or
             ``memory_mb`` is too little to sort with (256 is enough for 40 M entities).
-        CorruptInput: a table is cut short or no table.
+        CorruptInput: a table is truncated or no table.
         Unavailable: the disk is too full to spill to.
     """
     wanted = scratch / "wanted-properties.parquet"
@@ -531,7 +527,7 @@ def collect_entities(dump: Path, out: Path, site: str = "enwiki") -> EntityCount
         site: database name of the wiki, such as ``enwiki``.
 
     Raises:
-        CorruptInput: the dump is truncated, damaged, or no dump of entities.
+        CorruptInput: the dump is truncated, damaged, or not a dump of entities.
     """
     tally = _Tally()
     with replacing(out) as temp, pq.ParquetWriter(temp, ENTITIES, compression="zstd") as writer:
@@ -558,14 +554,14 @@ def read_entity(line: bytes, site: str) -> Item:
     """
     entity: dict[str, Any] = orjson.loads(line)
     if not _QID.fullmatch(entity["id"]):
-        raise ValueError(f"id {entity['id']!r} is no Qid")
+        raise ValueError(f"id {entity['id']!r} is not a Qid")
     claims = entity["claims"] or {}  # an empty map is written as an empty list
     labels = entity["labels"] or {}
     language = site.removesuffix("wiki").replace("_", "-")
     title = entity["sitelinks"][site]["title"]
     label = labels.get(language, {}).get("value", "")
     if not isinstance(title, str) or not isinstance(label, str):
-        raise TypeError("title or label is no text")
+        raise TypeError("title or label is not text")
     sitelinks, statements = count_in_line(line)
     identifiers = sum(_is_identifier(statement) for group in claims.values() for statement in group)
     return Item(entity["id"], title, label, sitelinks, statements, identifiers, _list_classes(claims.get("P31", ())))
@@ -633,7 +629,7 @@ def _read_lines(dump: Path) -> Iterator[tuple[int, bytes]]:
     except (EOFError, OSError, _BAD_DEFLATE) as error:
         raise CorruptInput(f"{dump}: damaged or cut off after line {number}: {error}") from error
     if not closed:
-        raise CorruptInput(f"{dump}: ends after line {number} without ]: cut off, or no dump of entities")
+        raise CorruptInput(f"{dump}: ends after line {number} without ]: cut off, or not a dump of entities")
 
 
 def _open_dump(dump: Path) -> IO[bytes]:
@@ -736,7 +732,7 @@ def collect_side_properties(
         tables.append(table)
     if side.wikidata_entities is not None:
         if not dbname:
-            raise ConfigError(f"{side.wikidata_entities}: whose articles? the dump beside it has no <siteinfo>")
+            raise ConfigError(f"{side.wikidata_entities}: the dump beside it has no <siteinfo>, so its wiki is unknown")
         read = partial(_collect_entities, side.wikidata_entities, dbname)
         entities, counts["entities"] = make_once(kept, "entities", [side.wikidata_entities], read)
         tables.append(_place_entities(scratch, parts, entities, tables[:1]))

@@ -1,7 +1,4 @@
-"""Full-text search over the corpus.
-
-Pages of the corpus as a page reader, and the addresses they have.
-"""
+"""Full-text search over the corpus, a page reader for it, and the addresses of its pages."""
 
 import asyncio
 import re

@@ -1,9 +1,7 @@
-"""An open corpus: what every stage reads pages, facts, names, links, pictures and passages from.
+"""An open corpus: pages, facts, names, links, pictures and passages for every stage.
 
-What a picture of an entity is compared with: its name and what its article says it is, in one short line.
-
-A text encoder of the CLIP family reads 77 tokens, two of them its own marks, and drops what comes after; so the name
-comes first, and the line ends before the encoder would end it.
+A picture of an entity is compared with one short line: its name, then what its article says it is. A CLIP text encoder
+reads 77 tokens, two of them its own marks, and drops the rest, so the name comes first.
 """
 
 import re
@@ -121,7 +119,7 @@ class Corpus:
                 if not len(nodes):
                     continue
                 if int(nodes[0]) < last or np.any(nodes[1:] < nodes[:-1]):
-                    raise CorruptInput(f"{path}: facts are not in node order, near node {last}; build the corpus anew")
+                    raise CorruptInput(f"{path}: facts are not in node order, near node {last}; rebuild the corpus")
                 last = int(nodes[-1])
                 cut = int(np.searchsorted(nodes, nodes[-1]))
                 if cut or (held and int(held[-1].column("node")[0].as_py()) < last):
@@ -166,7 +164,7 @@ class Corpus:
         """
         image = self.image(file)
         if image is None or not image.path:
-            raise ConfigError(f"picture {file!r} is not at hand in corpus {self.folder}")
+            raise ConfigError(f"picture {file!r} is not in corpus {self.folder}")
         path = place_inside((self.folder / self.manifest.images_dir).resolve(), image.path)
         if path is None:
             raise ConfigError(f"picture {file!r} at {image.path!r} lies outside {self.manifest.images_dir}")

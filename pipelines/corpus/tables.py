@@ -1,12 +1,9 @@
-"""The tables of a corpus: their columns, how they are written, and how single rows are read.
+"""The tables of a corpus: their columns, writers and readers; memory-mapped arrays; joins and sorts out of core.
 
-Each table is there twice. ``<name>.parquet`` is for queries over whole columns. ``<name>.arrow`` holds the same rows
-uncompressed, in batches of one size: it is mapped into memory, so that it opens at once, costs a process only the pages
-it touches, and is shared by all processes of a machine.
-
-Arrays on disk, mapped into memory.
-
-Joins and sorts that do not fit memory: DuckDB with a memory limit and a folder to spill to.
+Each table exists twice. ``<name>.parquet`` is for queries over whole columns. ``<name>.arrow`` holds the same rows
+uncompressed, in batches of one size; it is memory-mapped, so it opens at once, costs a process only the pages it
+touches, and is shared by all processes of a host. Larger joins and sorts run in DuckDB with a memory limit and a folder
+to spill to.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,9 +34,9 @@ def map_array(path: Path) -> NDArray[Any]:
         # An empty array cannot be mapped.
         array: NDArray[Any] = np.load(path, mmap_mode="r" if path.stat().st_size > _HEADER_BYTES else None)
     except FileNotFoundError as error:
-        raise ConfigError(f"no {path.name} in {path.parent}; the corpus is incomplete: build it anew") from error
+        raise ConfigError(f"no {path.name} in {path.parent}; the corpus is incomplete: rebuild it") from error
     except (ValueError, EOFError) as error:
-        raise ConfigError(f"{path} is no whole array ({error}); the corpus is damaged: build it anew") from error
+        raise ConfigError(f"{path} is not a complete array ({error}); the corpus is damaged: rebuild it") from error
     # Without numpy's subclass for maps, whose every look-up makes a new object.
     return np.asarray(array)
 
@@ -187,7 +184,7 @@ class MappedTable:
     def __init__(self, folder: Path, name: str) -> None:
         path = folder / f"{name}.arrow"
         if not path.is_file():
-            raise ConfigError(f"no {path.name} in {folder}; the corpus is incomplete: build it anew")
+            raise ConfigError(f"no {path.name} in {folder}; the corpus is incomplete: rebuild it")
         self._reader = pa.ipc.open_file(pa.memory_map(str(path)))
         self._batches: dict[int, list[pa.Array]] = {}
         count = self._reader.num_record_batches

@@ -11,12 +11,12 @@ from itertools import islice
 
 import networkx as nx
 
-from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig
+from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig, SplitRule
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.graph.facts import read_relations
 from pipelines.graph.prose import list_prose, mask_names
 from pipelines.graph.query import Indexes, Query, locate_nodes
-from pipelines.ids import SplitRule, digest_value, draw_unit, make_record_id
+from pipelines.ids import digest_value, draw_unit, make_record_id
 from pipelines.names import digest_aliases
 from schemas.datasets import Certificate, Split
 from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof, Role

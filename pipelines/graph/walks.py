@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from pipelines import names
-from pipelines.config.settings import PathsConfig
+from pipelines.config.settings import PathsConfig, SplitRule
 from pipelines.corpus.store import Corpus, Fact
 from pipelines.corpus.tables import map_array
 from pipelines.corpus.wikitext import WikiLink
@@ -42,7 +42,7 @@ from pipelines.graph.facts import (
     type_value,
 )
 from pipelines.graph.prose import Clause, make_clause
-from pipelines.ids import SplitRule, digest_value
+from pipelines.ids import digest_value
 from schemas.datasets import Split
 
 Words = npt.NDArray[np.uint64]

@@ -24,13 +24,13 @@ from pipelines.agent.pictures import Reader, Upscaler, has_opencv, make_repairs
 from pipelines.agent.tools import ToolBox
 from pipelines.checks.agreement import check_alternative
 from pipelines.checks.examination import PathDemands, digest_word_lists
-from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, ToolsConfig
+from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, SplitRule, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.corpus.store import Corpus
 from pipelines.graph.proofs import AnchorRules, InjectionRules
 from pipelines.graph.query import Indexes
 from pipelines.graph.walks import WalkGraph, WalkRules, find_hub_threshold
-from pipelines.ids import SplitRule, digest_value, make_stage_key
+from pipelines.ids import digest_value, make_stage_key
 from pipelines.pictures import PictureStore
 from pipelines.run.models import (
     Roles,
@@ -367,13 +367,11 @@ class Acting:
             image_search=images,
             pages=RecordedPages(reader, roles.replies, roles.find_epoch("pages"), live=live),
             store=self.roles.pictures,
+            settings=config,
             ocr=self.seeing.layout,
             upscaler=self.seeing.upscaler,
             opencv=has_opencv(),
             summariser=Summariser(self.roles.ask("summariser", "summarise_page")) if config.summarise else None,
-            pages_read=config.pages_read,
-            thumbnails=config.thumbnails,
-            blocked_hosts=config.blocked_hosts,
             snapshot="" if live else self.corpus.snapshot,
             online=live,
         )
@@ -439,8 +437,7 @@ class Assembly:
     @cached_property
     def splits(self) -> SplitRule:
         """The split of every entity and answer key."""
-        shares = self.config.splits
-        return SplitRule(shares.sft, shares.rl, shares.eval, self.config.seed)
+        return SplitRule(self.config.splits, self.config.seed)
 
     @cached_property
     def small(self) -> bool:

@@ -51,7 +51,7 @@ def _ensure_world(config: GeneratedWorld | None, workspace: Workspace, reporter:
     if not folder.exists():
         clear_temps(workspace.worlds)
         reporter.begin("world", 0, "entities")
-        summary = write_world(folder, WorldConfig(config.entities, config.seed, config.missing))
+        summary = write_world(folder, WorldConfig(**config.model_dump()))
         reporter.finish(f"{summary['articles']:,} articles, {summary['pictures']:,} pictures in {folder}")
     return folder
 

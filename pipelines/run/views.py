@@ -1,12 +1,8 @@
-"""What views a workspace has: every stage's rows, every refused row, the funnel, the corpus.
-
-Only names and SQL are made here; :mod:`pipelines.run.views` runs them.
-
-DuckDB over a workspace: open its views, ask them one reading statement, write the catalogue file.
+"""DuckDB views over a workspace: every stage's rows, every refused row, the funnel and the corpus.
 
 The catalogue ``synth.duckdb`` holds views with paths relative to the workspace, so that a moved workspace stays whole:
-open it inside the workspace, or after ``SET file_search_path``. Queries of ours run in memory instead, with absolute
-paths and without access to any file outside the workspace. No extension is ever downloaded.
+open it inside the workspace, or after ``SET file_search_path``. Our own queries run in memory instead, with absolute
+paths and without access to files outside the workspace. No extension is ever downloaded.
 """
 
 import csv
@@ -178,7 +174,7 @@ def open_views(workspace_root: Path) -> duckdb.DuckDBPyConnection:
     """
     root = workspace_root.absolute()
     if not root.is_dir():
-        raise ConfigError(f"workspace {workspace_root}: there is no such folder; run synth run first")
+        raise ConfigError(f"workspace {workspace_root}: no such folder; run `synth run` first")
     connection = duckdb.connect(":memory:", config=dict(OFFLINE))
     _create_views(connection, list_views(root, absolute=True))
     connection.execute(f"SET allowed_directories = [{quote_text(root.as_posix())}]")
@@ -207,7 +203,7 @@ def write_catalogue(workspace_root: Path) -> Path:
     """
     root = workspace_root.absolute()
     if not root.is_dir():
-        raise ConfigError(f"workspace {workspace_root}: there is no such folder; run synth run first")
+        raise ConfigError(f"workspace {workspace_root}: no such folder; run `synth run` first")
     clear_temps(root)
     try:
         with replacing(root / CATALOGUE) as temp, duckdb.connect(":memory:", config=dict(OFFLINE)) as connection:

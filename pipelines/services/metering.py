@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from pipelines.config.settings import BudgetConfig
 from pipelines.errors import BudgetSpent
 from schemas.manifest import Usage
 
@@ -110,16 +111,12 @@ class Price:
 
 @dataclass(slots=True)
 class Budget:
-    """What one run may spend; 0 is no limit. Shared by all models of the run.
+    """What a run has spent of its limits; all models of the run share it.
 
     It is checked before a request and charged after its reply, so a run overshoots by at most the requests in flight.
     """
 
-    money: float = 0.0
-    """In the currency of the prices."""
-    tokens: int = 0
-    """Tokens in and out."""
-    gpu_hours: float = 0.0
+    limits: BudgetConfig = field(default_factory=BudgetConfig)
     spent: Usage = field(default_factory=Usage)
 
     def check(self) -> None:
@@ -128,15 +125,15 @@ class Budget:
         Raises:
             BudgetSpent: naming each limit that is reached, with what was spent of it.
         """
-        spent = self.spent
+        spent, limits = self.spent, self.limits
         tokens, hours = spent.tokens_in + spent.tokens_out, spent.gpu_seconds / HOUR
         reached = []
-        if 0 < self.money <= spent.cost:
-            reached.append(f"{spent.cost:.4g} of {self.money:.4g} in money")
-        if 0 < self.tokens <= tokens:
-            reached.append(f"{tokens:,} of {self.tokens:,} tokens")
-        if 0 < self.gpu_hours <= hours:
-            reached.append(f"{hours:.4g} of {self.gpu_hours:.4g} GPU-hours")
+        if 0 < limits.money <= spent.cost:
+            reached.append(f"{spent.cost:.4g} of {limits.money:.4g} in money")
+        if 0 < limits.tokens <= tokens:
+            reached.append(f"{tokens:,} of {limits.tokens:,} tokens")
+        if 0 < limits.gpu_hours <= hours:
+            reached.append(f"{hours:.4g} of {limits.gpu_hours:.4g} GPU-hours")
         if reached:
             raise BudgetSpent(", ".join(reached))
 

@@ -18,12 +18,13 @@ from pipelines.checks.descriptors import check_told
 from pipelines.checks.examination import list_answer_checks
 from pipelines.checks.leakage import check_answer, list_type_words
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
+from pipelines.config.settings import SplitRule
 from pipelines.errors import RecordFailed
 from pipelines.graph.facts import Attribute, read_attributes
 from pipelines.graph.proofs import cite_fact, flatten_names, list_names, make_node, make_query, read_opening
 from pipelines.graph.prose import mask_names
 from pipelines.graph.query import Indexes, answer_query
-from pipelines.ids import SplitRule, digest_value, make_record_id
+from pipelines.ids import digest_value, make_record_id
 from pipelines.names import digest_aliases
 from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.checks.pictures import is_free_licence
-from pipelines.config.settings import SeedsConfig
+from pipelines.config.settings import SeedsConfig, SplitRule
 from pipelines.corpus.store import Corpus, CorpusImage
 from pipelines.errors import ConfigError
 from pipelines.graph.seeds import (
@@ -30,7 +30,7 @@ from pipelines.graph.seeds import (
     join_candidates,
     judge_pages,
 )
-from pipelines.ids import SplitRule, digest_value, draw_unit, make_record_id
+from pipelines.ids import digest_value, draw_unit, make_record_id
 from pipelines.services.image_metadata import MOST_FILES, ImageMetadata, look_up_images
 from pipelines.services.protocols import Sparql
 from schemas.base import Failure, Record, Rejection

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -27,7 +27,7 @@ from pipelines.toy.ontology import (
 )
 from pipelines.toy.pictures import MIN_SIDE, PlannedPicture, draw_picture, plan_pictures, plan_second_pictures
 from pipelines.toy.wikitext import MAIN, ToyPage, Wiki, compose_wiki, date_changes, key_of, list_links
-from pipelines.toy.world import World, WorldConfig, build_world, check_config
+from pipelines.toy.world import World, WorldConfig, build_world
 
 WORLD_FORMAT = 3
 _PICTURES_A_WORKER = 500
@@ -54,9 +54,8 @@ def write_world(out: Path, config: WorldConfig, later: bool = False) -> dict[str
         Counts, the same as in ``world.json``.
 
     Raises:
-        ConfigError: ``config`` is out of range, or ``out`` exists and is a file or not empty.
+        ConfigError: ``out`` exists and is a file or not empty.
     """
-    check_config(config)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"world output {out}: exists and is not an empty folder; name a new folder")
     with drafting_folder(out) as draft:
@@ -84,7 +83,7 @@ def _publish(folder: Path, config: WorldConfig, later: bool) -> dict[str, int]:
     write_truth(world, wiki, leads, folder / "truth")
     write_picture_truth(world, pictures, folder / "truth")
     summary = _count(world, wiki, leads, len(pictures))
-    document = {"format": WORLD_FORMAT, "config": asdict(config), "counts": summary}
+    document = {"format": WORLD_FORMAT, "config": config.model_dump(), "counts": summary}
     if later:
         document["later"] = published
     (folder / "world.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

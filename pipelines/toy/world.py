@@ -1,14 +1,15 @@
 """The world before anything is written: entities, facts, what changes in a year, redirects and mentions."""
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from random import Random
 
-from pipelines.errors import ConfigError
+from pydantic import Field
+
+from pipelines.config.settings import GeneratedWorld
 from pipelines.toy.names import fold_accents, name_entities
 from pipelines.toy.ontology import (
     ATTRIBUTES,
@@ -23,49 +24,15 @@ from pipelines.toy.ontology import (
     Value,
 )
 
-MIN_ENTITIES = 60
-MAX_ENTITIES = 200_000
-MAX_MISSING = 0.9
-MAX_ODD = 0.5
-"""Most that the share of signs, and that of simple pictures, may be."""
 
+class WorldConfig(GeneratedWorld):
+    """Everything that decides the bytes of a world; the keys that a configuration has not are for tests."""
 
-@dataclass(frozen=True, slots=True)
-class WorldConfig:
-    """Everything that decides the bytes of a world.
-
-    Attributes:
-        entities: how many entities the world knows; pages are more (redirects, lists, disambiguation).
-        seed: the one source of randomness.
-        missing: probability that an infobox leaves a field out, 0.0 to 0.9.
-        snapshot: the dump date ``YYYYMMDD`` in file names and timestamps.
-        signs: share of lead pictures with a sign that shows the entity's name, 0.0 to 0.5.
-        simple: share of lead pictures that are a flag, an emblem, a map or a card of text, 0.0 to 0.5.
-    """
-
-    entities: int = 2000
-    seed: int = 7
-    missing: float = 0.1
-    snapshot: str = "20260101"
-    signs: float = 0.03
-    simple: float = 0.02
-
-
-def check_config(config: WorldConfig) -> None:
-    """Refuse a configuration that no world can be made from.
-
-    Raises:
-        ConfigError: a value is out of its range; the message names the key and what is allowed.
-    """
-    if not MIN_ENTITIES <= config.entities <= MAX_ENTITIES:
-        raise ConfigError(f"world.entities: got {config.entities}, allowed are {MIN_ENTITIES} to {MAX_ENTITIES}")
-    if not 0.0 <= config.missing <= MAX_MISSING:
-        raise ConfigError(f"world.missing: got {config.missing}, allowed is 0.0 to {MAX_MISSING}")
-    for name, share in (("signs", config.signs), ("simple", config.simple)):
-        if not 0.0 <= share <= MAX_ODD:
-            raise ConfigError(f"world.{name}: got {share}, allowed is 0.0 to {MAX_ODD}")
-    if not re.fullmatch(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d)", config.snapshot):
-        raise ConfigError(f"world.snapshot: got {config.snapshot!r}, allowed is a date like 20260101 (day 01 to 29)")
+    snapshot: str = Field("20260101", pattern=r"^(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d)$", description="dump date")
+    signs: float = Field(0.03, ge=0.0, le=0.5, description="share of lead pictures with a sign that names the entity")
+    simple: float = Field(
+        0.02, ge=0.0, le=0.5, description="share of lead pictures that are a flag, an emblem, a map or a card of text"
+    )
 
 
 LAST_YEAR = 2020

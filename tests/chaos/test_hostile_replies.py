@@ -28,7 +28,7 @@ from pipelines.services.protocols import ChatModel, ChatReply, ChatRequest
 from pipelines.toy.writer import TemplatesModel
 from tests.chaos.driving import digest_files
 from tests.conftest import SETTINGS, DemoRun
-from tests.pipelines.services.openai_server import ChatServer, Fault, make_completion, make_error, run_chat
+from tests.pipelines.services.clients.openai_server import ChatServer, Fault, make_completion, make_error, run_chat
 
 SPOILT = 0.2
 WRITING = ("questions", "rewrites", "groundings")

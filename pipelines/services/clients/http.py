@@ -240,9 +240,9 @@ class HttpSession:
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise _explain_connection(error) from None
         except TimeoutError:
-            raise (CutOff if has_begun else Silence)(f"no whole reply in {seconds:g} s") from None
+            raise (CutOff if has_begun else Silence)(f"no complete reply in {seconds:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise (CutOff if has_begun else NoReply)(f"no whole reply ({type(error).__name__})") from None
+            raise (CutOff if has_begun else NoReply)(f"no complete reply ({type(error).__name__})") from None
 
     async def _open(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()
@@ -375,15 +375,15 @@ def unpack_body(raw: bytes, packing: str, most: int) -> bytes:
         try:
             body += unpacker.decompress(rest, most + 1 - len(body))
         except zlib.error as error:
-            raise Unpackable(f"a reply that cannot be unpacked ({error})") from None
+            raise Unpackable(f"a reply that cannot be decompressed ({error})") from None
         if len(body) > most:
-            raise Bomb(f"a packed reply of over {most:,} bytes")
+            raise Bomb(f"a compressed reply of over {most:,} bytes")
         if not unpacker.eof:
-            raise Unpackable("a packed reply that breaks off")
+            raise Unpackable("a truncated compressed reply")
         rest = unpacker.unused_data if name != "deflate" else b""
         if not rest:
             return bytes(body)
-    raise Bomb(f"a packed reply of over {_MOST_MEMBERS} parts")
+    raise Bomb(f"a compressed reply of over {_MOST_MEMBERS} parts")
 
 
 @dataclass(slots=True, eq=False)

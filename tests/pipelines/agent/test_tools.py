@@ -8,6 +8,7 @@ from PIL import Image
 from pipelines.agent.dialects import list_specs, render_tools
 from pipelines.agent.observations import ERRORS, Summariser, refuse_call, refuse_failed
 from pipelines.agent.tools import ToolBox
+from pipelines.config.settings import ToolsConfig
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
 from pipelines.services.prompting import RoleClient, load_prompt
@@ -125,13 +126,14 @@ def test_identity_follows_backends_and_limits(tools):
     assert tools.identity != replace(tools, text_search=FakeTextSearch(identity="other")).identity
     others = [
         replace(tools, page_limit=1),
-        replace(tools, thumbnails=2),
-        replace(tools, blocked_hosts=("github.com",)),
+        replace(tools, settings=ToolsConfig(blocked_hosts=(), thumbnails=2)),
+        replace(tools, settings=ToolsConfig(blocked_hosts=("github.com",))),
         replace(tools, online=True),
         replace(tools, summariser=Summariser(RoleClient(TemplatesModel(), load_prompt("summarise_page")))),
     ]
     assert len({tools.identity, *(other.identity for other in others)}) == 1 + len(others)
-    assert tools.identity == replace(tools, pages_read=1, snapshot="20260101").identity
+    unseen = ToolsConfig(blocked_hosts=(), pages_read=1)
+    assert tools.identity == replace(tools, settings=unseen, snapshot="20260101").identity
 
 
 def test_schemas_name_every_tool_and_close_their_arguments():

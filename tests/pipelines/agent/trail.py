@@ -11,7 +11,7 @@ from pipelines.agent.dialects import SYNTH, Dialect, find_dialect
 from pipelines.agent.loop import Agent
 from pipelines.agent.tools import ToolBox
 from pipelines.agent.transcript import render_messages
-from pipelines.config.settings import RolloutsConfig
+from pipelines.config.settings import RolloutsConfig, ToolsConfig
 from pipelines.pictures import PictureSource, PictureStore
 from pipelines.services.protocols import (
     ChatReply,
@@ -161,7 +161,11 @@ class FakeModel:
 
 
 def make_tools(folder: Path, **changes) -> ToolBox:
-    return replace(ToolBox(FakeTextSearch(), FakeImageSearch(), FakePages(), PictureStore(folder)), **changes)
+    """Return tools over fakes; changes are keys of the section ``[tools]`` or attributes of the tool box."""
+    keys = {name: changes.pop(name) for name in ("blocked_hosts", "pages_read", "thumbnails") if name in changes}
+    settings = ToolsConfig(**{"blocked_hosts": (), **keys})
+    tools = ToolBox(FakeTextSearch(), FakeImageSearch(), FakePages(), PictureStore(folder), settings)
+    return replace(tools, **changes)
 
 
 def make_agent(model, tools: ToolBox, dialect: Dialect = SYNTH, **settings) -> Agent:

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig
+from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig, SplitRule, SplitsConfig
 from pipelines.graph.facts import read_attributes, read_relations
 from pipelines.graph.proofs import (
     EXPANSIONS,
@@ -14,12 +14,11 @@ from pipelines.graph.proofs import (
     grow_proof,
     make_node,
 )
-from pipelines.ids import SplitRule
 from schemas.proofs import Proof
 from tests.pipelines.stages.chain_wiki import TITLES, build_chain_wiki
 from tests.toy import box, build_toy_corpus
 
-ALL_SFT = SplitRule(1.0, 0.0, 0.0, 7)
+ALL_SFT = SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), seed=7)
 RULES = InjectionRules(
     InjectionsConfig(rounds=(1, 3, 5), weights=(0.4, 0.3, 0.3), tries=10, page_words=10),
     RewritesConfig(candidates=6, min_alone_first=5, min_alone=2, near_misses=50, forbid_shortcuts=True),

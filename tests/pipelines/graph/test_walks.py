@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.config.settings import PathsConfig
+from pipelines.config.settings import PathsConfig, SplitRule, SplitsConfig
 from pipelines.graph.facts import read_attributes, read_relations
 from pipelines.graph.walks import (
     ASKED,
@@ -33,12 +33,11 @@ from pipelines.graph.walks import (
     sample_walks,
     show_mark,
 )
-from pipelines.ids import SplitRule
 from pipelines.run.assembly import Assembly
 from pipelines.run.workspace import Workspace
 from schemas.datasets import Difficulty, Path, ReleaseEntry, Seed
 
-ALL = SplitRule(1.0, 0.0, 0.0, seed=0)
+ALL = SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), seed=0)
 
 
 def draw(seed=1, **settings):
@@ -354,7 +353,7 @@ def test_marks_say_what_a_search_over_all_walks_finds(edges, ends, flags, steps)
 
 @pytest.mark.parametrize("max_tokens", [0, 1, 6])
 def test_answers_are_placed_as_the_attributes_of_each_page_say(demo_corpus, max_tokens):
-    splits, flags = SplitRule(0.5, 0.3, 0.2, seed=3), read_flags(demo_corpus, 60)
+    splits, flags = SplitRule(SplitsConfig(sft=0.5, rl=0.3, eval=0.2), seed=3), read_flags(demo_corpus, 60)
     wanted = []
     for node in demo_corpus.article_nodes():
         own = splits.place("entity", demo_corpus.page(node).title)
@@ -387,12 +386,12 @@ def test_units_of_neighbouring_identities_are_even_and_unrelated():
     assert abs(np.corrcoef(first[1:], first[:-1])[0, 1]) < 0.03
 
 
-RULE = SplitRule(0.6, 0.3, 0.1, seed=7)
+RULE = SplitRule(SplitsConfig(sft=0.6, rl=0.3, eval=0.1), seed=7)
 
 
 @given(st.sampled_from(["entity", "answer"]), st.text())
 def test_a_name_has_one_split_in_every_run(kind, name):
-    assert RULE.place(kind, name) == SplitRule(0.6, 0.3, 0.1, seed=7).place(kind, name)
+    assert RULE.place(kind, name) == SplitRule(SplitsConfig(sft=0.6, rl=0.3, eval=0.1), seed=7).place(kind, name)
 
 
 def test_no_anchor_answer_node_answer_or_picture_is_in_two_splits(demo):

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.config.settings import BudgetConfig
 from pipelines.errors import BudgetSpent, ServiceError
 from pipelines.services.metering import Budget, Price, add_waited, count_usage, open_meter, open_stopwatch
 from schemas.manifest import Usage
@@ -91,16 +92,17 @@ def test_an_empty_budget_of_no_limit_never_says_no(tokens_in, tokens_out, gpu_se
 
 
 @pytest.mark.parametrize(
-    ("budget", "says"),
+    ("limits", "says"),
     [
-        (Budget(money=2.5), "2.5 of 2.5 in money"),
-        (Budget(money=2.0), "2.5 of 2 in money"),
-        (Budget(tokens=1000), "1,000 of 1,000 tokens"),
-        (Budget(gpu_hours=0.25), "0.5 of 0.25 GPU-hours"),
-        (Budget(money=1.0, tokens=1, gpu_hours=99.0), "2.5 of 1 in money, 1,000 of 1 tokens"),
+        (BudgetConfig(money=2.5), "2.5 of 2.5 in money"),
+        (BudgetConfig(money=2.0), "2.5 of 2 in money"),
+        (BudgetConfig(tokens=1000), "1,000 of 1,000 tokens"),
+        (BudgetConfig(gpu_hours=0.25), "0.5 of 0.25 GPU-hours"),
+        (BudgetConfig(money=1.0, tokens=1, gpu_hours=99.0), "2.5 of 1 in money, 1,000 of 1 tokens"),
     ],
 )
-def test_a_budget_says_what_was_spent_of_which_limit(budget, says):
+def test_a_budget_says_what_was_spent_of_which_limit(limits, says):
+    budget = Budget(limits)
     budget.check()
     budget.add(SPENT)
     with pytest.raises(BudgetSpent) as caught:
@@ -113,7 +115,8 @@ def test_a_budget_says_what_was_spent_of_which_limit(budget, says):
     assert caught.value.exit_code == 3
 
 
-@pytest.mark.parametrize("budget", [Budget(money=2.51), Budget(tokens=1001), Budget(gpu_hours=0.51)])
-def test_a_budget_below_its_limit_lets_a_request_be_sent(budget):
+@pytest.mark.parametrize("limits", [BudgetConfig(money=2.51), BudgetConfig(tokens=1001), BudgetConfig(gpu_hours=0.51)])
+def test_a_budget_below_its_limit_lets_a_request_be_sent(limits):
+    budget = Budget(limits)
     budget.add(SPENT)
     budget.check()

@@ -3,9 +3,9 @@ import itertools
 
 import pytest
 
+from pipelines.config.settings import SplitRule, SplitsConfig
 from pipelines.errors import RecordFailed
 from pipelines.graph.query import Indexes
-from pipelines.ids import SplitRule
 from pipelines.stages.initials import REASONS, Initials
 from schemas.base import Rejection
 from schemas.datasets import Seed
@@ -17,8 +17,8 @@ from tests.pipelines.stages.players import make_asking
 from tests.toy import box, build_toy_corpus
 
 LIMITS = UNCOUNTED.model_copy(update={"volatile": False})
-ALL_SFT = SplitRule(1.0, 0.0, 0.0, 7)
-NONE_SFT = SplitRule(0.0, 1.0, 0.0, 7)
+ALL_SFT = SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), seed=7)
+NONE_SFT = SplitRule(SplitsConfig(sft=0.0, rl=1.0, eval=0.0), seed=7)
 ASKED = "On what date was Edda Marn born?"
 
 
@@ -106,7 +106,7 @@ def test_only_facts_that_pass_every_check_are_offered(wiki):
 def test_only_answers_of_the_seeds_split_are_offered(wiki):
     splits = next(
         rule
-        for rule in (SplitRule(0.5, 0.5, 0.0, seed) for seed in itertools.count())
+        for rule in (SplitRule(SplitsConfig(sft=0.5, rl=0.5, eval=0.0), seed=seed) for seed in itertools.count())
         if rule.place("answer", "date:1871-04-02") == "sft"
         and len(set(map(lambda k: rule.place("answer", k), KEYS))) == 2
     )

@@ -3,11 +3,10 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.config.settings import PathsConfig
+from pipelines.config.settings import PathsConfig, SplitRule, SplitsConfig
 from pipelines.graph.facts import RelationIndex
 from pipelines.graph.query import Indexes
 from pipelines.graph.walks import WalkGraph, WalkRules
-from pipelines.ids import SplitRule
 from pipelines.stages.paths import Paths
 from schemas.base import Rejection
 from schemas.datasets import Path, Seed
@@ -105,7 +104,9 @@ def round_trip(tmp_path_factory) -> Paths:
         "Mira Tolland": box("architect", "'''Mira Tolland''' was an architect.", "works = [[Kelm Bridge]]"),
     }
     corpus = build_toy_corpus(tmp_path_factory.mktemp("round"), pages, {})
-    rules = WalkRules(PathsConfig(hops=(2,), weights=(1.0,)), 100, 6, SplitRule(1.0, 0.0, 0.0, seed=0))
+    rules = WalkRules(
+        PathsConfig(hops=(2,), weights=(1.0,)), 100, 6, SplitRule(SplitsConfig(sft=1.0, rl=0.0, eval=0.0), seed=0)
+    )
     return Paths(WalkGraph(corpus, rules, RelationIndex(corpus)), seed=1, ground=Indexes(corpus))
 
 

@@ -7,10 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.config.settings import SeedsConfig
+from pipelines.config.settings import SeedsConfig, SplitRule, SplitsConfig
 from pipelines.corpus.tables import PAGES
 from pipelines.errors import ConfigError
-from pipelines.ids import SplitRule
 from pipelines.services.image_metadata import ImageFacts
 from pipelines.stages.seeds import Seeds
 from schemas.base import Rejection
@@ -20,7 +19,7 @@ from schemas.reasons import STAGE_REASONS
 
 GATE = SeedsConfig(min_in_degree=3, hub_in_degree=50)
 RARE = SeedsConfig(rule="vsearcher", max_sitelinks=10, min_statements=20)
-SPLITS = SplitRule(0.6, 0.3, 0.1, seed=7)
+SPLITS = SplitRule(SplitsConfig(sft=0.6, rl=0.3, eval=0.1), seed=7)
 
 
 def make_page(node, **changes):

@@ -7,9 +7,8 @@ import pytest
 
 from pipelines.cli.commands import run_recipe
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import SeedsConfig, SparqlConfig
+from pipelines.config.settings import SeedsConfig, SparqlConfig, SplitRule, SplitsConfig
 from pipelines.errors import ConfigError, Unavailable
-from pipelines.ids import SplitRule
 from pipelines.run.assembly import Assembly
 from pipelines.run.runner import run_source_stage
 from pipelines.run.workspace import StageFolder, Workspace
@@ -32,7 +31,7 @@ from tests.pipelines.services.clients.sparql_server import (
 )
 from tests.toy import PAGES, build_toy_corpus
 
-SPLITS = SplitRule(0.6, 0.3, 0.1, seed=7)
+SPLITS = SplitRule(SplitsConfig(sft=0.6, rl=0.3, eval=0.1), seed=7)
 SITE = "https://toy.example/"
 RARE = SeedsConfig(rule="vsearcher", max_sitelinks=4, min_statements=20, classes=("Q100", "Q200"), require_image=False)
 LINKED = RARE.model_copy(update={"rule": "opensearch-vl", "min_in_degree": 2, "hub_in_degree": 4})
@@ -170,7 +169,7 @@ def test_the_endpoints_counts_go_before_the_corpuss(corpus, store):
 
 @dataclass
 class AwaySparql:
-    """An endpoint that gives no whole reply."""
+    """An endpoint that gives no complete reply."""
 
     identity: str = "away"
 
@@ -272,7 +271,7 @@ def test_a_run_that_the_endpoint_stopped_goes_on_and_asks_only_what_is_missing(d
             *("sparql.pause=0", "sparql.backoff=0.01", "sparql.page_rows=10"),
         ]
         config = make_config(read_recipe("demo"), make_settings("seeds.max_sitelinks=99", *settings))
-        with pytest.raises(Unavailable, match="run again to go on"):
+        with pytest.raises(Unavailable, match="run again to continue"):
             run_recipe(config, tmp_path, "seeds", ())
         answered, server.always = server.queries[:5], None
         server.asked.clear()

@@ -21,7 +21,7 @@ from pipelines.services.clients.http import (
     unpack_body,
 )
 from tests.pipelines.services.clients.live_servers import HOST, QUICK, Answer, make_guard, run_live_server, say
-from tests.pipelines.services.test_chat import serve, write_certificate
+from tests.pipelines.services.clients.test_chat import serve, write_certificate
 
 EARLY = 0.002
 """Seconds by which a loop may wake too early."""
@@ -230,7 +230,7 @@ def test_bodies_at_the_bound_empty_ones_and_all_members_are_unpacked():
         pytest.param(gzip.compress(bytes(600)) * 2, "gzip", Bomb, "1,000", id="two members"),
         # Unpacked one by one, a million empty members would take minutes.
         pytest.param(gzip.compress(b"") * 400_000, "gzip", Bomb, "over 256 parts", id="empty members"),
-        pytest.param(b"plain text", "gzip", Unpackable, "cannot be unpacked", id="not packed"),
+        pytest.param(b"plain text", "gzip", Unpackable, "cannot be decompressed", id="not packed"),
         *(
             pytest.param(b"x", packing, Unpackable, "asked for was gzip", id=packing)
             for packing in ("br", "zstd", "gzip, gzip", "compress")
