@@ -1,5 +1,3 @@
-""" """
-
 import pytest
 
 from pipelines.graph.cues import CueIndex, find_kin, stem_word
