@@ -29,6 +29,7 @@ import re
 import shutil
 import sqlite3
 import tempfile
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -57,7 +58,7 @@ from pipelines.corpus.manifest import ANCHOR_PAGES, PASSAGE_WORDS
 from pipelines.corpus.scan import ARTICLE_PARTS, describe_article, find_bold_names, render_article
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import FACTS
-from pipelines.corpus.texts import PassageMemory, split_passages
+from pipelines.corpus.texts import PassageIndex, split_passages
 from pipelines.corpus.wikitext import find_links
 from pipelines.errors import ConfigError
 from pipelines.graph.proofs import make_question_id
@@ -148,6 +149,24 @@ def _list_values(rules: TitleRules, infobox: Infobox) -> Iterator[tuple[Fact, st
 def _find_title(rules: TitleRules, value: FieldValue) -> str:
     target = rules.resolve(value.link) if value.link is not None else None
     return target.title if target is not None and target.namespace == 0 else ""
+
+
+class PassageMemory(PassageIndex):
+    """An index in memory, where there is one connection: searches take turns."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def borrow(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection, once nobody else uses it."""
+        with self._lock:
+            yield self._connection
+
+    def close(self) -> None:
+        """Close the connection; it may not be in use."""
+        self._connection.close()
 
 
 class Survey:

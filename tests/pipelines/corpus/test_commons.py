@@ -71,7 +71,7 @@ def collect(tmp_path):
     def run(content, *names, name="commonswiki-20250131-mediainfo.ttl"):
         path = tmp_path / name
         path.write_bytes(content.encode() if isinstance(content, str) else content)
-        counts = collect_media(path, hash_files(names), tmp_path / "media.parquet")
+        counts = collect_media(path, hash_files(names), tmp_path)
         rows = pq.read_table(tmp_path / "media.parquet").to_pylist()
         ends = sum(count for name, count in counts.items() if name not in ("entities", "without_licence"))
         assert (counts["entities"], counts["kept"]) == (ends, len(rows))
@@ -159,9 +159,9 @@ def test_entities_are_whole_however_the_file_is_cut_into_chunks(tmp_path, size):
     path = tmp_path / "c-mediainfo.ttl"
     path.write_text(dump)
     wanted = hash_files(f"F{n}.jpg" for n in range(8))
-    counts = collect_media(path, wanted, tmp_path / "m.parquet", size)
+    counts = collect_media(path, wanted, tmp_path, size)
     assert (counts["entities"], counts["kept"]) == (8, 8)
-    rows = pq.read_table(tmp_path / "m.parquet").to_pylist()
+    rows = pq.read_table(tmp_path / "media.parquet").to_pylist()
     assert [(row["file"], row["author"]) for row in rows] == [(f"F{n}.jpg", "A. Uthor") for n in range(8)]
 
 
@@ -185,10 +185,10 @@ def test_other_files_and_endless_entities_are_refused(tmp_path):
     (tmp_path / "a.xml").write_text("<a/>")
     for name in ("a.xml", "a.json", "absent.ttl"):
         with pytest.raises(ConfigError, match=r"expected (a )?\.ttl"):
-            collect_media(tmp_path / name, hash_files([]), tmp_path / "m.parquet")
+            collect_media(tmp_path / name, hash_files([]), tmp_path)
     (tmp_path / "a.ttl").write_text(PREFIXES + write_entity(1, more='sdc:M1 schema:caption "x" .\n' * 1000))
     with pytest.raises(CorruptInput, match="16000 bytes"):
-        collect_media(tmp_path / "a.ttl", hash_files(["A.jpg"]), tmp_path / "m.parquet", chunk=1_000)
+        collect_media(tmp_path / "a.ttl", hash_files(["A.jpg"]), tmp_path, chunk=1_000)
 
 
 def read(**entity):
@@ -234,8 +234,8 @@ def test_any_bytes_are_media_or_malformed(source):
 
 def test_the_real_dump_is_read(shared_data, tmp_path):
     names = ["Torre Belém April 2009-4a.jpg", "RUS-2016-Aerial-SPB-Krestovsky Stadium 01.jpg"]
-    counts = collect_media(shared_data / "wikidata-rdf/commons_dump.ttl", hash_files(names), tmp_path / "m.parquet")
-    rows = pq.read_table(tmp_path / "m.parquet").to_pylist()
+    counts = collect_media(shared_data / "wikidata-rdf/commons_dump.ttl", hash_files(names), tmp_path)
+    rows = pq.read_table(tmp_path / "media.parquet").to_pylist()
     assert (counts["kept"], list_malformed(counts)) == (2, {})
     assert [(row["file"], row["width"], row["height"], row["licence"]) for row in rows] == [
         (names[0], 5035, 4805, "CC BY-SA 3.0"),
