@@ -475,11 +475,7 @@ def _make_mmsearch_row(task: RlTask, name: str) -> Row:
         "data_source": f"{MMSEARCH_SOURCE}/{name}",
         "prompt": [{"content": task.question, "role": "user"}],
         "images": [{"bytes": picture.content, "path": None} for picture in task.pictures],
-        "reward_model": {
-            "candidate_answers": task.candidate_answers,
-            "ground_truth": task.answer,
-            "style": "rule",
-        },
+        "reward_model": {"candidate_answers": task.candidate_answers, "ground_truth": task.answer, "style": "rule"},
         "image_urls": None,
         "extra_info": {"index": task.index, "question_id": task.id, "answer_type": task.answer_type},
     }

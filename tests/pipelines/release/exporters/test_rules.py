@@ -96,10 +96,7 @@ GOOD = {
         "agent_name": "tool_agent",
     },
     "rllm": RLLM,
-    "companion": {
-        "prompt": [asked("placeholder")],
-        "extra_info": {**RLLM, "images": [{"bytes": PNG, "path": ""}]},
-    },
+    "companion": {"prompt": [asked("placeholder")], "extra_info": {**RLLM, "images": [{"bytes": PNG, "path": ""}]}},
     "mmsearch": {
         "data_source": "mmsearch_r1/kelm",
         "prompt": [asked("When?")],
@@ -236,7 +233,7 @@ TRAPS = [
     *((reader, "tools", TOOLS, "tools") for reader in ("trl", "verl-sft")),
     *((reader, "images", value, "images") for reader in ("trl", "verl-sft") for value in (None, ["a.png"])),
     *((reader, "images.0.bytes", None, "images.0.bytes") for reader in ("trl", "verl-sft")),
-    ("verl-sft", "messages.1.role", "tool", "must alternate"),
+    ("verl-sft", "messages.1.role", "tool", "pictures stand in"),
     ("verl-sft", "messages.2.content", "<image>", "pictures stand in"),
     ("verl", "prompt.0.content", "When?", "0 placeholders for 1 pictures"),
     ("verl", "prompt.0.content", "<image> <video>", "holds <video>"),
