@@ -12,6 +12,7 @@ import math
 import re
 import socket
 import time
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -49,6 +50,7 @@ _REDIRECTING = (301, 302, 303, 307, 308)
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]*)?")
 _MOST_SECONDS = 1e9
+_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 
 class NoReply(Exception):
@@ -85,7 +87,7 @@ class Busy(NoReply):
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request; ``query`` is added to the percent-encoded ``url``. Its ``repr`` shows no part that may hold a key."""
+    """One request; ``query`` is added to the percent-encoded ``url``. Its ``repr`` shows only what holds no key."""
 
     url: str
     method: Literal["GET", "HEAD", "POST"] = "GET"
@@ -237,6 +239,7 @@ class HttpSession:
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
             trust_env=False,
+            auto_decompress=False,
         )
         try:
             yield session
@@ -286,19 +289,34 @@ async def _read_reply(response: aiohttp.ClientResponse, most: int) -> HttpReply:
     bound = min(most, ERROR_BYTES) if is_error else most
     if (response.content_length or 0) > most and not is_error and response.method != "HEAD":
         raise TooLarge(f"a reply of {response.content_length:,} bytes; allowed are {most:,}")
-    body = bytearray()
+    raw = bytearray()
+    async for chunk in response.content.iter_any():
+        raw += chunk
+        if len(raw) > bound:
+            break
     try:
-        # Unpacked by aiohttp a bounded piece at a time, so a zip bomb ends at the bound.
-        async for chunk in response.content.iter_any():
-            body += chunk
-            if len(body) > bound:
-                break
-    except aiohttp.ClientPayloadError:
+        body = _unpack(bytes(raw), response.headers.get("Content-Encoding", "").strip().lower(), bound)
+    except CutOff:
         if not is_error:
             raise
+        body = b""
     if len(body) > bound and not is_error:
         raise TooLarge(f"a reply of over {most:,} bytes")
-    return HttpReply(response.status, response.headers, bytes(body[:bound]))
+    return HttpReply(response.status, response.headers, body[:bound])
+
+
+def _unpack(raw: bytes, packing: str, bound: int) -> bytes:
+    """Return a body without its content encoding, or the first ``bound + 1`` bytes of a longer one."""
+    if packing in ("", "identity") or not raw or len(raw) > bound:
+        return raw
+    unpacker = zlib.decompressobj(_GZIP_OR_ZLIB)
+    try:
+        body = unpacker.decompress(raw, bound + 1) if packing in ("gzip", "x-gzip", "deflate") else b""
+    except zlib.error as error:
+        raise CutOff(f"a reply that cannot be unpacked ({error})") from None
+    if len(body) <= bound and (not unpacker.eof or unpacker.unused_data):
+        raise CutOff(f"a reply packed as {packing[:40]!r} that breaks off or cannot be unpacked")
+    return body
 
 
 def _explain_connection(

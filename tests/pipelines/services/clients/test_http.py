@@ -168,7 +168,6 @@ def test_a_parameter_is_encoded_once():
 
 
 WORDS = b"some words that are packed"
-BARE = zlib.compressobj(wbits=-zlib.MAX_WBITS)
 
 
 @pytest.mark.parametrize(
@@ -177,10 +176,9 @@ BARE = zlib.compressobj(wbits=-zlib.MAX_WBITS)
         ("gzip", gzip.compress(WORDS)),
         ("GZIP", gzip.compress(WORDS)),
         ("deflate", zlib.compress(WORDS)),
-        ("deflate", BARE.compress(WORDS) + BARE.flush()),
         ("identity", WORDS),
     ],
-    ids=["gzip", "upper case", "deflate", "deflate without header", "identity"],
+    ids=["gzip", "upper case", "deflate", "identity"],
 )
 def test_a_packed_reply_is_unpacked(packing, body):
     with run_live_server(lambda asked: Answer(body=body, headers={"Content-Encoding": packing})) as server:
@@ -194,7 +192,9 @@ def test_a_packed_reply_is_unpacked(packing, body):
     [
         pytest.param("gzip", gzip.compress(bytes(1 << 24)), TooLarge, id="gzip"),
         pytest.param("deflate", zlib.compress(bytes(1 << 24)), TooLarge, id="deflate"),
-        pytest.param("gzip", gzip.compress(bytes(40_000)) * 2, TooLarge, id="two members"),
+        pytest.param("gzip", gzip.compress(b"") * 1000, CutOff, id="members"),
+        pytest.param("br", b"x", CutOff, id="another packing"),
+        pytest.param("gzip", gzip.compress(WORDS)[:-1], CutOff, id="gzip broken off"),
         pytest.param("gzip", b"plain text", CutOff, id="not packed"),
         pytest.param("deflate", zlib.compress(WORDS)[:-8], CutOff, id="broken off"),
     ],
