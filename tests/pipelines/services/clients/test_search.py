@@ -5,8 +5,8 @@ import traceback
 
 import pytest
 
-from pipelines.errors import ConfigError, RecordFailed, Unavailable
-from pipelines.services.clients.search import LiveSearch
+from pipelines.errors import ConfigError, RateLimited, RecordFailed, Unavailable
+from pipelines.services.clients.search import LONGEST_QUERY, LiveSearch
 from pipelines.services.protocols import TextHit
 from tests.pipelines.services.clients.live_servers import (
     FAULTS,
