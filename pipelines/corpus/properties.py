@@ -297,7 +297,7 @@ def collect_properties(sources: PropertySources, out: Path, scratch: Path, memor
     Raises:
         ConfigError: a table has other columns than a table of that name, the linktarget it needs is missing, or
             ``memory_mb`` is too little to sort with (256 is enough for 40 M entities).
-        CorruptInput: a table is cut short or no table.
+        CorruptInput: a table is truncated or no table.
         Unavailable: the disk is too full to spill to.
     """
     wanted = scratch / "wanted-properties.parquet"
@@ -527,7 +527,7 @@ def collect_entities(dump: Path, out: Path, site: str = "enwiki") -> EntityCount
         site: database name of the wiki, such as ``enwiki``.
 
     Raises:
-        CorruptInput: the dump is truncated, damaged, or no dump of entities.
+        CorruptInput: the dump is truncated, damaged, or not a dump of entities.
     """
     tally = _Tally()
     with replacing(out) as temp, pq.ParquetWriter(temp, ENTITIES, compression="zstd") as writer:
@@ -554,14 +554,14 @@ def read_entity(line: bytes, site: str) -> Item:
     """
     entity: dict[str, Any] = orjson.loads(line)
     if not _QID.fullmatch(entity["id"]):
-        raise ValueError(f"id {entity['id']!r} is no Qid")
+        raise ValueError(f"id {entity['id']!r} is not a Qid")
     claims = entity["claims"] or {}  # an empty map is written as an empty list
     labels = entity["labels"] or {}
     language = site.removesuffix("wiki").replace("_", "-")
     title = entity["sitelinks"][site]["title"]
     label = labels.get(language, {}).get("value", "")
     if not isinstance(title, str) or not isinstance(label, str):
-        raise TypeError("title or label is no text")
+        raise TypeError("title or label is not text")
     sitelinks, statements = count_in_line(line)
     identifiers = sum(_is_identifier(statement) for group in claims.values() for statement in group)
     return Item(entity["id"], title, label, sitelinks, statements, identifiers, _list_classes(claims.get("P31", ())))
@@ -629,7 +629,7 @@ def _read_lines(dump: Path) -> Iterator[tuple[int, bytes]]:
     except (EOFError, OSError, _BAD_DEFLATE) as error:
         raise CorruptInput(f"{dump}: damaged or cut off after line {number}: {error}") from error
     if not closed:
-        raise CorruptInput(f"{dump}: ends after line {number} without ]: cut off, or no dump of entities")
+        raise CorruptInput(f"{dump}: ends after line {number} without ]: cut off, or not a dump of entities")
 
 
 def _open_dump(dump: Path) -> IO[bytes]:
@@ -732,7 +732,7 @@ def collect_side_properties(
         tables.append(table)
     if side.wikidata_entities is not None:
         if not dbname:
-            raise ConfigError(f"{side.wikidata_entities}: whose articles? the dump beside it has no <siteinfo>")
+            raise ConfigError(f"{side.wikidata_entities}: the dump beside it has no <siteinfo>, so its wiki is unknown")
         read = partial(_collect_entities, side.wikidata_entities, dbname)
         entities, counts["entities"] = make_once(kept, "entities", [side.wikidata_entities], read)
         tables.append(_place_entities(scratch, parts, entities, tables[:1]))

@@ -43,7 +43,7 @@ from pipelines.corpus.linkgraph import ArrayFile
 from pipelines.corpus.manifest import CorpusOptions
 from pipelines.corpus.tables import FACTS, FAILED, PAGES, REDIRECTS, REJECTED, TableWriter, map_array
 from pipelines.corpus.texts import PageStoreWriter, split_passages
-from pipelines.corpus.wikitext import LinkBlock, LinkReader, drop_spans, find_braces, lead_paragraph, plain_text
+from pipelines.corpus.wikitext import LinkBlock, LinkReader, blank_spans, find_braces, lead_paragraph, plain_text
 from pipelines.errors import RecordFailed, Unavailable
 from pipelines.files import sync_files, write_text
 from pipelines.services.clients.sandbox import ParserPool, die_with_parent
@@ -193,7 +193,7 @@ def find_bold_names(text: str) -> list[str]:
         return []
     heading = _HEADING.search(text, 0, _LEAD_CHARACTERS)
     lead = text[: heading.start() if heading else _LEAD_CHARACTERS]
-    running = drop_spans(lead, find_braces(lead))
+    running = blank_spans(lead, find_braces(lead), "")
     for line in running.split("\n"):
         if "'''" in line and not line.startswith((":", "*", "[[File:", "[[Image:")):
             names = [" ".join(plain_text(match.group(1)).split()) for match in _BOLD.finditer(line)]
@@ -321,7 +321,7 @@ class _Scanner:
     ) -> None:
         self.rows_in = 0
         self.newest = ""
-        self.links = LinkReader(rules, keep_anchors=True)
+        self.links = LinkReader(rules)
         self.infobox_anchors: set[Anchor] = set()
         self._rules = rules
         self._store = store
@@ -433,7 +433,7 @@ def scan_ranges(jobs: Sequence[RangeJob], workers: int, tell: Tell) -> list[Part
 
     Raises:
         CorruptInput: a range is damaged; those that are complete stay for the next try.
-        Unavailable: a worker was killed, as for want of memory.
+        Unavailable: a worker was killed, perhaps for lack of memory.
     """
     total = sum(_count_bytes(job) for job in jobs)
     pending = [job for job in jobs if open_part(job.folder) is None]
@@ -453,7 +453,9 @@ def scan_ranges(jobs: Sequence[RangeJob], workers: int, tell: Tell) -> list[Part
 def _open_read(job: RangeJob) -> Part:
     part = open_part(job.folder)
     if part is None:
-        raise Unavailable(f"{job.folder} was read and is gone; run again, with nobody else at work in it")
+        raise Unavailable(
+            f"{job.folder} was read and has disappeared; run again, and let no other process change the folder"
+        )
     return part
 
 
@@ -473,8 +475,8 @@ def _scan_in_pool(pending: Sequence[RangeJob], workers: int, tell: Callable[[int
             tell(read)
     except BrokenProcessPool as error:
         raise Unavailable(
-            "a process that reads the dump was killed, as for want of memory; run the same command again: "
-            "ranges that are read stay read"
+            "a process that reads the dump was killed, perhaps for lack of memory; run the same command again: "
+            "finished ranges are kept"
         ) from error
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

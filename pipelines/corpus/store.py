@@ -119,7 +119,7 @@ class Corpus:
                 if not len(nodes):
                     continue
                 if int(nodes[0]) < last or np.any(nodes[1:] < nodes[:-1]):
-                    raise CorruptInput(f"{path}: facts are not in node order, near node {last}; build the corpus anew")
+                    raise CorruptInput(f"{path}: facts are not in node order, near node {last}; rebuild the corpus")
                 last = int(nodes[-1])
                 cut = int(np.searchsorted(nodes, nodes[-1]))
                 if cut or (held and int(held[-1].column("node")[0].as_py()) < last):
@@ -164,7 +164,7 @@ class Corpus:
         """
         image = self.image(file)
         if image is None or not image.path:
-            raise ConfigError(f"picture {file!r} is not at hand in corpus {self.folder}")
+            raise ConfigError(f"picture {file!r} is not in corpus {self.folder}")
         path = place_inside((self.folder / self.manifest.images_dir).resolve(), image.path)
         if path is None:
             raise ConfigError(f"picture {file!r} at {image.path!r} lies outside {self.manifest.images_dir}")

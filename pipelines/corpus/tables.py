@@ -34,9 +34,9 @@ def map_array(path: Path) -> NDArray[Any]:
         # An empty array cannot be mapped.
         array: NDArray[Any] = np.load(path, mmap_mode="r" if path.stat().st_size > _HEADER_BYTES else None)
     except FileNotFoundError as error:
-        raise ConfigError(f"no {path.name} in {path.parent}; the corpus is incomplete: build it anew") from error
+        raise ConfigError(f"no {path.name} in {path.parent}; the corpus is incomplete: rebuild it") from error
     except (ValueError, EOFError) as error:
-        raise ConfigError(f"{path} is no whole array ({error}); the corpus is damaged: build it anew") from error
+        raise ConfigError(f"{path} is not a complete array ({error}); the corpus is damaged: rebuild it") from error
     # Without numpy's subclass for maps, whose every look-up makes a new object.
     return np.asarray(array)
 
@@ -184,7 +184,7 @@ class MappedTable:
     def __init__(self, folder: Path, name: str) -> None:
         path = folder / f"{name}.arrow"
         if not path.is_file():
-            raise ConfigError(f"no {path.name} in {folder}; the corpus is incomplete: build it anew")
+            raise ConfigError(f"no {path.name} in {folder}; the corpus is incomplete: rebuild it")
         self._reader = pa.ipc.open_file(pa.memory_map(str(path)))
         self._batches: dict[int, list[pa.Array]] = {}
         count = self._reader.num_record_batches

@@ -1,30 +1,22 @@
-"""Wikitext without template expansion: links, sentences, readable text, and the spans that are not running text.
+"""Wikitext as synth reads it: spans that are not running text, sentences, readable text, and links.
 
-Offsets are characters of the page's text as stored, so anyone can cut a span out of the page again. Every scan is
-linear in the text: the end of an unclosed construct is looked for once. Spans that are not running text are comments,
-tags that hide markup, references, templates and tables. Sentences end outside links, templates, references and
-abbreviations.
-
-Links of many pages are read as arrays, the hot path of a dump: in UTF-8 bytes, many pages at once, with a table of
-targets seen before that gives their 64-bit title hashes. The result equals that of ``find_links`` and
-``TitleRules.resolve`` page by page. Every ``[[`` that no third bracket follows is a candidate, and no link holds
-another candidate, so the regular expression yields one result per candidate in order, and numpy reads the positions off
-the bytes without a match object per link.
+Templates are never expanded. Offsets are characters of the page's text as stored, so a span found here can be cut out
+of the page again. Every scan takes time linear in the text.
 """
 
 import html
 import re
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from string import ascii_lowercase
 
 import numpy as np
 from numpy.typing import NDArray
-from xxhash import xxh3_64_intdigest
 
-from pipelines.corpus.dump import LINK_TRAILS, MAX_TITLE_BYTES, NO_ARTICLE, TitleRules, hash_article
+from pipelines.corpus.dump import LINK_TRAILS, NO_ARTICLE, TitleRules, hash_article
 
 _IGNORED_TAGS = (
     "nowiki|pre|math|chem|ce|syntaxhighlight|source|gallery|timeline|score|hiero|graph|mapframe|templatedata"
@@ -45,27 +37,14 @@ def blank_ignored(text: str) -> str:
     return blank_spans(text, find_ignored(text)) if "<" in text else text
 
 
-def blank_spans(text: str, spans: Iterator[tuple[int, int]]) -> str:
-    """Replace ordered, disjoint spans with as many spaces."""
+def blank_spans(text: str, spans: Iterable[tuple[int, int]], fill: str = " ") -> str:
+    """Replace ordered, disjoint spans with as many spaces; an empty ``fill`` cuts them out."""
     parts: list[str] = []
     position = 0
     for start, end in spans:
-        parts.append(text[position:start])
-        parts.append(" " * (end - start))
+        parts += text[position:start], fill * (end - start)
         position = end
-    parts.append(text[position:])
-    return "".join(parts)
-
-
-def drop_spans(text: str, spans: Iterator[tuple[int, int]]) -> str:
-    """Cut ordered, disjoint spans out of a text."""
-    parts: list[str] = []
-    position = 0
-    for start, end in spans:
-        parts.append(text[position:start])
-        position = end
-    parts.append(text[position:])
-    return "".join(parts)
+    return "".join([*parts, text[position:]])
 
 
 def find_ignored(text: str) -> Iterator[tuple[int, int]]:
@@ -76,29 +55,19 @@ def find_ignored(text: str) -> Iterator[tuple[int, int]]:
         if match.start() < position:
             continue
         position = match.end()
-        name = match[1]
-        if name is None:
+        if match[1] is None:
             end = text.find("-->", position)
             position = len(text) if end < 0 else end + 3
         else:
-            closing = _find_close(_CLOSE[name.lower()], text, match, unclosed)
+            name = match[1].lower()
+            if name in unclosed or match[2].endswith("/"):
+                continue
+            closing = _CLOSE[name].search(text, position)
             if closing is None:
+                unclosed.add(name)  # no closing tag from here on: not searched again
                 continue
             position = closing.end()
         yield match.start(), position
-
-
-def _find_close(
-    pattern: re.Pattern[str], text: str, opening: re.Match[str], unclosed: set[str]
-) -> re.Match[str] | None:
-    """Find what closes a tag, and remember in ``unclosed`` the names that nothing closes from here on."""
-    name, attributes = opening[1].lower(), opening[2]
-    if name in unclosed or attributes.endswith("/"):
-        return None
-    closing = pattern.search(text, opening.end())
-    if closing is None:
-        unclosed.add(name)
-    return closing
 
 
 def find_references(text: str) -> Iterator[tuple[int, int]]:
@@ -191,7 +160,13 @@ def find_sentence(text: str, position: int) -> tuple[int, int]:
     line_start = text.rfind("\n", 0, position) + 1
     line_end = text.find("\n", position)
     line = blank_ignored(text[line_start : len(text) if line_end < 0 else line_end])
-    start, end = _cut_line(line, position - line_start)
+    start, end = 0, len(line)
+    for stop in _find_ends(line):
+        if stop > position - line_start:
+            end = stop
+            break
+        start = stop
+    start, end = _strip_span(line, start, end)
     return line_start + start, line_start + end
 
 
@@ -209,16 +184,6 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
             start = end
         offset += len(raw) + 1
     return spans
-
-
-def _cut_line(line: str, position: int) -> tuple[int, int]:
-    start, end = 0, len(line)
-    for stop in _find_ends(line):
-        if stop > position:
-            end = stop
-            break
-        start = stop
-    return _strip_span(line, start, end)
 
 
 def _strip_span(line: str, start: int, end: int) -> tuple[int, int]:
@@ -291,11 +256,11 @@ def plain_text(wikitext: str) -> str:
     Templates, tables, references, files, categories and tags go; links leave their anchors; entities are decoded. Lines
     stay lines and paragraphs stay apart by one empty line. Unbalanced brackets stay as literal text.
     """
-    text = drop_spans(wikitext, find_ignored(wikitext)) if "<" in wikitext else wikitext
+    text = blank_spans(wikitext, find_ignored(wikitext), "") if "<" in wikitext else wikitext
     if "<" in text:
-        text = drop_spans(text, find_references(text))
+        text = blank_spans(text, find_references(text), "")
     if "{" in text:
-        text = drop_spans(text, find_braces(text))
+        text = blank_spans(text, find_braces(text), "")
     was_cut = len(text) != len(wikitext)
     text = _flatten_links(text)
     if "<" in text:
@@ -376,25 +341,16 @@ def _strip_line_markup(line: str) -> str:
     return line.lstrip("*#:; ")
 
 
-__all__ = [
-    "WikiLink",
-    "blank_ignored",
-    "clean_anchor",
-    "find_links",
-    "find_sentence",
-    "lead_paragraph",
-    "plain_text",
-    "show_anchor",
-    "split_sentences",
-    "trail_letters",
-]
-
 # A link ends at the first "]]", but takes a third bracket that closes one opened in its text.
 _LINK = (
     r"\[\[(?P<target>[^\[\]{}|<>\n]++)"
     r"(?:\|(?P<anchor>[^\[\]]*+(?:(?:\[(?!\[)[^\[\]]*+\](?=[^\]]|\]\])|\[(?!\[)|\](?!\]))[^\[\]]*+)*+))?\]\]"
     r"(?P<trail>[letters]*+)"
 )
+
+
+_MAX_KEPT_LINKS = 1 << 19  # about 150 MB
+_MAX_KEPT_CHARACTERS = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,35 +389,9 @@ def show_anchor(target: str, anchor: str, trail: str) -> str:
     return (shown or target.strip().removeprefix(":")) + trail
 
 
-def trail_letters(language: str) -> str:
-    """Return the letters that belong to a link's anchor text when they follow it at once."""
-    return ascii_lowercase + LINK_TRAILS.get(language, "")
-
-
 @cache
 def _compile_link(language: str) -> re.Pattern[str]:
-    return re.compile(_LINK.replace("letters", re.escape(trail_letters(language))))
-
-
-SEPARATOR = b"[[\n"
-"""Stands between joined pages: it ends any link left open, and is a link itself to nothing."""
-_MISSING = 1
-
-_BATCH_BYTES = 1 << 20
-_MAX_TARGETS = 1 << 19  # about 100 MB
-_MAX_KEPT_BYTES = 1 << 10
-_TARGET = rb"([^\[\]{}|\n]++)"
-_ANCHOR = rb"[^\[\]]*+(?:(?:\[(?!\[)[^\[\]]*+\](?=[^\]]|\]\])|\[(?!\[)|\](?!\]))[^\[\]]*+)*+"
-# A target on a line of its own that normalising would leave alone but for its first letter, if its spaces are single:
-# no colon, underscore, entity or fragment; beyond ASCII only letters that compose with nothing, the dash and the quote.
-_PLAIN = re.compile(
-    rb"^[A-Za-z0-9(][A-Za-z0-9 (),'!?.-]*+(?:(?:[\xc3-\xc5][\x80-\xbf]|\xe2\x80[\x93\x99])[A-Za-z0-9 (),'!?.-]*+)*+$",
-    re.MULTILINE,
-)
-FIND_TARGETS = re.compile(rb"\[\[(?!\[)(?:" + _TARGET + rb"(?:\]\]|\|" + _ANCHOR + rb"\]\]))?").findall
-"""Finds the raw target of each candidate of ``find_candidates`` in joined pages; empty where there is no link."""
-
-Offsets = NDArray[np.int64]
+    return re.compile(_LINK.replace("letters", re.escape(ascii_lowercase + LINK_TRAILS.get(language, ""))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,184 +405,53 @@ class LinkBlock:
     positions: NDArray[np.uint32]
     """Character offset of the ``[[`` in the page's text."""
     anchors: dict[tuple[int, str], int]
-    """Number of pages that use an anchor text for a target, by (target hash, anchor text); empty when not kept."""
-
-
-class _Hashes(dict[bytes, int]):
-    """Hashes by raw target; what is asked for and absent is listed, to be worked out together."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.missing: list[bytes] = []
-
-    def __missing__(self, raw: bytes) -> int:
-        self.missing.append(raw)
-        return _MISSING
-
-    def look_up(self, targets: Sequence[bytes]) -> NDArray[np.uint64]:
-        return np.fromiter(map(self.__getitem__, targets), np.uint64, len(targets))
-
-
-class TargetHashes:
-    """Title hashes of raw link targets in UTF-8, worked out when first asked for; it forgets all when it is full."""
-
-    def __init__(self, rules: TitleRules) -> None:
-        self._rules = rules
-        self._hashes = _Hashes()
-        self._capitalises = rules.capitalise("i") == "I"
-
-    def hash_all(self, targets: Sequence[bytes]) -> NDArray[np.uint64]:
-        """Return the hash of each target, ``NO_ARTICLE`` for what is no article of this wiki."""
-        hashes = self._hashes.look_up(targets)
-        if self._hashes.missing:
-            missing, self._hashes.missing = self._hashes.missing, []
-            self._add(set(missing))
-            places = np.flatnonzero(hashes == _MISSING)
-            if len(places) == len(missing):
-                hashes[places] = self._hashes.look_up(missing)
-            else:  # a title has that very hash
-                hashes = self._hashes.look_up(targets)
-            for raw in {raw for raw in missing if len(raw) > _MAX_KEPT_BYTES}:
-                del self._hashes[raw]
-        if len(self._hashes) > _MAX_TARGETS:
-            self._hashes.clear()
-        return hashes
-
-    def _add(self, targets: set[bytes]) -> None:
-        """Work out the hashes of new targets, the plain ones together."""
-        lines = b"\n".join(targets)
-        plain = _PLAIN.findall(lines)
-        if (
-            b"  " in lines
-            or b" \n" in lines
-            or lines.endswith(b" ")
-            or max(map(len, plain), default=0) > MAX_TITLE_BYTES
-        ):
-            plain = [line for line in plain if len(line) <= MAX_TITLE_BYTES and b" ".join(line.split()) == line]
-        plain = plain if self._capitalises else []
-        titles = [line if line[0] < 0x61 else line[:1].upper() + line[1:] for line in plain]
-        digests = [digest or 1 for digest in map(xxh3_64_intdigest, titles)]  # as hash_title
-        self._hashes.update(zip(plain, digests, strict=True))
-        for raw in targets.difference(plain):
-            self._hashes[raw] = self._hash(raw)
-
-    def _hash(self, raw: bytes) -> int:
-        text = raw.decode("utf-8", "surrogatepass")
-        if "<" in text or ">" in text:
-            return NO_ARTICLE
-        return hash_article(self._rules.resolve(text))
+    """Number of pages that use an anchor text for a target, by (target hash, anchor text)."""
 
 
 class LinkReader:
-    """Collects the article links of pages; pages are gathered and read many at a time."""
+    """Collects the links between articles of many pages.
 
-    def __init__(self, rules: TitleRules, keep_anchors: bool) -> None:
-        self._hashes = TargetHashes(rules)
-        self._anchors = _AnchorCounter(rules, self._hashes) if keep_anchors else None
-        self._sources: list[int] = []
-        self._texts: list[bytes] = []
-        self._size = 0
-        self._blocks: list[tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32]]] = []
+    What a link names and shows is cached by its wikitext; the cache is cleared when it is full.
+    """
+
+    def __init__(self, rules: TitleRules) -> None:
+        self._rules = rules
+        self._find = _compile_link(rules.language).finditer
+        self._known: dict[tuple[str | None, ...], tuple[int, str]] = {}
+        self._sources, self._hashes, self._positions = array("I"), array("Q"), array("I")
+        self._anchors: Counter[tuple[int, str]] = Counter()
 
     def add_page(self, source: int, text: str) -> None:
-        """Take the text of one page; ``source`` is what its links will be filed under."""
-        page = blank_ignored(text).encode("utf-8", "surrogatepass")
-        self._sources.append(source)
-        self._texts.append(page)
-        self._size += len(page)
-        if self._size >= _BATCH_BYTES:
-            self._read()
+        """Read one page; ``source`` identifies it in the block."""
+        seen = set()
+        for match in self._find(blank_ignored(text)):
+            link = match.groups()
+            named = self._known.get(link) or self._resolve(link)
+            if named[0] != NO_ARTICLE:
+                self._sources.append(source)
+                self._hashes.append(named[0])
+                self._positions.append(match.start())
+                seen.add(named)
+        self._anchors.update(seen)
 
     def take(self) -> LinkBlock:
         """Return the links of all pages since the last call, and forget them."""
-        self._read()
-        blocks, self._blocks = self._blocks, []
-        sources, hashes, positions = zip(*blocks, strict=True) if blocks else ((), (), ())
-        return LinkBlock(
-            np.concatenate([np.empty(0, np.uint32), *sources]),
-            np.concatenate([np.empty(0, np.uint64), *hashes]),
-            np.concatenate([np.empty(0, np.uint32), *positions]),
-            self._anchors.take() if self._anchors is not None else {},
+        block = LinkBlock(
+            np.array(self._sources, np.uint32),
+            np.array(self._hashes, np.uint64),
+            np.array(self._positions, np.uint32),
+            dict(self._anchors),
         )
+        self._sources, self._hashes, self._positions = array("I"), array("Q"), array("I")
+        self._anchors = Counter()
+        return block
 
-    def _read(self) -> None:
-        if not self._texts:
-            return
-        xml = SEPARATOR.join(self._texts)
-        starts = find_starts(self._texts)
-        hashes = self._anchors.count(xml, starts) if self._anchors else self._hashes.hash_all(FIND_TARGETS(xml))
-        codes = np.frombuffer(xml, np.uint8)
-        kept = np.flatnonzero(hashes)
-        places = find_candidates(codes)[kept]
-        pages = np.searchsorted(starts, places, "right") - 1
-        inside = find_continuations(codes)
-        positions = places - starts[pages] - count_between(inside, starts, pages, places)
-        sources = np.array(self._sources, np.uint32)[pages]
-        self._blocks.append((sources, hashes[kept], positions.astype(np.uint32)))
-        self._sources, self._texts, self._size = [], [], 0
-
-
-class _AnchorCounter:
-    """Counts the pages that use an anchor text for a target."""
-
-    def __init__(self, rules: TitleRules, hashes: TargetHashes) -> None:
-        trail = "|".join(trail_letters(rules.language)).encode()
-        pattern = rb"\[\[(?!\[)(?:" + _TARGET + rb"(?:\|(" + _ANCHOR + rb"))?\]\]((?:" + trail + rb")*+))?"
-        self._find = re.compile(pattern).findall
-        self._hashes = hashes
-        self._shown: dict[tuple[bytes, bytes, bytes], tuple[int, str]] = {}
-        self._counts: Counter[tuple[int, str]] = Counter()
-
-    def count(self, xml: bytes, starts: Offsets) -> NDArray[np.uint64]:
-        """Count the anchors of joined pages and return the target hash of each candidate."""
-        found = self._find(xml)
-        missing = set(found).difference(self._shown)
-        if len(self._shown) + len(missing) > _MAX_TARGETS:
-            self._shown.clear()
-            missing = set(found)
-        self._add(list(missing))
-        shown = [self._shown[link] for link in found]
-        for link in missing:
-            if sum(map(len, link)) > _MAX_KEPT_BYTES:
-                del self._shown[link]
-        places = find_candidates(np.frombuffer(xml, np.uint8))
-        pages = np.searchsorted(starts, places, "right").tolist()
-        self._counts.update(link for _, link in dict.fromkeys(zip(pages, shown, strict=True)))
-        return np.fromiter((digest for digest, _ in shown), np.uint64, len(shown))
-
-    def take(self) -> dict[tuple[int, str], int]:
-        """Return the counts since the last call."""
-        counts, self._counts = self._counts, Counter()
-        return {link: pages for link, pages in counts.items() if link[0] != NO_ARTICLE}
-
-    def _add(self, links: Sequence[tuple[bytes, bytes, bytes]]) -> None:
-        hashes = self._hashes.hash_all([link[0] for link in links]).tolist()
-        for link, digest in zip(links, hashes, strict=True):
-            parts = [part.decode("utf-8", "surrogatepass") for part in link]
-            self._shown[link] = (digest, show_anchor(*parts) if digest != NO_ARTICLE else "")
-
-
-def find_candidates(codes: NDArray[np.uint8]) -> Offsets:
-    """Return the offset of every ``[[`` that no third ``[`` follows, ascending."""
-    opens = np.flatnonzero(codes == 0x5B)
-    is_pair = np.diff(opens, append=-1) == 1
-    is_pair[:-1] &= ~is_pair[1:]
-    candidates: Offsets = opens[is_pair]
-    return candidates
-
-
-def find_continuations(codes: NDArray[np.uint8]) -> Offsets:
-    """Return the offset of every byte that only continues a character of UTF-8, ascending."""
-    return np.flatnonzero(codes.view(np.int8) < -64)
-
-
-def find_starts(texts: Iterable[bytes]) -> Offsets:
-    """Return where each text starts once they are joined by ``SEPARATOR``."""
-    lengths = np.fromiter(map(len, texts), np.int64)
-    return np.concatenate([[0], np.cumsum(lengths[:-1] + len(SEPARATOR))])
-
-
-def count_between(marks: Offsets, starts: Offsets, pages: Offsets, places: Offsets) -> Offsets:
-    """Return how many of the ascending ``marks`` lie between the start of a place's page and the place."""
-    counts: Offsets = np.searchsorted(marks, places) - np.searchsorted(marks, starts)[pages]
-    return counts
+    def _resolve(self, link: tuple[str | None, ...]) -> tuple[int, str]:
+        target, anchor, trail = (part or "" for part in link)
+        number = hash_article(self._rules.resolve(target))
+        named = (number, show_anchor(target, anchor, trail) if number != NO_ARTICLE else "")
+        if len(target) + len(anchor) + len(trail) <= _MAX_KEPT_CHARACTERS:
+            if len(self._known) >= _MAX_KEPT_LINKS:
+                self._known.clear()
+            self._known[link] = named
+        return named

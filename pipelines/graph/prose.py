@@ -11,7 +11,6 @@ from pipelines.corpus.wikitext import (
     WikiLink,
     blank_ignored,
     blank_spans,
-    drop_spans,
     find_braces,
     find_references,
     find_sentence,
@@ -71,7 +70,7 @@ def _is_lead(before: list[Sentence]) -> bool:
 def show_sentence(wikitext: str) -> str:
     """Return a sentence as a reader sees it, on one line; a template of unknown output is left out."""
     if "<" in wikitext:
-        wikitext = drop_spans(wikitext, find_references(wikitext))
+        wikitext = blank_spans(wikitext, find_references(wikitext), "")
     if "{{" in wikitext:
         wikitext = _render_templates(wikitext)
     return _SPACES.sub(" ", plain_text(wikitext)).strip()

@@ -181,7 +181,7 @@ async def draw_candidates(
         sleep: waits a number of seconds.
 
     Raises:
-        Unavailable: if the endpoint is away, or fails at a slice that cannot be divided; run again to go on.
+        Unavailable: if the endpoint is away, or fails at a slice that cannot be divided; run again to continue.
     """
     basket, pending = _Basket(), list(reversed(slices))
     while pending:
@@ -222,7 +222,7 @@ async def _ask_patiently(
         except RateLimited as error:
             wait = error.retry_after or min(FIRST_WAIT * 2.0**attempt, LONGEST_WAIT)
             if wait > LONGEST_WAIT:
-                raise Unavailable(f"{error}; it asks to wait {wait:,.0f} s: run again after that") from error
+                raise Unavailable(f"{error}; the server asks to wait {wait:,.0f} s: run again after that") from error
             if attempt + 1 < RATE_TRIES:
                 await sleep(wait)
     raise Unavailable(f"{sparql.identity}: still rate limited after {RATE_TRIES} tries; run again later")

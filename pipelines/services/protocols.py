@@ -291,7 +291,7 @@ class Sparql(Protocol):
             divisible: whether the caller can ask for less, so that a time-out may be recorded like a reply.
 
         Raises:
-            QueryTimeout: if no whole reply came.
+            QueryTimeout: if no complete reply came.
             RateLimited: if the service asks to slow down.
             Unavailable: if the service cannot be reached or does not want us.
             ConfigError: if the address is no endpoint, or the endpoint does not take the query.

@@ -5,11 +5,10 @@ words, and the bench reports it apart. Words are chosen without regard to what t
 table of common words. Further files can be read, so that others add plants whose words the authors never saw.
 """
 
-import math
 import re
 import string
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
@@ -20,21 +19,11 @@ from pipelines.checks.verdicts import CheckResult
 from pipelines.errors import ConfigError
 
 Half = Literal["open", "held-out", "added"]
-
-
 HALVES: tuple[Half, Half] = ("open", "held-out")
 """Those of the bench; ``added`` is a file of somebody else's."""
-
-
 _MOST = 10_000
-
-
 _DOUBLED = ("demonyms",)
-
-
 _LETTERS = ("starts", "middles", "ends", "suffixes")
-
-
 _CAPITALISED = ("starts", "given", "types", "ordinary")
 
 
@@ -81,24 +70,6 @@ def load_half(half: Half) -> Vocabulary:
     """Return one of the two halves of the bench."""
     text = Path(__file__).with_name("data").joinpath(f"{half}.toml").read_text("utf-8")
     return _parse(text, f"{half}.toml", half)
-
-
-class _Halves(Mapping[Half, Vocabulary]):
-    """The shipped halves, each read when it is first asked for."""
-
-    def __getitem__(self, half: Half) -> Vocabulary:
-        if half not in HALVES:
-            raise KeyError(half)
-        return load_half(half)
-
-    def __iter__(self) -> Iterator[Half]:
-        return iter(HALVES)
-
-    def __len__(self) -> int:
-        return len(HALVES)
-
-
-BY_HALF: Mapping[Half, Vocabulary] = _Halves()
 
 
 def invent_word(words: Vocabulary, rng: Random) -> str:
@@ -198,8 +169,6 @@ class Pair:
     """All codes of the defective twin, where several checks looked at it."""
     question: str = ""
     """Record id of the accepted question it was planted in; empty for a text alone."""
-    missing: float | None = None
-    """Missing rate of the question's world."""
 
     @property
     def undecided(self) -> bool:
@@ -228,34 +197,3 @@ class Defect:
     code: str
     title: str
     plant: Callable[[Vocabulary, Random], Pair]
-
-
-def find_lower_bound(count: int, trials: int) -> float:
-    """Return the one-sided 95% lower bound of a share: at it, so many or more are seen one time in twenty.
-
-    Source: Clopper and Pearson 1934. All of 300 give 0.990, all of 150 give 0.980; no number of trials gives 1.
-    """
-    low, high = 0.0, count / trials if count else 0.0
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _sum_tail(count, trials, middle) < _DOUBT else (low, middle)
-    return low
-
-
-def _sum_tail(count: int, trials: int, share: float) -> float:
-    """Return how probable ``count`` or more of ``trials`` are at a share above 0 and below 1."""
-    if not 0.0 < share < 1.0:
-        return float(share >= 1.0)
-    return math.fsum(
-        math.exp(
-            math.lgamma(trials + 1) - math.lgamma(missed + 1) - math.lgamma(trials - missed + 1)
-            + missed * math.log1p(-share) + (trials - missed) * math.log(share)
-        )
-        for missed in range(trials - count + 1)
-    )  # fmt: skip
-
-
-_STEPS = 50
-
-
-_DOUBT = 0.05

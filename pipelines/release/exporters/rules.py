@@ -49,7 +49,7 @@ def find_picture_faults(data: object, where: str) -> Iterator[str]:
     try:
         header = read_header(data)
     except RecordFailed as error:
-        yield f"{where} is no PNG, JPEG, GIF or WebP file: {error}"
+        yield f"{where} is not a PNG, JPEG, GIF or WebP file: {error}"
         return
     width, height = header.width, header.height
     if max(width, height) > MAX_RATIO * min(width, height):
@@ -127,10 +127,10 @@ def find_tools_faults(tools: object) -> Iterator[str]:
     try:
         listed = json.loads(tools)
     except (ValueError, RecursionError):
-        yield f"tools: is no JSON: {shorten(tools)}"
+        yield f"tools: is not JSON: {shorten(tools)}"
         return
     if not isinstance(listed, list) or not all(map(_has_name, listed)):
-        yield f"tools: is no array of objects with a name: {shorten(tools)}"
+        yield f"tools: is not an array of objects with a name: {shorten(tools)}"
 
 
 def _has_name(tool: object) -> bool:
@@ -143,7 +143,7 @@ def find_call_faults(text: str, where: str) -> Iterator[str]:
     try:
         call = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
-        yield f"{where}: the call is no JSON: {shorten(text)}"
+        yield f"{where}: the call is not JSON: {shorten(text)}"
         return
     if isinstance(call, list):
         yield f"{where}: holds several calls; there is one a turn"

@@ -207,7 +207,7 @@ def _check_sharegpt(entry: Row, pictures: PictureFiles) -> Iterator[str]:
 def _read_rows(path: Path) -> Iterator[Row]:
     """Yield the rows of a file; ``.json`` may be one array or lines."""
     if path.suffix not in (".json", ".jsonl"):
-        raise CorruptInput(f"{path}: is not held to the rules; only .json and .jsonl are")
+        raise CorruptInput(f"{path}: cannot be validated; only .json and .jsonl can")
     with path.open("rb") as source:
         array = path.suffix == ".json" and source.read(LEAD).lstrip().startswith(b"[")
     if not array:
@@ -215,7 +215,7 @@ def _read_rows(path: Path) -> Iterator[Row]:
         return
     rows = read_document(path)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise CorruptInput(f"{path}: is no array of objects")
+        raise CorruptInput(f"{path}: is not an array of objects")
     yield from rows
 
 

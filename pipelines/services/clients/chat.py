@@ -244,7 +244,7 @@ class RequestOutcome:
     """How a request ended at an endpoint.
 
     ``answered``: a reply, or an error about this prompt. ``busy``: rate limited; ``wait`` is its Retry-After in
-    seconds, 0 for none. ``failed``: no whole reply. ``silent``: timed out. ``gone``: no connection. ``unknown``:
+    seconds, 0 for none. ``failed``: no complete reply. ``silent``: timed out. ``gone``: no connection. ``unknown``:
     cancelled.
     """
 
@@ -663,7 +663,7 @@ class OpenAIChat:
         Raises:
             Unavailable: if every endpoint was busy or down for longer than the patience, or the account is empty.
             ConfigError: if a server knows no such model, key or parameter.
-            RecordFailed: if the server refuses this prompt (too long, content filter), or gives no whole reply to it
+            RecordFailed: if the server refuses this prompt (too long, content filter), or gives no complete reply to it
                 in all tries while others get theirs.
         """
         body = await make_body(self.settings, request, self._pictures)
@@ -675,7 +675,7 @@ class OpenAIChat:
                 return replace(reply, gpu_seconds=trial.gpu_seconds, retries=trial.sent - 1, seconds=trial.seconds)
             if trial.failed >= self.settings.tries:
                 if self.pool.answered > trial.answered or await self._answers_at_all(trial.since):
-                    raise RecordFailed("no-reply", f"{trial.said}, {trial.failed} times; others got theirs")
+                    raise RecordFailed("no-reply", f"{trial.said}, {trial.failed} times; other requests succeeded")
                 trial.failed = 0
             # A pause spares a failing endpoint, so a first retry at another one needs none.
             spared = trial.failed - bool(self.settings.more_urls)
@@ -742,7 +742,7 @@ class OpenAIChat:
             raise ConfigError(f"model {self.name}: environment variable {variable} is not set; it holds the key")
         if not key.isascii() or not key.isprintable() or " " in key:
             # An invalid header value would be quoted in the client's error.
-            raise ConfigError(f"model {self.name}: environment variable {variable} holds white space or no ASCII")
+            raise ConfigError(f"model {self.name}: environment variable {variable} holds white space or is not ASCII")
         return key
 
 

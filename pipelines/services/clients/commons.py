@@ -63,7 +63,7 @@ def check_agent(agent: str) -> None:
         ConfigError: if it has neither a mail address nor a page's, or is not printable ASCII.
     """
     if not ("@" in agent or "://" in agent) or not (agent.isascii() and agent.isprintable()):
-        raise ConfigError(f"User-Agent {agent!r} names no contact; expected synth/... (mail or page's address)")
+        raise ConfigError(f"User-Agent {agent!r} has no contact; expected synth/... (mail or page's address)")
 
 
 def drop_tracking(url: str) -> str:
@@ -130,7 +130,7 @@ class CommonsApi:
     def __post_init__(self) -> None:
         address = urlsplit(self.url)
         if address.scheme != "https" and not (address.scheme == "http" and address.hostname in LOOPBACK):
-            raise ConfigError(f"{self.url!r} is no address of an API; expected https://.../api.php")
+            raise ConfigError(f"{self.url!r} is not an API address; expected https://.../api.php")
         check_agent(self.agent)
 
     @property
@@ -190,7 +190,7 @@ class CommonsApi:
 
     def refuse(self, error: Exception) -> Unavailable:
         """Return the error of a reply that cannot be read."""
-        return Unavailable(f"{self.url}: a reply of another form ({error!r}); expected imageinfo")
+        return Unavailable(f"{self.url}: unexpected reply ({error!r}); expected imageinfo")
 
     async def ask(self, form: Mapping[str, str]) -> Mapping[str, Any]:
         """Return a whole reply; without a ``query`` if a search finds nothing.
@@ -230,10 +230,10 @@ def _read_reply(url: str, reply: HttpReply, may_be_empty: bool) -> Mapping[str, 
     try:
         read = orjson.loads(reply.body)
     except orjson.JSONDecodeError as error:
-        raise NoReply(f"no JSON but {reply.body[:60]!r}") from error
+        raise NoReply(f"expected JSON, got {reply.body[:60]!r}") from error
     nothing: object = {} if may_be_empty and isinstance(read, dict) and read.get("batchcomplete") is True else None
     if not isinstance(read, dict) or not isinstance(read.get("error", read.get("query", nothing)), dict):
-        raise NoReply(f"no result but {reply.body[:60]!r}")
+        raise NoReply(f"expected a result, got {reply.body[:60]!r}")
     if "error" not in read:
         return read
     code = str(read["error"].get("code"))

@@ -153,7 +153,7 @@ def _read_picture(picture: PictureFile, wanted: int) -> Image.Image:
         with picture.path.open("rb") as source:
             data = source.read(MAX_BYTES + 1)
     except OSError as error:
-        raise Unavailable(f"picture {picture.path}: {error.strerror}; bring it back and run again") from error
+        raise Unavailable(f"picture {picture.path}: {error.strerror}; restore it and run again") from error
     if hashlib.sha256(data).hexdigest() != picture.sha256:
         raise RecordFailed("picture-changed", f"{picture.path.name}: other bytes than its sha256 {picture.sha256[:16]}")
     try:
@@ -501,5 +501,5 @@ class CachedEncoder:
         row = np.frombuffer(embedding, dtype=_STORED) if len(embedding) % _STORED.itemsize == 0 else np.zeros(0)
         if not abs(float(np.dot(row, row)) - 1.0) < _UNIT:
             place = self.folder / FILE
-            raise CorruptInput(f"embeddings {place}: a row is no embedding; delete the file and run again")
+            raise CorruptInput(f"embeddings {place}: a row is not an embedding; delete the file and run again")
         return row.astype(np.float32)

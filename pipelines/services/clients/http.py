@@ -32,7 +32,7 @@ from pipelines.services.addresses import ForbiddenAddress, Guard
 
 T = TypeVar("T")
 
-ACCEPTED: Final = "gzip, deflate"
+ACCEPTED: Final = "gzip"
 """Default ``Accept-Encoding``."""
 CONNECTIONS: Final = 256
 """Open connections of a client at a time; a process may commonly have 1,024 files open."""
@@ -217,9 +217,9 @@ class HttpSession:
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise _explain_connection(error) from None
         except TimeoutError:
-            raise (CutOff if has_begun else Silence)(f"no whole reply in {seconds:g} s") from None
+            raise (CutOff if has_begun else Silence)(f"no complete reply in {seconds:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise (CutOff if has_begun else NoReply)(f"no whole reply ({type(error).__name__})") from None
+            raise (CutOff if has_begun else NoReply)(f"no complete reply ({type(error).__name__})") from None
 
     async def _open(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()

@@ -157,7 +157,7 @@ def _ask_vision(search: LiveImageSearch, picture: PictureFile, count: int) -> Ht
 def _read_vision(service: Service, reply: Mapping[str, Any]) -> tuple[Sighting, ...]:
     answers = list_entries(reply, "responses")
     if len(answers) != 1:
-        raise NoReply(f"a reply of another form: {len(answers)} responses to one request")
+        raise NoReply(f"unexpected reply: {len(answers)} responses to one request")
     error = find_entry(answers[0], "error")
     if error:
         said = service.redact(read_text(error, "message").encode())[:200]

@@ -201,7 +201,7 @@ class DirectReader:
             self.silent.add(address.host)
             if len(self.silent) > MOST_SILENT:
                 row = f"{len(self.silent)} hosts in a row gave no reply"
-                raise Unavailable(f"{address.url}: {error}; {row}; check the network and run again") from None
+                raise Unavailable(f"{address.url}: {error}; {row}; check the network and run again later") from None
         raise PageNotFound(f"{address.url}: {error}") from error
 
     async def _read(self, address: Address, reply: HttpReply) -> tuple[str, str]:
@@ -210,7 +210,7 @@ class DirectReader:
         if is_html(reply.kind, reply.body):
             return await self.parsers.parse(decode_page(reply.body, reply.headers))
         if reply.kind not in PLAIN:
-            raise PageNotFound(f"{address.url}: {reply.kind or 'no media type'}; only text can be read")
+            raise PageNotFound(f"{address.url}: {reply.kind or 'no content type'}; only pages of text can be read")
         return "", await asyncio.to_thread(read_plain, decode_page(reply.body, reply.headers))
 
 
@@ -312,7 +312,7 @@ class JinaReader(Service):
             read = self.read_json(reply)
             if data := find_entry(read, "data"):
                 return data
-            raise NoReply(f"a reply of another form: {sorted(read)[:8]}; expected data")
+            raise NoReply(f"unexpected reply: {sorted(read)[:8]}; expected data")
         if self._speaks(reply):
             said = self.quote(reply)[:200]
             if reply.status in _ABOUT_THE_PAGE:

@@ -108,13 +108,13 @@ class Service:
         if reply.status != 200:
             raise self.explain(reply)
         if reply.kind not in _JSON and not reply.kind.endswith("+json"):
-            raise NoReply(f"no JSON but {reply.kind or 'no media type'}: {self.quote(reply)[:80]!r}")
+            raise NoReply(f"expected JSON, got {reply.kind or 'no content type'}: {self.quote(reply)[:80]!r}")
         try:
             read = orjson.loads(reply.body)
         except orjson.JSONDecodeError:
             raise NoReply(f"broken JSON: {self.quote(reply)[:80]!r}") from None
         if not isinstance(read, dict):
-            raise NoReply(f"JSON of another form: {self.quote(reply)[:80]!r}")
+            raise NoReply(f"unexpected JSON: {self.quote(reply)[:80]!r}")
         return read
 
     def explain(self, reply: HttpReply) -> Exception:
@@ -132,10 +132,10 @@ class Service:
             return ConfigError(f"{self.place}: does not take the key of {variable} ({told})")
         if 300 <= status < 400:
             to = self.redact(reply.headers.get("Location", "?").encode("utf-8", "replace"))[:200]
-            return ConfigError(f"{self.place} has moved to {to!r}; set {self.setting} to it")
+            return ConfigError(f"{self.place} has moved to {to!r}; set that address as {self.setting}")
         if status in _REFUSED:
             return RecordFailed("search-refused", f"{self.place}: {told}")
-        return ConfigError(f"{self.place}: is no such service ({told}); see {self.setting}")
+        return ConfigError(f"{self.place}: no such service ({told}); see {self.setting}")
 
     def is_out_of_money(self, reply: HttpReply) -> bool:
         """Return whether a refusal says that nothing is left on the account."""
@@ -155,7 +155,7 @@ def list_entries(reply: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]
     """Return a list of objects in a reply, empty if it is missing; anything else raises :class:`NoReply`."""
     found = [] if reply.get(name) is None else reply[name]
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
-        raise NoReply(f"a reply of another form: {name} is no list of objects")
+        raise NoReply(f"unexpected reply: {name} is not a list of objects")
     return found
 
 
@@ -163,7 +163,7 @@ def find_entry(reply: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return an object in a reply, empty if it is missing; anything else raises :class:`NoReply`."""
     found = {} if reply.get(name) is None else reply[name]
     if not isinstance(found, dict):
-        raise NoReply(f"a reply of another form: {name} is no object")
+        raise NoReply(f"unexpected reply: {name} is not an object")
     return found
 
 
@@ -242,7 +242,7 @@ def _ask_serpapi(service: Service, words: str, count: int) -> HttpRequest:
 
 def _read_serper(_service: Service, reply: Mapping[str, Any]) -> list[TextHit]:
     if not any(name in reply for name in ("organic", "searchParameters", "knowledgeGraph", "answerBox")):
-        raise NoReply(f"a reply of another form: {sorted(reply)[:8]}; expected organic results")
+        raise NoReply(f"unexpected reply: {sorted(reply)[:8]}; expected organic results")
     answer, subject = find_entry(reply, "answerBox"), find_entry(reply, "knowledgeGraph")
     facts = _join_facts(read_text(subject, "description"), find_entry(subject, "attributes"))
     return [
@@ -269,7 +269,7 @@ def check_serpapi(service: Service, reply: Mapping[str, Any]) -> None:
     if said and _NOTHING_FOUND not in said:
         raise NoReply(f"error {service.redact(said.encode())[:200]!r}")
     if not said and "search_metadata" not in reply and "search_parameters" not in reply:
-        raise NoReply(f"a reply of another form: {sorted(reply)[:8]}; expected search_metadata")
+        raise NoReply(f"unexpected reply: {sorted(reply)[:8]}; expected search_metadata")
 
 
 def _read_result(entry: Mapping[str, Any]) -> TextHit:

@@ -89,13 +89,15 @@ class SparqlEndpoint:
                 cause, wait = f"HTTP {reply.status}: {_quote(reply)}", reply.wait
                 is_heavy = reply.status == 504
             if wait > LONGEST_BACKOFF:
-                raise Unavailable(f"{self.endpoint}: {cause}; it asks to wait {wait:,.0f} s: run again after that")
+                raise Unavailable(
+                    f"{self.endpoint}: {cause}; the server asks to wait {wait:,.0f} s: run again after that"
+                )
             heavy += is_heavy
             if divisible and heavy == _TRIES_OF_HEAVY:
                 raise QueryTimeout(f"{self.endpoint}: {cause}, {heavy} times")
             if attempt + 1 < tries:
                 await asyncio.sleep(max(wait, min(self.client.backoff * 2.0**attempt, LONGEST_BACKOFF)))
-        raise Unavailable(f"{self.endpoint}: {cause}, {tries} times; run again to go on")
+        raise Unavailable(f"{self.endpoint}: {cause}, {tries} times; run again to continue")
 
     def _make_request(self, query: str) -> HttpRequest:
         """Return the request of the SPARQL 1.1 protocol; a strict endpoint refuses parameters beside ``query``."""
@@ -123,7 +125,7 @@ class SparqlEndpoint:
             return read_rows(reply.body)
         except ValueError as error:
             size = f"{len(reply.body):,} bytes"
-            raise QueryTimeout(f"{self.endpoint}: {size} that are no whole reply: {error}") from error
+            raise QueryTimeout(f"{self.endpoint}: {size} that are no complete reply: {error}") from error
 
     def _explain(self, reply: HttpReply) -> Exception:
         """Return the error that a status other than 200 stands for."""
@@ -159,7 +161,7 @@ def read_rows(body: bytes) -> tuple[SparqlRow, ...]:
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"no results of a SELECT query: {type(error).__name__} at {error}") from error
     if not all(isinstance(value, str) for row in rows for value in row.values()):
-        raise ValueError("a value is no text")
+        raise ValueError("a value is not text")
     return rows
 
 

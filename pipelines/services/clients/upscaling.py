@@ -56,7 +56,7 @@ class Edsr:
         except OSError as error:
             raise ConfigError(f"{weights}: {error.strerror}; tools.edsr names the file of EDSR weights") from error
         except cv2.error as error:
-            raise ConfigError(f"{weights}: no frozen TensorFlow graph that OpenCV reads: {error}") from error
+            raise ConfigError(f"{weights}: not a frozen TensorFlow graph that OpenCV reads: {error}") from error
         self.identity = f"edsr@{VERSION}:{digest_file(weights)[:16]}:opencv-{cv2.__version__}"
         made = self._run(np.full((16, 16, 3), 128, dtype=np.uint8))
         self.scale = int(made.shape[0]) // 16

@@ -91,7 +91,7 @@ def test_a_folder_without_manifest_is_no_corpus(tmp_path):
 
 def test_an_unknown_picture_has_no_path(corpus):
     assert corpus.image("X.jpg") is None
-    with pytest.raises(ConfigError, match=r"'X\.jpg' is not at hand"):
+    with pytest.raises(ConfigError, match=r"'X\.jpg' is not in corpus"):
         corpus.image_path("X.jpg")
 
 
@@ -130,5 +130,5 @@ def test_all_facts_are_read_in_tables_of_whole_articles(corpus):
 def test_a_corpus_of_an_older_form_is_refused(corpus):
     manifest = corpus.folder / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"schema_version": 3', '"schema_version": 2'))
-    with pytest.raises(ConfigError, match="schema version 2; this synth reads 3: build the corpus anew"):
+    with pytest.raises(ConfigError, match="schema version 2; this synth reads 3: rebuild the corpus"):
         Corpus.open(corpus.folder)

@@ -12,7 +12,6 @@ from pipelines.corpus.dump import (
     DEFAULT_NAMESPACES,
     Site,
     TitleRules,
-    cover_file,
     hash_title,
     plan_ranges,
     read_pages,
@@ -104,8 +103,8 @@ def list_rows(block):
     return list(zip(block.sources.tolist(), block.target_hashes.tolist(), block.positions.tolist(), strict=True))
 
 
-def read_together(texts, rules=RULES, keep_anchors=True):
-    reader = LinkReader(rules, keep_anchors)
+def read_together(texts, rules=RULES):
+    reader = LinkReader(rules)
     for page, text in enumerate(texts):
         reader.add_page(page, text)
     block = reader.take()
@@ -120,17 +119,10 @@ def test_pitfall(name):
     assert all(text[position : position + 2] == "[[" for _, _, position in rows)
 
 
-def test_all_pitfalls_at_once_are_found_as_one_by_one():
-    texts = [text for text, _ in PITFALLS.values()]
-    assert read_together(texts) == find_slowly(texts)
-
-
 @SLOW
 @given(st.lists(MARKUP, max_size=4))
 def test_links_read_together_are_those_found_one_by_one(texts):
-    rows, anchors = find_slowly(texts)
-    assert read_together(texts) == (rows, anchors)
-    assert read_together(texts, keep_anchors=False) == (rows, {})
+    assert read_together(texts) == find_slowly(texts)
 
 
 @SLOW
@@ -140,7 +132,7 @@ def test_links_of_a_german_wiki_are_those_found_one_by_one(texts):
 
 
 def test_a_reader_gives_what_was_added_since_the_last_time():
-    reader = LinkReader(RULES, keep_anchors=True)
+    reader = LinkReader(RULES)
     assert list_rows(reader.take()) == []
     reader.add_page(7, "[[A]]")
     reader.add_page(9, "é [[b|c]] [[b|c]]")
@@ -150,11 +142,6 @@ def test_a_reader_gives_what_was_added_since_the_last_time():
     assert (block.sources.dtype, block.target_hashes.dtype, block.positions.dtype) == (np.uint32, np.uint64, np.uint32)
     reader.add_page(1, "[[b|c]]")
     assert reader.take().anchors == {(hash_title("B"), "c"): 1}
-
-
-def test_pages_beyond_a_batch_keep_their_places():
-    texts = [f"{'é' * (number * 997)}[[T{number}|x]]" for number in range(60)]
-    assert read_together(texts) == find_slowly(texts)
 
 
 def test_trails_follow_the_language():
@@ -179,7 +166,7 @@ def test_hostile_text_takes_linear_time(unit):
 
 def read_by_ranges(path, rules=None):
     """(page id, target hash, position) of all links, read range by range as a build reads them."""
-    reader = LinkReader(rules or TitleRules(read_site(path)), keep_anchors=False)
+    reader = LinkReader(rules or TitleRules(read_site(path)))
     for byte_range in plan_ranges(path, 5000):
         for page in read_range(path, byte_range):
             if page.namespace == 0 and page.redirect is None:
@@ -247,14 +234,8 @@ def test_a_page_with_several_revisions_counts_with_its_last(tmp_path):
     assert [digest for _, digest, _ in read_by_ranges(path)] == [hash_title("B")]
 
 
-def test_long_targets_and_anchors_are_read_each_time():
-    texts = [f"[[{'%41' * 100}{' ' * 900}b|{'x' * 2000}]] [[{'y' * 2000}]] [[A|{'x' * 2000}]]"] * 3
-    assert read_together(texts) == find_slowly(texts)
-    assert read_together(texts, keep_anchors=False)[0] == find_slowly(texts)[0]
-
-
 def test_what_is_long_in_a_link_is_not_remembered():
-    reader = LinkReader(RULES, keep_anchors=True)
+    reader = LinkReader(RULES)
     tracemalloc.start()
     for number in range(60):
         reader.add_page(
@@ -268,21 +249,7 @@ def test_what_is_long_in_a_link_is_not_remembered():
 
 def test_targets_beyond_the_table_are_still_found():
     texts = [" ".join(f"[[t{page} {number}]]" for number in range(9000)) for page in range(60)]
-    rows, _ = read_together(texts, keep_anchors=False)
+    rows, _ = read_together(texts)
     assert len(rows) == 540_000 > 1 << 19
     assert rows[-1] == (59, hash_title("T59 8999"), texts[-1].rindex("[["))
     assert len({digest for _, digest, _ in rows}) == len(rows)
-
-
-@pytest.mark.slow
-def test_real_pages_have_the_edges_that_are_found_one_by_one(shared_data):
-    path = shared_data / "enwiki-slice" / "enwiki-slice-pages-articles-multistream.xml.bz2"
-    last = plan_ranges(path, 2 << 20)[-1]
-    assert last.end == cover_file(path).end
-    rules = TitleRules(read_site(path))
-    pages = [page for page in read_pages(path) if page.namespace == 0 and page.redirect is None and "{{" in page.text]
-    rows, anchors = find_slowly([page.text for page in pages], rules)
-    assert read_together([page.text for page in pages], rules) == (rows, anchors)
-    expected = Counter((pages[page].page_id, digest, position) for page, digest, position in rows)
-    ids = {page.page_id for page in pages}
-    assert Counter(edge for edge in read_by_ranges(path, rules) if edge[0] in ids) == expected

@@ -76,7 +76,7 @@ def test_cut_files_are_refused(write_sql, tmp_path):
 
 
 def test_a_row_of_another_width_is_refused(write_sql):
-    with pytest.raises(CorruptInput, match="no row of this table"):
+    with pytest.raises(CorruptInput, match="not a row of this table"):
         list(read_table(write_sql("a.sql", "t", ["a", "b"], "(1,2),(3)"), "t", ["a"]))
 
 
@@ -274,7 +274,7 @@ def test_a_packed_file_with_a_wrong_checksum_is_refused(write_sql, tmp_path):
 def test_a_row_without_end_is_refused_before_it_fills_memory(tmp_path):
     path = tmp_path / "a.sql"
     path.write_text("CREATE TABLE `t` (\n  `a` int,\n  `b` text\n);\nINSERT INTO `t` VALUES (1,'" + "x" * (40 << 20))
-    with pytest.raises(CorruptInput, match="no row of this table"):
+    with pytest.raises(CorruptInput, match="not a row of this table"):
         list(read_columns(path, "t", ["a"], ["b"]))
 
 

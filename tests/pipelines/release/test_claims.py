@@ -98,8 +98,8 @@ def rephrase(claimed, name, change):
         (lambda proof, text: f"Of {proof['proof']['nodes'][-1]['title']}: {text}", "alias-leak"),
         (lambda proof, text: f"Of {proof['answer']['surface']}: {text}", "answer-leak"),
         (lambda proof, text: f"Of {proof['proof']['nodes'][0]['title']}, what?", "descriptor-lost"),
-        (lambda proof, text: text.replace("?", "."), "it is no question"),
-        (lambda proof, text: "", "it is no question"),
+        (lambda proof, text: text.replace("?", "."), "it is not a question"),
+        (lambda proof, text: "", "it is not a question"),
     ],
 )
 def test_a_fuzzy_question_names_its_anchor_alone_and_keeps_every_descriptor(demo_ground, claimed, change, code):
@@ -119,7 +119,7 @@ def test_a_canonical_question_names_anchor_and_bridges(demo_ground, claimed, nod
 
 def test_a_canonical_question_is_a_question(demo_ground, claimed):
     (problem,) = find_all_problems(demo_ground, *rephrase(claimed, "canonical", lambda proof, text: f"{text}!"))
-    assert problem == "canonical: it is no question"
+    assert problem == "canonical: it is not a question"
 
 
 def test_a_file_that_tells_the_answer_node_is_a_problem_wherever_it_was_kept(demo_ground, claimed):

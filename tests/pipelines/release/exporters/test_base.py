@@ -37,7 +37,7 @@ def test_a_picture_that_ends_early_has_no_size():
         ExportedPicture(encode(1)[:30], "0" * 64, "jpg").measure()
 
 
-@pytest.mark.parametrize(("content", "message"), [(b"<svg/>", "is no JPEG"), (encode(1), "holds the bytes of")])
+@pytest.mark.parametrize(("content", "message"), [(b"<svg/>", "is not a JPEG"), (encode(1), "holds the bytes of")])
 def test_a_picture_is_not_believed_to_be_what_it_is_called(content, message):
     with pytest.raises(CorruptInput, match=f"row 7: .*{message}"):
         check_picture(EmbeddedImage(bytes=content, path="a.svg"), "row 7")

@@ -257,7 +257,7 @@ def test_an_export_that_loses_a_row_is_not_published(release, tmp_path):
         (lambda row: {"dialect": "vsearcher", "tools": "[{}]"}, "row rollout"),
         (lambda row: {"images": row.images[:-1]}, "placeholders for"),
         (lambda row: {"messages": row.messages[:-1]}, "turns are"),
-        (lambda row: {"images": (*row.images[:-1], EmbeddedImage(bytes=b"<svg/>", path="a.svg"))}, "is no JPEG"),
+        (lambda row: {"images": (*row.images[:-1], EmbeddedImage(bytes=b"<svg/>", path="a.svg"))}, "is not a JPEG"),
         (
             lambda row: {"images": (row.images[1], row.images[0].model_copy(update={"path": "a.png"}), row.images[2])},
             "holds the bytes of",
@@ -295,7 +295,7 @@ def test_a_row_of_another_version_is_refused(release, tmp_path):
     path.chmod(0o644)
     pq.write_table(old, path)
     reseal(tmp_path / "old")
-    with pytest.raises(CorruptInput, match=r"dialect: Field required; loss: Field required; make the release anew"):
+    with pytest.raises(CorruptInput, match=r"dialect: Field required; loss: Field required; make the release again"):
         export_release(tmp_path / "old", tmp_path / "out", "trl")
 
 
@@ -328,7 +328,7 @@ def test_bytes_that_no_reader_opens_as_a_picture_are_found(to, exports, tmp_path
     rows[1]["images"][2]["bytes"] = b"GIF of nothing"
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), tmp_path / "train.parquet")
     (problem,) = validate_export(tmp_path, to)
-    assert problem.startswith("train.parquet row 2: images: picture 2 is no PNG")
+    assert problem.startswith("train.parquet row 2: images: picture 2 is not a PNG")
 
 
 def rename(rows):
@@ -376,7 +376,7 @@ def test_a_file_that_is_not_read_is_not_passed(exports, tmp_path):
     make_foreign(exports, tmp_path / "foreign", file_name="mine.csv")
     (tmp_path / "foreign" / "mine.csv").write_text("a,b")
     (problem,) = validate_export(tmp_path / "foreign", "llamafactory")
-    assert "only .json and .jsonl are" in problem
+    assert "only .json and .jsonl can" in problem
 
 
 @pytest.mark.parametrize("text", ["[1]", "[{]"])
@@ -395,9 +395,9 @@ def test_a_broken_list_of_datasets_is_found(exports, tmp_path):
     folder = tmp_path / "foreign"
     shutil.copytree(exports["llamafactory"][0], folder)
     (folder / "dataset_info.json").write_text("{")
-    assert "is no JSON" in validate_export(folder, "llamafactory")[0]
+    assert "is not JSON" in validate_export(folder, "llamafactory")[0]
     (folder / "dataset_info.json").write_text("[" * 100_000)
-    assert "is no JSON" in validate_export(folder, "llamafactory")[0]
+    assert "is not JSON" in validate_export(folder, "llamafactory")[0]
     (folder / "dataset_info.json").write_text("{}")
     assert "no object with datasets" in validate_export(folder, "llamafactory")[0]
 
@@ -421,7 +421,7 @@ def halve_a_character(folder):
     [
         (halve_a_character, "train.jsonl line "),
         *((append(line), "line") for line in (b"no json", b"[]", b'{"a": 1', b"[" * 100_000)),
-        (append(b'{"a": "\xff\xfe"}'), f"line {2 + len(HOSTILE)} is no JSON"),
+        (append(b'{"a": "\xff\xfe"}'), f"line {2 + len(HOSTILE)} is not JSON"),
         *((put_picture(content), ".png") for content in (b"", b"<html>not found</html>", b"\x89PNG\r\n\x1a\n")),
         (lambda folder: next((folder / "images").rglob("*.png")).unlink(), "is missing"),
     ],

@@ -74,7 +74,7 @@ def test_a_release_is_read_whole_with_its_thumbnails(tasks):
         ({"prompt": [{"role": "user", "content": "Other?"}]}, "the prompt is not the question"),
         ({"prompt": []}, "the prompt is not the question"),
         ({"images": []}, "the prompt is not the question"),
-        ({"images": [{"bytes": b"text", "path": "a.png"}]}, "is no JPEG"),
+        ({"images": [{"bytes": b"text", "path": "a.png"}]}, "is not a JPEG"),
     ],
 )
 def test_a_row_whose_parts_do_not_belong_together_is_refused(release, change, message):
@@ -324,8 +324,8 @@ def test_a_name_that_says_train_or_test_is_refused_for_mars(release, tmp_path, n
 @pytest.mark.parametrize(
     ("spoil", "fault"),
     [
-        (lambda folder: (folder / "train_kelm.json").write_text("{"), "is no JSON"),
-        (lambda folder: (folder / "train.jsonl").write_text("{}\nnothing\n"), "is no JSON"),
+        (lambda folder: (folder / "train_kelm.json").write_text("{"), "is not JSON"),
+        (lambda folder: (folder / "train.jsonl").write_text("{}\nnothing\n"), "is not JSON"),
         (lambda folder: (folder / "train.jsonl").write_text(""), "for 0 lines"),
         (lambda folder: shutil.rmtree(folder / "images"), "is missing"),
         (lambda folder: (folder / "train_kelm.json").rename(folder / "kelm.json"), "either train or test"),

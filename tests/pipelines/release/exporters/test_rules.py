@@ -131,7 +131,7 @@ def test_a_replys_own_wrapping_is_no_fault_in_a_humans_turn(told):
 @pytest.mark.parametrize(
     ("value", "fault"),
     [
-        ("no json", "is no JSON"),
+        ("no json", "is not JSON"),
         ("<think>look</think>" + CALL, "the thought must be"),
         ("<think>\nlook\n</think>\n" + CALL, "the thought must be"),
         (THOUGHT + '{"name": "visit"}', "arguments are no object"),
@@ -139,7 +139,7 @@ def test_a_replys_own_wrapping_is_no_fault_in_a_humans_turn(told):
         (THOUGHT + '{"name": "visit", "arguments": []}', "arguments are no object"),
         (THOUGHT + '{"arguments": {}}', "no name"),
         (THOUGHT + f"[{CALL}, {CALL}]", "several calls"),
-        (THOUGHT + '{"name": "visit", "arguments": {"x": NaN}}', "is no JSON"),
+        (THOUGHT + '{"name": "visit", "arguments": {"x": NaN}}', "is not JSON"),
         (f"<tool_call>\n{CALL}\n</tool_call><tool_call>\n{CALL}\n</tool_call>", "several calls"),
     ],
 )
@@ -242,7 +242,7 @@ def find_swift(*messages, exists=always, **changes):
         ([("user", "a"), ("tool", "t"), ("assistant", "b")], "without a call"),
         ([("user", "a"), ("user", "b"), ("assistant", "c")], "both of user"),
         ([("user", "a"), ("assistant", "b"), ("assistant", "c")], "both of assistant"),
-        ([("user", "a"), ("tool_call", "no json"), ("tool", "t"), ("assistant", "b")], "is no JSON"),
+        ([("user", "a"), ("tool_call", "no json"), ("tool", "t"), ("assistant", "b")], "is not JSON"),
         ([("user", "a"), ("assistant", "so <think>\nx\n</think>")], "the thought must be"),
         ([("user", "{{QUERY}}"), ("assistant", "b")], "fills in"),
         ([("user", "q"), ("tool_call", CALL), ("tool", "{{SYSTEM}}"), ("assistant", "b")], "fills in"),
@@ -414,7 +414,7 @@ VERL_TRAPS = [
     ("images.0", {"bytes": None, "path": None}, "has no bytes"),
     ("images.0", "/a.png", "struct of bytes"),
     ("images.0", PNG, "struct of bytes"),
-    ("images.0.bytes", b"no picture", "is no PNG"),
+    ("images.0.bytes", b"no picture", "is not a PNG"),
     ("images.0.bytes", draw_png(2, 401), "factor of 200"),
     ("images", PNG, "not a list"),
     ("images", ..., "not a list"),
@@ -473,7 +473,7 @@ RLLM_TRAPS = [
     ("candidate_answers", ["1204"], "list of texts as JSON"),
     ("images", None, "not a list of bytes"),
     ("images", ["/a.png"], "not a list of bytes"),
-    ("images.0", b"x", "is no PNG"),
+    ("images.0", b"x", "is not a PNG"),
     ("images.0", draw_png(401, 2), "factor of 200"),
     ("answer", {}, "empty struct"),
 ]
@@ -552,7 +552,7 @@ MMSEARCH_TRAPS = [
     ("prompt", None, "not a list of messages"),
     ("images", [], "the reader's prompt shows one"),
     ("images", [{"bytes": PNG, "path": None}] * 2, "the reader's prompt shows one"),
-    ("images.0.bytes", b"x", "is no PNG"),
+    ("images.0.bytes", b"x", "is not a PNG"),
     ("images.0", {"bytes": None, "path": "a.png"}, "path that is null"),
     ("reward_model.candidate_answers", ["1204"], "list of texts as JSON"),
     ("reward_model.candidate_answers", None, "list of texts as JSON"),

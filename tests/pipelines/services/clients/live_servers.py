@@ -128,7 +128,7 @@ FAULTS = {
     "hangs up": Answer(hang_up=True),
     "breaks off": Answer(body=b'{"organic": [', cut=100),
     "cut JSON": Answer(body=b'{"organic": ['),
-    "JSON of another form": Answer(body=b"[1, 2]"),
+    "unexpected JSON": Answer(body=b"[1, 2]"),
     "another object": Answer(body=b'{"hello": 1}'),
     "lone surrogate": Answer(body=b'{"organic": [{"title": "\\ud800"}]}'),
     "deep JSON": Answer(body=b"[" * 5000 + b"]" * 5000),

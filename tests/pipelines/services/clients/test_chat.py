@@ -349,7 +349,7 @@ def test_a_server_that_comes_back_is_asked_again():
 @pytest.mark.parametrize("drip", [0.01, 1.0])
 def test_a_reply_that_drips_is_given_up_after_its_time(drip):
     body = json.dumps(make_completion("hello")).encode()
-    with pytest.raises(Unavailable, match=r"no whole reply in 0.1 s"):
+    with pytest.raises(Unavailable, match=r"no complete reply in 0.1 s"):
         ask_served(respond=lambda asked: Fault(body=body, drip=drip), timeout=0.1, tries=1)
 
 

@@ -199,7 +199,7 @@ def test_an_address_that_is_no_such_api_is_our_mistake(commons, fault):
 )
 def test_an_image_of_another_form_is_no_answer(commons, change):
     commons.images["File:A.jpg"] = [make_image(**change)]
-    with pytest.raises(Unavailable, match="another form"):
+    with pytest.raises(Unavailable, match="unexpected"):
         describe(commons, "A.jpg")
 
 
@@ -374,11 +374,11 @@ def test_pictures_that_come_later_belong_to_the_same_search(commons):
 @pytest.mark.parametrize(
     ("reply", "error"),
     [
-        ({"query": {"pages": [{"title": "File:A.jpg", "imageinfo": [make_image()]}]}}, "another form"),
-        ({"query": {"pages": ["x"]}}, "another form"),
-        ({"query": {"pages": [{"title": "File:A.jpg", "index": 1, "imageinfo": [{}]}]}}, "another form"),
-        ({"query": []}, "no result"),
-        ({}, "no result"),
+        ({"query": {"pages": [{"title": "File:A.jpg", "imageinfo": [make_image()]}]}}, "unexpected reply"),
+        ({"query": {"pages": ["x"]}}, "unexpected reply"),
+        ({"query": {"pages": [{"title": "File:A.jpg", "index": 1, "imageinfo": [{}]}]}}, "unexpected reply"),
+        ({"query": []}, "expected a result"),
+        ({}, "expected a result"),
     ],
 )
 def test_a_reply_of_another_form_is_none(commons, reply, error):
@@ -655,10 +655,10 @@ def test_files_that_are_not_there_and_hidden_versions_are_none(commons):
     [
         *((lambda url=url: CommonsApi(url, AGENT), "expected https") for url in ("http://c.org/", "ftp://c/", "c")),
         *(
-            (lambda agent=agent: CommonsApi("https://c/api.php", agent), "names no contact")
+            (lambda agent=agent: CommonsApi("https://c/api.php", agent), "has no contact")
             for agent in ("", "synth/0.1 ()", "synth (é@b)", "a@b\r\nX: y")
         ),
-        (lambda: CommonsFiles("synth", 330), "names no contact"),
+        (lambda: CommonsFiles("synth", 330), "has no contact"),
     ],
 )
 def test_a_wrong_setting_is_refused(make, why):
@@ -710,7 +710,7 @@ def test_a_ban_stops_at_once(commons, ask, status):
 @each_ask
 def test_a_service_that_is_away_or_drips_is_unavailable(commons, ask):
     commons.faults = [Answer(body=PICTURE * 4, drip=0.05)] * 2
-    with pytest.raises(Unavailable, match=r"no whole reply in 0\.2 s.*, 2 times"):
+    with pytest.raises(Unavailable, match=r"no complete reply in 0\.2 s.*, 2 times"):
         ask(commons, seconds=0.2, tries=2)
     with run_commons() as gone:
         pass

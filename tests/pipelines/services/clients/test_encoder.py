@@ -332,7 +332,7 @@ def test_a_row_that_is_no_embedding_is_refused(folder, damage):
     with sqlite3.connect(folder / FILE) as connection:
         connection.execute("UPDATE embeddings SET embedding = ?", (damage,))
     connection.close()
-    with pytest.raises(CorruptInput, match="no embedding"):
+    with pytest.raises(CorruptInput, match="not an embedding"):
         recall(cached, ["a"])
 
 

@@ -187,7 +187,7 @@ def test_a_site_that_wants_to_be_left_alone_for_long_has_no_such_page():
     [
         (Answer(body=b"%PDF-1.7", kind="application/pdf"), "application/pdf"),
         (Answer(body=b"\x89PNG", kind="image/png"), "image/png"),
-        (Answer(body=b"\x00\x01", kind=""), "no media type"),
+        (Answer(body=b"\x00\x01", kind=""), "no content type"),
         (Answer(204, kind="text/html"), "HTTP 204"),
         (Answer(302, kind="text/html"), "HTTP 302"),
         (Answer(body=b" \n ", kind="text/plain"), "without text"),
@@ -207,7 +207,7 @@ def test_what_is_no_page_of_text_is_not_read_and_says_why(answer, why):
 )
 def test_a_page_has_an_end_however_slowly_it_comes(answer):
     client = dataclasses.replace(QUICK, timeout=0.2, tries=1)
-    with run_live_server(lambda asked: answer) as server, pytest.raises(PageNotFound, match="no whole reply"):
+    with run_live_server(lambda asked: answer) as server, pytest.raises(PageNotFound, match="no complete reply"):
         read(server.page(), client=client)
 
 

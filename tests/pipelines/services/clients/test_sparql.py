@@ -274,7 +274,7 @@ def test_a_recorded_time_out_is_raised_again_without_asking(tmp_path):
     with serve_sparql(STORE, FAULTS["truncated JSON"]) as server:
         recorded = RecordedSparql(make_endpoint(server), store)
         for _ in range(2):
-            with pytest.raises(QueryTimeout, match="no whole reply"):
+            with pytest.raises(QueryTimeout, match="no complete reply"):
                 asyncio.run(recorded.select(QUERY, divisible=True))
     assert len(server.asked) == 1
     store.close()
