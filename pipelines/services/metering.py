@@ -53,11 +53,11 @@ def count_usage(usage: Usage) -> None:
 class Stopwatch:
     """The seconds that replies took when they were first made, so that a replay reads the same time.
 
-    Concurrent waits are added up in whole milliseconds, so the sum does not depend on their order.
+    Waits are added up in whole milliseconds, so the sum does not depend on their order. ``day`` is the latest day (UTC)
+    of a reply, empty if all are scripted or local.
     """
 
     day: str = ""
-    """Latest day (UTC) of a reply; empty if all are scripted or local."""
     _milliseconds: int = 0
 
     @property
@@ -94,14 +94,11 @@ def add_waited(seconds: float, day: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model costs, in the currency of the configuration."""
+    """Prices of a million tokens in, a million tokens out and a GPU-hour, in the currency of the configuration."""
 
     tokens_in: float = 0.0
-    """Price of a million tokens in."""
     tokens_out: float = 0.0
-    """Price of a million tokens out."""
     gpu_hour: float = 0.0
-    """Price of a GPU-hour."""
 
     def charge(self, tokens_in: int, tokens_out: int, gpu_seconds: float) -> float:
         """Return the price of what a request took."""

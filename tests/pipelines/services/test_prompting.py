@@ -151,15 +151,15 @@ def test_a_prompt_that_does_not_exist_is_named():
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('{"answer": "1204", "answer": "1300"}', "'answer' stands in it more than once"),
-        ('{"answer": NaN}', "NaN is no JSON"),
+        ('{"answer": "1204", "answer": "1300"}', "'answer' appears more than once"),
+        ('{"answer": NaN}', "NaN is not JSON"),
         ('{"answer": 1e999}', "too large a number"),
         ('{"answer": ' + "9" * 5000 + "}", "cannot be read"),
         ('{"answer": ' + "[" * 100_000, "nested too deeply"),
         ('{"a":' * 20_000 + "1" + "}" * 20_000, "nested too deeply"),
         ('{"answer": "' + "x" * 300_000 + '"}', "300,014 characters, allowed are 262,144"),
         ('{"answer": "' + "x" * 4001 + '"}', "answer has 4,001 of 4,000 characters"),
-        ('{"answer": "\\ud800"}', "no text"),
+        ('{"answer": "\\ud800"}', "not Unicode"),
         ('{"\\ud800": "1204"}', "valid string"),
         ('{"answer": "12\\u000004"}', "answer holds control characters"),
         ('{"answer": "12\n04"}', "Invalid control character"),
