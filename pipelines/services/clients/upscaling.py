@@ -24,7 +24,7 @@ OVERLAP = 12
 """Pixels that neighbouring tiles share, against seams."""
 MAX_BYTES = 512 * 1024 * 1024
 _BLOCK_SIZE = b"\n\x0ablock_size", b"\n\x89\x00blocksize"
-"""A protocol buffer's map key (tag, length, name) as TensorFlow writes it, and as OpenCV 5 expects it, of one length."""
+"""A protocol buffer's map key (tag, length, name) as TensorFlow writes it, and as OpenCV 5 expects, of one length."""
 
 
 class Edsr:
