@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pipelines.errors import RateLimited, Unavailable
+from pipelines.services.protocols import Backend
 from schemas.corpus import CorpusImage
 
 MOST_FILES = 50
@@ -40,12 +41,8 @@ class ImageFacts:
     source_url: str
 
 
-class ImageMetadata(Protocol):
+class ImageMetadata(Backend, Protocol):
     """A service that knows size, licence and author of pictures."""
-
-    @property
-    def identity(self) -> str:
-        """Endpoint and settings that decide the answers."""
 
     async def describe_images(self, files: Sequence[str]) -> dict[str, ImageFacts | None]:
         """Return what is known of each file, None for one that the service does not have; no file is left out.
@@ -59,12 +56,8 @@ class ImageMetadata(Protocol):
         """
 
 
-class FileSearch(Protocol):
+class FileSearch(Backend, Protocol):
     """A service that finds pictures by words."""
-
-    @property
-    def identity(self) -> str:
-        """Endpoint and settings that decide the answers."""
 
     async def search_files(self, query: str, count: int) -> tuple[tuple[str, ImageFacts], ...]:
         """Return file names with spaces and their facts, best first, at most ``count`` or ``MOST_FILES``.
@@ -83,12 +76,8 @@ class RemoteFile:
     sha1: str = ""
 
 
-class FileFetch(Protocol):
+class FileFetch(Backend, Protocol):
     """A service that hands out pictures."""
-
-    @property
-    def identity(self) -> str:
-        """Service, and the width that is fetched."""
 
     async def fetch_file(self, file: RemoteFile) -> bytes:
         """Return the whole bytes of a picture in a format that :mod:`pipelines.pictures` reads.

@@ -1,7 +1,6 @@
 """Protocols of the services that stages and the agent use. Frozen dataclasses in and out, no vendor types.
 
-Every backend has an ``identity``: everything that decides its replies except the request (endpoint, model, revision,
-index digest). Recorded replies are found by identity and request, so backends that may reply differently must have
+Recorded replies are found by a backend's ``identity`` and the request, so backends that may reply differently must have
 different identities.
 """
 
@@ -170,16 +169,20 @@ class QueryTimeout(ServiceError):
     """No whole reply came within the limits of time and size; a smaller query may help."""
 
 
-class ChatModel(Protocol):
+class Backend(Protocol):
+    """Anything whose replies can be recorded."""
+
+    @property
+    def identity(self) -> str:
+        """All that decides a reply except the request, such as endpoint, model, revision, precision or index digest."""
+
+
+class ChatModel(Backend, Protocol):
     """A chat model, with or without pictures."""
 
     @property
     def name(self) -> str:
         """Model name as manifests and rows show it."""
-
-    @property
-    def identity(self) -> str:
-        """All that decides a reply except the request."""
 
     @property
     def reads_inputs(self) -> bool:
@@ -194,38 +197,26 @@ class ChatModel(Protocol):
         """
 
 
-class TextSearch(Protocol):
+class TextSearch(Backend, Protocol):
     """Full-text search."""
-
-    @property
-    def identity(self) -> str:
-        """Index digest or endpoint."""
 
     async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
         """Return at most ``count`` passages, best first."""
 
 
-class ImageSearch(Protocol):
+class ImageSearch(Backend, Protocol):
     """Search by picture."""
-
-    @property
-    def identity(self) -> str:
-        """Index digest or endpoint."""
 
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
         """Return at most ``count`` pages that show a like picture, nearest first; empty when nothing is near."""
 
 
-class Ocr(Protocol):
+class Ocr(Backend, Protocol):
     """Reading the text in a picture."""
 
     @property
     def name(self) -> str:
         """Short name, as rows and cards show it."""
-
-    @property
-    def identity(self) -> str:
-        """Engine, version, models and settings."""
 
     async def read_text(self, data: bytes, scale: float = 1.0) -> tuple[TextBlock, ...]:
         """Return the text in reading order, empty if there is none.
@@ -238,16 +229,12 @@ class Ocr(Protocol):
         """
 
 
-class ImageEncoder(Protocol):
+class ImageEncoder(Backend, Protocol):
     """Embeds pictures and texts into one space, in which a picture is near a text that describes it."""
 
     @property
     def name(self) -> str:
         """Model name as rows and cards show it."""
-
-    @property
-    def identity(self) -> str:
-        """Architecture, weights and precision: all that decides an embedding."""
 
     async def encode_pictures(self, pictures: Sequence[PictureFile]) -> NDArray[np.float32]:
         """Return one row of unit length a picture, of shape (n, d), in the order given.
@@ -260,12 +247,8 @@ class ImageEncoder(Protocol):
         """Return one row of unit length a text, of shape (n, d), in the order given."""
 
 
-class PageReader(Protocol):
+class PageReader(Backend, Protocol):
     """Reading one page by URL."""
-
-    @property
-    def identity(self) -> str:
-        """Corpus digest or endpoint."""
 
     async def read_page(self, url: str) -> PageText:
         """Return the page.
@@ -277,12 +260,8 @@ class PageReader(Protocol):
         """
 
 
-class Sparql(Protocol):
+class Sparql(Backend, Protocol):
     """SELECT queries in plain SPARQL 1.1."""
-
-    @property
-    def identity(self) -> str:
-        """Endpoint."""
 
     async def select(self, query: str, divisible: bool = False) -> tuple[SparqlRow, ...]:
         """Return every row, never a part of them.

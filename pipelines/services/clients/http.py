@@ -9,6 +9,7 @@ import errno
 import html
 import io
 import math
+import os
 import re
 import socket
 import time
@@ -154,6 +155,21 @@ def redact(body: bytes, key: str, most: int = ERROR_BYTES) -> str:
         text = _compile_key(key).sub("...", text)
     # Cut last, so that no part of a key is left at the end.
     return " ".join("".join(char if char.isprintable() else " " for char in text[:most]).split())
+
+
+def read_key(place: str, variable: str) -> str:
+    """Return the API key from its environment variable; empty if no variable is named.
+
+    Raises:
+        ConfigError: if the variable is not set, or its value cannot be sent in a header. The key is not quoted.
+    """
+    key = os.environ.get(variable, "").strip(" ") if variable else ""
+    if variable and not key:
+        raise ConfigError(f"{place}: environment variable {variable} is not set; it holds the key")
+    if not (key.isascii() and key.isprintable()):
+        # An invalid header value would be quoted in the client's error.
+        raise ConfigError(f"{place}: environment variable {variable} must be printable ASCII")
+    return key
 
 
 @lru_cache(maxsize=16)

@@ -16,6 +16,7 @@ from pipelines.services.clients.http import (
     NoReply,
     NoSuchHost,
     TooLarge,
+    read_key,
     redact,
 )
 from pipelines.services.protocols import TextHit
@@ -61,19 +62,8 @@ class Service:
         return f"{self.protocol} at {self.url}"
 
     def read_key(self) -> str:
-        """Return the key from its variable, empty if none is named.
-
-        Raises:
-            ConfigError: if the variable is not set, or its value cannot be sent.
-        """
-        if not self.key_env:
-            return ""
-        key = os.environ.get(self.key_env, "").strip()
-        if not key:
-            raise ConfigError(f"{self.place}: environment variable {self.key_env} is not set; it holds the key")
-        if not (key.isascii() and key.isprintable()):
-            raise ConfigError(f"{self.place}: {self.key_env} must be printable ASCII")
-        return key
+        """Return the key from its variable, empty if none is named; raises ConfigError if it is missing or invalid."""
+        return read_key(self.place, self.key_env)
 
     async def ask(self, request: HttpRequest, read: Callable[[Mapping[str, Any]], T]) -> T:
         """Send a request, with retries, and return the result of ``read``, which takes the JSON object of the reply.

@@ -497,10 +497,10 @@ def test_an_address_that_cannot_be_used_is_refused_and_its_secret_is_not_quoted(
     assert KEY not in str(caught.value)
 
 
-@pytest.mark.parametrize("value", ["", f"{KEY}\n", f"{KEY} x", f"{KEY}é"])
+@pytest.mark.parametrize("value", ["", f"{KEY}\n", f"{KEY}é"])
 def test_a_key_that_is_missing_or_no_header_is_refused_without_quoting_it(monkeypatch, value):
     monkeypatch.setenv("ZQ_KEY", value)
-    with pytest.raises(ConfigError, match=r"environment variable ZQ_KEY (is not set|holds white space)") as caught:
+    with pytest.raises(ConfigError, match=r"variable ZQ_KEY (is not set|must be printable ASCII)") as caught:
         make_model("http://127.0.0.1:9/v1", api_key_env="ZQ_KEY")
     assert KEY not in str(caught.value)
 
