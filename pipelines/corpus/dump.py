@@ -328,16 +328,6 @@ def read_site(path: Path) -> Site:
     )
 
 
-def read_pages(path: Path) -> Iterator[RawPage]:
-    """Yield the pages of an export in its own order, with a few MB of it in memory at a time.
-
-    Raises:
-        ConfigError: there is no such file.
-        CorruptInput: the file is no MediaWiki export, is damaged, or ends before ``</mediawiki>``.
-    """
-    yield from read_range(path, cover_file(path))
-
-
 def read_range(path: Path, byte_range: ByteRange) -> Iterator[RawPage]:
     """Yield the pages of one range of an export in its own order, with a few MB of it in memory at a time.
 
@@ -447,10 +437,6 @@ def _find_element(source: bytes, name: bytes, start: int = 0) -> str | None:
     return unescape_xml(source[opening : source.find(b"</", opening)])
 
 
-def _find_number(path: Path, source: bytes, name: bytes, start: int = 0) -> int:
-    return _read_number(path, _find_element(source, name, start), f"<{name.decode()}>")
-
-
 def _read_number(path: Path, value: str | None, name: str) -> int:
     allowed = r"[0-9]{1,18}" if name == "<id>" else r"-?[0-9]{1,18}"
     if value is None or not re.fullmatch(allowed, value.strip()):
@@ -481,33 +467,29 @@ def parse_page(path: Path, source: bytes) -> RawPage:
     title = _find_element(head, b"title")
     if title is None:
         raise CorruptInput(f"{path}: a page has no <title>; {EXPECTED}")
-    text = _read_text(source, revision) if revision >= 0 else ""
+    start = _find_text(source, revision) if revision >= 0 else -1
+    text = unescape_xml(source[start : source.find(b"<", start)]) if start >= 0 else ""
     tag = _REDIRECT_TAG.search(head)
     written = None if tag else _compile_redirect().match(text)
     redirect = unescape_xml(tag.group(1)) if tag else written.group(1) if written else None
     return RawPage(
-        page_id=_find_number(path, head, b"id"),
-        namespace=_find_number(path, head, b"ns"),
+        page_id=_read_number(path, _find_element(head, b"id"), "<id>"),
+        namespace=_read_number(path, _find_element(head, b"ns"), "<ns>"),
         title=title.replace("_", " "),
         redirect=None if redirect is None else redirect.partition("#")[0].replace("_", " ").strip(),
-        revision=_find_number(path, source, b"id", revision) if revision >= 0 else 0,
+        revision=_read_number(path, _find_element(source, b"id", revision), "<id>") if revision >= 0 else 0,
         timestamp=(_find_element(source, b"timestamp", revision) or "") if revision >= 0 else "",
         text=text,
     )
 
 
-def _read_text(source: bytes, revision: int) -> str:
-    start = find_text(source, revision)
-    return unescape_xml(source[start : source.find(b"<", start)]) if start >= 0 else ""
-
-
-def find_text(source: bytes, revision: int, end: int | None = None) -> int:
+def _find_text(source: bytes, revision: int) -> int:
     """Return where the wikitext of a revision starts, in its main slot; -1 when it is hidden or empty."""
-    start = source.find(b"<text", revision, end)
+    start = source.find(b"<text", revision)
     slot = source.find(b"<content>", revision, start) if start >= 0 else -1
     if slot >= 0:  # the main slot comes first and bare, or named like the others
-        main = source.find(b"<role>main</role>", slot, end)
-        start = source.find(b"<text", main, end) if main >= 0 else -1
+        main = source.find(b"<role>main</role>", slot)
+        start = source.find(b"<text", main) if main >= 0 else -1
     if start < 0:
         return -1
     start = source.find(b">", start) + 1
@@ -528,9 +510,6 @@ _KEPT_LETTERS = re.compile(
 """Letters with a capital in Unicode that a title does not take."""
 MAX_TITLE_BYTES = 255
 _MAX_OWN_PREFIXES = 2  # MediaWiki drops any number, one at a time; each takes another pass over the rest
-
-_LIST_PREFIXES = ("List of ", "Lists of ", "Outline of ", "Index of ", "Timeline of ")
-_DISAMBIGUATION_SUFFIX = "(disambiguation)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -594,10 +573,9 @@ class TitleRules:
 
 def _list_own_prefixes(site: Site) -> frozenset[str]:
     """Return the interwiki prefixes that lead back to this wiki: ``en`` and ``w`` in English Wikipedia."""
-    code = site.dbname.removesuffix("wiki").replace("_", "-")
-    if code in read_names("wikis", "projects") or not site.dbname.endswith("wiki"):
-        return frozenset({code} if site.dbname else {site.language, "w", "wikipedia"})
-    return frozenset({code, "w", "wikipedia"})
+    code = site.dbname.removesuffix("wiki").replace("_", "-") or site.language
+    is_wikipedia = not site.dbname or (site.dbname.endswith("wiki") and code not in read_names("wikis", "projects"))
+    return frozenset({code, "w", "wikipedia"} if is_wikipedia else {code})
 
 
 def _raise_letter(letter: str) -> str:
@@ -636,13 +614,13 @@ def normalise_spaces(title: str) -> str:
 
 
 def is_list_title(title: str) -> bool:
-    """Say whether a title announces a list, an outline, an index or a timeline."""
-    return title.startswith(_LIST_PREFIXES)
+    """Return whether a title announces a list, an outline, an index or a timeline."""
+    return title.startswith(("List of ", "Lists of ", "Outline of ", "Index of ", "Timeline of "))
 
 
 def is_disambiguation_title(title: str) -> bool:
-    """Say whether a title carries the disambiguation qualifier."""
-    return title.endswith(_DISAMBIGUATION_SUFFIX)
+    """Return whether a title carries the disambiguation qualifier."""
+    return title.endswith("(disambiguation)")
 
 
 def strip_qualifier(title: str) -> str:

@@ -264,7 +264,8 @@ def count_pieces(text: str) -> int:
     Three letters are held to be one, each digit and mark is one, and a letter beyond ASCII as many as its bytes in
     UTF-8. Most texts have fewer.
     """
-    return sum(_count_run(match.group()) for match in _RUN.finditer(text))
+    runs = _RUN.findall(text)
+    return sum(-(-len(run) // _LETTERS_PER_PIECE) if run.isascii() else len(run.encode()) for run in runs)
 
 
 def cut_pieces(text: str, limit: int) -> str:
@@ -277,10 +278,6 @@ def cut_pieces(text: str, limit: int) -> str:
             break
         kept.append(word)
     return " ".join(kept).rstrip(",;:")
-
-
-def _count_run(run: str) -> int:
-    return -(-len(run) // _LETTERS_PER_PIECE) if run.isascii() else len(run.encode())
 
 
 def _read_first_sentence(wikitext: str) -> str:

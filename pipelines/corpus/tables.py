@@ -9,7 +9,6 @@ to spill to.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import duckdb
@@ -18,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pipelines.errors import ConfigError, CorruptInput, SynthError, Unavailable
+from pipelines.errors import ConfigError, CorruptInput, Unavailable
 
 _HEADER_BYTES = 128
 """Size of the header that numpy writes before an array of one or two dimensions."""
@@ -132,9 +131,7 @@ class TableWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
         if kind is None:
             self._flush(self._held_rows)
         self._parquet.close()
@@ -289,9 +286,17 @@ def open_spill(folder: Path, megabytes: int = MEMORY_MEGABYTES) -> Iterator[duck
         try:
             yield connection
         except (duckdb.OutOfMemoryException, OSError) as error:  # the latter from the reader of a result
-            if _SHORTAGE not in str(error):
+            message = str(error)
+            if _SHORTAGE not in message:
                 raise
-            raise _name_shortage(str(error), folder, megabytes) from error
+            reason = message[message.index(_SHORTAGE) :].partition("\n")[0]
+            if _FULL_DISK in message:
+                raise Unavailable(
+                    f"{folder}: the disk is too full to sort on ({reason}); free some space and run again"
+                ) from error
+            raise ConfigError(
+                f"{folder}: rows cannot be sorted or joined in {megabytes} MB of memory ({reason}); expected more"
+            ) from error
 
 
 def stream_tables(connection: duckdb.DuckDBPyConnection, query: str, rows: int) -> Iterator[pa.Table]:
@@ -320,15 +325,6 @@ def cut_groups(tables: Iterable[pa.Table], name: str, most: int = 1 << 24) -> It
             yield rows.slice(0, cut)
     if held is not None and held.num_rows:
         yield held
-
-
-def _name_shortage(message: str, folder: Path, megabytes: int) -> SynthError:
-    reason = message[message.index(_SHORTAGE) :].partition("\n")[0]
-    if _FULL_DISK in message:
-        return Unavailable(f"{folder}: the disk is too full to sort on ({reason}); free some space and run again")
-    return ConfigError(
-        f"{folder}: rows cannot be sorted or joined in {megabytes} MB of memory ({reason}); expected more"
-    )
 
 
 def quote_path(path: Path) -> str:

@@ -9,14 +9,12 @@ import os
 import re
 import shutil
 import sqlite3
-import threading
 from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -50,9 +48,7 @@ class PageStoreWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
         self._blob.close()
         if kind is None:
             ends = np.asarray(self._ends, dtype=np.int64)
@@ -183,7 +179,8 @@ def split_passages(text: str, words: int = PASSAGE_WORDS) -> Iterator[str]:
             yield "\n".join(held)
             held, count = [], 0
         if size > words + words // 2:
-            yield from _cut_paragraph(paragraph, words)
+            pieces = paragraph.split(" ")
+            yield from (" ".join(pieces[start : start + words]) for start in range(0, len(pieces), words))
             continue
         held.append(paragraph)
         count += size
@@ -235,24 +232,6 @@ class PassageIndex:
             self._idle.pop().close()
 
 
-class PassageMemory(PassageIndex):
-    """An index in memory, where there is one connection: searches take turns."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def borrow(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection, once nobody else uses it."""
-        with self._lock:
-            yield self._connection
-
-    def close(self) -> None:
-        """Close the connection; it may not be in use."""
-        self._connection.close()
-
-
 def search_passages(connection: sqlite3.Connection, query: str, k: int) -> list[Passage]:
     """Return the k best passages for the words of a query, any of which may match; operators have no meaning.
 
@@ -288,9 +267,3 @@ def find_phrases(connection: sqlite3.Connection, phrases: Iterable[str], limit: 
         return ()
     found = [int(node) for (node,) in connection.execute(_PHRASES, (f"{{text}} : ({expression})", limit + 1))]
     return None if len(found) > limit else tuple(sorted(set(found)))
-
-
-def _cut_paragraph(paragraph: str, words: int) -> Iterator[str]:
-    all_words = paragraph.split(" ")
-    for start in range(0, len(all_words), words):
-        yield " ".join(all_words[start : start + words])

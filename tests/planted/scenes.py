@@ -13,6 +13,7 @@ import re
 import shutil
 import sqlite3
 import tempfile
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,7 +42,7 @@ from pipelines.corpus.manifest import ANCHOR_PAGES, PASSAGE_WORDS
 from pipelines.corpus.scan import ARTICLE_PARTS, describe_article, render_article
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import FACTS
-from pipelines.corpus.texts import PassageMemory, split_passages
+from pipelines.corpus.texts import PassageIndex, split_passages
 from pipelines.corpus.wikitext import find_links
 from pipelines.errors import ConfigError
 from pipelines.graph.proofs import make_question_id
@@ -85,6 +86,24 @@ class Reading:
     facts: tuple[tuple[Fact, str], ...]
     """Facts without node and target, each with the title that its value links to, or an empty one."""
     passages: tuple[str, ...]
+
+
+class PassageMemory(PassageIndex):
+    """An index in memory, where there is one connection: searches take turns."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def borrow(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection once no other search uses it."""
+        with self._lock:
+            yield self._connection
+
+    def close(self) -> None:
+        """Close the connection; it may not be in use."""
+        self._connection.close()
 
 
 class Base:

@@ -17,7 +17,6 @@ from pipelines.services.clients.commons import (
     CommonsFiles,
     CommonsSearch,
     RecordedFileFetch,
-    RecordedFileSearch,
     RecordedImageMetadata,
     choose_address,
     make_client,
@@ -364,13 +363,6 @@ def test_no_more_are_wanted_than_one_request_gives(commons):
     assert [request.form["gsrlimit"] for request in commons.asked] == ["3", "50"]
 
 
-def test_pictures_that_come_later_belong_to_the_same_search(commons):
-    commons.at_once = 2
-    assert [facts.width for _, facts in search(commons)] == [100, 101, 102, 103, 104]
-    assert [request.form.get("iistart") for request in commons.asked] == [None, "2", "4"]
-    assert all("gsroffset" not in request.form for request in commons.asked)
-
-
 @pytest.mark.parametrize(
     ("reply", "error"),
     [
@@ -407,34 +399,6 @@ def test_any_query_is_short_and_begins_no_word_with_an_operator(query):
     assert len(words) <= 250
     assert all(word[0].isalnum() or word[0] == "_" for word in words.split())
     assert not set(words) & set('":/\\*?~!|()[]{}<>#&^')
-
-
-@dataclass
-class ScriptedSearch:
-    """Finds one picture for every query but an empty one."""
-
-    asked: list = field(default_factory=list)
-    identity: str = "scripted:1"
-
-    async def search_files(self, query, count):
-        self.asked.append((query, count))
-        facts = ImageFacts("u", 800, 600, "image/png", 9, "", "CC0", "l", "A", "s")
-        return (("A.png", facts),) if query else ()
-
-
-def test_a_search_is_recorded_with_its_count_even_when_it_finds_nothing(tmp_path):
-    store, service = open_replies(tmp_path), ScriptedSearch()
-    asked = [("Kelm", 8), ("", 8), ("Kelm", 4)]
-    try:
-        with open_meter() as meter:
-            first = [asyncio.run(RecordedFileSearch(service, store).search_files(*one)) for one in asked]
-            second = [asyncio.run(RecordedFileSearch(service, store).search_files(*one)) for one in asked]
-            asyncio.run(RecordedFileSearch(service, store, epoch=1).search_files("Kelm", 8))
-    finally:
-        store.close()
-    assert first == second
-    assert service.asked == [*asked, ("Kelm", 8)]
-    assert (meter.usage.calls, meter.usage.cached_calls) == (4, 3)
 
 
 def base(server):
@@ -552,13 +516,6 @@ def test_a_redirect_out_of_the_service_is_not_followed(commons, target):
     with pytest.raises(RecordFailed, match="picture-address"):
         fetch(commons)
     assert len(commons.asked) == 1
-
-
-def test_redirects_without_end_are_given_up(commons):
-    commons.files["/around"] = Answer(301, headers={"Location": "/around"})
-    with pytest.raises(RecordFailed, match="more than 3 redirects"):
-        fetch(commons, make_remote(commons, path="/around"))
-    assert len(commons.asked) == 4
 
 
 @pytest.mark.parametrize(
@@ -731,12 +688,3 @@ def test_all_clients_keep_one_pace_over_event_loops(commons):
     times = [request.at for request in commons.asked]
     assert (commons.most_in_flight, len(times)) == (1, 6)
     assert all(later - earlier >= 0.05 for earlier, later in pairwise(times))
-
-
-def test_the_identity_is_the_service_and_what_it_is_asked_for():
-    files = {CommonsFiles(AGENT, width, hosts).identity for width in (330, 500) for hosts in (("a",), ("b",))}
-    apis = [CommonsApi(f"https://{host}/api.php", AGENT) for host in ("a", "b")]
-    assert len(files) == 4
-    assert len({api.identity for api in apis} | {CommonsSearch(api).identity for api in apis}) == 4
-    assert CommonsApi("https://a/", "other@b").identity == "commons-api@2:https://a/:0"
-    assert CommonsFiles("other@b", 330).identity == "commons-files@1:wikimedia.org:330"

@@ -1,6 +1,5 @@
 import asyncio
 import json
-import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,9 +10,8 @@ from hypothesis import strategies as st
 
 from pipelines.config.settings import BudgetConfig
 from pipelines.errors import BudgetSpent
-from pipelines.ids import digest_value
 from pipelines.services.addresses import ForbiddenAddress
-from pipelines.services.clients.commons import RecordedImageMetadata
+from pipelines.services.clients.commons import RecordedFileSearch, RecordedImageMetadata
 from pipelines.services.clients.recorded import (
     RecordedChat,
     RecordedImageSearch,
@@ -74,6 +72,10 @@ class CountingServices:
     async def select(self, query, divisible=False):
         self.asked.append(query)
         return ({"page": query},)
+
+    async def search_files(self, query, count):
+        self.asked.append(query)
+        return ()
 
     async def describe_images(self, files):
         self.asked.extend(files)
@@ -265,6 +267,7 @@ TOOLS = {
     "image search": (RecordedImageSearch, lambda tool: tool.search_image(PictureFile("a" * 64, Path("p")), 3)),
     "pages": (RecordedPages, lambda tool: tool.read_page("u")),
     "SPARQL": (RecordedSparql, lambda tool: tool.select("SELECT")),
+    "file search": (RecordedFileSearch, lambda tool: tool.search_files("q", 3)),
     "image metadata": (RecordedImageMetadata, lambda tool: tool.describe_images(["A.jpg"])),
 }
 
@@ -319,36 +322,6 @@ def test_the_thumbnail_of_a_hit_survives_the_recording(store, live):
     hits = [asyncio.run(recorded.search_image(PictureFile("a" * 64, Path("p")), 3)) for _ in range(2)]
     assert hits[0] == hits[1] == (ImageHit("u", "t", "s", 0.5, PICTURE), ImageHit("v", "t", "s", 0.6))
     assert len(services.asked) == 1
-
-
-def test_an_image_search_that_was_recorded_before_there_were_thumbnails_is_read(store):
-    recorded = RecordedImageSearch(CountingServices(), store)
-    key = digest_value([recorded.identity, "search_image", "a" * 64, 3])
-    hit = {"url": "old", "title": "t", "snippet": "s", "distance": 0.5}
-    asyncio.run(store.record({key: json.dumps([hit])}, recorded.identity))
-    assert asyncio.run(recorded.search_image(PictureFile("a" * 64, Path("p")), 3)) == (ImageHit(**hit),)
-
-
-LIVE = {name: TOOLS[name] for name in ("text search", "image search", "pages")}
-
-
-@pytest.mark.parametrize(("recorder", "call"), LIVE.values(), ids=LIVE.keys())
-def test_the_time_of_a_live_tool_is_recorded_and_that_of_a_local_one_is_not(store, recorder, call):
-    class Slow(CountingServices):
-        def __getattribute__(self, name):
-            time.sleep(0.02 if name == "asked" else 0.0)
-            return super().__getattribute__(name)
-
-    async def run(identity, live):
-        with open_stopwatch() as stopwatch:
-            answer = await call(recorder(Slow(identity), store, live=live))
-        return answer, stopwatch.seconds, stopwatch.day
-
-    first, again, local = (asyncio.run(run(*given)) for given in (("out", True), ("out", True), ("in", False)))
-    assert first == again
-    assert first[1] >= 0.02
-    assert datetime.fromisoformat(first[2])
-    assert (local[0], local[1:]) == (first[0], (0.0, ""))
 
 
 @pytest.mark.parametrize("live", [False, True])

@@ -108,14 +108,6 @@ def test_a_folder_without_a_model_is_refused(make_model, name):
         make_serve_command("solver", make_model(model=name))
 
 
-def test_a_folder_is_given_to_vllm_as_it_lies_on_disk(make_model, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "tiny").mkdir()
-    (tmp_path / "tiny" / "config.json").write_text("{}")
-    command = make_serve_command("solver", make_model(model="~/tiny"))
-    assert command[command.index("--model") + 1] == str(tmp_path / "tiny")
-
-
 # One server's life
 
 
