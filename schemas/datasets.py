@@ -29,7 +29,7 @@ Releases: which question goes into which published dataset and split.
 from typing import Literal
 
 from schemas.base import Nested, Record
-from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof
+from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof, Reading
 from schemas.tasks import Condition
 
 Split = Literal["sft", "rl", "eval"]
@@ -196,6 +196,8 @@ class Grounding(Record):
     proof: Proof
     depiction: Depiction | None = None
     """None without a picture, and for questions from outside."""
+    reading: Reading | None = None
+    """What an independent reader understood the text to ask; None without an evaluator."""
 
 
 SearchNeed = Literal["", "search-free", "image", "text", "mixed"]

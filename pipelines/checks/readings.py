@@ -42,7 +42,7 @@ def state_hop(hop: Hop) -> str:
 
 
 @dataclass(frozen=True)
-class Reader:
+class Evaluator:
     """The evaluator: reads texts back, and compares what it read with their proofs."""
 
     ground: Indexes
@@ -52,6 +52,13 @@ class Reader:
     def identity(self) -> str:
         """Digest of everything that decides a reading."""
         return digest_value([VERSION, OTHERS, SAMPLED, self.asking.identity])
+
+    async def check(self, text: str, proof: Proof, answer: Answer) -> tuple[Reading | None, CheckResult]:
+        """Return what a text was read to ask, and whether this is its proof's query."""
+        reading = await self.read(text, proof)
+        if isinstance(reading, CheckResult):
+            return None, reading
+        return reading, compare_reading(self.ground.corpus, text, reading, proof, answer)
 
     async def read(self, text: str, proof: Proof) -> Reading | CheckResult:
         """Return what a text asks, or UNKNOWN (``unread``) when two replies cannot be used.
@@ -127,7 +134,7 @@ def make_reading(text: str, offers: Sequence[OfferedRelation], reply: ReadingRep
 
 
 def compare_reading(corpus: Corpus, text: str, reading: Reading, proof: Proof, answer: Answer) -> CheckResult:
-    """FAIL (``reading-differs``) when a text was read as another query than its proof's; UNKNOWN (``unread``) if unsure.
+    """FAIL (``reading-differs``) when a text was read as another query than its proof; UNKNOWN (``unread``) if unsure.
 
     Same hops in the same order and direction, same attribute, precision and unit, the proof's conditions and no others,
     one question, no instruction. Needs no model, so it can be made again from a released row.
@@ -151,7 +158,8 @@ def _list_differences(corpus: Corpus, text: str, reading: Reading, proof: Proof,
             yield f"words that do not stand in the text were read: {words!r}"
     yield from _compare_hops(corpus, reading.hops, proof)
     if not is_same_field(corpus, proof, len(proof.hops), proof.answer_relation, reading.asked):
-        yield f"asks for {reading.asked or 'none of the attributes offered'}, not {state_relation(proof.answer_relation)}"
+        asked = reading.asked or "none of the attributes offered"
+        yield f"asks for {asked}, not {state_relation(proof.answer_relation)}"
     if answer.type == "date" and reading.form != answer.precision:
         yield f"asks for a {reading.form or 'date of no precision'}, the answer is a {answer.precision}"
     if reading.unit and parse_unit(reading.unit) != answer.unit:
@@ -164,7 +172,8 @@ def _compare_hops(corpus: Corpus, hops: Sequence[ReadHop], proof: Proof) -> Iter
         yield f"takes {len(hops)} steps, the proof {len(proof.hops)}"
     for number, (read, hop) in enumerate(zip(hops, proof.hops, strict=False), 1):
         if not _is_same_hop(corpus, proof, number, read.statement):
-            yield f"step {number} ({read.words!r}) says {read.statement or 'none of the relations offered'}, not {state_hop(hop)}"
+            said = read.statement or "none of the relations offered"
+            yield f"step {number} ({read.words!r}) says {said}, not {state_hop(hop)}"
         elif read.backward != hop.backward:
             yield f"step {number} ({read.words!r}) goes {'backward' if read.backward else 'forward'}"
 

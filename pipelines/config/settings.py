@@ -374,6 +374,9 @@ class ModelsConfig(Section):
         default_factory=dict, description="further solvers by a name of your own, for difficulty.solvers"
     )
     teacher: ModelConfig = Field(ModelConfig(temperature=0.7), description="solves questions with tools: the rollouts")
+    evaluator: ModelConfig | None = Field(
+        None, description="reads every question back from its words alone; never the model that wrote them"
+    )
     judge: ModelConfig | None = Field(
         None, description="judges answers that the typed comparer leaves open; without one they stay unscored"
     )

@@ -24,6 +24,7 @@ from pipelines.agent.pictures import Reader, Upscaler, has_opencv, make_repairs
 from pipelines.agent.tools import ToolBox
 from pipelines.checks.agreement import check_alternative
 from pipelines.checks.examination import PathDemands, digest_word_lists
+from pipelines.checks.readings import Evaluator
 from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, SplitRule, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
 from pipelines.corpus.store import Corpus
@@ -580,7 +581,12 @@ class Assembly:
     def _build_groundings(self) -> Groundings:
         asking = self.roles.ask("rewriter", "refer_to_anchor")
         chooser, audit = self.seeing.make_chooser(), self.config.checks.audit
-        return Groundings(self.ground, chooser, asking, self.config.groundings, audit)
+        reader = (
+            Evaluator(self.ground, self.roles.ask("evaluator", "read_question"))
+            if self.config.models.evaluator
+            else None
+        )
+        return Groundings(self.ground, chooser, asking, self.config.groundings, reader, audit)
 
     def _build_difficulty(self) -> MeasuredDifficulty:
         difficulty, judging, roles = self.config.difficulty, self.config.judging, self.roles

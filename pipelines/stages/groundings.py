@@ -10,6 +10,7 @@ from pipelines.agent.depicting import CandidateList
 from pipelines.checks.descriptors import check_reference
 from pipelines.checks.examination import check_picture_names, list_text_checks
 from pipelines.checks.leakage import list_type_words
+from pipelines.checks.readings import Evaluator
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
 from pipelines.config.settings import GroundingsConfig
 from pipelines.graph.proofs import list_names, make_query, make_question_id, view_proof
@@ -34,9 +35,11 @@ class Groundings:
     chooser: PictureChooser
     asking: RoleClient
     settings: GroundingsConfig
+    reader: Evaluator | None = None
+    """Reads the final text back; without one no text is read."""
     audit: bool = False
     name: str = "groundings"
-    version: int = 5
+    version: int = 6
     input: ClassVar[type[Record]] = Rewrite
     output: ClassVar[type[Record]] = Grounding
 
@@ -49,15 +52,18 @@ class Groundings:
             self.audit,
             self.chooser.identity,
         ]
-        return digest_value([*rules, self.asking.identity, make_schema(QuestionReply)])
+        reader = self.reader.identity if self.reader else ""
+        return digest_value([*rules, self.asking.identity, make_schema(QuestionReply), reader])
 
     def prompts(self) -> dict[str, str]:
         """The referring prompt."""
-        return {self.asking.prompt.label: self.asking.prompt.digest}
+        asked = [self.asking, *([self.reader.asking] if self.reader else [])]
+        return {asking.prompt.label: asking.prompt.digest for asking in asked}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The rewriter."""
-        return (self.asking.describe("rewriter"),)
+        """The rewriter and the evaluator."""
+        evaluator = (self.reader.asking.describe("evaluator"),) if self.reader else ()
+        return (self.asking.describe("rewriter"), *evaluator)
 
     async def __call__(self, record: Rewrite) -> Sequence[Grounding] | Rejection:
         """Ground one question: picture, need for the picture, final text, leak check over every node."""
@@ -76,6 +82,10 @@ class Groundings:
         text = await self._refer(record)
         proof = self._complete_proof(record, counts)
         refused += run_checks(self._list_checks(record, text, proof, choice.picture), self.audit)
+        reading = None
+        if self.reader is not None and (self.audit or not refused):
+            reading, read = await self.reader.check(text, proof, record.answer)
+            refused += () if read.passed else (read,)
         if refused:
             return refuse(record.record_id, refused, REASONS)
         sha256 = choice.picture.sha256 if choice.picture else ""
@@ -92,6 +102,7 @@ class Groundings:
                 answer=record.answer,
                 proof=proof,
                 depiction=choice.depiction,
+                reading=reading,
             ),
         )
 
