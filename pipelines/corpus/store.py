@@ -149,7 +149,7 @@ class Corpus:
         """
         image = self.image(file)
         if image is None or not image.path:
-            raise ConfigError(f"picture {file!r} is not at hand in corpus {self.folder}")
+            raise ConfigError(f"picture {file!r} is not in corpus {self.folder}")
         path = place_inside((self.folder / self.manifest.images_dir).resolve(), image.path)
         if path is None:
             raise ConfigError(f"picture {file!r} at {image.path!r} lies outside {self.manifest.images_dir}")
