@@ -316,7 +316,7 @@ DESIGNS: Mapping[str, Mapping[str, Design]] = {
         "arms": _draw_charged_arms,
     },
 }
-"""Designs by half of the vocabulary; a file of somebody else's gets the open ones."""
+"""Designs by half of the vocabulary; an added file gets the open ones."""
 
 
 NEAR = 10
