@@ -121,7 +121,7 @@ class LinkGraph:
         if len({*links, *ends}) != 1 or {*nodes} != {self.node_count}:
             raise ConfigError(
                 f"the link graph in {folder} is incomplete: offsets end at {ends} for {links} links, and there are "
-                f"{nodes} nodes where {self.node_count} are expected; build the corpus anew"
+                f"{nodes} nodes where {self.node_count} are expected; build the corpus again"
             )
 
     @property
@@ -147,7 +147,7 @@ class LinkGraph:
         return self.in_sources[self.in_offsets[node] : self.in_offsets[node + 1]]
 
     def find_link(self, source: int, target: int) -> int:
-        """Return the character offset of the first link from one node to another, or -1 when there is none."""
+        """Return the character offset of the first link from one node to another, or -1."""
         targets = self.targets_of(source)
         index = int(np.searchsorted(targets, target))
         if index == len(targets) or targets[index] != target:

@@ -2,7 +2,7 @@
 
 ``X-pages-articles*.xml.bz2`` goes with ``X-page_props.sql.gz`` and X's other tables. ``wikidatawiki-*-page.sql.gz``
 with ``wikidatawiki-*-page_props.sql.gz``, or Wikidata's ``wikidata-*-all.json.*``, gives the numbers of sitelinks and
-statements, ``commons-*-mediainfo.*`` the metadata of pictures, ``images/images.tsv`` the picture files at hand.
+statements, ``commons-*-mediainfo.*`` the metadata of pictures, ``images/images.tsv`` the local picture files.
 """
 
 import json
@@ -138,7 +138,7 @@ _TABLES = ("page_props", "linktarget", "categorylinks")
 
 @dataclass(frozen=True, slots=True)
 class SideFiles:
-    """Where the files beside a dump are; None for what is absent."""
+    """Paths of the files beside a dump; None when absent."""
 
     page_props: Path | None = None
     linktarget: Path | None = None

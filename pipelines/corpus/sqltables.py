@@ -216,7 +216,7 @@ def _read_rows(window: Window, names: Sequence[str], wanted: Sequence[str]) -> I
 
 
 def _read_on(window: Window, position: int) -> None:
-    """Read more of the file when that can make a whole row of what is there."""
+    """Read more of the file when the unread part may be the start of a row."""
     if position > window.position and (rest := window.data[position:].strip()):
         raise CorruptInput(f"{window.path}: {rest[:80]!r} after a row; expected a comma or a semicolon")
     rest = window.data[window.position : window.position + 80]

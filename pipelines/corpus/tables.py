@@ -33,9 +33,9 @@ def map_array(path: Path) -> NDArray[Any]:
         # An empty array cannot be mapped.
         array: NDArray[Any] = np.load(path, mmap_mode="r" if path.stat().st_size > _HEADER_BYTES else None)
     except FileNotFoundError as error:
-        raise ConfigError(f"no {path.name} in {path.parent}; the corpus is incomplete: build it anew") from error
+        raise ConfigError(f"no {path.name} in {path.parent}; the corpus is incomplete: build it again") from error
     except (ValueError, EOFError) as error:
-        raise ConfigError(f"{path} is no whole array ({error}); the corpus is damaged: build it anew") from error
+        raise ConfigError(f"{path} is no whole array ({error}); the corpus is damaged: build it again") from error
     # Without numpy's subclass for maps, whose every look-up makes a new object.
     return np.asarray(array)
 
@@ -113,7 +113,7 @@ BATCH_ROWS = 65_536
 
 
 class TableWriter:
-    """Writes rows to ``<name>.parquet``, and to ``<name>.arrow`` when asked for; memory holds one batch.
+    """Writes rows to ``<name>.parquet``, and to to ``<name>.arrow`` if ``mapped``; memory holds one batch.
 
     The same rows give the same bytes, however they are cut into calls.
     """
@@ -181,7 +181,7 @@ class MappedTable:
     def __init__(self, folder: Path, name: str) -> None:
         path = folder / f"{name}.arrow"
         if not path.is_file():
-            raise ConfigError(f"no {path.name} in {folder}; the corpus is incomplete: build it anew")
+            raise ConfigError(f"no {path.name} in {folder}; the corpus is incomplete: build it again")
         self._reader = pa.ipc.open_file(pa.memory_map(str(path)))
         self._batches: dict[int, list[pa.Array]] = {}
         count = self._reader.num_record_batches
@@ -270,10 +270,10 @@ _FULL_DISK = "max_temp_directory_size"
 
 @contextmanager
 def open_spill(folder: Path, megabytes: int = MEMORY_MEGABYTES) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Give a connection that holds at most so many megabytes and keeps the rest in a folder.
+    """Open a DuckDB connection that holds at most so many megabytes and spills the rest to a folder.
 
     Raises:
-        ConfigError: what is done with the connection takes more memory.
+        ConfigError: a query takes more memory.
         Unavailable: the folder's disk is too full for the rest.
     """
     settings: dict[str, str | bool | int | float | list[str]] = {
@@ -306,7 +306,7 @@ def stream_tables(connection: duckdb.DuckDBPyConnection, query: str, rows: int) 
 
 
 def cut_groups(tables: Iterable[pa.Table], name: str, most: int = 1 << 24) -> Iterator[pa.Table]:
-    """Cut tables that are sorted by a column of numbers anew, so that rows of one number are in one table.
+    """Cut tables that are sorted by a column of numbers again, so that rows of one number are in one table.
 
     Raises:
         CorruptInput: the rows are not sorted, or over ``most`` rows have one number.

@@ -81,7 +81,7 @@ def test_passages_are_cut_near_their_length_and_lose_no_word():
 
 def test_an_unknown_picture_has_no_path(corpus):
     assert corpus.image("X.jpg") is None
-    with pytest.raises(ConfigError, match=r"'X\.jpg' is not at hand"):
+    with pytest.raises(ConfigError, match=r"no local picture 'X\.jpg'"):
         corpus.image_path("X.jpg")
 
 
