@@ -9,7 +9,7 @@
     ├── ServiceError         of a service
     │   ├── RateLimited      wait and repeat; not counted as a failure
     │   ├── BudgetSpent      the run's budget is spent: stop, run again with a larger one (exit 3)
-    │   ├── QueryTimeout     no whole reply came: ask for less
+    │   ├── QueryTimeout     no complete reply came: ask for less
     │   └── Unavailable      a service, disk or lock is unavailable; stop, run again to continue (exit 3)
     ├── GateNotMet           a verification or quality gate is not met (exit 1)
     └── ConservationError    rows were lost or invented: a defect of synth itself, never caught

@@ -19,7 +19,7 @@ class Usage(ManifestPart):
     cached_calls: int = 0
     """Requests answered from the recording."""
     retries: int = 0
-    """Requests sent again because no whole reply came; they may have cost, too."""
+    """Requests sent again because no complete reply came; they may have cost, too."""
     tokens_in: int = 0
     tokens_out: int = 0
     gpu_seconds: float = 0.0

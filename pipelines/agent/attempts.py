@@ -609,7 +609,7 @@ class PictureSwaps:
             picture = self.pictures.add_file(self.ground.corpus.image_path(file), source)
         except RecordFailed as error:
             if error.error == "picture-missing":
-                raise Unavailable(f"picture {file}: {error.detail}; bring it back and run again") from error
+                raise Unavailable(f"picture {file}: {error.detail}; restore it and run again") from error
             return None
         return picture if picture.sha256 == image.sha256 else None
 

@@ -259,11 +259,11 @@ def open_tokenizer(path: Path) -> ExactTokens:
         source = path.read_bytes()
         json.loads(source)
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"trajectories.tokenizer: {path} is no tokenizer.json: {error}") from error
+        raise ConfigError(f"trajectories.tokenizer: {path} is not a tokenizer.json: {error}") from error
     try:
         tokenizer = tokenizers.Tokenizer.from_buffer(source)
     except Exception as error:  # the package raises nothing finer
-        raise ConfigError(f"trajectories.tokenizer: {path} is no tokenizer.json: {error}") from error
+        raise ConfigError(f"trajectories.tokenizer: {path} is not a tokenizer.json: {error}") from error
     return ExactTokens(tokenizer, hashlib.sha256(source).hexdigest())
 
 

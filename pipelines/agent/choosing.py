@@ -233,7 +233,7 @@ def _open_candidate(candidate: PictureCandidate) -> tuple[bytes, Probe] | CheckR
     except OSError as error:
         # The corpus had it: a folder that was moved or is not mounted is no property of the row.
         detail = f"picture {image.file}: {candidate.file.path}: {error.strerror}"
-        raise Unavailable(f"{detail}; bring it back and run again") from error
+        raise Unavailable(f"{detail}; restore it and run again") from error
     if hashlib.sha256(data).hexdigest() != candidate.file.sha256:
         return CheckResult("FAIL", "picture-unusable", f"{image.file}: other bytes than when the corpus was built")
     try:

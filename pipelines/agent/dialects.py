@@ -581,7 +581,7 @@ def find_dialect(name: str) -> Dialect:
         ConfigError: if there is none of that name.
     """
     if name not in DIALECTS:
-        raise ConfigError(f"dialect {name!r}: there is none; there are: {', '.join(DIALECTS)}")
+        raise ConfigError(f"dialect {name!r}: unknown dialect; there are: {', '.join(DIALECTS)}")
     return DIALECTS[name]
 
 

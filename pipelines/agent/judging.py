@@ -272,7 +272,7 @@ class UnscoredWatch:
         if seen >= self._least and unscored > self._limit * seen:
             raise GateNotMet(
                 f"judging: {unscored:,} of {seen:,} answers are unscored, allowed is a share of {self._limit:g} "
-                f"(judging.max_unscored); the last one: {problem or 'nobody says why'}"
+                f"(judging.max_unscored); the last one: {problem or 'no reason given'}"
             )
 
 

@@ -335,7 +335,7 @@ def verify_releases(
     Args:
         release: a release folder; None for all that the last run in the workspace published.
         corpus: corpus folder to verify by; None for the one each release names, in its own workspace or in ``root``.
-        dump: build the corpus anew from this dump and verify by it.
+        dump: rebuild the corpus from this dump and verify by it.
         root: the workspace.
         reporter: told how far it is.
 

@@ -16,7 +16,7 @@ COMMANDS = (cli_runs, cli_releases, cli_benches)
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; every expected failure is one line on stderr and an exit code.
 
-    0 done; 1 a gate not met; 2 our configuration or input; 3 a service, disk or lock away: run again to go on.
+    0 done; 1 a gate not met; 2 our configuration or input; 3 a service, disk or lock away: run again to continue.
     """
     guarded(lambda: app(args=arguments, prog_name="synth"))
 

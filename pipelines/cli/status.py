@@ -86,7 +86,7 @@ def summarise_workspace(root: Path) -> WorkspaceStatus:
         ConfigError: if there is no such folder.
     """
     if not root.is_dir():
-        raise ConfigError(f"workspace {root}: there is no such folder; run synth run first")
+        raise ConfigError(f"workspace {root}: no such folder; run `synth run` first")
     latest = Workspace(root).read_latest()
     stages = [_summarise_stage(path, latest) for path in root.glob("stages/*/*") if path.is_dir()]
     folders = [path.parent for path in root.glob(f"releases/*/*/{MANIFEST}") if not path.parent.name.startswith(".")]
@@ -353,7 +353,7 @@ def _summarise_stages(root: Path) -> tuple[StageCalls, ...]:
 
 def _find_store(root: Path) -> Path | None:
     if not root.is_dir():
-        raise ConfigError(f"workspace {root}: there is no such folder; run synth run first")
+        raise ConfigError(f"workspace {root}: no such folder; run `synth run` first")
     path = Workspace(root).replies / FILE
     return path if path.is_file() else None
 

@@ -116,7 +116,7 @@ def _check_sight(config: RunConfig) -> None:
         )
     if (commons.fetch or commons.search) and not commons.contact:
         raise ConfigError(
-            "configuration: commons.contact is empty; say who asks: --set commons.contact=you@example.org"
+            "configuration: commons.contact is empty; name a contact: --set commons.contact=you@example.org"
         )
     if commons.search and not (commons.api and commons.fetch):
         raise ConfigError(
@@ -138,7 +138,7 @@ def _check_acting(config: RunConfig) -> None:
             "images/ folder is published"
         )
     if tools.family == "live" and live.reader == "direct" and not live.contact:
-        raise ConfigError("configuration: live.contact is empty; say who asks: --set live.contact=you@example.org")
+        raise ConfigError("configuration: live.contact is empty; name a contact: --set live.contact=you@example.org")
 
 
 _SECRETS = re.compile(r"(?<=://)[^/\s'\"]*(?=@)|(?<=\?)[^'\"]+")

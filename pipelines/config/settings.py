@@ -333,7 +333,7 @@ class ModelConfig(Section):
     )
     api_key_env: str = Field("", description="openai: name of the environment variable that holds the key; empty: none")
     timeout: float = Field(120.0, gt=0.0, description="openai: seconds for a whole reply")
-    tries: int = Field(4, ge=1, description="openai: how often a request is sent that gets no whole reply")
+    tries: int = Field(4, ge=1, description="openai: how often a request is sent that gets no complete reply")
     patience: float = Field(
         300.0, ge=0.0, description="openai: seconds that every address may be away or busy before the run stops"
     )

@@ -287,7 +287,7 @@ def build_corpus(
 
     Raises:
         ConfigError: ``out`` exists, or an input is missing or corrupt (``CorruptInput``).
-        Unavailable: a worker was killed; run again to go on.
+        Unavailable: a worker was killed; run again to continue.
     """
     if out.exists():
         raise ConfigError(f"{out} exists; a corpus is never changed: choose another name or remove it")

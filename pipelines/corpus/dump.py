@@ -167,7 +167,7 @@ def read_blocks(path: Path, byte_range: ByteRange) -> Iterator[bytes]:
 
     Raises:
         ConfigError: there is no such file.
-        CorruptInput: the range is cut short, is damaged, or does not end where a stream ends.
+        CorruptInput: the range is truncated, is damaged, or does not end where a stream ends.
     """
     with open_dump(path) as file:
         packed = is_packed(file)
@@ -180,7 +180,7 @@ def _read_pieces(path: Path, file: BinaryIO, left: int) -> Iterator[bytes]:
     while left:
         piece = file.read(min(_READ_BYTES, left))
         if not piece:
-            raise CorruptInput(f"{path} is cut short: {left} bytes of a range are missing; {EXPECTED} that is whole")
+            raise CorruptInput(f"{path} is truncated: {left} bytes of a range are missing; {EXPECTED} that is whole")
         left -= len(piece)
         yield piece
 
@@ -200,7 +200,7 @@ def _unpack(path: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
             if block:
                 yield block
     if is_open:
-        raise CorruptInput(f"{path} is cut short inside a bz2 stream; {EXPECTED} that is whole")
+        raise CorruptInput(f"{path} is truncated inside a bz2 stream; {EXPECTED} that is whole")
 
 
 def _find_cuts(file: BinaryIO, size: int, range_bytes: int) -> list[int]:
@@ -333,7 +333,7 @@ def read_range(path: Path, byte_range: ByteRange) -> Iterator[RawPage]:
 
     Raises:
         ConfigError: there is no such file.
-        CorruptInput: the range is damaged, is cut short, or begins or ends elsewhere than between two pages.
+        CorruptInput: the range is damaged, is truncated, or begins or ends elsewhere than between two pages.
     """
     for block, spans in scan_pages(path, byte_range):
         for start, end in spans:
@@ -415,7 +415,7 @@ def _check_end(path: Path, rest: bytes, is_header: bool, is_last: bool) -> None:
     if is_header and not rest:
         raise CorruptInput(f"{path} is empty; {EXPECTED}")
     if is_last and not rest.rstrip().endswith(b"</mediawiki>"):
-        raise CorruptInput(f"{path} is cut short: it does not end with </mediawiki>; {EXPECTED} that is whole")
+        raise CorruptInput(f"{path} is truncated: it does not end with </mediawiki>; {EXPECTED} that is whole")
     rest = rest.rstrip().removesuffix(b"</mediawiki>") if is_last else rest
     if _PAGE_OPEN in rest or (not is_header and rest.strip()):
         raise CorruptInput(f"{path} has a range that ends inside a page: {rest[:40]!r}; {EXPECTED} that is whole")

@@ -1,9 +1,5 @@
 """The link graph on disk: out-links and in-links as compressed sparse rows in memory-mapped numpy arrays.
 
-<<<<<<< HEAD
-It is written out of core. Links arrive in node order; out-links are sorted block by block and appended. In-links are
-cut into ranges of targets that fit into memory, one scratch file per range, and each range is sorted alone.
-=======
 It is written out of core. Links arrive in node order, so out-links are sorted block by block and appended; in-links
 are the same links, sorted by target in DuckDB.
 >>>>>>> f-corpus
@@ -121,7 +117,10 @@ class LinkGraph:
         if len({*links, *ends}) != 1 or {*nodes} != {self.node_count}:
             raise ConfigError(
                 f"the link graph in {folder} is incomplete: offsets end at {ends} for {links} links, and there are "
-                f"{nodes} nodes where {self.node_count} are expected; build the corpus again"
+<<<<<<< HEAD
+                f"{nodes} nodes where {self.node_count} are expected; rebuild the corpus"
+=======
+                f"{nodes} nodes where {self.node_count} are expected; rebuild the corpus"
             )
 
     @property

@@ -121,7 +121,7 @@ def read_manifest(path: Path) -> CorpusManifest:
     body = json.loads(path.read_text(encoding="utf-8"))
     if body.get("schema_version") != SCHEMA_VERSION:
         found = body.get("schema_version")
-        raise ConfigError(f"{path} has schema version {found}; expected {SCHEMA_VERSION}: build the corpus again")
+        raise ConfigError(f"{path} has schema version {found}; expected {SCHEMA_VERSION}: rebuild the corpus")
     rows = {key: body.pop(key) for key in ("rows_in", "kept", "rejected", "failed")}
     counts = CorpusManifestCounts(**rows, **body.pop("counts"))
     inputs = tuple(InputFile(**file) for file in body.pop("inputs"))

@@ -33,9 +33,9 @@ def map_array(path: Path) -> NDArray[Any]:
         # An empty array cannot be mapped.
         array: NDArray[Any] = np.load(path, mmap_mode="r" if path.stat().st_size > _HEADER_BYTES else None)
     except FileNotFoundError as error:
-        raise ConfigError(f"no {path.name} in {path.parent}; the corpus is incomplete: build it again") from error
+        raise ConfigError(f"no {path.name} in {path.parent}; the corpus is incomplete: rebuild it") from error
     except (ValueError, EOFError) as error:
-        raise ConfigError(f"{path} is no whole array ({error}); the corpus is damaged: build it again") from error
+        raise ConfigError(f"{path} is not a complete array ({error}); the corpus is damaged: rebuild it") from error
     # Without numpy's subclass for maps, whose every look-up makes a new object.
     return np.asarray(array)
 
@@ -181,7 +181,7 @@ class MappedTable:
     def __init__(self, folder: Path, name: str) -> None:
         path = folder / f"{name}.arrow"
         if not path.is_file():
-            raise ConfigError(f"no {path.name} in {folder}; the corpus is incomplete: build it again")
+            raise ConfigError(f"no {path.name} in {folder}; the corpus is incomplete: rebuild it")
         self._reader = pa.ipc.open_file(pa.memory_map(str(path)))
         self._batches: dict[int, list[pa.Array]] = {}
         count = self._reader.num_record_batches
@@ -316,7 +316,7 @@ def cut_groups(tables: Iterable[pa.Table], name: str, most: int = 1 << 24) -> It
         rows = table if held is None else pa.concat_tables([held, table])
         keys = rows[name].to_numpy()
         if np.any(keys[1:] < keys[:-1]):
-            raise CorruptInput(f"rows are not sorted by {name}, near {keys[0]}; build the corpus again")
+            raise CorruptInput(f"rows are not sorted by {name}, near {keys[0]}; rebuild the corpus")
         cut = int(np.searchsorted(keys, keys[-1])) if len(keys) else 0
         held = rows.slice(cut)
         if held.num_rows > most:

@@ -1,25 +1,22 @@
 """Constrained walks over the link graph, many at once in numpy (OpenSearch-VL, section 3.1 and appendix D.1).
 
-The published walk draws links at random and gives up after ten dead ends. Ours looks ahead: marks of a node say for
+The published walk draws links at random and gives up after ten dead ends. With ``look_ahead``, marks of a node say for
 each split and number of steps left whether an answer can be reached, so a walk fails only on cycles and unreadable
 sentences. This favours answers behind narrow bridges: of two bridges, one with 1 of 10 links leading on and one with 10
-of 10, each gets half of the walks, where the published walk gives the first 1 of 11. ``look_ahead=False`` draws as
-published: a walk that ends without an answer fails as ``out-of-reach``.
+of 10, each gets half of the walks, where the published walk gives the first 1 of 11. Without it, walks are drawn as
+published, and one that ends without an answer fails as ``out-of-reach``.
 
 Every choice is a hash of seed, identity, step and try, so a walk is the same alone, in a batch or on any machine. If
-all ``tries`` draws at a node are refused, all its links are tried in random order, so each allowed link is equally
+all ``TRIES`` draws at a node are refused, all its links are tried in random order, so each allowed link is equally
 likely.
 """
 
-import re
+import inspect
 from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AnySet
-from dataclasses import dataclass, field
-from decimal import Decimal
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Literal
 
 import numpy as np
@@ -45,23 +42,52 @@ from pipelines.graph.facts import (
     type_value,
 )
 from pipelines.graph.prose import Clause, make_clause
-from pipelines.ids import canonical_json, digest_value
+from pipelines.ids import digest_value
 from schemas.datasets import Split
 
 Words = npt.NDArray[np.uint64]
+Mask = npt.NDArray[np.bool_]
+Bits = npt.NDArray[np.uint8]
+Marks = npt.NDArray[np.uint16]
+Numbers = npt.NDArray[np.int64]
+Nodes = npt.NDArray[np.uint32]
 Purpose = Literal["link", "relation", "links-in-order", "relations-in-order", "coin"]
-"""What a step of a walk draws: a link or a relation by number, an order of all of them, which kind comes first."""
+"""What a step draws: a link or a relation by number, an order of all of them, which kind comes first."""
 
 TRIES = 10
-"""Draws of a link, and of a relation, that a step has counters for."""
-COUNTED_STEPS = 1 << 26
-"""Steps that have counters, all of them below 2 to the 32."""
+"""Draws of a link, and of a relation, before all edges of the node are tried."""
 CHOICES = 64
-"""Counters of a step, more than it has choices: where each begins is kept as it is, or every walk would be another."""
+"""Counters of a step. This number and the first counters below fix every walk: do not change them."""
 _FIRST: dict[Purpose, int] = {"link": 0, "relation": 11, "links-in-order": 31, "relations-in-order": 42, "coin": 60}
-
+_LENGTH, _ATTRIBUTE = 1 << 32, (1 << 32) + 1
+"""Counters of the draws outside the steps, above those of any step."""
 _GOLDEN = 0x9E3779B97F4A7C15
 _WORD = (1 << 64) - 1
+
+LIST, DISAMBIGUATION, HUB = 1, 2, 4
+"""Bits of a node's flags; a node with any of them is never stepped on."""
+REASONS = ("hub", "list-page", "disambiguation-page", "out-of-reach", "cycle", "unreadable", "dead-end")
+"""Why a link was not taken, the first that applies; ``dead-end`` counts the steps that found no link to take."""
+_HUB, _LISTED, _AMBIGUOUS, _FAR, _CYCLE, _UNREADABLE, _DEAD_END = map(np.uint8, range(1, 1 + len(REASONS)))
+BATCH = 1 << 17
+"""Walks drawn together: many enough for numpy, few enough for the cache; about 20 MB."""
+ASKED = 256
+"""Links, in random order, whose sentences are read when all links of a node are tried."""
+LOOKED_THROUGH = 1 << 20
+"""Links per batch when all links of nodes are tried."""
+
+REACH_VERSION = 3
+"""Version of the marks; raise it if the code of this module computes other marks from the same input."""
+DECIDING = (facts, answers, values, names)
+"""Modules that decide which values are answers: marks are computed anew when their source changes."""
+SPLITS: tuple[Split, ...] = ("sft", "rl", "eval")
+MOST_STEPS = 16 // len(SPLITS) - 1
+KEPT_VALUES = 1 << 17
+"""Cached splits of values, about 40 MB."""
+JOINED_EDGES = 1 << 22
+"""Edges joined at once."""
+KEPT_PAGES = 1024
+KEPT_SENTENCES = 1 << 14
 
 
 def mix_words(values: Words) -> Words:
@@ -77,21 +103,8 @@ def make_keys(seed: int, identities: Words) -> Words:
     return mix_words(mix_words(identities.astype(np.uint64) + np.uint64(_GOLDEN)) ^ salt)
 
 
-def count_choice(step: int, purpose: Purpose, attempt: int = 0) -> int:
-    """Return the counter of one choice of a step: each step, purpose and attempt has its own.
-
-    Raises:
-        ValueError: there is no such step, or no such attempt; only links and relations have more than one.
-    """
-    attempts = TRIES if purpose in ("link", "relation") else 1
-    if not 0 <= step < COUNTED_STEPS or not 0 <= attempt < attempts:
-        allowed = f"expected attempts below {attempts} and steps below {COUNTED_STEPS}"
-        raise ValueError(f"attempt {attempt} at {purpose} of step {step}: {allowed}")
-    return step * CHOICES + _FIRST[purpose] + attempt
-
-
 def draw_words(keys: Words, counter: int) -> Words:
-    """Return one random word for each key; another counter, another word."""
+    """Return one random word for each key; each counter gives another word."""
     return mix_words(keys + np.uint64((counter + 1) * _GOLDEN & _WORD))
 
 
@@ -100,35 +113,8 @@ def draw_units(keys: Words, counter: int) -> npt.NDArray[np.float64]:
     return (draw_words(keys, counter) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-Mask = npt.NDArray[np.bool_]
-Numbers = npt.NDArray[np.int64]
-Nodes = npt.NDArray[np.uint32]
-
-LIST, DISAMBIGUATION, HUB = 1, 2, 4
-"""Bits of a node's flags; a node with any of them is never stepped on."""
-REASONS = ("hub", "list-page", "disambiguation-page", "out-of-reach", "cycle", "unreadable", "dead-end")
-"""Why a link was not taken, the first that applies; ``dead-end`` counts the steps that found no link to take."""
-BATCH = 1 << 17
-"""Walks drawn together: many enough for numpy, few enough for the cache; about 20 MB."""
-ASKED = 256
-"""Links, in random order, whose sentences are read where a node is looked through: each costs the length of a line."""
-LOOKED_THROUGH = 1 << 20
-"""Links tried in one batch when nodes are tried link by link."""
-
-_FAR, _CYCLE, _UNREADABLE, _DEAD_END = (
-    np.uint8(1 + REASONS.index(name)) for name in ("out-of-reach", "cycle", "unreadable", "dead-end")
-)
-
-
-def _list_flag_reasons() -> npt.NDArray[np.uint8]:
-    """Return the reason of each value of the flags, 0 for none."""
-    reasons = np.zeros(256, dtype=np.uint8)
-    for flag, name in ((DISAMBIGUATION, "disambiguation-page"), (LIST, "list-page"), (HUB, "hub")):
-        reasons[(np.arange(256) & flag) > 0] = 1 + REASONS.index(name)
-    return reasons
-
-
-_REASON_OF_FLAGS = _list_flag_reasons()
+def _count_choice(step: int, purpose: Purpose) -> int:
+    return step * CHOICES + _FIRST[purpose]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,9 +131,9 @@ class Terrain:
 
     links: Rows | None
     relations: Rows | None
-    flags: npt.NDArray[np.uint8]
-    reach: npt.NDArray[np.uint16] | None = None
-    """Bits of a node that say from where a walk can still be finished; see :class:`Starts`."""
+    flags: Bits
+    reach: Marks | None = None
+    """Marks of :func:`extend_reach`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,22 +144,12 @@ class Starts:
     lengths: npt.NDArray[np.integer]
     identities: Words
     bits: npt.NDArray[np.integer]
-    """A node is stepped on with k steps left only if bit ``bits + k`` of its reach is set; see ``Draw.look_ahead``."""
-
-
-@dataclass(frozen=True, slots=True)
-class WalkDraw:
-    """Parameters of drawing walks."""
-
-    seed: int
-    settings: PathsConfig = field(default_factory=PathsConfig)
-    tries: int = TRIES
-    """Links drawn at a step before its node is looked through, at most 10."""
+    """With look-ahead, a node is stepped on with k steps left only if bit ``bits + k`` of its reach is set."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sampled:
-    """Walks as arrays, one row a walk; ``steps`` is the longest length asked for."""
+    """Walks as arrays, one row a walk; ``steps`` is the longest length."""
 
     nodes: npt.NDArray[np.int32]
     """Shape (walks, steps + 1): the nodes visited, -1 after the end."""
@@ -191,43 +167,46 @@ Reads = Callable[[npt.NDArray[np.int32], Numbers], Mask]
 """Takes the sources and the numbers of links that pass all other rules; says which of them read as a sentence."""
 
 
-def sample_walks(terrain: Terrain, starts: Starts, draw: WalkDraw, reads: Reads | None = None) -> Sampled:
-    """Draw a walk for each start.
+def sample_walks(
+    terrain: Terrain, starts: Starts, seed: int, settings: PathsConfig, reads: Reads | None = None
+) -> Sampled:
+    """Draw a walk for each start by the settings' ``relation_preference`` and ``look_ahead``.
 
     Raises:
-        ValueError: there are no edges, or more tries than a step has random words for.
+        ValueError: the terrain has no edges.
     """
     if terrain.links is None and terrain.relations is None:
         raise ValueError("no links and no relations: expected at least one kind of edges to walk on")
-    if not 0 <= draw.tries <= TRIES:
-        raise ValueError(f"{draw.tries} tries a step: expected 0 to {TRIES}")
     count, steps = len(starts.nodes), int(starts.lengths.max()) if len(starts.lengths) else 0
-    parts = [
-        _Batch(terrain, _cut(starts, slice(first, first + BATCH)), draw, steps, reads).walk()
-        for first in range(0, max(count, 1), BATCH)
-    ]
-    names = ("nodes", "edges", "related", "whole", "refused")
-    return Sampled(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
-
-
-def _cut(starts: Starts, part: slice) -> Starts:
-    return Starts(starts.nodes[part], starts.lengths[part], starts.identities[part], starts.bits[part])
+    parts = []
+    for first in range(0, max(count, 1), BATCH):
+        cut = slice(first, first + BATCH)
+        some = Starts(starts.nodes[cut], starts.lengths[cut], starts.identities[cut], starts.bits[cut])
+        parts.append(_Batch(terrain, some, seed, settings, steps, reads).walk())
+    columns = ("nodes", "edges", "related", "whole", "refused")
+    return Sampled(*(np.concatenate([getattr(part, name) for part in parts]) for name in columns))
 
 
 class _Batch:
     """Walks that are drawn together, step by step; arrays by step are stored one step a row."""
 
-    def __init__(self, terrain: Terrain, starts: Starts, draw: WalkDraw, steps: int, reads: Reads | None) -> None:
+    def __init__(
+        self, terrain: Terrain, starts: Starts, seed: int, settings: PathsConfig, steps: int, reads: Reads | None
+    ) -> None:
         count = len(starts.nodes)
-        self.terrain, self.draw, self.reads = terrain, draw, reads
+        self.terrain, self.seed, self.settings, self.reads = terrain, seed, settings, reads
         self.lengths = starts.lengths.astype(np.int64)
         self.bits = starts.bits.astype(np.uint16)
-        self.keys = make_keys(draw.seed, starts.identities)
+        self.keys = make_keys(seed, starts.identities)
         self.nodes = np.full((steps + 1, count), -1, dtype=np.int32)
         self.nodes[0] = starts.nodes
         self.edges = np.full((steps, count), -1, dtype=np.int64)
         self.related = np.zeros((steps, count), dtype=bool)
         self.refused = np.zeros(count * len(REASONS), dtype=np.uint32)
+        flags = np.arange(256)
+        self.reason_of_flags = np.zeros(256, dtype=np.uint8)
+        for flag, reason in ((DISAMBIGUATION, _AMBIGUOUS), (LIST, _LISTED), (HUB, _HUB)):
+            self.reason_of_flags[(flags & flag) > 0] = reason
 
     def walk(self) -> Sampled:
         steps, count = self.edges.shape
@@ -235,7 +214,7 @@ class _Batch:
         for step in range(steps):
             walks = walks[self.lengths[walks] > step]
             moved = self._take_step(step, walks)
-            self._count(walks[~moved], np.full(len(walks) - int(moved.sum()), _DEAD_END))
+            self.count(walks[~moved], _DEAD_END)
             walks = walks[moved]
         refused = self.refused.reshape(count, len(REASONS))
         return Sampled(self.nodes.T, self.edges.T, self.related.T, self._judge_ends(), refused)
@@ -244,12 +223,11 @@ class _Batch:
         """Return which walks are whole; without look-ahead an end out of reach is counted as refused only here."""
         walks = np.arange(len(self.lengths))
         whole: Mask = self.nodes[self.lengths, walks] >= 0
-        if self.terrain.reach is None or self.draw.settings.look_ahead:
-            return whole
-        ends = self.terrain.reach.take(self.nodes[self.lengths, walks])
-        far = whole & ((ends >> self.bits) & 1 == 0)
-        self._count(walks[far], np.full(int(far.sum()), _FAR))
-        whole &= ~far
+        if self.terrain.reach is not None and not self.settings.look_ahead:
+            ends = self.terrain.reach.take(self.nodes[self.lengths, walks])
+            far = whole & ((ends >> self.bits) & 1 == 0)
+            self.count(walks[far], _FAR)
+            whole &= ~far
         return whole
 
     def _take_step(self, step: int, walks: Numbers) -> Mask:
@@ -259,7 +237,7 @@ class _Batch:
         if links is None or relations is None:
             choosing = [(links or relations, links is None, ~moved)]
         else:
-            first = draw_units(self.keys[walks], count_choice(step, "coin")) < self.draw.settings.relation_preference
+            first = draw_units(self.keys[walks], _count_choice(step, "coin")) < self.settings.relation_preference
             choosing = [(relations, True, first), (links, False, ~moved), (relations, True, ~first)]
         for rows, related, who in choosing:
             (chosen,) = np.nonzero(who & ~moved)
@@ -267,28 +245,8 @@ class _Batch:
                 moved[chosen] = _WalkStep(self, rows, related, step, walks[chosen]).choose()
         return moved
 
-    def judge(self, step: int, walks: Numbers, targets: Nodes) -> npt.NDArray[np.uint8]:
-        """Return for each walk why it must not step on its target, 0 where it may."""
-        reasons = _REASON_OF_FLAGS.take(self.terrain.flags.take(targets))
-        if self.terrain.reach is not None and self.draw.settings.look_ahead:
-            left = (self.lengths.take(walks) - step - 1).astype(np.uint16)
-            far = (self.terrain.reach.take(targets) >> (self.bits.take(walks) + left)) & 1 == 0
-            reasons[far & (reasons == 0)] = _FAR
-        # Who was visited is the dearest question, and after the others few links are left to ask it of.
-        (open_,) = np.nonzero(reasons == 0)
-        walks, targets = walks.take(open_), targets.take(open_)
-        seen = np.zeros(len(walks), dtype=bool)
-        for visited in self.nodes[: step + 1]:
-            seen |= visited.take(walks) == targets
-        reasons[open_[seen]] = _CYCLE
-        return reasons
-
-    def count(self, walks: Numbers, reasons: npt.NDArray[np.uint8]) -> None:
-        """Count refusals; a walk may occur more than once, and reason 0 counts for nothing."""
-        (refused,) = np.nonzero(reasons)
-        self._count(walks[refused], reasons[refused])
-
-    def _count(self, walks: Numbers, reasons: npt.NDArray[np.uint8]) -> None:
+    def count(self, walks: Numbers, reasons: Bits | np.uint8) -> None:
+        """Count refusals; a walk may occur more than once."""
         np.add.at(self.refused, walks * len(REASONS) + reasons - 1, np.uint32(1))
 
 
@@ -305,20 +263,21 @@ class _WalkStep:
 
     def choose(self) -> Mask:
         """Move the walks that find an edge; return them."""
-        purpose: Purpose = "relation" if self.related else "link"
         (open_,) = np.nonzero(self.degrees)
-        for attempt in range(self.batch.draw.tries):
+        for attempt in range(TRIES):
             if not len(open_):
                 break
-            words = draw_words(self.keys.take(open_), count_choice(self.step, purpose, attempt)) >> np.uint64(32)
+            counter = _count_choice(self.step, "relation" if self.related else "link") + attempt
+            words = draw_words(self.keys.take(open_), counter) >> np.uint64(32)
             ordinals = (words * self.degrees.take(open_).astype(np.uint64)) >> np.uint64(32)
             edges = self.starts.take(open_) + ordinals.astype(np.int64)
             targets = self.rows.targets.take(edges)
-            moved = self._accept(open_, edges, targets, self._judge(open_, targets))
-            # Drawing more often than there are links costs more than looking at them.
+            moved = self._accept(open_, edges, targets, self._judge(open_, targets) == 0)
+            # Drawing more often than there are links costs more than trying all of them.
             open_ = open_[~moved & (self.degrees.take(open_) > attempt + 1)]
         (left,) = np.nonzero(~self.moved & (self.degrees > 0))
-        for part in _cut_by_size(left, self.degrees.take(left)):
+        cuts = (np.cumsum(self.degrees.take(left)) - 1) // LOOKED_THROUGH
+        for part in np.split(left, np.flatnonzero(np.diff(cuts)) + 1) if len(left) else []:
             self._look_through(part)
         return self.moved
 
@@ -333,33 +292,44 @@ class _WalkStep:
         (fine,) = np.nonzero(self._judge(who.take(owners), targets) == 0)
         owners, ordinals, edges = (array.take(fine) for array in (owners, ordinals, edges))
         targets = targets.take(fine)
-        order_of_all = count_choice(self.step, "relations-in-order" if self.related else "links-in-order")
-        words = draw_words(self.keys.take(who), order_of_all).take(owners)
-        order = np.lexsort((make_keys(self.batch.draw.seed, words + ordinals.astype(np.uint64)), owners))
+        counter = _count_choice(self.step, "relations-in-order" if self.related else "links-in-order")
+        words = draw_words(self.keys.take(who), counter).take(owners)
+        order = np.lexsort((make_keys(self.batch.seed, words + ordinals.astype(np.uint64)), owners))
         counts = np.bincount(owners, minlength=len(who))
         firsts = np.cumsum(counts) - counts
         (some,), number = np.nonzero(counts), 0
-        # Whoever has moved or has no link left is dropped, so that a link costs once, whatever page it is of.
+        # A walk is dropped once it has moved or has no link left, so the cost does not depend on the longest page.
         while len(some) and number < ASKED:
             taken = order.take(firsts.take(some) + number)
-            reasons = np.zeros(len(some), dtype=np.uint8)
-            moved = self._accept(who.take(some), edges.take(taken), targets.take(taken), reasons)
+            moved = self._accept(who.take(some), edges.take(taken), targets.take(taken), np.ones(len(some), dtype=bool))
             number += 1
             some = some[~moved & (counts.take(some) > number)]
 
-    def _judge(self, who: Numbers, targets: Nodes) -> npt.NDArray[np.uint8]:
-        walks = self.walks.take(who)
-        reasons = self.batch.judge(self.step, walks, targets)
-        self.batch.count(walks, reasons)
+    def _judge(self, who: Numbers, targets: Nodes) -> Bits:
+        """Return for each walk why it must not step on its target, 0 where it may; count the refusals."""
+        batch, walks = self.batch, self.walks.take(who)
+        reasons: Bits = batch.reason_of_flags.take(batch.terrain.flags.take(targets))
+        if batch.terrain.reach is not None and batch.settings.look_ahead:
+            left = (batch.lengths.take(walks) - self.step - 1).astype(np.uint16)
+            far = (batch.terrain.reach.take(targets) >> (batch.bits.take(walks) + left)) & 1 == 0
+            reasons[far & (reasons == 0)] = _FAR
+        # The test for cycles is the dearest, so it comes last, on the few links that are left.
+        (open_,) = np.nonzero(reasons == 0)
+        ahead = targets.take(open_)
+        seen = np.zeros(len(open_), dtype=bool)
+        for visited in batch.nodes[: self.step + 1]:
+            seen |= visited.take(walks.take(open_)) == ahead
+        reasons[open_[seen]] = _CYCLE
+        (refused,) = np.nonzero(reasons)
+        batch.count(walks[refused], reasons[refused])
         return reasons
 
-    def _accept(self, who: Numbers, edges: Numbers, targets: Nodes, reasons: npt.NDArray[np.uint8]) -> Mask:
+    def _accept(self, who: Numbers, edges: Numbers, targets: Nodes, fine: Mask) -> Mask:
         """Move along the allowed edges whose sentences read; return the walks that moved."""
-        fine: Mask = reasons == 0
         if self.batch.reads is not None and not self.related and fine.any():
             reading = fine.copy()
             reading[fine] = self.batch.reads(self.nodes[who[fine]], edges[fine])
-            self.batch.count(self.walks[who], np.where(fine & ~reading, _UNREADABLE, np.uint8(0)))
+            self.batch.count(self.walks[who[fine & ~reading]], _UNREADABLE)
             fine = reading
         (taken,) = np.nonzero(fine)
         chosen = who.take(taken)
@@ -369,52 +339,6 @@ class _WalkStep:
         self.batch.related[self.step, walks] = self.related
         self.moved[chosen] = True
         return fine
-
-
-def _cut_by_size(who: Numbers, degrees: Numbers) -> list[Numbers]:
-    """Cut walks into runs of at most ``LOOKED_THROUGH`` links, or one walk."""
-    numbers = (np.cumsum(degrees) - 1) // LOOKED_THROUGH
-    return np.split(who, np.flatnonzero(np.diff(numbers)) + 1) if len(who) else []
-
-
-Bits = npt.NDArray[np.uint8]
-Marks = npt.NDArray[np.uint16]
-
-REACH_VERSION = 3
-"""Version of the marks; raise it if the code computes other marks from the same corpus, rules and tables."""
-DECIDING = (facts, answers, values, names)
-"""Modules whose constants decide which values are answers, and of which key."""
-SPLITS: tuple[Split, ...] = ("sft", "rl", "eval")
-MOST_STEPS = 16 // len(SPLITS) - 1
-KEPT_VALUES = 1 << 17
-"""Values whose split is remembered, about 40 MB."""
-JOINED_EDGES = 1 << 22
-"""Edges looked along together."""
-
-
-def digest_tables(modules: Sequence[ModuleType] = DECIDING) -> str:
-    """Return the digest of every constant of the modules that decide who can be an answer."""
-    tables = [
-        [module.__name__, name, _spell_out(value)]
-        for module in modules
-        for name, value in sorted(vars(module).items())
-        if name.isupper() and not callable(value)
-    ]
-    return digest_value(tables)
-
-
-def keep_marks(path: Path, count: int, find: Callable[[], Marks]) -> Marks:
-    """Return the marks of so many nodes from a file; where it is missing, damaged or of another length, found anew."""
-    if path.exists():
-        try:
-            kept = map_array(path)
-        except ConfigError:
-            kept = np.empty(0)
-        if kept.shape == (count,) and kept.dtype == np.uint16:
-            return kept
-    with replacing(path) as temp, temp.open("wb") as stream:
-        np.save(stream, find())
-    return map_array(path)
 
 
 def read_flags(corpus: Corpus, hub_in_degree: int) -> Bits:
@@ -432,7 +356,7 @@ def place_answers(corpus: Corpus, splits: SplitRule, max_tokens: int, flags: Bit
     ends = np.zeros(len(flags), dtype=np.uint8)
     titles = pq.read_table(corpus.folder / "pages.parquet", columns=["title"])["title"]
 
-    # Years and nationalities come back again and again, and typing one costs more than looking it up.
+    # Years and nationalities recur, and typing a value costs more than a cache hit.
     @lru_cache(maxsize=KEPT_VALUES)
     def place_value(text: str, iso: str, key: str) -> Split | None:
         answer = type_value(text, iso, key)
@@ -499,11 +423,11 @@ def _join_rows(rows: Rows, values: Bits, joined: Bits) -> None:
         some = np.flatnonzero(offsets[1:] > offsets[:-1])
         if len(some):
             gathered = values.take(rows.targets[offsets[0] : offsets[-1]])
-            # reduceat gives a row without edges the value after it, so only rows with edges are asked for.
+            # reduceat gives a row without edges the value after it, so such rows are left out.
             joined[first + some] |= np.bitwise_or.reduceat(gathered, offsets[some] - offsets[0])
 
 
-def _cut_nodes(offsets: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+def _cut_nodes(offsets: Numbers) -> Iterator[tuple[int, int]]:
     """Yield runs of nodes with at most ``JOINED_EDGES`` edges, or of one node."""
     first, count = 0, len(offsets) - 1
     while first < count:
@@ -511,29 +435,6 @@ def _cut_nodes(offsets: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         last = min(max(last, first + 1), count)
         yield first, last
         first = last
-
-
-def _spell_out(value: object) -> object:
-    """Return a constant as JSON that does not depend on the order in which a set or a table was filled."""
-    if isinstance(value, re.Pattern):
-        return [value.pattern, value.flags]
-    if callable(value):
-        return str(getattr(value, "__qualname__", type(value).__name__))
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, dict):
-        return sorted(([_spell_out(key), _spell_out(held)] for key, held in value.items()), key=canonical_json)
-    if isinstance(value, AnySet):
-        return sorted(map(_spell_out, value), key=canonical_json)
-    if isinstance(value, tuple | list):
-        return [_spell_out(held) for held in value]
-    return value
-
-
-KEPT_PAGES = 1024
-KEPT_SENTENCES = 1 << 14
-_LENGTH, _ATTRIBUTE = 1 << 32, (1 << 32) + 1
-"""What is drawn beside the steps; their counters are far above those of any step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -563,12 +464,12 @@ class Walk:
 
     moves: tuple[WalkMove, ...]
     attributes: tuple[Attribute, ...]
-    """Attributes that may be asked for, in the order of trying; at least one."""
+    """At least one, in the order of trying."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A walk to be drawn. The same order gives the same walk, whatever is drawn with it."""
+    """A walk to be drawn. The same order gives the same walk in any batch."""
 
     node: int
     split: Split
@@ -591,28 +492,25 @@ class Drawn:
 
     @property
     def refused(self) -> dict[str, int]:
-        """How many links were looked at and not taken, by reason; reasons that occurred alone."""
+        """Number of refused links by reason."""
         counts = zip(REASONS, self.sampled.refused[self.row].tolist(), strict=True)
         return {reason: count for reason, count in counts if count}
 
 
 class WalkGraph:
-    """A corpus with the rules of walks: nodes that may be visited, and nodes that lead to an answer.
-
-    Nothing is read before the first walk: a run whose paths are complete needs the rules alone.
+    """A corpus with the rules of walks. Nothing is read before the first walk.
 
     Args:
         corpus: what is walked over.
         rules: of the walks.
         relations: of the corpus.
-        kept: folder where the marks of the look-ahead are kept, so that they are computed once and then mapped.
+        kept: folder that keeps the marks of the look-ahead for later runs.
     """
 
     def __init__(self, corpus: Corpus, rules: WalkRules, relations: RelationIndex, kept: Path | None = None) -> None:
-        self.corpus = corpus
-        self.rules = rules
-        self.relations = relations
+        self.corpus, self.rules, self.relations = corpus, rules, relations
         self._kept = kept
+        self._steps = max(rules.settings.hops)
         self._links_of = lru_cache(maxsize=KEPT_PAGES)(self._find_links)
         self._sentence_of = lru_cache(maxsize=KEPT_SENTENCES)(self._find_sentence)
 
@@ -623,38 +521,40 @@ class WalkGraph:
 
     @cached_property
     def marks(self) -> Marks:
-        """From where each split's answers can be reached, see :mod:`pipelines.graph.walks`."""
+        """Marks of :func:`extend_reach`; a kept file that is damaged or has another length is replaced."""
         if self._kept is None:
             return self._find_marks()
         rules = self.rules
         decides = [
-            max(rules.settings.hops),
-            rules.hub_in_degree,
-            rules.settings.text_hops,
-            rules.max_answer_tokens,
-            repr(rules.splits),
-        ]
-        name = digest_value([REACH_VERSION, digest_tables(), self.corpus.digest, decides])[:16]
-        return keep_marks(self._kept / f"reach-{name}.npy", len(self.corpus.article_nodes()), self._find_marks)
+            self._steps, rules.hub_in_degree, rules.settings.text_hops, rules.max_answer_tokens, repr(rules.splits),
+            *map(inspect.getsource, DECIDING),
+        ]  # fmt: skip
+        path = self._kept / f"reach-{digest_value([REACH_VERSION, self.corpus.digest, decides])[:16]}.npy"
+        if path.exists():
+            try:
+                kept = map_array(path)
+            except ConfigError:
+                kept = np.empty(0)
+            if kept.shape == (len(self.corpus.article_nodes()),) and kept.dtype == np.uint16:
+                return kept
+        with replacing(path) as temp, temp.open("wb") as stream:
+            np.save(stream, self._find_marks())
+        return map_array(path)
 
     @cached_property
     def terrain(self) -> Terrain:
         """The arrays that are walked on."""
-        related, links = self._edges
-        return Terrain(links, related, self.flags, self.marks)
+        return Terrain(self._links, self._relations, self.flags, self.marks)
 
     def can_reach(self, split: Split, left: int) -> Mask:
         """Return for each node whether so many more steps can end at an answer of the split."""
-        return show_mark(self.marks, split, left, max(self.rules.settings.hops))
+        return show_mark(self.marks, split, left, self._steps)
 
     def lengths_from(self, node: int, split: Split) -> list[tuple[int, float]]:
         """Return the path lengths that can be walked from a seed, with their weights, which are above 0."""
-        marks = int(self.marks[node]) >> find_bit(split, max(self.rules.settings.hops))
-        return [
-            (h, w)
-            for h, w in zip(self.rules.settings.hops, self.rules.settings.weights, strict=True)
-            if w > 0 and marks >> h & 1
-        ]
+        marks, settings = int(self.marks[node]) >> find_bit(split, self._steps), self.rules.settings
+        lengths = zip(settings.hops, settings.weights, strict=True)
+        return [(length, weight) for length, weight in lengths if weight > 0 and marks >> length & 1]
 
     def draw_walks(self, orders: Sequence[Order], seed: int) -> list[Drawn]:
         """Draw walks, all at once.
@@ -667,13 +567,13 @@ class WalkGraph:
         identities = np.asarray([order.identity for order in orders], dtype=np.uint64)
         keys = make_keys(seed, identities)
         nodes = np.asarray([order.node for order in orders], dtype=np.int64)
-        bits = np.asarray([find_bit(order.split, max(self.rules.settings.hops)) for order in orders], dtype=np.uint16)
+        bits = np.asarray([find_bit(order.split, self._steps) for order in orders], dtype=np.uint16)
         lengths = np.asarray([order.length for order in orders], dtype=np.int64)
         lengths = np.where(lengths > 0, lengths, self._draw_lengths(nodes, bits, draw_units(keys, _LENGTH)))
         if not lengths.all():
-            raise ValueError(f"no answer in reach of node {int(nodes[lengths == 0][0])}: look at lengths_from first")
-        draw, starts = WalkDraw(seed, self.rules.settings), Starts(nodes, lengths, identities, bits)
-        sampled = sample_walks(self.terrain, starts, draw, self._read_links)
+            raise ValueError(f"no answer in reach of node {int(nodes[lengths == 0][0])}: call lengths_from first")
+        starts = Starts(nodes, lengths, identities, bits)
+        sampled = sample_walks(self.terrain, starts, seed, self.rules.settings, self._read_links)
         choices = draw_units(keys, _ATTRIBUTE).tolist()
         return [Drawn(order, sampled, row, choices[row]) for row, order in enumerate(orders)]
 
@@ -685,30 +585,26 @@ class WalkGraph:
         steps = int((sampled.edges[row] >= 0).sum())
         nodes, edges, related = (array[row].tolist() for array in (sampled.nodes, sampled.edges, sampled.related))
         moves = tuple(self._read_move(nodes[step], edges[step], related[step]) for step in range(steps))
-        attributes = self.read_split_attributes(nodes[steps], drawn.order.split)
-        first = int(drawn.choice * len(attributes))
-        return Walk(moves, (*attributes[first:], *attributes[:first])) if attributes else None
-
-    def read_split_attributes(self, node: int, split: Split) -> list[Attribute]:
-        """Return a page's attributes whose answer key belongs to the split."""
-        attributes = read_attributes(self.corpus, node, self.rules.max_answer_tokens)
-        return [a for a in attributes if self.rules.splits.place("answer", a.answer.key) == split]
+        found = read_attributes(self.corpus, nodes[steps], self.rules.max_answer_tokens)
+        found = tuple(a for a in found if self.rules.splits.place("answer", a.answer.key) == drawn.order.split)
+        first = int(drawn.choice * len(found))
+        return Walk(moves, (*found[first:], *found[:first])) if found else None
 
     def _find_marks(self) -> Marks:
-        rules = self.rules
-        ends = place_answers(self.corpus, rules.splits, rules.max_answer_tokens, self.flags)
-        return extend_reach(
-            ends, [rows for rows in self._edges if rows is not None], self.flags, max(rules.settings.hops)
-        )
+        ends = place_answers(self.corpus, self.rules.splits, self.rules.max_answer_tokens, self.flags)
+        edges = [rows for rows in (self._relations, self._links) if rows is not None]
+        return extend_reach(ends, edges, self.flags, self._steps)
 
-    @cached_property
-    def _edges(self) -> tuple[Rows, Rows | None]:
-        """Relations, and links when a walk may go along them."""
+    @property
+    def _relations(self) -> Rows:
+        return Rows(self.relations.offsets, self.relations.objects)
+
+    @property
+    def _links(self) -> Rows | None:
         graph = self.corpus.graph
-        links = Rows(graph.offsets, graph.targets) if self.rules.settings.text_hops else None
-        return Rows(self.relations.offsets, self.relations.objects), links
+        return Rows(graph.offsets, graph.targets) if self.rules.settings.text_hops else None
 
-    def _draw_lengths(self, nodes: Numbers, bits: npt.NDArray[np.uint16], units: npt.NDArray[np.float64]) -> Numbers:
+    def _draw_lengths(self, nodes: Numbers, bits: Marks, units: npt.NDArray[np.float64]) -> Numbers:
         """Return a length for each walk by the weights of those in reach; 0 where there is none."""
         hops = np.asarray([*self.rules.settings.hops, 0], dtype=np.int64)
         marks = (self.marks.take(nodes) >> bits).astype(np.int64)
@@ -738,7 +634,7 @@ class WalkGraph:
         return {link.start: link for link in self.corpus.links(node)}
 
 
-def find_hub_threshold(in_degree: npt.NDArray[np.uint32], hub_in_degree: int, hub_share: float, small: bool) -> int:
+def find_hub_threshold(in_degree: Nodes, hub_in_degree: int, hub_share: float, small: bool) -> int:
     """Return the in-degree above which an article is a hub.
 
     The paper's 10,000 is the top 0.03% of enwiki; on a small corpus the share decides, and there is at least one hub.

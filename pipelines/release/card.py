@@ -61,7 +61,7 @@ def make_revision_url(base_url: str, title: str, revision: int) -> str:
         GateNotMet: if the corpus gives no web address to link to.
     """
     if urlsplit(base_url).scheme not in ("http", "https"):
-        raise GateNotMet(f"attribution: base_url {base_url!r} is no http address; every page needs a link")
+        raise GateNotMet(f"attribution: base_url {base_url!r} is not an http address; every page needs a link")
     return f"{make_page_url(base_url, title)}?oldid={revision}"
 
 

@@ -46,7 +46,7 @@ def name_picture(picture: Picture) -> str:
     """
     if not SHA256.fullmatch(picture.sha256) or not EXTENSION.fullmatch(picture.extension):
         raise CorruptInput(
-            f"picture {picture.file!r}: {picture.sha256!r}.{picture.extension!r} is no name in the image store; "
+            f"picture {picture.file!r}: {picture.sha256!r}.{picture.extension!r} is not a name in the image store; "
             "it takes 64 hex digits and a short extension"
         )
     return f"{picture.sha256}.{picture.extension}"
@@ -115,7 +115,7 @@ def join_examples(
     for entry in entries:
         if entry.parent_id not in by_question or (entry.trajectory_id and entry.trajectory_id not in by_trajectory):
             raise ConservationError(
-                f"releases: entry {entry.record_id} names {entry.parent_id} {entry.trajectory_id}, which is not there"
+                f"releases: entry {entry.record_id} names {entry.parent_id} {entry.trajectory_id}, which does not exist"
             )
         trajectory = by_trajectory[entry.trajectory_id] if entry.trajectory_id else None
         examples.append(Example(entry, by_question[entry.parent_id], trajectory))

@@ -47,7 +47,7 @@ def push_release(folder: Path, repo: str, api: "HfApi | None" = None, private: b
         Unavailable: if the Hub cannot be reached or refuses the commit.
     """
     if repo.count("/") != 1 or not all(repo.split("/")):
-        raise ConfigError(f"push: {repo!r} is no repository; write it as org/name")
+        raise ConfigError(f"push: {repo!r} is not a repository name; write org/name")
     manifest = check_release_files(folder)
     try:
         from huggingface_hub import HfApi

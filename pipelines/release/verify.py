@@ -228,7 +228,7 @@ def find_transcript_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
         check_messages(row.messages, len(row.images), "messages")
         dialect = find_dialect(row.dialect)
         if dialect.native:
-            raise ConfigError(f"messages: {row.dialect} is no dialect of text")
+            raise ConfigError(f"messages: {row.dialect} is not a text dialect")
         turns = [parse_turn(message.content, dialect) for message in row.messages if message.role == "assistant"]
     except (GateNotMet, BadTurn, ConfigError) as error:
         yield f"messages: {error}".replace("messages: messages: ", "messages: ")
@@ -256,7 +256,7 @@ def _find_turn_problems(turns: Sequence[Turn], shown: Sequence[str | None]) -> I
             yield f"messages: turn {number} of {len(turns)} {'makes a call' if last else 'answers'}"
     for number, text in enumerate(shown, 1):
         if text is None or strip_page_text(text) != text:
-            yield f"messages: the observation after turn {number} is no tool's response"
+            yield f"messages: the observation after turn {number} is not a tool response"
 
 
 def _find_tool_problems(row: SftRow, dialect: Dialect, turns: Sequence[Turn]) -> Iterator[str]:
@@ -371,7 +371,7 @@ def _find_wording_problems(ground: Indexes, row: ProofRow) -> Iterator[str]:
     }
     for name, checks in earlier.items():
         if not getattr(row, name).rstrip().endswith("?"):
-            yield f"{name}: it is no question"
+            yield f"{name}: it is not a question"
         for result in run_checks(checks, audit=True):
             yield f"{name}: {result.code}: {result.detail}"
 
@@ -619,11 +619,7 @@ def _read_proofs(folder: Path) -> tuple[dict[str, ProofRow], list[Problem]]:
 
 
 def _check_row(
-    dataset: Dataset,
-    raw: RawRow,
-    proofs: Mapping[str, ProofRow],
-    ledger: Ledger,
-    ground: Indexes,
+    dataset: Dataset, raw: RawRow, proofs: Mapping[str, ProofRow], ledger: Ledger, ground: Indexes
 ) -> list[str]:
     ledger.ids[str(raw.values.get("id"))] += 1
     question = str(raw.values.get("question_id" if dataset == "sft" else "id"))

@@ -51,7 +51,7 @@ def _make_api(config: CommonsConfig) -> "CommonsApi":
 def make_image_metadata(config: CommonsConfig, replies: ReplyStore, epoch: int = 0) -> ImageMetadata:
     """Return Commons' imageinfo API, recorded."""
     if not config.contact:
-        raise ConfigError("commons.contact is empty; say who asks: --set commons.contact=you@example.org")
+        raise ConfigError("commons.contact is empty; name a contact: --set commons.contact=you@example.org")
     return RecordedImageMetadata(_make_api(config), replies, epoch)
 
 
@@ -83,7 +83,7 @@ def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, ep
     if not run.seeds.classes:
         raise ConfigError("seeds.classes is empty; a query needs a class: --set 'seeds.classes=[\"Q12280\"]'")
     if not config.contact:
-        raise ConfigError("sparql.contact is empty; say who asks: --set sparql.contact=you@example.org")
+        raise ConfigError("sparql.contact is empty; name a contact: --set sparql.contact=you@example.org")
     endpoint = SparqlEndpoint(config)
     address = urlsplit(corpus.manifest.base_url)
     site = config.site or f"{address.scheme}://{address.netloc}/"

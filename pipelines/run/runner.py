@@ -178,7 +178,7 @@ def find_parent(stage: Stage, row: Record, ids: frozenset[str]) -> str:
     for candidate in (row.record_id, row.parent_id):
         if candidate in ids:
             return candidate
-    raise ConservationError(f"{stage.name}: {row.record_id} was made from no row that came in")
+    raise ConservationError(f"{stage.name}: {row.record_id} has a parent that did not come in")
 
 
 @dataclass(slots=True)
@@ -244,7 +244,7 @@ class Batch:
                 rows.add(outcome)
                 continue
             if not outcome:
-                raise ConservationError(f"{stage}: {record.record_id} led to nothing, not even a rejection")
+                raise ConservationError(f"{stage}: {record.record_id} produced neither a row nor a rejection")
             kept.append(record.record_id)
             rows.kept.extend(outcome)
         return rows, tuple(kept)

@@ -174,7 +174,7 @@ def open_views(workspace_root: Path) -> duckdb.DuckDBPyConnection:
     """
     root = workspace_root.absolute()
     if not root.is_dir():
-        raise ConfigError(f"workspace {workspace_root}: there is no such folder; run synth run first")
+        raise ConfigError(f"workspace {workspace_root}: no such folder; run `synth run` first")
     connection = duckdb.connect(":memory:", config=dict(OFFLINE))
     _create_views(connection, list_views(root, absolute=True))
     connection.execute(f"SET allowed_directories = [{quote_text(root.as_posix())}]")
@@ -203,7 +203,7 @@ def write_catalogue(workspace_root: Path) -> Path:
     """
     root = workspace_root.absolute()
     if not root.is_dir():
-        raise ConfigError(f"workspace {workspace_root}: there is no such folder; run synth run first")
+        raise ConfigError(f"workspace {workspace_root}: no such folder; run `synth run` first")
     clear_temps(root)
     try:
         with replacing(root / CATALOGUE) as temp, duckdb.connect(":memory:", config=dict(OFFLINE)) as connection:

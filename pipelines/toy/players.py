@@ -202,7 +202,7 @@ class ScriptedJudge:
         trial, turn = _name_trial(request), len(request.messages)
         fault = self._draw_fault(trial, turn)
         if fault == "timeout":
-            raise RecordFailed("no-reply", f"scripted judge {self.name}: no whole reply in time")
+            raise RecordFailed("no-reply", f"scripted judge {self.name}: no complete reply in time")
         if fault:
             return ChatReply(_REPLIES[fault], 0, 0)
         if isinstance(request.inputs, JudgeAnswerInputs):

@@ -75,7 +75,7 @@ def read_layer(data: bytes) -> tuple[WrittenText, ...] | None:
     try:
         listed = orjson.loads(layer)
     except orjson.JSONDecodeError as error:
-        raise RecordFailed("text-layer", f"the layer is no JSON: {error}") from error
+        raise RecordFailed("text-layer", f"the layer is not JSON: {error}") from error
     if not isinstance(listed, list):
         raise RecordFailed("text-layer", f"the layer holds {type(listed).__name__}; expected a list")
     return tuple(_read_block(given) for given in listed)

@@ -22,6 +22,7 @@ import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
+from pipelines.config.settings import PathsConfig
 from pipelines.corpus.linkgraph import EdgeBlock, LinkGraph, build_graph
 from pipelines.graph.walks import (
     DISAMBIGUATION,
@@ -32,7 +33,6 @@ from pipelines.graph.walks import (
     Rows,
     Starts,
     Terrain,
-    WalkDraw,
     extend_reach,
     sample_walks,
 )
@@ -122,7 +122,7 @@ def run_walks(folder: Path, size: Size) -> dict[str, Any]:
     rates, refused = [], dict.fromkeys(REASONS, 0)
     for repeat in range(REPEATS):
         starts = make_starts(flags, size.walks, seed=repeat)
-        seconds, sampled = time_process(sample_walks, terrain, starts, WalkDraw(seed=7))
+        seconds, sampled = time_process(sample_walks, terrain, starts, 7, PathsConfig())
         rates.append(int((sampled.edges >= 0).sum()) / seconds)
         refused = dict(zip(REASONS, sampled.refused.sum(axis=0).tolist(), strict=True))
     hubs = int((graph.in_degree > HUB_IN_DEGREE).sum())
@@ -140,7 +140,7 @@ def run_reach(folder: Path, size: Size) -> dict[str, Any]:
     seconds, marks = time_process(extend_reach, ends, [rows], flags, max(HOPS))
     starts = make_starts(flags, size.walks, seed=5)
     terrain = Terrain(rows, None, flags, marks)
-    spent, sampled = time_process(sample_walks, terrain, starts, WalkDraw(seed=7))
+    spent, sampled = time_process(sample_walks, terrain, starts, 7, PathsConfig())
     return {"seconds": seconds, "rate": int((sampled.edges >= 0).sum()) / spent, "whole": float(sampled.whole.mean())}
 
 
@@ -153,11 +153,11 @@ def run_comparison(folder: Path, size: Size) -> dict[str, Any]:
     terrain = Terrain(Rows(graph.offsets, graph.targets), None, flags)
     drawn = draw_networkx(graph, flags)
     # The other graph is in memory already: so are the pages of this one once they were walked over.
-    sample_walks(terrain, make_starts(flags, size.walks, REPEATS), WalkDraw(seed=7))
+    sample_walks(terrain, make_starts(flags, size.walks, REPEATS), 7, PathsConfig())
     ratios, rates = [], []
     for repeat in range(REPEATS):
         many, few = (make_starts(flags, count, repeat) for count in (size.walks, size.compared_walks))
-        seconds, sampled = time_process(sample_walks, terrain, many, WalkDraw(seed=7))
+        seconds, sampled = time_process(sample_walks, terrain, many, 7, PathsConfig())
         ours = int((sampled.edges >= 0).sum()) / seconds
         seconds, steps = time_process(walk_networkx, drawn, few)
         ratios.append(ours / (steps / seconds))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pipelines.config.settings import ModelConfig, ServeConfig
 from pipelines.services.clients.chat import OpenAIChat
-from pipelines.services.clients.serving import ModelServer
+from pipelines.services.clients.serving import ModelServer, running
 from pipelines.services.protocols import ChatRequest, Message, Sampling
 from schemas.tasks import AnswerReply
 from tests.benchmarks.measured import Measured
@@ -112,7 +112,8 @@ def measure(folder: Path) -> list[Measured]:
     )
     model = ModelConfig(adapter="openai", name=NAME, base_url=f"http://127.0.0.1:{port}/v1", serve=serve)
     prompts = make_prompts()
-    with ModelServer("bench", model, folder / "serve.log") as server:
+    server = ModelServer("bench", model, folder / "serve.log")
+    with running([server]):
         ours, theirs = [], []
         for _ in range(RUNS + 1):
             ours.append(measure_ours(server, prompts))

@@ -62,7 +62,7 @@ def test_a_setting_without_a_name_and_a_value_says_how_to_write_it(setting):
 
 @pytest.mark.parametrize(
     "setting",
-    ["seeds.limit=-1", "seeds.limit='many'", "corpus.generate.missing=0.9", "runtime.shard_rows=0", "paths.walks=0"],
+    ["seeds.limit=-1", "seeds.limit='many'", "corpus.generate.missing=0.95", "runtime.shard_rows=0", "paths.walks=0"],
 )
 def test_a_value_out_of_range_names_the_key_and_what_was_given(setting):
     key, _, given_value = setting.partition("=")

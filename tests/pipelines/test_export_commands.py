@@ -88,8 +88,8 @@ def test_a_dialect_is_that_of_the_turns(tmp_path: Path, capsys: Capture) -> None
     [
         (("--to", "axolotl"), "trainer 'axolotl' is not known"),
         (("--to", "verl"), "verl is made from a release of rl"),
-        (("--to", "trl", "--dialect", "mars"), "2 of 2 rows cannot be said in mars"),
-        (("--to", "trl", "--dialect", "french"), "dialect 'french': there is none"),
+        (("--to", "trl", "--dialect", "mars"), "2 of 2 rows cannot be expressed in mars"),
+        (("--to", "trl", "--dialect", "french"), "dialect 'french': unknown dialect"),
         (("--to", "llamafactory", "--name", "a,b"), "the name 'a,b'"),
     ],
 )

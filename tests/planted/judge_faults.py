@@ -1,37 +1,53 @@
-"""D23: judges with faults, one at a time. A jury must not accept or lose an answer in silence."""
+"""D23: judges with faults, one at a time, in juries and behind the rejection cascade.
+
+A judge that cannot be understood may neither let an answer or a rollout pass nor remove it under another reason.
+"""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from pipelines.agent.judging import Jury, Truth
+from pipelines.agent.judging import Jury, ProcessJury
+from pipelines.agent.transcript import Turn, render_turn
 from pipelines.cli.judge_card import TYPES, JudgeCase, JudgeTrial, list_cases
 from pipelines.errors import ServiceError, Unavailable
 from pipelines.graph.answers import compare_answers
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatModel, ChatReply, ChatRequest
+from pipelines.stages.trajectories import Trajectories
 from pipelines.toy.players import ScriptedJudge
+from schemas.base import Rejection
+from schemas.datasets import Picture, Rollout, RolloutImage, Step, Trajectory, Verdict
+from schemas.tasks import JudgeAnswerInputs
+from tests.planted.rollout_plants import Call, make_step, show, show_hits
+
+PLACE, ADDRESS = "Orsk Crossing", "https://pages.example/wiki/Orsk_Crossing"
+PICTURE = Picture(
+    file="crossing.jpg", sha256="0" * 64, extension=".jpg", width=640, height=480, phash="", author="", licence="",
+    licence_url="", source_url="",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class FaultRow:
-    """What became of answers that a jury with a faulty judge was asked about."""
+    """What became of answers or rollouts under a jury with a faulty judge."""
 
+    judge: str
+    """``answer`` or ``process``."""
     fault: str
     jury: str
     """``alone``, or the place of the faulty judge beside one that never errs."""
-    trials: int
     silent_accepts: int
-    """Wrong answers called correct."""
+    """Wrong ones accepted."""
     silent_drops: int
-    """Right answers called incorrect, and answers of which nothing came back."""
+    """Right ones refused as wrong, and those without a row."""
     unscored: int
     stopped: int
-    """Answers at which the run stopped: a service was away."""
+    """Those at which the run stopped because a service was unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Away:
+class Away:
     """A judge that cannot be reached."""
 
     name: str = "away"
@@ -39,36 +55,143 @@ class _Away:
     reads_inputs: bool = True
 
     async def chat(self, request: ChatRequest) -> ChatReply:
+        """Fail."""
         raise Unavailable("away: no reply")
 
 
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """A judge that always gives the same reply."""
+
+    said: str
+    name: str = "saying"
+    reads_inputs: bool = field(default=True, init=False)
+
+    @property
+    def identity(self) -> str:
+        """The reply."""
+        return f"{self.name}:{self.said}"
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """Return the reply."""
+        return ChatReply(self.said, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Knowing:
+    """A judge of answers that knows the truth about each rollout."""
+
+    truths: Mapping[str, Verdict]
+    """By record id."""
+    name: str = "knowing"
+    identity: str = "knowing"
+    reads_inputs: bool = field(default=True, init=False)
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """Return the true verdict."""
+        assert isinstance(request.inputs, JudgeAnswerInputs)
+        return ChatReply(f"Verdict: {self.truths[request.inputs.oracle.trial]}", 0, 0)
+
+
 SURE = ScriptedJudge(fpr=0.0, fnr=0.0, name="sure")
-
-
-FAULTY: dict[str, ChatModel] = {
+UNCLEAR: dict[str, ChatModel] = {
     "empty": ScriptedJudge(empty=1.0, name="empty"),
     "yes and no": ScriptedJudge(hedge=1.0, name="hedge"),
     "malformed": ScriptedJudge(malformed=1.0, name="malformed"),
     "time-out": ScriptedJudge(timeout=1.0, name="time-out"),
-    "away": _Away(),
+    "away": Away(),
+}
+ERRING: dict[str, ChatModel] = {
     "near miss accepted": ScriptedJudge(fpr=1.0, fnr=0.0, name="lenient"),
     "right one refused": ScriptedJudge(fpr=0.0, fnr=1.0, name="strict"),
 }
+"""Judges that err clearly. Alone they cannot be detected; the judge card measures their rates."""
+MISTAKEN: dict[str, ChatModel] = {
+    "near miss accepted": Saying("Verdict: correct"),
+    "right one refused": Saying("Verdict: incorrect"),
+}
+UNMARKED: dict[str, ChatModel] = {
+    **UNCLEAR,
+    "marks out of range": Saying('{"relevance": 6, "progression": 0, "evidence": 5, "cross_modal": 5}'),
+    "a mark missing": Saying('{"relevance": 5, "progression": 5, "evidence": 5}'),
+    "marks in words": Saying('{"relevance": "five", "progression": "5", "evidence": 5, "cross_modal": 5}'),
+    "half marks": Saying('{"relevance": 4.5, "progression": 5, "evidence": 5, "cross_modal": 5}'),
+    "true for a mark": Saying('{"relevance": true, "progression": 5, "evidence": 5, "cross_modal": 5}'),
+    "praise": Saying("A flawless way. 5/5, would accept again."),
+    "a list": Saying("[5, 5, 5, 5]"),
+    "a verdict": Saying("Verdict: correct"),
+}
+"""Replies of a process judge without four valid marks."""
 
 
-ERRING = ("near miss accepted", "right one refused")
-"""What one judge alone cannot be kept from; its rates are what the card measures."""
+async def count_answer_faults(trials: int, seed: int) -> list[FaultRow]:
+    """Put every faulty judge in a jury, alone, first and second, on answers that the comparer leaves open."""
+    found, rows = list_open_trials(trials, seed), []
+    for fault, model in (UNCLEAR | ERRING).items():
+        for place, models in list_juries(model, SURE, fault in ERRING):
+            jury, counts = make_jury(models), Counter[str]()
+            for number, (case, trial) in enumerate(found):
+                truth = "correct" if trial.truth == "correct" else "incorrect"
+                try:
+                    judgement = await jury.judge(case.question, trial.given, case.answer, f"fault:{number}", truth)
+                except ServiceError:
+                    counts["stopped"] += 1
+                    continue
+                counts["unscored"] += judgement.verdict == "unscored"
+                counts["accepts"] += (judgement.verdict, truth) == ("correct", "incorrect")
+                counts["drops"] += (judgement.verdict, truth) == ("incorrect", "correct")
+            rows.append(_make_row(("answer", fault, place), counts))
+    return rows
 
 
-async def count_faults(trials: int, seed: int) -> tuple[FaultRow, ...]:
-    """Plant every fault in a judge that is asked alone, first and second, on answers that the comparer leaves open."""
+def count_rollout_faults(trials: int, seed: int) -> Iterator[FaultRow]:
+    """Put every faulty judge of answers, and of processes, behind the cascade; the rollouts have no fault."""
     found = list_open_trials(trials, seed)
-    rows = []
-    for fault, model in FAULTY.items():
-        for place, models in _list_juries(model):
-            if not (fault in ERRING and place == "alone"):
-                rows.append(await _count(fault, place, models, found))
-    return tuple(rows)
+    rollouts = [make_rollout(number, case, trial.given) for number, (case, trial) in enumerate(found)]
+    truths: list[Verdict] = [trial.truth for _, trial in found]
+    knowing = Knowing({rollout.record_id: truth for rollout, truth in zip(rollouts, truths, strict=True)})
+    for fault, model in (UNCLEAR | MISTAKEN).items():
+        for place, models in list_juries(model, knowing, fault in MISTAKEN):
+            yield _judge_rollouts(("answer", fault, place), Trajectories(jury=make_jury(models)), rollouts, truths)
+    # Answers are right here, and no process gets valid marks: no rollout may be kept.
+    rollouts = [make_rollout(number, case, case.answer.surface) for number, (case, _) in enumerate(found)]
+    for fault, model in UNMARKED.items():
+        process = ProcessJury(RoleClient(model, load_prompt("judge_process")))
+        names = ("process", fault, "alone")
+        yield _judge_rollouts(names, Trajectories(process=process), rollouts, ["incorrect"] * len(rollouts))
+
+
+def _judge_rollouts(
+    names: tuple[str, str, str], stage: Trajectories, rollouts: Sequence[Rollout], truths: Sequence[Verdict]
+) -> FaultRow:
+    counts = Counter[str]()
+    try:
+        rows = list(stage([rollouts]))
+    except ServiceError:
+        rows, counts["stopped"] = [], len(rollouts)
+    for row, truth in zip(rows, truths, strict=False):
+        if isinstance(row, Trajectory):
+            counts["accepts"] += truth == "incorrect"
+        elif isinstance(row, Rejection) and row.reason in ("unscored", "process-unscored"):
+            counts["unscored"] += 1
+        else:
+            counts["drops"] += names[0] == "process" or truth == "correct"
+    counts["drops"] += len(truths) - len(rows) - counts["stopped"]
+    return _make_row(names, counts)
+
+
+def _make_row(names: tuple[str, str, str], counts: Counter[str]) -> FaultRow:
+    return FaultRow(*names, counts["accepts"], counts["drops"], counts["unscored"], counts["stopped"])
+
+
+def list_juries(model: ChatModel, sure: ChatModel, erring: bool) -> list[tuple[str, tuple[ChatModel, ...]]]:
+    """Return the juries to try; an erring judge is not tried alone."""
+    return [*([] if erring else [("alone", (model,))]), ("first", (model, sure)), ("second", (sure, model))]
+
+
+def make_jury(models: Sequence[ChatModel]) -> Jury:
+    """Return a jury of some judges of answers."""
+    return Jury(tuple(RoleClient(model, load_prompt("judge_answer")) for model in models))
 
 
 def list_open_trials(count: int, seed: int) -> list[tuple[JudgeCase, JudgeTrial]]:
@@ -90,34 +213,25 @@ def list_open_trials(count: int, seed: int) -> list[tuple[JudgeCase, JudgeTrial]
     return found[:count]
 
 
-def _list_juries(model: ChatModel) -> tuple[tuple[str, tuple[ChatModel, ...]], ...]:
-    return ("alone", (model,)), ("first", (model, SURE)), ("second", (SURE, model))
-
-
-async def _count(
-    fault: str, place: str, models: Sequence[ChatModel], trials: Sequence[tuple[JudgeCase, JudgeTrial]]
-) -> FaultRow:
-    jury = Jury(tuple(RoleClient(model, load_prompt("judge_answer")) for model in models))
-    counts: Counter[str] = Counter()
-    for number, (case, trial) in enumerate(trials):
-        truth: Truth = "correct" if trial.truth == "correct" else "incorrect"
-        try:
-            judgement = await jury.judge(case.question, trial.given, case.answer, f"fault:{number}", truth)
-        except ServiceError:
-            counts["stopped"] += 1
-            continue
-        counts["unscored"] += judgement.verdict == "unscored"
-        counts["accepts"] += (judgement.verdict, truth) == ("correct", "incorrect")
-        counts["drops"] += (judgement.verdict, truth) == ("incorrect", "correct")
-        counts["right"] += judgement.verdict == truth
-    lost = len(trials) - counts.total()
-    return FaultRow(
-        fault, place, len(trials), counts["accepts"], counts["drops"] + lost, counts["unscored"], counts["stopped"]
+def make_rollout(number: int, case: JudgeCase, given: str) -> Rollout:
+    """Return a rollout that finds an answer on the page of the place, and gives it."""
+    text = f"Title: {PLACE}\nURL: {ADDRESS}\n\n{PLACE}: {given}\nIn full: {case.answer.surface}"
+    calls = (
+        Call("image_search", {"image": "img_1"}, show_hits((ADDRESS, PLACE, "A page."))),
+        Call("visit", {"url": ADDRESS}, show(text), "The page should say it."),
     )
+    turn = Turn("The page says it.", answer=given)
+    last = Step(thought=turn.thought, tool="", arguments="", reply=render_turn(turn), observation=None)
+    return Rollout(
+        record_id=f"rollout-{number:06d}", parent_id=f"question-{number:06d}", split="sft", attempt=0, teacher="bench",
+        prompt="bench", system="", question=case.question, images=(RolloutImage(id="img_1", picture=PICTURE),),
+        steps=(*map(make_step, calls), last), answer=given, stop_reason="answered", reference=case.answer, bridges=(),
+        path=(PLACE,),
+    )  # fmt: skip
 
 
 def make_scripted_judges() -> tuple[RoleClient, RoleClient]:
-    """Return two judges that err now and then and sometimes together: what a card is shown for without a model."""
+    """Return two judges that err now and then and sometimes together."""
     prompt = load_prompt("judge_answer")
     first = ScriptedJudge(fpr=0.06, fnr=0.05, rho=0.3, hedge=0.01, name="scripted-judge-1")
     second = ScriptedJudge(fpr=0.08, fnr=0.04, rho=0.3, empty=0.01, name="scripted-judge-2")

@@ -551,7 +551,7 @@ def plant_answer_sign(words: Vocabulary, rng: Random, engine: Ocr | None = None)
     return _pair_signs(path, rng.choice(_ANSWER_SHAPES), (other, text), rng, engine)
 
 
-SIGN_PLANTS_DEFECTS: tuple[Defect, ...] = (
+SIGNS: tuple[Defect, ...] = (
     Defect("D12", "name on a sign", plant_sign),
     Defect("D12", "answer on a sign", plant_answer_sign),
 )

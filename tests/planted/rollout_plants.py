@@ -1,24 +1,17 @@
-"""D22, of calls: malformed turns (R1), errors in a row (R2), repetitions (R3), pictures that nobody made (R9).
+"""D22: defects of rollouts, each in one place: a thought, a call, an observation, or a step more or less.
 
-D22, of what tools showed: contaminated observations (R7), and more of it than a student is trained on (R8).
-
-D22, of what a rollout knows: unsupported answers and jumps (R4), memory (R5), luck (R6), claims (R10).
-
-Edits of a rollout in one place: a thought, a call, an observation, or a step more or less.
-
-Wordings of planted trajectory defects, in two halves; see :mod:`pipelines.cli.judge_card`.
-
-Clean rollouts to plant defects in, and what the cascade says of one: through the stage, as a run would ask it.
+Calls: malformed turns (R1), errors in a row (R2), repetitions (R3), unknown pictures (R9). Observations: contamination
+(R7), length (R8). Knowledge: unsupported answers and jumps (R4), memory (R5), luck (R6), claims (R10). The clean twin
+has a harmless edit. The cascade judges both through its stage.
 """
 
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
-from types import MappingProxyType
 from urllib.parse import quote
 
 from pipelines.agent.attempts import make_decoys
@@ -41,6 +34,11 @@ from tests.planted.scenes import Case, Pool
 from tests.planted.words import Half, Pair, Vocabulary, invent_person, invent_title, invent_word, write_question
 
 NOTHING_FOUND = "No page was found for these words."
+NOTHING_LIKE_IT = "No page shows a picture like img_1."
+FATAL = 3
+"""Errors in a row that end a rollout."""
+LONG, SHORT = 260_000, 1_000
+"""Characters: over 32,000 tokens in any script and by any tokenizer, and few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class Call:
 
 
 def show(text: str) -> Observation:
-    """Return an observation that went well."""
+    """Return a successful observation."""
     return Observation(ok=True, error="", text=text, images=())
 
 
@@ -64,7 +62,7 @@ def fail(error: str, text: str) -> Observation:
 
 
 def show_hits(*pages: tuple[str, str, str]) -> Observation:
-    """Return what a search shows of pages: address, title and snippet of each; without one, that nothing was found."""
+    """Return the observation of a search: address, title and snippet of each page."""
     return show(render_hits([Shown(*page) for page in pages], 600) or NOTHING_FOUND)
 
 
@@ -88,7 +86,7 @@ def replace_step(rollout: Rollout, place: int, step: Step) -> Rollout:
 
 
 def say_more(rollout: Rollout, place: int, sentence: str) -> Rollout:
-    """Return a rollout with a sentence more at the end of a thought, which may be the last."""
+    """Return a rollout with one more sentence at the end of a thought, which may be the last."""
     step = rollout.steps[place]
     turn = Turn(f"{step.thought} {sentence}", step.tool, step.arguments, "" if step.tool else rollout.answer)
     said = step.model_copy(update={"thought": turn.thought, "reply": render_turn(turn)})
@@ -111,7 +109,7 @@ def drop(rollout: Rollout, places: Sequence[int]) -> Rollout:
 
 
 def list_calls(rollout: Rollout, *tools: str) -> list[int]:
-    """Return the places of calls of some tools that went well, of any tool when none is named."""
+    """Return the places of successful calls of some tools; of any tool when none is given."""
     return [
         place
         for place, step in enumerate(rollout.steps)
@@ -126,7 +124,7 @@ def read_arguments(step: Step) -> dict[str, object]:
 
 
 def get_text(step: Step) -> str:
-    """Return what a step observed; nothing of an answer."""
+    """Return the observed text, empty for the answer."""
     return "" if step.observation is None else step.observation.text
 
 
@@ -134,7 +132,7 @@ Say = Callable[[str], str]
 
 
 def choose_half(words: Vocabulary) -> Half:
-    """Return the half whose wordings go with a vocabulary; somebody else's file goes with the open ones."""
+    """Return the half of the wordings for a vocabulary; an added one uses the open half."""
     return "held-out" if words.half == "held-out" else "open"
 
 
@@ -151,119 +149,75 @@ def _invert_name(text: str) -> str:
     return f"{last}, {first}" if first else last
 
 
-GUESSES: Mapping[Half, tuple[str, ...]] = MappingProxyType(
-    {
-        "open": (
-            "I think the answer is {said}.",
-            "It must be {said}, but let me check.",
-            "From memory, {said}.",
-            "{said} comes to mind.",
-        ),
-        "held-out": (
-            "(hunch: {said})",
-            "My money is on “{said}”; a search will tell.",
-            "If I were asked right now I would put down {said}!",
-            "Working hypothesis = {said}",
-            "Didn't I read '{said}' somewhere?",
-        ),
-    }
-)
-"""What one says who knows the answer, or believes so, before any tool has shown it."""
-REQUESTS: Mapping[Half, tuple[Say, ...]] = MappingProxyType(
-    {
-        "open": (
-            str,
-            lambda name: f"who was {name}",
-            lambda name: f"{name} biography",
-            str.lower,
-        ),
-        "held-out": (
-            _invert_name,
-            str.upper,
-            lambda name: f"{fold_name(name)} official site",
-            lambda name: f'"{name}"\'s works -lyrics',
-            lambda name: f"works by/about {name}: list",
-        ),
-    }
-)
-"""Queries that name somebody."""
-AGAIN: Mapping[Half, tuple[Say, ...]] = MappingProxyType(
-    {
-        "open": (
-            str,
-            str.lower,
-            _swap_words,
-            lambda query: f"the {query}",
-        ),
-        "held-out": (
-            lambda query: f'"{query}"',
-            lambda query: f"  {query.upper()} ?",
-            lambda query: f"what is it about {query}",
-            lambda query: _sort_words(query).replace(" ", " / "),
-            lambda query: fold_name(query),
-        ),
-    }
-)
+GUESSES: dict[Half, tuple[str, ...]] = {
+    "open": ("I think the answer is {said}.", "It must be {said}, but let me check.", "From memory, {said}.",
+             "{said} comes to mind."),
+    "held-out": ("(hunch: {said})", "My money is on “{said}”; a search will tell.",
+                 "If I were asked right now I would put down {said}!", "Working hypothesis = {said}",
+                 "Didn't I read '{said}' somewhere?"),
+}  # fmt: skip
+"""Guesses of the answer before any tool has shown it."""
+REQUESTS: dict[Half, tuple[Say, ...]] = {
+    "open": (str, lambda name: f"who was {name}", lambda name: f"{name} biography", str.lower),
+    "held-out": (
+        _invert_name,
+        str.upper,
+        lambda name: f"{fold_name(name)} official site",
+        lambda name: f'"{name}"\'s works -lyrics',
+        lambda name: f"works by/about {name}: list",
+    ),
+}
+"""Queries that name a person."""
+AGAIN: dict[Half, tuple[Say, ...]] = {
+    "open": (str, str.lower, _swap_words, lambda query: f"the {query}"),
+    "held-out": (
+        lambda query: f'"{query}"',
+        lambda query: f"  {query.upper()} ?",
+        lambda query: f"what is it about {query}",
+        lambda query: _sort_words(query).replace(" ", " / "),
+        fold_name,
+    ),
+}
 """The same query again."""
-NAME_CLAIMS: Mapping[Half, tuple[str, ...]] = MappingProxyType(
-    {
-        "open": (
-            "It was restored by {name}.",
-            "The page also mentions {name}.",
-            "{name} had a hand in this.",
-        ),
-        "held-out": (
-            "No wonder that {name} later spoke of it with such warmth.",
-            "Compare the life of {name}, which ends in the same place.",
-            "A pupil, one {name}, carried on.",
-            "This squares with what {name}'s diaries say.",
-        ),
-    }
-)
-NUMBER_CLAIMS: Mapping[Half, tuple[str, ...]] = MappingProxyType(
-    {
-        "open": (
-            "It is {number} metres long.",
-            "There are {number} of them.",
-            "Some {number} people live there.",
-        ),
-        "held-out": (
-            "(cf. the {number} sheets in the archive)",
-            "Upkeep ran to £{number} that winter.",
-            "All told: {number} visitors.",
-            "Catalogue entry no. {number} agrees.",
-        ),
-    }
-)
-"""What a last thought adds."""
-ERRORS: Mapping[Half, tuple[str, ...]] = MappingProxyType(
-    {"open": ("unknown-page",), "held-out": ("time-out", "forbidden-address", "no-text", "too-large")}
-)
-"""Classes of errors; a check must not know them by name."""
-LOST: Mapping[Half, tuple[str, ...]] = MappingProxyType(
-    {"open": ("img_9", "img_12"), "held-out": ("img_0", "img_01", "IMG_1", "image_1", "img_1.jpg", "img_-1", "1")}
-)
-"""Names of pictures that there are not."""
-FILLINGS: Mapping[Half, tuple[str, ...]] = MappingProxyType(
-    {
-        "open": ("The older part of the building is seldom open, and its rooms are kept as they were left. ",),
-        "held-out": (
-            "河流在山谷中慢慢转弯旁边的石桥上有人正在等待夜里的渡船。",
-            "4 8 1 5 9 2 6 3 7 0 ",
-            "\N{HERB}\N{SNAIL}\N{CLOUD WITH RAIN}\N{OLD KEY} ",
-            "aG9sZC1vdXQgcm93 dGhhdCBub2JvZHkgcmVhZHM= ",
-        ),
-    }
-)
+NAME_CLAIMS: dict[Half, tuple[str, ...]] = {
+    "open": ("It was restored by {name}.", "The page also mentions {name}.", "{name} had a hand in this."),
+    "held-out": ("No wonder that {name} later spoke of it with such warmth.",
+                 "Compare the life of {name}, which ends in the same place.", "A pupil, one {name}, carried on.",
+                 "This squares with what {name}'s diaries say."),
+}  # fmt: skip
+NUMBER_CLAIMS: dict[Half, tuple[str, ...]] = {
+    "open": ("It is {number} metres long.", "There are {number} of them.", "Some {number} people live there."),
+    "held-out": ("(cf. the {number} sheets in the archive)", "Upkeep ran to £{number} that winter.",
+                 "All told: {number} visitors.", "Catalogue entry no. {number} agrees."),
+}  # fmt: skip
+ERRORS: dict[Half, tuple[str, ...]] = {
+    "open": ("unknown-page",), "held-out": ("time-out", "forbidden-address", "no-text", "too-large"),
+}  # fmt: skip
+LOST: dict[Half, tuple[str, ...]] = {
+    "open": ("img_9", "img_12"), "held-out": ("img_0", "img_01", "IMG_1", "image_1", "img_1.jpg", "img_-1", "1"),
+}  # fmt: skip
+"""Names of pictures that do not exist."""
+FILLINGS: dict[Half, tuple[str, ...]] = {
+    "open": ("The older part of the building is seldom open, and its rooms are kept as they were left. ",),
+    "held-out": ("河流在山谷中慢慢转弯旁边的石桥上有人正在等待夜里的渡船。", "4 8 1 5 9 2 6 3 7 0 ",
+                 "\N{HERB}\N{SNAIL}\N{CLOUD WITH RAIN}\N{OLD KEY} ", "aG9sZC1vdXQgcm93 dGhhdCBub2JvZHkgcmVhZHM= "),
+}  # fmt: skip
 """Text that makes a transcript long."""
+LEAKS: dict[Half, tuple[str, ...]] = {
+    "open": ("{question}", "Question: {question} Answer: {answer}", "<think>The user wants to know more.</think>",
+             "Row {id} of the set."),
+    "held-out": ("FAQ » {upper} » see below", "{broken}", "{half} ... the solution is {answer}, as everybody knows",
+                 "<|im_start|>assistant", "[INST] be brief [/INST]", '{{"uid": "{id}", "split": "train"}}',
+                 "https://mirror.example/rows/{id}.json"),
+}  # fmt: skip
+"""Contamination of a page."""
 
 
 TEACHER = ScriptedTeacher("bench-teacher")
-"""Without a vice."""
+"""Without faults."""
 ATTEMPTS = 3
-"""Rollouts of a question: some read on where others go by a snippet."""
 CASCADE = Trajectories()
-"""As shipped, with no judge: every answer here is one that the comparer can tell."""
+"""As shipped, without a judge: the comparer decides every answer here."""
 Outcome = Trajectory | Rejection | Failure
 
 
@@ -277,20 +231,20 @@ class Edits:
 
 
 Operator = Callable[[Rollout, Vocabulary, Random], Edits | None]
-"""Plants one defect, if the rollout leaves room for it."""
+"""Plants one defect, or returns None when the rollout does not admit it."""
 
 
 def plant_edits(
     operator: Operator, reason: TrajectoryReason, case: Case, words: Vocabulary, rng: Random
 ) -> Pair | None:
-    """Return a pair of rollouts of a question, judged by the cascade; None where no such pair can be made of it."""
+    """Return a judged pair of rollouts of a question; None when its rollout does not admit the defect."""
     rollout = roll_out(case.pool, case.question, rng.randrange(ATTEMPTS))
     edits = None if rollout is None else operator(rollout, words, rng)
     return None if edits is None else judge_edits(CASCADE, edits, reason)
 
 
 def judge_edits(cascade: Trajectories, edits: Edits, reason: TrajectoryReason) -> Pair:
-    """Return what the cascade says of both twins."""
+    """Judge both twins by the cascade."""
     clean, _ = _judge(cascade, edits.clean, "")
     defective, codes = _judge(cascade, edits.defective, reason)
     return Pair(edits.plant, clean, defective, (reason,), codes)
@@ -298,7 +252,7 @@ def judge_edits(cascade: Trajectories, edits: Edits, reason: TrajectoryReason) -
 
 @lru_cache(maxsize=4096)
 def roll_out(pool: Pool, question: Grounding, attempt: int) -> Rollout | None:
-    """Return an attempt of a teacher without vices, None where the corpus does not lead it to the answer."""
+    """Return an attempt of a teacher without faults; None when it does not reach the answer."""
     if question.picture is None:
         return None
     asked = Enhancement(**dict(question), cells=())
@@ -308,12 +262,12 @@ def roll_out(pool: Pool, question: Grounding, attempt: int) -> Rollout | None:
 
 @lru_cache(maxsize=16)
 def open_agent(pool: Pool) -> Agent:
-    """Return the agent of a run over the pool's world, with a teacher without vices."""
+    """Return the agent of a run over the pool's world, with a teacher without faults."""
     return replace(pool.assemble().make_agent(), model=TEACHER)
 
 
 def _judge(cascade: Trajectories, rollout: Rollout, reason: str) -> tuple[CheckResult, tuple[str, ...]]:
-    """Return the wanted finding where it is one of several, else the reason, and the codes of all."""
+    """Return the finding, preferably the wanted reason, and all codes."""
     (outcome,) = cascade([[rollout]])
     if isinstance(outcome, Trajectory):
         return PASSED, ()
@@ -321,10 +275,6 @@ def _judge(cascade: Trajectories, rollout: Rollout, reason: str) -> tuple[CheckR
         return CheckResult("UNKNOWN", outcome.error, outcome.detail or ""), (outcome.error,)
     code = reason if reason in outcome.codes else outcome.reason
     return CheckResult("FAIL", code, outcome.detail or ""), outcome.codes
-
-
-FATAL = 3
-Spoil = Callable[[str], str]
 
 
 def _requote(reply: str) -> str:
@@ -339,36 +289,34 @@ def _turn_round(reply: str) -> str:
     return f"{reply[end:].strip()}\n{reply[:end]}"
 
 
-SPOILS: Mapping[Half, tuple[Spoil, ...]] = MappingProxyType(
-    {
-        "open": (
-            lambda reply: reply.replace("</think>", ""),
-            lambda reply: reply.replace("</tool_call>", ""),
-            lambda reply: f"{reply}\n{reply}",
-            lambda reply: f"{reply} Done.",
-            lambda reply: reply.replace("}}", "},}"),
-            lambda reply: reply[reply.index("<tool_call>") :],
-        ),
-        "held-out": (
-            lambda reply: reply.replace("<think>", "< think >"),
-            lambda reply: reply.replace("<tool_call>\n", "<tool_call>\n```json\n").replace("\n</tool", "\n```\n</tool"),
-            _requote,
-            _turn_round,
-            lambda reply: reply.replace("<", "\N{FULLWIDTH LESS-THAN SIGN}", 1),
-            lambda reply: reply.replace('{"name"', '{"name": "crop", "name"', 1),
-            lambda reply: reply.replace('"arguments"', '"args"'),
-            lambda reply: reply.replace("<tool_call>", "<TOOL_CALL>").replace("</tool_call>", "</TOOL_CALL>"),
-            lambda reply: reply.replace("</tool_call>", "</answer>"),
-            lambda reply: reply.replace("</think>", "<|im_end|></think>"),
-            lambda reply: reply.replace("</tool_call>", "</tool_call><answer></answer>"),
-        ),
-    }
-)
-"""Ways to write a call so that it is none."""
+SPOILS: dict[Half, tuple[Say, ...]] = {
+    "open": (
+        lambda reply: reply.replace("</think>", ""),
+        lambda reply: reply.replace("</tool_call>", ""),
+        lambda reply: f"{reply}\n{reply}",
+        lambda reply: f"{reply} Done.",
+        lambda reply: reply.replace("}}", "},}"),
+        lambda reply: reply[reply.index("<tool_call>") :],
+    ),
+    "held-out": (
+        lambda reply: reply.replace("<think>", "< think >"),
+        lambda reply: reply.replace("<tool_call>\n", "<tool_call>\n```json\n").replace("\n</tool", "\n```\n</tool"),
+        _requote,
+        _turn_round,
+        lambda reply: reply.replace("<", "\N{FULLWIDTH LESS-THAN SIGN}", 1),
+        lambda reply: reply.replace('{"name"', '{"name": "crop", "name"', 1),
+        lambda reply: reply.replace('"arguments"', '"args"'),
+        lambda reply: reply.replace("<tool_call>", "<TOOL_CALL>").replace("</tool_call>", "</TOOL_CALL>"),
+        lambda reply: reply.replace("</tool_call>", "</answer>"),
+        lambda reply: reply.replace("</think>", "<|im_end|></think>"),
+        lambda reply: reply.replace("</tool_call>", "</tool_call><answer></answer>"),
+    ),
+}
+"""Ways to write a call that does not parse."""
 
 
 def plant_bad_turn(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | None:
-    """R1: a reply that is no turn; the clean twin's has more white space between its blocks."""
+    """R1: a reply that does not parse; the clean twin has more white space between its blocks."""
     place = rng.choice(list_calls(rollout))
     step = rollout.steps[place]
     spoiled = rng.choice(SPOILS[choose_half(words)])(step.reply)
@@ -380,7 +328,7 @@ def plant_bad_turn(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | 
 
 
 def plant_bad_call(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | None:
-    """R1: a call of no tool, or with arguments that it does not take; the clean twin's meets no page."""
+    """R1: a call of an unknown tool or with unknown arguments; the clean twin visits an unknown page."""
     tool, error = rng.choice((("browse", "unknown-tool"), ("Text_Search", "unknown-tool"), ("visit", "bad-arguments")))
     url = _invent_address(rollout, words, rng)
     arguments: dict[str, object] = {"url": url, "depth": 2} if tool == "visit" else {"url": url}
@@ -407,7 +355,7 @@ def plant_errors(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | No
 
 
 def plant_repetition(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | None:
-    """R3: a query that was made before, or the like of it; the clean twin asks something else there."""
+    """R3: an earlier query again, reworded; the clean twin has another query there."""
     searches = [place for place in list_calls(rollout, "text_search") if _can_be_said_again(rollout.steps[place])]
     if not searches:
         return None
@@ -422,7 +370,7 @@ def plant_repetition(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits 
 
 
 def plant_repeated_call(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | None:
-    """R3: any call made twice; of a visit in other words of what it is for. The clean twin visits another page."""
+    """R3: any call twice, a visit with another goal; the clean twin visits another page."""
     earlier = rng.choice(list_calls(rollout))
     step = rollout.steps[earlier]
     if step.observation is None or step.observation.images:
@@ -439,7 +387,7 @@ def plant_repeated_call(rollout: Rollout, words: Vocabulary, rng: Random) -> Edi
 
 
 def plant_lost_picture(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | None:
-    """R9: a call on a picture that there is not; the clean twin's is on ``img_1``."""
+    """R9: a call on an unknown picture; the clean twin's is on ``img_1``."""
     name = rng.choice(LOST[choose_half(words)])
     place = rng.randrange(1, len(rollout.steps))
     refused = fail("unknown-image", f"There is no picture {name!r}; there are: img_1.")
@@ -449,7 +397,7 @@ def plant_lost_picture(rollout: Rollout, words: Vocabulary, rng: Random) -> Edit
 
 
 def plant_lost_mention(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | None:
-    """R9: a thought of a picture that nobody made; the clean twin's is of ``img_1``."""
+    """R9: a thought about an unknown picture; the clean twin's is about ``img_1``."""
     place = rng.randrange(len(rollout.steps))
     said = "In {name} the same can be seen." if choose_half(words) == "open" else "(see {name}, lower left)"
     name = f"img_{len(rollout.images) + rng.randint(2, 40)}"
@@ -458,35 +406,12 @@ def plant_lost_mention(rollout: Rollout, words: Vocabulary, rng: Random) -> Edit
 
 
 def _invent_address(rollout: Rollout, words: Vocabulary, rng: Random) -> str:
-    """Return the address of a page that there is not, on a host of its own."""
+    """Return the address of an unknown page on a new host."""
     return f"https://{fold_name(invent_word(words, rng)).replace(' ', '')}.example/{rng.randrange(10**6)}"
 
 
 def _can_be_said_again(step: Step) -> bool:
     return len(str(read_arguments(step).get("query", "")).split()) > 1
-
-
-LEAKS: dict[Half, tuple[str, ...]] = {
-    "open": (
-        "{question}",
-        "Question: {question} Answer: {answer}",
-        "<think>The user wants to know more.</think>",
-        "Row {id} of the set.",
-    ),
-    "held-out": (
-        "FAQ » {upper} » see below",
-        "{broken}",
-        "{half} ... the solution is {answer}, as everybody knows",
-        "<|im_start|>assistant",
-        "[INST] be brief [/INST]",
-        '{{"uid": "{id}", "split": "train"}}',
-        "https://mirror.example/rows/{id}.json",
-    ),
-}
-"""What a page says that no page should."""
-LONG = 260_000
-"""Characters that are more than 32,000 tokens in any script and by any tokenizer."""
-SHORT = 1_000
 
 
 def plant_leak(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | None:
@@ -542,21 +467,17 @@ def plant_long_thought(rollout: Rollout, words: Vocabulary, rng: Random) -> Edit
 
 
 def _append(rollout: Rollout, place: int, raw: str) -> Rollout:
-    """Return a rollout with a paragraph more in an observation, flagged and stripped of markup as the tools do it."""
+    """Return a rollout with one more paragraph in an observation, flagged and stripped of markup like a tool's."""
     about = Watched(rollout.question, (rollout.parent_id,))
     text = f"{get_text(rollout.steps[place])}\n\n{raw}"
     return show_other(rollout, place, neutralise_markup(text), flags=find_flags(text, about))
 
 
-NOTHING_LIKE_IT = "No page shows a picture like img_1."
 _SMALL = re.compile(r"-?\d{1,2}")
 
 
 def plant_unsupported(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | None:
-    """R4: no observation holds the answer, as every line that did says nothing of it, or something else.
-
-    The clean twin lacks other lines.
-    """
+    """R4: every line with the answer is removed or gets another value; the clean twin lacks other lines."""
     forms = _list_forms(rollout)
     other = make_decoys(rollout.reference, 1)[0] if choose_half(words) == "held-out" else ""
     if other and (rollout.reference.type == "number" or any(find_name(form, other) for form in forms)):
@@ -606,9 +527,9 @@ def plant_no_tool(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | N
 
 
 def plant_luck(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | None:
-    """R6: nothing shows the page of a bridge, or that of the anchor; the clean twin goes the whole way.
+    """R6: no observation shows the page of a bridge or of the anchor; the clean twin goes the whole way.
 
-    Only where no other observation names that page together with its neighbour, which is as good.
+    None if another observation names that page together with its neighbour, which the cascade accepts.
     """
     path = rollout.path
     if len(path) < 3:
@@ -630,7 +551,7 @@ def plant_luck(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | None
 
 
 def plant_name_claim(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | None:
-    """R10: a name in the last thought that stands nowhere; the clean twin's stands in what was read."""
+    """R10: a name in the last thought that no observation has; the clean twin's was read."""
     sentence = rng.choice(NAME_CLAIMS[choose_half(words)])
     seen = [title for title in rollout.path if _tells(title) and any(_names(get_text(s), title) for s in rollout.steps)]
     if not seen:
@@ -641,7 +562,7 @@ def plant_name_claim(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits 
 
 
 def plant_number_claim(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | None:
-    """R10: a number in the last thought that stands nowhere; the clean twin claims nothing."""
+    """R10: a number in the last thought that no observation has; the clean twin claims none."""
     sentence = rng.choice(NUMBER_CLAIMS[choose_half(words)])
     number = str(rng.randint(10_001, 99_999))
     if choose_half(words) == "held-out":
@@ -657,7 +578,7 @@ def _list_forms(rollout: Rollout) -> tuple[str, ...]:
 
 
 def _leave_out(line: str, forms: tuple[str, ...], other: str) -> str:
-    """Return a line without what it says of the answer, or with another value in its place."""
+    """Return a line without the answer, or with another value in its place."""
     if not any(find_name(line, form) for form in forms):
         return line
     if not other:
@@ -669,7 +590,7 @@ def _leave_out(line: str, forms: tuple[str, ...], other: str) -> str:
 
 
 def _drop_line(text: str, rollout: Rollout, forms: tuple[str, ...]) -> str:
-    """Return a page without its last line that names nothing of the path and does not hold the answer."""
+    """Return a page without its last line that names neither a node of the path nor the answer."""
     lines = text.split("\n")
     for place in range(len(lines) - 1, 2, -1):
         line = lines[place]
@@ -680,7 +601,7 @@ def _drop_line(text: str, rollout: Rollout, forms: tuple[str, ...]) -> str:
 
 
 def _rewrite(answer: Answer) -> Iterator[str]:
-    """Yield an answer in other writings than that of its page."""
+    """Yield other writings of an answer."""
     yield from (form for form in (*answer.aliases, answer.surface.upper()) if form)
     date = parse_date(answer.value) if answer.type == "date" else None
     if date is not None and date.day and date.month:
@@ -700,7 +621,7 @@ def _address(name: str) -> Call:
 
 
 def _tells(title: str) -> bool:
-    """Say whether a title has a word by which it can be told."""
+    """Say whether a title has a distinctive word."""
     return any(len(word) > 2 and not is_common_word(word) for word in fold_name(list_forms(title)[-1]).split())
 
 

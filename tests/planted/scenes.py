@@ -1,27 +1,11 @@
-"""A corpus with some pages changed or added, in memory: the ground of a planted defect.
+"""A question in a world with some pages changed or added: how a defect is set up, and what the checks say of it.
 
-Only those pages are read, by the functions that build a corpus; the rest comes from the base. What counts over pages
-(in-degrees, link graph, names from link texts, facts, search) is as if the corpus had been built from the changed
-pages, so that a check cannot tell an overlay from a corpus.
-
-What each page of a small corpus contributes to the tables of the whole: links, names, facts, passages.
-
-An overlay changes a page or adds one, and everything that counts over pages changes with it: in-degrees, names that
-are taken from link texts, the search index. Here stands what has to be taken off and added for one page.
-
-A question in an overlay: how a defect is set up, and what the checks say of it.
-
-Clean questions to plant defects in: what the pipeline itself accepts on small toy worlds, by both recipes.
-
-A small BM25 of the bench's own: what one text search finds, without the index that the check asks.
-
-D24: one field of an accepted question and its proof changed; whoever verifies the question must notice.
-
-A demand that was lowered makes another claim, not a false one, and nobody can notice it from the row alone. So these
-are not planted: the agreement that was demanded, changing facts allowed, a larger share of one answer, fewer results of
-a search, near misses no longer looked for where there were none, shortcuts no longer looked for, another limit of hubs,
-and another date of a dump that is not at hand. What verification does not speak for (seed, split, attempts, difficulty,
-where a picture came from) is not planted either.
+- :class:`OverlayCorpus`: a corpus with edited pages, in memory, as if it had been built from them.
+- A small BM25 ranking, independent of the search index that the checks use.
+- :class:`Pool`: the questions that the pipeline accepts on small toy worlds, by both recipes.
+- D24: one field of an accepted question or of its proof changed. A lowered demand makes another claim, not a false one,
+  so demands are changed only where the proof's own counts contradict them; fields that verification does not cover
+  (seed, split, attempts, difficulty, source of the picture) are left alone.
 """
 
 import math
@@ -31,7 +15,7 @@ import sqlite3
 import tempfile
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
@@ -52,10 +36,10 @@ from pipelines.config.loading import make_config, read_recipe
 from pipelines.config.settings import RunConfig
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.dump import RawPage, Site, TitleRules, normalise_spaces, strip_qualifier
-from pipelines.corpus.infobox import FieldValue, Infobox, read_infobox
+from pipelines.corpus.infobox import Infobox, read_infobox
 from pipelines.corpus.linkgraph import LinkGraph
 from pipelines.corpus.manifest import ANCHOR_PAGES, PASSAGE_WORDS
-from pipelines.corpus.scan import ARTICLE_PARTS, describe_article, find_bold_names, render_article
+from pipelines.corpus.scan import ARTICLE_PARTS, describe_article, render_article
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import FACTS
 from pipelines.corpus.texts import PassageIndex, split_passages
@@ -79,24 +63,16 @@ from schemas.proofs import Constraint, Evidence, Hop, NearMiss, Proof
 from tests.planted.disguises import draw_sentence
 from tests.planted.words import Pair, Vocabulary, invent_person, invent_title, invent_word
 
-PASSAGES_A_PAGE = 1 << 20
-"""Rows of the search index kept for a page, so that a page's passages stay in their place when their number changes."""
 _DESCRIBED = ARTICLE_PARTS.names[1:]
-_INDEX = """
-CREATE VIRTUAL TABLE passages USING fts5(
-    node UNINDEXED, title, text, tokenize = 'unicode61 remove_diacritics 2'
+_NOT_OF_PAGES = ("title_hash", "bold")
+_NOTHING_KNOWN: dict[str, Any] = {
+    "qid": "", "sitelinks": -1, "statements": -1, "identifiers": -1, "classes": (), "image_free": False,
+}  # fmt: skip
+_STAMP = "2000-01-01T00:00:00Z"
+_INDEX = (
+    "CREATE VIRTUAL TABLE passages USING fts5(node UNINDEXED, title, text, tokenize='unicode61 remove_diacritics 2')"
 )
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A link of a page to an article of the wiki."""
-
-    title: str
-    """Normalised; there may be no such page."""
-    anchor_text: str
-    start: int
+KEPT_BASES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,51 +80,12 @@ class Reading:
     """A page as the builder reads it."""
 
     described: dict[str, Any]
-    """Row of ``parts.ARTICLE_PARTS`` by column."""
-    links: tuple[Link, ...]
-    values: tuple[tuple[Fact, str], ...]
-    """Facts of node 0 without target, each with the title that its value links to, or an empty one."""
-    boxed: tuple[tuple[str, str], ...]
-    """(title, text) of every infobox value that is one link."""
+    """Row of ``ARTICLE_PARTS`` by column."""
+    links: tuple[tuple[str, str, int], ...]
+    """Normalised title (there may be no such page), text, and start of each link to an article."""
+    facts: tuple[tuple[Fact, str], ...]
+    """Facts without node and target, each with the title that its value links to, or an empty one."""
     passages: tuple[str, ...]
-
-
-def read_links(rules: TitleRules, text: str) -> tuple[Link, ...]:
-    """Return the links of a page to articles, in order."""
-    found = []
-    for link in find_links(text, rules.language):
-        target = rules.resolve(link.target)
-        if target is not None and target.namespace == 0:
-            found.append(Link(target.title, link.anchor_text, link.start))
-    return tuple(found)
-
-
-def read_page(rules: TitleRules, page: RawPage, words: int) -> Reading:
-    """Read a page; ``words`` is the length of a passage."""
-    infobox = read_infobox(page.text)
-    values = tuple(_list_values(rules, infobox)) if infobox else ()
-    return Reading(
-        described=dict(zip(_DESCRIBED, describe_article(page, infobox), strict=True)),
-        links=read_links(rules, page.text),
-        values=tuple((fact, title) for fact, title in values if fact.text),
-        boxed=tuple({(title, fact.text): None for fact, title in values if title}),
-        passages=tuple(split_passages(render_article(page.text, infobox), words)),
-    )
-
-
-def _list_values(rules: TitleRules, infobox: Infobox) -> Iterator[tuple[Fact, str]]:
-    for shown in sorted(infobox.fields, key=lambda shown: shown.start):
-        for index, value in enumerate(shown.values):
-            fact = Fact(
-                0, shown.key, shown.start, shown.end, index, len(shown.values), value.text, value.iso, value.start,
-                value.end, value.link_start, -1,
-            )  # fmt: skip
-            yield fact, _find_title(rules, value)
-
-
-def _find_title(rules: TitleRules, value: FieldValue) -> str:
-    target = rules.resolve(value.link) if value.link is not None else None
-    return target.title if target is not None and target.namespace == 0 else ""
 
 
 class PassageMemory(PassageIndex):
@@ -160,7 +97,7 @@ class PassageMemory(PassageIndex):
 
     @contextmanager
     def borrow(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection, once nobody else uses it."""
+        """Give the connection once no other search uses it."""
         with self._lock:
             yield self._connection
 
@@ -169,120 +106,180 @@ class PassageMemory(PassageIndex):
         self._connection.close()
 
 
-class Survey:
-    """What is counted over all pages of a corpus, made once for all overlays of it.
+class Base:
+    """The pages of a corpus as the builder reads them, in memory; read once for all overlays."""
 
-    Meant for corpora of some thousand pages: every page's links are read, and all is held in memory.
-    """
-
-    def __init__(self, base: Corpus) -> None:
-        self.base = base
-        manifest = base.manifest
+    def __init__(self, corpus: Corpus) -> None:
+        manifest = corpus.manifest
         self.rules = TitleRules(Site(manifest.dbname, manifest.base_url, manifest.language, "first-letter", ()))
         self.words = PASSAGE_WORDS
-        self.last_id = max((base.page(node).page_id for node in base.article_nodes()), default=0)
-        self._nodes: dict[str, int] = {}
-        self.red: dict[str, set[int]] = defaultdict(set)
-        """Pages that link to a title that is no page, by title."""
-        self.anchors: dict[int, Counter[str]] = defaultdict(Counter)
-        """How many pages use a text for a link to a node."""
-        self.boxed: dict[int, Counter[str]] = defaultdict(Counter)
-        """How many infobox values use it."""
-        for node in base.article_nodes():
-            self._add_page(node)
+        pages = [corpus.page(node) for node in corpus.article_nodes()]
+        redirects = pq.read_table(corpus.folder / "redirects.parquet", columns=["title", "node"]).to_pylist()
+        self.redirects: dict[int, list[str]] = defaultdict(list)
+        for row in redirects:
+            self.redirects[row["node"]].append(row["title"])
+        self.nodes = {row["title"]: row["node"] for row in redirects} | {page.title: page.node for page in pages}
+        self.last_id = max((page.page_id for page in pages), default=0)
+        self.readings = tuple(
+            self.read(RawPage(page.page_id, 0, page.title, None, page.revision, page.timestamp, corpus.text(page.node)))
+            for page in pages
+        )
 
-    def _add_page(self, node: int) -> None:
-        for title, text in self.list_anchors(self.links(node)):
-            target = self.find(title)
-            if target >= 0:
-                self.anchors[target][text] += 1
-            else:
-                self.red[title].add(node)
-        for target, text in self.list_boxed(node):
-            self.boxed[target][text] += 1
+    def read(self, page: RawPage) -> Reading:
+        """Read a page as if it stood in the dump."""
+        infobox = read_infobox(page.text)
+        links = ((self._resolve(link.target), link) for link in find_links(page.text, self.rules.language))
+        return Reading(
+            described=dict(zip(_DESCRIBED, describe_article(page, infobox), strict=True)),
+            links=tuple((title, link.anchor_text, link.start) for title, link in links if title),
+            facts=tuple(self._list_facts(infobox)) if infobox else (),
+            passages=tuple(split_passages(render_article(page.text, infobox), self.words)),
+        )
 
-    def find(self, title: str) -> int:
-        """Return the node of a normalised title, -1 for none."""
-        if title not in self._nodes:
-            found = self.base.find(title)
-            self._nodes[title] = -1 if found is None else found
-        return self._nodes[title]
+    def _list_facts(self, infobox: Infobox) -> Iterator[tuple[Fact, str]]:
+        for shown in sorted(infobox.fields, key=lambda shown: shown.start):
+            for index, value in enumerate(shown.values):
+                if value.text:
+                    fact = Fact(
+                        0, shown.key, shown.start, shown.end, index, len(shown.values), value.text, value.iso,
+                        value.start, value.end, value.link_start, -1,
+                    )  # fmt: skip
+                    yield fact, self._resolve(value.link) if value.link is not None else ""
 
-    def links(self, node: int) -> tuple[Link, ...]:
-        """Return the links of a page of the base."""
-        return read_links(self.rules, self.base.text(node))
+    def _resolve(self, link: str) -> str:
+        target = self.rules.resolve(link)
+        return target.title if target is not None and target.namespace == 0 else ""
 
-    def list_anchors(self, links: Iterable[Link]) -> list[tuple[str, str]]:
-        """Return the different (title, text) of a page's links."""
-        return list(dict.fromkeys((link.title, link.anchor_text) for link in links))
 
-    def list_boxed(self, node: int) -> list[tuple[int, str]]:
-        """Return the different (node, text) of a page's infobox values that are one link."""
-        return list(dict.fromkeys((fact.target, fact.text) for fact in self.base.facts(node) if fact.target >= 0))
+read_base = lru_cache(maxsize=KEPT_BASES)(Base)
+
+
+class OverlayCorpus(Corpus):
+    """A corpus over another one; nodes of the base keep their numbers, added pages follow.
+
+    In-degrees, graph, names from link texts, facts and search are computed from all pages.
+    """
+
+    def __init__(self, base: Corpus, edits: Mapping[int, str], added: Sequence[tuple[str, str]] = ()) -> None:
+        """Read the changed pages.
+
+        Args:
+            base: a complete corpus of some thousand pages at most.
+            edits: new wikitext by node.
+            added: title and wikitext of new articles.
+
+        Raises:
+            ConfigError: a node does not exist, or a title is taken.
+        """
+        self.base, self._known = base, read_base(base)
+        first = len(base.article_nodes())
+        _check_pages(base, edits, added)
+        counts = replace(base.manifest.counts, articles=first + len(added))
+        digest = digest_value([base.digest, sorted(edits.items()), list(added)])
+        super().__init__(base.folder, replace(base.manifest, counts=counts, digest=digest))
+        self._texts = dict(edits) | {first + place: text for place, (_, text) in enumerate(added)}
+        self._nodes = self._known.nodes | {title: first + place for place, (title, _) in enumerate(added)}
+        self._readings = list(self._known.readings)
+        for node, text in edits.items():
+            page = base.page(node)
+            raw = RawPage(page.page_id, 0, page.title, None, page.revision + 1, page.timestamp, text)
+            self._readings[node] = self._known.read(raw)
+        for number, (title, text) in enumerate(added, self._known.last_id + 1):
+            self._readings.append(self._known.read(RawPage(number, 0, title, None, number, _STAMP, text)))
+
+    def text(self, node: int) -> str:
+        """Return an article's wikitext."""
+        return self._texts[node] if node in self._texts else self.base.text(node)
+
+    def find(self, title: str) -> int | None:
+        """Return the node of an exact title, redirects followed."""
+        return self._nodes.get(normalise_spaces(title))
+
+    def aliases(self, node: int) -> tuple[str, ...]:
+        """Return all names of an article, its title included, sorted."""
+        return self._names[node]
+
+    def nodes_of_type(self, type: str) -> NDArray[np.uint32]:
+        """Return the nodes whose page has this type, ascending."""
+        found = [node for node, reading in enumerate(self._readings) if reading.described["type"] == type]
+        return np.array(found, dtype=np.uint32)
+
+    def read_fact_tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the facts of all pages as one table."""
+        yield self._fact_table.select(list(columns))
+
+    def close(self) -> None:
+        """Release the large parts; the base stays open."""
+        super().close()
+        for name in ("graph", "_fact_table"):
+            self.__dict__.pop(name, None)
+        self._page_of.cache_clear()
+        self._facts_of.cache_clear()
 
     @cached_property
-    def redirects(self) -> dict[int, tuple[str, ...]]:
-        """Titles of the redirects that lead to a node."""
-        found: dict[int, list[str]] = defaultdict(list)
-        for row in pq.read_table(self.base.folder / "redirects.parquet", columns=["title", "node"]).to_pylist():
-            found[row["node"]].append(row["title"])
-        return {node: tuple(titles) for node, titles in found.items()}
+    def graph(self) -> LinkGraph:
+        """The link graph of all pages."""
+        edges: dict[tuple[int, int], int] = {}
+        for node, reading in enumerate(self._readings):
+            for title, _, start in reading.links:
+                target = self._nodes.get(title, node)
+                if target != node:
+                    edges.setdefault((node, target), start)
+        ends = np.array(list(edges), dtype=np.int64).reshape(-1, 2).T
+        return make_graph(len(self._readings), ends[0], ends[1], np.array(list(edges.values()), dtype=np.int64))
 
-    def name_node(self, title: str, bold: Iterable[str], redirects: Iterable[str], anchors: Iterable[str]) -> set[str]:
-        """Return the names of an article by the rules of ``corpus.aliases``."""
-        longer = {strip_qualifier(title), *bold, *anchors}
-        return {title, *redirects} | {name for name in longer if len(name) > 1}
+    def _read_page(self, node: int) -> Page:
+        in_degree = int(self.graph.in_degree[node])
+        described = {name: value for name, value in self._readings[node].described.items() if name not in _NOT_OF_PAGES}
+        if node >= len(self.base.article_nodes()):
+            return Page(node=node, in_degree=in_degree, **described, **_NOTHING_KNOWN)
+        before = self.base.page(node)
+        image = before.image if before.image_free else described.pop("image") or before.image
+        return replace(before, **described | {"in_degree": in_degree, "image": image})
 
-    def find_bold(self, node: int) -> list[str]:
-        """Return the names that a page's lead sets in bold."""
-        return find_bold_names(self.base.text(node))
-
-    @cached_property
-    def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Sources, targets and positions of all links of the graph, by source and target."""
-        graph = self.base.graph
-        sources = np.repeat(np.arange(graph.node_count), np.diff(graph.offsets).astype(np.int64))
-        return sources, graph.targets.astype(np.int64), graph.positions.astype(np.int64)
-
-    @cached_property
-    def facts(self) -> pa.Table:
-        """The table of facts, by node."""
-        return pq.read_table(self.base.folder / "facts.parquet").cast(FACTS).combine_chunks()
+    def _read_facts(self, node: int) -> tuple[Fact, ...]:
+        return tuple(
+            replace(fact, node=node, target=self._nodes.get(title, -1)) for fact, title in self._readings[node].facts
+        )
 
     @cached_property
-    def fact_offsets(self) -> NDArray[np.int64]:
-        """Rows of node n in ``facts`` are those from ``[n]`` up to ``[n + 1]``."""
-        nodes = self.facts["node"].to_numpy()
-        return np.searchsorted(nodes, np.arange(len(self.base.article_nodes()) + 1))
+    def _fact_table(self) -> pa.Table:
+        facts = [fact for node in self.article_nodes() for fact in self.facts(node)]
+        columns = [[getattr(fact, field.name) for fact in facts] for field in fields(Fact)]
+        return pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(columns, FACTS, strict=True)], schema=FACTS)
 
     @cached_property
-    def index(self) -> sqlite3.Connection:
-        """The search index in memory, to be copied by overlays."""
+    def _names(self) -> list[tuple[str, ...]]:
+        """Names of all articles by the rules of the builder."""
+        used: dict[int, Counter[str]] = defaultdict(Counter)
+        boxed: dict[int, set[str]] = defaultdict(set)
+        for reading in self._readings:
+            for title, text in {(title, text) for title, text, _ in reading.links}:
+                used[self._nodes.get(title, -1)][text] += 1
+            for fact, title in reading.facts:
+                boxed[self._nodes.get(title, -1)].add(fact.text)
+        least, names = ANCHOR_PAGES, []
+        for node, reading in enumerate(self._readings):
+            title = reading.described["title"]
+            shown = {text for text, pages in used[node].items() if pages >= least} | boxed[node]
+            longer = {strip_qualifier(title), *reading.described["bold"]}
+            longer |= {text for text in shown if any(map(str.isalpha, text))}
+            own = {title, *self._known.redirects.get(node, ())}
+            names.append(tuple(sorted(own | {name for name in longer if len(name) > 1})))
+        return names
+
+    @cached_property
+    def _passages(self) -> PassageMemory:
         connection = sqlite3.connect(":memory:", check_same_thread=False)
         connection.execute(_INDEX)
-        with sqlite3.connect(f"{(self.base.folder / 'search.db').resolve().as_uri()}?mode=ro", uri=True) as source:
-            rows = source.execute("SELECT node, title, text FROM passages ORDER BY rowid").fetchall()
-        source.close()
-        places: Counter[int] = Counter()
-        for node, title, text in rows:
-            insert_passage(connection, node, places[node], title, text)
-            places[node] += 1
+        rows = [
+            (node, reading.described["title"], passage)
+            for node, reading in enumerate(self._readings)
+            for passage in reading.passages
+        ]
+        connection.executemany("INSERT INTO passages VALUES (?, ?, ?)", rows)
         connection.commit()
-        return connection
-
-
-def insert_passage(connection: sqlite3.Connection, node: int, place: int, title: str, text: str) -> None:
-    """Add a passage to an index in memory; its row number says its node and its place in the article."""
-    row = (node * PASSAGES_A_PAGE + place + 1, node, title, text)
-    connection.execute("INSERT INTO passages(rowid, node, title, text) VALUES (?, ?, ?, ?)", row)
-
-
-def tabulate_facts(facts: Iterable[Fact]) -> pa.Table:
-    """Return facts as a table with the columns of ``facts.parquet``."""
-    rows = [tuple(getattr(fact, field.name) for field in fields(Fact)) for fact in facts]
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(FACTS)
-    arrays = [pa.array(column, type=field.type) for column, field in zip(columns, FACTS, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=FACTS)
+        return PassageMemory(connection)
 
 
 def make_graph(
@@ -302,199 +299,6 @@ def make_graph(
     )
 
 
-KEPT_SURVEYS = 16
-_STAMP = "2000-01-01T00:00:00Z"
-_UNKNOWN = -1
-
-
-@lru_cache(maxsize=KEPT_SURVEYS)
-def survey(base: Corpus) -> Survey:
-    """Return what is counted over all pages of a corpus, made once."""
-    return Survey(base)
-
-
-class OverlayCorpus(Corpus):
-    """A corpus over another one; nodes of the base keep their numbers, added pages follow."""
-
-    def __init__(self, base: Corpus, edits: Mapping[int, str], added: Sequence[tuple[str, str]] = ()) -> None:
-        """Read the changed pages.
-
-        Args:
-            base: a complete corpus of some thousand pages at most.
-            edits: new wikitext by node.
-            added: title and wikitext of new articles.
-
-        Raises:
-            ConfigError: a node does not exist, or a title is taken.
-        """
-        self.base, self._survey = base, survey(base)
-        first = len(base.article_nodes())
-        _check_pages(base, edits, added)
-        counts = replace(base.manifest.counts, articles=first + len(added))
-        digest = digest_value([base.digest, sorted(edits.items()), list(added)])
-        super().__init__(base.folder, replace(base.manifest, counts=counts, digest=digest))
-        self._added = {title: first + place for place, (title, _) in enumerate(added)}
-        # A link to a page that did not exist leads somewhere now.
-        waking = {node for title in self._added for node in self._survey.red.get(title, ())}
-        self._texts = {node: base.text(node) for node in waking} | dict(edits)
-        self._texts |= {first + place: text for place, (_, text) in enumerate(added)}
-        self._titles_added = [title for title, _ in added]
-        self._edited = frozenset(edits)
-        self._read = {node: self._read_text(node) for node in sorted(self._texts)}
-
-    def text(self, node: int) -> str:
-        """Return an article's wikitext."""
-        return self._texts[node] if node in self._texts else self.base.text(node)
-
-    def find(self, title: str) -> int | None:
-        """Return the node of an exact title, redirects followed."""
-        plain = normalise_spaces(title)
-        return self._added[plain] if plain in self._added else self.base.find(title)
-
-    def aliases(self, node: int) -> tuple[str, ...]:
-        """Return all names of an article, its title included, sorted."""
-        return self._names[node] if node in self._names else self.base.aliases(node)
-
-    def nodes_of_type(self, type: str) -> NDArray[np.uint32]:
-        """Return the nodes whose page has this type, ascending."""
-        kept = [node for node in self.base.nodes_of_type(type).tolist() if node not in self._read]
-        found = [node for node, reading in self._read.items() if reading.described["type"] == type]
-        return np.array(sorted((*kept, *found)), dtype=np.uint32)
-
-    def read_fact_tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield the facts of all pages as tables that part no node from its facts."""
-        yield self._fact_table.select(list(columns))
-
-    def close(self) -> None:
-        """Let go of what is large; the base stays open."""
-        super().close()
-        for name in ("graph", "_fact_table"):
-            self.__dict__.pop(name, None)
-        self._page_of.cache_clear()
-        self._facts_of.cache_clear()
-
-    @cached_property
-    def graph(self) -> LinkGraph:
-        """The link graph of all pages."""
-        sources, targets, positions = self._survey.edges
-        kept = ~np.isin(sources, list(self._read))
-        new = np.array(list(self._list_edges()), dtype=np.int64).reshape(-1, 3).T
-        ends = [
-            np.concatenate([old[kept], added]) for old, added in zip((sources, targets, positions), new, strict=True)
-        ]
-        return make_graph(len(self.article_nodes()), *ends)
-
-    def _list_edges(self) -> Iterator[tuple[int, int, int]]:
-        for node, reading in self._read.items():
-            first: dict[int, int] = {}
-            for link in reading.links:
-                first.setdefault(self._find_node(link.title), link.start)
-            yield from ((node, target, start) for target, start in first.items() if target not in (node, _UNKNOWN))
-
-    def _find_node(self, title: str) -> int:
-        return self._added[title] if title in self._added else self._survey.find(title)
-
-    def _read_text(self, node: int) -> Reading:
-        """Read a page as if it stood in the dump; a changed one has another revision."""
-        if node < len(self.base.article_nodes()):
-            page = self.base.page(node)
-            revision = page.revision + (node in self._edited)
-            raw = RawPage(page.page_id, 0, page.title, None, revision, page.timestamp, self._texts[node])
-        else:
-            place = node - len(self.base.article_nodes())
-            number = self._survey.last_id + 1 + place
-            raw = RawPage(number, 0, self._titles_added[place], None, number, _STAMP, self._texts[node])
-        return read_page(self._survey.rules, raw, self._survey.words)
-
-    def _read_page(self, node: int) -> Page:
-        in_degree = int(self.graph.in_degree[node])
-        if node not in self._read:
-            return replace(self.base.page(node), in_degree=in_degree)
-        described = {name: value for name, value in self._read[node].described.items() if name not in _NOT_OF_PAGES}
-        if node >= len(self.base.article_nodes()):
-            return Page(node=node, in_degree=in_degree, **described, **_NOTHING_KNOWN)
-        before = self.base.page(node)
-        written = described.pop("image")
-        image = before.image if before.image_free else written or before.image
-        return replace(before, in_degree=in_degree, image=image, **described)
-
-    def _read_facts(self, node: int) -> tuple[Fact, ...]:
-        if node not in self._read:
-            return self.base.facts(node)
-        return tuple(
-            replace(fact, node=node, target=self._find_node(title) if title else _UNKNOWN)
-            for fact, title in self._read[node].values
-        )
-
-    @cached_property
-    def _fact_table(self) -> pa.Table:
-        facts, offsets = self._survey.facts, self._survey.fact_offsets
-        pieces, start = [], 0
-        for node in self._read:
-            end = int(offsets[min(node, len(offsets) - 1)])
-            pieces += [facts.slice(start, end - start), tabulate_facts(self.facts(node))]
-            start = int(offsets[min(node + 1, len(offsets) - 1)])
-        return pa.concat_tables([*pieces, facts.slice(start)])
-
-    @cached_property
-    def _names(self) -> dict[int, tuple[str, ...]]:
-        """Names of the nodes that changed pages lead to, or led to, and of those pages."""
-        anchors, boxed = self._count_changes()
-        touched = set(self._read) | set(anchors) | set(boxed)
-        least, known = ANCHOR_PAGES, self._survey
-        names = {}
-        for node in touched:
-            used, inside = Counter(known.anchors.get(node, ())), Counter(known.boxed.get(node, ()))
-            used.update(anchors.get(node, {}))
-            inside.update(boxed.get(node, {}))
-            shown = [text for text in used | inside if used[text] >= least or inside[text] > 0]
-            shown = [text for text in shown if any(map(str.isalpha, text))]
-            reading = self._read.get(node)
-            bold = reading.described["bold"] if reading else known.find_bold(node)
-            title = reading.described["title"] if reading else self.base.page(node).title
-            names[node] = tuple(sorted(known.name_node(title, bold, known.redirects.get(node, ()), shown)))
-        return names
-
-    def _count_changes(self) -> tuple[dict[int, Counter[str]], dict[int, Counter[str]]]:
-        """Return how many pages more (or less) use a text for a link to a node, anywhere and in infobox values."""
-        anchors: dict[int, Counter[str]] = {}
-        boxed: dict[int, Counter[str]] = {}
-        for node, reading in self._read.items():
-            if node < len(self.base.article_nodes()):
-                for title, text in self._survey.list_anchors(self._survey.links(node)):
-                    _add(anchors, self._survey.find(title), text, -1)
-                for target, text in self._survey.list_boxed(node):
-                    _add(boxed, target, text, -1)
-            for title, text in self._survey.list_anchors(reading.links):
-                _add(anchors, self._find_node(title), text, 1)
-            for target, text in {(self._find_node(title), text) for title, text in reading.boxed if text}:
-                _add(boxed, target, text, 1)
-        return anchors, boxed
-
-    @cached_property
-    def _passages(self) -> PassageMemory:
-        connection = sqlite3.connect(":memory:", check_same_thread=False)
-        self._survey.index.backup(connection)
-        for node, reading in self._read.items():
-            span = (node * PASSAGES_A_PAGE, (node + 1) * PASSAGES_A_PAGE)
-            connection.execute("DELETE FROM passages WHERE rowid > ? AND rowid <= ?", span)
-            for place, text in enumerate(reading.passages):
-                insert_passage(connection, node, place, reading.described["title"], text)
-        connection.commit()
-        return PassageMemory(connection)
-
-
-_NOT_OF_PAGES = ("title_hash", "bold")
-_NOTHING_KNOWN: dict[str, Any] = {
-    "qid": "",
-    "sitelinks": -1,
-    "statements": -1,
-    "identifiers": -1,
-    "classes": (),
-    "image_free": False,
-}
-
-
 def _check_pages(base: Corpus, edits: Mapping[int, str], added: Sequence[tuple[str, str]]) -> None:
     count = len(base.article_nodes())
     unknown = [node for node in edits if not 0 <= node < count]
@@ -506,15 +310,10 @@ def _check_pages(base: Corpus, edits: Mapping[int, str], added: Sequence[tuple[s
         )
 
 
-def _add(counts: dict[int, Counter[str]], node: int, text: str, number: int) -> None:
-    if node >= 0:
-        counts.setdefault(node, Counter())[text] += number
-
-
 def relocate(proof: Proof, overlay: Corpus) -> Proof:
-    """Return a proof of the base as it is about an overlay: digest, in-degrees, names, and where its evidence stands.
+    """Return a proof of the base for an overlay: digest, in-degrees, names, and spans of its evidence.
 
-    Evidence that a changed page no longer has stays as it was, so that the checks say so.
+    Evidence that a changed page no longer has stays as it was; the checks must report it.
     """
     nodes = []
     for node in proof.nodes:
@@ -538,7 +337,7 @@ def _name_node(corpus: Corpus, title: str) -> tuple[str, ...]:
 
 
 def _move(evidence: Evidence, corpus: Corpus) -> Evidence:
-    """Return evidence at the place where its text stands in the corpus's page: the same field, or the same sentence."""
+    """Return evidence with the span of the same field or sentence in the corpus's page."""
     number = corpus.find(evidence.title)
     if number is None or corpus.page(number).revision == evidence.revision:
         return evidence
@@ -561,7 +360,7 @@ def _move(evidence: Evidence, corpus: Corpus) -> Evidence:
 K1, B = 1.2, 0.75
 TITLE_WEIGHT = 2
 ARTICLES_A_RANK = 100
-"""Articles of a corpus for each place of a search that is looked at: a small corpus is searched less deep."""
+"""Articles of a corpus for each rank that is considered: a small corpus is searched less deep."""
 CLEARLY = 3
 """How many times further down than the limit the page of a clean twin's answer must stand."""
 _WORD = re.compile(r"\w+")
@@ -571,76 +370,53 @@ _COMMON = frozenset(
     their they this to was were what when where which who whom whose why will with
     """.split()
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Bag:
-    """A passage as counted words; those of the title count double."""
-
-    node: int
-    words: Counter[str]
-    length: int
+Bag = tuple[int, Counter[str]]
+"""Node and words of a passage; words of the title count double."""
 
 
 def rank_by_words(corpus: Corpus, query: str, node: int, text: str) -> int:
-    """Return the place of an article among those found by the words of a query, 1 for the first.
+    """Return the BM25 rank of an article for a query, 1 for the first.
 
     Args:
         corpus: all other articles.
         query: any words.
-        node: the article that is looked for.
+        node: the ranked article.
         text: its wikitext, in place of the corpus's.
     """
-    bags = [*(bag for bag in _list_bags(corpus) if bag.node != node), *_cut(node, corpus.page(node).title, text)]
-    wanted = set(_split(query)) - _COMMON
-    frequency = {word: sum(word in bag.words for bag in bags) for word in wanted}
-    mean = sum(bag.length for bag in bags) / len(bags)
-    best: dict[int, float] = {}
-    for bag in bags:
-        score = _score(bag, frequency, len(bags), mean)
-        best[bag.node] = max(score, best.get(bag.node, 0.0))
-    own = best[node]
-    return 1 + sum(score > own for score in best.values()) if own > 0 else len(best)
+    bags = [*(bag for bag in _list_bags(corpus) if bag[0] != node), *_cut_bags(node, corpus.page(node).title, text)]
+    mean = sum(words.total() for _, words in bags) / len(bags)
+    weights = {}
+    for word in set(_split(query)) - _COMMON:
+        pages = sum(word in words for _, words in bags)
+        weights[word] = math.log(1 + (len(bags) - pages + 0.5) / (pages + 0.5))
+    best: dict[int, float] = defaultdict(float)
+    for other, words in bags:
+        norm = K1 * (1 - B + B * words.total() / mean)
+        found = ((weight, words[word]) for word, weight in weights.items())
+        score = sum(weight * count * (K1 + 1) / (count + norm) for weight, count in found)
+        best[other] = max(score, best[other])
+    return 1 + sum(score > best[node] for score in best.values()) if best[node] > 0 else len(best)
 
 
 def is_far(corpus: Corpus, query: str, node: int, text: str, rank: int) -> bool:
-    """Say whether an article is nowhere near those that a search for some words finds.
-
-    Args:
-        corpus: all other articles.
-        query: any words.
-        node: the article that must not be found.
-        text: its wikitext, in place of the corpus's.
-        rank: how many results may not hold it; 0 looks for nothing.
-    """
+    """Say whether an article (``text`` in place of the corpus's) ranks far below ``rank``; 0 checks nothing."""
     limit = max(1, min(rank, len(corpus.article_nodes()) // ARTICLES_A_RANK))
     return not rank or rank_by_words(corpus, query, node, text) > limit * CLEARLY
 
 
-def _score(bag: _Bag, frequency: dict[str, int], count: int, mean: float) -> float:
-    score = 0.0
-    for word, pages in frequency.items():
-        found = bag.words[word]
-        if found:
-            weight = math.log(1 + (count - pages + 0.5) / (pages + 0.5))
-            score += weight * found * (K1 + 1) / (found + K1 * (1 - B + B * bag.length / mean))
-    return score
-
-
-@lru_cache(maxsize=16)
-def _list_bags(corpus: Corpus) -> tuple[_Bag, ...]:
+@lru_cache(maxsize=KEPT_BASES)
+def _list_bags(corpus: Corpus) -> tuple[Bag, ...]:
     return tuple(
-        bag for node in corpus.article_nodes() for bag in _cut(node, corpus.page(node).title, corpus.text(node))
+        bag for node in corpus.article_nodes() for bag in _cut_bags(node, corpus.page(node).title, corpus.text(node))
     )
 
 
-def _cut(node: int, title: str, text: str) -> list[_Bag]:
+def _cut_bags(node: int, title: str, text: str) -> list[Bag]:
     head = _split(title) * TITLE_WEIGHT
-    bags = []
-    for passage in split_passages(render_article(text, read_infobox(text))):
-        words = _split(passage)
-        bags.append(_Bag(node, Counter((*head, *words)), len(head) + len(words)))
-    return bags
+    return [
+        (node, Counter((*head, *_split(passage))))
+        for passage in split_passages(render_article(text, read_infobox(text)))
+    ]
 
 
 def _split(text: str) -> list[str]:
@@ -649,12 +425,12 @@ def _split(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class PoolSize:
-    """How large the worlds are, and how many seeds each recipe gets in one."""
+    """Size of a world, and seeds per recipe."""
 
     entities: int
     seeds: Mapping[str, int]
     passes: int = 1
-    """Times that injection, which accepts few, asks each seed: every pass draws other facts and other chains."""
+    """Runs of the injection recipe, which accepts few: each draws other facts and chains."""
 
 
 LARGE = PoolSize(450, {"paths": 200, "injection": 400}, passes=5)
@@ -672,9 +448,7 @@ SETTINGS = (
     "questions.max_answer_share=0.5",
     "runtime.workers=1",
 )
-"""Small worlds: fewer entities and answers than the recipe demands of a large one, all else as shipped."""
-TRUSTING = ('questions.agreement="uncontradicted"', "rewrites.near_misses=0")
-"""What is not known counts as right: no sentence need confirm an answer, and infoboxes are taken to be complete."""
+"""Small worlds have fewer entities and answers than the recipe demands; all else is as shipped."""
 Reports = tuple[tuple[StageReport, ...], ...]
 """Funnel by pass."""
 
@@ -687,7 +461,7 @@ class Pool:
     world: Path
     corpus: Corpus
     questions: tuple[Grounding, ...]
-    """Of both recipes, those of the path recipe first."""
+    """Of both recipes, the path recipe first."""
     reports: Mapping[str, Reports]
     """Funnels by method."""
     config: WorldConfig
@@ -698,7 +472,7 @@ class Pool:
 
     @cached_property
     def ground(self) -> Indexes:
-        """The world's corpus with what checks count by."""
+        """The corpus with its indexes."""
         return Indexes(self.corpus)
 
     @cached_property
@@ -711,18 +485,9 @@ class Pool:
         return Corpus.open(self.root / "later-corpus" / "later")
 
     def assemble(self, *settings: str) -> Assembly:
-        """Return the parts of a run over the pool's corpus, with other settings."""
+        """Return a run over the pool's corpus with further settings."""
         config = make_config(read_recipe("demo"), [*_list_settings(self.config), *settings])
         return Assembly(config, Workspace(self.root / "workspace"), self.corpus)
-
-    @cached_property
-    def trusted(self) -> tuple[Grounding, ...]:
-        """What the first pass of each recipe accepts of the same seeds where UNKNOWN refuses nothing."""
-        workspace, found = Workspace(self.root / "workspace"), list[Grounding]()
-        for method in METHODS:
-            config = _configure(method, self.config, self.size, self.config.seed, TRUSTING)
-            found += _run(config, Assembly(config, workspace, self.corpus))[0]
-        return tuple(found)
 
     def find_method(self, question: Grounding) -> str:
         """Return the recipe that made a question: only the path recipe leaves the answer node without a descriptor."""
@@ -732,7 +497,7 @@ class Pool:
     def steady(self) -> tuple[Grounding, ...]:
         """Questions whose answer a text search is far from finding, by the bench's own ranking.
 
-        One at the edge is no clean twin: any page more or less moves it over.
+        A question near the limit is no clean twin: one page more or less may change its result.
         """
         return tuple(question for question in self.questions if self.is_hidden(question, question.text))
 
@@ -742,14 +507,10 @@ class Pool:
         rank = question.proof.thresholds.retrieval_rank
         return is_far(self.corpus, text, number, self.corpus.text(number), rank)
 
-    def draw(self, rng: Random) -> Grounding:
-        """Return one of the steady questions."""
-        return rng.choice(self.steady)
-
 
 @contextmanager
 def open_pools(seed: int, missing: tuple[float, ...], size: PoolSize = LARGE) -> Iterator[tuple[Pool, ...]]:
-    """Give a pool for each missing rate; what they keep on disk goes when they are no longer needed."""
+    """Give a pool for each missing rate; their files are deleted afterwards."""
     root = Path(tempfile.mkdtemp(prefix="synth-bench-"))
     pools: list[Pool] = []
     try:
@@ -763,7 +524,7 @@ def open_pools(seed: int, missing: tuple[float, ...], size: PoolSize = LARGE) ->
 
 
 def make_pool(root: Path, seed: int, missing: float, size: PoolSize = LARGE) -> Pool:
-    """Generate a world under ``root``, run both recipes over it, and collect what they accept."""
+    """Generate a world under ``root``, run both recipes on it, and collect the accepted questions."""
     world, workspace = WorldConfig(size.entities, seed, missing), Workspace(root / "workspace")
     config = _configure(METHODS[0], world, size, seed)
     corpus, _ = ensure_corpus(config.corpus, workspace, SilentReporter(), 1)
@@ -782,13 +543,13 @@ def make_pool(root: Path, seed: int, missing: float, size: PoolSize = LARGE) -> 
     return Pool(missing, folder, corpus, tuple(questions), reports, world, root, size, tuple(first))
 
 
-def _configure(method: str, world: WorldConfig, size: PoolSize, seed: int, settings: Sequence[str] = ()) -> RunConfig:
+def _configure(method: str, world: WorldConfig, size: PoolSize, seed: int) -> RunConfig:
     limits = (f"seeds.limit={size.seeds[method]}", f'method="{method}"', f"seed={seed}")
-    return make_config(read_recipe("demo"), [*_list_settings(world), *limits, *settings])
+    return make_config(read_recipe("demo"), [*_list_settings(world), *limits])
 
 
 def _run(config: RunConfig, assembly: Assembly) -> tuple[list[Grounding], tuple[StageReport, ...]]:
-    """Run a recipe up to its finished questions, which come by record id, and return its funnel too."""
+    """Run a recipe; return its finished questions by record id, and its funnel."""
     chosen, runtime = select_stages(assembly.plan_stages(), LAST, ()), config.runtime
     reports = tuple(
         run_stage(plan, assembly.corpus_entry, runtime.shard_rows, runtime.concurrency, SilentReporter())
@@ -807,7 +568,7 @@ MAX_TOKENS = 6
 MANY = 60
 """Pages that one plant may change."""
 TRIES = 400
-"""Clean questions looked at for one pair: most defects need a question of some kind."""
+"""Clean questions tried for one pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -821,7 +582,7 @@ class Case:
 
     @property
     def corpus(self) -> Corpus:
-        """The world as the pipeline saw it."""
+        """The corpus of the pool."""
         return self.pool.corpus
 
     @property
@@ -840,15 +601,15 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A claim, and what the world looks like around it."""
+    """A claim, and the changes of the world around it."""
 
     claim: Claim
     edits: Mapping[int, str] = field(default_factory=dict)
     added: Sequence[tuple[str, str]] = ()
     later: Mapping[int, str] | None = None
-    """Pages as they are in another dump of the same wiki, where it differs; None when there is no other dump."""
+    """Changed pages of another dump of the same wiki; None without another dump."""
     other: Corpus | None = None
-    """The other dump itself, in place of ``later``."""
+    """The other dump, in place of ``later``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -862,10 +623,10 @@ class Twins:
 
 
 def draw_case(pools: Sequence[Pool], rng: Random) -> Case:
-    """Return a clean question: first a pool, so that every missing rate has its share.
+    """Return a clean question of a random pool.
 
     Raises:
-        ConfigError: if no pool has a question to plant in.
+        ConfigError: no pool has a steady question.
     """
     steady = [pool for pool in pools if pool.steady]
     if not steady:
@@ -874,12 +635,12 @@ def draw_case(pools: Sequence[Pool], rng: Random) -> Case:
             "take another seed or more pairs, which are planted in larger worlds"
         )
     pool = rng.choice(steady)
-    question = pool.draw(rng)
+    question = rng.choice(pool.steady)
     return Case(pool, question, tuple(locate_nodes(pool.corpus, question.proof.nodes)))
 
 
 def judge(pool: Pool, scene: Scene) -> tuple[CheckResult, ...]:
-    """Return everything that the checks find in a scene; nothing when they accept it."""
+    """Return all findings of the checks in a scene; none when they accept it."""
     with lay(pool, scene) as ground:
         claim = replace(scene.claim, proof=relocate(scene.claim.proof, ground.corpus))
         return examine(ground, claim, MAX_TOKENS, audit=True)
@@ -887,11 +648,7 @@ def judge(pool: Pool, scene: Scene) -> tuple[CheckResult, ...]:
 
 @contextmanager
 def lay(pool: Pool, scene: Scene) -> Iterator[Indexes]:
-    """Give the ground of a scene.
-
-    What sentences state a relation by, and how frequent an answer is, is learnt from the whole wiki: a page more or
-    less does not change it, and the base's is taken.
-    """
+    """Give the indexes of a scene; cue words and answer shares, learnt from the whole wiki, are those of the base."""
     overlay = OverlayCorpus(pool.corpus, scene.edits, scene.added)
     later = scene.other if scene.later is None else OverlayCorpus(pool.corpus, scene.later)
     ground = Indexes(overlay, later)
@@ -910,7 +667,7 @@ def make_pair(pool: Pool, twins: Twins) -> Pair:
 
 
 def pick_result(found: Sequence[CheckResult], codes: Sequence[str]) -> CheckResult:
-    """Return one of several findings: one with a wanted code, else an UNKNOWN, else any; a pass when there is none."""
+    """Return a finding with a wanted code, else an UNKNOWN, else any; a pass without findings."""
     ranked = sorted(found, key=lambda result: (result.code not in codes, result.outcome != "UNKNOWN"))
     return ranked[0] if ranked else PASSED
 
@@ -935,18 +692,18 @@ def set_field(text: str, fact: Fact, value: str) -> str:
 
 
 def note_page(text: str) -> str:
-    """Return a page with an editor's note that no reader sees."""
+    """Return a page with an HTML comment."""
     return f"{text}\n<!-- checked -->"
 
 
 def edit_elsewhere(case: Case, sentence: str, rng: Random) -> dict[int, str]:
-    """Return an edit of an article off the path, which must not matter: a sentence more."""
+    """Return an edit of an article off the path: one more sentence."""
     node = rng.choice([node for node in case.corpus.article_nodes() if node not in case.numbers])
     return {node: add_sentence(case.corpus.text(node), sentence)}
 
 
 def add_sentence(text: str, sentence: str) -> str:
-    """Return a page with a sentence more, at the end of its first section of prose."""
+    """Return a page with one more sentence, at the end of its first section of prose."""
     infobox = read_infobox(text)
     start = infobox.end if infobox else 0
     place = text.find("\n\n", start + 2)
@@ -955,14 +712,7 @@ def add_sentence(text: str, sentence: str) -> str:
 
 
 def copy_infobox(case: Case, node: int, name: str, changes: Mapping[str, str]) -> str:
-    """Return the article of an entity like another one: the same infobox but for some fields, and a lead sentence.
-
-    Args:
-        case: whose corpus has the model.
-        node: the model.
-        name: of the new entity.
-        changes: raw values by key; an empty one leaves the field out.
-    """
+    """Return the article of a new entity like ``node``: its infobox with raw values changed by key, and a lead."""
     corpus = case.corpus
     text = corpus.text(node)
     infobox = read_infobox(text)
@@ -981,9 +731,9 @@ def copy_infobox(case: Case, node: int, name: str, changes: Mapping[str, str]) -
 UNVERIFIED = "unverified"
 VERIFIED_FIELDS = ("record_id", "text", "answer", "proof")
 RULES = (("proof", "thresholds"), ("proof", "hub_in_degree"), ("proof", "shortcuts_checked"))
-"""What was demanded: changed only where the counts no longer go with it."""
+"""Demands; changed only by :func:`_list_demands`."""
 UNORDERED = (("proof", "counts"),)
-"""Where the order of the parts says nothing."""
+"""Tuples whose order means nothing."""
 FILLED: dict[str, Any] = {
     "unit": "m",
     "precision": "day",
@@ -991,15 +741,15 @@ FILLED: dict[str, Any] = {
     "redundant": (Constraint(node=1, relation="nothing", value="nothing"),),
     "near_misses": (NearMiss(node=1, page_id=1, title="Nothing", unknown=("type",), resolution="absent"),),
 }
-"""What stands in a field that was empty; a letter where nothing is said."""
+"""New values of empty fields; any other gets a letter."""
 
 Place = tuple[str | int, ...]
 
 
 def plant_tampering(case: Case, words: Vocabulary, rng: Random) -> Pair | None:
-    """D24: a number beside itself, a text with a letter changed, a part left out, repeated or put elsewhere.
+    """D24: a number changed by one, a letter replaced, a part left out, repeated or moved.
 
-    Both twins are verified after an edit of an article that the question does not rest on.
+    Both twins are verified after an edit of an article off the path.
     """
     aside = draw_sentence("asides", words, rng).format(value=rng.choice(words.words))
     with lay(case.pool, Scene(case.claim, edit_elsewhere(case, aside, rng))) as ground:
@@ -1010,7 +760,7 @@ def plant_tampering(case: Case, words: Vocabulary, rng: Random) -> Pair | None:
 
 
 def _draw_change(row: Grounding, rng: Random) -> tuple[Place, Any]:
-    """Return one change; a class of fields is drawn before a field, as a proof has many spans and one digest."""
+    """Return one change; the field name is drawn first, since a proof has many spans and one digest."""
     groups: dict[tuple[str, ...], list[tuple[Place, Any]]] = {}
     for place, changed in list_changes(row, rng):
         groups.setdefault(tuple(part for part in place if isinstance(part, str)), []).append((place, changed))
@@ -1018,7 +768,7 @@ def _draw_change(row: Grounding, rng: Random) -> tuple[Place, Any]:
 
 
 def verify(ground: Indexes, row: Grounding) -> CheckResult:
-    """FAIL when a question, its id, its answer or its proof does not hold."""
+    """FAIL when verification finds a problem in a question."""
     problems = find_problems(ground, Claim(row.text, row.answer, row.proof))
     sha256 = row.picture.sha256 if row.picture else ""
     if row.record_id != make_question_id(row.text, sha256, row.answer, row.proof):
@@ -1027,7 +777,7 @@ def verify(ground: Indexes, row: Grounding) -> CheckResult:
 
 
 def list_changes(row: Grounding, rng: Random) -> Iterator[tuple[Place, Any]]:
-    """Yield a change of each field that verification speaks for, with the place of the field."""
+    """Yield the place and a change of each field that verification covers."""
     for name in VERIFIED_FIELDS:
         yield from _list_changes(getattr(row, name), (name,), rng)
     yield from ((("proof", *place), changed) for place, changed in _list_demands(row.proof, rng))
@@ -1056,7 +806,7 @@ def _list_changes(value: Any, place: Place, rng: Random) -> Iterator[tuple[Place
 
 
 def _list_demands(proof: Proof, rng: Random) -> Iterator[tuple[Place, Any]]:
-    """Yield demands that the proof's own counts and look-ups no longer go with: lower ones, and higher ones."""
+    """Yield demands that the proof's own counts contradict."""
     limits = proof.thresholds
     yield ("thresholds", "alone_first"), limits.alone_first + rng.choice((-1, 1))
     if len(proof.hops) > 1:
@@ -1069,7 +819,6 @@ def _list_demands(proof: Proof, rng: Random) -> Iterator[tuple[Place, Any]]:
 
 
 def _fill(place: Place, rng: Random) -> Any:
-    """Return what stands in a field that was empty."""
     name = place[-1]
     if name == "derivation":
         return rng.choice(("month", "year"))
@@ -1077,7 +826,7 @@ def _fill(place: Place, rng: Random) -> Any:
 
 
 def _change_parts(parts: tuple[Any, ...], ordered: bool) -> Iterator[tuple[Any, ...]]:
-    """Yield several parts with the last one left out, with it twice, and turned round."""
+    """Yield parts without the last one, with it twice, and reversed."""
     if parts:
         yield parts[:-1]
         yield (*parts, parts[-1])
@@ -1086,7 +835,7 @@ def _change_parts(parts: tuple[Any, ...], ordered: bool) -> Iterator[tuple[Any, 
 
 
 def _change_text(text: str, rng: Random) -> str:
-    """Return a text with one letter or digit replaced by another one."""
+    """Return a text with one letter or digit replaced."""
     spots = [place for place, letter in enumerate(text) if letter.isalnum()] or [0]
     spot = rng.choice(spots)
     other = rng.choice([letter for letter in "abcdef0123456789" if letter != text[spot].casefold()])
@@ -1094,7 +843,7 @@ def _change_text(text: str, rng: Random) -> str:
 
 
 def change_at(value: Any, place: Place, changed: Any) -> Any:
-    """Return a record with the value at one place replaced, unvalidated, as a tampered file may have it."""
+    """Return a record with the value at one place replaced, unvalidated as in a tampered file."""
     if not place:
         return changed
     first, rest = place[0], place[1:]

@@ -12,11 +12,7 @@ from pipelines.graph.facts import read_attributes
 from pipelines.graph.query import Indexes, locate_nodes
 from pipelines.toy.publishing import write_world
 from pipelines.toy.world import WorldConfig
-from tests.planted import corpus_plants
-from tests.planted import corpus_plants as lone_plants
-from tests.planted import corpus_plants as set_plants
-from tests.planted import corpus_plants as truth_plants
-from tests.planted import scenes as tampering
+from tests.planted import corpus_plants, scenes
 from tests.planted.disguises import draw_sentence, find_statements, state_fact
 from tests.planted.scenes import (
     Case,
@@ -36,14 +32,19 @@ WORDS = load_half("held-out")
 OPERATORS = (
     corpus_plants.plant_twin,
     corpus_plants.plant_second_value,
-    lone_plants.plant_lone_descriptor,
+    corpus_plants.plant_lone_descriptor,
     corpus_plants.plant_shortcut,
     corpus_plants.plant_idle_picture,
-    truth_plants.plant_gold,
-    truth_plants.plant_volatile,
-    truth_plants.plant_searchable,
+    corpus_plants.plant_gold,
+    corpus_plants.plant_volatile,
+    corpus_plants.plant_searchable,
 )
-JUDGED = (set_plants.plant_parametric, set_plants.plant_repeat, tampering.plant_tampering)
+JUDGED = (corpus_plants.plant_parametric, corpus_plants.plant_repeat, scenes.plant_tampering)
+PROSE = (corpus_plants.plant_hidden_twin, corpus_plants.plant_hidden_value)
+
+
+def get_name(operator):
+    return operator.__name__
 
 
 def list_cases(pool):
@@ -63,88 +64,66 @@ def plant_some(pool, operator, count=3):
     return found
 
 
-def test_the_pool_holds_questions_of_both_recipes(pool):
-    assert {pool.find_method(question) for question in pool.questions} == {"paths", "injection"}
-
-
 def test_an_accepted_question_is_accepted_again_in_an_overlay_without_changes(pool):
+    assert {pool.find_method(question) for question in pool.questions} == {"paths", "injection"}
     for case in list_cases(pool):
         assert judge(pool, Scene(case.claim)) == ()
 
 
-@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.__name__)
-def test_the_checks_tell_the_twins_apart(pool, operator):
-    for _, twins in plant_some(pool, operator):
+@pytest.mark.parametrize("operator", OPERATORS, ids=get_name)
+def test_the_checks_tell_the_twins_apart_and_the_clean_one_is_edited_too(pool, operator):
+    for case, twins in plant_some(pool, operator):
+        assert twins.clean.edits or twins.clean.added or twins.clean.later or twins.clean.claim != case.claim
         pair = make_pair(pool, twins)
         assert pair.clean.passed, (twins.plant, pair.clean)
         assert not pair.defective.passed
         assert pair.defective.code in twins.codes, (twins.plant, pair.defective)
 
 
-@pytest.mark.parametrize("operator", JUDGED, ids=lambda operator: operator.__name__)
+@pytest.mark.parametrize("operator", JUDGED, ids=get_name)
 def test_the_stages_and_the_verifier_tell_the_twins_apart(pool, operator):
     for _, pair in plant_some(pool, operator, 5):
         assert pair.clean.passed, (pair.plant, pair.clean)
         assert pair.defective.code in pair.codes, (pair.plant, pair.defective)
 
 
-def test_a_fact_hidden_in_prose_is_not_let_pass_on_the_led_to_page(pool):
+def test_a_fact_hidden_in_prose_is_found(pool):
     cases = [case for case in list_cases(pool) if all(hop.backward for hop in case.question.proof.hops)]
-    found = [
-        twins for n, case in enumerate(cases) if (twins := corpus_plants.plant_hidden_twin(case, WORDS, Random(n)))
-    ]
+    planted = (corpus_plants.plant_hidden_twin(case, WORDS, Random(n)) for n, case in enumerate(cases))
+    found = [twins for twins in planted if twins]
     assert found
     for twins in found[:4]:
-        assert {"near-miss"} & {result.code for result in judge(pool, twins.defective)}, twins.plant
+        assert "near-miss" in {result.code for result in judge(pool, twins.defective)}, twins.plant
 
 
-@pytest.mark.parametrize(
-    "operator",
-    [*OPERATORS, corpus_plants.plant_hidden_twin, corpus_plants.plant_hidden_value],
-    ids=lambda each: each.__name__,
-)
+@pytest.mark.parametrize("operator", [*OPERATORS, *PROSE], ids=get_name)
 def test_the_same_draw_plants_the_same_defect(pool, operator):
     case, twins = plant_some(pool, operator, 1)[0]
-    number = list_cases(pool).index(case)
-    again = operator(case, WORDS, Random(number))
-    assert (again.plant, again.defective.edits, again.clean.edits) == (
-        twins.plant,
-        twins.defective.edits,
-        twins.clean.edits,
-    )
+    again = operator(case, WORDS, Random(list_cases(pool).index(case)))
+    assert (again.plant, again.defective, again.clean) == (twins.plant, twins.defective, twins.clean)
 
 
 def test_repeats_are_refused_each_by_its_own_code(pool):
     case = list_cases(pool)[0]
-    found = {set_plants.plant_repeat(case, WORDS, Random(number)).codes for number in range(40)}
+    found = {corpus_plants.plant_repeat(case, WORDS, Random(number)).codes for number in range(40)}
     assert found == {("skeleton-over-used",), ("duplicate-question",), ("duplicate-path",)}
 
 
-def test_steady_questions_are_chosen_by_the_bench_itself(pool):
+def test_clean_questions_are_those_that_the_own_ranking_finds_far_down(pool):
     for question in pool.steady:
         (number,) = locate_nodes(pool.corpus, question.proof.nodes[-1:])
         assert rank_by_words(pool.corpus, question.text, number, pool.corpus.text(number)) > 3
-
-
-def test_no_clean_twin_is_an_untouched_row(pool):
-    for operator in OPERATORS:
-        for case, twins in plant_some(pool, operator, 2):
-            touched = twins.clean.edits or twins.clean.added or twins.clean.later or twins.clean.claim != case.claim
-            assert touched, operator.__name__
-
-
-def test_pools_without_a_steady_question_are_refused(pool):
+    assert draw_case([pool], Random(3)).question in pool.questions
     with pytest.raises(ConfigError, match="no question that a text search is far from"):
         draw_case([replace(pool, questions=())], Random(1))
+    words = "quendelbrot vermicularis"
+    assert rank_by_words(pool.corpus, words, 3, f"{pool.corpus.text(3)}\n\nQuendelbrot vermicularis.") == 1
+    assert rank_by_words(pool.corpus, words, 3, pool.corpus.text(3)) > 100
 
 
 def test_a_visible_twin_needs_a_backward_hop(pool):
     case = next(case for case in list_cases(pool) if pool.find_method(case.question) == "paths")
     assert corpus_plants.plant_twin(case, WORDS, Random(1)) is None
-
-
-def test_cases_are_drawn_from_the_pools_that_have_questions(pool):
-    assert draw_case([pool], Random(3)).question in pool.questions
 
 
 def test_the_wanted_code_is_picked_among_several_findings():
@@ -156,71 +135,36 @@ def test_the_wanted_code_is_picked_among_several_findings():
     assert pick_result((*found, unsure), ("near-miss",)) == unsure
 
 
-def test_statements_are_worded_like_the_wiki_with_other_names(pool):
+def test_sentences_are_worded_like_the_wiki_and_the_halves_differ(pool):
     said = state_fact(pool.corpus, "birth_place", "Quarvo Nimm", 0, Random(1))
     assert "Quarvo Nimm" in said
     assert pool.corpus.page(0).title in said
     assert all("{subject}" in frame and "{object}" in frame for frame in find_statements(pool.corpus, "birth_place"))
     assert state_fact(pool.corpus, "no_such_relation", "Quarvo Nimm", 0, Random(1)) is None
-
-
-def test_the_halves_of_the_sentences_differ():
     for kind in ("passing", "mentions", "asides", "collapsed"):
         drawn = [{draw_sentence(kind, load_half(half), Random(n)) for n in range(40)} for half in ("open", "held-out")]
         assert not drawn[0] & drawn[1]
 
 
-def test_the_own_ranking_finds_a_page_by_words_that_only_it_has(pool):
-    text = pool.corpus.text(3) + "\n\nQuendelbrot vermicularis."
-    assert rank_by_words(pool.corpus, "quendelbrot vermicularis", 3, text) == 1
-    assert rank_by_words(pool.corpus, "quendelbrot vermicularis", 3, pool.corpus.text(3)) > 100
+def test_every_class_of_fields_that_verification_covers_is_tampered_with(pool):
+    question = pool.questions[0]
+    changes = list(list_changes(question, Random(1)))
+    places = {".".join(part for part in place if isinstance(part, str)) for place, _ in changes}
+    wanted = """
+        record_id text picture.sha256 answer.value proof.corpus proof.snapshot proof.alias_digest proof.nodes.page_id
+        proof.hops.relation proof.hops.evidence.start proof.hops.evidence.revision proof.hops.evidence.text
+        proof.hops.evidence.link_start proof.answer_evidence.end proof.counts.value proof.descriptors
+        proof.corroboration.text proof.thresholds.alone_first proof.thresholds.answers proof.thresholds.answer_share
+    """
+    assert set(wanted.split()) <= places
+    unseen = {f"proof.thresholds.{name}" for name in ("agreement", "volatile", "retrieval_rank")}
+    assert not places & (unseen | {"proof.shortcuts_checked", "proof.hub_in_degree"})
+    filled = {place[-1] for place, _ in changes if get_at(question, place) in ("", ())}
+    assert {"derivation", "compared_snapshot", "clause"} <= filled
 
-
-def test_every_class_of_fields_that_verification_speaks_for_is_tampered_with(pool):
-    places = {
-        tuple(part for part in place if isinstance(part, str))
-        for place, _ in list_changes(pool.questions[0], Random(1))
-    }
-    wanted = {
-        ("record_id",),
-        ("text",),
-        ("picture", "sha256"),
-        ("answer", "value"),
-        ("proof", "corpus"),
-        ("proof", "snapshot"),
-        ("proof", "alias_digest"),
-        ("proof", "nodes", "page_id"),
-        ("proof", "hops", "relation"),
-        ("proof", "hops", "evidence", "start"),
-        ("proof", "hops", "evidence", "revision"),
-        ("proof", "hops", "evidence", "text"),
-        ("proof", "hops", "evidence", "link_start"),
-        ("proof", "answer_evidence", "end"),
-        ("proof", "counts", "value"),
-        ("proof", "descriptors"),
-        ("proof", "corroboration", "text"),
-    }
-    assert wanted <= places
-    assert {("proof", "thresholds", name) for name in ("alone_first", "answers", "answer_share")} <= places
-    unseen = {("proof", "thresholds", name) for name in ("agreement", "volatile", "retrieval_rank")}
-    assert not places & (
-        unseen
-        | {
-            (
-                "proof",
-                "shortcuts_checked",
-            ),
-            ("proof", "hub_in_degree"),
-        }
-    )
-
-
-def test_empty_fields_are_filled(pool):
-    for question in pool.questions[:3]:
-        filled = {
-            place[-1] for place, changed in list_changes(question, Random(1)) if get_at(question, place) in ("", ())
-        }
-        assert {"derivation", "compared_snapshot", "clause"} <= filled
+    changed = change_at(question, ("proof", "hops", 0, "evidence", "start"), -5)
+    assert changed.proof.hops[0].evidence.start == -5
+    assert (changed.proof.hops[1:], changed.text) == (question.proof.hops[1:], question.text)
 
 
 def get_at(value, place):
@@ -232,44 +176,24 @@ def get_at(value, place):
 def test_each_single_change_of_a_question_is_noticed(pool):
     for question in (*pool.questions[:2], *pool.questions[-2:]):
         assert verify(pool.ground, question).passed
-        unnoticed = [
-            place
-            for place, changed in list_changes(question, Random(2))
-            if verify(pool.ground, change_at(question, place, changed)).passed
-        ]
+        changes = list_changes(question, Random(2))
+        unnoticed = [place for place, new in changes if verify(pool.ground, change_at(question, place, new)).passed]
         assert unnoticed == []
 
 
-def test_a_change_leaves_the_rest_of_the_record_alone(pool):
-    question = pool.questions[0]
-    changed = change_at(question, ("proof", "hops", 0, "evidence", "start"), -5)
-    assert changed.proof.hops[0].evidence.start == -5
-    assert changed.proof.hops[1:] == question.proof.hops[1:]
-    assert changed.text == question.text
-
-
-@pytest.fixture(scope="module")
-def snapshots(tmp_path_factory):
-    """The same complete world at two dates, as corpora."""
-    folder, corpora = tmp_path_factory.mktemp("snapshots"), []
-    for name, later in (("first", False), ("later", True)):
-        write_world(folder / name, WorldConfig(entities=120, seed=3, missing=0.0), later=later)
-        (dump,) = (folder / name).glob("*-multistream.xml.bz2")
-        build_corpus(dump, folder / f"{name}-corpus" / name)
-        corpora.append(Corpus.open(folder / f"{name}-corpus" / name))
-    yield corpora
-    for corpus in corpora:
-        corpus.close()
-
-
-def test_between_two_snapshots_exactly_the_changed_facts_are_volatile(snapshots):
-    """Metamorphic relation 12."""
-    first, later = snapshots
+def test_between_two_snapshots_exactly_the_changed_facts_are_volatile(tmp_path):
+    """Metamorphic relation 12, on one complete world at two dates."""
+    corpora = []
+    for name, is_later in (("first", False), ("later", True)):
+        write_world(tmp_path / name, WorldConfig(entities=120, seed=3, missing=0.0), later=is_later)
+        (dump,) = (tmp_path / name).glob("*-multistream.xml.bz2")
+        build_corpus(dump, tmp_path / f"{name}-corpus" / name)
+        corpora.append(Corpus.open(tmp_path / f"{name}-corpus" / name))
+    first, later = corpora
     ground = Indexes(first, later)
     flagged, changed = set(), set()
     for node in first.article_nodes():
-        other = later.find(first.page(node).title)
-        values = {(fact.key, fact.text) for fact in later.facts(other)}
+        values = {(fact.key, fact.text) for fact in later.facts(later.find(first.page(node).title))}
         for attribute in read_attributes(first, node):
             key = attribute.fact.key
             if is_volatile(key):
@@ -280,3 +204,5 @@ def test_between_two_snapshots_exactly_the_changed_facts_are_volatile(snapshots)
                 changed.add((node, key))
     assert flagged == changed
     assert changed
+    for corpus in corpora:
+        corpus.close()

@@ -13,7 +13,16 @@ from pipelines.graph.answers import compare_answers
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.toy.players import ScriptedJudge
 from tests.pipelines.stages.players import FakeModel
-from tests.planted.judge_faults import FAULTY, count_faults, list_open_trials, make_scripted_judges
+from tests.planted.judge_faults import (
+    ERRING,
+    MISTAKEN,
+    UNCLEAR,
+    UNMARKED,
+    count_answer_faults,
+    count_rollout_faults,
+    list_open_trials,
+    make_scripted_judges,
+)
 
 PROMPT = load_prompt("judge_answer")
 KINDS = {
@@ -37,17 +46,13 @@ def rows(report, who):
     return {row.type: row for row in report.rows if row.who == who}
 
 
-def test_the_comparer_takes_no_near_miss_and_refuses_no_true_answer(report):
+def test_the_comparer_errs_on_no_answer_and_recognises_every_rewording(report):
     found = rows(report, COMPARER)
     assert {type_: (row.false_positive.count, row.false_negative.count) for type_, row in found.items()} == {
         type_: (0, 0) for type_ in TYPES
     }
-
-
-def test_every_rewording_is_recognised_without_a_judge(report):
-    assert {(kind.type, kind.unscored) for kind in report.kinds if (kind.who, kind.kind) == (COMPARER, "reworded")} == {
-        (type_, 0) for type_ in TYPES
-    }
+    reworded = [kind for kind in report.kinds if (kind.who, kind.kind) == (COMPARER, "reworded")]
+    assert {(kind.type, kind.unscored) for kind in reworded} == {(type_, 0) for type_ in TYPES}
 
 
 def test_no_hedge_list_or_pair_of_candidates_reaches_a_judge(report):
@@ -61,10 +66,6 @@ def test_no_hedge_list_or_pair_of_candidates_reaches_a_judge(report):
 def test_every_kind_of_near_miss_is_planted(type_):
     planted = {trial.kind for case in list_cases(type_, 60, 3) for trial in case.trials if trial.truth == "incorrect"}
     assert planted >= KINDS[type_] | {"order to the judge"}
-
-
-@pytest.mark.parametrize("type_", TYPES)
-def test_300_questions_of_each_type_can_be_planted(type_):
     cases = list(list_cases(type_, 300, 3))
     assert len(cases) == 300
     assert all({trial.truth for trial in case.trials} == {"correct", "incorrect"} for case in cases)
@@ -87,11 +88,6 @@ def test_a_judge_that_obeys_the_answer_is_found_out_and_the_comparer_does_not_ob
     assert taken[COMPARER] == 0 < taken["judge 1: fake"]
 
 
-def test_a_judge_that_never_answers_is_unscored_not_wrong():
-    found = rows(run_judge_bench(20, 3, [scripted(empty=1.0)]), "judge 1: scripted-judge")
-    assert all(row.unscored.share == 1.0 and row.false_negative.count == 0 for row in found.values())
-
-
 def test_a_judge_that_never_gave_a_verdict_has_no_rates_and_is_named():
     found = run_judge_bench(4, 3, [scripted(empty=1.0), scripted()])
     text = show(found)
@@ -104,6 +100,8 @@ def test_a_judge_that_never_gave_a_verdict_has_no_rates_and_is_named():
     # Corrected shares and implied ones; the share that was planted is known all the same.
     assert all(row[:2] == ["-", "-"] for row in cells)
     assert found.kappa is None
+    unscored = rows(found, "judge 1: scripted-judge").values()
+    assert all(row.unscored.share == 1.0 and row.false_negative.count == 0 for row in unscored)
 
 
 def test_rates_are_of_all_answers_and_of_the_decided_ones():
@@ -239,31 +237,24 @@ def test_a_bench_without_answers_or_places_is_refused(pairs, concurrency, said):
 # D23: faults of judges
 
 
-@pytest.fixture(scope="module")
-def faults():
-    return asyncio.run(count_faults(300, 3))
+@pytest.fixture(scope="module", params=[300, 30], ids=["answers", "rollouts"])
+def faults(request):
+    """Rows of faults, and how many answers or rollouts each is of."""
+    count = request.param
+    return asyncio.run(count_answer_faults(count, 3)) if count == 300 else list(count_rollout_faults(count, 3)), count
 
 
 def test_no_fault_of_a_judge_is_a_silent_accept_or_a_silent_drop(faults):
-    assert {row.fault for row in faults} == set(FAULTY)
-    assert {(row.silent_accepts, row.silent_drops) for row in faults} == {(0, 0)}
-    assert {row.trials for row in faults} == {300}
-
-
-@pytest.mark.parametrize("fault", ["empty", "yes and no", "malformed", "time-out"])
-def test_a_judge_that_says_nothing_clear_leaves_every_answer_unscored(faults, fault):
-    assert {(row.jury, row.unscored, row.stopped) for row in faults if row.fault == fault} == {
-        ("alone", 300, 0), ("first", 300, 0), ("second", 300, 0),
-    }  # fmt: skip
-
-
-def test_a_judge_that_is_away_stops_and_decides_nothing(faults):
-    assert {(row.unscored, row.stopped) for row in faults if row.fault == "away"} == {(0, 300)}
-
-
-@pytest.mark.parametrize("fault", ["near miss accepted", "right one refused"])
-def test_a_second_judge_keeps_the_errors_of_the_first_from_counting(faults, fault):
-    assert {(row.jury, row.unscored) for row in faults if row.fault == fault} == {("first", 150), ("second", 150)}
+    rows, count = faults
+    assert {row.fault for row in rows if row.judge == "answer"} == {*UNCLEAR, *ERRING}
+    assert {row.fault for row in rows if row.judge == "process"} == (set(UNMARKED) if count == 30 else set())
+    assert {(row.silent_accepts, row.silent_drops) for row in rows} == {(0, 0)}
+    for row in rows:
+        if row.fault == "away":
+            assert (row.unscored, row.stopped) == (0, count)
+        else:
+            # A second judge stops what the first one errs on, which is every other answer.
+            assert (row.unscored, row.stopped) == (count // 2 if row.fault in MISTAKEN else count, 0), row
 
 
 @pytest.mark.parametrize("count", [1, 7, 300])

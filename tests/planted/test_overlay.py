@@ -88,11 +88,8 @@ def write_changes(base, pages, edits, added, folder):
     return write_corpus(folder, changed)
 
 
-def test_an_overlay_without_edits_equals_its_base(base):
+def test_an_overlay_equals_its_base_without_edits_and_but_for_revisions_with_every_page_read_anew(base):
     assert_same(OverlayCorpus(base, {}), base)
-
-
-def test_an_overlay_with_every_page_read_anew_equals_its_base_but_for_revisions(base):
     overlay = OverlayCorpus(base, {node: base.text(node) for node in base.article_nodes()})
     for node in base.article_nodes():
         assert replace(overlay.page(node), revision=base.page(node).revision) == base.page(node)
@@ -130,13 +127,8 @@ def test_links_to_a_page_that_is_added_lead_somewhere(base):
 
 def test_the_digest_names_the_changes(base):
     text = base.text(0)
-    digests = {
-        OverlayCorpus(base, {}).digest,
-        OverlayCorpus(base, {0: text + "a"}).digest,
-        OverlayCorpus(base, {0: text + "b"}).digest,
-        OverlayCorpus(base, {}, [("A page", "a")]).digest,
-        base.digest,
-    }
+    changes = [({},), ({0: text + "a"},), ({0: text + "b"},), ({}, [("A page", "a")])]
+    digests = {base.digest, *(OverlayCorpus(base, *change).digest for change in changes)}
     assert len(digests) == 5
     assert OverlayCorpus(base, {0: text + "a"}).digest in digests
 
@@ -191,10 +183,8 @@ def test_a_relocated_proof_points_at_the_same_words_in_the_changed_pages(base, p
     overlay = OverlayCorpus(base, edits)
     moved = relocate(proof, overlay)
     assert moved.corpus == overlay.digest
-    for before, after in (
-        (proof.hops[0].evidence, moved.hops[0].evidence),
-        (proof.answer_evidence, moved.answer_evidence),
-    ):
+    spans = [(each.hops[0].evidence, each.answer_evidence) for each in (proof, moved)]
+    for before, after in zip(*spans, strict=True):
         text = overlay.text(overlay.find(after.title))
         assert text[after.start : after.end] == after.text == before.text
         assert after.start == before.start + len("A new first line.\n")
@@ -209,9 +199,7 @@ def test_a_relocated_proof_of_unchanged_pages_keeps_its_spans_and_counts_links_a
     assert [hop.evidence for hop in moved.hops] == [hop.evidence for hop in proof.hops]
     assert moved.nodes[1].in_degree == proof.nodes[1].in_degree + 1
     assert moved.alias_digest
-
-
-def test_evidence_that_a_changed_page_no_longer_has_stays_where_it_was(base, proof):
+    # Evidence that a changed page no longer has stays where it was.
     node = base.find(proof.nodes[0].title)
     moved = relocate(proof, OverlayCorpus(base, {node: "Nothing is left."}))
     assert moved.hops[0].evidence == proof.hops[0].evidence

@@ -1,17 +1,10 @@
-"""Everything that is true in a generated world, and whether a question is sound by it.
+"""Whether the questions that the pipeline accepts are sound by the whole truth of their world.
 
-The pipeline sees infoboxes with fields missing and prose; the truth files have every fact and every kind. None of the
-pipeline's counting or reading of pages is used here. Judged is the proof: the path is true, one entity fits each node,
-there is one answer and it is the gold one with its unit, a descriptor fits as many entities without the chain as was
-demanded, and other anchors give as many answers as was demanded. Not judged are the wording (what the text says beside
-its proof, leaks, precision), what the picture shows, shorter paths and searches, facts that change, and hops that a
-sentence makes.
-
-What the pipeline accepts, held against everything that is true in the world: how many questions are wrong after all.
-
-The first pass of each recipe is run again on the same seeds with the demands off by which UNKNOWN refuses: what it
-accepts then, and how much of that is wrong, says what these demands cost and what they buy. Rows refused are not
-counted for this: a fact that cannot be confirmed costs a walk another try long before it costs a row.
+The pipeline sees prose and infoboxes with fields missing; the truth files have every fact and every kind. None of the
+pipeline's counting or reading is used here. Judged is the proof: the path is true, one entity fits each node, there is
+one answer and it is the gold one with its unit, a descriptor alone fits as many entities as demanded, and other anchors
+give as many answers as demanded. Not judged: the wording, the picture, shorter paths and searches, facts that change,
+and hops of a sentence. Rejected rows are not judged.
 """
 
 import json
@@ -240,23 +233,6 @@ ALLOWED = ((0.0, 0.0), (0.1, 0.02), (0.3, 0.04))
 """Share of unsound questions by missing rate that must not be reached; between two rates it grows in proportion."""
 SHOWN = 5
 
-Judged = tuple[str, Grounding]
-"""What is wrong with a question, and the question."""
-
-
-@dataclass(frozen=True, slots=True)
-class Soundness:
-    """How many of some accepted questions are wrong by the whole truth."""
-
-    accepted: int
-    defects: int
-    rate: float
-    """Share that is not sound; 0.0 of none."""
-    interval: tuple[float, float]
-    """95% Wilson interval of the share; questions of one world share entities, so that it is rather too narrow."""
-    kinds: dict[str, int]
-    examples: tuple[str, ...]
-
 
 @dataclass(frozen=True, slots=True)
 class AcceptedRow:
@@ -265,26 +241,22 @@ class AcceptedRow:
     missing: float
     method: str
     seeds: int
-    """Seeds asked, each as often as there are passes."""
+    """Seeds, counted once for each pass."""
     refused: int
-    """Rows refused after the seeds, for any reason."""
+    """Rows rejected after the seeds, for any reason."""
     accepted: int
     defects: int
     rate: float
+    """Share that is not sound; 0.0 without questions."""
     interval: tuple[float, float]
+    """95% Wilson interval of the share; questions of one world share entities, so it is rather too narrow."""
     kinds: dict[str, int]
     examples: tuple[str, ...]
-    asking: Soundness
-    """The first pass alone."""
-    trusting: Soundness
-    """The first pass where UNKNOWN refuses nothing."""
-    lost_to_unknown: int
-    """Questions accepted less in the first than in the second of these; below zero where other walks led to more."""
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptedRate:
-    """All recipes of one missing rate against what is allowed."""
+    """All recipes of one missing rate against the allowed share."""
 
     missing: float
     accepted: int
@@ -293,23 +265,20 @@ class AcceptedRate:
     interval: tuple[float, float]
     allowed: float
     met: bool
-    """Whether each recipe accepted something, and the share of defects is below the limit, which is none at 0."""
+    """Whether each recipe accepted something and the share of defects is below the limit; a limit of 0 allows none."""
     shown: bool
     """Whether even the upper end of the interval is below the limit."""
 
 
 def evaluate(pool: Pool) -> tuple[AcceptedRow, ...]:
-    """Evaluate all questions of a pool, a row for each recipe."""
+    """Evaluate all questions of a pool, one row per recipe."""
     truth = Truth(pool.world)
-    judged = [
-        [(judge_question(truth, question), question) for question in questions]
-        for questions in (pool.questions, pool.first, pool.trusted)
-    ]
-    return tuple(_sum_up(pool, method, judged) for method in pool.reports)
+    judged = [(pool.find_method(question), judge_question(truth, question), question) for question in pool.questions]
+    return tuple(_sum_up(pool, method, [row[1:] for row in judged if row[0] == method]) for method in pool.reports)
 
 
 def measure_rate(missing: float, rows: Sequence[AcceptedRow]) -> AcceptedRate:
-    """Hold what all recipes accepted at a missing rate against what is allowed there."""
+    """Compare what all recipes accepted at a missing rate with the allowed share."""
     here = [row for row in rows if row.missing == missing]
     share = make_share(sum(row.defects for row in here), sum(row.accepted for row in here))
     allowed = find_allowed(missing)
@@ -327,35 +296,25 @@ def measure_rate(missing: float, rows: Sequence[AcceptedRow]) -> AcceptedRate:
 
 
 def find_allowed(missing: float) -> float:
-    """Return the share of unsound questions that must not be reached at a missing rate; 0.0 allows none at all."""
+    """Return the share of unsound questions that must not be reached at a missing rate; 0.0 allows none."""
     for (low, least), (high, most) in pairwise(ALLOWED):
         if missing <= high:
             return least + (most - least) * (missing - low) / (high - low)
     return ALLOWED[-1][1]
 
 
-def _sum_up(pool: Pool, method: str, judged: Sequence[Sequence[Judged]]) -> AcceptedRow:
-    own, first, trusting = (_count([each for each in rows if pool.find_method(each[1]) == method]) for rows in judged)
-    reports = pool.reports[method]
+def _sum_up(pool: Pool, method: str, judged: Sequence[tuple[str, Grounding]]) -> AcceptedRow:
+    kinds = Counter(kind for kind, _ in judged if kind)
+    share, reports = make_share(kinds.total(), len(judged)), pool.reports[method]
     return AcceptedRow(
         missing=pool.missing,
         method=method,
         seeds=sum(funnel[0].rows_out for funnel in reports),
         refused=sum(sum(report.rejected.values()) for funnel in reports for report in funnel[1:]),
-        accepted=own.accepted,
-        defects=own.defects,
-        rate=own.rate,
-        interval=own.interval,
-        kinds=own.kinds,
-        examples=own.examples,
-        asking=first,
-        trusting=trusting,
-        lost_to_unknown=trusting.accepted - first.accepted,
+        accepted=share.trials,
+        defects=share.count,
+        rate=share.share,
+        interval=(share.low, share.high),
+        kinds=dict(kinds),
+        examples=tuple(f"{kind}: {question.text}" for kind, question in judged if kind)[:SHOWN],
     )
-
-
-def _count(judged: Sequence[Judged]) -> Soundness:
-    kinds = Counter(kind for kind, _ in judged if kind)
-    share = make_share(kinds.total(), len(judged))
-    examples = tuple(f"{kind}: {question.text}" for kind, question in judged if kind)[:SHOWN]
-    return Soundness(share.trials, share.count, share.share, (share.low, share.high), dict(kinds), examples)

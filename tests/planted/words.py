@@ -5,100 +5,82 @@ words, and the bench reports it apart. Words are chosen without regard to what t
 table of common words. Further files can be read, so that others add plants whose words the authors never saw.
 """
 
-import math
 import re
 import string
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from random import Random
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pipelines.checks.verdicts import CheckResult
 from pipelines.errors import ConfigError
 
 Half = Literal["open", "held-out", "added"]
-
-
 HALVES: tuple[Half, Half] = ("open", "held-out")
-"""Those of the bench; ``added`` is a file of somebody else's."""
+"""The halves of the bench; ``added`` is the file of another author."""
 
 
-_MOST = 10_000
+def _check_question(question: str) -> str:
+    names = [name for _, name, _, _ in string.Formatter().parse(question) if name is not None]
+    if names.count("ref") != 1 or set(names) - {"ref", "type"} or re.search(r"\d|\{\w+[!:]", question):
+        raise ValueError("expected a sentence with one {ref}, {type} where wanted, and no digits")
+    return question
 
 
-_DOUBLED = ("demonyms",)
+def _list_words(pattern: str) -> Any:
+    return Annotated[tuple[Annotated[str, Field(pattern=pattern)], ...], Field(min_length=2, max_length=10_000)]
 
 
-_LETTERS = ("starts", "middles", "ends", "suffixes")
+LETTERS, TEXTS = _list_words(r"^\p{L}+$"), _list_words(r"\S")
 
 
-_CAPITALISED = ("starts", "given", "types", "ordinary")
+class Vocabulary(BaseModel):
+    """Words of one half."""
 
-
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """What one half draws from."""
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     half: Half
-    starts: tuple[str, ...]
-    middles: tuple[str, ...]
-    ends: tuple[str, ...]
-    given: tuple[str, ...]
-    types: tuple[str, ...]
+    starts: _list_words(r"^\p{Lu}\p{L}*$")
+    middles: LETTERS
+    ends: LETTERS
+    given: _list_words(r"^\p{Lu}\S*$")
+    types: _list_words(r"^\p{Lu}\S*$")
     """Nouns that a title may end with and a question may use."""
-    questions: tuple[str, ...]
+    questions: Annotated[tuple[Annotated[str, AfterValidator(_check_question)], ...], Field(min_length=2)]
     """Sentences with ``{ref}`` for the anchor and ``{type}`` for another noun; they hold no digits."""
-    words: tuple[str, ...]
+    words: TEXTS
     """Common-noun answers."""
-    suffixes: tuple[str, ...]
+    suffixes: LETTERS
     """Endings that make a demonym of an invented name."""
-    demonyms: tuple[tuple[str, str], ...]
+    demonyms: Annotated[tuple[tuple[str, str], ...], Field(min_length=2)]
     """Real names with an adjective that no suffix makes."""
-    adjectives: tuple[str, ...]
+    adjectives: TEXTS
     """Words that look like demonyms and are none."""
-    ordinary: tuple[str, ...]
-    """Names of persons and places whose two words are ordinary ones, such as Olive Brown."""
+    ordinary: _list_words(r"^\p{Lu}\p{Ll}+ \p{Lu}\p{Ll}+$")
+    """Names whose two words are ordinary ones, such as Olive Brown."""
 
 
-def load_vocabulary(path: Path) -> Vocabulary:
+def load_vocabulary(path: Path, half: Half = "added") -> Vocabulary:
     """Return the vocabulary of a TOML file with the keys of ``data/open.toml``.
 
     Raises:
-        ConfigError: if the file cannot be read, a key is missing, unknown or empty, or a word is not what it must be.
+        ConfigError: the file cannot be read, or a key or word is not as described there.
     """
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return Vocabulary(half=half, **tomllib.loads(path.read_text("utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValidationError) as error:
         raise ConfigError(f"vocabulary {path}: cannot be read: {error}") from error
-    return _parse(text, str(path), "added")
 
 
 @lru_cache(maxsize=2)
 def load_half(half: Half) -> Vocabulary:
     """Return one of the two halves of the bench."""
-    text = Path(__file__).with_name("data").joinpath(f"{half}.toml").read_text("utf-8")
-    return _parse(text, f"{half}.toml", half)
-
-
-class _Halves(Mapping[Half, Vocabulary]):
-    """The shipped halves, each read when it is first asked for."""
-
-    def __getitem__(self, half: Half) -> Vocabulary:
-        if half not in HALVES:
-            raise KeyError(half)
-        return load_half(half)
-
-    def __iter__(self) -> Iterator[Half]:
-        return iter(HALVES)
-
-    def __len__(self) -> int:
-        return len(HALVES)
-
-
-BY_HALF: Mapping[Half, Vocabulary] = _Halves()
+    return load_vocabulary(Path(__file__).with_name("data") / f"{half}.toml", half)
 
 
 def invent_word(words: Vocabulary, rng: Random) -> str:
@@ -127,63 +109,6 @@ def write_question(words: Vocabulary, rng: Random, reference: str) -> str:
     return rng.choice(words.questions).format(ref=reference, type=rng.choice(words.types).lower())
 
 
-def _parse(text: str, source: str, half: Half) -> Vocabulary:
-    try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"vocabulary {source}: is no TOML: {error}") from error
-    keys = [field.name for field in fields(Vocabulary) if field.name != "half"]
-    wrong = sorted(set(keys) ^ raw.keys())
-    if wrong:
-        raise ConfigError(
-            f"vocabulary {source}: missing or unknown: {', '.join(wrong)}; the keys are {', '.join(keys)}"
-        )
-    return Vocabulary(half, **{key: _read_list(source, key, raw[key]) for key in keys})
-
-
-def _read_list(source: str, key: str, given: object) -> tuple[Any, ...]:
-    if not isinstance(given, list) or not 2 <= len(given) <= _MOST:
-        raise ConfigError(f"vocabulary {source}: {key} must be a list of 2 to {_MOST:,} entries")
-    if key in _DOUBLED:
-        for pair in given:
-            if not isinstance(pair, list) or len(pair) != 2:
-                raise _refuse(source, key, pair, "a list of a name and an adjective")
-            for word in pair:
-                _check_word(source, key, word)
-        return tuple((name, adjective) for name, adjective in given)
-    for word in given:
-        _check_word(source, key, word)
-    return tuple(given)
-
-
-def _check_word(source: str, key: str, word: object) -> None:
-    if not isinstance(word, str) or not word.strip():
-        raise _refuse(source, key, word, "text")
-    if key in _LETTERS and not word.isalpha():
-        raise _refuse(source, key, word, "letters alone")
-    if key in _CAPITALISED and not word[0].isupper():
-        raise _refuse(source, key, word, "capitalised")
-    if key in ("given", "types") and len(word.split()) != 1:
-        raise _refuse(source, key, word, "one word")
-    if key == "ordinary" and (len(word.split()) != 2 or not word.istitle()):
-        raise _refuse(source, key, word, "two capitalised words")
-    if key == "questions":
-        _check_question(source, word)
-
-
-def _check_question(source: str, question: str) -> None:
-    try:
-        names = [name for _, name, _, _ in string.Formatter().parse(question) if name is not None]
-    except ValueError:
-        names = []
-    if names.count("ref") != 1 or set(names) - {"ref", "type"} or re.search(r"\d|\{\w+[!:]", question):
-        raise _refuse(source, "questions", question, "a sentence with one {ref}, {type} where wanted, and no digits")
-
-
-def _refuse(source: str, key: str, given: object, allowed: str) -> ConfigError:
-    return ConfigError(f"vocabulary {source}: {key}: {str(given)[:80]!r} is given, allowed is {allowed}")
-
-
 @dataclass(frozen=True, slots=True)
 class Pair:
     """What the check said of both twins, and what was planted."""
@@ -198,8 +123,6 @@ class Pair:
     """All codes of the defective twin, where several checks looked at it."""
     question: str = ""
     """Record id of the accepted question it was planted in; empty for a text alone."""
-    missing: float | None = None
-    """Missing rate of the question's world."""
 
     @property
     def undecided(self) -> bool:
@@ -228,34 +151,3 @@ class Defect:
     code: str
     title: str
     plant: Callable[[Vocabulary, Random], Pair]
-
-
-def find_lower_bound(count: int, trials: int) -> float:
-    """Return the one-sided 95% lower bound of a share: at it, so many or more are seen one time in twenty.
-
-    Source: Clopper and Pearson 1934. All of 300 give 0.990, all of 150 give 0.980; no number of trials gives 1.
-    """
-    low, high = 0.0, count / trials if count else 0.0
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _sum_tail(count, trials, middle) < _DOUBT else (low, middle)
-    return low
-
-
-def _sum_tail(count: int, trials: int, share: float) -> float:
-    """Return how probable ``count`` or more of ``trials`` are at a share above 0 and below 1."""
-    if not 0.0 < share < 1.0:
-        return float(share >= 1.0)
-    return math.fsum(
-        math.exp(
-            math.lgamma(trials + 1) - math.lgamma(missed + 1) - math.lgamma(trials - missed + 1)
-            + missed * math.log1p(-share) + (trials - missed) * math.log(share)
-        )
-        for missed in range(trials - count + 1)
-    )  # fmt: skip
-
-
-_STEPS = 50
-
-
-_DOUBT = 0.05

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import drafting_folder, explain_os_error
 from pipelines.pictures import find_extension, read_header
-from pipelines.release.exporters.rules import find_picture_faults
+from pipelines.release.exporters.rules import describe_picture_fault
 from pipelines.release.manifest import check_release_files
 from pipelines.release.rows import ROWS_AT_ONCE, EmbeddedImage, RlRow, SftRow, explain_misfit, open_writer, read_values
 from schemas.datasets import Dataset
@@ -80,7 +80,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
         for number, line in enumerate(lines, 1):
             row = _read_json(line, f"{path}: line {number}")
             if not isinstance(row, dict):
-                raise CorruptInput(f"{path}: line {number} is no JSON object")
+                raise CorruptInput(f"{path}: line {number} is not a JSON object")
             yield row
 
 
@@ -97,7 +97,7 @@ def _read_json(source: bytes, where: str) -> object:
     try:
         return json.loads(source.decode())
     except (ValueError, RecursionError) as error:
-        raise CorruptInput(f"{where} is no JSON: {error}") from error
+        raise CorruptInput(f"{where} is not JSON: {error}") from error
 
 
 def read_table(path: Path) -> Iterator[dict[str, Any]]:
@@ -129,7 +129,7 @@ def read_release(release: Path, dataset: Dataset, model: type[RowT]) -> Iterator
                 row = model.model_validate(values, strict=False)
             except ValidationError as error:
                 what = f"{path}: row {values.get('id')!r} is no {model.__name__} of this version"
-                raise CorruptInput(f"{what}: {explain_misfit(error)}; make the release anew") from error
+                raise CorruptInput(f"{what}: {explain_misfit(error)}; make the release again") from error
             yield path.name.partition("-")[0], row
 
 
@@ -177,7 +177,7 @@ def check_picture(image: EmbeddedImage, where: str) -> ExportedPicture:
     """
     extension = find_extension(image.bytes)
     if not extension:
-        raise CorruptInput(f"{where}: {image.path!r} is no JPEG, PNG, GIF or WebP picture")
+        raise CorruptInput(f"{where}: {image.path!r} is not a JPEG, PNG, GIF or WebP picture")
     picture = ExportedPicture(image.bytes, hashlib.sha256(image.bytes).hexdigest(), extension)
     if picture.name != image.path:
         raise CorruptInput(f"{where}: a picture called {image.path!r} holds the bytes of {picture.name}")
@@ -323,5 +323,5 @@ class PictureFiles:
             if not isinstance(name, str) or name in self._opened or name.startswith("/") or ".." in name.split("/"):
                 continue
             self._opened.add(name)
-            if self.exists(name):
-                yield from find_picture_faults((self.folder / name).read_bytes(), f"images: {name}")
+            if self.exists(name) and (fault := describe_picture_fault((self.folder / name).read_bytes())):
+                yield f"images: {name} {fault}"

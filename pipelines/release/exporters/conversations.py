@@ -243,8 +243,8 @@ def read_in_dialect(release: Path, name: str) -> Iterator[Conversation]:
     if unsayable:
         reasons = "; ".join(f"{count:,} as {reason}" for reason, count in unsayable.most_common(SHOWN_REASONS))
         raise ConfigError(
-            f"export {release}: {unsayable.total():,} of {rows:,} rows cannot be said in {name}, first row {first}: "
-            f"{reasons}; leave the dialect as it is, take another, or hold rollouts in it (rollouts.dialect)"
+            f"export {release}: {unsayable.total():,} of {rows:,} rows cannot be expressed in {name}, first row "
+            f"{first}: {reasons}; leave the dialect as it is, take another, or make rollouts in it (rollouts.dialect)"
         )
 
 

@@ -60,7 +60,7 @@ def write_export(release: Path, out: Path, exporter: Exporter, options: ExportOp
             f"export {release}: is of {manifest.dataset}; {to} is made from a release of {exporter.dataset}"
         )
     if not manifest.rows:
-        raise ConfigError(f"export {release}: has no rows, and no reader takes an empty dataset")
+        raise ConfigError(f"export {release}: has no rows, and no loader accepts an empty dataset")
     # Some exporters would only write the name and the dialect down, for a trainer to fail on.
     name_folder(options)
     if options.dialect:

@@ -1,27 +1,25 @@
 """Chat with servers that speak OpenAI's ``/chat/completions``, vLLM's among them.
 
-Only the messages of a request are sent; its typed inputs are not. A cut or refused reply is marked here and handled in
-``pipelines.services.prompting``.
-
-Parts: the body of a request; reading a completion; the state of an address (load, limit, health); the pool in which
-requests wait for a place at one of several addresses; the meaning of error responses; and the model.
+Only the messages of a request are sent, never its typed inputs. Cut and refused replies are marked here and handled in
+``pipelines.services.prompting``. In order: the request body, the completion, the pool of endpoints, the meaning of
+error responses, the model.
 """
 
 import asyncio
 import base64
 import json
 import math
-import os
 import random
 import re
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from random import Random
 from typing import Any, Literal
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 import orjson
 from pydantic import BaseModel, Field, ValidationError
@@ -35,12 +33,11 @@ from pipelines.services.clients.http import (
     NoConnection,
     NoReply,
     Silence,
+    read_key,
     redact,
 )
 from pipelines.services.protocols import ChatReply, ChatRequest, Ending, Message, ToolCall
 
-Replies = Literal["schema", "json", "text"]
-"""How a reply's format is forced: by JSON schema, as any JSON object, or not at all."""
 KEPT_BYTES = 1 << 26
 """Bytes of encoded pictures kept in memory: attempts at one question show the same few."""
 
@@ -50,12 +47,7 @@ ReadPicture = Callable[[str], tuple[bytes, str]]
 
 @dataclass(frozen=True, slots=True)
 class PictureParts:
-    """Pictures as parts of a message, encoded once and cached; the least recently used are dropped.
-
-    Attributes:
-        read: where pictures come from; called in a thread.
-        most: bytes kept.
-    """
+    """LRU cache of at most ``most`` bytes of pictures encoded as parts of a message; ``read`` is called in a thread."""
 
     read: ReadPicture
     most: int = KEPT_BYTES
@@ -78,58 +70,48 @@ class PictureParts:
         return orjson.dumps({"type": "image_url", "image_url": {"url": address}})
 
 
-async def make_body(name: str, request: ChatRequest, pictures: PictureParts, replies: Replies) -> bytes:
-    """Return a request's body.
-
-    Args:
-        name: the model's name at the server.
-        request: its inputs are not sent.
-        pictures: encodes the pictures that messages show.
-        replies: how the format of a reply with a schema is forced.
-    """
+async def make_body(settings: ModelConfig, request: ChatRequest, pictures: PictureParts) -> bytes:
+    """Return the body of a request to a model."""
     shown = {sha256: await pictures.get(sha256) for message in request.messages for sha256 in message.images}
     try:
-        return orjson.dumps(_make_body(name, request, shown, replies))
+        return orjson.dumps(_make_body(settings, request, shown))
     except orjson.JSONEncodeError:
-        # Half of a surrogate pair is no text that could be sent. Looked for only here: texts that go out as they are
-        # keep their UTF-8 from one turn of a conversation to the next.
+        # Lone surrogates cannot be sent. Messages are cleaned only then, because unchanged strings keep their cached
+        # UTF-8 from one turn of a conversation to the next.
         clean = tuple(_clean_message(message) for message in request.messages)
-        return orjson.dumps(_make_body(name, replace(request, messages=clean), shown, replies))
+        return orjson.dumps(_make_body(settings, replace(request, messages=clean), shown))
 
 
-def _make_body(name: str, request: ChatRequest, shown: Mapping[str, bytes], replies: Replies) -> dict[str, Any]:
+def _make_body(settings: ModelConfig, request: ChatRequest, shown: Mapping[str, bytes]) -> dict[str, Any]:
     sampling = request.sampling
     body: dict[str, Any] = {
-        "model": name,
+        "model": settings.name,
         "messages": [_render(message, shown) for message in request.messages],
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "max_tokens": sampling.max_tokens,
         "seed": request.sample,
     }
-    body |= _make_extras(request)
-    if request.schema_json and replies == "schema":
+    # Some servers do not know these, so they are sent only when they are used.
+    if sampling.presence_penalty:
+        body["presence_penalty"] = sampling.presence_penalty
+    if request.stop:
+        body["stop"] = list(request.stop)
+    if request.tools:
+        body |= {"tools": orjson.Fragment(request.tools.encode()), "parallel_tool_calls": False}
+    if request.schema_json and settings.replies == "schema":
         body["response_format"] = orjson.Fragment(_make_format(request.task, request.schema_json))
-    elif request.schema_json and replies == "json":
+    elif request.schema_json and settings.replies == "json":
         body["response_format"] = {"type": "json_object"}
     return body
 
 
-def _make_extras(request: ChatRequest) -> dict[str, Any]:
-    """Return parameters that few requests need; a server may not know them."""
-    extras: dict[str, Any] = {}
-    if request.sampling.presence_penalty:
-        extras["presence_penalty"] = request.sampling.presence_penalty
-    if request.stop:
-        extras["stop"] = list(request.stop)
-    if request.tools:
-        extras |= {"tools": orjson.Fragment(request.tools.encode()), "parallel_tool_calls": False}
-    return extras
-
-
 def _render(message: Message, shown: Mapping[str, bytes]) -> dict[str, Any]:
     if message.calls:
-        calls = [_render_call(call) for call in message.calls]
+        calls = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.calls
+        ]
         return {"role": message.role, "content": message.text, "tool_calls": calls}
     if message.call_id:
         return {"role": message.role, "content": message.text, "tool_call_id": message.call_id}
@@ -137,10 +119,6 @@ def _render(message: Message, shown: Mapping[str, bytes]) -> dict[str, Any]:
         return {"role": message.role, "content": message.text}
     parts = [orjson.Fragment(shown[sha256]) for sha256 in message.images]
     return {"role": message.role, "content": [*parts, {"type": "text", "text": message.text}]}
-
-
-def _render_call(call: ToolCall) -> dict[str, Any]:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
 def _clean_message(message: Message) -> Message:
@@ -167,7 +145,7 @@ class _Function(BaseModel):
 
 class _Call(BaseModel):
     id: str | None = None
-    function: _Function | None = None
+    function: _Function = _Function()
 
 
 class _Said(BaseModel):
@@ -175,9 +153,9 @@ class _Said(BaseModel):
     refusal: str | None = None
     tool_calls: list[_Call] | None = None
     reasoning_content: Any = None
-    """The reasoning, as DeepSeek, vLLM before 0.11 and SGLang call it."""
+    """Name of the reasoning at DeepSeek, vLLM before 0.11 and SGLang."""
     reasoning: Any = None
-    """The reasoning, as vLLM and OpenRouter call it; anything but text is ignored."""
+    """Name of the reasoning at vLLM and OpenRouter; ignored unless it is text."""
 
 
 class _Choice(BaseModel):
@@ -199,56 +177,52 @@ def _read_json(body: bytes) -> object:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
-        # Half of a surrogate pair can be written in JSON, and some servers do.
-        return json.loads(body)
+        return json.loads(body)  # accepts lone surrogates, which some servers send
 
 
 def read_completion(body: bytes, key: str) -> ChatReply:
-    """Return a completion's first choice, empty where it has none.
-
-    Args:
-        body: what the server sent.
-        key: the API key, never quoted; empty for none.
+    """Return a completion's first choice, an empty reply if it has none.
 
     Raises:
-        NoReply: if the body is no completion.
+        NoReply: if the body is no completion; the message does not quote the API key.
     """
     try:
         completion = _Completion.model_validate(_read_json(body))
     except (ValueError, RecursionError) as error:
         kind = "no completion" if isinstance(error, ValidationError) else "no JSON"
-        # The error holds the body, and a body may hold the key.
+        # Without the cause: it holds the body, and a body may hold the key.
         raise NoReply(f"{kind} but {redact(body, key)[:_GLIMPSE]!r}") from None
     usage = completion.usage or _Usage()
     if not completion.choices:
         return ChatReply("", usage.prompt_tokens, usage.completion_tokens)
     choice = completion.choices[0]
     said = choice.message
+    # An unknown finish reason does not show that the reply is complete.
+    ended: Ending = "whole" if choice.finish_reason in _WHOLE else "cut"
     return ChatReply(
         _clean(said.content or said.refusal),
         usage.prompt_tokens,
         usage.completion_tokens,
-        _read_ending(choice),
+        "refused" if said.refusal or choice.finish_reason == "content_filter" else ended,
         calls=tuple(_read_call(call) for call in said.tool_calls or ()),
         reasoning=_clean(said.reasoning_content or said.reasoning),
     )
 
 
 def _read_call(call: _Call) -> ToolCall:
-    """Return a tool call as received; missing parts are empty and refused by the agent."""
-    function = call.function or _Function()
-    arguments = function.arguments
+    """Return a tool call as received; missing parts are empty, and the agent refuses them."""
+    arguments = call.function.arguments
     text = json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, dict) else arguments
-    return ToolCall(_clean(call.id), _clean(function.name), _clean(text))
+    return ToolCall(_clean(call.id), _clean(call.function.name), _clean(text))
 
 
 def _clean(text: object) -> str:
-    """Return the text without halves of surrogate pairs, which JSON can hold; empty for what is no text."""
+    """Return the text without lone surrogates; empty if it is no text."""
     return text.encode("utf-8", "replace").decode() if isinstance(text, str) else ""
 
 
 def cut_at_stop(reply: ChatReply, stop: Sequence[str]) -> ChatReply:
-    """Return a reply up to its first stop text: some servers leave it in, others do not support it.
+    """Return a reply up to its first stop text: some servers leave it in, others do not support ``stop``.
 
     A reply that was cut after a stop text is complete.
     """
@@ -259,69 +233,56 @@ def cut_at_stop(reply: ChatReply, stop: Sequence[str]) -> ChatReply:
     return replace(reply, text=reply.text[: min(found)], ended=ended)
 
 
-def _read_ending(choice: _Choice) -> Ending:
-    if choice.message.refusal or choice.finish_reason == "content_filter":
-        return "refused"
-    # An unknown reason does not show that the reply is complete.
-    return "whole" if choice.finish_reason in _WHOLE else "cut"
-
-
 FIRST_LIMIT = 4
-"""First limit of requests in flight at an address, if there are several addresses."""
+"""First concurrency limit of an endpoint that is one of several."""
 DEAD_AFTER = 5
-"""Failures in a row after which an address is down; a refused connection is enough by itself."""
+"""Failures in a row after which an endpoint is down; one refused connection is enough."""
 LONGEST_WAIT = 600.0
-"""Longest pause in seconds that an address gets, whatever its Retry-After says."""
+"""Longest pause in seconds of an endpoint, whatever its Retry-After says."""
 LONGEST_PAUSE = 30.0
-"""Seconds between two probes of an address, or two tries of a request, at most."""
+"""Longest pause in seconds between two probes of an endpoint or two tries of a request."""
 SPARED = 8
-"""Requests in flight at the least loaded address from which one request probes an address that is down."""
-
-_MEMORY = 0.1
-"""Weight of the newest outcome in an address's health."""
+"""Requests in flight at the least loaded endpoint from which one request probes an endpoint that is down."""
 
 OutcomeKind = Literal["answered", "busy", "failed", "silent", "gone", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class RequestOutcome:
-    """How a request ended at an address.
+    """How a request ended at an endpoint.
 
-    ``answered``: with a reply, or an error that concerns this prompt. ``busy``: rate limited. ``failed``: no whole
-    reply. ``silent``: a time-out. ``gone``: no connection. ``unknown``: cancelled.
+    ``answered``: a reply, or an error about this prompt. ``busy``: rate limited; ``wait`` is its Retry-After in
+    seconds, 0 for none. ``failed``: no complete reply. ``silent``: timed out. ``gone``: no connection. ``unknown``:
+    cancelled.
     """
 
     kind: OutcomeKind
     wait: float = 0.0
-    """Seconds of Retry-After, 0 for none."""
     said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A place at an address."""
+    """A request's place at an endpoint since ``taken``; ``meter`` is the endpoint's GPU-seconds a request by then."""
 
     endpoint: "Endpoint"
     taken: float
     meter: float
-    """The address's GPU-seconds a request when the place was taken."""
     probe: bool
 
 
 @dataclass(slots=True, eq=False)
 class Endpoint:
-    """One address.
+    """One endpoint and the state of its AIMD concurrency limit.
 
-    The limit grows as TCP's window does: by one an answer until the address first rate-limits, then by one a full
-    round, and only while it holds requests back; it is halved at most once a round trip.
+    The limit grows by one an answer until the endpoint is first too slow or busy, then by one a full round, and only
+    while it holds requests back. It is halved at most once a round trip.
 
     Attributes:
-        url: the address.
-        most: upper bound of the limit.
-        limit: requests in flight that the address is given now; at least 1.
-        gpus: behind the address, shared equally by its requests in flight.
+        most: upper bound of ``limit``, the requests that may be in flight now (at least 1).
+        gpus: behind the endpoint, shared equally by its requests in flight.
         pause: seconds of the first probe or wait, doubled each time.
-        random: draws the jitter.
+        troubled_since: time of the first trouble since the last answer.
     """
 
     url: str
@@ -336,13 +297,9 @@ class Endpoint:
     dead: bool = False
     last_error: str = ""
     troubled_since: float = math.inf
-    """Time of the first trouble since the last answer."""
     busy_until: float = -math.inf
     probe_at: float = -math.inf
-    _well: float = 1.0
-    """Share of its last requests that it answered."""
     _probing: bool = False
-    _starting: bool = True
     _streak: int = 0
     _rounds: int = 0
     _cut_at: float = -math.inf
@@ -358,21 +315,13 @@ class Endpoint:
             return not self._probing and now >= self.probe_at
         return self.in_flight < int(self.limit)
 
-    def weigh(self) -> float:
-        """Return the load: requests in flight plus one, weighted by the share of failures.
-
-        The limit does not enter: if the load were a share of the limit, an address with a low limit would never be
-        full, and its limit would stay low.
-        """
-        return (self.in_flight + 1) / self._well**3
-
     def find_next(self, now: float) -> float:
-        """Return the next time at which a pause ends, infinity for none."""
+        """Return when the endpoint's pause ends, infinity if there is none."""
         moment = max(self.busy_until, self.probe_at if self.dead and not self._probing else -math.inf)
         return moment if moment > now else math.inf
 
     def was_away(self, since: float, now: float, patience: float) -> bool:
-        """Return whether the address was busy or down for ``patience`` seconds after ``since``."""
+        """Return whether the endpoint was busy or down for ``patience`` seconds after ``since``."""
         idle = self.dead or (not self.in_flight and now < self.busy_until)
         return idle and now >= max(since, self.troubled_since) + patience
 
@@ -385,15 +334,16 @@ class Endpoint:
         return Ticket(self, now, self._meter, self.dead)
 
     def end(self, ticket: Ticket, outcome: RequestOutcome, now: float) -> float:
-        """Count a request out, update limit and health, and return its GPU-seconds."""
+        """Count a request out, update the endpoint's state and return the request's GPU-seconds."""
         self._advance(now)
-        match outcome.kind:
-            case "answered":
-                self._note_answer()
-            case "busy":
-                self._note_busy(ticket, outcome, now)
-            case "failed" | "silent" | "gone":
-                self._note_failure(ticket, outcome, now)
+        if outcome.kind == "answered":
+            self._note_answer()
+        elif outcome.kind != "unknown":
+            self.last_error = outcome.said
+            if outcome.kind == "busy":
+                self._note_busy(ticket, outcome.wait, now)
+            elif ticket.taken >= self._died_at:
+                self._note_failure(ticket, outcome.kind, now)
         self.in_flight -= 1
         if ticket.probe:
             self._probing = False
@@ -406,242 +356,167 @@ class Endpoint:
 
     def _note_answer(self) -> None:
         self.answered += 1
-        self._well += _MEMORY * (1.0 - self._well)
         self._streak = self._rounds = 0
         self.troubled_since = math.inf
         if self.dead:
             self.dead = False
             self.limit = min(self.limit, FIRST_LIMIT)
-            self._starting = True
-            # What it did before it went away is no guide, and a low limit is caution enough.
-            self._well = 1.0
+            self._cut_at = -math.inf
         elif self.in_flight >= int(self.limit):
-            self.limit = min(self.most, self.limit + (1.0 if self._starting else 1.0 / self.limit))
+            self.limit = min(self.most, self.limit + (1.0 if self._cut_at == -math.inf else 1.0 / self.limit))
 
-    def _note_busy(self, ticket: Ticket, outcome: RequestOutcome, now: float) -> None:
-        # It speaks, so it lives.
+    def _note_busy(self, ticket: Ticket, wait: float, now: float) -> None:
         self.dead = False
         self._streak = 0
-        self.last_error = outcome.said
         self.troubled_since = min(self.troubled_since, now)
-        wait = outcome.wait
         if self._cut(ticket, now):
             self._rounds += 1
-            wait = wait or self._draw_pause(self._rounds)
+            wait = wait or self._draw_pause()
         self.busy_until = max(self.busy_until, now + min(wait, LONGEST_WAIT))
 
-    def _note_failure(self, ticket: Ticket, outcome: RequestOutcome, now: float) -> None:
-        self.last_error = outcome.said
-        if ticket.taken < self._died_at:
-            # Sent before it was given up: nothing new.
-            return
+    def _note_failure(self, ticket: Ticket, kind: OutcomeKind, now: float) -> None:
         self._streak += 1
-        self._well = max(_MEMORY, self._well * (1.0 - _MEMORY))
-        if outcome.kind == "silent":
+        if kind == "silent":
             self._cut(ticket, now)
-        if ticket.probe or outcome.kind == "gone" or self._streak >= DEAD_AFTER:
+        if ticket.probe or kind == "gone" or self._streak >= DEAD_AFTER:
             self.dead = True
             self._died_at = now
             self._rounds += 1
             self.troubled_since = min(self.troubled_since, now)
-            self.probe_at = now + self._draw_pause(self._rounds)
+            self.probe_at = now + self._draw_pause()
 
     def _cut(self, ticket: Ticket, now: float) -> bool:
-        """Halve the limit unless the request was sent before it was last halved; return whether it was."""
+        """Halve the limit unless the request was sent before it was last halved; return whether it was halved."""
         if ticket.taken < self._cut_at:
             return False
         self._cut_at = now
-        self._starting = False
         self.limit = max(1.0, self.limit / 2)
         return True
 
-    def _draw_pause(self, rounds: int) -> float:
-        longest = min(LONGEST_PAUSE, self.pause * 2.0 ** min(rounds - 1, 32))
+    def _draw_pause(self) -> float:
+        longest = min(LONGEST_PAUSE, self.pause * 2.0 ** min(self._rounds - 1, 32))
         return longest * self.random.uniform(0.5, 1.0)
 
 
-def choose_endpoint(endpoints: tuple[Endpoint, ...], avoided: Endpoint | None, now: float) -> Endpoint | None:
-    """Return the address with the least load among those with room, None if all are full.
+def choose_endpoint(endpoints: Sequence[Endpoint], avoided: Endpoint | None, now: float) -> Endpoint | None:
+    """Return the endpoint with room and the fewest requests in flight, None if all are full.
 
     Args:
         endpoints: all of them.
-        avoided: address of the request's last failure: taken only if no other has room. None for a first try.
+        avoided: endpoint of the request's last failure, taken only if no other has room; None for a first try.
         now: seconds.
     """
-    best, least, probe = None, (True, math.inf, 0), None
-    for endpoint in endpoints:
-        if not endpoint.has_room(now):
-            continue
-        if endpoint.dead:
-            probe = endpoint if probe is None or endpoint.sent < probe.sent else probe
-            continue
-        rank = (endpoint is avoided, endpoint.weigh(), endpoint.sent)
-        if best is None or rank < least:
-            best, least = endpoint, rank
-    # A request that has failed once is no good probe.
-    spared = best is None or (avoided is None and best.in_flight >= SPARED)
-    return probe if probe is not None and spared else best
-
-
-@dataclass(slots=True, eq=False)
-class _QueuedRequest:
-    """A request that waits; ``woken`` resolves to its place, or to None when every address was away for too long."""
-
-    woken: "asyncio.Future[Ticket | None]"
-    since: float
-    avoided: Endpoint | None
+    free = [endpoint for endpoint in endpoints if endpoint.has_room(now)]
+    alive = [endpoint for endpoint in free if not endpoint.dead]
+    best = min(alive, key=lambda each: (each is avoided, each.in_flight, each.sent), default=None)
+    probe = min((each for each in free if each.dead), key=lambda each: each.sent, default=None)
+    # A request that has failed once is not risked on a probe.
+    if probe is not None and (best is None or (avoided is None and best.in_flight >= SPARED)):
+        return probe
+    return best
 
 
 @dataclass(slots=True, eq=False)
 class EndpointPool:
-    """The addresses of one model and the requests that wait for them, first come, first served.
+    """The endpoints of one model; requests wait for a place first come, first served.
 
     Attributes:
         name: the model's, for messages.
         endpoints: at least one.
-        patience: seconds that all addresses may be busy or away before waiting requests fail.
-        clock: seconds, never going back.
+        patience: seconds that all endpoints may be busy or down before waiting requests fail.
+        clock: monotonic seconds.
+        waiting: requests that wait for a place.
     """
 
     name: str
     endpoints: tuple[Endpoint, ...]
     patience: float
     clock: Callable[[], float] = time.monotonic
-    _waiters: deque[_QueuedRequest] = field(default_factory=deque)
-    _alarm: asyncio.TimerHandle | None = None
-    _alarm_at: float = math.inf
+    waiting: int = 0
+    _queues: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[asyncio.Lock, asyncio.Event]] = field(
+        default_factory=WeakKeyDictionary
+    )
+    """By event loop: the lock that the first in the queue holds, and the event that wakes it."""
 
     @property
     def answered(self) -> int:
-        """Requests answered so far, by any address."""
+        """Requests answered so far, by any endpoint."""
         return sum(endpoint.answered for endpoint in self.endpoints)
 
-    @property
-    def waiting(self) -> int:
-        """Requests that wait for a place."""
-        return len(self._waiters)
-
     async def take(self, since: float, avoided: Endpoint | None = None) -> Ticket:
-        """Return a place at an address as soon as there is one. The caller must give it back.
+        """Return a place at an endpoint as soon as there is one. The caller must give it back.
 
         Args:
             since: time of the request's first try, from which patience counts.
-            avoided: address of its last failure.
+            avoided: endpoint of its last failure.
 
         Raises:
-            Unavailable: if every address was busy or down for too long.
+            Unavailable: if every endpoint was busy or down for too long.
         """
-        now = self.clock()
-        chosen = None if self._waiters else choose_endpoint(self.endpoints, avoided, now)
-        if chosen is not None:
-            return chosen.take(now)
-        waiter = _QueuedRequest(asyncio.get_running_loop().create_future(), since, avoided)
-        self._waiters.append(waiter)
-        self._serve(now)
+        first, changed = self._find_queue()
+        self.waiting += 1
         try:
-            ticket = await waiter.woken
-        except asyncio.CancelledError:
-            self._leave(waiter)
-            raise
-        if ticket is None:
+            async with first:
+                while (chosen := choose_endpoint(self.endpoints, avoided, now := self.clock())) is None:
+                    await self._wait(changed, since, now)
+                return chosen.take(now)
+        finally:
+            self.waiting -= 1
+
+    def give_back(self, ticket: Ticket, outcome: RequestOutcome) -> float:
+        """End a request, wake the next one in the queue and return the request's GPU-seconds."""
+        spent = ticket.endpoint.end(ticket, outcome, self.clock())
+        self._find_queue()[1].set()
+        return spent
+
+    def _find_queue(self) -> tuple[asyncio.Lock, asyncio.Event]:
+        return self._queues.setdefault(asyncio.get_running_loop(), (asyncio.Lock(), asyncio.Event()))
+
+    async def _wait(self, changed: asyncio.Event, since: float, now: float) -> None:
+        """Wait until a request ends, a pause ends, or patience does."""
+        if all(endpoint.was_away(since, now, self.patience) for endpoint in self.endpoints):
             said = "; ".join(f"{endpoint.url}: {endpoint.last_error}" for endpoint in self.endpoints)
             raise Unavailable(
                 f"model {self.name}: no address answered for {self.patience:g} s ({said}); run again later"
             )
-        return ticket
-
-    def give_back(self, ticket: Ticket, outcome: RequestOutcome) -> float:
-        """End a request, give its place to the next one, and return its GPU-seconds."""
-        now = self.clock()
-        spent = ticket.endpoint.end(ticket, outcome, now)
-        self._serve(now)
-        return spent
-
-    def _leave(self, waiter: _QueuedRequest) -> None:
-        """Take out a cancelled waiter, and its place, too, if it had just got one."""
-        if waiter in self._waiters:
-            self._waiters.remove(waiter)
-        elif not waiter.woken.cancelled() and (ticket := waiter.woken.result()) is not None:
-            ticket.endpoint.end(ticket, RequestOutcome("unknown"), self.clock())
-        self._serve(self.clock())
-
-    def _serve(self, now: float) -> None:
-        """Give places to the first in the queue, and set the alarm when the next one must wait."""
-        while self._waiters:
-            first = self._waiters[0]
-            if first.woken.done():
-                self._waiters.popleft()
-                continue
-            chosen = choose_endpoint(self.endpoints, first.avoided, now)
-            away = all(endpoint.was_away(first.since, now, self.patience) for endpoint in self.endpoints)
-            if chosen is None and not away:
-                self._set_alarm(first, now)
-                return
-            self._waiters.popleft()
-            first.woken.set_result(None if chosen is None else chosen.take(now))
-        if self._alarm is not None:
-            # The next waiter may come in another loop.
-            self._alarm.cancel()
-            self._alarm = None
-
-    def _set_alarm(self, first: _QueuedRequest, now: float) -> None:
-        """Serve the queue again when the next pause ends."""
-        moments = [endpoint.find_next(now) for endpoint in self.endpoints]
-        limit = max(first.since, *(endpoint.troubled_since for endpoint in self.endpoints)) + self.patience
-        when = min(*moments, limit if limit > now else math.inf)
-        if when == math.inf or (self._alarm is not None and now < self._alarm_at <= when):
+        limit = max(since, *(endpoint.troubled_since for endpoint in self.endpoints)) + self.patience
+        ends = [endpoint.find_next(now) for endpoint in self.endpoints]
+        when = min(*ends, limit if limit > now else math.inf)
+        changed.clear()
+        try:
+            async with asyncio.timeout(None if when == math.inf else when - now):
+                await changed.wait()
+        except TimeoutError:
             return
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._alarm, self._alarm_at = first.woken.get_loop().call_later(when - now, self._look_again), when
-
-    def _look_again(self) -> None:
-        self._alarm = None
-        self._serve(self.clock())
 
 
 def make_pool(settings: ModelConfig, pause: float = 1.0) -> EndpointPool:
-    """Return a pool of a model's addresses; nothing is known of them yet.
-
-    Args:
-        settings: name, addresses and limits.
-        pause: seconds of an address's first probe, or of its first wait where it names none; doubled each time.
-    """
+    """Return a pool of a model's endpoints; ``pause`` is the seconds of their first probe or wait."""
     urls, most = (settings.base_url, *settings.more_urls), settings.concurrency
-    # An address that is alone starts with its limit: no other would be kept from working when it hangs.
+    # A single endpoint starts with its full limit, since there is no other that its hanging would slow down.
     first = most if len(urls) == 1 else min(most, FIRST_LIMIT)
     endpoints = (Endpoint(url, most, float(first), settings.gpus, pause) for url in urls)
     return EndpointPool(settings.name, tuple(endpoints), settings.patience)
 
 
-# What a refusal means: wait, retry, stop the run, or fail one record.
-
 MAX_REPLY = 16 << 20
 _QUOTED = 300
 _THEIR_FAULT = (408, 409, 425)
+"""Statuses below 500 after which a retry may help."""
 _NO_MONEY = ("insufficient_quota", "exceeded your current quota")
 _RECORDS_FAULT = {
-    "context length": "prompt-too-long",
-    "context_length": "prompt-too-long",
-    "maximum model length": "prompt-too-long",
-    "max model length": "prompt-too-long",
-    "max_tokens must be at least 1": "prompt-too-long",
-    "string_above_max_length": "prompt-too-long",
-    "content_filter": "prompt-refused",
-    "content_policy": "prompt-refused",
-    "content management policy": "prompt-refused",
-    "invalid_image": "picture-refused",
-    "image_parse_error": "picture-refused",
-    "cannot identify image": "picture-refused",
-    "aspect ratio": "picture-refused",
-    "must be larger than factor": "picture-refused",
+    "prompt-too-long": re.compile(
+        r"context[ _]length|max(?:imum)? model length|max_tokens must be at least 1|string_above_max_length"
+    ),
+    "prompt-refused": re.compile(r"content_filter|content_policy|content management policy"),
+    "picture-refused": re.compile(
+        r"invalid_image|image_parse_error|cannot identify image|aspect ratio|must be larger than factor"
+    ),
 }
-"""By text of an error response that concerns one record alone, the failed row's error."""
+"""By failed row's error, the words of an error response that concerns one record alone."""
 _TOO_MANY_TOKENS = re.compile(r"max_(?:completion_)?tokens\b[^{}]{0,200}?\btoo large\b")
 """A shorter prompt does not help, although the message goes on to name the context length."""
 _OTHER_NAME = "max_completion_tokens"
-
-
 _FORMAT = re.compile(r"response_format|guided|json_schema|json schema|json_object|structured.?output|grammar")
 """Words of an error response to a forced reply format that the server does not support."""
 _TOOLS = re.compile(
@@ -670,62 +545,48 @@ _ADVICE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ChatRefusal:
-    """A reply that is no success.
+def explain_refusal(settings: ModelConfig, place: str, reply: HttpReply, text: str) -> SynthError | NoReply:
+    """Return the error that an error response stands for: wait, retry, stop the run, or fail one record.
 
-    Attributes:
-        place: address and model, as messages name them.
-        status: of the reply.
-        wait: seconds that the server asks for, 0 if it names none.
+    Args:
+        settings: the model's.
+        place: endpoint and model, for messages.
+        reply: of any status but 200.
         text: its body on one line, without the key.
-        variable: name of the environment variable that holds the key, empty for none.
-        forced: how the reply's shape was asked for, ``schema`` or ``json``; empty for not at all.
     """
+    status, folded, said = reply.status, text.lower(), f"HTTP {reply.status}: {text[:_QUOTED]}"
+    if status == 402 or (status == 429 and any(words in folded for words in _NO_MONEY)):
+        return Unavailable(f"{place}: nothing left on the account ({said})")
+    if status == 429 or (status == 503 and reply.wait):
+        return RateLimited(f"{place}: HTTP {status}", reply.wait)
+    if status >= 500 or status in _THEIR_FAULT:
+        return NoReply(said)
+    if status in (401, 403):
+        variable = settings.api_key_env or "no variable; name one as api_key_env"
+        return ConfigError(f"{place}: does not take the key of {variable} ({said})")
+    if status == 413:
+        return RecordFailed("prompt-too-long", f"{place}: {said}")
+    if status in (400, 422) and not _TOO_MANY_TOKENS.search(folded):
+        for fault, words in _RECORDS_FAULT.items():
+            if words.search(folded):
+                return RecordFailed(fault, f"{place}: {said}")
+    return ConfigError(f"{place}: does not take the request ({said}); {_advise(settings.replies, status, folded)}")
 
-    place: str
-    status: int
-    wait: float
-    text: str
-    variable: str
-    forced: str = ""
 
-    @property
-    def said(self) -> str:
-        """The status and the beginning of the body, to be quoted."""
-        return f"HTTP {self.status}: {self.text[:_QUOTED]}"
-
-    def explain(self) -> SynthError | NoReply:
-        """Return what it means."""
-        folded = self.text.lower()
-        if self.status == 402 or (self.status == 429 and any(words in folded for words in _NO_MONEY)):
-            return Unavailable(f"{self.place}: nothing left on the account ({self.said})")
-        if self.status == 429 or (self.status == 503 and self.wait):
-            return RateLimited(f"{self.place}: HTTP {self.status}", self.wait)
-        if self.status >= 500 or self.status in _THEIR_FAULT:
-            return NoReply(self.said)
-        if self.status in (401, 403):
-            variable = self.variable or "no variable; name one as api_key_env"
-            return ConfigError(f"{self.place}: does not take the key of {variable} ({self.said})")
-        return self._blame(folded)
-
-    def _blame(self, folded: str) -> SynthError:
-        """Return the error of a refused request: of this record alone, or of the configuration."""
-        advice = "see name, base_url and sampling"
-        if self.status == 413:
-            return RecordFailed("prompt-too-long", f"{self.place}: {self.said}")
-        if self.status in (400, 422):
-            blamed = [fault for words, fault in _RECORDS_FAULT.items() if words in folded]
-            if _TOO_MANY_TOKENS.search(folded):
-                advice = "lower max_tokens in sampling"
-            elif blamed:
-                return RecordFailed(blamed[0], f"{self.place}: {self.said}")
-            elif self.forced in _ADVICE and _FORMAT.search(folded):
-                advice = _ADVICE[self.forced]
-            elif _OTHER_NAME in folded and "max_tokens" in folded:
-                advice = f"the model wants {_OTHER_NAME}, which is never sent: name one, or a gateway, for max_tokens"
-        advice = next((told for words, told in _EXTRAS if words.search(folded)), advice)
-        return ConfigError(f"{self.place}: does not take the request ({self.said}); {advice}")
+def _advise(replies: str, status: int, folded: str) -> str:
+    """Return which setting to change after an error response that concerns all requests."""
+    for words, advice in _EXTRAS:
+        if words.search(folded):
+            return advice
+    if status not in (400, 422):
+        return "see name, base_url and sampling"
+    if _TOO_MANY_TOKENS.search(folded):
+        return "lower max_tokens in sampling"
+    if replies in _ADVICE and _FORMAT.search(folded):
+        return _ADVICE[replies]
+    if _OTHER_NAME in folded and "max_tokens" in folded:
+        return f"the model wants {_OTHER_NAME}, which is never sent: name one, or a gateway, for max_tokens"
+    return "see name, base_url and sampling"
 
 
 VERSION = 1
@@ -740,16 +601,16 @@ class _Trial:
     sent: int = 0
     failed: int = 0
     answered: int = 0
-    """What the pool had answered when this one first failed."""
+    """Requests that the pool had answered when this one first failed."""
     gpu_seconds: float = 0.0
     seconds: float = 0.0
-    """From the last time that it was sent to what came back."""
+    """From the last sending to the reply."""
     avoided: Endpoint | None = None
     said: str = ""
 
 
 def refuse_picture(sha256: str) -> tuple[bytes, str]:
-    """Replace the picture store of a model without one.
+    """Stand in for the picture store of a model that has none.
 
     Raises:
         ConfigError: always.
@@ -759,16 +620,16 @@ def refuse_picture(sha256: str) -> tuple[bytes, str]:
 
 @dataclass(frozen=True, slots=True)
 class OpenAIChat:
-    """A model behind one or several OpenAI-compatible addresses.
+    """A model behind one or several OpenAI-compatible endpoints.
 
     Attributes:
-        settings: name, addresses, key and limits; several addresses need a revision, for they must serve the very
-            same model. The key is read at each request and kept nowhere.
-        read_picture: where pictures come from; called in a thread.
-        pause: seconds before a request or an address that failed is tried again, at most, doubled each time.
+        settings: name, addresses, key and limits. Several addresses need a revision, because they must serve the very
+            same model. The key is read from its variable at each request.
+        read_picture: picture store, called in a thread.
+        pause: first upper bound in seconds of the pause after a failure, doubled each time.
 
     Raises:
-        ConfigError: if an address is invalid, or the variable of the key is not set or holds an invalid key.
+        ConfigError: if an address is invalid, or the key's variable is not set or holds an invalid key.
     """
 
     settings: ModelConfig
@@ -779,8 +640,8 @@ class OpenAIChat:
     _pictures: PictureParts = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _check_addresses(self.name, self.urls, self.settings.revision)
-        self._read_key()
+        _check_addresses(self.settings)
+        read_key(f"model {self.name}", self.settings.api_key_env)
         object.__setattr__(self, "pool", make_pool(self.settings, self.pause))
         object.__setattr__(self, "_pictures", PictureParts(self.read_picture))
 
@@ -790,19 +651,14 @@ class OpenAIChat:
         return self.settings.name
 
     @property
-    def urls(self) -> tuple[str, ...]:
-        """The addresses that ``/chat/completions`` is appended to."""
-        return (self.settings.base_url, *self.settings.more_urls) if self.settings.base_url else ()
-
-    @property
     def identity(self) -> str:
-        """Name and revision; without a revision the address takes its place.
+        """Name, revision (or the address if there is none), and how a reply's format is forced.
 
-        With a revision, recorded replies stay valid when the server moves to another host. Without one, only the
-        address tells two models of one name apart. The way a reply's format is forced is part of the identity.
+        With a revision, recorded replies stay valid when the server moves to another host.
         """
-        forced = "" if self.settings.replies == "schema" else f":{self.settings.replies}"
-        return f"openai@{VERSION}:{self.name}:{self.settings.revision or self.urls[0]}{forced}"
+        settings = self.settings
+        forced = "" if settings.replies == "schema" else f":{settings.replies}"
+        return f"openai@{VERSION}:{settings.name}:{settings.revision or settings.base_url}{forced}"
 
     @property
     def reads_inputs(self) -> bool:
@@ -813,12 +669,12 @@ class OpenAIChat:
         """Return the reply, whatever it says; one without text is empty.
 
         Raises:
-            Unavailable: if every address was busy or down for longer than the patience, or the account is empty.
+            Unavailable: if every endpoint was busy or down for longer than the patience, or the account is empty.
             ConfigError: if a server knows no such model, key or parameter.
-            RecordFailed: if the server refuses this prompt (too long, content filter), or gives no whole reply to it
+            RecordFailed: if the server refuses this prompt (too long, content filter), or gives no complete reply to it
                 in all tries while others get theirs.
         """
-        body = await make_body(self.name, request, self._pictures, self.settings.replies)
+        body = await make_body(self.settings, request, self._pictures)
         trial = _Trial(body, self.pool.clock())
         while True:
             reply = await self._send(trial)
@@ -826,25 +682,14 @@ class OpenAIChat:
                 reply = cut_at_stop(reply, request.stop)
                 return replace(reply, gpu_seconds=trial.gpu_seconds, retries=trial.sent - 1, seconds=trial.seconds)
             if trial.failed >= self.settings.tries:
-                await self._give_up(trial)
-            await self._pause(trial)
-
-    async def _pause(self, trial: _Trial) -> None:
-        # The pauses spare an address that fails, so a first try elsewhere needs none.
-        spared = trial.failed - (1 if len(self.urls) > 1 else 0)
-        if spared > 0:
-            await asyncio.sleep(random.uniform(0.0, min(LONGEST_PAUSE, self.pause * 2.0 ** min(spared - 1, 32))))
-
-    async def _give_up(self, trial: _Trial) -> None:
-        """Fail the record if it alone gets no reply; otherwise reset its tries.
-
-        Raises:
-            RecordFailed: if others got theirs.
-            Unavailable: if no request got a reply for longer than the patience.
-        """
-        if self.pool.answered > trial.answered or await self._answers_at_all(trial.since):
-            raise RecordFailed("no-reply", f"{trial.said}, {trial.failed} times; others got theirs")
-        trial.failed = 0
+                if self.pool.answered > trial.answered or await self._answers_at_all(trial.since):
+                    raise RecordFailed("no-reply", f"{trial.said}, {trial.failed} times; other requests succeeded")
+                trial.failed = 0
+            # A pause spares a failing endpoint, so a first retry at another one needs none.
+            spared = trial.failed - bool(self.settings.more_urls)
+            if spared > 0:
+                longest = min(LONGEST_PAUSE, self.pause * 2.0 ** min(spared - 1, 32))
+                await asyncio.sleep(random.uniform(0.0, longest))
 
     async def _answers_at_all(self, since: float) -> bool:
         """Request one token to tell a failing server from a failing prompt, when no other request was sent since."""
@@ -853,15 +698,19 @@ class OpenAIChat:
         return await self._send(_Trial(body, since)) is not None
 
     async def _send(self, trial: _Trial) -> ChatReply | None:
-        """Send a request once, to whichever address has room first; return None if it is to be sent again."""
+        """Send a request once, to the endpoint that has room first; return None if it must be sent again."""
         ticket = await self.pool.take(trial.since, trial.avoided)
         trial.sent += 1
         outcome = RequestOutcome("unknown")
+        place = f"{ticket.endpoint.url}, model {self.name}"
         try:
+            key = read_key(f"model {self.name}", self.settings.api_key_env)
             since = time.monotonic()
-            received = await self._post(ticket, trial.body)
+            received = await self._post(ticket.endpoint.url, trial.body, key)
             trial.seconds = time.monotonic() - since
-            reply = self._read_reply(ticket, received)
+            if received.status != 200:
+                raise explain_refusal(self.settings, place, received, redact(received.body, key))
+            reply = read_completion(received.body, key)
             outcome = RequestOutcome("answered")
             return reply
         except RecordFailed:
@@ -869,94 +718,47 @@ class OpenAIChat:
             raise
         except RateLimited as error:
             outcome = RequestOutcome("busy", error.retry_after, str(error))
+        except NoConnection as error:
+            trial.said, outcome = f"{place}: {error}", RequestOutcome("gone", said=str(error))
         except NoReply as error:
-            trial.said = f"{self._place(ticket)}: {error}"
-            outcome = self._note_failure(trial, error)
+            trial.said = f"{place}: {error}"
+            outcome = RequestOutcome("silent" if isinstance(error, Silence) else "failed", said=str(error))
+            if not trial.failed:
+                trial.answered = self.pool.answered
+            trial.failed += 1
         finally:
             trial.gpu_seconds += self.pool.give_back(ticket, outcome)
         trial.avoided = ticket.endpoint
         return None
 
-    def _note_failure(self, trial: _Trial, error: NoReply) -> RequestOutcome:
-        if isinstance(error, NoConnection):
-            return RequestOutcome("gone", said=str(error))
-        if not trial.failed:
-            trial.answered = self.pool.answered
-        trial.failed += 1
-        return RequestOutcome("silent" if isinstance(error, Silence) else "failed", said=str(error))
-
-    def _place(self, ticket: Ticket) -> str:
-        """Return address and model, as messages name them."""
-        return f"{ticket.endpoint.url}, model {self.name}"
-
-    @property
-    def _hidden(self) -> str:
-        return self._read_key() if self.settings.api_key_env else ""
-
-    def _read_key(self) -> str:
-        if not self.settings.api_key_env:
-            return "none"
-        key = os.environ.get(self.settings.api_key_env, "")
-        if not key:
-            raise ConfigError(
-                f"model {self.name}: environment variable {self.settings.api_key_env} is not set; it holds the key"
-            )
-        if not key.isascii() or not key.isprintable() or " " in key:
-            # A key that is no header's value would be quoted in the client's error.
-            raise ConfigError(
-                f"model {self.name}: environment variable {self.settings.api_key_env} holds white space or no ASCII"
-            )
-        return key
-
-    async def _post(self, ticket: Ticket, body: bytes) -> HttpReply:
+    async def _post(self, url: str, body: bytes, key: str) -> HttpReply:
         headers = {
-            "Authorization": f"Bearer {self._read_key()}",
+            "Authorization": f"Bearer {key or 'none'}",
             "Content-Type": "application/json",
             "Accept": "application/json",
             "Accept-Encoding": "identity",
         }
-        request = HttpRequest(f"{ticket.endpoint.url}/chat/completions", "POST", headers, body=body)
+        request = HttpRequest(f"{url}/chat/completions", "POST", headers, body=body)
         return await self.session.fetch(request, self.settings.timeout, MAX_REPLY)
 
-    def _read_reply(self, ticket: Ticket, reply: HttpReply) -> ChatReply:
-        """Return a completion's first choice.
 
-        Raises:
-            NoReply: if the body is no completion.
-            SynthError: if the reply is no success.
-        """
-        if reply.status != 200:
-            raise self._explain(ticket, reply)
-        return read_completion(reply.body, self._hidden)
-
-    def _explain(self, ticket: Ticket, reply: HttpReply) -> SynthError | NoReply:
-        """Return what a reply that is no success means."""
-        text = redact(reply.body, self._hidden)
-        place = self._place(ticket)
-        return ChatRefusal(
-            place, reply.status, reply.wait, text, self.settings.api_key_env, self.settings.replies
-        ).explain()
-
-
-def _check_addresses(name: str, urls: tuple[str, ...], revision: str) -> None:
-    if not urls:
-        raise ConfigError(f"model {name}: no address; expected such as http://127.0.0.1:8000/v1")
+def _check_addresses(settings: ModelConfig) -> None:
+    urls = (settings.base_url, *settings.more_urls)
     for url in urls:
-        _check_address(name, url)
+        try:
+            address = urlsplit(url)
+            served = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+        except ValueError:
+            served = False
+        if "@" in url or "?" in url or "#" in url:
+            raise ConfigError(
+                f"model {settings.name}: base_url has a user, password or parameters; give the address alone"
+            )
+        if not served:
+            raise ConfigError(
+                f"model {settings.name}: base_url {url!r} is no address; expected such as http://127.0.0.1:8000/v1"
+            )
     if len({url.rstrip("/") for url in urls}) < len(urls):
-        raise ConfigError(f"model {name}: an address is given twice: {', '.join(urls)}")
-    if len(urls) > 1 and not revision:
-        raise ConfigError(f"model {name}: several addresses and no revision; name one that all of them serve")
-
-
-def _check_address(name: str, url: str) -> None:
-    try:
-        address = urlsplit(url)
-        served = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
-    except ValueError:
-        # Half an IPv6 address, or a port that is none.
-        served = False
-    if "@" in url or "?" in url or "#" in url:
-        raise ConfigError(f"model {name}: base_url has a user, password or parameters; give the address alone")
-    if not served:
-        raise ConfigError(f"model {name}: base_url {url!r}; expected such as http://127.0.0.1:8000/v1")
+        raise ConfigError(f"model {settings.name}: an address is given twice: {', '.join(urls)}")
+    if len(urls) > 1 and not settings.revision:
+        raise ConfigError(f"model {settings.name}: several addresses need a revision that all of them serve")

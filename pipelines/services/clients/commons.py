@@ -1,9 +1,9 @@
 """Wikimedia Commons or another MediaWiki: what it says of files, its search for files, and the files themselves.
 
-Requests keep to the service's rules: one at a time with a pause after each, up to 50 titles in one, ``maxlag``, a
-User-Agent with a contact, and thumbnails in the standard widths alone. A thumbnail's address follows from the
-original's; an original that is no wider is fetched as it is. No address outside the service is asked for. Each answer
-and each file is recorded, so that it is asked for once.
+Requests keep to the service's rules: one at a time with a pause after each, at most 50 titles in one, ``maxlag``, a
+User-Agent with a contact, and thumbnails in the standard widths only. A thumbnail's address follows from the
+original's; an original that is no wider is fetched as it is. Only addresses of the service are requested, and each
+reply and file is recorded.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html.parser import HTMLParser
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import unquote, urlencode, urlsplit
 
 import orjson
@@ -48,14 +48,9 @@ def make_client(
     tries: int = 3,
     backoff: float = 5.0,
 ) -> HttpClient:
-    """Return a client that sends one request at a time.
+    """Return a client that sends one request at a time; arguments as of :class:`HttpClient`.
 
-    Args:
-        limiter: the limit of the service, shared by all its clients; one with a pause of half a second by default.
-        seconds: for a whole reply, however slowly it drips.
-        reply_bytes: largest reply.
-        tries: requests in all for one that gets no whole reply.
-        backoff: seconds before the first retry, doubled for each further one.
+    The limiter is shared by all clients of the service; by default it pauses half a second after each request.
     """
     shared = limiter or RateLimiter("Wikimedia", pause=0.5)
     return HttpClient(tries=tries, timeout=seconds, reply_bytes=reply_bytes, backoff=backoff, shared=shared)
@@ -68,31 +63,27 @@ def check_agent(agent: str) -> None:
         ConfigError: if it has neither a mail address nor a page's, or is not printable ASCII.
     """
     if not ("@" in agent or "://" in agent) or not (agent.isascii() and agent.isprintable()):
-        raise ConfigError(f"User-Agent {agent!r} names no contact; expected synth/... (mail or page's address)")
+        raise ConfigError(f"User-Agent {agent!r} has no contact; expected synth/... (mail or page's address)")
 
 
 def drop_tracking(url: str) -> str:
-    """Return an address without the parameters that only tell where it was read: ``utm_source`` and its like."""
+    """Return an address without ``utm_`` parameters, if it has no others."""
     bare, _, query = url.partition("?")
     return bare if query and all(part.startswith("utm_") for part in query.split("&")) else url
 
 
 def check_refusal(place: str, reply: HttpReply) -> None:
-    """Raise for a reply that refuses us, asks for fewer requests, or is the service's own failure.
-
-    Args:
-        place: address asked, for messages.
-        reply: of any status.
+    """Raise for a reply that refuses the client, asks for fewer requests, or is the service's own failure.
 
     Raises:
-        Unavailable: the service refuses us.
+        Unavailable: the service refuses the client.
         RateLimited: 429, or 503 with Retry-After.
         NoReply: any other 5xx.
     """
     status = reply.status
     if status == 403 or (status == 429 and any(word in reply.body.lower() for word in _UNWANTED)):
         raise Unavailable(
-            f"{place} refuses us (HTTP {status}): {reply.body[:200]!r}; see its policy before running again"
+            f"{place} refuses this client (HTTP {status}): {reply.body[:200]!r}; see its policy before running again"
         )
     if status == 429 or (status == 503 and reply.wait):
         raise RateLimited(f"{place}: HTTP {status}", reply.wait)
@@ -109,7 +100,6 @@ _IMAGEINFO = {
     "prop": "imageinfo",
     "iiprop": "url|size|mime|sha1|extmetadata",
 }
-"""What is asked of each file, however the files are named."""
 _MAX_TITLE_BYTES = 240
 _NO_TITLE = frozenset("#<>[]{}|\x7f")
 _MAX_RENAMES = 5
@@ -126,12 +116,11 @@ class CommonsApi:
     """The API of Wikimedia Commons or another MediaWiki.
 
     Attributes:
-        url: address of ``api.php``, https unless on this machine; the settings allow no user and no parameters.
+        url: address of ``api.php``, https unless on this machine.
         agent: User-Agent, with a mail address or page as a contact.
-        client: sends the requests; see :func:`make_client`.
 
     Raises:
-        ConfigError: an address that is not https, or an agent without a contact.
+        ConfigError: if the address is not https, or the agent names no contact.
     """
 
     url: str
@@ -141,7 +130,7 @@ class CommonsApi:
     def __post_init__(self) -> None:
         address = urlsplit(self.url)
         if address.scheme != "https" and not (address.scheme == "http" and address.hostname in LOOPBACK):
-            raise ConfigError(f"{self.url!r} is no address of an API; expected https://.../api.php")
+            raise ConfigError(f"{self.url!r} is not an API address; expected https://.../api.php")
         check_agent(self.agent)
 
     @property
@@ -150,7 +139,7 @@ class CommonsApi:
         return f"commons-api@{VERSION}:{self.url}:0"
 
     async def describe_images(self, files: Sequence[str]) -> dict[str, ImageFacts | None]:
-        """Return what the service knows of each file; see :class:`pipelines.services.image_metadata.ImageMetadata`."""
+        """Return what the service knows of each file, as :class:`ImageMetadata` says."""
         titles = {file: make_title(file) for file in files}
         wanted = list(dict.fromkeys(title for title in titles.values() if title))
         facts: dict[str, ImageFacts | None] = {}
@@ -164,12 +153,11 @@ class CommonsApi:
         """Return pages with what is known of their files, over continuations.
 
         Args:
-            form: names the files.
-            titles: wanted; without them, whatever is found.
+            form: parameters that select the files.
+            titles: that must be in the reply; if empty, whatever is found.
 
         Raises:
-            Unavailable: if files are left out, or as :meth:`ask`.
-            RateLimited, ConfigError: as :meth:`ask`.
+            Unavailable: if files are left out; others as :meth:`ask`.
         """
         known: dict[str, Page] = {}
         renamed: dict[str, str] = {}
@@ -192,9 +180,9 @@ class CommonsApi:
         return {title: page for title, page in found.items() if page is not None}
 
     def read(self, page: Page) -> ImageFacts | None:
-        """Return a page's facts, None when it has no file."""
+        """Return a page's facts, None if it has no file."""
         try:
-            # The first is the current version: with a single title, a continuation would go on to older ones.
+            # The first is the current version.
             images = page.get("imageinfo")
             return _read_facts(images[0]) if images else None
         except _MALFORMED as error:
@@ -202,15 +190,15 @@ class CommonsApi:
 
     def refuse(self, error: Exception) -> Unavailable:
         """Return the error of a reply that cannot be read."""
-        return Unavailable(f"{self.url}: a reply of another form ({error!r}); expected imageinfo")
+        return Unavailable(f"{self.url}: unexpected reply ({error!r}); expected imageinfo")
 
     async def ask(self, form: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return a whole reply; of a search that finds nothing, without a ``query``.
+        """Return a whole reply; without a ``query`` if a search finds nothing.
 
         Raises:
-            Unavailable: there was none after all tries, or the service refuses us.
-            RateLimited: the service asks for fewer requests.
-            ConfigError: the address is no API, or the API does not take the request.
+            Unavailable: if there was none after all tries, or the service refuses the client.
+            RateLimited: if the service asks for fewer requests.
+            ConfigError: if the address is no API, or the API does not take the request.
         """
         headers = {"User-Agent": self.agent, "Accept": "application/json"}
         headers |= {"Content-Type": "application/x-www-form-urlencoded"}
@@ -226,7 +214,7 @@ class CommonsApi:
 
 
 def make_title(file: str) -> str | None:
-    """Return ``File:`` and the name as titles have it, or None for a name that no file can have."""
+    """Return a file's title, None for a name that no file can have."""
     name = normalise_file(unicodedata.normalize("NFC", file))
     if not name or len(name.encode("utf-8", "replace")) > _MAX_TITLE_BYTES:
         return None
@@ -242,10 +230,10 @@ def _read_reply(url: str, reply: HttpReply, may_be_empty: bool) -> Mapping[str, 
     try:
         read = orjson.loads(reply.body)
     except orjson.JSONDecodeError as error:
-        raise NoReply(f"no JSON but {reply.body[:60]!r}") from error
+        raise NoReply(f"expected JSON, got {reply.body[:60]!r}") from error
     nothing: object = {} if may_be_empty and isinstance(read, dict) and read.get("batchcomplete") is True else None
     if not isinstance(read, dict) or not isinstance(read.get("error", read.get("query", nothing)), dict):
-        raise NoReply(f"no result but {reply.body[:60]!r}")
+        raise NoReply(f"expected a result, got {reply.body[:60]!r}")
     if "error" not in read:
         return read
     code = str(read["error"].get("code"))
@@ -257,12 +245,12 @@ def _read_reply(url: str, reply: HttpReply, may_be_empty: bool) -> Mapping[str, 
 
 
 def merge_reply(reply: Mapping[str, Any], pages: dict[str, Page], renamed: dict[str, str]) -> dict[str, str]:
-    """Add a reply's pages and renamings to what came before and return what to continue with, if anything."""
+    """Add a reply's pages and renamings to the earlier ones and return the parameters of its continuation."""
     query = reply.get("query", {})
     for change in (*query.get("normalized", ()), *query.get("redirects", ())):
         renamed[change["from"]] = change["to"]
     for page in query.get("pages", ()):
-        # A continuation repeats every page; those whose turn is not come without their images.
+        # A continuation repeats every page, most without their images.
         if not pages.get(page["title"], {}).get("imageinfo"):
             pages[page["title"]] = page
     return {str(key): str(value) for key, value in reply.get("continue", {}).items()}
@@ -277,7 +265,7 @@ def _follow(title: str, renamed: Mapping[str, str]) -> str:
 
 
 def _is_answered(page: Page | None, is_last: bool) -> bool:
-    """Say whether it is known what a page shows; until the last reply, images may still come."""
+    """Return whether it is known what a page shows; before the last reply, images may still come."""
     if page is None:
         return False
     if page.get("imageinfo") or page.get("invalid") or (page.get("missing") and not page.get("known")):
@@ -293,7 +281,7 @@ def _read_facts(image: Mapping[str, Any]) -> ImageFacts | None:
     if _read_field(said, "NonFree").lower() in ("true", "1", "yes"):
         licence = f"Non-free: {licence}"
     if _read_field(said, "DeletionReason"):
-        licence = f"Up for deletion: {licence}"  # whatever it says is doubted, and the name is on no list
+        licence = f"Up for deletion: {licence}"  # on no list of licences, so it counts as unknown
     licence_url = _read_field(said, "LicenseUrl")
     return ImageFacts(
         url=drop_tracking(str(image["url"])),
@@ -316,7 +304,7 @@ def _read_count(value: object) -> int:
 
 
 def _read_field(said: Mapping[str, Any], name: str) -> str:
-    """Return a field's value as plain text; its values are HTML."""
+    """Return a field's HTML as plain text."""
     value = said.get(name, {}).get("value", "")
     return strip_html(value) if isinstance(value, str) else str(value)
 
@@ -389,7 +377,7 @@ class CommonsSearch:
         return f"commons-search@{COMMONS_SEARCH_VERSION}:{self.api.url}"
 
     async def search_files(self, query: str, count: int) -> tuple[tuple[str, ImageFacts], ...]:
-        """Return pictures for some words; see :class:`pipelines.services.image_metadata.FileSearch`."""
+        """Return pictures for some words, as :class:`FileSearch` says."""
         words = plain_query(query)
         if not words or count < 1:
             return ()
@@ -404,7 +392,7 @@ class CommonsSearch:
 
 
 def plain_query(query: str) -> str:
-    """Return the words of a query without anything that the search takes for an operator, at most 250 characters."""
+    """Return the words of a query without search operators, at most 250 characters."""
     words = ""
     for match in _WORD.finditer(query[: 4 * _MAX_QUERY]):
         if len(words) + len(match.group()) >= _MAX_QUERY:
@@ -415,18 +403,15 @@ def plain_query(query: str) -> str:
 
 COMMONS_FILES_VERSION = 1
 WIKIMEDIA = "wikimedia.org"
-_MOST_UNSCALED = 2
-"""Thumbnails in a row that may fail while their originals are there; more are the service's failure."""
 _REDIRECTS = 3
 _HASHED = re.compile(r"(?P<root>.*)/(?P<place>[0-9a-f]/[0-9a-f]{2})/(?P<name>[^/]+)")
 _LONGEST_NAME = 160
 """Bytes; the thumbnail of a file with a longer name is called ``thumbnail`` (Wikimedia's ``abbrvThreshold``)."""
-_FAILED_THUMBNAIL = (b"generating thumbnail", b"render this thumbnail")
 _PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html)", re.IGNORECASE)
 
 
 class _Doubtful(NoReply):
-    """A whole reply that is not what was asked for: retried, and believed when it comes each time."""
+    """A whole reply with the wrong content: retried, and believed if it comes each time."""
 
     def __init__(self, failure: SynthError) -> None:
         super().__init__(str(failure))
@@ -439,11 +424,9 @@ class CommonsFiles:
 
     Attributes:
         agent: User-Agent, with a mail address or page as a contact.
-        width: in pixels, one that upload.wikimedia.org serves: 20, 40, 60, 120, 250, 330, 500, 960, 1280, 1920 or 3840;
-            the settings allow no other.
-        hosts: hosts that are asked, each with those under it; one on this machine is asked without TLS.
+        width: in pixels, one that upload.wikimedia.org serves; see ``commons.width`` of the settings.
+        hosts: hosts of the pictures, each with those under it; one on this machine is asked without TLS.
         client: sends the requests; its ``reply_bytes`` bounds a file.
-        unscaled: files whose thumbnails never came, since the last that did.
 
     Raises:
         ConfigError: if the agent names no contact.
@@ -455,7 +438,6 @@ class CommonsFiles:
     client: HttpClient = field(
         default_factory=lambda: make_client(seconds=120.0, reply_bytes=MAX_BYTES), repr=False, compare=False
     )
-    unscaled: list[str] = field(default_factory=list, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_agent(self.agent)
@@ -466,9 +448,20 @@ class CommonsFiles:
         return f"commons-files@{COMMONS_FILES_VERSION}:{','.join(self.hosts)}:{self.width}"
 
     async def fetch_file(self, file: RemoteFile) -> bytes:
-        """Return a picture's bytes; see :class:`pipelines.services.image_metadata.FileFetch`."""
-        address = choose_address(file, self.width)
-        sha1 = file.sha1 if address == drop_tracking(file.url) else ""
+        """Return a picture's bytes, as :class:`FileFetch` says; the original if its thumbnail never comes."""
+        original, address = drop_tracking(file.url), choose_address(file, self.width)
+        try:
+            if address != original:
+                try:
+                    return await self._fetch(address, "")
+                except NoReply:
+                    address = original
+            return await self._fetch(address, file.sha1)
+        except NoReply as error:
+            raise Unavailable(f"{address}: {error}, {self.client.tries} times; run again later") from error
+
+    async def _fetch(self, address: str, sha1: str) -> bytes:
+        """Return the picture at an address, which has a sha1 unless that is empty."""
 
         async def attempt() -> bytes:
             data = await self._follow(address)
@@ -476,46 +469,19 @@ class CommonsFiles:
             return data
 
         try:
-            data = await self.client.retry(address, attempt)
+            return await self.client.retry(address, attempt)
         except TooLarge as error:
             raise RecordFailed("picture-too-large", f"{address}: {error}") from error
         except _Doubtful as error:
             raise error.failure from error
-        except NoReply as error:
-            raise await self._blame(file, address, error) from error
-        self.unscaled.clear()
-        return data
-
-    async def _blame(self, file: RemoteFile, address: str, last: NoReply) -> SynthError:
-        """Return whose failure it is that nothing came: a thumbnail's alone where its original is there.
-
-        One file that the service cannot scale would stop every run again.
-        """
-        times = f"{last}, {self.client.tries} times"
-        away = Unavailable(f"{address}: {times}; run again later")
-        if address == drop_tracking(file.url) or not await self._has_original(file):
-            return away
-        self.unscaled.append(file.file)
-        if len(self.unscaled) > _MOST_UNSCALED:
-            return away
-        return RecordFailed("picture-undecodable", f"{address}: {times}, and its original is there")
-
-    async def _has_original(self, file: RemoteFile) -> bool:
-        url = _read_address(drop_tracking(file.url))
-        self._check_address(url)
-        try:
-            reply = await self.client.send(self._make_request(url, "HEAD"))
-            check_refusal(str(url), reply)
-        except NoReply:
-            return False
-        return reply.status == 200 and reply.kind.startswith("image/")
 
     async def _follow(self, address: str) -> bytes:
-        """Return the file at an address after its redirects, asking only hosts of the service."""
+        """Return the file at an address after redirects inside the service."""
         url = _read_address(address)
         for _ in range(_REDIRECTS + 1):
             self._check_address(url)
-            reply = await self.client.send(self._make_request(url))
+            headers = {"User-Agent": self.agent, "Accept": "image/*", "Accept-Encoding": "identity"}
+            reply = await self.client.send(HttpRequest(str(url), headers=headers))
             if reply.location:
                 url = _read_address(reply.location, url)
             elif reply.status == 200:
@@ -524,12 +490,8 @@ class CommonsFiles:
                 raise _explain_status(str(url), reply)
         raise RecordFailed("picture-address", f"{address}: more than {_REDIRECTS} redirects")
 
-    def _make_request(self, url: URL, method: Literal["GET", "HEAD"] = "GET") -> HttpRequest:
-        headers = {"User-Agent": self.agent, "Accept": "image/*", "Accept-Encoding": "identity"}
-        return HttpRequest(str(url), method, headers)
-
     def _check_address(self, url: URL) -> None:
-        """Refuse what is not https at a host of the service; no address of a private network has such a name."""
+        """Refuse what is not https at a host of the service."""
         host = url.host or ""
         is_ours = any(host == own or (host.endswith(f".{own}") and own not in LOOPBACK) for own in self.hosts)
         is_safe = url.scheme == "https" and url.explicit_port is None
@@ -546,10 +508,7 @@ def list_hosts(api: str) -> tuple[str, ...]:
 
 
 def choose_address(file: RemoteFile, width: int) -> str:
-    """Return the address of a file's thumbnail, or of the original where that is no wider.
-
-    The original is also chosen where its address is not of MediaWiki's form, from which the thumbnail's follows.
-    """
+    """Return the address of a thumbnail, or of the original if that is no wider or its address has another form."""
     original = drop_tracking(file.url)
     match = _HASHED.fullmatch(original)
     if file.width <= width or match is None:
@@ -563,7 +522,7 @@ def choose_address(file: RemoteFile, width: int) -> str:
 
 
 def _read_address(address: str, base: URL | None = None) -> URL:
-    """Return an address as it will be asked for, so that the checked address and the asked one are the same."""
+    """Return an address as it will be requested, so that the checked and the requested address are the same."""
     try:
         if not address.isprintable() or "\\" in address:
             raise ValueError("a control character or a backslash")
@@ -586,8 +545,6 @@ def _check_content(address: str, data: bytes, sha1: str) -> None:
 def _explain_status(address: str, reply: HttpReply) -> Exception:
     """Return the error that a status other than 200 stands for, or raise it."""
     status = reply.status
-    if status >= 429 and any(words in reply.body.lower() for words in _FAILED_THUMBNAIL):
-        return RecordFailed("picture-undecodable", f"{address}: HTTP {status}, the service cannot scale it")
     check_refusal(address, reply)
     if status in (400, 404, 410):
         return RecordFailed("picture-missing", f"{address}: HTTP {status}")
@@ -595,16 +552,15 @@ def _explain_status(address: str, reply: HttpReply) -> Exception:
 
 
 class RecordedImageMetadata(Recorder[ImageMetadata]):
-    """A service whose answer about each file is kept, whatever other files were asked for with it.
+    """A service whose reply about each file is recorded by itself, also that it has no such file.
 
-    That the service has no such file is kept, too. A request is recorded before the next is sent; in the counts, a file
-    is a call.
+    A reply is recorded before the next request is sent. In the counts, a file is a call.
     """
 
     __slots__ = ()
 
     async def describe_images(self, files: Sequence[str]) -> dict[str, ImageFacts | None]:
-        """Return recorded answers, and ask for those files that have none."""
+        """Return recorded facts, and request those of files that have none."""
         keys = {file: digest_value([self.identity, "describe_image", file]) for file in files}
         replies = {file: self.store.read(key) for file, key in keys.items()}
         missing = [file for file, reply in replies.items() if reply is None]
@@ -626,14 +582,14 @@ class RecordedImageMetadata(Recorder[ImageMetadata]):
 
 
 def _read_recorded(facts: dict[str, Any] | None) -> ImageFacts | None:
-    """Return recorded facts; earlier versions recorded the address of a thumbnail, too."""
+    """Return recorded facts; earlier versions also recorded the address of a thumbnail."""
     if facts is None:
         return None
     return ImageFacts(**{name: value for name, value in facts.items() if name != "thumbnail_url"})
 
 
 class RecordedFileSearch(Recorder[FileSearch]):
-    """A search for pictures whose answers are kept, empty ones too."""
+    """A search for pictures whose results are recorded, also empty ones."""
 
     __slots__ = ()
 
@@ -649,11 +605,7 @@ class RecordedFileSearch(Recorder[FileSearch]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedFileFetch(Recorder[FileFetch]):
-    """Pictures that are fetched once: the recording keeps the sha256, the image store the bytes.
-
-    That a file is missing or of no use is recorded, too. A recorded picture that is gone from the image store is
-    fetched again, and must be the same.
-    """
+    """Pictures that are fetched once; the recording keeps the sha256 or the error, the image store the bytes."""
 
     pictures: PictureStore
 
@@ -661,43 +613,23 @@ class RecordedFileFetch(Recorder[FileFetch]):
         """Return the picture's bytes from the image store, or fetch them.
 
         Raises:
-            RecordFailed: as the wrapped service, now or when it was recorded, and ``picture-changed`` if the picture
-                is gone from the image store and the service has another one by now.
+            RecordFailed: as the wrapped service, now or when it was recorded.
+            CorruptInput: if a recorded picture is missing from the image store.
         """
 
         async def ask() -> object:
             try:
-                return {"sha256": await self._keep(file, await self.service.fetch_file(file))}
+                data = await self.service.fetch_file(file)
+                credit = PictureSource(file.file, "", "", "", file.url)
+                return {"sha256": (await asyncio.to_thread(self.pictures.add_bytes, data, credit)).sha256}
             except RecordFailed as error:
                 return {"error": error.error, "detail": error.detail}
 
-        call = ["fetch_file", file.file, file.url]
-        said = await self.recall(call, ask)
+        said = await self.recall(["fetch_file", file.file, file.url], ask)
         if "error" in said:
             raise RecordFailed(said["error"], said["detail"])
         try:
             data, _ = await asyncio.to_thread(self.pictures.load, said["sha256"])
-        except CorruptInput:
-            return await self._fetch_again(file, digest_value([self.identity, *call]), said["sha256"])
+        except CorruptInput as error:
+            raise CorruptInput(f"{file.file}: {error}; fetch it again with --fresh-replies commons") from error
         return data
-
-    async def _fetch_again(self, file: RemoteFile, key: str, sha256: str) -> bytes:
-        await self.store.note_asks([key], self.identity)
-        try:
-            data = await self.service.fetch_file(file)
-        except Exception as error:
-            self.store.note_failure([key], self.identity, type(error).__name__)
-            raise
-        # The first reply stays, so the log of requests notes this one as a failure.
-        self.store.note_failure([key], self.identity, "fetched-again")
-        count_usage(Usage(calls=1))
-        found = hashlib.sha256(data).hexdigest()
-        if found != sha256:
-            detail = f"{file.file}: sha256 was {sha256}, is {found} by now; take it with --fresh-replies commons"
-            raise RecordFailed("picture-changed", detail)
-        await self._keep(file, data)
-        return data
-
-    async def _keep(self, file: RemoteFile, data: bytes) -> str:
-        credit = PictureSource(file.file, "", "", "", file.url)
-        return (await asyncio.to_thread(self.pictures.add_bytes, data, credit)).sha256

@@ -1,12 +1,8 @@
 """Recording around services: each request is sent once and its reply replayed from then on.
 
 A key covers the service's identity and the exact request. A changed prompt, picture, sampling setting or model gives a
-different key, so a stale reply cannot be found.
-
-The key of a chat request is the sha256 of its canonical JSON (:func:`pipelines.ids.canonical_json`), made in
-microseconds because every request needs one: orjson writes the texts, but not the floats, some of which it writes
-otherwise. Fields that were added after the first replies were recorded are left out where they are empty, so that those
-replies are still found.
+different key, so a stale reply cannot be found. Fields that were added after the first replies were recorded are left
+out of keys if they are empty, so that those replies are still found.
 """
 
 import hashlib
@@ -15,8 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import orjson
 
@@ -25,6 +20,7 @@ from pipelines.services.addresses import ForbiddenAddress
 from pipelines.services.clients.replies import ReplyStore, name_epoch
 from pipelines.services.metering import Budget, Price, add_waited, count_usage
 from pipelines.services.protocols import (
+    Backend,
     ChatModel,
     ChatReply,
     ChatRequest,
@@ -37,7 +33,6 @@ from pipelines.services.protocols import (
     PageText,
     PictureFile,
     QueryTimeout,
-    Sampling,
     Sparql,
     SparqlRow,
     TextBlock,
@@ -48,74 +43,64 @@ from pipelines.services.protocols import (
 from schemas.datasets import Picture
 from schemas.manifest import Usage
 
-REMEMBERED = 256
-"""Schemas, identities and samplings whose JSON is kept: a stage has a handful of them for millions of requests."""
-
 
 def make_chat_key(model: ChatModel, request: ChatRequest) -> str:
-    """Return the key of a chat request (64 hex digits); inputs count only where they decide the reply."""
-    inputs, task = "null", '""'
-    if model.reads_inputs:
-        inputs, task = canonical_json(request.inputs), _write_text(request.task)
-    stop = f'"stop":{canonical_json(request.stop)},' if request.stop else ""
-    tools = f',"tools":{_write_text(request.tools)}' if request.tools else ""
-    before = f'{{"identity":{_write_text(model.identity)},"inputs":{inputs},"messages":['
-    after = (
-        f'],"sample":{request.sample},"sampling":{_write_sampling(request.sampling)},'
-        f'"schema":{_write_text(request.schema_json)},{stop}"task":{task}{tools}}}'
-    )
-    digest = hashlib.sha256(_encode(before))
-    # Piece by piece, in bytes: texts of a conversation keep their UTF-8 once it was made, and nothing large is copied.
+    """Return the key of a chat request (64 hex digits): the sha256 of its canonical JSON.
+
+    Task and inputs count only for models that read them.
+    """
+    sampling = asdict(request.sampling)
+    if not request.sampling.presence_penalty:
+        del sampling["presence_penalty"]
+    value: dict[str, object] = {
+        "identity": model.identity,
+        "inputs": request.inputs if model.reads_inputs else None,
+        "messages": [],
+        "sample": request.sample,
+        "sampling": sampling,
+        "schema": request.schema_json,
+        "task": request.task if model.reads_inputs else "",
+    }
+    value |= {name: part for name, part in (("stop", request.stop), ("tools", request.tools)) if part}
+    head, name, tail = canonical_json(value).rpartition('"messages":[')
+    # A conversation is long and hashed at every turn: orjson writes it in a tenth of the time. It writes floats
+    # otherwise than canonical JSON, but messages have none.
+    digest = hashlib.sha256(_encode(head + name))
     for number, message in enumerate(request.messages):
         digest.update(b"," if number else b"")
         digest.update(_write_message(message))
-    digest.update(_encode(after))
+    digest.update(_encode(tail))
     return digest.hexdigest()
-
-
-def _encode(text: str) -> bytes:
-    # A broken reply that is quoted back in a repair may hold half a surrogate pair: it is a request like any other.
-    return text.encode("utf-8", "surrogatepass")
-
-
-def write_reply(value: list[object]) -> str:
-    """Return a reply as canonical JSON; one that is no valid Unicode is written in ASCII, for SQLite takes no other."""
-    try:
-        return orjson.dumps(value).decode()
-    except orjson.JSONEncodeError:
-        return json.dumps(value, separators=(",", ":"))
 
 
 def _write_message(message: Message) -> bytes:
     fields: dict[str, object] = {"images": message.images, "role": message.role, "text": message.text}
     if message.calls or message.call_id:
-        calls = [asdict(call) for call in message.calls]
-        fields = {"call_id": message.call_id, "calls": calls, **fields}
+        fields |= {"call_id": message.call_id, "calls": [asdict(call) for call in message.calls]}
     try:
         return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError:
         return _encode(canonical_json(fields))
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _write_text(text: str) -> str:
-    return canonical_json(text)
+def _encode(text: str) -> bytes:
+    # A broken reply that a repair request quotes may hold a lone surrogate.
+    return text.encode("utf-8", "surrogatepass")
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _write_sampling(sampling: Sampling) -> str:
-    settings = asdict(sampling)
-    if not sampling.presence_penalty:
-        del settings["presence_penalty"]
-    return canonical_json(settings)
+def write_reply(value: list[object]) -> str:
+    """Return a reply as canonical JSON, in ASCII if it holds lone surrogates, which SQLite refuses."""
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        return json.dumps(value, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedChat:
     """A chat model whose replies are recorded, so that each is paid for once.
 
-    ``epoch`` is the cache epoch of its role (:mod:`pipelines.services.clients.replies`). The budget is checked before
-    each request that is not recorded.
+    ``epoch`` is the cache epoch of its role. The budget is checked before each request that is not recorded.
     """
 
     model: ChatModel
@@ -140,10 +125,9 @@ class RecordedChat:
         return self.model.reads_inputs
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """Return the recorded reply or ask the wrapped model.
+        """Return the recorded reply or request one.
 
-        Its cost is counted when the model answers, and only then. How long the model took and on which day goes to the
-        open stopwatch every time, so a replay reads the same time.
+        A new reply counts in usage and budget. The time and day of its first making go to the open stopwatch each time.
 
         Raises:
             BudgetSpent: if the reply is not recorded and the run has spent what it may.
@@ -152,7 +136,17 @@ class RecordedChat:
         async def ask() -> str:
             since = time.monotonic()
             reply = await self.model.chat(request)
-            self._count(reply)
+            usage = Usage(
+                calls=1,
+                retries=reply.retries,
+                tokens_in=reply.tokens_in,
+                tokens_out=reply.tokens_out,
+                gpu_seconds=reply.gpu_seconds,
+                cost=self.price.charge(reply.tokens_in, reply.tokens_out, reply.gpu_seconds),
+            )
+            count_usage(usage)
+            if self.budget is not None:
+                self.budget.add(usage)
             if self.reads_inputs:
                 return _write_chat(reply, 0.0, "")
             return _write_chat(reply, reply.seconds or time.monotonic() - since, reply.day or _name_day())
@@ -165,64 +159,35 @@ class RecordedChat:
         add_waited(reply.seconds, reply.day)
         return reply
 
-    def _count(self, reply: ChatReply) -> None:
-        usage = Usage(
-            calls=1,
-            retries=reply.retries,
-            tokens_in=reply.tokens_in,
-            tokens_out=reply.tokens_out,
-            gpu_seconds=reply.gpu_seconds,
-            cost=self.price.charge(reply.tokens_in, reply.tokens_out, reply.gpu_seconds),
-        )
-        count_usage(usage)
-        if self.budget is not None:
-            self.budget.add(usage)
-
 
 def _name_day() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
 def _write_chat(reply: ChatReply, seconds: float, day: str) -> str:
-    """Return a reply as a list: versions of the form differ in its length alone, and new parts go to its end."""
+    """Return a reply as a JSON list; new parts of the format go to its end."""
     taken = [reply.tokens_in, reply.tokens_out, reply.ended, day, round(seconds * 1000.0)]
     return write_reply([reply.text, *taken, [astuple(call) for call in reply.calls], reply.reasoning])
 
 
 _LATER = ("", 0, (), "")
-"""What a recording of an earlier version lacks at its end: no day, no time, no calls, no reasoning."""
+"""Defaults of the parts that older recordings lack: day, milliseconds, calls, reasoning."""
 
 
 def _read_chat(recorded: str) -> ChatReply:
     parts: list[Any] = json.loads(recorded)
     parts += _LATER[len(parts) - 4 :]
     text, tokens_in, tokens_out, ended, day, milliseconds, calls, reasoning = parts
-    return ChatReply(
-        text,
-        tokens_in,
-        tokens_out,
-        ended,
-        day=day,
-        calls=tuple(ToolCall(*call) for call in calls),
-        reasoning=reasoning,
-        seconds=milliseconds / 1000.0,
-    )
+    made, seconds = tuple(ToolCall(*call) for call in calls), milliseconds / 1000.0
+    return ChatReply(text, tokens_in, tokens_out, ended, 0.0, 0, day, made, reasoning, seconds)
 
 
-class _Service(Protocol):
-    @property
-    def identity(self) -> str: ...
-
-
-ServiceT = TypeVar("ServiceT", bound=_Service)
+ServiceT = TypeVar("ServiceT", bound=Backend)
 
 
 @dataclass(frozen=True, slots=True)
 class Recorder(Generic[ServiceT]):
-    """A service whose replies are asked for once.
-
-    ``live``: it is a service outside, so how long a reply took and on which day are recorded with it.
-    """
+    """A service whose replies are recorded; with ``live``, the time and day of each reply are recorded too."""
 
     service: ServiceT
     store: ReplyStore
@@ -235,7 +200,7 @@ class Recorder(Generic[ServiceT]):
         return name_epoch(self.service.identity, self.epoch)
 
     async def recall(self, call: Sequence[object], ask: Callable[[], Awaitable[object]]) -> Any:  # noqa: ANN401 - JSON
-        """Return the recorded answer to a call, or ask and record it; both are JSON values."""
+        """Return the recorded reply to a call, or request and record it; both are JSON values."""
 
         async def answer() -> str:
             since = time.monotonic()
@@ -253,6 +218,15 @@ class Recorder(Generic[ServiceT]):
         add_waited(reply["seconds"], reply["day"])
         return reply["reply"]
 
+    async def recall_all(self, call: Sequence[object], ask: Callable[[], Awaitable[Sequence[Any]]]) -> list[Any]:
+        """Return recorded records as dicts, or request and record them; ``ask`` returns dataclasses."""
+
+        async def answer() -> object:
+            return [asdict(each) for each in await ask()]
+
+        found: list[Any] = await self.recall(call, answer)
+        return found
+
 
 class RecordedTextSearch(Recorder[TextSearch]):
     """A text search whose results are recorded."""
@@ -261,11 +235,9 @@ class RecordedTextSearch(Recorder[TextSearch]):
 
     async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
         """Return recorded passages or search."""
-
-        async def ask() -> object:
-            return [asdict(hit) for hit in await self.service.search_text(query, count)]
-
-        return tuple(TextHit(**hit) for hit in await self.recall(["search_text", query, count], ask))
+        call = ["search_text", query, count]
+        hits = await self.recall_all(call, lambda: self.service.search_text(query, count))
+        return tuple(TextHit(**hit) for hit in hits)
 
 
 class RecordedImageSearch(Recorder[ImageSearch]):
@@ -275,11 +247,8 @@ class RecordedImageSearch(Recorder[ImageSearch]):
 
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
         """Return recorded pages or search; the key is the picture's sha256, never its path."""
-
-        async def ask() -> object:
-            return [asdict(hit) for hit in await self.service.search_image(picture, count)]
-
-        hits = await self.recall(["search_image", picture.sha256, count], ask)
+        call = ["search_image", picture.sha256, count]
+        hits = await self.recall_all(call, lambda: self.service.search_image(picture, count))
         return tuple(_read_image_hit(**hit) for hit in hits)
 
 
@@ -288,7 +257,7 @@ def _read_image_hit(url: str, title: str, snippet: str, distance: float, thumbna
 
 
 class RecordedPages(Recorder[PageReader]):
-    """A page reader whose pages are recorded; a missing or forbidden page is recorded, too."""
+    """A page reader whose pages are recorded, and that a page is missing or forbidden."""
 
     __slots__ = ()
 
@@ -317,7 +286,7 @@ class RecordedPages(Recorder[PageReader]):
 
 
 class RecordedSparql(Recorder[Sparql]):
-    """A SPARQL endpoint whose replies are recorded; a time-out of a divisible query is recorded, too."""
+    """A SPARQL endpoint whose replies are recorded, and time-outs of divisible queries."""
 
     __slots__ = ()
 
@@ -325,7 +294,7 @@ class RecordedSparql(Recorder[Sparql]):
         """Return the recorded rows or ask for them.
 
         Raises:
-            QueryTimeout: if no whole reply came, now or when it was recorded.
+            QueryTimeout: if no complete reply came, now or when it was recorded.
         """
 
         async def ask() -> object:
@@ -343,7 +312,7 @@ class RecordedSparql(Recorder[Sparql]):
 
 
 class RecordedOcr(Recorder[Ocr]):
-    """An OCR engine that reads each picture once at each scale; a picture on which it failed is read again."""
+    """An OCR engine that reads each picture once at each scale; failures are not recorded."""
 
     __slots__ = ()
 
@@ -358,11 +327,8 @@ class RecordedOcr(Recorder[Ocr]):
         Raises:
             RecordFailed, ServiceError: as the wrapped engine.
         """
-
-        async def ask() -> object:
-            return [asdict(block) for block in await self.service.read_text(data, scale)]
-
-        blocks = await self.recall(["read_text", hashlib.sha256(data).hexdigest(), scale], ask)
+        call = ["read_text", hashlib.sha256(data).hexdigest(), scale]
+        blocks = await self.recall_all(call, lambda: self.service.read_text(data, scale))
         return tuple(_read_block(**block) for block in blocks)
 
 

@@ -1,7 +1,7 @@
 """vLLM's server for a role: started from the configuration, waited for, and ended with its caller.
 
-It listens on the loopback interface alone and writes to ``logs/serve-<role>.log`` of the workspace. vLLM's dependencies
-do not fit together with ours, so it runs in a Python of its own.
+It listens on the loopback interface only and writes to ``logs/serve-<role>.log`` of the workspace. It runs in a Python
+of its own, because vLLM's dependencies exclude ours.
 """
 
 import http.client
@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from pipelines.config.settings import ModelConfig, ModelsConfig, RunConfig
 from pipelines.errors import ConfigError, Unavailable
@@ -25,20 +23,22 @@ from pipelines.services.clients.supervisor import start_supervised
 
 HOST = "127.0.0.1"
 _PATIENCE = 5.0
-"""Seconds for an answer."""
+"""Seconds for a reply."""
 _LONGEST = 1 << 20
-"""Bytes of an answer that are read."""
+"""Bytes of a reply that are read."""
+_TAIL = 4000
+"""Bytes of a log that are quoted."""
+_GRACE = 10.0
+"""Seconds that a server gets to end by itself."""
+_BEAT = 0.2
+"""Seconds between two checks of a server."""
 
 
 def check_port(setting: str, port: int) -> None:
-    """Refuse a port that somebody listens on.
-
-    Args:
-        setting: its name in the configuration.
-        port: on the loopback interface.
+    """Check that a port of the loopback interface is free; ``setting`` is its name in the configuration.
 
     Raises:
-        ConfigError: if it is taken, or may not be had.
+        ConfigError: if it is taken, or may not be used.
     """
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -52,14 +52,9 @@ def check_port(setting: str, port: int) -> None:
 
 
 def fetch(url: str, key: str = "") -> bytes | None:
-    """Return what a server answers, None where it does not, or with an error.
-
-    Args:
-        url: its address.
-        key: sent as the bearer's token; empty for none.
-    """
+    """Return the body of a server's reply, None if there is no reply or an error; the key goes as a bearer token."""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    # Nothing on the loopback interface goes through a proxy.
+    # The loopback interface is never reached through a proxy.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(urllib.request.Request(url, headers=headers), timeout=_PATIENCE) as reply:
@@ -68,58 +63,21 @@ def fetch(url: str, key: str = "") -> bytes | None:
         return None
 
 
-_TAIL = 4000
-"""Bytes of a log that are quoted at most, and lines."""
-_TAIL_LINES = 20
-_CHECK = "import importlib.util, sys; sys.exit(importlib.util.find_spec('vllm') is None)"
-_CHECK_SECONDS = 60.0
-
-
-def check_python(setting: str, python: str) -> None:
-    """Refuse a Python that has no vLLM.
-
-    Args:
-        setting: its name in the configuration.
-        python: program.
-
-    Raises:
-        ConfigError: if it is no program, or has no vLLM.
-    """
-    advice = f"name one that has: python -m venv DIR, DIR/bin/pip install vllm, --set {setting}=DIR/bin/python"
-    try:
-        found = subprocess.run(
-            [python, "-c", _CHECK], stdin=subprocess.DEVNULL, capture_output=True, timeout=_CHECK_SECONDS
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ConfigError(f"{setting} {python}: cannot be run ({error}); {advice}") from error
-    if found.returncode:
-        raise ConfigError(f"{setting} {python}: has no vLLM; {advice}")
-
-
 def read_tail(log: Path) -> str:
-    """Return the last lines of a log, to be quoted."""
+    """Return the last lines of a log, or why it cannot be read."""
     try:
         with log.open("rb") as source:
             source.seek(max(0, log.stat().st_size - _TAIL))
-            lines = source.read().decode("utf-8", "replace").splitlines()
+            return source.read().decode("utf-8", "replace").strip() or "(nothing)"
     except OSError as error:
         return f"({error.strerror})"
-    return "\n".join(lines[-_TAIL_LINES:]) or "(nothing)"
-
-
-_GRACE = 10.0
-"""Seconds for a server to end by itself."""
-_BEAT = 0.2
-"""Seconds between two questions whether it is ready."""
-_CHUNK = 1 << 20
-"""Bytes of a log that are read at a time."""
 
 
 def make_serve_command(role: str, model: ModelConfig) -> list[str]:
     """Return the command that starts a role's server.
 
     Raises:
-        ConfigError: if the model is a folder that is none, or the role's address leads elsewhere.
+        ConfigError: if the model's folder holds no model, or ``serve.own`` does not fit the role's address.
     """
     serve = model.serve
     address = f"http://{HOST}:{serve.port}/v1"
@@ -129,7 +87,7 @@ def make_serve_command(role: str, model: ModelConfig) -> list[str]:
         str(Path(serve.python).expanduser()) if serve.python else sys.executable,
         *("-m", "vllm.entrypoints.openai.api_server"),
         *("--host", HOST, "--port", str(serve.port), "--served-model-name", model.name),
-        # A line for each of a million requests tells nothing and takes time.
+        # No log line for each request.
         *("--uvicorn-log-level", "warning"),
         *("--model", _find_model(role, serve.model or model.name)),
         *("--tensor-parallel-size", str(serve.tensor_parallel)),
@@ -139,7 +97,7 @@ def make_serve_command(role: str, model: ModelConfig) -> list[str]:
 
 
 def _find_model(role: str, named: str) -> str:
-    """Return what vLLM is to load; what can only be a folder must be one, and a name on a hub is vLLM's to find."""
+    """Return the folder of a model, or a name as it is if it may be one of a hub."""
     path = Path(named).expanduser()
     if not path.is_absolute() and not named.startswith("."):
         return named
@@ -150,16 +108,14 @@ def _find_model(role: str, named: str) -> str:
 
 @dataclass(slots=True)
 class ModelServer:
-    """One server, from its start to its end. A context manager: ready inside, ended after.
+    """One server of a role, whose name messages and the log bear.
 
     Attributes:
-        role: who it plays; messages and the log name it.
-        model: what it serves, and how.
-        log: file that it writes to, anew at each start.
-        command: what is run.
+        log: file of its output, written anew at each start.
+        command: program and arguments.
 
     Raises:
-        ConfigError: if what is to be run cannot be.
+        ConfigError: as :func:`make_serve_command`.
     """
 
     role: str
@@ -167,28 +123,13 @@ class ModelServer:
     log: Path
     command: tuple[str, ...] = field(init=False)
     _process: "subprocess.Popen[bytes] | None" = field(default=None, init=False, repr=False)
-    _told: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.command = tuple(make_serve_command(self.role, self.model))
 
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-            self.wait()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
     @property
     def address(self) -> str:
-        """Where the API is, as ``base_url`` has it."""
+        """The API's address, as ``base_url``."""
         return f"http://{HOST}:{self.model.serve.port}/v1"
 
     @property
@@ -200,39 +141,32 @@ class ModelServer:
         """Start it and return at once.
 
         Raises:
-            ConfigError: if its Python has no vLLM, or its port is taken.
+            ConfigError: if its port is taken.
         """
-        check_python(f"models.{self.role}.serve.python", self.command[0])
         check_port(f"models.{self.role}.serve.port", self.model.serve.port)
         environment = {**os.environ, "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
-        if self._read_key():
-            # Not as an argument, where everybody on the machine could read it.
-            environment["VLLM_API_KEY"] = self._read_key()
+        if key := self._read_key():
+            # Arguments can be read by every user of the machine.
+            environment["VLLM_API_KEY"] = key
         self._process = start_supervised(self.command, environment, self.log, _GRACE)
 
     def wait(self) -> None:
-        """Wait until it answers for its model.
+        """Wait until it serves its model.
 
         Raises:
             Unavailable: if it ends, or is not ready in time.
             ConfigError: if it serves another model.
         """
-        seconds = self.model.serve.start_seconds
-        end = time.monotonic() + seconds
-        while True:
-            served = self._list_models()
+        end = time.monotonic() + self.model.serve.start_seconds
+        while (served := self._list_models()) is None or not self.is_running:
             if not self.is_running:
-                raise Unavailable(f"models.{self.role}: {self._describe()} ended while starting; {self._tell()}")
-            if served is not None:
-                break
+                raise self.explain("ended while starting; see serve.python, serve.model and serve.arguments")
             if time.monotonic() > end:
-                raise Unavailable(
-                    f"models.{self.role}: {self._describe()} is not ready after {seconds:g} s; {self._tell()}"
-                )
+                raise self.explain(f"is not ready after {self.model.serve.start_seconds:g} s")
             time.sleep(_BEAT)
         if self.model.name not in served:
             raise ConfigError(
-                f"models.{self.role}: {self._describe()} serves {', '.join(served) or 'nothing'}, not "
+                f"models.{self.role}: the server at {self.address} serves {', '.join(served) or 'nothing'}, not "
                 f"{self.model.name}; see serve.arguments"
             )
 
@@ -242,35 +176,23 @@ class ModelServer:
             self._process.stdin.close()
 
     def stop(self) -> None:
-        """End it and wait for its end; nothing is done twice."""
+        """End it and wait for its end; a second call does nothing."""
         self.let_go()
         if self._process is not None:
             self._process.wait()
 
-    def read_lines(self) -> list[str]:
-        """Return the whole lines it wrote since this was last called, or since its start."""
-        with self.log.open("rb") as source:
-            source.seek(self._told)
-            written = source.read(_CHUNK)
-        whole = written[: written.rfind(b"\n") + 1] if len(written) < _CHUNK else written
-        self._told += len(whole)
-        return whole.decode("utf-8", "replace").splitlines()
-
-    def explain_end(self) -> Unavailable:
-        """Return what to raise when it ended by itself."""
-        return Unavailable(f"models.{self.role}: {self._describe()} ended; {self._tell()}")
-
-    def _describe(self) -> str:
-        return f"the server of {self.model.name} at {self.address}"
-
-    def _tell(self) -> str:
-        return f"{self.log} ends:\n{read_tail(self.log)}"
+    def explain(self, what: str) -> Unavailable:
+        """Return the error of a server that failed, with the end of its log."""
+        return Unavailable(
+            f"models.{self.role}: the server of {self.model.name} at {self.address} {what}; {self.log} ends:\n"
+            f"{read_tail(self.log)}"
+        )
 
     def _read_key(self) -> str:
         return os.environ.get(self.model.api_key_env, "") if self.model.api_key_env else ""
 
     def _list_models(self) -> list[str] | None:
-        """Return the names it serves, None while it does not answer."""
+        """Return the names it serves, None while it does not reply."""
         if fetch(f"{self.address.removesuffix('/v1')}/health") is None:
             return None
         body = fetch(f"{self.address}/models", self._read_key())
@@ -286,72 +208,63 @@ def place_log(logs: Path, role: str) -> Path:
 
 
 @contextmanager
-def owned_servers(models: ModelsConfig, roles: Sequence[str], logs: Path) -> Iterator[dict[str, ModelServer]]:
-    """Start the servers that a run owns, all at once, and end them after it.
-
-    Roles that name the very same server share one.
-
-    Args:
-        models: the run's models.
-        roles: those that the run will ask; without ``serve.own`` none is started.
-        logs: the workspace's folder of logs.
-
-    Yields:
-        The servers by role; empty where the run owns none.
+def running(servers: Sequence[ModelServer]) -> Iterator[None]:
+    """Start servers, all at once, wait until they are ready, and end them after the block.
 
     Raises:
         ConfigError, Unavailable: as :class:`ModelServer`; then all that were started are ended.
     """
-    servers: dict[str, ModelServer] = {}
-    started: dict[int, ModelServer] = {}
     with ExitStack() as stack:
-        for role in roles:
-            model = models.get(role)
-            if model.adapter != "openai" or not model.serve.own:
-                continue
-            server = ModelServer(role, model, place_log(logs, role))
-            first = started.setdefault(model.serve.port, server)
-            if first.command != server.command:
-                raise ConfigError(
-                    f"models.{role}.serve.port {model.serve.port}: models.{first.role} has another server there; "
-                    "choose another port"
-                )
-            servers[role] = first
-        for server in started.values():
+        for server in servers:
             stack.callback(server.stop)
-        for server in started.values():
+        for server in servers:
             # Left first: all are asked to end before any is waited for.
             stack.callback(server.let_go)
             server.start()
-        for server in started.values():
+        for server in servers:
             server.wait()
+        yield
+
+
+@contextmanager
+def owned_servers(models: ModelsConfig, roles: Sequence[str], logs: Path) -> Iterator[dict[str, ModelServer]]:
+    """Run the servers of those roles that have ``serve.own``, and yield them by role.
+
+    Roles with the same server share it. Raises as :func:`running`.
+    """
+    servers: dict[str, ModelServer] = {}
+    by_port: dict[int, ModelServer] = {}
+    for role in roles:
+        model = models.get(role)
+        if model.adapter != "openai" or not model.serve.own:
+            continue
+        server = ModelServer(role, model, place_log(logs, role))
+        servers[role] = by_port.setdefault(model.serve.port, server)
+        if servers[role].command != server.command:
+            raise ConfigError(
+                f"models.{role}.serve.port {model.serve.port}: models.{servers[role].role} has another server there; "
+                "choose another port"
+            )
+    with running(tuple(by_port.values())):
         yield servers
 
 
 def serve_model(config: RunConfig, role: str, logs: Path, say: Callable[[str], None]) -> None:
-    """Serve a role's model until Ctrl-C or its end, saying what it says.
-
-    Args:
-        config: whose models are served.
-        role: a role, or one of models.solvers.
-        logs: the workspace's folder of logs.
-        say: takes one line.
+    """Serve a role's model until Ctrl-C or its end; ``say`` takes progress messages.
 
     Raises:
-        ConfigError, Unavailable: as :class:`ModelServer`, and if nobody plays the role by a server.
+        ConfigError, Unavailable: as :class:`ModelServer`, or if the role has no model behind a server.
     """
     roles = config.models.list_roles()
     if role not in roles:
-        raise ConfigError(f"role {role!r}: nobody plays it; there are: {', '.join(roles)}")
+        raise ConfigError(f"role {role!r} has no model; there are: {', '.join(roles)}")
     model = config.models.get(role)
     if model.adapter != "openai":
-        raise ConfigError(f"models.{role}.adapter is {model.adapter!r}; a server is of use to openai alone")
+        raise ConfigError(f"models.{role}.adapter is {model.adapter!r}; only openai needs a server")
     server = ModelServer(role, model, place_log(logs, role))
     say(f"starting {model.name} for {role}; log {server.log}")
-    with server:
+    with running([server]):
         say(f"{model.name} is ready at {server.address}; Ctrl-C ends it")
         while server.is_running:
-            for line in server.read_lines():
-                say(line)
             time.sleep(_BEAT)
-        raise server.explain_end()
+        raise server.explain("ended")

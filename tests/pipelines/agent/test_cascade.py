@@ -72,7 +72,7 @@ def test_what_is_no_tokenizer_is_refused(fake_tokenizers, tmp_path, source):
     path = tmp_path / "tokenizer.json"
     if source is not None:
         path.write_text(source)
-    with pytest.raises(ConfigError, match=r"trajectories\.tokenizer: .* is no tokenizer\.json"):
+    with pytest.raises(ConfigError, match=r"trajectories\.tokenizer: .* is not a tokenizer\.json"):
         open_tokenizer(path)
 
 

@@ -263,7 +263,7 @@ def test_a_file_that_is_gone_stops_the_run_and_a_changed_one_is_refused(make_cho
     candidate.file.path.write_bytes(b"other")
     assert choose(make_chooser(), anchor, candidate).refused[0].code == "picture-unusable"
     candidate.file.path.unlink()
-    with pytest.raises(Unavailable, match="bring it back"):
+    with pytest.raises(Unavailable, match="restore it"):
         choose(make_chooser(), anchor, candidate)
 
 

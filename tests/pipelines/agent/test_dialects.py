@@ -159,7 +159,7 @@ def test_each_dialect_can_say_exactly_what_its_tools_can_do(dialect):
 
 def test_every_dialect_of_the_settings_is_there():
     assert set(DIALECTS) == set(RolloutsConfig.model_json_schema()["properties"]["dialect"]["enum"])
-    with pytest.raises(ConfigError, match="dialect 'klingon': there is none; there are: synth, opensearch-vl"):
+    with pytest.raises(ConfigError, match="dialect 'klingon': unknown dialect; there are: synth, opensearch-vl"):
         find_dialect("klingon")
 
 

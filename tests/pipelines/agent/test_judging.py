@@ -105,7 +105,7 @@ FAULTS = {
     "cut": (ChatReply("Verdict: correct", 1, 1, "cut"), ChatReply("correct", 1, 1, "cut")),
     "refused": (ChatReply("correct", 1, 1, "refused"), ChatReply("correct", 1, 1, "refused")),
     "thought without an end": ("<think>Verdict: correct", "<think>\ncorrect"),
-    "timed out": (RecordFailed("no-reply", "no whole reply in 120 s"),),
+    "timed out": (RecordFailed("no-reply", "no complete reply in 120 s"),),
     "failed at the repair": ("hm", RecordFailed("prompt-too-long", "4,097 tokens")),
 }
 

@@ -105,7 +105,7 @@ def test_a_picture_that_does_not_decode_or_was_changed_is_passed_over(row, demo_
 
 def test_pictures_that_are_gone_are_no_property_of_the_question(row, demo_corpus, tmp_path):
     gone = Indexes(OtherPictures(demo_corpus, tmp_path / "gone.png"))
-    with pytest.raises(Unavailable, match="bring it back"):
+    with pytest.raises(Unavailable, match="restore it"):
         PictureSwaps(gone, PictureStore(tmp_path)).choose(row)
 
 

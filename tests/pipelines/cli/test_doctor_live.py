@@ -70,7 +70,7 @@ def test_a_variable_that_is_not_set_is_a_problem_and_nothing_is_asked(monkeypatc
         (Answer(500), "problem", "HTTP 500"),
         (send_to("http://127.0.0.1:1/"), "problem", "moved"),
         (Answer(hang_up=True), "problem", "live.search_url"),
-        (Answer(hang=1.0), "problem", "no whole reply"),
+        (Answer(hang=1.0), "problem", "no complete reply"),
         (Answer(body=b"x" * 4096, endless=True), "problem", "8,388,608"),
     ],
 )

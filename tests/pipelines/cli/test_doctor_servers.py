@@ -218,7 +218,7 @@ def test_servers_that_hang_are_waited_for_together_and_not_for_long():
         )
         waited = time.monotonic() - started
     assert {finding.state for finding in found} == {"problem"}
-    assert "no whole reply in 0.2 s" in found[0].detail
+    assert "no complete reply in 0.2 s" in found[0].detail
     # The servers would wait for 20 s: far from a matter of speed.
     assert waited < 10
 

@@ -168,12 +168,12 @@ def test_entities_are_whole_however_the_file_is_cut_into_chunks(tmp_path, size):
 @pytest.mark.parametrize(
     ("content", "name", "message"),
     [
-        (PREFIXES + write_entity(1)[:200], "c.ttl", "cut short"),
-        (bz2.compress((PREFIXES + write_entity(1)).encode())[:-9], "c.ttl.bz2", "cut short"),
+        (PREFIXES + write_entity(1)[:200], "c.ttl", "truncated"),
+        (bz2.compress((PREFIXES + write_entity(1)).encode())[:-9], "c.ttl.bz2", "truncated"),
         (b"no gzip", "c.ttl.gz", "not compressed"),
         (PREFIXES, "c.ttl", "names no file"),
         ("<html>\n.\n", "c.nt", "names no file"),
-        (b"", "c.ttl", "cut short"),
+        (b"", "c.ttl", "truncated"),
     ],
 )
 def test_a_dump_that_is_none_is_refused(collect, content, name, message):

@@ -118,7 +118,7 @@ def test_a_cut_array_is_refused_by_name(tmp_path, cut):
     write(tmp_path, 300, [(node, 299 - node, node) for node in range(300)])
     path = tmp_path / "targets.npy"
     path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises(ConfigError, match=r"targets\.npy is no whole array"):
+    with pytest.raises(ConfigError, match=r"targets\.npy is not a complete array"):
         LinkGraph.open(tmp_path)
 
 

@@ -112,7 +112,7 @@ def test_the_cards_example_shows_no_bytes():
 
 
 def test_a_picture_name_cannot_leave_the_store(tmp_path):
-    with pytest.raises(CorruptInput, match="no name"):
+    with pytest.raises(CorruptInput, match="not a name"):
         name_picture(make_picture(tmp_path, 1).model_copy(update={"extension": "/../x"}))
 
 

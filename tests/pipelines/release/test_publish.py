@@ -227,7 +227,7 @@ def test_the_cards_front_matter_says_what_the_manifest_says(published):
 
 
 def test_an_entry_of_an_unknown_question_is_refused(tmp_path, material, context):
-    with pytest.raises(ConservationError, match="not there"):
+    with pytest.raises(ConservationError, match="does not exist"):
         publish_releases(tmp_path, material[0][1:], material[1], material[2], context)
 
 

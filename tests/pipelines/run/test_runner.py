@@ -125,7 +125,7 @@ def test_concurrency_does_not_change_a_byte(tmp_path: Path, source: Path) -> Non
 
 
 def test_a_record_that_leads_to_nothing_stops_the_run(folder: StageFolder, source: Path) -> None:
-    with pytest.raises(ConservationError, match="led to nothing"):
+    with pytest.raises(ConservationError, match="produced neither a row nor a rejection"):
         run_record_shards(Sieve(broken="loses"), folder, [(0, source)], concurrency=1)
     assert folder.read_sidecar(0) is None
 

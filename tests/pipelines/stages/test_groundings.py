@@ -130,7 +130,7 @@ def test_a_picture_that_does_not_decode_or_was_changed_is_refused_and_a_missing_
     Image.new("RGB", (700, 700), "navy").save(path)
     assert ground(shown, row).reason == "picture-unusable"
     path.unlink()
-    with pytest.raises(Unavailable, match="bring it back"):
+    with pytest.raises(Unavailable, match="restore it"):
         ground(shown, row)
 
 

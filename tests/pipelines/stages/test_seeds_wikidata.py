@@ -169,7 +169,7 @@ def test_the_endpoints_counts_go_before_the_corpuss(corpus, store):
 
 @dataclass
 class AwaySparql:
-    """An endpoint that gives no whole reply."""
+    """An endpoint that gives no complete reply."""
 
     identity: str = "away"
 
@@ -271,7 +271,7 @@ def test_a_run_that_the_endpoint_stopped_goes_on_and_asks_only_what_is_missing(d
             *("sparql.pause=0", "sparql.backoff=0.01", "sparql.page_rows=10"),
         ]
         config = make_config(read_recipe("demo"), make_settings("seeds.max_sitelinks=99", *settings))
-        with pytest.raises(Unavailable, match="run again to go on"):
+        with pytest.raises(Unavailable, match="run again to continue"):
             run_recipe(config, tmp_path, "seeds", ())
         answered, server.always = server.queries[:5], None
         server.asked.clear()

@@ -58,7 +58,7 @@ def test_a_tools_reply_stands_in_the_dialects_tags(tmp_path):
 @pytest.mark.parametrize("name", ["mmsearch-r1", "mars", "opensearch-vl"])
 def test_a_dialect_that_cannot_visit_has_no_words_for_it(name, release):
     assert not DIALECTS[name].offers("visit")
-    with pytest.raises(ConfigError, match=r"4 of 4 rows cannot be said in .* 4 as dialect .* has no tool visit"):
+    with pytest.raises(ConfigError, match=r"4 of 4 rows cannot be expressed in .* 4 as dialect .* has no tool visit"):
         list(read_in_dialect(release, name))
 
 
@@ -66,7 +66,9 @@ def test_rows_that_a_dialect_has_no_words_for_are_counted_over_the_whole_release
     made = [make_cropping(tmp_path, 1, "A page."), make_whole(tmp_path, 2, "A page."), make_cropping(tmp_path, 3, "")]
     release = publish(tmp_path, made)
     first = made[1].record_id
-    with pytest.raises(ConfigError, match=rf"1 of 3 rows cannot be said in mars, first row {first}: 1 as .* visit"):
+    with pytest.raises(
+        ConfigError, match=rf"1 of 3 rows cannot be expressed in mars, first row {first}: 1 as .* visit"
+    ):
         list(read_in_dialect(release, "mars"))
     with pytest.raises(ConfigError, match=r"2 of 3 rows .*: 2 as dialect vsearcher has no tool crop"):
         list(read_in_dialect(release, "vsearcher"))

@@ -74,7 +74,7 @@ def test_a_release_is_read_whole_with_its_thumbnails(tasks):
         ({"prompt": [{"role": "user", "content": "Other?"}]}, "the prompt is not the question"),
         ({"prompt": []}, "the prompt is not the question"),
         ({"images": []}, "the prompt is not the question"),
-        ({"images": [{"bytes": b"text", "path": "a.png"}]}, "is no JPEG"),
+        ({"images": [{"bytes": b"text", "path": "a.png"}]}, "is not a JPEG"),
     ],
 )
 def test_a_row_whose_parts_do_not_belong_together_is_refused(release, change, message):
@@ -158,7 +158,10 @@ def test_the_dialect_that_is_asked_for_reaches_the_reward(release, tmp_path):
     [
         (lambda folder: (folder / "rewards.py").unlink(), "rewards.py is missing"),
         (lambda folder: (folder / "tools.yaml").unlink(), "tools.yaml: cannot be read"),
-        (lambda folder: (folder / "tools.yaml").write_text('{"tools": [{"tool_schema": {}}]}'), "it is a function"),
+        (
+            lambda folder: (folder / "tools.yaml").write_text('{"tools": [{"tool_schema": {}}]}'),
+            "are not those of synth",
+        ),
         (lambda folder: (folder / "train.parquet").write_bytes(b"x"), "cannot be read"),
         (lambda folder: (folder / "train.parquet").unlink(), "no .parquet file"),
     ],
@@ -213,7 +216,7 @@ def publish_mixed(root, changes):
     ("name", "fault"),
     [
         ("registry.json", "cannot be read"),
-        ("kelm/train.arrow", "is not there"),
+        ("kelm/train.arrow", "the folder holds"),
         ("kelm/train_verl.parquet", "train_verl.parquet is missing"),
     ],
 )
@@ -264,7 +267,7 @@ def test_results_that_are_left_out_are_counted(release, tmp_path):
 @pytest.mark.parametrize("to", ["mmsearch-r1"])
 def test_a_question_without_a_picture_is_refused_not_dropped(tmp_path, to):
     release = publish_mixed(tmp_path, [{}, {"picture": None, "found": ()}])
-    with pytest.raises(GateNotMet, match="the reader's prompt shows one"):
+    with pytest.raises(GateNotMet, match="images: List should have at least 1 item"):
         export_release(release, tmp_path / "out", to)
     assert not (tmp_path / "out").exists()
 
@@ -324,8 +327,8 @@ def test_a_name_that_says_train_or_test_is_refused_for_mars(release, tmp_path, n
 @pytest.mark.parametrize(
     ("spoil", "fault"),
     [
-        (lambda folder: (folder / "train_kelm.json").write_text("{"), "is no JSON"),
-        (lambda folder: (folder / "train.jsonl").write_text("{}\nnothing\n"), "is no JSON"),
+        (lambda folder: (folder / "train_kelm.json").write_text("{"), "is not JSON"),
+        (lambda folder: (folder / "train.jsonl").write_text("{}\nnothing\n"), "is not JSON"),
         (lambda folder: (folder / "train.jsonl").write_text(""), "for 0 lines"),
         (lambda folder: shutil.rmtree(folder / "images"), "is missing"),
         (lambda folder: (folder / "train_kelm.json").rename(folder / "kelm.json"), "either train or test"),

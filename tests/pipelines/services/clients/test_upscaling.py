@@ -56,8 +56,8 @@ def test_identity_follows_the_weights(load):
     ("graph", "message"),
     [
         (b"", "0 bytes"),
-        (b"<html>404</html>", "no frozen TensorFlow graph"),
-        (write_graph(2)[:300], "no frozen TensorFlow graph"),
+        (b"<html>404</html>", "not a frozen TensorFlow graph"),
+        (write_graph(2)[:300], "not a frozen TensorFlow graph"),
         (write_graph(1), "a factor of"),
         (write_graph(5), "a factor of"),
         (write_graph(2, colours=1), "3 colours"),

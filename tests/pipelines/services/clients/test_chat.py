@@ -5,7 +5,6 @@ import base64
 import gzip
 import json
 import os
-import socket
 import sqlite3
 import ssl
 import subprocess
@@ -30,13 +29,12 @@ from pipelines.errors import ConfigError, RecordFailed, Unavailable
 from pipelines.services.clients.chat import LONGEST_WAIT, MAX_REPLY, OpenAIChat, PictureParts, refuse_picture
 from pipelines.services.clients.recorded import RecordedChat
 from pipelines.services.clients.replies import open_replies
-from pipelines.services.prompting import RoleClient, ask_model, load_prompt, make_schema
+from pipelines.services.prompting import RoleClient, load_prompt, make_schema
 from pipelines.services.protocols import ChatReply, ChatRequest, Message, Sampling, ToolCall
-from schemas.tasks import AnswerReply, ReferToAnchorInputs
-from tests.chaos.test_faulty_endpoints import make_request
+from schemas.tasks import AnswerReply
 from tests.mock_openai import Mock, MockSettings
-from tests.pipelines.services.openai_server import Fault, make_completion, make_error, run_chat
-from tests.prompts.test_prompts import EXAMPLES
+from tests.pipelines.services.clients.live_servers import Answer, send_to
+from tests.pipelines.services.clients.openai_server import Fault, make_completion, make_error, run_chat
 
 KEY = "sk-zq-very-secret"
 PICTURES = {"a" * 64: (b"\x89PNG first", "image/png"), "b" * 64: (b"\xff\xd8\xff second", "image/jpeg")}
@@ -59,7 +57,6 @@ VLLM_TOKENS = (
     "'max_tokens' or 'max_completion_tokens' is too large: 8192. This model's maximum context length is 4096 tokens "
     "and your request has 100 input tokens (8192 > 4096 - 100)."
 )
-OPENAI_TOKENS = "max_tokens is too large: 99999. This model supports at most 16384 completion tokens."
 OTHER_NAME = (
     "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
 )
@@ -121,23 +118,14 @@ def test_pictures_are_shown_before_the_text_with_their_media_type():
         assert part["image_url"]["url"] == f"data:{media_type};base64,{base64.b64encode(data).decode()}"
 
 
-def test_a_picture_needs_a_store():
-    with run_chat() as server, pytest.raises(ConfigError, match=f"picture {'a' * 64}.*without a picture store"):
-        ask(make_model(server.url), replace(REQUEST, messages=(Message("user", "Who?", ("a" * 64,)),)))
-    assert server.requests == []
-
-
 @pytest.mark.parametrize(
     ("completion", "reply"),
     [
         (make_completion("{", "length"), ChatReply("{", 11, 7, "cut")),
-        (make_completion("{}", None), ChatReply("{}", 11, 7, "cut")),
         (make_completion("{}", "abort"), ChatReply("{}", 11, 7, "cut")),
         (make_completion("{}", "content_filter"), ChatReply("{}", 11, 7, "refused")),
         (make_completion(None, refusal="I cannot."), ChatReply("I cannot.", 11, 7, "refused")),
-        (make_completion('{"answer": "x"}', refusal="no"), ChatReply('{"answer": "x"}', 11, 7, "refused")),
         (make_completion(None), ChatReply("", 11, 7, "whole")),
-        (make_completion(None, "function_call"), ChatReply("", 11, 7, "cut")),
         (make_completion("x") | {"choices": []}, ChatReply("", 11, 7, "whole")),
         (make_completion("x") | {"usage": None}, ChatReply("x", 0, 0, "whole")),
         (make_completion("half \ud83d pair"), ChatReply("half ? pair", 11, 7, "whole")),
@@ -187,12 +175,11 @@ def test_tools_and_calls_are_sent_as_the_api_has_them():
     [
         ({"tool_calls": [CALL]}, (ToolCall("c1", "crop", '{"image": "img_1"}'),), ""),
         ({"tool_calls": [CALL, CALL]}, (ToolCall("c1", "crop", '{"image": "img_1"}'),) * 2, ""),
-        ({"tool_calls": [CALL], "reasoning_content": "Hm."}, (ToolCall("c1", "crop", '{"image": "img_1"}'),), "Hm."),
         ({"tool_calls": [CALL], "reasoning": "Hm."}, (ToolCall("c1", "crop", '{"image": "img_1"}'),), "Hm."),
         ({"tool_calls": [{"id": "1"}], "reasoning": {"a": 1}}, (ToolCall("1", "", ""),), ""),
         ({"tool_calls": [{"function": {"name": None, "arguments": {"ä": 1}}}]}, (ToolCall("", "", '{"ä": 1}'),), ""),
         ({"tool_calls": [{"id": "1", "function": {"name": "a\ud83d"}}]}, (ToolCall("1", "a?", ""),), ""),
-        ({"tool_calls": None, "reasoning_content": None}, (), ""),
+        ({"tool_calls": None, "reasoning_content": "Hm."}, (), "Hm."),
     ],
 )
 def test_native_calls_and_the_train_of_thought_come_with_a_whole_reply(message, calls, reasoning):
@@ -216,20 +203,15 @@ def test_a_reply_ends_before_its_stop_text_whatever_the_server_does_with_it(fini
     assert (say("call<a>made up<b>more").text, say("call<a>made up<b>more").ended) == ("call", ended)
 
 
-def test_half_a_surrogate_pair_in_a_call_is_sent_as_text():
-    said = Message("assistant", "x\ud800", calls=(ToolCall("1", "crop", '{"a": "\ud800"}'),))
+def test_half_a_surrogate_pair_is_not_sent():
+    said = Message("assistant", "x\ud800 é", calls=(ToolCall("1", "crop", '{"a": "\ud800"}'),))
     with run_chat() as server:
         ask(make_model(server.url), replace(REQUEST, messages=(Message("user", "Who?"), said)))
     message = server.bodies[0]["messages"][1]
-    assert (message["content"], message["tool_calls"][0]["function"]["arguments"]) == ("x?", '{"a": "?"}')
+    assert (message["content"], message["tool_calls"][0]["function"]["arguments"]) == ("x? é", '{"a": "?"}')
 
 
-def test_a_packed_reply_is_unpacked():
-    body = gzip.compress(json.dumps(make_completion("hello")).encode())
-    assert ask_served(Fault(body=body, headers={"Content-Encoding": "gzip"})).text == "hello"
-
-
-def test_requests_under_way_share_connections_up_to_the_limit_and_none_is_left_open():
+def test_requests_in_flight_keep_to_the_limit_and_no_connection_is_left_open():
     with run_chat() as server:
         model = make_model(server.url, concurrency=3)
 
@@ -239,20 +221,7 @@ def test_requests_under_way_share_connections_up_to_the_limit_and_none_is_left_o
         for _ in range(2):
             assert len(asyncio.run(ask_often())) == 12
         assert model.session._by_loop == {}
-    assert server.most_busy <= 3
-    assert len({request["client"] for request in server.requests}) <= 6
-
-
-def test_a_loop_keeps_its_connection_from_one_request_to_the_next():
-    with run_chat() as server:
-        model = make_model(server.url)
-
-        async def ask_twice():
-            await model.chat(REQUEST)
-            await model.chat(REQUEST)
-
-        asyncio.run(ask_twice())
-    assert len({request["client"] for request in server.requests}) == 1
+    assert server.most_in_flight <= 3
 
 
 def test_a_picture_is_read_once_while_it_is_at_hand():
@@ -349,19 +318,6 @@ def test_a_request_that_alone_gets_no_reply_fails_its_record():
         assert server.bodies[-1]["max_tokens"] == 1
 
 
-def test_a_request_that_alone_gets_no_reply_costs_nothing_more_when_others_are_answered():
-    requests = [replace(REQUEST, messages=(Message("user", word),)) for word in ("Who?", *["Where?"] * 40)]
-
-    async def ask_all(model):
-        return await asyncio.gather(*map(model.chat, requests), return_exceptions=True)
-
-    with run_chat(lambda body: "hello" if body["messages"][-1]["content"] != "Who?" else Fault(500)) as server:
-        first, *others = asyncio.run(ask_all(make_model(server.url, concurrency=1, pause=0.0)))
-        assert isinstance(first, RecordFailed)
-        assert [reply.text for reply in others] == ["hello"] * 40
-        assert len(server.requests) == 44
-
-
 def test_a_server_that_is_not_there_stops_the_run():
     with run_chat() as server:
         gone = server.url
@@ -392,7 +348,7 @@ def test_a_server_that_comes_back_is_asked_again():
 @pytest.mark.parametrize("drip", [0.01, 1.0])
 def test_a_reply_that_drips_is_given_up_after_its_time(drip):
     body = json.dumps(make_completion("hello")).encode()
-    with pytest.raises(Unavailable, match=r"no whole reply in 0.1 s"):
+    with pytest.raises(Unavailable, match=r"no complete reply in 0.1 s"):
         ask_served(respond=lambda asked: Fault(body=body, drip=drip), timeout=0.1, tries=1)
 
 
@@ -400,7 +356,8 @@ def test_a_reply_that_drips_is_given_up_after_its_time(drip):
 @pytest.mark.parametrize(("status", "error"), [(200, Unavailable), (400, ConfigError)])
 def test_a_reply_without_end_is_not_read(packed, status, error):
     body = b" " * (MAX_REPLY + 1)
-    fault = Fault(status, gzip.compress(body) if packed else body, {"Content-Encoding": "gzip"} if packed else {})
+    fault = Answer(status, gzip.compress(body) if packed else body)
+    fault = replace(fault, headers={"Content-Encoding": "gzip"}) if packed else fault
     with pytest.raises(error, match=r"16,777,21|HTTP 400"):
         ask_served(respond=lambda asked: fault, tries=1)
 
@@ -412,7 +369,6 @@ def test_a_reply_without_end_is_not_read(packed, status, error):
         make_error(429, Retry_After_Ms="20"),
         make_error(429, Retry_After="Thu, 01 Jan 2026 00:00:00 GMT"),
         make_error(429),
-        make_error(429, Retry_After="soon"),
         make_error(429, "Slow down, or see your billing page for a larger plan."),
         make_error(503, Retry_After="0.02"),
     ],
@@ -446,12 +402,11 @@ def test_a_service_is_left_alone_for_as_long_as_it_says_within_reason(fault, sec
 @pytest.mark.parametrize(
     "fault",
     [
-        make_error(429, "You exceeded", "insufficient_quota"),
         make_error(429, "You exceeded your current quota, please check your plan and billing details."),
         make_error(429, f"{'x ' * 3000}", "insufficient_quota"),
         make_error(402),
     ],
-    ids=["code", "words", "far on", "402"],
+    ids=["words", "far on", "402"],
 )
 def test_an_empty_account_stops_the_run_at_once(fault):
     with run_chat(faults=[fault]) as server:
@@ -468,9 +423,7 @@ def test_an_empty_account_stops_the_run_at_once(fault):
             "model tiny: does not take the request .HTTP 404.*not exist",
         ),
         (make_error(400, "temperature must be 1"), "temperature must be 1.*see name, base_url and sampling"),
-        (make_error(422, "extra fields"), "extra fields"),
         (make_error(400, VLLM_TOKENS), "too large: 8192.*; lower max_tokens in sampling$"),
-        (make_error(400, OPENAI_TOKENS), "too large: 99999.*; lower max_tokens in sampling$"),
         (
             make_error(400, OTHER_NAME, "unsupported_parameter"),
             "the model wants max_completion_tokens, which is never sent: name one, or a gateway, for max_tokens$",
@@ -479,12 +432,10 @@ def test_an_empty_account_stops_the_run_at_once(fault):
             make_error(400, "'response_format' of type json_schema is not supported."),
             'json_schema is not supported.*; the server takes no JSON schema: set replies = "json" or "text"',
         ),
-        (make_error(422, "grammar backend failed"), 'set replies = "json" or "text"'),
         (
             make_error(400, "Unsupported parameter: 'stop' is not supported with this model."),
             'no stop, which rollouts send in every dialect but native: set dialect = "native"',
         ),
-        (make_error(422, '"loc":["body","stop"],"msg":"Extra inputs are not permitted"'), "the server takes no stop"),
         (
             make_error(400, "Unsupported parameter: 'parallel_tool_calls' is not supported with this model."),
             "no native tool calls: give rollouts another dialect than native",
@@ -493,11 +444,9 @@ def test_an_empty_account_stops_the_run_at_once(fault):
             make_error(400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
             "or start vLLM with --enable-auto-tool-choice and --tool-call-parser$",
         ),
-        (make_error(404, "No endpoints found that support tool use."), "the server takes no native tool calls"),
         (make_error(401, "no key"), "does not take the key of no variable; name one as api_key_env"),
-        (make_error(403, "not yours"), "does not take the key"),
-        (Fault(404, b"<html>\n<b>nothing\x00 here"), "<html> <b>nothing here"),
-        (Fault(302, b"", {"Location": "http://127.0.0.1:9/"}), "HTTP 302"),
+        (Answer(404, b"<html>\n<b>nothing\x00 here"), "<html> <b>nothing here"),
+        (send_to("http://127.0.0.1:9/"), "HTTP 302"),
     ],
 )
 def test_what_no_other_record_would_fare_better_with_is_our_mistake(fault, complaint):
@@ -514,15 +463,12 @@ def test_what_no_other_record_would_fare_better_with_is_our_mistake(fault, compl
         (make_error(400, "too many", "context_length_exceeded"), "prompt-too-long"),
         (make_error(400, "max_tokens must be at least 1, got -186."), "prompt-too-long"),
         (make_error(413), "prompt-too-long"),
-        (make_error(400, "longer than the maximum model length of 4096"), "prompt-too-long"),
         (make_error(400, "input (5000 tokens) exceeds the Max Model Length"), "prompt-too-long"),
         (make_error(400, f"quoted: {'x ' * 3000}", "context_length_exceeded"), "prompt-too-long"),
         (make_error(400, "filtered", "content_filter"), "prompt-refused"),
         (make_error(400, AZURE_POLICY), "prompt-refused"),
-        (make_error(400, f"{'x ' * 3000}", "content_filter"), "prompt-refused"),
         (make_error(400, "bad", "invalid_image_format"), "picture-refused"),
         (make_error(400, "absolute aspect ratio must be smaller than 200, got 220"), "picture-refused"),
-        (make_error(400, "height:16 and width:40 must be larger than factor:28"), "picture-refused"),
     ],
 )
 def test_a_prompt_that_is_refused_for_itself_fails_its_record_alone(fault, error):
@@ -535,48 +481,26 @@ def test_a_prompt_that_is_refused_for_itself_fails_its_record_alone(fault, error
 
 
 @pytest.mark.parametrize(
-    "url", ["", "127.0.0.1:8000/v1", "ftp://h/v1", "http:///v1", "http://[::1/v1", "http://h:x/v1"]
-)
-def test_an_address_that_is_none_is_refused(url):
-    with pytest.raises(ConfigError, match="expected such as http://"):
-        make_model(url)
-
-
-@pytest.mark.parametrize("url", [f"http://me:{KEY}@h/v1", f"http://h/v1?key={KEY}", f"http://h/v1#{KEY}"])
-def test_an_address_with_a_secret_is_refused_without_quoting_it(url):
-    with pytest.raises(ConfigError, match="give the address alone") as caught:
-        make_model(url)
-    assert KEY not in str(caught.value)
-
-
-@pytest.mark.parametrize(
     ("urls", "revision", "complaint"),
     [
-        ((), "r1", "no address"),
+        *(((url,), "", "expected such as") for url in ("", "127.0.0.1:8000/v1", "ftp://h/v1", "http:///v1")),
+        *(((url,), "", "expected such as") for url in ("http://[::1/v1", "http://h:x/v1")),
+        *(((f"http://{url}",), "", "give the address alone") for url in (f"m:{KEY}@h/v1", f"h?key={KEY}", f"h#{KEY}")),
         (("http://h/v1", "http://h/v1/"), "r1", "an address is given twice"),
-        (("http://h/v1", "http://k/v1"), "", "several addresses and no revision"),
+        (("http://h/v1", "http://k/v1"), "", "several addresses need a revision"),
         (("http://h/v1", "ftp://k/v1"), "r1", "expected such as"),
     ],
 )
-def test_addresses_that_are_no_pool_are_refused(urls, revision, complaint):
-    with pytest.raises(ConfigError, match=complaint):
-        OpenAIChat(
-            ModelConfig.model_construct(
-                name="tiny", base_url=urls[0] if urls else "", more_urls=tuple(urls[1:]), revision=revision
-            )
-        )
+def test_an_address_that_cannot_be_used_is_refused_and_its_secret_is_not_quoted(urls, revision, complaint):
+    with pytest.raises(ConfigError, match=complaint) as caught:
+        make_model(urls[0], more_urls=urls[1:], revision=revision)
+    assert KEY not in str(caught.value)
 
 
-def test_a_key_that_is_not_set_is_named_before_anything_is_asked(monkeypatch):
-    monkeypatch.delenv("ZQ_KEY", raising=False)
-    with pytest.raises(ConfigError, match="environment variable ZQ_KEY is not set"):
-        make_model("http://127.0.0.1:9/v1", api_key_env="ZQ_KEY")
-
-
-@pytest.mark.parametrize("value", [f"{KEY}\n", f"{KEY} x", f"{KEY}é"])
-def test_a_key_that_can_be_no_header_is_refused_without_quoting_it(monkeypatch, value):
+@pytest.mark.parametrize("value", ["", f"{KEY}\n", f"{KEY}é"])
+def test_a_key_that_is_missing_or_no_header_is_refused_without_quoting_it(monkeypatch, value):
     monkeypatch.setenv("ZQ_KEY", value)
-    with pytest.raises(ConfigError, match="ZQ_KEY") as caught:
+    with pytest.raises(ConfigError, match=r"variable ZQ_KEY (is not set|must be printable ASCII)") as caught:
         make_model("http://127.0.0.1:9/v1", api_key_env="ZQ_KEY")
     assert KEY not in str(caught.value)
 
@@ -602,7 +526,7 @@ def test_the_key_is_sent_and_stands_nowhere_else(monkeypatch, tmp_path):
     assert KEY not in "".join([*shown, str(rows)])
 
 
-@pytest.mark.parametrize("key", [KEY, 'sk/zq"very\\secret', "k" * 40])
+@pytest.mark.parametrize("key", [KEY, 'sk/zq"very\\secret'])
 @pytest.mark.parametrize(
     "wrap",
     [
@@ -610,44 +534,18 @@ def test_the_key_is_sent_and_stands_nowhere_else(monkeypatch, tmp_path):
         lambda key: f"<html>{key}",
         lambda key: json.dumps({"error": key}),
         lambda key: json.dumps({"choices": key}).replace("/", "\\/"),
-        lambda key: " " * 30 + key,
         lambda key: " " * ((1 << 18) - 4) + key,
         lambda key: f"{'x' * 55}{key}",
     ],
-    ids=["bare", "HTML", "error", "slashes", "blank", "at the limit", "at the cut"],
+    ids=["bare", "HTML", "error", "slashes", "at the limit", "at the cut"],
 )
-@pytest.mark.parametrize("status", [200, 400, 404, 500])
+@pytest.mark.parametrize("status", [200, 400, 500])
 def test_the_key_is_hidden_wherever_a_body_is_quoted(monkeypatch, key, wrap, status):
     monkeypatch.setenv("ZQ_KEY", key)
     with pytest.raises((ConfigError, Unavailable), match="model tiny") as caught:
-        ask_served(respond=lambda body: Fault(status, wrap(key).encode()), api_key_env="ZQ_KEY", tries=1)
+        ask_served(respond=lambda body: Answer(status, wrap(key).encode()), api_key_env="ZQ_KEY", tries=1)
     shown = "".join(traceback.format_exception(caught.value))
     assert not [form for form in (key, key.replace("/", "\\/"), json.dumps(key)[1:-1], key[:9]) if form in shown]
-
-
-def test_nothing_of_the_environment_beside_the_named_variable_is_sent(monkeypatch, tmp_path):
-    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9/zq-ambient")
-    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login zq-ambient password zq-ambient\n")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
-    for name in ("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID", "WEBHOOK_SECRET"):
-        monkeypatch.setenv(f"OPENAI_{name}", "zq-ambient")
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: zq-ambient\nX-Other: zq-ambient")
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/zq-ambient")
-    with run_chat() as server:
-        ask(make_model(server.url))
-    assert "zq-ambient" not in str(server.requests)
-    assert set(server.requests[0]["headers"]) == {
-        "host",
-        "accept",
-        "accept-encoding",
-        "authorization",
-        "content-length",
-        "content-type",
-        "user-agent",
-    }
-    assert server.requests[0]["headers"]["authorization"] == "Bearer none"
 
 
 # Identity and recording
@@ -661,34 +559,10 @@ def test_a_revision_is_the_same_model_wherever_it_is_served():
     assert make_model(first).identity == make_model(first, timeout=1.0, tries=9, concurrency=1).identity
 
 
-def test_a_bad_reply_and_its_repair_are_paid_once(tmp_path):
-    store = open_replies(tmp_path)
-    inputs = EXAMPLES["refer_to_anchor"]
-    assert isinstance(inputs, ReferToAnchorInputs)
-    with run_chat(lambda body: "I would rather not." if len(body["messages"]) == 2 else '{"answer": "Ana"}') as server:
-        asking = RoleClient(RecordedChat(make_model(server.url), store), load_prompt("refer_to_anchor"))
-        for _ in range(2):
-            assert asyncio.run(ask_model(asking, inputs, AnswerReply)).answer == "Ana"
-    assert [len(body["messages"]) for body in server.bodies] == [2, 4]
-    assert [message["role"] for message in server.bodies[1]["messages"]] == ["system", "user", "assistant", "user"]
-    store.close()
+ROOT = Path(__file__).parents[4]
+HOST = "127.0.0.1"
 
 
-ROOT = Path(__file__).parents[3]
-HOSTS = ("127.0.0.1", "::1")
-
-
-def has_ipv6() -> bool:
-    """Whether this machine has a loopback of IPv6."""
-    try:
-        with socket.create_server(("::1", 0), family=socket.AF_INET6):
-            return True
-    except OSError:
-        return False
-
-
-needs_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="no IPv6 loopback")
-SERVED = [HOSTS[0], pytest.param(HOSTS[1], marks=needs_ipv6)]
 ASK = """
 import asyncio, sys
 from pipelines.config.settings import ModelConfig
@@ -702,7 +576,7 @@ def write_certificate(folder: Path) -> Path:
     """Write a certificate that vouches for itself, with its key, and return their file."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "synth test")])
-    hosts = x509.SubjectAlternativeName([x509.IPAddress(ip_address(host)) for host in HOSTS])
+    hosts = x509.SubjectAlternativeName([x509.IPAddress(ip_address(HOST))])
     certificate = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
@@ -728,28 +602,15 @@ async def serve(host: str, certificate: Path | None) -> AsyncIterator[str]:
     await runner.setup()
     try:
         await web.TCPSite(runner, host, 0, ssl_context=context).start()
-        shown = f"[{host}]" if ":" in host else host
-        yield f"{'https' if certificate else 'http'}://{shown}:{runner.addresses[0][1]}/v1"
+        yield f"{'https' if certificate else 'http'}://{host}:{runner.addresses[0][1]}/v1"
     finally:
         await runner.cleanup()
 
 
-@pytest.mark.parametrize("host", SERVED)
-def test_a_certificate_that_nobody_vouches_for_stops_the_run_at_once_and_says_what_to_name(tmp_path, host):
-    async def run():
-        async with serve(host, write_certificate(tmp_path)) as url:
-            # With the usual patience of minutes: nobody waits for what will not change.
-            await OpenAIChat(ModelConfig(name="mock", base_url=url, patience=600.0)).chat(make_request(1))
-
-    with pytest.raises(ConfigError, match=r"its certificate is not trusted \(self-signed.*SSL_CERT_FILE"):
-        asyncio.run(asyncio.wait_for(run(), 30.0))
-
-
-@pytest.mark.parametrize("host", SERVED)
-def test_an_authority_of_ones_own_is_trusted_when_it_is_named(tmp_path, host):
+def test_an_authority_of_ones_own_is_trusted_when_it_is_named(tmp_path):
     async def run() -> str:
         certificate = write_certificate(tmp_path)
-        async with serve(host, certificate) as url:
+        async with serve(HOST, certificate) as url:
             child = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-c",

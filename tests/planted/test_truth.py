@@ -8,8 +8,8 @@ from tests.planted.truth import SOUND, Truth, evaluate, find_allowed, judge_ques
 
 
 @pytest.fixture(scope="module")
-def truth(pool):
-    return Truth(pool.world)
+def rows(pool):
+    return evaluate(pool)
 
 
 @pytest.fixture
@@ -21,14 +21,7 @@ def world(tmp_path):
     entities += [
         {"title": title, "kind": "person", "subtype": noun, "noun": noun} for title, (noun, _) in people.items()
     ]
-    nothing = {
-        "object": None,
-        "value": None,
-        "value_kind": None,
-        "value_iso": None,
-        "value_number": None,
-        "value_unit": None,
-    }
+    nothing = dict.fromkeys(("object", "value", "value_kind", "value_iso", "value_number", "value_unit"))
     facts = [
         nothing | {"subject": who, "relation": "birth_place", "key": "birth_place", "object": place}
         for place, born in places.items()
@@ -41,8 +34,8 @@ def world(tmp_path):
         for who, (_, size) in people.items()
     ]
     (tmp_path / "truth").mkdir()
-    for name, rows in (("entities", entities), ("facts", facts)):
-        (tmp_path / "truth" / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    for name, told in (("entities", entities), ("facts", facts)):
+        (tmp_path / "truth" / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in told), "utf-8")
     return tmp_path
 
 
@@ -63,7 +56,7 @@ def make_question(pool):
             row,
             nodes=tuple(nodes),
             hops=(proof.hops[0].model_copy(update={"index": 1, "relation": "birth_place", "backward": True}),),
-            constraints=(Constraint(node=1, relation="type", value=noun),),
+            constraints=(Constraint(node=1, relation="type", value=noun),) if noun else (),
             answer_relation="height",
             derivation="",
             thresholds=proof.thresholds.model_copy(update=limits),
@@ -81,73 +74,52 @@ def list_by(pool, method):
     return [question for question in pool.questions if pool.find_method(question) == method]
 
 
-def test_what_is_accepted_is_sound_by_the_whole_truth(pool):
-    rows = evaluate(pool)
+def test_every_accepted_question_is_counted_once_and_sound(pool, rows):
     assert measure_rate(pool.missing, rows).met, [row.examples for row in rows]
-
-
-def test_every_accepted_question_is_counted_once(pool):
-    rows = evaluate(pool)
     assert [row.method for row in rows] == ["paths", "injection"]
     assert sum(row.accepted for row in rows) == len(pool.questions)
     assert all(row.seeds >= row.accepted > 0 for row in rows if row.method == "injection")
-    assert all(row.missing == pool.missing for row in rows)
+    assert not measure_rate(pool.missing, [rows[0], replace(rows[1], accepted=0, defects=0)]).met
 
 
-def test_another_gold_is_wrong(pool, truth):
+def test_defects_of_accepted_questions_are_noticed(pool):
+    truth = Truth(pool.world)
     question = next(q for q in pool.questions if q.answer.type == "date")
     answer = question.answer.model_copy(update={"value": "0999", "surface": "999"})
     assert judge_question(truth, question) == SOUND
     assert judge_question(truth, question.model_copy(update={"answer": answer})) == "wrong-gold"
+    assert judge_question(truth, change_proof(pool.questions[0], answer_relation="nothing")) == "answer-not-single"
 
+    first = list_by(pool, "paths")[0]
+    hop = first.proof.hops[0].model_copy(update={"relation": "no_such_field"})
+    assert judge_question(truth, change_proof(first, hops=(hop, *first.proof.hops[1:]))) == "path-untrue"
 
-def test_a_path_that_is_not_true_is_noticed(pool, truth):
-    question = list_by(pool, "paths")[0]
-    hop = question.proof.hops[0].model_copy(update={"relation": "no_such_field"})
-    assert judge_question(truth, change_proof(question, hops=(hop, *question.proof.hops[1:]))) == "path-untrue"
-
-
-def test_a_descriptor_that_fits_several_entities_is_not_unique(world, make_question):
-    truth = Truth(world)
-    assert judge_question(truth, make_question("architect")) == SOUND
-    assert judge_question(truth, make_question("politician")) == "path-untrue"
-    assert judge_question(truth, change_proof(make_question("architect"), constraints=())) == "not-unique"
-
-
-def test_a_rival_of_a_narrower_type_makes_a_question_not_unique(world, make_question):
-    """An architect is a person, whatever the template of its page is called."""
-    assert judge_question(Truth(world), make_question("person")) == "not-unique"
-
-
-def test_a_noun_that_the_world_does_not_know_may_be_said_of_anything(world, make_question):
-    assert judge_question(Truth(world), make_question("native")) == "not-unique"
-
-
-def test_a_wrong_unit_is_noticed(world, make_question):
-    assert judge_question(Truth(world), make_question("architect", unit="ft")) == "wrong-unit"
-
-
-def test_a_descriptor_that_fits_one_entity_without_the_chain_stands_alone(world, make_question):
-    assert judge_question(Truth(world), make_question("architect", alone_first=3)) == "stands-alone"
-
-
-def test_a_question_with_one_answer_over_all_anchors_needs_no_picture(world, make_question):
-    assert judge_question(Truth(world), make_question("architect", answers=3)) == "picture-not-needed"
-
-
-def test_an_attribute_that_the_world_does_not_have_is_not_single(pool, truth):
-    question = pool.questions[0]
-    assert judge_question(truth, change_proof(question, answer_relation="nothing")) == "answer-not-single"
-
-
-def test_a_constraint_that_is_not_true_empties_the_path(pool, truth):
     question = next(q for q in list_by(pool, "injection") if q.proof.constraints)
     wrong = question.proof.constraints[0].model_copy(update={"value": "language"})
     assert judge_question(truth, change_proof(question, constraints=(wrong,))) == "path-untrue"
 
 
+@pytest.mark.parametrize(
+    ("noun", "limits", "said"),
+    [
+        ("architect", {}, SOUND),
+        ("politician", {}, "path-untrue"),
+        ("", {}, "not-unique"),
+        # An architect is a person, whatever the template of its page is called.
+        ("person", {}, "not-unique"),
+        # A noun that the world does not know may apply to anything.
+        ("native", {}, "not-unique"),
+        ("architect", {"unit": "ft"}, "wrong-unit"),
+        ("architect", {"alone_first": 3}, "stands-alone"),
+        ("architect", {"answers": 3}, "picture-not-needed"),
+    ],
+)
+def test_a_question_is_judged_by_the_truth_files(world, make_question, noun, limits, said):
+    assert judge_question(Truth(world), make_question(noun, **limits)) == said
+
+
 @pytest.mark.parametrize(("missing", "allowed"), [(0.0, 0.0), (0.1, 0.02), (0.2, 0.03), (0.3, 0.04), (0.05, 0.01)])
-def test_what_is_allowed_grows_with_what_is_missing(missing, allowed):
+def test_the_allowed_share_grows_with_the_missing_rate(missing, allowed):
     assert find_allowed(missing) == pytest.approx(allowed)
 
 
@@ -165,23 +137,6 @@ def test_what_is_allowed_grows_with_what_is_missing(missing, allowed):
         (0.3, 100, 4, False, False),
     ],
 )
-def test_a_rate_is_met_below_the_limit_and_shown_when_its_interval_is(pool, missing, accepted, defects, met, shown):
-    row = replace(evaluate(pool)[0], missing=missing, accepted=accepted, defects=defects)
-    rate = measure_rate(missing, [row])
+def test_a_rate_is_met_below_the_limit_and_shown_when_its_interval_is(rows, missing, accepted, defects, met, shown):
+    rate = measure_rate(missing, [replace(rows[0], missing=missing, accepted=accepted, defects=defects)])
     assert (rate.met, rate.shown) == (met, shown)
-
-
-def test_a_recipe_that_accepts_nothing_does_not_meet_a_limit(pool):
-    rows = evaluate(pool)
-    assert measure_rate(pool.missing, rows).met
-    assert not measure_rate(pool.missing, [rows[0], replace(rows[1], accepted=0, defects=0)]).met
-
-
-def test_what_unknown_refuses_is_measured_by_a_run_without_it(pool):
-    for row in evaluate(pool):
-        assert row.lost_to_unknown == row.trusting.accepted - row.asking.accepted
-        assert row.asking.accepted <= row.accepted
-    assert sum(row.trusting.accepted for row in evaluate(pool)) > sum(row.asking.accepted for row in evaluate(pool))
-    for question in pool.trusted:
-        assert question.proof.thresholds.agreement == "uncontradicted"
-        assert question.proof.thresholds.near_misses == 0

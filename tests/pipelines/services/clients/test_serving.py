@@ -4,7 +4,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
 from pathlib import Path
@@ -16,17 +15,16 @@ from pipelines.config.settings import ModelConfig, ModelsConfig, RunConfig, Serv
 from pipelines.errors import ConfigError, Unavailable
 from pipelines.services.clients.serving import (
     ModelServer,
-    check_port,
-    fetch,
     make_serve_command,
     owned_servers,
     place_log,
+    running,
     serve_model,
 )
 from pipelines.services.clients.supervisor import start_supervised
 from tests.fake_vllm import is_alive, write_fake_vllm
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def find_port() -> int:
@@ -96,14 +94,6 @@ def test_the_command_is_vllms_server_on_the_loopback_interface_alone():
     assert text.endswith("--model org/big --tensor-parallel-size 4 --max-model-len 4096 --x")
 
 
-def test_what_is_not_said_is_left_to_vllm_and_to_our_own_python():
-    model = ModelConfig(adapter="openai", name="org/big", base_url="http://127.0.0.1:8000/v1")
-    command = make_serve_command("solver", model)
-    assert command[0] == sys.executable
-    assert command[command.index("--model") + 1] == "org/big"
-    assert "--max-model-len" not in command
-
-
 def test_an_address_that_leads_elsewhere_is_refused(make_model):
     model = make_model().model_copy(update={"base_url": "http://10.0.0.7:8000/v1"})
     with pytest.raises(
@@ -118,19 +108,12 @@ def test_a_folder_without_a_model_is_refused(make_model, name):
         make_serve_command("solver", make_model(model=name))
 
 
-def test_a_folder_is_given_to_vllm_as_it_lies_on_disk(make_model, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "tiny").mkdir()
-    (tmp_path / "tiny" / "config.json").write_text("{}")
-    command = make_serve_command("solver", make_model(model="~/tiny"))
-    assert command[command.index("--model") + 1] == str(tmp_path / "tiny")
-
-
 # One server's life
 
 
 def test_a_server_is_ready_inside_and_gone_after_with_its_workers(make_server):
-    with make_server() as server:
+    server = make_server()
+    with running([server]):
         with urllib.request.urlopen(f"{server.address}/models") as reply:
             assert b'"tiny"' in reply.read()
         worker = find_worker(server.log)
@@ -143,7 +126,7 @@ def test_a_server_is_ready_inside_and_gone_after_with_its_workers(make_server):
 def test_the_log_is_of_this_life_alone_and_no_report_is_sent(make_server):
     server = make_server()
     for _ in range(2):
-        with server:
+        with running([server]):
             log = server.log.read_text()
     assert server.log.name == "serve-solver.log"
     assert log.count("arguments") == 1
@@ -153,15 +136,10 @@ def test_the_log_is_of_this_life_alone_and_no_report_is_sent(make_server):
 def test_a_key_is_asked_for_and_stands_in_no_argument_and_no_log(make_model, tmp_path, monkeypatch):
     monkeypatch.setenv("TINY_KEY", "sk-zq-secret")
     model = make_model().model_copy(update={"api_key_env": "TINY_KEY"})
-    with ModelServer("solver", model, tmp_path / "log") as server:
+    server = ModelServer("solver", model, tmp_path / "log")
+    with running([server]):
         assert "zq-secret" not in server.log.read_text() + " ".join(server.command)
         assert "key sk-z" in server.log.read_text()
-
-
-def test_a_python_without_vllm_is_refused(make_model, tmp_path):
-    model = make_model(python=sys.executable)
-    with pytest.raises(ConfigError, match=r"models\.solver\.serve\.python .*: has no vLLM; name one that has"):
-        ModelServer("solver", model, tmp_path / "log").start()
 
 
 def test_a_port_that_is_taken_is_refused(make_server):
@@ -174,24 +152,19 @@ def test_a_port_that_is_taken_is_refused(make_server):
     assert not server.is_running
 
 
-def test_a_server_that_ends_at_its_start_says_its_last_words(make_server):
-    with pytest.raises(
-        Unavailable, match=r"(?s)ended while starting; .*serve-solver\.log ends:.*no memory for the model"
-    ):
-        make_server("--fake", "die").__enter__()
+def test_a_server_that_ends_at_its_start_or_serves_another_model_is_refused(make_server):
+    ended = r"(?s)ended while starting; .*serve-solver\.log ends:.*no memory for the model"
+    for fault, error, why in (("die", Unavailable, ended), ("other-name", ConfigError, "serves another, not tiny")):
+        server = make_server("--fake", fault)
+        with pytest.raises(error, match=why), running([server]):
+            pytest.fail("it was started")
+        assert not server.is_running
 
 
 def test_a_server_that_is_not_ready_in_time_is_ended(make_server):
     server = make_server("--fake", "hang", start_seconds=1.0)
-    with pytest.raises(Unavailable, match="is not ready after 1 s"):
-        server.__enter__()
-    assert not server.is_running
-
-
-def test_a_server_of_another_model_is_refused(make_server):
-    server = make_server("--fake", "other-name")
-    with pytest.raises(ConfigError, match="serves another, not tiny"):
-        server.__enter__()
+    with pytest.raises(Unavailable, match="is not ready after 1 s"), running([server]):
+        pytest.fail("it is not ready")
     assert not server.is_running
 
 
@@ -233,17 +206,17 @@ def make_run(model: ModelConfig) -> RunConfig:
     return config.model_copy(update={"models": ModelsConfig(solver=model)})
 
 
-def test_serving_a_role_says_where_and_then_what_the_server_says(make_model, tmp_path):
+def test_serving_a_role_says_where_and_when_it_is_ready(make_model, tmp_path):
     said: list[str] = []
 
-    def stop_at_arguments(line: str) -> None:
+    def stop_when_ready(line: str) -> None:
         said.append(line)
-        if line.startswith("worker"):
+        if "is ready" in line:
             raise KeyboardInterrupt
 
     model = make_model()
     with pytest.raises(KeyboardInterrupt):
-        serve_model(make_run(model), "solver", tmp_path, stop_at_arguments)
+        serve_model(make_run(model), "solver", tmp_path, stop_when_ready)
     assert said[0] == f"starting tiny for solver; log {tmp_path / 'serve-solver.log'}"
     assert said[1] == f"tiny is ready at {model.base_url}; Ctrl-C ends it"
     worker = find_worker(place_log(tmp_path, "solver"))
@@ -255,26 +228,20 @@ def test_a_server_that_leaves_while_served_is_a_service_away(make_model, tmp_pat
         serve_model(make_run(make_model("--fake", "leave")), "solver", tmp_path, lambda line: None)
 
 
-@pytest.mark.parametrize(
-    ("role", "message"),
-    [
-        ("judge", r"role 'judge': nobody plays it; there are: solver"),
-    ],
-)
-def test_only_a_role_with_a_server_can_be_served(make_model, tmp_path, role, message):
-    with pytest.raises(ConfigError, match=message):
-        serve_model(make_run(make_model()), role, tmp_path, lambda line: None)
+def test_only_a_role_with_a_server_can_be_served(make_model, tmp_path):
+    with pytest.raises(ConfigError, match=r"role 'judge' has no model; there are: solver"):
+        serve_model(make_run(make_model()), "judge", tmp_path, lambda line: None)
 
 
 OWNER = """
 import signal, sys, time
 from pathlib import Path
-from pipelines.services.clients.serving import ModelServer
+from pipelines.services.clients.serving import ModelServer, running
 from pipelines.config.settings import ModelConfig
 
 # One that was started in the background inherits that interrupts are ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-with ModelServer("solver", ModelConfig.model_validate_json(sys.argv[1]), Path(sys.argv[2])):
+with running([ModelServer("solver", ModelConfig.model_validate_json(sys.argv[1]), Path(sys.argv[2]))]):
     print("ready", flush=True)
     time.sleep(60)
 """
@@ -294,16 +261,6 @@ def test_no_server_outlives_whoever_started_it(make_model, tmp_path, number):
         owner.send_signal(number)
         owner.wait(20)
     wait_until(lambda: not is_alive(worker))
-
-
-def test_a_server_does_not_end_with_the_thread_that_started_it(make_server):
-    server = make_server()
-    thread = threading.Thread(target=server.start)
-    thread.start()
-    thread.join()
-    server.wait()
-    time.sleep(0.3)
-    assert server.is_running
 
 
 STUBBORN = """
@@ -334,13 +291,6 @@ def test_a_command_says_into_its_log_and_its_status_is_told(tmp_path):
     assert log.read_text() == "hello\n"
 
 
-@pytest.mark.parametrize("signal_name", ["SIGKILL", "SIGTERM"])
-def test_a_command_that_a_signal_ended_has_the_shells_status(tmp_path, signal_name):
-    command = [sys.executable, "-c", f"import os, signal; os.kill(os.getpid(), signal.{signal_name})"]
-    with run(command, tmp_path / "log") as process:
-        assert process.wait(20) == 128 + {"SIGKILL": 9, "SIGTERM": 15}[signal_name]
-
-
 def test_a_command_that_will_not_end_is_killed_with_all_it_started(tmp_path):
     log = tmp_path / "log"
     with run([sys.executable, "-c", STUBBORN], log) as process:
@@ -362,44 +312,6 @@ def test_whoever_holds_the_leash_is_not_ended_by_a_signal_meant_for_it(tmp_path)
         assert is_alive(worker)
         assert process.poll() is None
         process.stdin.close()
-
-
-def serve_once(answer: bytes) -> tuple[str, list[bytes]]:
-    """Return the address of a server that gives one answer, and what it will have read."""
-    listening, read = socket.create_server(("127.0.0.1", 0)), []
-
-    def serve() -> None:
-        with listening, listening.accept()[0] as connection:
-            read.append(connection.recv(4096))
-            connection.sendall(answer)
-
-    threading.Thread(target=serve, daemon=True).start()
-    return f"http://127.0.0.1:{listening.getsockname()[1]}/health", read
-
-
-def test_an_answer_is_returned_and_the_key_was_sent(monkeypatch):
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    url, read = serve_once(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-    assert fetch(url, "sk-zq") == b"ok"
-    assert b"Authorization: Bearer sk-zq\r\n" in read[0]
-
-
-@pytest.mark.parametrize("answer", [b"", b"no HTTP at all\r\n\r\n", b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"])
-def test_what_is_no_answer_is_none(answer):
-    assert fetch(serve_once(answer)[0]) is None
-
-
-def test_a_port_that_is_taken_is_refused_by_its_settings_name():
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-        with pytest.raises(ConfigError, match=f"models.solver.serve.port {port}: Address already in use; stop what"):
-            check_port("models.solver.serve.port", port)
-
-
-def test_a_server_that_no_stage_needs_is_not_started(make_model, tmp_path):
-    models = ModelsConfig(solver=make_model("--fake", "die"))
-    with owned_servers(models, ["writer", "teacher"], tmp_path) as servers:
-        assert servers == {}
 
 
 def test_roles_that_name_one_server_share_it(make_model, tmp_path):
