@@ -2,7 +2,6 @@
 
 It is written out of core. Links arrive in node order, so out-links are sorted block by block and appended; in-links
 are the same links, sorted by target in DuckDB.
->>>>>>> f-corpus
 """
 
 from collections.abc import Iterable
@@ -117,9 +116,6 @@ class LinkGraph:
         if len({*links, *ends}) != 1 or {*nodes} != {self.node_count}:
             raise ConfigError(
                 f"the link graph in {folder} is incomplete: offsets end at {ends} for {links} links, and there are "
-<<<<<<< HEAD
-                f"{nodes} nodes where {self.node_count} are expected; rebuild the corpus"
-=======
                 f"{nodes} nodes where {self.node_count} are expected; rebuild the corpus"
             )
 

@@ -228,7 +228,7 @@ def collect_properties(side: SideFiles, place: Path, memory_mb: int = MEMORY_MEG
     Raises:
         ConfigError: a table has other columns than a table of that name, the linktarget it needs is missing, or
             ``memory_mb`` is too little to sort with (256 is enough for 40 M entities).
-        CorruptInput: a table is cut short or no table.
+        CorruptInput: a table is truncated or no table.
         Unavailable: the disk is too full to spill to.
     """
     wanted, entities, counts = (place / f"{name}.parquet" for name in ("named", "entity-pages", "counts"))
@@ -494,9 +494,9 @@ def _read_lines(dump: Path) -> Iterator[bytes]:
                 if line not in (b"[", b"]"):
                     yield line.removesuffix(b",")
     except (EOFError, OSError, _BAD_DEFLATE) as error:
-        raise CorruptInput(f"{dump}: damaged or cut off after line {number}: {error}") from error
+        raise CorruptInput(f"{dump}: damaged or truncated after line {number}: {error}") from error
     if not closed:
-        raise CorruptInput(f"{dump}: ends after line {number} without ]: cut off, or no dump of entities")
+        raise CorruptInput(f"{dump}: ends after line {number} without ]: truncated, or no dump of entities")
 
 
 def _open_dump(dump: Path) -> IO[bytes]:

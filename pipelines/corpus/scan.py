@@ -234,7 +234,7 @@ def scan_range(job: RangeJob) -> PartCounts:
     """Read one byte range of a dump and write its part; an incomplete part is replaced.
 
     Raises:
-        CorruptInput: the range is damaged or cut short.
+        CorruptInput: the range is damaged or truncated.
     """
     shutil.rmtree(job.folder, ignore_errors=True)
     job.folder.mkdir(parents=True)
