@@ -341,7 +341,7 @@ def _read_chunks(dump: Path, size: int) -> Iterator[bytes]:
             while chunk := stream.read(size):
                 yield chunk
     except (EOFError, OSError, zlib.error) as error:
-        raise CorruptInput(f"{dump} is truncated, or not compressed as its name says: {error}") from error
+        raise CorruptInput(f"{dump} is truncated or not compressed as its name says: {error}") from error
 
 
 def _cut_entities(dump: Path, size: int) -> Iterator[list[CommonsEntity]]:
