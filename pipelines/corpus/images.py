@@ -16,13 +16,11 @@ import hashlib
 import heapq
 import html
 import re
-import tomllib
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import cache, partial
-from importlib import resources
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -32,9 +30,9 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from pipelines.corpus.dump import NAMESPACE_ALIASES
+from pipelines.corpus.data import read_data
 from pipelines.corpus.tables import IMAGES, MEMORY_MEGABYTES, open_spill, stream_tables
-from pipelines.corpus.wikitext import blank_spans, find_braces, find_ignored
+from pipelines.corpus.wikitext import blank_spans, find_braces, find_ignored, match_template
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import TEMP_PREFIX, explain_os_error
 from pipelines.names import normalise_file
@@ -243,7 +241,6 @@ _OPENING = re.compile(
     r"|(?:panorama|css[ _]image[ _]crop|gallery|photo[ _]montage)(?=[\s_|]))",
     re.IGNORECASE,
 )
-_BRACES = re.compile(r"\{\{|\}\}")
 # A parameter that holds a bare file name, or a position that does; what stands in [[...]] is found as a link.
 _PARAMETER = re.compile(
     r"\|\s*+(?:(?P<key>[^\s|{}\[\]=<>][^|{}\[\]=<>\n]{0,60}+)=\s*+)?+"
@@ -295,18 +292,9 @@ def _find_templates(text: str) -> Iterator[tuple[str, range]]:
     for start, end in find_braces(text):
         position = start
         while opening := _OPENING.search(text, position, end):
-            position = _close_template(text, opening.start(), end)
+            position = match_template(text, opening.start(), end)
+            position = end if position < 0 else position
             yield opening["name"], range(opening.start(), position)
-
-
-def _close_template(text: str, start: int, end: int) -> int:
-    """Return the offset after the braces that close a template, ``end`` when nothing closes it before."""
-    depth = 0
-    for match in _BRACES.finditer(text, start, end):
-        depth += 1 if match.group() == "{{" else -1
-        if not depth:
-            return match.end()
-    return end
 
 
 def _read_links(text: str, language: str) -> Iterator[tuple[int, str]]:
@@ -366,9 +354,9 @@ def _clean_name(raw: str) -> str:
 
 @cache
 def _list_namespaces(language: str) -> frozenset[str]:
-    aliases = (name for name, number in NAMESPACE_ALIASES.get(language, {}).items() if number == _FILE)
-    names = tomllib.loads(resources.files("pipelines.corpus").joinpath("data/file-namespaces.toml").read_text("utf-8"))
-    return frozenset(("file", "image", *aliases, *names.get(language, ())))
+    wikis = read_data("wikis")
+    aliases = (name for name, number in wikis["namespace_aliases"].get(language, {}).items() if number == _FILE)
+    return frozenset(("file", "image", *aliases, *wikis["file_namespaces"].get(language, ())))
 
 
 @cache

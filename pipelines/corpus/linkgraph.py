@@ -12,7 +12,6 @@ are the same links, sorted by target in DuckDB.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -69,9 +68,7 @@ class ArrayFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
         if kind is None:
             # Headers leave room for the digits of any length, so this one has the size of the first.
             self._stream.seek(0)

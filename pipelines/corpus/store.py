@@ -21,10 +21,10 @@ from pipelines.corpus.images import place_inside
 from pipelines.corpus.linkgraph import LinkGraph
 from pipelines.corpus.manifest import CorpusManifest, read_manifest
 from pipelines.corpus.numbering import TitleIndex, open_titles
-from pipelines.corpus.tables import IMAGES, PAGES, GroupedTable, MappedTable
+from pipelines.corpus.tables import IMAGES, PAGES, GroupedTable, MappedTable, cut_groups
 from pipelines.corpus.texts import PageStore, Passage, PassageIndex, find_phrases, search_passages
 from pipelines.corpus.wikitext import WikiLink, find_links, lead_paragraph, split_sentences
-from pipelines.errors import ConfigError, CorruptInput
+from pipelines.errors import ConfigError
 from schemas.corpus import CorpusImage, Fact, Page
 
 __all__ = ["Corpus", "CorpusImage", "Fact", "Page", "Passage"]
@@ -110,24 +110,9 @@ class Corpus:
         Raises:
             CorruptInput: the facts are not in node order.
         """
-        path = self.folder / "facts.parquet"
-        held: list[pa.RecordBatch] = []
-        last = 0
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(FACT_ROWS, columns=list(columns)):
-                nodes = batch.column("node").to_numpy()
-                if not len(nodes):
-                    continue
-                if int(nodes[0]) < last or np.any(nodes[1:] < nodes[:-1]):
-                    raise CorruptInput(f"{path}: facts are not in node order, near node {last}; rebuild the corpus")
-                last = int(nodes[-1])
-                cut = int(np.searchsorted(nodes, nodes[-1]))
-                if cut or (held and int(held[-1].column("node")[0].as_py()) < last):
-                    yield pa.Table.from_batches([*held, batch.slice(0, cut)])
-                    held = []
-                held.append(batch.slice(cut))
-        if held:
-            yield pa.Table.from_batches(held)
+        with pq.ParquetFile(self.folder / "facts.parquet") as file:
+            batches = file.iter_batches(FACT_ROWS, columns=list(columns))
+            yield from cut_groups((pa.Table.from_batches([batch]) for batch in batches), "node")
 
     def aliases(self, node: int) -> tuple[str, ...]:
         """Return all names of an article, its title included, sorted."""
@@ -164,7 +149,7 @@ class Corpus:
         """
         image = self.image(file)
         if image is None or not image.path:
-            raise ConfigError(f"picture {file!r} is not in corpus {self.folder}")
+            raise ConfigError(f"picture {file!r} is not at hand in corpus {self.folder}")
         path = place_inside((self.folder / self.manifest.images_dir).resolve(), image.path)
         if path is None:
             raise ConfigError(f"picture {file!r} at {image.path!r} lies outside {self.manifest.images_dir}")
@@ -279,7 +264,8 @@ def count_pieces(text: str) -> int:
     Three letters are held to be one, each digit and mark is one, and a letter beyond ASCII as many as its bytes in
     UTF-8. Most texts have fewer.
     """
-    return sum(_count_run(match.group()) for match in _RUN.finditer(text))
+    runs = _RUN.findall(text)
+    return sum(-(-len(run) // _LETTERS_PER_PIECE) if run.isascii() else len(run.encode()) for run in runs)
 
 
 def cut_pieces(text: str, limit: int) -> str:
@@ -292,10 +278,6 @@ def cut_pieces(text: str, limit: int) -> str:
             break
         kept.append(word)
     return " ".join(kept).rstrip(",;:")
-
-
-def _count_run(run: str) -> int:
-    return -(-len(run) // _LETTERS_PER_PIECE) if run.isascii() else len(run.encode())
 
 
 def _read_first_sentence(wikitext: str) -> str:

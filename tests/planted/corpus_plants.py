@@ -225,7 +225,7 @@ def _find_other_object(case: Case, hop: Hop, rng: Random) -> int | None:
     """Return another object of a hop's relation, of the kind of its own, off the path and no shorter way."""
     kind, near = case.corpus.page(case.find_object(hop)).type, _list_near(case)
     found = [
-        other for other in case.pool.ground.relations.objects_of(hop.relation)
+        other for other in case.pool.ground.relations.find_objects(hop.relation).tolist()
         if other not in case.numbers and other not in near and case.corpus.page(other).type == kind
     ]  # fmt: skip
     return rng.choice(found) if found else None
