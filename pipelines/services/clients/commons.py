@@ -194,7 +194,7 @@ class CommonsApi(CommonsClient):
         Raises:
             Unavailable: if there was none after all tries, or the service refuses the client.
             RateLimited: if the service asks for fewer requests.
-            ConfigError: if the address is no API, or the API does not take the request.
+            ConfigError: if the address is no API, or the API rejects the request.
         """
         headers = {"User-Agent": self.agent, "Accept": "application/json"}
         headers |= {"Content-Type": "application/x-www-form-urlencoded"}
@@ -237,7 +237,7 @@ def _read_reply(url: str, reply: HttpReply, may_be_empty: bool) -> Mapping[str, 
         raise RateLimited(f"{url}: {code}", reply.wait)
     if code.startswith(_THEIR_FAULT):
         raise NoReply(f"error {code}")
-    raise ConfigError(f"{url} does not take the request: {str(read['error'])[:200]}; expected the API of a MediaWiki")
+    raise ConfigError(f"{url} rejects the request: {str(read['error'])[:200]}; expected the API of a MediaWiki")
 
 
 def merge_reply(reply: Mapping[str, Any], pages: dict[str, Page], renamed: dict[str, str]) -> dict[str, str]:
@@ -550,9 +550,9 @@ class RecordedImageMetadata(Recorder[ImageMetadata]):
             except Exception as error:
                 self.store.note_failure(asked, self.identity, type(error).__name__)
                 raise
-            told = {file: canonical_json(None if facts is None else asdict(facts)) for file, facts in found.items()}
-            await self.store.record({keys[file]: reply for file, reply in told.items()}, self.identity)
-            replies |= told
+            made = {file: canonical_json(None if facts is None else asdict(facts)) for file, facts in found.items()}
+            await self.store.record({keys[file]: reply for file, reply in made.items()}, self.identity)
+            replies |= made
             count_usage(Usage(calls=len(batch)))
         count_usage(Usage(cached_calls=len(replies) - len(missing)))
         return {file: _read_recorded(json.loads(reply or "null")) for file, reply in replies.items()}
@@ -577,7 +577,7 @@ class RecordedFileSearch(Recorder[FileSearch]):
             return [[file, asdict(facts)] for file, facts in await self.service.search_files(query, count)]
 
         found = await self.recall(["search_files", query, count], ask)
-        return tuple((file, facts) for file, told in found if (facts := _read_recorded(told)))
+        return tuple((file, facts) for file, recorded in found if (facts := _read_recorded(recorded)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -394,7 +394,7 @@ def test_an_empty_account_stops_the_run_at_once(fault):
     [
         (
             make_error(404, "The model `tiny` does not exist."),
-            "model tiny: does not take the request .HTTP 404.*not exist",
+            "model tiny: rejects the request .HTTP 404.*not exist",
         ),
         (make_error(400, "temperature must be 1"), "temperature must be 1.*see name, base_url and sampling"),
         (make_error(400, VLLM_TOKENS), "too large: 8192.*; lower max_tokens in sampling$"),
@@ -418,7 +418,7 @@ def test_an_empty_account_stops_the_run_at_once(fault):
             make_error(400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
             "or start vLLM with --enable-auto-tool-choice and --tool-call-parser$",
         ),
-        (make_error(401, "no key"), "does not take the key of no variable; name one as api_key_env"),
+        (make_error(401, "no key"), "rejects the key of no variable; name one as api_key_env"),
         (Answer(404, b"<html>\n<b>nothing\x00 here"), "<html> <b>nothing here"),
         (send_to("http://127.0.0.1:9/"), "HTTP 302"),
     ],

@@ -412,7 +412,7 @@ def test_a_damaged_store_is_said_to_be_damaged(tmp_path, store):
     (tmp_path / FILE).write_bytes(whole[: 6 * 4096] + b"\xff" * (len(whole) - 6 * 4096))
     with closing(open_replies(tmp_path)) as again:
         outcomes = [try_read(again, f"{number}") for number in range(40)]
-    assert any(isinstance(outcome, CorruptInput) and "asked again" in str(outcome) for outcome in outcomes)
+    assert any(isinstance(outcome, CorruptInput) and "requested again" in str(outcome) for outcome in outcomes)
     assert {outcome for outcome in outcomes if isinstance(outcome, str)} <= {"x" * 3000}
 
 
