@@ -66,7 +66,8 @@ def test_what_is_not_importable_is_refused():
 def test_the_child_dies_with_its_parent():
     script = (
         "import sys\n"
-        "from tests.pipelines.services.clients import slow_parsers\nfrom pipelines.services.clients.sandbox import ParserPool\n"
+        "from tests.pipelines.services.clients import slow_parsers\n"
+        "from pipelines.services.clients.sandbox import ParserPool\n"
         "child = ParserPool(slow_parsers.count_or_misbehave, seconds=60)\n"
         "pid, = child.parse_all(['pid'])\n"
         "sys.stdout.write(f'{pid}\\n')\nsys.stdout.flush()\nlist(child.parse_all(['hang']))\n"
