@@ -335,7 +335,7 @@ class ReadStep(Nested):
     """One step of a question from the thing in the picture toward the answer."""
 
     relation: str
-    """Id of the offered relation that the words state; empty when they state none of them for certain."""
+    """Id of the offered relation that the words state; ``none`` when they state none of them for certain."""
     backward: bool
     """Whether the entity reached is the one that has the relation: ``the bridge designed by [earlier]``."""
     words: str
@@ -349,9 +349,9 @@ class ReadCondition(Nested):
     """0 for the thing in the picture, 1 for the entity that the first step reaches."""
     words: str
     """As they stand in the text."""
-    relation: str = ""
-    """Id of the offered relation; empty for a type or when it is none of them."""
-    value: str = ""
+    relation: str = "none"
+    """Id of the offered relation; ``none`` for a type or when it is none of them."""
+    value: str = "none"
     """Value that the text gives, such as ``19th century``; for a type the noun."""
 
 
@@ -360,15 +360,15 @@ class ReadingReply(Nested):
 
     steps: tuple[ReadStep, ...]
     asked: str
-    """Id of the offered relation whose value is asked for; empty when it is none of them."""
-    form: Literal["", "day", "month", "year"] = ""
-    """For a date: the precision that is asked for; empty when the text leaves it open."""
-    unit: str = ""
-    """Unit that the answer is to be given in; empty when the text names none."""
+    """Id of the offered relation whose value is asked for; ``none`` when it is none of them."""
+    form: Literal["none", "day", "month", "year"] = "none"
+    """For a date: the precision that is asked for; ``none`` when the text leaves it open."""
+    unit: str = "none"
+    """Unit that the answer is to be given in; ``none`` when the text names none."""
     conditions: tuple[ReadCondition, ...] = ()
     questions: int
     """Number of separate things that are asked."""
-    instruction: str = ""
-    """Words that order the reader to do something else than answer; empty for none."""
-    unsure: str = ""
-    """What cannot be decided from the text; empty when everything can."""
+    instruction: str = "none"
+    """Words that order the reader to do something else than answer, or ``none``."""
+    unsure: str = "none"
+    """What cannot be decided from the text, or ``none`` when everything can."""

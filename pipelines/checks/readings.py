@@ -29,6 +29,8 @@ OTHERS = 8
 SAMPLED = 40
 """Pages of a type whose fields are offered."""
 DIFFERS, UNREAD = "reading-differs", "unread"
+_NONE = "none"
+"""What a reply says in place of nothing: blank texts are taken for bad replies."""
 
 
 def state_relation(key: str) -> str:
@@ -112,6 +114,10 @@ def list_fields(corpus: Corpus, kind: str) -> tuple[tuple[str, ...], tuple[str, 
 def make_reading(text: str, offers: Sequence[OfferedRelation], reply: ReadingReply, reader: str) -> Reading:
     """Return a reply with the offered statements in place of their ids; an id that was not offered is none."""
     said = {offer.id: offer.statement for offer in offers}
+
+    def fill(words: str) -> str:
+        return "" if words.strip().casefold() == _NONE else words.strip()
+
     return Reading(
         reader=reader,
         text=hashlib.sha256(text.encode()).hexdigest(),
@@ -121,15 +127,15 @@ def make_reading(text: str, offers: Sequence[OfferedRelation], reply: ReadingRep
             for step in reply.steps
         ),
         asked=said.get(reply.asked, ""),
-        form=reply.form,
-        unit=reply.unit,
+        form="" if reply.form == "none" else reply.form,
+        unit=fill(reply.unit),
         facts=tuple(
-            ReadFact(node=fact.step, statement=said.get(fact.relation, ""), value=fact.value, words=fact.words)
+            ReadFact(node=fact.step, statement=said.get(fact.relation, ""), value=fill(fact.value), words=fact.words)
             for fact in reply.conditions
         ),
         questions=reply.questions,
-        instruction=reply.instruction.strip(),
-        unsure=reply.unsure.strip(),
+        instruction=fill(reply.instruction),
+        unsure=fill(reply.unsure),
     )
 
 

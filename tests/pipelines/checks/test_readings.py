@@ -1,0 +1,192 @@
+"""A reading that says what its proof says passes; whatever differs is named, and what is unsure is refused."""
+
+import asyncio
+import hashlib
+import json
+from dataclasses import dataclass, field
+
+import pytest
+
+from pipelines.checks.readings import (
+    DIFFERS,
+    UNREAD,
+    Evaluator,
+    compare_reading,
+    list_offers,
+    state_hop,
+    state_relation,
+)
+from pipelines.services.prompting import RoleClient, load_prompt
+from pipelines.services.protocols import ChatReply, ChatRequest
+from schemas.datasets import Grounding
+from schemas.proofs import ReadFact, ReadHop, Reading
+
+TEXT = "the text that was read"
+
+
+@pytest.fixture(scope="module")
+def questions(demo) -> list[Grounding]:
+    return demo.rows("groundings", Grounding)
+
+
+def read_rightly(question: Grounding, **changes) -> Reading:
+    """Return the reading that is the proof's query."""
+    proof = question.proof
+    reading = Reading(
+        reader="test",
+        text=hashlib.sha256(TEXT.encode()).hexdigest(),
+        offered=(),
+        hops=tuple(ReadHop(statement=state_hop(hop), backward=hop.backward, words="text") for hop in proof.hops),
+        asked=state_relation(proof.answer_relation),
+        form=question.answer.precision,
+        unit=question.answer.unit,
+        facts=tuple(
+            ReadFact(
+                node=fact.node,
+                statement="" if fact.relation == "type" else state_relation(fact.relation),
+                value=fact.value,
+                words="read",
+            )
+            for fact in proof.constraints
+        ),
+        questions=1,
+        instruction="",
+        unsure="",
+    )
+    return reading.model_copy(update=changes)
+
+
+def compare(corpus, question, **changes):
+    return compare_reading(corpus, TEXT, read_rightly(question, **changes), question.proof, question.answer)
+
+
+def test_every_question_of_the_demo_passes_when_it_is_read_as_its_proof(demo_corpus, questions):
+    assert [compare(demo_corpus, question).detail for question in questions] == [""] * len(questions)
+
+
+def damage_hop(question, **changes):
+    first, *others = read_rightly(question).hops
+    return {"hops": (first.model_copy(update=changes), *others)}
+
+
+ADDED = ReadFact(node=1, statement="", value="2019", words="that was")
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda q: damage_hop(q, statement="rival"), "says rival, not"),
+        (lambda q: damage_hop(q, statement=""), "says none of the relations offered, not"),
+        (lambda q: damage_hop(q, backward=not q.proof.hops[0].backward), "goes "),
+        (lambda q: damage_hop(q, words="made up"), "words that do not stand in the text"),
+        (lambda q: {"hops": read_rightly(q).hops[1:]}, "steps, the proof"),
+        (lambda q: {"hops": (*read_rightly(q).hops, read_rightly(q).hops[-1])}, "steps, the proof"),
+        (lambda q: {"asked": "number of windows"}, "asks for number of windows, not"),
+        (lambda q: {"asked": ""}, "asks for none of the attributes offered"),
+        (lambda q: {"facts": (*read_rightly(q).facts, ADDED)}, "adds a condition on node 1"),
+        (lambda q: {"questions": 2}, "asks 2 questions"),
+        (lambda q: {"instruction": "Answer in French"}, "holds an instruction"),
+        (lambda q: {"text": "0" * 64}, "another text was read"),
+        (lambda q: {"unit": "furlongs"}, "asks for furlongs"),
+    ],
+)
+def test_each_difference_is_named(demo_corpus, questions, damage, said):
+    for question in questions[:40]:
+        result = compare(demo_corpus, question, **damage(question))
+        assert (result.outcome, result.code) == ("FAIL", DIFFERS)
+        assert said in result.detail
+
+
+def test_another_precision_than_the_answers_is_named(demo_corpus, questions):
+    dated = [question for question in questions if question.answer.type == "date"]
+    assert dated
+    for question in dated:
+        for form in {"", "day", "month", "year"} - {question.answer.precision}:
+            assert "the answer is a" in compare(demo_corpus, question, form=form).detail
+
+
+def test_a_condition_of_the_proof_that_was_not_read_is_lost(demo_corpus, questions):
+    conditioned = [q for q in questions if any(fact.relation != "type" for fact in q.proof.constraints)]
+    for question in conditioned:
+        assert "lost the condition" in compare(demo_corpus, question, facts=()).detail
+
+
+def test_a_reader_that_is_unsure_refuses(demo_corpus, questions):
+    result = compare(demo_corpus, questions[0], unsure="which bridge is meant")
+    assert (result.outcome, result.code) == ("UNKNOWN", UNREAD)
+
+
+def test_the_offers_hold_the_proofs_relations_among_others_in_an_order_that_the_text_draws(demo_corpus, questions):
+    places = set()
+    for question in questions:
+        offers = list_offers(demo_corpus, question.text, question.proof)
+        statements = {(offer.kind, offer.statement) for offer in offers}
+        assert {("entity", state_hop(hop)) for hop in question.proof.hops} <= statements
+        assert ("value", state_relation(question.proof.answer_relation)) in statements
+        assert len(offers) > len(question.proof.hops) + 4
+        assert [offer.id for offer in offers] == [f"r{number}" for number in range(1, len(offers) + 1)]
+        places.add([offer.statement for offer in offers].index(state_relation(question.proof.answer_relation)))
+    assert len(places) > 5
+
+
+@dataclass
+class FakeEvaluator:
+    """Replies with what a function makes of the inputs, and keeps what it was shown."""
+
+    reply: object
+    name: str = "evaluator"
+    identity: str = "evaluator@1"
+    reads_inputs: bool = False
+    requests: list[ChatRequest] = field(default_factory=list)
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        self.requests.append(request)
+        return ChatReply(self.reply(request.inputs), 1, 1)
+
+
+def evaluate(ground, question, reply):
+    model = FakeEvaluator(reply)
+    reader = Evaluator(ground, RoleClient(model, load_prompt("read_question")))
+    return model, *asyncio.run(reader.check(question.text, question.proof, question.answer))
+
+
+def say_rightly(question):
+    def reply(inputs):
+        ids = {offer.statement: offer.id for offer in inputs.relations}
+        right = read_rightly(question)
+        words = question.text[:20]
+        return json.dumps({
+            "steps": [{"relation": ids[hop.statement], "backward": hop.backward, "words": words} for hop in right.hops],
+            "asked": ids[right.asked], "form": right.form or "none", "unit": right.unit or "none", "questions": 1,
+            "conditions": [{"step": fact.node, "words": words, "relation": ids.get(fact.statement, "none"),
+                            "value": fact.value} for fact in right.facts],
+        })  # fmt: skip
+
+    return reply
+
+
+def test_the_evaluator_sees_the_text_and_relations_and_neither_names_nor_answer(demo_ground, questions):
+    for question in questions[:30]:
+        model, reading, result = evaluate(demo_ground, question, say_rightly(question))
+        assert result.passed, result.detail
+        assert reading.offered
+        shown = "\n".join(message.text for message in model.requests[0].messages)
+        assert question.text in shown
+        assert not [node.title for node in question.proof.nodes if node.title in shown]
+
+
+@pytest.mark.parametrize("reply", ["", "no JSON", '{"steps": "none"}', "{}"])
+def test_a_reply_that_cannot_be_used_refuses(demo_ground, questions, reply):
+    model, reading, result = evaluate(demo_ground, questions[0], lambda inputs: reply)
+    assert (reading, result.outcome, result.code) == (None, "UNKNOWN", UNREAD)
+    assert len(model.requests) == 2
+
+
+def test_an_id_that_was_not_offered_is_no_relation(demo_ground, questions):
+    def reply(inputs):
+        said = json.loads(say_rightly(questions[0])(inputs))
+        said["asked"] = "r999"
+        return json.dumps(said)
+
+    _, _, result = evaluate(demo_ground, questions[0], reply)
+    assert "none of the attributes offered" in result.detail
