@@ -295,10 +295,17 @@ ReleaseRow = SftRow | RlRow | BridgeRow
 ROW_TYPES: Mapping[Dataset, type[ReleaseRow]] = {"sft": SftRow, "rl": RlRow, "bridgevqa": BridgeRow}
 
 
+def list_misfits(error: ValidationError) -> list[str]:
+    """Return what does not fit a model, one text for each place in the value."""
+    parts = error.errors(include_url=False, include_context=False, include_input=False)
+    return [
+        f"{'.'.join(map(str, part['loc'])) or 'row'}: {part['msg'].removeprefix('Value error, ')}" for part in parts
+    ]
+
+
 def explain_misfit(error: ValidationError) -> str:
-    """Return what keeps values from being a row: the first few columns, each with what is wrong with it."""
-    found = [f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()[:SHOWN_ERRORS]]
-    return "; ".join(found)
+    """Return the first few places in which values do not fit a row."""
+    return "; ".join(list_misfits(error)[:SHOWN_ERRORS])
 
 
 DTYPES = {pa.string(): "string", pa.int64(): "int64", pa.float64(): "float64", pa.bool_(): "bool"}

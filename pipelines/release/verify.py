@@ -619,11 +619,7 @@ def _read_proofs(folder: Path) -> tuple[dict[str, ProofRow], list[Problem]]:
 
 
 def _check_row(
-    dataset: Dataset,
-    raw: RawRow,
-    proofs: Mapping[str, ProofRow],
-    ledger: Ledger,
-    ground: Indexes,
+    dataset: Dataset, raw: RawRow, proofs: Mapping[str, ProofRow], ledger: Ledger, ground: Indexes
 ) -> list[str]:
     ledger.ids[str(raw.values.get("id"))] += 1
     question = str(raw.values.get("question_id" if dataset == "sft" else "id"))

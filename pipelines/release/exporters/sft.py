@@ -16,9 +16,12 @@ refused as text, so they stand in the system message.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from pipelines.errors import CorruptInput
 from pipelines.release.exporters.base import (
@@ -38,24 +41,22 @@ from pipelines.release.exporters.base import (
 )
 from pipelines.release.exporters.conversations import Conversation, Exchange, ModelTurn, read_in_dialect
 from pipelines.release.exporters.rules import (
+    COLUMNS,
     IN_LLAMAFACTORY,
     IN_MS_SWIFT,
-    find_dataset_faults,
-    find_llamafactory_faults,
-    find_ms_swift_faults,
-    find_trl_faults,
-    find_verl_sft_faults,
-    name_as_default,
+    DatasetInfo,
+    LoadedTrlRow,
+    LoadedVerlSftRow,
+    SharegptRow,
+    SwiftRow,
+    find_faults,
 )
 from pipelines.release.rows import EmbeddedImage, RowMessage, make_release_schema, show_pictures
 from schemas.base import Nested
 
 DATASET_INFO = "dataset_info.json"
-COLUMNS = {"messages": "conversations", "images": "images", "system": "system", "tools": "tools"}
 LISTED = "(listed at the end of this message)"
 """Stands in the system message for the tools' schemas where a reader adds them from a column of their own."""
-LEAD = 64
-"""Bytes of a JSON file within which its first character is looked for."""
 ROWS_IN_GROUP = 32
 
 
@@ -180,43 +181,25 @@ def check_llamafactory(folder: Path) -> Iterator[str]:
     if not path.is_file():
         yield f"{DATASET_INFO} is missing"
         return
-    pictures = PictureFiles(folder)
     try:
         document: Any = read_document(path)
     except CorruptInput as error:
         yield str(error)
         return
-    if faults := list(find_dataset_faults(document, pictures.exists)):
-        yield from faults
+    if faults := list(find_faults(DatasetInfo, document, exists=lambda name: (folder / name).is_file())):
+        yield from (f"{DATASET_INFO}: {fault}" for fault in faults)
         return
     for entry in document.values():
-        yield from _check_sharegpt(entry, pictures)
+        yield from _check_lines(folder / entry["file_name"], SharegptRow, PictureFiles(folder))
 
 
-def _check_sharegpt(entry: Row, pictures: PictureFiles) -> Iterator[str]:
-    def find_faults(row: Row) -> Iterator[str]:
-        named = name_as_default(row, entry)
-        yield from find_llamafactory_faults(named, pictures.exists)
-        yield from pictures.find_faults(named["images"])
+def _check_lines(path: Path, model: type[BaseModel], pictures: PictureFiles) -> Iterator[str]:
+    """Yield the faults of a file of JSON lines and of the pictures that it names."""
 
-    name = entry["file_name"]
-    unit = "line" if name.endswith(".jsonl") else "row"
-    yield from check_rows(name, unit, _read_rows(pictures.folder / name), find_faults)
+    def find(row: Row) -> Iterator[str]:
+        return chain(find_faults(model, row, exists=pictures.exists), pictures.find_faults(row.get("images")))
 
-
-def _read_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of a file; ``.json`` may be one array or lines."""
-    if path.suffix not in (".json", ".jsonl"):
-        raise CorruptInput(f"{path}: cannot be validated; only .json and .jsonl can")
-    with path.open("rb") as source:
-        array = path.suffix == ".json" and source.read(LEAD).lstrip().startswith(b"[")
-    if not array:
-        yield from read_lines(path)
-        return
-    rows = read_document(path)
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise CorruptInput(f"{path}: is not an array of objects")
-    yield from rows
+    yield from check_rows(path.name, "line", read_lines(path), find)
 
 
 def write_ms_swift(release: Path, folder: Path, options: ExportOptions) -> Written:
@@ -262,12 +245,8 @@ def check_ms_swift(folder: Path) -> Iterator[str]:
     paths, pictures = sorted(folder.glob("*.jsonl")), PictureFiles(folder)
     if not paths:
         yield "there is no .jsonl file"
-
-    def find_faults(row: Row) -> Iterator[str]:
-        return chain(find_ms_swift_faults(row, pictures.exists), pictures.find_faults(row.get("images")))
-
     for path in paths:
-        yield from check_rows(path.name, "line", read_lines(path), find_faults)
+        yield from _check_lines(path, SwiftRow, pictures)
 
 
 class MessagePart(Nested):
@@ -356,6 +335,8 @@ def write_verl_sft(release: Path, folder: Path, options: ExportOptions) -> Writt
 SFT_EXPORTERS = (
     Exporter("llamafactory", "sft", write_llamafactory, check_llamafactory),
     Exporter("ms-swift", "sft", write_ms_swift, check_ms_swift),
-    Exporter("trl", "sft", write_trl, lambda folder: check_tables(folder, find_trl_faults)),
-    Exporter("verl-sft", "sft", write_verl_sft, lambda folder: check_tables(folder, find_verl_sft_faults)),
+    Exporter("trl", "sft", write_trl, lambda folder: check_tables(folder, partial(find_faults, LoadedTrlRow))),
+    Exporter(
+        "verl-sft", "sft", write_verl_sft, lambda folder: check_tables(folder, partial(find_faults, LoadedVerlSftRow))
+    ),
 )

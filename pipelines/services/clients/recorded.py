@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import orjson
 
@@ -20,6 +20,7 @@ from pipelines.services.addresses import ForbiddenAddress
 from pipelines.services.clients.replies import ReplyStore, name_epoch
 from pipelines.services.metering import Budget, Price, add_waited, count_usage
 from pipelines.services.protocols import (
+    Backend,
     ChatModel,
     ChatReply,
     ChatRequest,
@@ -181,12 +182,7 @@ def _read_chat(recorded: str) -> ChatReply:
     return ChatReply(text, tokens_in, tokens_out, ended, 0.0, 0, day, made, reasoning, seconds)
 
 
-class _Service(Protocol):
-    @property
-    def identity(self) -> str: ...
-
-
-ServiceT = TypeVar("ServiceT", bound=_Service)
+ServiceT = TypeVar("ServiceT", bound=Backend)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +218,15 @@ class Recorder(Generic[ServiceT]):
         add_waited(reply["seconds"], reply["day"])
         return reply["reply"]
 
+    async def recall_all(self, call: Sequence[object], ask: Callable[[], Awaitable[Sequence[Any]]]) -> list[Any]:
+        """Return recorded records as dicts, or request and record them; ``ask`` returns dataclasses."""
+
+        async def answer() -> object:
+            return [asdict(each) for each in await ask()]
+
+        found: list[Any] = await self.recall(call, answer)
+        return found
+
 
 class RecordedTextSearch(Recorder[TextSearch]):
     """A text search whose results are recorded."""
@@ -230,11 +235,9 @@ class RecordedTextSearch(Recorder[TextSearch]):
 
     async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
         """Return recorded passages or search."""
-
-        async def ask() -> object:
-            return [asdict(hit) for hit in await self.service.search_text(query, count)]
-
-        return tuple(TextHit(**hit) for hit in await self.recall(["search_text", query, count], ask))
+        call = ["search_text", query, count]
+        hits = await self.recall_all(call, lambda: self.service.search_text(query, count))
+        return tuple(TextHit(**hit) for hit in hits)
 
 
 class RecordedImageSearch(Recorder[ImageSearch]):
@@ -244,11 +247,8 @@ class RecordedImageSearch(Recorder[ImageSearch]):
 
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
         """Return recorded pages or search; the key is the picture's sha256, never its path."""
-
-        async def ask() -> object:
-            return [asdict(hit) for hit in await self.service.search_image(picture, count)]
-
-        hits = await self.recall(["search_image", picture.sha256, count], ask)
+        call = ["search_image", picture.sha256, count]
+        hits = await self.recall_all(call, lambda: self.service.search_image(picture, count))
         return tuple(_read_image_hit(**hit) for hit in hits)
 
 
@@ -327,11 +327,8 @@ class RecordedOcr(Recorder[Ocr]):
         Raises:
             RecordFailed, ServiceError: as the wrapped engine.
         """
-
-        async def ask() -> object:
-            return [asdict(block) for block in await self.service.read_text(data, scale)]
-
-        blocks = await self.recall(["read_text", hashlib.sha256(data).hexdigest(), scale], ask)
+        call = ["read_text", hashlib.sha256(data).hexdigest(), scale]
+        blocks = await self.recall_all(call, lambda: self.service.read_text(data, scale))
         return tuple(_read_block(**block) for block in blocks)
 
 

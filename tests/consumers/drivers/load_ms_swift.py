@@ -54,9 +54,6 @@ for row in loaded:
     files = [(Path(sys.argv[1]) / image["path"]).read_bytes() for image in row["images"]]
     rows.append(
         toy.describe_row(tokenizer, ids, [label != -100 for label in labels])
-        | {
-            "files": [hashlib.sha256(data).hexdigest() for data in files],
-            "pixels": list(shown),
-        }
+        | {"files": [hashlib.sha256(data).hexdigest() for data in files], "pixels": list(shown)}
     )
 toy.report(version=importlib.metadata.version("ms-swift"), loaded=len(loaded), rows=rows)

@@ -44,9 +44,6 @@ for place in range(len(loaded)):
     ids, mask = row["input_ids"].tolist(), row["loss_mask"].tolist()
     rows.append(
         toy.describe_row(tokenizer, ids, mask)
-        | {
-            "files": [file for file, _ in shown],
-            "pixels": [pixels for _, pixels in shown],
-        }
+        | {"files": [file for file, _ in shown], "pixels": [pixels for _, pixels in shown]}
     )
 toy.report(version=importlib.metadata.version("verl"), loaded=len(loaded), rows=rows)

@@ -169,11 +169,7 @@ def make_degraded(root: Path, number: int, **changes) -> Enhancement:
 def make_step(turn: Turn, observation: Observation | None = None) -> Step:
     """Return a turn as the step that a rollout keeps of it."""
     return Step(
-        thought=turn.thought,
-        tool=turn.tool,
-        arguments=turn.arguments,
-        reply=render_turn(turn),
-        observation=observation,
+        thought=turn.thought, tool=turn.tool, arguments=turn.arguments, reply=render_turn(turn), observation=observation
     )
 
 

@@ -73,11 +73,7 @@ def point(text, part, what="answer"):
 
 @pytest.mark.parametrize(
     ("part", "what", "answer"),
-    [
-        ("April 5th, 1204", "answer", None),
-        ("Ana Kovac", "Ana Kovač", None),
-        ("1.5 km", "answer", NUMBER),
-    ],
+    [("April 5th, 1204", "answer", None), ("Ana Kovac", "Ana Kovač", None), ("1.5 km", "answer", NUMBER)],
     ids=["date", "name without its accents", "number in another unit"],
 )
 @pytest.mark.parametrize("last", [False, True])

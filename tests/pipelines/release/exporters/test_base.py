@@ -12,7 +12,7 @@ from PIL import Image
 
 from pipelines.errors import CorruptInput
 from pipelines.release.exporters.base import ExportedPicture, check_picture, read_table
-from pipelines.release.exporters.rules import find_picture_faults
+from pipelines.release.exporters.rules import describe_picture_fault
 from pipelines.release.rows import EmbeddedImage
 from tests.pipelines.release.exporters.pictures import draw
 
@@ -57,19 +57,17 @@ def test_a_picture_is_not_believed_to_be_what_it_is_called(content, message):
 )
 @pytest.mark.parametrize(("width", "height"), [(64, 48), (1, 200), (300, 257)])
 def test_each_kind_of_picture_is_known(kind, options, width, height):
-    assert list(find_picture_faults(draw(kind, width, height, **options), "it")) == []
+    assert describe_picture_fault(draw(kind, width, height, **options)) == ""
 
 
-@pytest.mark.parametrize(
-    "data", [None, b"", "text", b"GIF89a", b"\xff\xd8", b"\xff\xd8\xff\xff", b"RIFF....WEBPVP8 ", b"BM"]
-)
+@pytest.mark.parametrize("data", [b"", b"GIF89a", b"\xff\xd8", b"\xff\xd8\xff\xff", b"RIFF....WEBPVP8 ", b"BM"])
 def test_what_is_no_picture_is_a_fault(data):
-    assert list(find_picture_faults(data, "it"))
+    assert "is not a PNG" in describe_picture_fault(data)
 
 
 @pytest.mark.parametrize(("width", "height", "faults"), [(200, 1, 0), (201, 1, 1), (1, 201, 1)])
 def test_a_picture_may_be_two_hundred_times_as_long_as_wide(width, height, faults):
-    assert len(list(find_picture_faults(draw("PNG", width, height), "it"))) == faults
+    assert bool(describe_picture_fault(draw("PNG", width, height))) is bool(faults)
 
 
 @given(
@@ -77,7 +75,7 @@ def test_a_picture_may_be_two_hundred_times_as_long_as_wide(width, height, fault
     st.binary(),
 )
 def test_no_bytes_break_the_rule(head, rest):
-    assert len(list(find_picture_faults(head + rest, "it"))) <= 1
+    assert isinstance(describe_picture_fault(head + rest), str)
 
 
 PICTURE = 100_000

@@ -158,7 +158,10 @@ def test_the_dialect_that_is_asked_for_reaches_the_reward(release, tmp_path):
     [
         (lambda folder: (folder / "rewards.py").unlink(), "rewards.py is missing"),
         (lambda folder: (folder / "tools.yaml").unlink(), "tools.yaml: cannot be read"),
-        (lambda folder: (folder / "tools.yaml").write_text('{"tools": [{"tool_schema": {}}]}'), "it is a function"),
+        (
+            lambda folder: (folder / "tools.yaml").write_text('{"tools": [{"tool_schema": {}}]}'),
+            "are not those of synth",
+        ),
         (lambda folder: (folder / "train.parquet").write_bytes(b"x"), "cannot be read"),
         (lambda folder: (folder / "train.parquet").unlink(), "no .parquet file"),
     ],
@@ -213,7 +216,7 @@ def publish_mixed(root, changes):
     ("name", "fault"),
     [
         ("registry.json", "cannot be read"),
-        ("kelm/train.arrow", "is not there"),
+        ("kelm/train.arrow", "the folder holds"),
         ("kelm/train_verl.parquet", "train_verl.parquet is missing"),
     ],
 )
@@ -264,7 +267,7 @@ def test_results_that_are_left_out_are_counted(release, tmp_path):
 @pytest.mark.parametrize("to", ["mmsearch-r1"])
 def test_a_question_without_a_picture_is_refused_not_dropped(tmp_path, to):
     release = publish_mixed(tmp_path, [{}, {"picture": None, "found": ()}])
-    with pytest.raises(GateNotMet, match="the reader's prompt shows one"):
+    with pytest.raises(GateNotMet, match="images: List should have at least 1 item"):
         export_release(release, tmp_path / "out", to)
     assert not (tmp_path / "out").exists()
 
