@@ -267,7 +267,7 @@ kn|knot|knots; W|watt|watts; kW|kilowatt|kilowatts; MW|megawatt|megawatts; GW|gi
 V|volt|volts; Hz|hertz; kHz|kilohertz; MHz|megahertz; GHz|gigahertz; $|US$|USD|dollar|dollars|US dollars
 €|EUR|euro|euros; £|GBP|pounds sterling; ¥|JPY|yen
 """
-_SPELLINGS = tuple(tuple(unit.split("|")) for unit in re.split(r"; |\n", _UNITS.strip()))
+_SPELLINGS = tuple(tuple(unit.split("|")) for unit in _UNITS.strip().replace("\n", "; ").split("; "))
 _EXACT = {spelling: spellings[0] for spellings in _SPELLINGS for spelling in spellings}
 # Only words are folded: MW and mW, M and m differ.
 _FOLDED = {spelling.lower(): spellings[0] for spellings in reversed(_SPELLINGS) for spelling in spellings}
