@@ -533,6 +533,6 @@ def _read_unit(text: str, place: int) -> tuple[str, int]:
         words = text[match.start(1) : match.end(count)].rstrip(".")
         unit = parse_unit(words)
         # "in" is mostly a preposition: "5 in Lumby".
-        if unit in KNOWN_UNITS and (unit != "in" or words != "in"):
+        if unit is not None and unit in KNOWN_UNITS and (unit != "in" or words != "in"):
             return unit, match.start(1) + len(words)
     return "", place
