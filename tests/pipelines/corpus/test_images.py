@@ -16,6 +16,7 @@ from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import IMAGES
 from pipelines.errors import ConfigError, CorruptInput
 from schemas.corpus import CorpusImage
+from tests.pipelines.corpus.test_commons import KELM
 
 HEADER = "file\tsha256\tauthor\tlicence\tlicence_url\tsource_url\n"
 
@@ -106,20 +107,7 @@ def test_invalid_tables_are_refused(write_images):
         read_images(table)
 
 
-MEDIA_ROW = {
-    "file": "Dam.jpg",
-    "url": "https://upload.wikimedia.org/wikipedia/commons/d/da/Dam.jpg",
-    "width": 900,
-    "height": 700,
-    "mime": "image/jpeg",
-    "bytes": 5000,
-    "licence": "CC BY-SA 4.0",
-    "licence_url": "https://creativecommons.org/licenses/by-sa/4.0/",
-    "copyright_status": "Q50423863",
-    "author": "B. Uilder",
-    "source_url": "https://commons.wikimedia.org/wiki/File:Dam.jpg",
-    "depicts": ["Q12323"],
-}
+MEDIA_ROW = KELM | {"file": "Dam.jpg", "width": 900, "height": 700, "author": "B. Uilder", "depicts": ["Q12323"]}
 AT_HAND = CorpusImage("Kelm.jpg", (), "kelm.jpg", "f" * 64, 640, 480, "jpg", "A", "CC0", "L", "S", "0" * 16, "")
 
 
