@@ -386,7 +386,7 @@ def scan_ranges(jobs: Sequence[RangeJob], workers: int, report: Callable[[int, i
 
     Raises:
         CorruptInput: a range is damaged; those that are complete stay for the next try.
-        Unavailable: a worker was killed, as for want of memory.
+        Unavailable: a worker was killed, perhaps for lack of memory.
     """
     total = sum(_count_bytes(job) for job in jobs)
     pending = [job for job in jobs if open_part(job.folder) is None]

@@ -159,15 +159,15 @@ def _read_host(name: str) -> str:
         # Resolvers read 127.1, 0177.0.0.1, 0x7f000001 and 2130706433 alike, which IPv4Address refuses.
         return _check_literal(ipaddress.IPv4Address(host))
     if not all(map(_LABEL.fullmatch, labels)):
-        raise ForbiddenAddress(f"{name!r} is no host name")
+        raise ForbiddenAddress(f"{name!r} is not a host name")
     if len(labels) < 2 or labels[-1] in _PRIVATE_NAMES or f".{host}".endswith(_PRIVATE_SUFFIXES):
-        raise ForbiddenAddress(f"{name!r} is no public host")
+        raise ForbiddenAddress(f"{name!r} is not a public host")
     return host
 
 
 def _check_literal(literal: IpAddress) -> str:
     if not is_public(literal):
-        raise ForbiddenAddress(f"{literal} is no public address")
+        raise ForbiddenAddress(f"{literal} is not a public address")
     return str(literal)
 
 
@@ -177,7 +177,7 @@ def _encode_name(name: str) -> str:
         raise ForbiddenAddress(f"{name[:80]!r}...: a host name of over {_LONGEST_NAME} characters")
     folded = unicodedata.normalize("NFKC", name).lower().replace("\u3002", ".").removesuffix(".")
     if not folded or len(folded) > _LONGEST_NAME:
-        raise ForbiddenAddress(f"{name!r} is no host name")
+        raise ForbiddenAddress(f"{name!r} is not a host name")
     return folded if folded.isascii() else folded.encode("idna").decode("ascii").lower()
 
 
@@ -222,4 +222,4 @@ class Guard:
         except ValueError as error:
             raise ForbiddenAddress(f"{host}: {place!r} is no address") from error
         if not self.is_open(address):
-            raise ForbiddenAddress(f"{host or place} leads to {place}, which is no public address")
+            raise ForbiddenAddress(f"{host or place} leads to {place}, which is not a public address")

@@ -563,14 +563,14 @@ def explain_refusal(settings: ModelConfig, place: str, reply: HttpReply, text: s
         return NoReply(said)
     if status in (401, 403):
         variable = settings.api_key_env or "no variable; name one as api_key_env"
-        return ConfigError(f"{place}: does not take the key of {variable} ({said})")
+        return ConfigError(f"{place}: rejects the key of {variable} ({said})")
     if status == 413:
         return RecordFailed("prompt-too-long", f"{place}: {said}")
     if status in (400, 422) and not _TOO_MANY_TOKENS.search(folded):
         for fault, words in _RECORDS_FAULT.items():
             if words.search(folded):
                 return RecordFailed(fault, f"{place}: {said}")
-    return ConfigError(f"{place}: does not take the request ({said}); {_advise(settings.replies, status, folded)}")
+    return ConfigError(f"{place}: rejects the request ({said}); {_advise(settings.replies, status, folded)}")
 
 
 def _advise(replies: str, status: int, folded: str) -> str:
@@ -756,7 +756,7 @@ def _check_addresses(settings: ModelConfig) -> None:
             )
         if not served:
             raise ConfigError(
-                f"model {settings.name}: base_url {url!r} is no address; expected such as http://127.0.0.1:8000/v1"
+                f"model {settings.name}: base_url {url!r} is not an address; expected such as http://127.0.0.1:8000/v1"
             )
     if len({url.rstrip("/") for url in urls}) < len(urls):
         raise ConfigError(f"model {settings.name}: an address is given twice: {', '.join(urls)}")

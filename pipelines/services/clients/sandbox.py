@@ -101,12 +101,7 @@ class ParserPool(Generic[T]):
 
     async def parse(self, text: str) -> T:
         """Apply the function to one text; raises RecordFailed as :meth:`parse_all` yields it."""
-        try:
-            (outcome,) = await asyncio.wrap_future(self._schedule([text]))
-        except TimeoutError as error:
-            raise RecordFailed("parse-timeout", f"no reply within {self._seconds:g} s") from error
-        except ProcessExpired as error:
-            raise RecordFailed("parse-crash", f"the parser process ended: {error}") from error
+        outcome = await asyncio.to_thread(self._parse_alone, text)
         if isinstance(outcome, RecordFailed):
             raise outcome
         return outcome

@@ -110,22 +110,22 @@ class Service:
     def explain(self, reply: HttpReply) -> Exception:
         """Return the error that a status other than 200 stands for."""
         status, said = reply.status, self.quote(reply)
-        folded, told = said.lower(), f"HTTP {reply.status}: {said[:_QUOTED]}"
+        folded, quoted = said.lower(), f"HTTP {reply.status}: {said[:_QUOTED]}"
         if self.is_out_of_money(reply):
-            return Unavailable(f"{self.place}: nothing left on the account ({told})")
+            return Unavailable(f"{self.place}: nothing left on the account ({quoted})")
         if reply.is_busy:
             return Busy(f"{self.place}: HTTP {status}", reply.wait)
         if status >= 500 or status in _THEIR_FAULT:
-            return NoReply(told)
+            return NoReply(quoted)
         if status in (401, 403) or (status == 400 and any(words in folded for words in _NO_KEY)):
             variable = self.key_env or f"no variable; name one as {self.setting.replace('_url', '_key_env')}"
-            return ConfigError(f"{self.place}: does not take the key of {variable} ({told})")
+            return ConfigError(f"{self.place}: rejects the key of {variable} ({quoted})")
         if 300 <= status < 400:
             to = self.redact(reply.headers.get("Location", "?").encode("utf-8", "replace"))[:200]
             return ConfigError(f"{self.place} has moved to {to!r}; set that address as {self.setting}")
         if status in _REFUSED:
-            return RecordFailed("search-refused", f"{self.place}: {told}")
-        return ConfigError(f"{self.place}: no such service ({told}); see {self.setting}")
+            return RecordFailed("search-refused", f"{self.place}: {quoted}")
+        return ConfigError(f"{self.place}: no such service ({quoted}); see {self.setting}")
 
     def is_out_of_money(self, reply: HttpReply) -> bool:
         """Return whether a refusal says that nothing is left on the account."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from pipelines.checks.pictures import classify_licence
+from pipelines.config.settings import CommonsConfig
 from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
 from pipelines.services.clients.commons import (
@@ -26,12 +27,13 @@ from pipelines.services.clients.commons import (
 )
 from pipelines.services.clients.http import RateLimiter
 from pipelines.services.clients.replies import open_replies
+from pipelines.services.clients.sparql import name_agent
 from pipelines.services.image_metadata import ImageFacts, RemoteFile, look_up_images
 from pipelines.services.metering import open_meter
 from tests.pipelines.services.clients.commons_server import make_image, run_commons
 from tests.pipelines.services.clients.live_servers import Answer
 
-AGENT = "synth/0.1 (who@example.org)"
+AGENT = name_agent("who@example.org")
 
 
 TITLES = [f"File:Kelm {number}.jpg" for number in range(5)]
@@ -62,8 +64,12 @@ def make_quick(pause=0.0, **settings):
     return make_client(settings.pop("limiter", RateLimiter("Wikimedia", pause=pause)), **({"backoff": 0.0} | settings))
 
 
+def make_config(api, contact="who@example.org"):
+    return CommonsConfig.model_construct(api=api, contact=contact, width=330)
+
+
 def make_api(server, **settings):
-    return CommonsApi(server.url, AGENT, make_quick(**settings))
+    return CommonsApi(make_config(server.url), make_quick(**settings))
 
 
 def describe(server, *files, **settings):
@@ -405,9 +411,8 @@ def base(server):
     return server.url.removesuffix("/w/api.php")
 
 
-def make_files(**settings):
-    hosts = settings.pop("hosts", ("127.0.0.1",))
-    return CommonsFiles(AGENT, 330, hosts, make_quick(**settings))
+def make_files(server, **settings):
+    return CommonsFiles(make_config(server.url), make_quick(**settings))
 
 
 def make_remote(server, width=64, path=ORIGINAL, sha1=""):
@@ -415,7 +420,7 @@ def make_remote(server, width=64, path=ORIGINAL, sha1=""):
 
 
 def fetch(server, remote=None, **settings):
-    return asyncio.run(make_files(**settings).fetch_file(remote or make_remote(server)))
+    return asyncio.run(make_files(server, **settings).fetch_file(remote or make_remote(server)))
 
 
 def test_a_small_original_is_fetched_as_it_is_and_a_large_one_at_a_standard_width(commons):
@@ -528,7 +533,7 @@ def test_a_redirect_out_of_the_service_is_not_followed(commons, target):
 )  # fmt: skip
 def test_no_address_outside_wikimedia_is_asked_for(url):
     with pytest.raises(RecordFailed, match="picture-address"):
-        asyncio.run(CommonsFiles(AGENT, 330).fetch_file(RemoteFile("A.png", url, 64)))
+        asyncio.run(CommonsFiles(make_config(""), make_quick()).fetch_file(RemoteFile("A.png", url, 64)))
 
 
 @dataclass
@@ -608,19 +613,20 @@ def test_files_that_are_not_there_and_hidden_versions_are_none(commons):
 
 
 @pytest.mark.parametrize(
-    ("make", "why"),
-    [
-        *((lambda url=url: CommonsApi(url, AGENT), "expected https") for url in ("http://c.org/", "ftp://c/", "c")),
-        *(
-            (lambda agent=agent: CommonsApi("https://c/api.php", agent), "has no contact")
-            for agent in ("", "synth/0.1 ()", "synth (é@b)", "a@b\r\nX: y")
-        ),
-        (lambda: CommonsFiles("synth", 330), "has no contact"),
-    ],
+    ("api", "contact", "why"),
+    [(url, "a@b", "expected https") for url in ("http://c.org/", "ftp://c/", "c")] + [("", "", "contact is empty")],
 )
-def test_a_wrong_setting_is_refused(make, why):
+@pytest.mark.parametrize("kind", [CommonsApi, CommonsFiles])
+def test_a_wrong_setting_is_refused(kind, api, contact, why):
     with pytest.raises(ConfigError, match=why):
-        make()
+        kind(make_config(api, contact), make_quick())
+
+
+def test_identities_name_the_service_and_the_width():
+    for host, held in (("commons.wikimedia.org", "wikimedia.org"), ("evilwikimedia.org", "evilwikimedia.org")):
+        settings = make_config(f"https://{host}/w/api.php")
+        assert CommonsApi(settings, make_quick()).identity == f"commons-api@2:{settings.api}:0"
+        assert CommonsFiles(settings, make_quick()).identity == f"commons-files@1:{held}:330"
 
 
 def describe_one(server, **settings):
@@ -677,7 +683,7 @@ def test_a_service_that_is_away_or_drips_is_unavailable(commons, ask):
 
 def test_all_clients_keep_one_pace_over_event_loops(commons):
     limiter = RateLimiter("Wikimedia", pause=0.05)
-    files, api = make_files(limiter=limiter), make_api(commons, limiter=limiter)
+    files, api = make_files(commons, limiter=limiter), make_api(commons, limiter=limiter)
 
     async def ask_together():
         asks = [api.describe_images(["A.jpg"]), files.fetch_file(make_remote(commons))]

@@ -62,25 +62,6 @@ def test_places_are_given_back_whatever_happens():
     assert limiter.in_flight == 0
 
 
-def test_one_who_is_cancelled_just_as_it_is_let_in_passes_its_place_on():
-    limiter = RateLimiter("service", 1000.0, 1)
-
-    async def ask_many():
-        first = asyncio.create_task(pass_through(limiter, 0.01))
-        await asyncio.sleep(0)
-        second = asyncio.create_task(pass_through(limiter))
-        third = asyncio.create_task(pass_through(limiter))
-        first.add_done_callback(lambda _: second.cancel())
-        return await asyncio.gather(first, second, third, return_exceptions=True)
-
-    async def bounded():
-        return await asyncio.wait_for(ask_many(), 5.0)
-
-    found = asyncio.run(bounded())
-    assert isinstance(found[2], float)
-    assert limiter.in_flight == 0
-
-
 def test_one_who_is_told_to_wait_makes_all_wait():
     limiter = RateLimiter("service", 1000.0, 10)
     limiter.hold(0.05)

@@ -127,7 +127,7 @@ def test_the_address_that_was_checked_is_the_one_that_is_connected_to():
         # One lookup for one connection: there is no second one that could say something else.
         assert read(server.page(), guard).text == "found"
         assert asked == [HOST]
-        with pytest.raises(ForbiddenAddress, match="no public address"):
+        with pytest.raises(ForbiddenAddress, match="not a public address"):
             read(server.page(), guard)
         assert len(server.asked) == 1
 
@@ -142,7 +142,7 @@ class Careless(Guard):
 def test_no_socket_is_made_for_an_address_that_slipped_through():
     with run_live_server(lambda asked: show("secret")) as server:
         client = dataclasses.replace(QUICK, guard=Careless())
-        with pytest.raises(NoConnection, match="no public address"):
+        with pytest.raises(NoConnection, match="not a public address"):
             asyncio.run(client.send(HttpRequest(server.page())))
         assert not server.asked
 

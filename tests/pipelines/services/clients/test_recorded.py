@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.config.settings import BudgetConfig
-from pipelines.errors import BudgetSpent
+from pipelines.errors import BudgetSpent, RecordFailed
 from pipelines.services.addresses import ForbiddenAddress
 from pipelines.services.clients.commons import RecordedFileSearch, RecordedImageMetadata
 from pipelines.services.clients.recorded import (
     RecordedChat,
     RecordedImageSearch,
+    RecordedOcr,
     RecordedPages,
     RecordedSparql,
     RecordedTextSearch,
@@ -32,6 +33,7 @@ from pipelines.services.protocols import (
     PageText,
     PictureFile,
     Sampling,
+    TextBlock,
     TextHit,
     ToolCall,
 )
@@ -72,6 +74,12 @@ class CountingServices:
     async def select(self, query, divisible=False):
         self.asked.append(query)
         return ({"page": query},)
+
+    async def read_text(self, data, scale=1.0):
+        self.asked.append(scale)
+        if not data:
+            raise RecordFailed("ocr-failed", "no")
+        return (TextBlock(f"Kelmor {scale}", "title", (1.0, 2.0, 3.5, 4.0), 0.25),)
 
     async def search_files(self, query, count):
         self.asked.append(query)
@@ -267,6 +275,7 @@ TOOLS = {
     "image search": (RecordedImageSearch, lambda tool: tool.search_image(PictureFile("a" * 64, Path("p")), 3)),
     "pages": (RecordedPages, lambda tool: tool.read_page("u")),
     "SPARQL": (RecordedSparql, lambda tool: tool.select("SELECT")),
+    "OCR": (RecordedOcr, lambda tool: tool.read_text(b"sign", 2.0)),
     "file search": (RecordedFileSearch, lambda tool: tool.search_files("q", 3)),
     "image metadata": (RecordedImageMetadata, lambda tool: tool.describe_images(["A.jpg"])),
 }
@@ -285,6 +294,17 @@ def test_a_new_generation_of_a_tool_asks_anew(store, recorder, call):
 
 
 # Tools
+
+
+def test_a_picture_is_read_once_at_each_scale_and_a_failure_is_not_recorded(store):
+    services = CountingServices()
+    recorded = RecordedOcr(services, store)
+    for scale in (1.0, 2.0, 1.0):
+        assert asyncio.run(recorded.read_text(b"sign", scale))[0].text == f"Kelmor {scale}"
+    for _ in range(2):
+        with pytest.raises(RecordFailed):
+            asyncio.run(recorded.read_text(b""))
+    assert services.asked == [1.0, 2.0, 1.0, 1.0]
 
 
 def test_a_picture_is_searched_by_its_content_and_not_its_place(store):
@@ -329,7 +349,7 @@ def test_a_forbidden_address_is_recorded_as_forbidden(store, live):
     class Guarded(CountingServices):
         async def read_page(self, url):
             self.asked.append(url)
-            raise ForbiddenAddress(f"{url} leads to 127.0.0.1, which is no public address")
+            raise ForbiddenAddress(f"{url} leads to 127.0.0.1, which is not a public address")
 
     services, said = Guarded(), []
     for _ in range(2):

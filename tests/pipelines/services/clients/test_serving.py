@@ -123,16 +123,6 @@ def test_a_server_is_ready_inside_and_gone_after_with_its_workers(make_server):
     wait_until(lambda: not is_alive(worker))
 
 
-def test_the_log_is_of_this_life_alone_and_no_report_is_sent(make_server):
-    server = make_server()
-    for _ in range(2):
-        with running([server]):
-            log = server.log.read_text()
-    assert server.log.name == "serve-solver.log"
-    assert log.count("arguments") == 1
-    assert "usage 1 key none" in log
-
-
 def test_a_key_is_asked_for_and_stands_in_no_argument_and_no_log(make_model, tmp_path, monkeypatch):
     monkeypatch.setenv("TINY_KEY", "sk-zq-secret")
     model = make_model().model_copy(update={"api_key_env": "TINY_KEY"})
@@ -282,13 +272,6 @@ def read_number(log: Path) -> int:
         assert time.monotonic() < end
         time.sleep(0.05)
     return int(log.read_text())
-
-
-def test_a_command_says_into_its_log_and_its_status_is_told(tmp_path):
-    log = tmp_path / "logs" / "log"
-    with run([sys.executable, "-c", "print('hello'); raise SystemExit(3)"], log) as process:
-        assert process.wait(20) == 3
-    assert log.read_text() == "hello\n"
 
 
 def test_a_command_that_will_not_end_is_killed_with_all_it_started(tmp_path):
