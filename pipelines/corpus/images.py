@@ -105,7 +105,7 @@ def _read_row(table: Path, file: str, row: Mapping[str, str | None]) -> CorpusIm
 
 
 def _open_listed(folder: Path, listed: CorpusImage) -> CorpusImage:
-    """Measure one picture, without decoding one that is too large; a broken file becomes an ``error``, never an exception.
+    """Measure one picture, without decoding one that is too large; a broken file is an ``error`` of its row.
 
     The hash is the one that the image store computes, so a picture is found again at distance 0.
     """

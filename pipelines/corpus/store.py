@@ -102,7 +102,7 @@ class Corpus:
         return self._facts_of(node)
 
     def read_fact_tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield the facts of all articles in node order, some thousand articles at a time, an article's facts in one table.
+        """Yield the facts of all articles in node order, some thousand articles at a time, none split over two tables.
 
         Args:
             columns: of ``tables.FACTS``, ``node`` among them; memory holds ``FACT_ROWS`` rows of them.
