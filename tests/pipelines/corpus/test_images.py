@@ -186,14 +186,6 @@ def test_a_picture_of_more_articles_than_memory_holds_is_merged(tmp_path):
     assert merged["title"].to_pylist() == [sorted(titles)]
 
 
-def test_too_little_memory_to_merge_with_is_said_so_and_leaves_nothing(tmp_path):
-    table = pa.table({"title": [f"Title {n}" for n in range(50_000)], "image": [f"{n}.jpg" for n in range(50_000)]})
-    pq.write_table(table, tmp_path / "pages.parquet")
-    with pytest.raises(ConfigError, match="cannot be sorted or joined in 3 MB of memory"):
-        list(merge_images([], None, tmp_path / "pages.parquet", megabytes=3))
-    assert [entry.name for entry in tmp_path.iterdir()] == ["pages.parquet"]
-
-
 FILES = st.sampled_from(["A.jpg", "a.jpg", "B.jpg", "É.jpg", "\U0001f600.jpg"])
 
 

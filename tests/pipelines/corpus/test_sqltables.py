@@ -59,12 +59,6 @@ def test_missing_tables_and_columns_are_named(write_sql):
             read()
 
 
-def test_an_empty_table_has_no_rows(tmp_path):
-    path = tmp_path / "a.sql"
-    path.write_text("CREATE TABLE `t` (\n  `a` int\n) ENGINE=InnoDB;\n")
-    assert read_numbers(path, "t", ["a"]) == []
-
-
 def test_cut_and_damaged_files_are_refused(write_sql, tmp_path):
     whole = write_sql("a.sql.gz", "t", ["a"], ",".join(f"({number})" for number in range(9999))).read_bytes()
     broken = {
