@@ -73,13 +73,13 @@ class Window:
         return bool(more)
 
     def hold(self, size: int) -> bool:
-        """Have at least this many unread bytes, or all that the file has left; False when nothing is left."""
+        """Read until this many bytes are unread, or to the end of the file; False when no byte is left."""
         while len(self.data) - self.position < size and self.grow():
             continue
         return len(self.data) > self.position
 
     def skip_line(self) -> None:
-        """Go on behind the next line break, or to the end of the file."""
+        """Skip to the next line, or to the end of the file."""
         while (found := self.data.find(b"\n", self.position)) < 0:
             self.position = len(self.data)
             if not self.grow():
