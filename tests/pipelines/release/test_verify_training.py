@@ -130,7 +130,7 @@ SFT = {
     "a dialect of no text": (set_in("dialect", value="native"), "native is not a text dialect"),
     "a dialect of nobody": (set_in("dialect", value="klingon"), "messages: "),
     "date of the corpus": (set_in("snapshot", value="1999-01-01"), "snapshot: the row's tools searched '1999-01-01'"),
-    "day": (set_in("day", value="yesterday"), "day: 'yesterday' is none"),
+    "day": (set_in("day", value="yesterday"), "day: 'yesterday' is not a date"),
 }
 RL = {
     "a hint in the prompt": (set_in("prompt", -1, "content", value=add_hint), "prompt: the row says"),
