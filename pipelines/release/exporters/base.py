@@ -26,7 +26,6 @@ from schemas.datasets import Dataset
 
 Row = Mapping[str, Any]
 RowT = TypeVar("RowT", SftRow, RlRow)
-DEFAULT_NAME = "synth"
 EXPORT = "export.json"
 
 
@@ -35,17 +34,12 @@ class ExportOptions:
     """How rows are written."""
 
     dialect: str = ""
-    """Protocol to write the conversations in; empty leaves them as they are."""
-    name: str = ""
-    """Name of the dataset for readers that ask for one; empty is ``synth``."""
+    """Dialect to rewrite the conversations in; empty leaves them as they are."""
+    name: str = "synth"
+    """Name of the dataset for readers that need one; it also names files and folders."""
     calls: Literal["native", "text"] = "native"
-    """Tool calls as the reader's own kind of message, or as the text that the teacher wrote. A dialect whose calls are
-    not JSON in tool_call tags is always written as text."""
-
-    @property
-    def title(self) -> str:
-        """The dataset's name."""
-        return self.name or DEFAULT_NAME
+    """Tool calls as the reader's own kind of message, or as the teacher's text; calls of a dialect that are not JSON in
+    tool_call tags are always text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ for the annotation where the trainer was started: start it in the export, or rew
 """
 
 import json
-import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -64,7 +63,6 @@ from pipelines.release.exporters.rules import (
 )
 from pipelines.release.rows import ABILITY, DATA_SOURCE, RlRow, show_pictures
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 STRING, BINARY = pa.string(), pa.binary()
 IMAGES = pa.list_(pa.struct([("bytes", BINARY), ("path", STRING)]))
 
@@ -80,7 +78,7 @@ class FoundThing:
 
 @dataclass(frozen=True, slots=True)
 class RlTask:
-    """One question to be answered with tools."""
+    """One question to answer with tools."""
 
     id: str
     split: str
@@ -147,19 +145,6 @@ def make_task(row: RlRow, split: str) -> RlTask:
     if extra.answer != truth or extra.split != split:
         raise CorruptInput(f"{row.id}: answer or split in extra_info are not those of the row")
     return task
-
-
-def name_folder(options: ExportOptions) -> str:
-    """Return the dataset's name, which also names files and folders.
-
-    Raises:
-        ConfigError: if it cannot name a folder.
-    """
-    if not NAME.fullmatch(options.title):
-        raise ConfigError(
-            f"export: the name {options.title!r} names files and datasets; it takes letters, digits, . _ and -"
-        )
-    return options.title
 
 
 def _write_rows(tasks: Iterator[RlTask], files: SplitFiles, make_row: Callable[[RlTask], Row]) -> int:
@@ -333,7 +318,7 @@ COMPANION_SCHEMA = pa.schema(
 
 def write_rllm(release: Path, folder: Path, options: ExportOptions) -> Written:
     """Write an RL release for rLLM; see :class:`Exporter`."""
-    name = name_folder(options)
+    name = options.name
     home = folder / DATASETS / name
     home.mkdir(parents=True)
     files = SplitFiles(home, ".arrow", open_arrow(RLLM_SCHEMA), 1)
@@ -453,7 +438,7 @@ MMSEARCH_SCHEMA = pa.schema(
 
 def write_mmsearch(release: Path, folder: Path, options: ExportOptions) -> Written:
     """Write an RL release for MMSearch-R1; see :class:`Exporter`."""
-    name, bare = name_folder(options), 0
+    name, bare = options.name, 0
 
     def make_row(task: RlTask) -> Row:
         nonlocal bare
@@ -518,7 +503,7 @@ def _check_cache(folder: Path) -> Iterator[str]:
 
 def write_mars(release: Path, folder: Path, options: ExportOptions) -> Written:
     """Write an RL release for SenseNova-MARS; see :class:`Exporter`."""
-    name, left = name_folder(options), 0
+    name, left = options.name, 0
     if "train" in name or "test" in name:
         raise ConfigError(f"export: the name {name!r} stands in a file name that must say train or test by itself")
 

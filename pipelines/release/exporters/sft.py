@@ -148,7 +148,7 @@ def write_llamafactory(release: Path, folder: Path, options: ExportOptions) -> W
     files = SplitFiles(folder, ".jsonl", open_lines)
     counts = _write_rows(release, options.dialect, files, make_row)
     entries = {
-        f"{options.title}_{split}": {"file_name": f"{split}.jsonl", "formatting": "sharegpt", "columns": COLUMNS}
+        f"{options.name}_{split}": {"file_name": f"{split}.jsonl", "formatting": "sharegpt", "columns": COLUMNS}
         for split in sorted(files.rows)
     }
     write_document(folder / DATASET_INFO, entries, indent=1)

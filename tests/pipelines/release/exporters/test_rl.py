@@ -95,7 +95,7 @@ def test_a_row_of_another_split_or_answer_is_refused(release):
 def test_a_release_of_another_dataset_is_refused(tmp_path):
     published = publish_releases(tmp_path, *make_material(tmp_path), make_context())
     folder = next(one.path for one in published if one.dataset == "sft")
-    with pytest.raises(ConfigError, match="is made from a release of rl"):
+    with pytest.raises(ConfigError, match="needs one of rl"):
         export_release(folder, tmp_path / "out", "verl")
     with pytest.raises(CorruptInput, match="rows are read from rl"):
         list(read_tasks(folder))
