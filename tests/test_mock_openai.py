@@ -2,10 +2,6 @@
 
 import asyncio
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections import Counter
 
 import aiohttp
@@ -14,7 +10,7 @@ import pytest
 
 from pipelines.services.prompting import make_schema
 from schemas.tasks import AnswerReply
-from tests.mock_openai import CALLS, ROOT, MockSettings, Schedule, open_mock, start_mock
+from tests.mock_openai import CALLS, MockSettings, Schedule, open_mock, start_mock
 
 PLAIN = {"model": "mock", "messages": [{"role": "user", "content": "Who?"}], "seed": 1}
 
@@ -98,13 +94,6 @@ def test_a_schedule_that_cannot_be_met_is_refused(wrong):
         Schedule(**wrong)
 
 
-def test_paid_duplicates_are_the_same_request_answered_twice():
-    settings = MockSettings(schedule=Schedule(first=["500", "ok", "ok", "ok"]))
-    _, counts = ask_mock(settings, PLAIN, PLAIN, PLAIN, PLAIN | {"seed": 2})
-    assert (counts["paid"], counts["paid_duplicates"]) == (3, 1)
-    assert (counts["distinct"], counts["duplicates"]) == (2, 2)
-
-
 def test_more_in_flight_than_the_capacity_is_refused():
     async def ask():
         settings = MockSettings(latency=0.05, capacity=2)
@@ -129,15 +118,6 @@ def test_the_process_says_its_address_takes_a_schedule_and_forgets_its_counts(tm
 
     with start_mock("--model", "tiny", schedule=Schedule(first=["500"]), folder=tmp_path) as url:
         assert asyncio.run(ask(url)) == ([500, 200, 200, 503], "tiny")
-
-
-def test_the_process_stops_when_it_is_asked_to():
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.mock_openai"], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert json.loads(process.stdout.readline())["pid"] == process.pid
-        os.kill(process.pid, signal.SIGTERM)
-        assert process.wait(timeout=30) == 0
 
 
 def test_with_tools_on_offer_it_calls_one_and_answers_after_some_calls():

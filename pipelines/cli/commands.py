@@ -24,7 +24,7 @@ from pipelines.config.loading import (
     read_recipe,
 )
 from pipelines.config.settings import RunConfig
-from pipelines.corpus.build import CorpusOptions, build_corpus
+from pipelines.corpus.build import build_corpus
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, Unavailable
 from pipelines.graph.query import Indexes
@@ -347,7 +347,7 @@ def verify_releases(
     if dump is not None:
         with TemporaryDirectory(prefix="synth-verify-") as scratch:
             built = Path(scratch) / "corpus"
-            build_corpus(dump, built, CorpusOptions())
+            build_corpus(dump, built)
             return _verify_all(folders, lambda folder: built, reporter)
     return _verify_all(folders, lambda folder: corpus or find_corpus(workspace, folder), reporter)
 

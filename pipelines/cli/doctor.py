@@ -506,7 +506,7 @@ async def _look_at_list(server: Server) -> tuple[Finding, int]:
     what, answer = server.place, await server.send("/models")
     if answer.status in (401, 403):
         variable = server.model.api_key_env or "no variable; name one as api_key_env"
-        return Finding(what, "problem", f"does not take the key of {variable} ({answer.quote()})"), 0
+        return Finding(what, "problem", f"rejects the key of {variable} ({answer.quote()})"), 0
     if not answer.status or answer.status >= 500:
         return Finding(what, "problem", answer.quote()), 0
     if answer.status == 429:

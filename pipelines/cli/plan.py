@@ -20,7 +20,6 @@ from pipelines.agent.agreement import Interval, bound_mean, estimate_ratio, make
 from pipelines.agent.attempts import make_plan
 from pipelines.agent.pictures import HALVINGS
 from pipelines.config.settings import CorpusConfig, GeneratedWorld, RunConfig
-from pipelines.corpus.build import CorpusOptions
 from pipelines.corpus.dump import list_parts, read_site, sample_ranges
 from pipelines.corpus.scan import Part, RangeJob, scan_range
 from pipelines.corpus.store import Corpus
@@ -310,7 +309,7 @@ def _judge_dump(config: CorpusConfig, workspace: Workspace) -> DumpEstimate:
     with TemporaryDirectory() as scratch, timing() as spent:
         for number, (dump, piece) in enumerate(pieces):
             folder = Path(scratch) / str(number)
-            counts = scan_range(RangeJob(dump, piece, site, folder, CorpusOptions()))
+            counts = scan_range(RangeJob(dump, piece, site, folder))
             pages, articles = pages + counts.rows_in, articles + counts.articles
             links += sum(len(block.sources) for block in Part(folder, counts).read_links())
     scale = size / sum(piece.end - piece.start for _, piece in pieces)
@@ -328,7 +327,7 @@ def _find_corpus(config: CorpusConfig, workspace: Workspace) -> Path | None:
     if not workspace.corpora.is_dir():
         return None
     with workspace.claim():
-        folder = workspace.corpora / name_corpus(dump, CorpusOptions(), workspace)
+        folder = workspace.corpora / name_corpus(dump, workspace)
     return folder if (folder / "manifest.json").is_file() else None
 
 

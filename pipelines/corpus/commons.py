@@ -11,13 +11,10 @@ stays a Qid. :mod:`pipelines.checks.pictures` decides whether a short name is fr
 import bz2
 import gzip
 import re
-import tomllib
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
@@ -29,6 +26,7 @@ import xxhash
 from numpy.typing import NDArray
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
 
+from pipelines.corpus.data import read_data
 from pipelines.corpus.images import QID, merge_images, read_images
 from pipelines.corpus.manifest import SideFiles
 from pipelines.corpus.properties import make_once
@@ -46,7 +44,7 @@ _PARTS = re.compile(r"(?P<family>CC BY-SA|CC BY|GFDL|OGL) (?P<version>\d(?:\.\d)
 @cache
 def _read_table() -> tuple[dict[str, str], dict[str, str]]:
     """Return the short names by Qid, and the addresses by short name."""
-    table = tomllib.loads(resources.files("pipelines.corpus").joinpath("data/licences.toml").read_text("utf-8"))
+    table = read_data("licences")
     names = {qid: name for name, qids in table["names"].items() for qid in qids}
     for version, row in table["ported"].items():
         for entry in row.split():
@@ -163,8 +161,12 @@ def read_rdf(source: bytes) -> dict[str, Any]:
     urls = [node.value for node in said["contentUrl"] if isinstance(node, NamedNode)]
     if len(set(urls)) != 1:
         raise Malformed("url")
-    file = _read_file(urls[0])
-    if not file or urlsplit(urls[0]).scheme != "https":
+    try:
+        address = urlsplit(urls[0])
+    except ValueError as error:
+        raise Malformed("url") from error
+    file = normalise_file(unquote(address.path.rpartition("/")[2]))
+    if not file or address.scheme != "https":
         raise Malformed("url")
     statuses = _list_items(said[f"direct/{_STATUS}"])
     in_parts = any(qualifiers[node.value][f"qualifier/{_PART}"] for node in (*said[_LICENCE], *said[_STATUS]))
@@ -201,20 +203,9 @@ def _read_number(nodes: Sequence[object], most: int) -> int:
     return int(text)
 
 
-def _read_file(url: str) -> str:
-    try:
-        path = urlsplit(url).path
-    except ValueError as error:
-        raise Malformed("url") from error
-    return normalise_file(unquote(path.rpartition("/")[2]))
-
-
 def _shorten_predicate(iri: str) -> str:
-    """Return ``width``, ``direct/P275``, ``P170`` or ``qualifier/P2093``; what is not used stays as it is."""
-    for base in (_SCHEMA, *_PROPERTIES):
-        if iri.startswith(base):
-            return iri[len(base) :]
-    return iri
+    """Return ``width``, ``direct/P275``, ``P170`` or ``qualifier/P2093``; other predicates stay as they are."""
+    return next((iri.removeprefix(base) for base in (_SCHEMA, *_PROPERTIES) if iri.startswith(base)), iri)
 
 
 def _read_literal(nodes: Sequence[object]) -> str:
@@ -272,13 +263,13 @@ def hash_files(names: Iterable[str]) -> NDArray[np.uint64]:
     return np.unique(np.fromiter(hashes, dtype=np.uint64))
 
 
-def collect_media(dump: Path, wanted: NDArray[np.uint64], out: Path, chunk: int = CHUNK) -> dict[str, int]:
+def collect_media(dump: Path, wanted: NDArray[np.uint64], place: Path, chunk: int = CHUNK) -> dict[str, int]:
     """Write ``media.parquet``: what Commons says of the wanted files, in the order of the dump.
 
     Args:
         dump: a MediaInfo dump or a part of one: ``.ttl`` or ``.nt``, plain, ``.gz`` or ``.bz2``.
         wanted: as :func:`hash_files` returns; what has one of these hashes is kept.
-        out: the Parquet file to write, columns :data:`MEDIA`.
+        place: folder of the table, which has the columns :data:`MEDIA`.
         chunk: bytes read at a time; an entity may be 16 of them long.
 
     Returns:
@@ -288,13 +279,11 @@ def collect_media(dump: Path, wanted: NDArray[np.uint64], out: Path, chunk: int 
         ConfigError: the path does not end in one of these, or there is no such file.
         CorruptInput: the dump is truncated, holds no entity of Commons, or names no file.
     """
-    if not dump.name.removesuffix(".bz2").removesuffix(".gz").endswith((".ttl", ".nt")):
-        raise ConfigError(f"{dump.name} is not a Commons dump; expected .ttl or .nt, plain, .gz or .bz2")
-    if not dump.is_file():
+    if not dump.name.removesuffix(".bz2").removesuffix(".gz").endswith((".ttl", ".nt")) or not dump.is_file():
         raise ConfigError(f"no Commons dump at {dump}; expected a .ttl or .nt file, plain, .gz or .bz2")
     counts = Counter(dict.fromkeys(COUNTS, 0))
     seen = np.zeros(len(wanted), dtype=np.bool_)
-    with TableWriter(out.parent, out.name.removesuffix(".parquet"), MEDIA) as writer:
+    with TableWriter(place, "media", MEDIA) as writer:
         for batch in _cut_entities(dump, chunk):
             counts["entities"] += len(batch)
             found = _read_wanted(_pick_wanted(batch, wanted, counts), wanted, seen, counts)
@@ -352,7 +341,7 @@ def _read_chunks(dump: Path, size: int) -> Iterator[bytes]:
             while chunk := stream.read(size):
                 yield chunk
     except (EOFError, OSError, zlib.error) as error:
-        raise CorruptInput(f"{dump} is truncated, or not compressed as its name says: {error}") from error
+        raise CorruptInput(f"{dump} is truncated or not compressed as its name says: {error}") from error
 
 
 def _cut_entities(dump: Path, size: int) -> Iterator[list[CommonsEntity]]:
@@ -392,41 +381,29 @@ def _end_entity(batch: list[CommonsEntity], source: bytes, number: bytes, prefix
     return found or prefixes
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenImages:
-    """What was written of pictures."""
-
-    rows: int
-    at_hand: list[tuple[str, str]]
-    """(file, sha256) of every picture at hand."""
-    media: dict[str, int]
-    """How many entities of Commons' dump ended where; empty without one."""
-
-
-def write_images(folder: Path, side: SideFiles, kept: Path) -> WrittenImages:
+def write_images(folder: Path, side: SideFiles, kept: Path) -> tuple[int, list[tuple[str, str]], dict[str, int]]:
     """Write the table of pictures of a corpus whose pages are written.
 
     Args:
         folder: of the corpus.
         side: the files beside the dump.
         kept: folder for what a repeated build can reuse.
+
+    Returns:
+        The number of rows, (file, sha256) of every local picture, and the counts of :func:`collect_media`, empty
+        without a dump of Commons.
     """
     pages = folder / "pages.parquet"
     media, counts = None, dict[str, int]()
     if side.media is not None:
         # The dump and all its side files decide which pictures are wanted.
         files = [path for _, path in side.list_files()]
-        media, counts = make_once(kept, "media", files, partial(_collect_media, side.media, pages))
+        with pq.ParquetFile(pages) as source:
+            batches = source.iter_batches(columns=["image"])
+            wanted = hash_files(name for batch in batches for name in batch.column(0).to_pylist())
+        media, counts = make_once(kept, "media", files, partial(collect_media, side.media, wanted))
     local = read_images(side.images) if side.images is not None else []
     with TableWriter(folder, "images", IMAGES, mapped=True) as writer:
         for rows in merge_images(local, media, pages):
             writer.write_table(rows)
-    return WrittenImages(writer.rows, [(image.file, image.sha256) for image in local], counts)
-
-
-def _collect_media(dump: Path, pages: Path, place: Path) -> dict[str, int]:
-    """Keep what Commons says of the pictures that articles lead with."""
-    with pq.ParquetFile(pages) as source:
-        batches = source.iter_batches(columns=["image"])
-        wanted = hash_files(name for batch in batches for name in batch.column(0).to_pylist())
-    return collect_media(dump, wanted, place / "media.parquet")
+    return writer.rows, [(image.file, image.sha256) for image in local], counts

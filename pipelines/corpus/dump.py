@@ -6,8 +6,7 @@ elements that are skipped here (``<origin>``, further slots).
 
 A multistream dump is a sequence of bz2 streams: the header, streams of a hundred pages each, and the footer. A byte
 range starts at a stream of pages, so a worker can unpack it alone. Every cut is verified by unpacking its first bytes:
-ten bytes that look like the start of a stream may occur anywhere in compressed data, and an index may belong to another
-dump.
+ten bytes that look like the start of a stream may occur anywhere in compressed data.
 
 Link targets are resolved by MediaWiki's rules (``MediaWikiTitleCodec``, ``Language::ucfirst``, and Wikimedia's
 ``UcfirstOverrides.php``: titles keep the capitals of an older Unicode). Differences between language editions that the
@@ -19,9 +18,9 @@ import bz2
 import html
 import re
 import unicodedata
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import BinaryIO
@@ -29,6 +28,7 @@ from urllib.parse import unquote
 
 import xxhash
 
+from pipelines.corpus.data import read_data, read_names, split_names
 from pipelines.errors import ConfigError, CorruptInput
 
 _READ_BYTES = 1 << 17  # half a MB of XML at a time stays in a core's own cache
@@ -36,13 +36,11 @@ _BLOCK_BYTES = 4 << 20
 _WINDOW_BYTES = 8 << 20  # a stream of a hundred pages is below 2 MB; beyond the window the cut is given up
 _STEP_BYTES = 1 << 18  # a stream of a hundred pages takes about 100 KB, so a cut mostly shows in the first step
 _MAX_PROOFS = 8
-_MAX_INDEX_BYTES = 32 << 20  # the index of English Wikipedia takes a minute to unpack, a search takes milliseconds
 _PROOF_BYTES = 2 << 20  # holds the first block of any stream
 _PROOF_OUTPUT_BYTES = 1 << 10
 _MAX_GAP = 1000  # ids of deleted pages may lie between two parts; a part holds far more
 _STREAM_START, _STREAM_START_BYTES = re.compile(rb"BZh[1-9]1AY&SY"), 10
 _PAGE_START = b"<page>"
-_INDEX_OFFSET = re.compile(rb"^(\d{1,18}):", re.MULTILINE)
 _PART = re.compile(r"(?P<stem>.+?)(?P<number>\d+)\.xml-p(?P<first>\d+)p(?P<last>\d+)(?P<ending>\.bz2|)")
 EXPECTED = "expected a MediaWiki export (.xml, or .xml.bz2 in one or many streams)"
 
@@ -73,7 +71,7 @@ def plan_ranges(dump: Path, range_bytes: int) -> tuple[ByteRange, ...]:
         raise ConfigError(f"{range_bytes} bytes a range; expected at least 1")
     with open_dump(dump) as file:
         size = file.seek(0, 2)
-        cuts = _find_cuts(file, size, range_bytes, _read_index(dump) if is_packed(file) else ())
+        cuts = _find_cuts(file, size, range_bytes)
     edges = [0, *cuts, size]
     return tuple(ByteRange(number, *pair) for number, pair in enumerate(pairwise(edges)))
 
@@ -102,7 +100,7 @@ def cover_file(dump: Path) -> ByteRange:
 
 
 def list_parts(path: Path) -> tuple[Path, ...]:
-    """Return every part of the dump that ``path`` is a part of, by first page; a whole file is its own only part.
+    """Return all parts of the dump that ``path`` is a part of, by first page; a whole file is returned alone.
 
     Parts are named ``...-multistream<N>.xml-p<first>p<last>.bz2``; one N may have several files. Names do not say how
     many parts there are: that the last ones are missing cannot be seen here.
@@ -147,7 +145,7 @@ def open_dump(path: Path) -> BinaryIO:
 
     Raises:
         ConfigError: there is no such file.
-        CorruptInput: the file is named .bz2 and is none.
+        CorruptInput: the file is named .bz2 but does not start as one.
     """
     if not path.is_file():
         raise ConfigError(f"no dump at {path}; {EXPECTED}")
@@ -159,7 +157,7 @@ def open_dump(path: Path) -> BinaryIO:
 
 
 def is_packed(file: BinaryIO) -> bool:
-    """Say whether an open file is bz2, by its first bytes."""
+    """Return whether an open file is bz2, by its first bytes."""
     file.seek(0)
     return file.read(3) == b"BZh"
 
@@ -205,27 +203,18 @@ def _unpack(path: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
         raise CorruptInput(f"{path} is truncated inside a bz2 stream; {EXPECTED} that is whole")
 
 
-def _find_cuts(file: BinaryIO, size: int, range_bytes: int, index: tuple[int, ...]) -> list[int]:
+def _find_cuts(file: BinaryIO, size: int, range_bytes: int) -> list[int]:
     """Return the offsets where ranges but the first start, each the first usable one after its place."""
     cuts: list[int] = []
-    packed = is_packed(file)
-    first = _search_stream(file, 1) if packed else _search_page(file, 1)
+    search = _search_stream if is_packed(file) else _search_page
+    first = search(file, 1)
     aim = max(range_bytes, first + 1) if first is not None else size  # the header is no range of its own
     while aim < size:
-        found = _choose_offset(file, index, aim) if packed else _search_page(file, aim)
-        if found is None and packed:
-            found = _search_stream(file, aim)
+        found = search(file, aim)
         if found is not None:
             cuts.append(found)
         aim = max(aim, found or 0) + range_bytes
     return cuts
-
-
-def _choose_offset(file: BinaryIO, index: tuple[int, ...], aim: int) -> int | None:
-    place = bisect_left(index, aim)
-    if place == len(index) or not _starts_pages(file, index[place]):
-        return None
-    return index[place]
 
 
 def _search_stream(file: BinaryIO, aim: int) -> int | None:
@@ -241,7 +230,7 @@ def _find_places(file: BinaryIO, aim: int, start: re.Pattern[bytes], length: int
     """Yield where a pattern of ``length`` bytes stands in the window after an offset, ascending, read step by step."""
     tail = b""
     for place in range(aim, aim + _WINDOW_BYTES, _STEP_BYTES):
-        file.seek(place)  # whoever takes the places reads in between
+        file.seek(place)  # the caller seeks in between
         step = file.read(_STEP_BYTES)
         piece = tail + step
         for match in start.finditer(piece):
@@ -252,7 +241,7 @@ def _find_places(file: BinaryIO, aim: int, start: re.Pattern[bytes], length: int
 
 
 def _starts_pages(file: BinaryIO, offset: int) -> bool:
-    """Say whether a bz2 stream that holds pages starts at an offset; the footer's stream holds none."""
+    """Return whether a bz2 stream with pages starts at an offset; the footer's stream has no page."""
     file.seek(offset)
     piece = file.read(_STEP_BYTES)
     if not _STREAM_START.match(piece):
@@ -268,149 +257,12 @@ def _starts_pages(file: BinaryIO, offset: int) -> bool:
     return start.lstrip().startswith(_PAGE_START)
 
 
-def _find_index(dump: Path) -> Path:
-    """Return where the index of a multistream dump, or of a part of one, would lie."""
-    name = re.sub(r"multistream(\d*)\.xml(-p\d+p\d+)?\.bz2$", r"multistream-index\1.txt\2.bz2", dump.name)
-    return dump.with_name(name)
-
-
-def _read_index(dump: Path) -> tuple[int, ...]:
-    """Return the offsets that the index beside a dump names, ascending; none when it is absent, large or no index."""
-    path = _find_index(dump)
-    if path == dump or not path.is_file() or path.stat().st_size > _MAX_INDEX_BYTES:
-        return ()
-    offsets: dict[int, None] = {}
-    tail, left = b"", _MAX_INDEX_BYTES << 5
-    try:
-        for block in read_blocks(path, cover_file(path)):
-            lines, _, tail = (tail + block).rpartition(b"\n")
-            offsets.update(dict.fromkeys(map(int, _INDEX_OFFSET.findall(lines))))
-            left -= len(block)
-            if left < 0 or len(tail) > _BLOCK_BYTES:
-                return ()
-    except CorruptInput:
-        return ()
-    return tuple(sorted(offsets))
-
-
-LINK_TRAILS: dict[str, str] = {
-    "cs": "áčďéěíňóřšťúůýž",
-    "da": "æøå",
-    "de": "äöüß",
-    "es": "áéíóúñ",
-    "fr": "àâçéèêîôûäëïöüùÇÉÂÊÎÔÛÄËÏÖÜÀÈÙ",
-    "hu": "áéíóúöüőűÁÉÍÓÚÖÜŐŰ",
-    "it": "àéèíîìóòúù",
-    "nl": "äöüïëéèà",
-    "pl": "ęóąśłżźćńĘÓĄŚŁŻŹĆŃ",
-    "pt": "áâãàéêẽçíòóôõ\u0303úüűũ",
-    "ru": "абвгдеёжзийклмнопрстуфхцчшщъыьэюя",
-    "sv": "åäöéÅÄÖÉ",
-    "uk": "абвгґдеєжзиіїйклмнопрстуфхцчшщьєюяёъы“»",
-}
-"""Letters beside a-z that a link takes into its anchor text when they follow it, by language code."""
-
-NAMESPACE_ALIASES: dict[str, dict[str, int]] = {
-    "de": {"bild": 6, "bild diskussion": 7, "benutzerin": 2, "benutzerin diskussion": 3},
-    "es": {"imagen": 6, "imagen discusión": 7, "usuaria": 2, "usuaria discusión": 3},
-    "fr": {"utilisatrice": 2, "discussion utilisatrice": 3},
-    "it": {"immagine": 6, "discussioni immagine": 7},
-    "nl": {"afbeelding": 6, "overleg afbeelding": 7},
-    "pl": {"grafika": 6, "dyskusja grafiki": 7, "użytkowniczka": 2, "dyskusja użytkowniczki": 3},
-    "pt": {"imagem": 6, "imagem discussão": 7, "usuário": 2, "usuária": 2},
-    "ru": {"изображение": 6, "обсуждение изображения": 7, "участница": 2, "обсуждение участницы": 3},
-    "sv": {"bild": 6, "bilddiskussion": 7},
-    "uk": {"зображення": 6, "обговорення зображення": 7, "користувачка": 2},
-}
-"""Names of namespaces in lower case that hold beside those of the dump, by language code."""
-
-REDIRECT_WORDS: tuple[str, ...] = (
-    "redirect",
-    "weiterleitung",
-    "redirección",
-    "redireccion",
-    "redirection",
-    "rinvia",
-    "rinvio",
-    "rimando",
-    "doorverwijzing",
-    "patrz",
-    "przekieruj",
-    "tam",
-    "redirecionamento",
-    "omdirigering",
-    "перенаправление",
-    "перенапр",
-    "перенаправлення",
-    "přesměruj",
-    "átirányítás",
-    "yönlendirme",
-    "転送",
-    "リダイレクト",
-    "重定向",
-    "넘겨주기",
-    "تحويل",
-    "הפניה",
-)
-"""What follows the ``#`` of a redirect; a page is known as one in the words of every edition."""
-
-DOTTED_LANGUAGES = frozenset({"az", "kaa", "kk-latn", "tr"})
-"""Languages whose capital of ``i`` is ``İ``."""
-
-DEFAULT_NAMESPACES: tuple[tuple[int, str], ...] = (
-    (-2, "Media"),
-    (-1, "Special"),
-    (0, ""),
-    (1, "Talk"),
-    (2, "User"),
-    (3, "User talk"),
-    (4, "Wikipedia"),
-    (5, "Wikipedia talk"),
-    (6, "File"),
-    (7, "File talk"),
-    (8, "MediaWiki"),
-    (9, "MediaWiki talk"),
-    (10, "Template"),
-    (11, "Template talk"),
-    (12, "Help"),
-    (13, "Help talk"),
-    (14, "Category"),
-    (15, "Category talk"),
-    (100, "Portal"),
-    (101, "Portal talk"),
-    (118, "Draft"),
-    (119, "Draft talk"),
-    (710, "TimedText"),
-    (711, "TimedText talk"),
-    (828, "Module"),
-    (829, "Module talk"),
-)
-"""The namespaces of English Wikipedia, for an export that carries no ``<siteinfo>``."""
-
-
-__all__ = [
-    "DEFAULT_NAMESPACES",
-    "RawPage",
-    "Site",
-    "find_text",
-    "list_parts",
-    "parse_page",
-    "read_pages",
-    "read_range",
-    "read_site",
-    "scan_pages",
-    "unescape_xml",
-]
-
 _MAX_PAGE_BYTES = 64 << 20  # MediaWiki refuses pages over 2 MiB; escaping and history never reach this
 _PAGE_OPEN, _PAGE_CLOSE = b"<page>", b"</page>"
 
 _NUMERIC_ENTITY = re.compile(r"&#(?:x([0-9A-Fa-f]{1,6})|([0-9]{1,7}));")
 _NAMESPACE = re.compile(rb'<namespace key="([^"<>]*)"([^<>]*?)(?:/>|>([^<]*)</namespace>)')
 _REDIRECT_TAG = re.compile(rb'<redirect title="([^"]*)"')
-_REDIRECT_TEXT = re.compile(
-    rf"[ \t\r\n]*#(?:{'|'.join(REDIRECT_WORDS)})\s*+(?::\s*+)?\[\[\s*:?([^\]|#\n]+)", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,19 +323,9 @@ def read_site(path: Path) -> Site:
         base_url=base[: base.rfind("/") + 1],
         language=language.group(1).decode("ascii", "replace") if language else "en",
         case=_find_element(header, b"case") or "first-letter",
-        namespaces=tuple((number, name) for number, _, name in namespaces) or DEFAULT_NAMESPACES,
+        namespaces=tuple((number, name) for number, _, name in namespaces) or default_namespaces(),
         case_sensitive=frozenset(number for number, marks, _ in namespaces if b'case="case-sensitive"' in marks),
     )
-
-
-def read_pages(path: Path) -> Iterator[RawPage]:
-    """Yield the pages of an export in its own order, with a few MB of it in memory at a time.
-
-    Raises:
-        ConfigError: there is no such file.
-        CorruptInput: the file is no MediaWiki export, is damaged, or ends before ``</mediawiki>``.
-    """
-    yield from read_range(path, cover_file(path))
 
 
 def read_range(path: Path, byte_range: ByteRange) -> Iterator[RawPage]:
@@ -595,16 +437,23 @@ def _find_element(source: bytes, name: bytes, start: int = 0) -> str | None:
     return unescape_xml(source[opening : source.find(b"</", opening)])
 
 
-def _find_number(path: Path, source: bytes, name: bytes, start: int = 0) -> int:
-    return _read_number(path, _find_element(source, name, start), f"<{name.decode()}>")
-
-
 def _read_number(path: Path, value: str | None, name: str) -> int:
     allowed = r"[0-9]{1,18}" if name == "<id>" else r"-?[0-9]{1,18}"
     if value is None or not re.fullmatch(allowed, value.strip()):
         shown = None if value is None else value[:40]
         raise CorruptInput(f"{path} has {shown!r} as a {name}; expected a number of at most 18 digits")
     return int(value)
+
+
+@cache
+def _compile_redirect() -> re.Pattern[str]:
+    words = "|".join(split_names(read_data("wikis")["redirects"]))
+    return re.compile(rf"[ \t\r\n]*#(?:{words})\s*+(?::\s*+)?\[\[\s*:?([^\]|#\n]+)", re.IGNORECASE)
+
+
+def default_namespaces() -> tuple[tuple[int, str], ...]:
+    """Return the namespaces of English Wikipedia, for an export that carries no ``<siteinfo>``."""
+    return tuple((int(number), name) for number, name in read_data("wikis")["namespaces"].items())
 
 
 def parse_page(path: Path, source: bytes) -> RawPage:
@@ -618,33 +467,29 @@ def parse_page(path: Path, source: bytes) -> RawPage:
     title = _find_element(head, b"title")
     if title is None:
         raise CorruptInput(f"{path}: a page has no <title>; {EXPECTED}")
-    text = _read_text(source, revision) if revision >= 0 else ""
+    start = _find_text(source, revision) if revision >= 0 else -1
+    text = unescape_xml(source[start : source.find(b"<", start)]) if start >= 0 else ""
     tag = _REDIRECT_TAG.search(head)
-    written = None if tag else _REDIRECT_TEXT.match(text)
+    written = None if tag else _compile_redirect().match(text)
     redirect = unescape_xml(tag.group(1)) if tag else written.group(1) if written else None
     return RawPage(
-        page_id=_find_number(path, head, b"id"),
-        namespace=_find_number(path, head, b"ns"),
+        page_id=_read_number(path, _find_element(head, b"id"), "<id>"),
+        namespace=_read_number(path, _find_element(head, b"ns"), "<ns>"),
         title=title.replace("_", " "),
         redirect=None if redirect is None else redirect.partition("#")[0].replace("_", " ").strip(),
-        revision=_find_number(path, source, b"id", revision) if revision >= 0 else 0,
+        revision=_read_number(path, _find_element(source, b"id", revision), "<id>") if revision >= 0 else 0,
         timestamp=(_find_element(source, b"timestamp", revision) or "") if revision >= 0 else "",
         text=text,
     )
 
 
-def _read_text(source: bytes, revision: int) -> str:
-    start = find_text(source, revision)
-    return unescape_xml(source[start : source.find(b"<", start)]) if start >= 0 else ""
-
-
-def find_text(source: bytes, revision: int, end: int | None = None) -> int:
+def _find_text(source: bytes, revision: int) -> int:
     """Return where the wikitext of a revision starts, in its main slot; -1 when it is hidden or empty."""
-    start = source.find(b"<text", revision, end)
+    start = source.find(b"<text", revision)
     slot = source.find(b"<content>", revision, start) if start >= 0 else -1
     if slot >= 0:  # the main slot comes first and bare, or named like the others
-        main = source.find(b"<role>main</role>", slot, end)
-        start = source.find(b"<text", main, end) if main >= 0 else -1
+        main = source.find(b"<role>main</role>", slot)
+        start = source.find(b"<text", main) if main >= 0 else -1
     if start < 0:
         return -1
     start = source.find(b">", start) + 1
@@ -666,57 +511,6 @@ _KEPT_LETTERS = re.compile(
 MAX_TITLE_BYTES = 255
 _MAX_OWN_PREFIXES = 2  # MediaWiki drops any number, one at a time; each takes another pass over the rest
 
-_ALIASES: dict[str, int] = {
-    "media": -2,
-    "special": -1,
-    "talk": 1,
-    "user": 2,
-    "user talk": 3,
-    "project": 4,
-    "project talk": 5,
-    "wp": 4,
-    "wt": 5,
-    "file": 6,
-    "image": 6,
-    "file talk": 7,
-    "image talk": 7,
-    "mediawiki": 8,
-    "mediawiki talk": 9,
-    "template": 10,
-    "tm": 10,
-    "template talk": 11,
-    "help": 12,
-    "help talk": 13,
-    "category": 14,
-    "category talk": 15,
-}
-"""Canonical names and aliases that hold in every wiki, beside its local names."""
-
-_PROJECTS = """
-b betawikiversity bugzilla c commons creativecommons d doi foundation gerrit google imdb incubator irc iso mail m
-mediawikiwiki meta metawikimedia metawikipedia mw n oeis outreach phab phabricator q s sources species toollabs
-toolforge translatewiki v voy w wikia wikibooks wikicities wikidata wikifunctions wikimedia wikinews wikipedia
-wikiquote wikisource wikispecies wikiversity wikivoyage wikt wiktionary wmf
-"""
-_LANGUAGES = """
-aa ab ace ady af ak als alt am ami an ang anp ar arc ary arz as ast atj av avk awa ay az azb ba ban bar bat-smg bbc
-bcl bdr be be-tarask be-x-old bew bg bh bi bjn blk bm bn bo bpy br bs btm bug bxr ca cbk-zam cdo ce ceb ch cho chr chy
-ckb co cr crh cs csb cu cv cy da dag de dga din diq dsb dtp dty dv dz ee el eml en eo es et eu ext fa fat ff fi
-fiu-vro fj fo fon fr frp frr fur fy ga gag gan gcr gd gl glk gn gom gor got gpe gsw gu guc gur guw gv ha hak haw he hi
-hif ho hr hsb ht hu hy hyw hz ia iba id ie ig igl ii ik ilo inh io is it iu ja jam jbo jv ka kaa kab kaj kbd kbp kcg
-kg kge ki kj kk kl km kn knc ko koi kr krc ks ksh ku kus kv kw ky la lad lb lbe lez lfn lg li lij lld lmo ln lo lrc lt
-ltg lv lzh mad mai map-bms mdf mg mh mhr mi min mk ml mn mni mnw mos mr mrj ms mt mus mwl my myv mzn na nah nan nap nb
-nds nds-nl ne new ng nia nl nn no nov nqo nr nrm nso nup nv ny oc olo om or os pa pag pam pap pcd pcm pdc pdt pfl pi
-pih pl pms pnb pnt ps pt pwn qu rm rmy rn ro roa-rup roa-tara rsk ru rue rup rw sa sah sat sc scn sco sd se sg sgs sh
-shi shn si simple sk skr sl sm smn sn so sq sr srn ss st stq su sv sw syl szl szy ta tay tcy tdd te tet tg th ti tig
-tk tl tly tn to tpi tr trv ts tt tum tw ty tyv udm ug uk ur uz ve vec vep vi vls vo vro wa war wo wuu xal xh xmf yi yo
-yue za zea zgh zh zh-classical zh-cn zh-min-nan zh-tw zh-yue zu
-"""
-_INTERWIKI = frozenset(_PROJECTS.split()) | frozenset(_LANGUAGES.split())
-
-_LIST_PREFIXES = ("List of ", "Lists of ", "Outline of ", "Index of ", "Timeline of ")
-_DISAMBIGUATION_SUFFIX = "(disambiguation)"
-
 
 @dataclass(frozen=True, slots=True)
 class LinkTarget:
@@ -736,16 +530,18 @@ class TitleRules:
         self.language = site.language
         self._is_capital = site.case == "first-letter"
         self._kept_cases = site.case_sensitive
-        self._namespaces = _ALIASES | NAMESPACE_ALIASES.get(site.language, {})
+        wikis = read_data("wikis")
+        self._namespaces = wikis["aliases"] | wikis["namespace_aliases"].get(site.language, {})
         self._namespaces.update({name.lower().replace("_", " "): number for number, name in site.namespaces if name})
+        self._other_wikis = read_names("wikis", "projects") | read_names("wikis", "languages")
         self._own_prefixes = _list_own_prefixes(site).difference(self._namespaces)
 
     def resolve(self, raw_target: str) -> LinkTarget | None:
-        """Say what a raw target (the text between ``[[`` and ``|`` or ``]]``) names.
+        """Resolve a raw target, the text between ``[[`` and ``|`` or ``]]``.
 
         Returns:
-            None for another wiki, another language, a bare ``#fragment``, or text that can be no title: more than two
-            prefixes of the own wiki are none.
+            None for another wiki, another language, a bare ``#fragment``, an invalid title, and more than two prefixes
+            of the own wiki.
         """
         title, _, fragment = normalise_spaces(_decode(raw_target)).partition("#")
         namespace, title = 0, title.strip().removeprefix(":").strip()
@@ -759,7 +555,7 @@ class TitleRules:
             prefix = prefix.strip().lower()
             if prefix in self._namespaces:
                 namespace, title = self._namespaces[prefix], rest.strip()
-            elif prefix in _INTERWIKI or prefix in self._own_prefixes:
+            elif prefix in self._other_wikis or prefix in self._own_prefixes:
                 return None
         if not _is_legal(title):
             return None
@@ -770,17 +566,16 @@ class TitleRules:
         keeps = namespace in self._kept_cases if self._kept_cases else not self._is_capital
         if keeps or not title:
             return title
-        if title[0] == "i" and self.language in DOTTED_LANGUAGES:
+        if title[0] == "i" and self.language in read_names("wikis", "dotted"):
             return "\u0130" + title[1:]
         return _raise_letter(title[0]) + title[1:]
 
 
 def _list_own_prefixes(site: Site) -> frozenset[str]:
     """Return the interwiki prefixes that lead back to this wiki: ``en`` and ``w`` in English Wikipedia."""
-    code = site.dbname.removesuffix("wiki").replace("_", "-")
-    if code in _PROJECTS.split() or not site.dbname.endswith("wiki"):
-        return frozenset({code} if site.dbname else {site.language, "w", "wikipedia"})
-    return frozenset({code, "w", "wikipedia"})
+    code = site.dbname.removesuffix("wiki").replace("_", "-") or site.language
+    is_wikipedia = not site.dbname or (site.dbname.endswith("wiki") and code not in read_names("wikis", "projects"))
+    return frozenset({code, "w", "wikipedia"} if is_wikipedia else {code})
 
 
 def _raise_letter(letter: str) -> str:
@@ -798,7 +593,7 @@ def _is_legal(title: str) -> bool:
 
 
 NO_ARTICLE = 0
-"""Stands where the hash of a title would stand when what is named is no article of this wiki."""
+"""In place of the hash of a title: the link names no article of this wiki."""
 
 
 def hash_article(target: LinkTarget | None) -> int:
@@ -807,7 +602,7 @@ def hash_article(target: LinkTarget | None) -> int:
 
 
 def hash_title(title: str) -> int:
-    """Return the 64-bit XXH3 digest of a normalised title, the name it goes by until it has an id; never 0."""
+    """Return the 64-bit XXH3 digest of a normalised title, its key until it has a node; never 0."""
     return xxhash.xxh3_64_intdigest(title.encode("utf-8", "surrogatepass")) or 1
 
 
@@ -819,13 +614,13 @@ def normalise_spaces(title: str) -> str:
 
 
 def is_list_title(title: str) -> bool:
-    """Say whether a title announces a list, an outline, an index or a timeline."""
-    return title.startswith(_LIST_PREFIXES)
+    """Return whether a title announces a list, an outline, an index or a timeline."""
+    return title.startswith(("List of ", "Lists of ", "Outline of ", "Index of ", "Timeline of "))
 
 
 def is_disambiguation_title(title: str) -> bool:
-    """Say whether a title carries the disambiguation qualifier."""
-    return title.endswith(_DISAMBIGUATION_SUFFIX)
+    """Return whether a title carries the disambiguation qualifier."""
+    return title.endswith("(disambiguation)")
 
 
 def strip_qualifier(title: str) -> str:

@@ -16,13 +16,11 @@ import hashlib
 import heapq
 import html
 import re
-import tomllib
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import cache, partial
-from importlib import resources
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -32,9 +30,9 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from pipelines.corpus.dump import NAMESPACE_ALIASES
+from pipelines.corpus.data import read_data
 from pipelines.corpus.tables import IMAGES, MEMORY_MEGABYTES, open_spill, stream_tables
-from pipelines.corpus.wikitext import blank_spans, find_braces, find_ignored
+from pipelines.corpus.wikitext import blank_spans, find_braces, find_ignored, match_template
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed
 from pipelines.files import TEMP_PREFIX, explain_os_error
 from pipelines.names import normalise_file
@@ -143,11 +141,11 @@ def _open_listed(folder: Path, listed: CorpusImage) -> CorpusImage:
 def merge_images(
     local: Sequence[CorpusImage], media: Path | None, pages: Path, megabytes: int = MEMORY_MEGABYTES
 ) -> Iterator[pa.Table]:
-    """Yield the rows of ``images.parquet``, sorted by file: the pictures at hand, then those that Commons describes.
+    """Yield the rows of ``images.parquet``, sorted by file: local pictures, and those that Commons describes.
 
-    A picture that an article leads with and that is not at hand gets a row with its size, licence and author but no
-    path, sha256 or hash: enough to judge it, not to show it. Of one at hand Commons says what it depicts, where its own
-    row does not. Both tables are sorted out of core and read side by side:
+    A lead picture of an article that is not local gets a row with its size, licence and author but no path, sha256 or
+    hash: enough to judge it, not to show it. For a local one Commons adds what it depicts, where its own row does not
+    say it. Both tables are sorted out of core and read side by side:
     to join millions of rows as wide as these takes far more memory. Memory holds the titles of a few pictures at a
     time.
 
@@ -158,7 +156,7 @@ def merge_images(
         megabytes: what each of the two sorts may hold; 256 are enough for 5 M pictures.
 
     Returns:
-        Tables of some thousand rows with the columns of ``tables.IMAGES``; what is not known is empty or 0.
+        Tables of some thousand rows with the columns of ``tables.IMAGES``; unknown values are empty or 0.
 
     Raises:
         ConfigError, Unavailable: as :func:`pipelines.corpus.tables.open_spill`.
@@ -194,7 +192,7 @@ def _sort_rows(path: Path, columns: str, order: str, megabytes: int) -> Iterator
 def _make_rows(
     names: Iterable[tuple[str, str | None]], described: Iterator[_Row], at_hand: Mapping[str, CorpusImage]
 ) -> Iterator[_Row]:
-    """Yield a row of ``IMAGES`` for each file; all is sorted by file, and a name without title is of one at hand."""
+    """Yield a row of ``IMAGES`` for each file; inputs are sorted; a name without title is a local picture's."""
     media = next(described, None)
     for file, group in groupby(names, key=itemgetter(0)):
         titles = [title for _, title in group if title is not None]
@@ -243,7 +241,6 @@ _OPENING = re.compile(
     r"|(?:panorama|css[ _]image[ _]crop|gallery|photo[ _]montage)(?=[\s_|]))",
     re.IGNORECASE,
 )
-_BRACES = re.compile(r"\{\{|\}\}")
 # A parameter that holds a bare file name, or a position that does; what stands in [[...]] is found as a link.
 _PARAMETER = re.compile(
     r"\|\s*+(?:(?P<key>[^\s|{}\[\]=<>][^|{}\[\]=<>\n]{0,60}+)=\s*+)?+"
@@ -295,18 +292,9 @@ def _find_templates(text: str) -> Iterator[tuple[str, range]]:
     for start, end in find_braces(text):
         position = start
         while opening := _OPENING.search(text, position, end):
-            position = _close_template(text, opening.start(), end)
+            position = match_template(text, opening.start(), end)
+            position = end if position < 0 else position
             yield opening["name"], range(opening.start(), position)
-
-
-def _close_template(text: str, start: int, end: int) -> int:
-    """Return the offset after the braces that close a template, ``end`` when nothing closes it before."""
-    depth = 0
-    for match in _BRACES.finditer(text, start, end):
-        depth += 1 if match.group() == "{{" else -1
-        if not depth:
-            return match.end()
-    return end
 
 
 def _read_links(text: str, language: str) -> Iterator[tuple[int, str]]:
@@ -351,7 +339,7 @@ def _read_gallery(text: str, position: int, language: str) -> Iterator[tuple[int
 
 
 def _clean_name(raw: str) -> str:
-    """Return a file name as titles have it, empty for what is no picture's name."""
+    """Return a file name as titles have it, empty for other text."""
     name = raw[: _MAX_NAME_BYTES * 3]
     if "%" in name:
         name = unquote(name, errors="replace")
@@ -366,9 +354,9 @@ def _clean_name(raw: str) -> str:
 
 @cache
 def _list_namespaces(language: str) -> frozenset[str]:
-    aliases = (name for name, number in NAMESPACE_ALIASES.get(language, {}).items() if number == _FILE)
-    names = tomllib.loads(resources.files("pipelines.corpus").joinpath("data/file-namespaces.toml").read_text("utf-8"))
-    return frozenset(("file", "image", *aliases, *names.get(language, ())))
+    wikis = read_data("wikis")
+    aliases = (name for name, number in wikis["namespace_aliases"].get(language, {}).items() if number == _FILE)
+    return frozenset(("file", "image", *aliases, *wikis["file_namespaces"].get(language, ())))
 
 
 @cache

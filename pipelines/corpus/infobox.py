@@ -16,147 +16,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import mwparserfromhell
-from mwparserfromhell.nodes import (
-    Argument,
-    Comment,
-    ExternalLink,
-    HTMLEntity,
-    Node,
-    Tag,
-    Template,
-    Text,
-    Wikilink,
-)
+from mwparserfromhell.nodes import Argument, Comment, ExternalLink, HTMLEntity, Node, Tag, Template, Text, Wikilink
 from mwparserfromhell.wikicode import Wikicode
 
+from pipelines.corpus.data import read_data, read_names
 from pipelines.corpus.wikitext import blank_ignored, blank_spans, find_references, match_template
 
-
-def _read_names(names: str) -> frozenset[str]:
-    return frozenset(" ".join(name.split()) for name in names.split(","))
-
-
-LIST_TEMPLATES = _read_names("""
-blist, br separated entries, bulleted list, bulletlist, collapsible list, comma separated entries, cslist, flat list,
-flatlist, hidden list, hlist, ordered list, plain list, plainlist, tree list, ubl, ublist, unbullet, unbulleted list,
-vlist, vunblist
-""")
-"""Each argument, or each line with a bullet, is one value."""
-WRAPPERS = _read_names("""
-big, center, larger, longitem, nobold, nobr, nowrap, nowrap begin, small, smaller
-""")
-"""Their first argument is shown, in some style."""
-FIRST_ARGUMENT = _read_names("""
-abbr, as written, big, bold, center, em, flag, flagcountry, flaglist, flagu, flatlist, formatnum, ill, ill2, illm,
-interlanguage link, interlanguage link multi, italic, italics, larger, longitem, midsize, native name link, nbr,
-nobold, nobr, nobreak, noitalic, not a typo, nowrap, nowrap begin, nts, plainlist, resize, sic, small, smalldiv,
-smaller, strong, tooltip, url
-""")
-"""Shown as their first argument."""
-SECOND_ARGUMENT = _read_names("""
-lang, native name, native phrase, nihongo2, script, transl, transliteration
-""")
-"""Shown as their second argument; the first is a language."""
-NOTHING = _read_names("""
-0, better source needed, by whom, cbignore, citation, citation needed, citation needed span, cite book, cite journal,
-cite magazine, cite news, cite web, clarify, clear, cn, coord, coords, cref, cref2, dead link, decrease,
-decreaseneutral, decreasepositive, disputed inline, dubious, edit on wikidata, efn, efn-lr, efn-ua, fact, failed
-verification, flag icon, flagdeco, flagicon, flagicon image, full citation needed, gain, harv, harvnb, increase,
-increasenegative, increaseneutral, loss, not verified in body, note, notetag, official website, page needed, profit,
-r, ref, ref label, refn, rp, self-published inline, sfn, sfnp, small begin, specify, steady, unreliable source?,
-update inline, verification needed, verify source, when, which, who, wikidata
-""")
-"""Notes, coordinates, flags and arrows: nothing that belongs to the value."""
-DATES = _read_names("""
-bda, birth based on age as of date, birth date, birth date and age, birth date and given age, birth year, birth year
-and age, birth-date, birth-date and age, completion date, date, dda, death date, death date and age, death date and
-given age, death year and age, death-date, death-date and age, dob, dts, end date, end date and age, end-date, film
-date, launch date, opening date, release date, start and end date, start date, start date and age, start-date,
-television film date, video game release date
-""")
-"""Year, month and day as the first three arguments, or a written date."""
-CHARACTERS: dict[str, str] = {
-    "nbsp": " ",
-    "spaces": " ",
-    "ndash": "–",
-    "mdash": "—",
-    "en dash": "–",
-    "snd": " – ",
-    "spnd": " – ",
-    "spaced ndash": " – ",
-    "dash": " – ",
-    "dot": " · ",
-    "·": " · ",
-    "•": " • ",
-    "bullet": " • ",
-    "!": "|",
-    "=": "=",
-    "'": "'",
-    "-": " ",
-    "shy": "",
-    "zwj": "",
-    "slash": " / ",
-    "deg": "°",
-    "pi": "π",
-}
-"""Shown as these characters."""
-UNITS: dict[str, str] = {
-    "km2": "km²",
-    "m2": "m²",
-    "ft2": "sq ft",
-    "sqft": "sq ft",
-    "sqmi": "sq mi",
-    "sqkm": "km²",
-    "mi2": "sq mi",
-    "km3": "km³",
-    "m3": "m³",
-    "cuft": "cu ft",
-    "cumi": "cu mi",
-    "C": "°C",
-    "F": "°F",
-    "acre": "acres",
-    "mile": "miles",
-    "miles": "miles",
-    "ha": "ha",
-    "m3/s": "m³/s",
-    "cuft/s": "cu ft/s",
-    "/km2": "/km²",
-    "PD/km2": "/km²",
-    "/sqmi": "/sq mi",
-    "PD/sqmi": "/sq mi",
-    "long ton": "long tons",
-    "short ton": "short tons",
-    "t": "t",
-    "MT": "t",
-}
-"""Unit codes of {{convert}} that are not shown as written."""
-RANGE_WORDS: dict[str, str] = {
-    "-": "–",
-    "–": "–",
-    "to": " to ",
-    "and": " and ",
-    "by": " by ",
-    "x": " × ",
-    "or": " or ",
-    "to(-)": "–",
-}
-"""What stands between two numbers of {{convert}}."""
-
-
-MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
+MONTHS = "January February March April May June July August September October November December".split()
 _NUMBERS = {name.lower(): number for number, name in enumerate(MONTHS, start=1)}
 _NUMBERS |= {name.lower()[:3]: number for number, name in enumerate(MONTHS, start=1)}
 _MONTH = r"(?P<month>[A-Za-z]{3,9})\.?"
@@ -167,6 +33,7 @@ _FORMS = (
     re.compile(r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})"),
     re.compile(r"(?P<year>\d{3,4})(?P<month>)(?P<day>)"),
 )
+_NUMBER = re.compile(r"[-−+]?\d[\d,]*(?:\.\d+)?")
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -200,7 +67,7 @@ def format_iso(year: int, month: int | None = None, day: int | None = None) -> s
     return f"{year:04d}-{month:02d}-{day:02d}" if 1 <= day <= _DAYS[month - 1] else ""
 
 
-def read_date_parts(arguments: Sequence[str]) -> tuple[int, int | None, int | None] | None:
+def _read_date_parts(arguments: Sequence[str]) -> tuple[int, int | None, int | None] | None:
     """Read year, month and day from the positional arguments of a date template; None when the year is no number."""
     parts = []
     for argument in arguments[:3]:
@@ -214,7 +81,7 @@ def read_date_parts(arguments: Sequence[str]) -> tuple[int, int | None, int | No
     return parts[0], parts[1] if len(parts) > 1 else None, parts[2] if len(parts) > 2 else None
 
 
-def format_date(year: int, month: int | None, day: int | None, day_first: bool) -> str:
+def _format_date(year: int, month: int | None, day: int | None, day_first: bool) -> str:
     """Write a date the way English Wikipedia shows it: ``April 5, 1931`` or ``5 April 1931``."""
     if month is None:
         return str(year)
@@ -223,51 +90,38 @@ def format_date(year: int, month: int | None, day: int | None, day_first: bool) 
     return f"{day} {MONTHS[month - 1]} {year}" if day_first else f"{MONTHS[month - 1]} {day}, {year}"
 
 
-NUMBER = re.compile(r"[-−+]?\d[\d,]*(?:\.\d+)?")
-
-
 class Unreadable(ValueError):
-    """Some part of a value has no certain rendering; the whole value is given up."""
+    """A part of a value has no certain rendering, so the whole value is dropped."""
 
 
-def show_conversion(words: Sequence[str]) -> str:
-    """Show the measure that ``{{convert}}`` starts from, such as ``320 m`` or ``6 ft 4 in``, without the rest.
-
-    Raises:
-        Unreadable: the arguments are no number and unit.
-    """
+def _show_conversion(words: Sequence[str]) -> str:
+    """Show the measure that ``{{convert}}`` starts from, such as ``320 m`` or ``6 ft 4 in``, without the rest."""
+    ranges = read_data("infobox")["ranges"]
     text, position = "", 0
-    while position + 1 < len(words) and NUMBER.fullmatch(words[position]):
+    while position + 1 < len(words) and _NUMBER.fullmatch(words[position]):
         number, unit = words[position], words[position + 1]
         position += 2
-        if unit in RANGE_WORDS:
-            text += group_digits(number) + RANGE_WORDS[unit]
+        if unit in ranges:
+            text += _group_digits(number) + ranges[unit]
             continue
-        return _finish_convert(text + _show_measure(number, unit), words[position:])
+        text += _show_measure(number, unit)
+        smaller = words[position : position + 2]
+        if len(smaller) == 2 and _NUMBER.fullmatch(smaller[0]) and smaller[1] in ("in", "oz", "lb", "ft", "yd", "ch"):
+            text += f" {_show_measure(*smaller)}"
+        return text
     raise Unreadable("convert")
 
 
-def _finish_convert(text: str, rest: Sequence[str]) -> str:
-    """Append the smaller unit of a pair such as ``6|ft|4|in``; the units converted to are left out."""
-    if len(rest) >= 2 and NUMBER.fullmatch(rest[0]) and rest[1] in ("in", "oz", "lb", "ft", "yd", "ch"):
-        return f"{text} {_show_measure(rest[0], rest[1])}"
-    return text
-
-
 def _show_measure(number: str, unit: str) -> str:
-    number = group_digits(number)
-    shown = UNITS.get(unit, unit)
+    number = _group_digits(number)
+    shown = read_data("infobox")["units"].get(unit, unit)
     return number + shown if shown.startswith(("/", "°")) else f"{number} {shown}"
 
 
-def group_digits(number: str) -> str:
-    """Write an integer part of four digits or more with commas.
-
-    Raises:
-        Unreadable: the text is no number.
-    """
+def _group_digits(number: str) -> str:
+    """Write an integer part of four digits or more with commas."""
     whole, point, fraction = number.partition(".")
-    if not NUMBER.fullmatch(number):
+    if not _NUMBER.fullmatch(number):
         raise Unreadable("number")
     digits = whole.lstrip("+-−")
     sign = whole[: len(whole) - len(digits)]
@@ -280,8 +134,8 @@ _DROPPED_TAGS = frozenset(["ref", "gallery", "references", "templatestyles", "se
 _UNREADABLE_TAGS = frozenset(["math", "chem", "ce", "score", "timeline", "syntaxhighlight", "graph", "table"])
 _BREAKS = frozenset(["br", "p", "li", "dt", "dd", "div", "hr"])
 _HOLLOW = re.compile(r"\(\s*[;,]*\s*\)")
+_DAY_FIRST = ("df", "dayfirst")
 _QUOTES = re.compile(r"'{2,5}")
-_INTEGER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,21 +244,29 @@ def _render_template(node: Template, state: _State) -> str:
     if not arguments and "1" in named:
         arguments = [named[key] for key in ("1", "2", "3") if key in named]
     if name.startswith("formatnum:"):
-        return group_digits(name.removeprefix("formatnum:").strip())
-    if name in NOTHING:
+        return _group_digits(name.removeprefix("formatnum:").strip())
+    if name in read_names("infobox", "nothing"):
         return ""
-    if name in CHARACTERS:
-        return CHARACTERS[name]
-    if name in FIRST_ARGUMENT:
-        return _render_argument(arguments, 0, state)
-    if name in SECOND_ARGUMENT:
-        return _render_argument(arguments, 1, state)
-    if name in DATES:
+    if name in (characters := read_data("infobox")["characters"]):
+        return str(characters[name])
+    for index, key in enumerate(("first_argument", "second_argument")):
+        if name in read_names("infobox", key):
+            return _render_argument(arguments, index, state)
+    if name in read_names("infobox", "dates"):
         return _render_date(arguments, named, state)
-    renderer = _RENDERERS.get(name)
-    if renderer is None:
+    return _render_other(name, arguments, named, state)
+
+
+def _render_other(name: str, arguments: Sequence[Wikicode], named: dict[str, Wikicode], state: _State) -> str:
+    if name in (currencies := read_data("infobox")["currencies"]):
+        return str(currencies[name]) + (_render_argument(arguments, 0, _State()) if arguments else "")
+    if name == "sortname":
+        return _render_sort_name(arguments, named, state)
+    if name == "height":
+        return _render_height(named)
+    if name not in _MEASURES:
         raise Unreadable(name)
-    return renderer(arguments, named, state)
+    return _MEASURES[name](arguments)
 
 
 def _render_argument(arguments: Sequence[Wikicode], index: int, state: _State) -> str:
@@ -414,51 +276,19 @@ def _render_argument(arguments: Sequence[Wikicode], index: int, state: _State) -
 
 
 def _render_date(arguments: Sequence[Wikicode], named: dict[str, Wikicode], state: _State) -> str:
-    written = [_render(argument, _State()).strip() for argument in arguments]
-    parts = read_date_parts(written)
-    if parts is None or (len(written) == 1 and not _INTEGER.fullmatch(written[0])):
+    written = _render_words(arguments)
+    # A year-and-age template takes years only; what follows the year there is another year.
+    parts = _read_date_parts(written)
+    if parts is None or (len(written) == 1 and not written[0].isdecimal()):
         text = written[0] if written else ""
         iso = parse_date(text)
-        if not iso:
-            raise Unreadable("date")
-        state.isos.append(iso)
-        return text
-    # A year-and-age template takes years only; what follows the year there is another year.
-    year, month, day = parts
-    iso = format_iso(year, month, day)
+    else:
+        day_first = any(str(named.get(key, "")).strip().lower() in ("y", "yes", "1", "true") for key in _DAY_FIRST)
+        text, iso = _format_date(*parts, day_first), format_iso(*parts)
     if not iso:
         raise Unreadable("date")
     state.isos.append(iso)
-    day_first = any(str(named.get(key, "")).strip().lower() in ("y", "yes", "1", "true") for key in ("df", "dayfirst"))
-    return format_date(year, month, day, day_first)
-
-
-def _render_years(arguments: Sequence[Wikicode], _named: dict[str, Wikicode], state: _State) -> str:
-    year = _render_argument(arguments, 0, _State())
-    if not _INTEGER.fullmatch(year):
-        raise Unreadable("year")
-    state.isos.append(format_iso(int(year)))
-    return year
-
-
-def _render_convert(arguments: Sequence[Wikicode], _named: dict[str, Wikicode], _state: _State) -> str:
-    return show_conversion([_render(argument, _State()).strip() for argument in arguments])
-
-
-def _render_marriage(arguments: Sequence[Wikicode], _named: dict[str, Wikicode], state: _State) -> str:
-    return _render_argument(arguments, 0, state)
-
-
-def _render_circa(arguments: Sequence[Wikicode], _named: dict[str, Wikicode], _state: _State) -> str:
-    years = [_render(argument, _State()).strip() for argument in arguments]
-    return "–".join(f"c. {year}" for year in years) if years else "c. "
-
-
-def _render_number(arguments: Sequence[Wikicode], _named: dict[str, Wikicode], _state: _State) -> str:
-    number = _render_argument(arguments, 0, _State())
-    if len(arguments) > 1 or not NUMBER.fullmatch(number):
-        raise Unreadable("val")
-    return number
+    return text
 
 
 def _render_sort_name(arguments: Sequence[Wikicode], named: dict[str, Wikicode], state: _State) -> str:
@@ -468,45 +298,40 @@ def _render_sort_name(arguments: Sequence[Wikicode], named: dict[str, Wikicode],
     return text
 
 
-def _render_height(_arguments: Sequence[Wikicode], named: dict[str, Wikicode], _state: _State) -> str:
-    parts = [
-        f"{str(named[unit]).strip()} {unit}"
-        for unit in ("m", "cm", "ft", "in")
-        if unit in named and NUMBER.fullmatch(str(named[unit]).strip())
-    ]
+def _render_height(named: dict[str, Wikicode]) -> str:
+    sizes = {unit: str(named[unit]).strip() for unit in ("m", "cm", "ft", "in") if unit in named}
+    parts = [f"{size} {unit}" for unit, size in sizes.items() if _NUMBER.fullmatch(size)]
     if not parts:
         raise Unreadable("height")
     return " ".join(parts)
 
 
-def _render_currency(sign: str) -> "_Renderer":
-    def render(arguments: Sequence[Wikicode], _named: dict[str, Wikicode], _state: _State) -> str:
-        return sign + _render_argument(arguments, 0, _State()) if arguments else sign
-
-    return render
+def _render_words(arguments: Sequence[Wikicode]) -> list[str]:
+    return [_render(argument, _State()).strip() for argument in arguments]
 
 
-_Renderer = Callable[[Sequence[Wikicode], dict[str, Wikicode], _State], str]
-_RENDERERS: dict[str, _Renderer] = {
+def _render_convert(arguments: Sequence[Wikicode]) -> str:
+    return _show_conversion(_render_words(arguments))
+
+
+def _render_circa(arguments: Sequence[Wikicode]) -> str:
+    return "–".join(f"c. {year}" for year in _render_words(arguments)) or "c. "
+
+
+def _render_number(arguments: Sequence[Wikicode]) -> str:
+    number = _render_argument(arguments, 0, _State())
+    if len(arguments) > 1 or not _NUMBER.fullmatch(number):
+        raise Unreadable("val")
+    return number
+
+
+_MEASURES: dict[str, Callable[[Sequence[Wikicode]], str]] = {
     "convert": _render_convert,
     "cvt": _render_convert,
     "conv": _render_convert,
-    "marriage": _render_marriage,
-    "married": _render_marriage,
     "circa": _render_circa,
     "c.": _render_circa,
     "val": _render_number,
-    "sortname": _render_sort_name,
-    "height": _render_height,
-    "us$": _render_currency("US$"),
-    "usd": _render_currency("US$"),
-    "£": _render_currency("£"),
-    "gbp": _render_currency("£"),
-    "€": _render_currency("€"),
-    "euro": _render_currency("€"),
-    "birth year and age": _render_years,
-    "death year and age": _render_years,
-    "birth year": _render_years,
 }
 
 
@@ -596,22 +421,23 @@ def _find_list_arguments(body: str) -> list[tuple[int, int]] | None:
     if head is None or match_template(body, 0) != len(body):
         return None
     name = head.group(1).lower().replace("_", " ")
-    if name not in LIST_TEMPLATES and name not in WRAPPERS:
+    is_wrapper = name in read_names("infobox", "wrappers")
+    if not is_wrapper and name not in read_names("infobox", "lists"):
         return None
     arguments = []
-    for first, last in find_arguments(body):
+    for first, last in _find_arguments(body):
         named = _NAMED.match(body, first, last)
         if named is None:
             arguments.append((first, last))
         elif named.group().strip(" =\t\n").isdigit():
             arguments.append((named.end(), last))
-    if name in WRAPPERS:
+    if is_wrapper:
         inner = [piece for first, last in arguments[:1] for piece in _split_once(body, first, last)]
         return inner if len(inner) > 1 else None
     return arguments
 
 
-def find_arguments(template: str) -> list[tuple[int, int]]:
+def _find_arguments(template: str) -> list[tuple[int, int]]:
     """Return the spans between the outermost pipes of a template's text, its name left out."""
     depth, cuts = 0, []
     for match in re.compile(r"\[\[|\{\{|\]\]|\}\}|\|").finditer(template):
@@ -659,7 +485,7 @@ def _find_outside(body: str) -> bytearray:
 
 
 def _is_link_list(body: str, commas: list[tuple[int, int]]) -> bool:
-    """Say whether commas separate values: links, the first one at least, and short names written without a link."""
+    """Return whether commas separate values: links, the first one at least, and short names written without a link."""
     pieces = [body[first:last].strip() for first, last in _cut(body, commas)]
     if not _PURE_LINK.match(pieces[0]):
         return False
@@ -710,8 +536,6 @@ def _find_only_link(text: str, links: tuple[RenderedLink, ...]) -> RenderedLink 
     return None
 
 
-__all__ = ["Field", "FieldValue", "Infobox", "has_infobox", "parse_value", "read_infobox"]
-
 _OPENING = re.compile(r"\{\{[\s_]*+(?=infobox|taxobox|speciesbox|automatic[ _]taxobox)", re.IGNORECASE)
 _IMAGE_KEY = re.compile(r"(?:image|photo|picture|logo|cover|img)[ _]?(?:name|file|skyline)?1?", re.IGNORECASE)
 _FILE = re.compile(
@@ -743,11 +567,7 @@ class Infobox:
     """In the order of the page; of a repeated key the last, which is the one MediaWiki shows."""
 
     def find_image(self, text: str) -> str:
-        """Return the file that the infobox shows first, with spaces, or an empty string.
-
-        Args:
-            text: the page the infobox was read from.
-        """
+        """Return the file that the infobox of this text shows first, with spaces, or an empty string."""
         for shown in self.fields:
             if _IMAGE_KEY.fullmatch(shown.key) and (match := _FILE.search(text, shown.start, shown.end)):
                 name = " ".join(match.group(1).replace("_", " ").split())
@@ -756,7 +576,7 @@ class Infobox:
 
 
 def has_infobox(text: str) -> bool:
-    """Say quickly whether a page may have an infobox; True is a candidate, False is certain."""
+    """Return quickly whether a page may have an infobox; False is certain, True is not."""
     return _OPENING.search(text) is not None or "{{<!--" in text
 
 
@@ -764,25 +584,19 @@ def read_infobox(text: str) -> Infobox | None:
     """Read the first template whose name starts with Infobox, Taxobox, Speciesbox or Automatic taxobox.
 
     Returns:
-        None when there is none or its braces are not balanced (MediaWiki shows no template then either).
+        None when there is no such template or its braces are not balanced (MediaWiki shows no template then).
     """
-    opening = _OPENING.search(blank_ignored(text))
-    if opening is None:
-        return None
-    start = opening.start()
-    end = match_template(blank_ignored(text), start)
+    visible = blank_ignored(text)
+    opening = _OPENING.search(visible)
+    start = opening.start() if opening else -1
+    end = match_template(visible, start) if opening else -1
     if end < 0:
         return None
     templates = mwparserfromhell.parse(text[start:end], skip_style_tags=True).filter_templates(recursive=False)
     if not templates or str(templates[0]) != text[start:end]:
         return None
-    name = _normalise_name(str(templates[0].name))
-    return Infobox(name, start, end, _read_fields(templates[0], start))
-
-
-def _normalise_name(raw: str) -> str:
-    name = " ".join(_COMMENT.sub("", raw).replace("_", " ").split())
-    return name[:1].upper() + name[1:]
+    name = " ".join(_COMMENT.sub("", str(templates[0].name)).replace("_", " ").split())
+    return Infobox(name[:1].upper() + name[1:], start, end, _read_fields(templates[0], start))
 
 
 def _read_fields(template: Template, offset: int) -> tuple[Field, ...]:
@@ -797,14 +611,14 @@ def _read_fields(template: Template, offset: int) -> tuple[Field, ...]:
         if not (parameter.showkey and key and stripped):
             continue
         start = value_start + raw.index(stripped)
-        values = tuple(shift_value(value, start) for value in parse_value(stripped))
+        values = tuple(_shift_value(value, start) for value in parse_value(stripped))
         fields.pop(key, None)
         if values:
             fields[key] = Field(key, start, start + len(stripped), values)
     return tuple(fields.values())
 
 
-def shift_value(value: FieldValue, offset: int) -> FieldValue:
+def _shift_value(value: FieldValue, offset: int) -> FieldValue:
     """Move the offsets of a value, as when its field's text becomes part of a page."""
     link_start = value.link_start + offset if value.link_start >= 0 else -1
     return replace(value, start=value.start + offset, end=value.end + offset, link_start=link_start)

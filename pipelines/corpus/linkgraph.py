@@ -1,18 +1,12 @@
 """The link graph on disk: out-links and in-links as compressed sparse rows in memory-mapped numpy arrays.
 
-<<<<<<< HEAD
-It is written out of core. Links arrive in node order; out-links are sorted block by block and appended. In-links are
-cut into ranges of targets that fit into memory, one scratch file per range, and each range is sorted alone.
-=======
 It is written out of core. Links arrive in node order, so out-links are sorted block by block and appended; in-links
 are the same links, sorted by target in DuckDB.
->>>>>>> f-corpus
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -69,9 +63,7 @@ class ArrayFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
         if kind is None:
             # Headers leave room for the digits of any length, so this one has the size of the first.
             self._stream.seek(0)
@@ -150,7 +142,7 @@ class LinkGraph:
         return self.in_sources[self.in_offsets[node] : self.in_offsets[node + 1]]
 
     def find_link(self, source: int, target: int) -> int:
-        """Return the character offset of the first link from one node to another, or -1 when there is none."""
+        """Return the character offset of the first link from one node to another, or -1."""
         targets = self.targets_of(source)
         index = int(np.searchsorted(targets, target))
         if index == len(targets) or targets[index] != target:

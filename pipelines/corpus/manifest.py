@@ -2,7 +2,7 @@
 
 ``X-pages-articles*.xml.bz2`` goes with ``X-page_props.sql.gz`` and X's other tables. ``wikidatawiki-*-page.sql.gz``
 with ``wikidatawiki-*-page_props.sql.gz``, or Wikidata's ``wikidata-*-all.json.*``, gives the numbers of sitelinks and
-statements, ``commons-*-mediainfo.*`` the metadata of pictures, ``images/images.tsv`` the picture files at hand.
+statements, ``commons-*-mediainfo.*`` the metadata of pictures, ``images/images.tsv`` the local picture files.
 """
 
 import json
@@ -18,23 +18,21 @@ BUILDER_VERSION = 8
 """Raised whenever the same input would give other tables."""
 
 
-@dataclass(frozen=True, slots=True)
-class CorpusOptions:
-    """What decides a corpus beside its input files."""
-
-    name: str = ""
-    """Name of the corpus; the output folder's name when empty. Not part of the digest."""
-    parse_seconds: float = 30.0
-    """CPU seconds one infobox may take to parse; a busy machine does not fail pages."""
-    parse_megabytes: int = 512
-    """Memory the parser process may use beyond its start."""
-    passage_words: int = 120
-    """Length of a search passage."""
-    anchor_pages: int = 2
-    """An anchor text is an alias when at least this many articles use it for a title; redirects count apart."""
-
-
-DEFAULT_OPTIONS = CorpusOptions()
+PARSE_SECONDS = 30.0
+"""Seconds that parsing one infobox may take."""
+PARSE_MEGABYTES = 512
+"""Memory that the parser process may use beyond its start."""
+PASSAGE_WORDS = 120
+"""Length of a search passage."""
+ANCHOR_PAGES = 2
+"""An anchor text is an alias when at least this many articles use it for a title."""
+OPTIONS: dict[str, float] = {
+    "parse_seconds": PARSE_SECONDS,
+    "parse_megabytes": PARSE_MEGABYTES,
+    "passage_words": PASSAGE_WORDS,
+    "anchor_pages": ANCHOR_PAGES,
+}
+"""What decides a corpus besides its input files; part of its digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,26 +84,19 @@ class CorpusManifest:
     images_dir: str
     """Folder of the pictures, from the corpus folder where both are in one workspace, else absolute; may be empty."""
     inputs: tuple[InputFile, ...]
-    options: CorpusOptions
+    options: dict[str, float]
     counts: CorpusManifestCounts
     digest: str
     """sha256 (64 hex digits) of what decides the content: see :func:`digest_corpus`."""
 
-    @property
-    def dump(self) -> InputFile:
-        """The dump file, the first of a dump in several."""
-        return next(file for file in self.inputs if file.role == "dump")
 
-
-def digest_corpus(inputs: tuple[InputFile, ...], options: CorpusOptions) -> str:
+def digest_corpus(inputs: tuple[InputFile, ...]) -> str:
     """Return the digest of a corpus: sha256 over all that decides its content, not over the files that were written.
 
-    It covers the schema and builder versions, the role and sha256 of every input in order (of the pictures one digest
-    of their names and sha256), and every option but the name. Paths, file names and times do not enter it. A change
-    of the tables after the build is not seen by it.
+    It covers the schema and builder versions, :data:`OPTIONS`, and the role and sha256 of every input in order (of the
+    pictures one digest of their names and sha256). Paths, file names and times do not enter it.
     """
-    settings = {key: value for key, value in asdict(options).items() if key != "name"}
-    return digest_value([SCHEMA_VERSION, BUILDER_VERSION, [[file.role, file.sha256] for file in inputs], settings])
+    return digest_value([SCHEMA_VERSION, BUILDER_VERSION, [[file.role, file.sha256] for file in inputs], OPTIONS])
 
 
 def write_manifest(path: Path, manifest: CorpusManifest) -> None:
@@ -121,7 +112,7 @@ def read_manifest(path: Path) -> CorpusManifest:
     """Read a manifest.
 
     Raises:
-        ConfigError: there is none, so the corpus is incomplete, or it has another schema version.
+        ConfigError: the file is missing, so the corpus is incomplete, or it has another schema version.
     """
     if not path.is_file():
         raise ConfigError(
@@ -130,11 +121,11 @@ def read_manifest(path: Path) -> CorpusManifest:
     body = json.loads(path.read_text(encoding="utf-8"))
     if body.get("schema_version") != SCHEMA_VERSION:
         found = body.get("schema_version")
-        raise ConfigError(f"{path} has schema version {found}; this synth reads {SCHEMA_VERSION}: rebuild the corpus")
+        raise ConfigError(f"{path} has schema version {found}; expected {SCHEMA_VERSION}: rebuild the corpus")
     rows = {key: body.pop(key) for key in ("rows_in", "kept", "rejected", "failed")}
     counts = CorpusManifestCounts(**rows, **body.pop("counts"))
     inputs = tuple(InputFile(**file) for file in body.pop("inputs"))
-    return CorpusManifest(**body | {"inputs": inputs, "options": CorpusOptions(**body["options"]), "counts": counts})
+    return CorpusManifest(**body | {"inputs": inputs, "counts": counts})
 
 
 _PAGES = re.compile(r"-pages-(?:articles|meta)")
@@ -142,17 +133,16 @@ _DATE = re.compile(r"(?<!\d)(20\d\d)(\d\d)(\d\d)(?!\d)")
 _SQL = ("sql.gz", "sql")
 _JSON = ("json.bz2", "json.gz", "json")
 _RDF = ("ttl.bz2", "ttl.gz", "ttl", "nt.bz2", "nt.gz", "nt")
-_TABLES = ("page_props", "linktarget", "categorylinks", "templatelinks")
+_TABLES = ("page_props", "linktarget", "categorylinks")
 
 
 @dataclass(frozen=True, slots=True)
 class SideFiles:
-    """Where the files beside a dump are; None for what is absent."""
+    """Paths of the files beside a dump; None when absent."""
 
     page_props: Path | None = None
     linktarget: Path | None = None
     categorylinks: Path | None = None
-    templatelinks: Path | None = None
     wikidata_page: Path | None = None
     wikidata_page_props: Path | None = None
     wikidata_entities: Path | None = None
@@ -172,7 +162,7 @@ def find_side_files(dump: Path) -> SideFiles:
     """Find what lies beside a dump, by the prefix of its name.
 
     Raises:
-        ConfigError: more than one snapshot of a file lies there, so that it is open which one is meant.
+        ConfigError: several snapshots of one file lie there.
     """
     folder = dump.parent
     prefix = _PAGES.split(dump.name)[0] if _PAGES.search(dump.name) else dump.name.partition(".")[0]

@@ -1,14 +1,14 @@
 """Nodes for titles: articles numbered in the order of the dump, redirects followed to the article they end at.
 
 Everything is held as 64-bit hashes of titles in sorted arrays, about 100 bytes a title at the worst moment of a build.
-Two titles of a dump with one hash (a chance of 1 in 100,000 for enwiki's 18 million) are told apart by the titles
+Two titles of a dump with one hash (a chance of 1 in 100,000 for enwiki's 18 million) are distinguished by the titles
 themselves, and the later page fails.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
-from itertools import pairwise
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,18 +47,27 @@ class TitleIndex:
 
 
 @dataclass(frozen=True, slots=True)
+class NumberedPart:
+    """A part of the dump and what became of its pages; rows are those of its tables."""
+
+    part: Part
+    nodes: Nodes
+    """Node of each of its articles, -1 for a refused one."""
+    redirect_nodes: Nodes
+    """Node that each of its redirects ends at, -1 for a refused one and one that leads to no article."""
+    refused_articles: dict[int, str]
+    """Error by row."""
+    refused_redirects: dict[int, str]
+    cycles: dict[int, str]
+    """The titles along the circle, by row of a redirect that runs in one."""
+
+
+@dataclass(frozen=True, slots=True)
 class Numbering:
-    """Which pages of which part are nodes, and where redirects end."""
+    """Which pages of a dump are nodes, and where its redirects end."""
 
     article_count: int
-    article_nodes: tuple[Nodes, ...]
-    """For each part, the node of each of its articles, -1 for one that is left out."""
-    redirect_nodes: tuple[Nodes, ...]
-    """For each part, the node each of its redirects ends at, -1 for one that ends nowhere or is left out."""
-    redirect_reasons: tuple[dict[int, tuple[str, str]], ...]
-    """For each part, (reason, detail) of the redirects that run in a circle, by row."""
-    refused: tuple[tuple[dict[int, str], dict[int, str]], ...]
-    """For each part, the error of the articles and of the redirects that are left out as duplicates, by row."""
+    parts: tuple[NumberedPart, ...]
     titles: TitleIndex
 
 
@@ -78,7 +87,8 @@ class _Pages:
 
 def number_pages(parts: Sequence[Part]) -> Numbering:
     """Number the articles of all parts, and follow the redirects."""
-    pages = _gather_pages(parts)
+    columns = zip(*(_read_pages(number, part) for number, part in enumerate(parts)), strict=True)
+    pages = _Pages(*(np.concatenate(values) for values in columns))
     refused = _find_duplicates(parts, pages)
     kept = np.ones(len(pages.hashes), dtype=bool)
     kept[list(refused)] = False
@@ -88,44 +98,32 @@ def number_pages(parts: Sequence[Part]) -> Numbering:
     ends, cyclic = _follow_redirects(pages, kept, nodes)
     found = kept & (ends >= 0)
     order = np.argsort(pages.hashes[found], kind="stable")
-    return Numbering(
-        article_count=int(np.count_nonzero(articles)),
-        article_nodes=_cut_by_part(pages, ends, len(parts), articles=True),
-        redirect_nodes=_cut_by_part(pages, ends, len(parts), articles=False),
-        redirect_reasons=_explain_cycles(parts, pages, cyclic),
-        refused=_sort_refused(pages, refused, len(parts)),
-        titles=TitleIndex(pages.hashes[found][order], ends[found][order]),
+    numbered = tuple(
+        NumberedPart(part, article_nodes, redirect_nodes, {}, {}, {})
+        for part, article_nodes, redirect_nodes in zip(
+            parts,
+            _cut_by_part(pages, ends, len(parts), pages.is_article),
+            _cut_by_part(pages, ends, len(parts), ~pages.is_article),
+            strict=True,
+        )
     )
+    for place, error in refused.items():
+        part = numbered[pages.parts[place]]
+        errors = part.refused_articles if pages.is_article[place] else part.refused_redirects
+        errors[int(pages.rows[place])] = error
+    for place, circle in _trace_cycles(parts, pages, cyclic):
+        numbered[pages.parts[place]].cycles[int(pages.rows[place])] = circle
+    titles = TitleIndex(pages.hashes[found][order], ends[found][order])
+    return Numbering(int(np.count_nonzero(articles)), numbered, titles)
 
 
-def _make_room(count: int) -> _Pages:
-    return _Pages(
-        hashes=np.empty(count, dtype=np.uint64),
-        page_ids=np.empty(count, dtype=np.int64),
-        is_article=np.empty(count, dtype=np.bool_),
-        targets=np.empty(count, dtype=np.uint64),
-        parts=np.empty(count, dtype=np.int32),
-        rows=np.empty(count, dtype=np.int32),
-    )
-
-
-def _gather_pages(parts: Sequence[Part]) -> _Pages:
-    sizes = [part.counts.articles + part.counts.redirects for part in parts]
-    pages = _make_room(sum(sizes))
-    start = 0
-    for number, (part, size) in enumerate(zip(parts, sizes, strict=True)):
-        for field, values in zip(fields(pages), _read_pages(number, part), strict=True):
-            getattr(pages, field.name)[start : start + size] = values
-        start += size
-    return pages
-
-
-def _read_pages(number: int, part: Part) -> tuple[NDArray[np.generic], ...]:
+def _read_pages(number: int, part: Part) -> tuple[NDArray[Any], ...]:
     """Return a part's columns for :class:`_Pages`, articles and redirects merged in the order of the dump."""
-    ordinals, ids, hashes = part.read_numbers("articles", ["ordinal", "page_id", "title_hash"])
-    others, other_ids, other_hashes, targets = part.read_numbers(
-        "redirects", ["ordinal", "page_id", "title_hash", "target_hash"]
-    )
+    columns = ("ordinal", "page_id", "title_hash", "target_hash")
+    articles = part.read_columns("articles", columns[:3])
+    redirects = part.read_columns("redirects", columns)
+    ordinals, ids, hashes = (articles[name].to_numpy() for name in columns[:3])
+    others, other_ids, other_hashes, targets = (redirects[name].to_numpy() for name in columns)
     order = np.argsort(np.concatenate([ordinals, others]), kind="stable")
     count, other_count = len(ordinals), len(others)
     return tuple(
@@ -198,48 +196,24 @@ def _follow_redirects(pages: _Pages, kept: Mask, nodes: Nodes) -> tuple[Nodes, N
     return ends, lost
 
 
-def _cut_by_part(pages: _Pages, ends: Nodes, count: int, articles: bool) -> tuple[Nodes, ...]:
-    chosen = pages.is_article if articles else ~pages.is_article
+def _cut_by_part(pages: _Pages, ends: Nodes, count: int, chosen: Mask) -> list[Nodes]:
     # Rows of a part stand in the order of the dump, and so do the pages.
-    edges = np.searchsorted(pages.parts[chosen], np.arange(count + 1))
-    values = ends[chosen]
-    return tuple(values[start:end] for start, end in pairwise(edges.tolist()))
+    edges = np.searchsorted(pages.parts[chosen], np.arange(1, count))
+    return np.split(ends[chosen], edges)
 
 
-def _explain_cycles(
-    parts: Sequence[Part], pages: _Pages, cyclic: NDArray[np.intp]
-) -> tuple[dict[int, tuple[str, str]], ...]:
-    """Return (reason, detail) of the redirects that run in a circle; there are few, so their titles are read."""
+def _trace_cycles(parts: Sequence[Part], pages: _Pages, cyclic: NDArray[np.intp]) -> Iterator[tuple[int, str]]:
+    """Yield the place of each redirect that runs in a circle, and the first titles on its way."""
     numbers = pages.hashes[cyclic].tolist()
     titles = dict(zip(numbers, _read_titles(parts, pages, cyclic), strict=True))
     targets = dict(zip(numbers, pages.targets[cyclic].tolist(), strict=True))
-    explained: tuple[dict[int, tuple[str, str]], ...] = tuple({} for _ in parts)
     for place, number in zip(cyclic.tolist(), numbers, strict=True):
-        detail = " > ".join(titles[member] for member in _walk_circle(number, targets))
-        explained[int(pages.parts[place])][int(pages.rows[place])] = (CYCLE, detail)
-    return explained
-
-
-def _walk_circle(start: int, targets: dict[int, int]) -> Iterator[int]:
-    """Yield the redirects from one on until a title comes again, that one included, at most eight."""
-    seen: set[int] = set()
-    current = start
-    while current not in seen and len(seen) < _SHOWN:
-        yield current
-        seen.add(current)
-        current = targets[current]
-    if current in seen:
-        yield current
-
-
-def _sort_refused(
-    pages: _Pages, refused: dict[int, str], count: int
-) -> tuple[tuple[dict[int, str], dict[int, str]], ...]:
-    sorted_out: tuple[tuple[dict[int, str], dict[int, str]], ...] = tuple(({}, {}) for _ in range(count))
-    for place, error in refused.items():
-        side = 0 if pages.is_article[place] else 1
-        sorted_out[int(pages.parts[place])][side][int(pages.rows[place])] = error
-    return sorted_out
+        way = [number]
+        while way[-1] not in way[:-1] and len(way) <= _SHOWN:
+            way.append(targets[way[-1]])
+        if way[-1] not in way[:-1]:
+            way.pop()
+        yield place, " > ".join(titles[member] for member in way)
 
 
 def write_titles(folder: Path, titles: TitleIndex) -> None:

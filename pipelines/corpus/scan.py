@@ -13,7 +13,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -23,7 +23,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from pipelines.corpus.dump import (
     NO_ARTICLE,
@@ -40,7 +39,7 @@ from pipelines.corpus.dump import (
 from pipelines.corpus.infobox import Field, Infobox, has_infobox, read_infobox
 from pipelines.corpus.kinds import choose_kind, find_domain, name_infobox_kind, name_lead_kind
 from pipelines.corpus.linkgraph import ArrayFile
-from pipelines.corpus.manifest import CorpusOptions
+from pipelines.corpus.manifest import PARSE_MEGABYTES, PARSE_SECONDS
 from pipelines.corpus.tables import FACTS, FAILED, PAGES, REDIRECTS, REJECTED, TableWriter, map_array
 from pipelines.corpus.texts import PageStoreWriter, split_passages
 from pipelines.corpus.wikitext import LinkBlock, LinkReader, blank_spans, find_braces, lead_paragraph, plain_text
@@ -114,11 +113,6 @@ class Part:
         """Return columns of one of its tables."""
         return pq.read_table(self.folder / f"{table}.parquet", columns=list(columns))
 
-    def read_numbers(self, table: str, columns: Sequence[str]) -> list[NDArray[np.generic]]:
-        """Return columns of numbers of one of its tables."""
-        found = self.read_columns(table, columns)
-        return [found[name].to_numpy() for name in columns]
-
     def read_batches(self, table: str) -> Iterator[pa.Table]:
         """Yield one of its tables in pieces."""
         with pq.ParquetFile(self.folder / f"{table}.parquet") as source:
@@ -137,12 +131,6 @@ class Part:
             end = int(np.searchsorted(sources, sources[end - 1], side="right"))
             yield LinkBlock(sources[start:end], hashes[start:end], positions[start:end], {})
             start = end
-
-
-def finish_part(folder: Path, counts: PartCounts) -> None:
-    """Flush a part to disk and mark it complete."""
-    sync_files(folder)
-    write_text(folder / _DONE, json.dumps(asdict(counts)))
 
 
 def open_part(folder: Path) -> Part | None:
@@ -164,7 +152,7 @@ _DISAMBIGUATION = re.compile(
 
 
 def describe_article(page: RawPage, infobox: Infobox | None) -> tuple[object, ...]:
-    """Return an article's row of ``parts.ARTICLE_PARTS`` after its ordinal."""
+    """Return an article's row of ``ARTICLE_PARTS`` after its ordinal."""
     source = page.text.encode("utf-8", "surrogatepass")
     lead_kind = name_lead_kind(lead_paragraph(page.text))
     kind = choose_kind(name_infobox_kind(infobox.template) if infobox else "", lead_kind)
@@ -201,42 +189,23 @@ def find_bold_names(text: str) -> list[str]:
     return []
 
 
-_SKIPPED_KEYS = (
-    "image",
-    "caption",
-    "alt",
-    "coordinates",
-    "map",
-    "pushpin",
-    "website",
-    "signature",
-    "logo",
-    "footnotes",
-)
+_SKIPPED_KEYS = tuple("image caption alt coordinates map pushpin website signature logo footnotes".split())
 
 
 def render_article(text: str, infobox: Infobox | None) -> str:
-    """Return the plain text of an article, its infobox as ``Key: value.`` lines first."""
-    facts = "\n".join(render_fields(infobox)) if infobox else ""
-    body = plain_text(text)
-    return f"{facts}\n{body}" if facts else body
-
-
-def render_fields(infobox: Infobox) -> Iterator[str]:
-    """Yield ``Key: value; value.`` lines of the fields that say something in words."""
-    for field in infobox.fields:
-        if field.key.lower().startswith(_SKIPPED_KEYS):
-            continue
-        values = "; ".join(value for value, _ in groupby(value.text for value in field.values) if value)
-        if values:
-            yield f"{field.key.replace('_', ' ').capitalize()}: {values}."
+    """Return the plain text of an article after its infobox: a line ``Key: value; value.`` for each field in words."""
+    lines = []
+    for shown in infobox.fields if infobox else ():
+        values = "; ".join(value for value, _ in groupby(value.text for value in shown.values) if value)
+        if values and not shown.key.lower().startswith(_SKIPPED_KEYS):
+            lines.append(f"{shown.key.replace('_', ' ').capitalize()}: {values}.")
+    return "\n".join([*lines, plain_text(text)])
 
 
 _BLOCK = 256
 _BLOCK_CHARACTERS = 8 << 20
 _FLUSHED_BLOCKS = 16
 """Blocks whose links and anchor texts are held at once: a dump of one stream is one range, however large."""
-_ROWS_A_CALL = 1 << 16
 _TABLES = {
     "articles": ARTICLE_PARTS,
     "redirects": REDIRECT_PARTS,
@@ -248,8 +217,6 @@ _TABLES = {
 }
 
 Row = tuple[object, ...]
-Anchor = tuple[int, str]
-"""Hash of a title, and the text of a link to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,32 +228,30 @@ class RangeJob:
     byte_range: ByteRange
     site: Site
     folder: Path
-    options: CorpusOptions
 
 
 def scan_range(job: RangeJob) -> PartCounts:
-    """Read one byte range of a dump and leave its part; what an interrupted try left is begun anew.
+    """Read one byte range of a dump and write its part; an incomplete part is replaced.
 
     Raises:
-        CorruptInput: the range is damaged or cut short.
+        CorruptInput: the range is damaged or truncated.
     """
     shutil.rmtree(job.folder, ignore_errors=True)
     job.folder.mkdir(parents=True)
-    memory = job.options.parse_megabytes << 20
     with ExitStack() as stack:
         writers = {name: stack.enter_context(TableWriter(job.folder, name, schema)) for name, schema in _TABLES.items()}
         store = stack.enter_context(PageStoreWriter(job.folder))
         child = stack.enter_context(
-            ParserPool[Infobox | None](read_infobox, seconds=job.options.parse_seconds, memory=memory)
+            ParserPool[Infobox | None](read_infobox, seconds=PARSE_SECONDS, memory=PARSE_MEGABYTES << 20)
         )
         links = {name: stack.enter_context(ArrayFile(job.folder / f"{name}.npy", kind)) for name, kind in LINKS.items()}
-        scanner = _Scanner(TitleRules(job.site), store, child, job.options)
+        scanner = _Scanner(TitleRules(job.site), store, child)
         for number, block in enumerate(_cut_blocks(read_range(job.dump, job.byte_range)), start=1):
             for name, rows in scanner.read_block(block).items():
                 writers[name].write_rows(rows)
             if number % _FLUSHED_BLOCKS == 0:
-                _flush_links(scanner, links, writers["anchors"])
-        _flush_links(scanner, links, writers["anchors"])
+                scanner.flush_links(links, writers["anchors"])
+        scanner.flush_links(links, writers["anchors"])
         counts = PartCounts(
             rows_in=scanner.rows_in,
             articles=writers["articles"].rows,
@@ -295,7 +260,8 @@ def scan_range(job: RangeJob) -> PartCounts:
             failed=writers["failed"].rows,
             newest=scanner.newest,
         )
-    finish_part(job.folder, counts)
+    sync_files(job.folder)
+    write_text(job.folder / _DONE, json.dumps(asdict(counts)))
     return counts
 
 
@@ -316,17 +282,14 @@ def _cut_blocks(pages: Iterable[RawPage]) -> Iterator[list[RawPage]]:
 class _Scanner:
     """Sorts the pages of a range into articles, redirects, rejected and failed ones, block by block."""
 
-    def __init__(
-        self, rules: TitleRules, store: PageStoreWriter, child: ParserPool[Infobox | None], options: CorpusOptions
-    ) -> None:
+    def __init__(self, rules: TitleRules, store: PageStoreWriter, child: ParserPool[Infobox | None]) -> None:
         self.rows_in = 0
         self.newest = ""
-        self.links = LinkReader(rules)
-        self.infobox_anchors: set[Anchor] = set()
+        self._links = LinkReader(rules)
+        self._infobox_anchors: set[tuple[int, str]] = set()
         self._rules = rules
         self._store = store
         self._child = child
-        self._passage_words = options.passage_words
         self._articles = 0
         self._rows: dict[str, list[Row]] = {}
 
@@ -344,7 +307,7 @@ class _Scanner:
         return self._rows
 
     def _admit(self, ordinal: int, page: RawPage) -> bool:
-        """Say whether a page is an article; other pages are put where they belong."""
+        """Return whether a page is an article; other pages become redirects or rejected rows."""
         if page.namespace != 0:
             detail = f"{page.title}: namespace {page.namespace}"
             self._rows["rejected"].append((f"page:{page.page_id}", "namespace", detail))
@@ -366,12 +329,12 @@ class _Scanner:
         article = self._articles
         self._articles += 1
         self._store.append(page.text)
-        self.links.add_page(article, page.text)
+        self._links.add_page(article, page.text)
         self._rows["articles"].append((ordinal, *describe_article(page, infobox)))
         if infobox is not None:
             for parameter in sorted(infobox.fields, key=lambda parameter: parameter.start):
                 self._add_values(article, parameter)
-        passages = split_passages(render_article(page.text, infobox), self._passage_words)
+        passages = split_passages(render_article(page.text, infobox))
         self._rows["passages"].extend((article, passage) for passage in passages)
 
     def _add_values(self, article: int, parameter: Field) -> None:
@@ -379,7 +342,7 @@ class _Scanner:
         for index, value in enumerate(parameter.values):
             number = hash_article(self._rules.resolve(value.link)) if value.link is not None else NO_ARTICLE
             if number != NO_ARTICLE:
-                self.infobox_anchors.add((number, value.text))
+                self._infobox_anchors.add((number, value.text))
             if not value.text:
                 continue
             row = (
@@ -398,38 +361,28 @@ class _Scanner:
             )
             self._rows["facts"].append(row)
 
-
-def _flush_links(scanner: _Scanner, links: Mapping[str, ArrayFile], anchors: TableWriter) -> None:
-    """Write the links and anchor texts read since the last time.
-
-    Of an anchor text it is written how many pages use it for a target and whether an infobox does; what is written of
-    one pair in several rows is added up later.
-    """
-    block = scanner.links.take()
-    for name, file in links.items():
-        file.append(getattr(block, name))
-    in_infoboxes, scanner.infobox_anchors = scanner.infobox_anchors, set()
-    rows = [
-        (number, text, block.anchors.get((number, text), 0), (number, text) in in_infoboxes)
-        for number, text in block.anchors.keys() | in_infoboxes
-        if any(character.isalpha() for character in text)
-    ]
-    for start in range(0, len(rows), _ROWS_A_CALL):
-        anchors.write_rows(rows[start : start + _ROWS_A_CALL])
+    def flush_links(self, files: Mapping[str, ArrayFile], anchors: TableWriter) -> None:
+        """Write the links read since the last call, and for each anchor text how many pages use it for a target."""
+        block = self._links.take()
+        for name, file in files.items():
+            file.append(getattr(block, name))
+        boxed, self._infobox_anchors = self._infobox_anchors, set()
+        anchors.write_rows(
+            [
+                (number, text, block.anchors.get((number, text), 0), (number, text) in boxed)
+                for number, text in block.anchors.keys() | boxed
+                if any(character.isalpha() for character in text)
+            ]
+        )
 
 
-Tell = Callable[[int, int], None]
-"""Called with the bytes of the dump read so far, and all of them."""
-_WAIT_SECONDS = 1.0
-
-
-def scan_ranges(jobs: Sequence[RangeJob], workers: int, tell: Tell) -> list[Part]:
-    """Leave the part of every range and return them in order.
+def scan_ranges(jobs: Sequence[RangeJob], workers: int, report: Callable[[int, int], None]) -> list[Part]:
+    """Read every range whose part is missing, and return all parts in order.
 
     Args:
         jobs: the ranges, in the order of the dump.
         workers: processes at work at once; a single range is read in this process.
-        tell: told after every range.
+        report: called after every range with the bytes of the dump read so far, and all of them.
 
     Raises:
         CorruptInput: a range is damaged; those that are complete stay for the next try.
@@ -438,45 +391,37 @@ def scan_ranges(jobs: Sequence[RangeJob], workers: int, tell: Tell) -> list[Part
     total = sum(_count_bytes(job) for job in jobs)
     pending = [job for job in jobs if open_part(job.folder) is None]
     done = total - sum(_count_bytes(job) for job in pending)
-    tell(done, total)
+    report(done, total)
     workers = min(workers, len(pending))
-    if workers <= 1:
-        for job in pending:
-            scan_range(job)
-            done += _count_bytes(job)
-            tell(done, total)
-    else:
-        _scan_in_pool(pending, workers, lambda read: tell(done + read, total))
-    return [_open_read(job) for job in jobs]
+    for job in map(_scan_here, pending) if workers <= 1 else _scan_in_pool(pending, workers):
+        done += _count_bytes(job)
+        report(done, total)
+    parts = []
+    for job in jobs:
+        part = open_part(job.folder)
+        if part is None:
+            raise Unavailable(f"{job.folder} was removed during the build; run again, one build at a time")
+        parts.append(part)
+    return parts
 
 
-def _open_read(job: RangeJob) -> Part:
-    part = open_part(job.folder)
-    if part is None:
-        raise Unavailable(
-            f"{job.folder} was read and has disappeared; run again, and let no other process change the folder"
-        )
-    return part
+def _scan_here(job: RangeJob) -> RangeJob:
+    scan_range(job)
+    return job
 
 
-def _scan_in_pool(pending: Sequence[RangeJob], workers: int, tell: Callable[[int], None]) -> None:
-    read = 0
+def _scan_in_pool(pending: Sequence[RangeJob], workers: int) -> Iterator[RangeJob]:
     # A fresh interpreter, not a fork: the caller may hold threads and open connections.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, context, initializer=_begin_worker, initargs=(os.getpid(),))
     try:
-        jobs: dict[Future[object], RangeJob] = {pool.submit(scan_range, job): job for job in pending}
-        waiting = set(jobs)
-        while waiting:
-            finished, waiting = wait(waiting, _WAIT_SECONDS, FIRST_COMPLETED)
-            for future in finished:
-                future.result()
-                read += _count_bytes(jobs[future])
-            tell(read)
+        futures = [pool.submit(_scan_here, job) for job in pending]
+        for future in as_completed(futures):
+            yield future.result()
     except BrokenProcessPool as error:
         raise Unavailable(
-            "a process that reads the dump was killed, perhaps for lack of memory; run the same command again: "
-            "finished ranges are kept"
+            "a process that reads the dump was killed, possibly for lack of memory; run the same command again: "
+            "complete ranges are not read again"
         ) from error
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
@@ -484,7 +429,7 @@ def _scan_in_pool(pending: Sequence[RangeJob], workers: int, tell: Callable[[int
 
 def _begin_worker(parent: int) -> None:
     die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # on Ctrl-C a worker ends at once and without a word
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # on Ctrl-C a worker ends at once and prints nothing
     if os.getppid() != parent:
         raise SystemExit(1)
 

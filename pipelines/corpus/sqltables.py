@@ -1,11 +1,11 @@
-"""Reads MediaWiki's SQL table dumps (``mysqldump`` output), streaming, columns by name, with every kind of value.
+"""Read MediaWiki's SQL table dumps (``mysqldump`` output), streaming, columns by name.
 
-Layouts change: three of ``categorylinks`` are in circulation, and a reader by position takes one column for another
-without a word. So columns are looked up in the file's own ``CREATE TABLE``.
+Layouts change: three of ``categorylinks`` are in circulation, and a reader by position would take one column for
+another. So columns are looked up in the file's own ``CREATE TABLE``.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import BinaryIO, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from isal import igzip, isal_zlib
 from numpy.typing import NDArray
 
@@ -29,12 +28,19 @@ _CREATE = re.compile(rb"\s*+CREATE TABLE (?:IF NOT EXISTS )?" + _NAME + rb"\s*\(
 _INSERT = re.compile(rb"\s*+(?:INSERT|REPLACE) (?:IGNORE )?INTO " + _NAME, re.IGNORECASE)
 _VALUES = re.compile(rb"\s*+(?:\(([^()]*+)\)\s*+)?VALUES", re.IGNORECASE)
 _COLUMN = re.compile(rb"\s*`(\w+)`\s")
-_STRING = re.compile(rb"'(?:[^'\\]|\\.)*+'")
-_REQUIRED = re.compile(rb"\bNOT\s++NULL\b", re.IGNORECASE)
+_NUMBER = rb"[-+]?\d{1,99}+(?:\.\d{0,99}+)?(?:[eE][-+]?\d{1,9}+)?"
+_VALUE = rb"(NULL|" + _NUMBER + rb"|(?:_binary )?'(?:[^'\\]++|\\.|'')*+'|0x(?:[0-9A-Fa-f]{2})++)"
+_ROWS = 10_000
+_SEPARATOR = re.compile(rb"\s*+([,;])")
+_ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
+_ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"0": b"\0", b"Z": b"\x1a", b"b": b"\b"}
+"""Meaning of a letter behind a backslash; any other stands for itself."""
+
+SqlValue = int | float | bytes | None
 
 
 class Window:
-    """The part of a file that is in memory: ``data[position:]`` is what nobody has read yet.
+    """The part of a file that is in memory: ``data[position:]`` is unread.
 
     Args:
         path: the file, for messages.
@@ -53,14 +59,14 @@ class Window:
         """Read on, twice as far as the unread part is long, and forget what was read; False at the end of the file.
 
         Raises:
-            CorruptInput: the file is truncated or not a gzip file.
+            CorruptInput: the file is truncated or no gzip file.
         """
         unread = self.data[self.position :]
         try:
             more = self._stream.read(max(_BLOCK_BYTES, len(unread)))
         except (EOFError, OSError, _BAD_DEFLATE) as error:
             raise CorruptInput(
-                f"{self.path} is truncated or not a gzip file ({error}); expected a whole .sql.gz"
+                f"{self.path} is truncated or no gzip file ({error}); expected a whole .sql.gz"
             ) from error
         self.data = unread + more
         self.position = 0
@@ -79,223 +85,6 @@ class Window:
             if not self.grow():
                 return
         self.position = found + 1
-
-
-def find_inserts(path: Path, table: str, columns: Sequence[str]) -> Iterator[tuple[Window, list[str]]]:
-    """Yield a window placed behind the word ``VALUES`` of each INSERT of a table, and the statement's column names.
-
-    Whoever takes the window must read it up to the statement's semicolon before asking for the next.
-
-    Args:
-        path: a ``.sql`` or ``.sql.gz`` file.
-        table: name of the table in the file.
-        columns: names that must be present.
-
-    Raises:
-        ConfigError: there is no such file, table or column; the message names those present.
-        CorruptInput: the file is truncated, no gzip, or a statement has no end.
-    """
-    seen: dict[str, list[str]] = {}
-    with _open_sql(path) as stream:
-        window = Window(path, stream)
-        while window.hold(_HEAD_BYTES):
-            if match := _CREATE.match(window.data, window.position):
-                name, window.position = match.group(1).decode(), match.end()
-                seen[name] = list(_read_columns(window))
-                if name == table:
-                    _require_columns(path, table, columns, seen[table])
-            elif (match := _INSERT.match(window.data, window.position)) and match.group(1).decode() == table:
-                window.position = match.end()
-                names = _read_names(window) or seen.get(table, [])
-                _require_columns(path, table, columns, names)
-                yield window, names
-            else:
-                window.skip_line()
-    if table not in seen:
-        raise ConfigError(f"{path} has no table {table}; it has {', '.join(sorted(seen)) or 'none'}")
-
-
-def list_columns(path: Path, table: str) -> dict[str, bool]:
-    """Return the names of a table's columns, in the file's order, and whether each may be NULL.
-
-    Raises:
-        ConfigError: there is no such file or table.
-        CorruptInput: the file is truncated or not a gzip file.
-    """
-    seen: list[str] = []
-    with _open_sql(path) as stream:
-        window = Window(path, stream)
-        while window.hold(_HEAD_BYTES):
-            if match := _CREATE.match(window.data, window.position):
-                window.position = match.end()
-                columns = _read_columns(window)
-                if match.group(1).decode() == table:
-                    return columns
-                seen.append(match.group(1).decode())
-            else:
-                window.skip_line()
-    raise ConfigError(f"{path} has no table {table}; it has {', '.join(sorted(seen)) or 'none'}")
-
-
-def is_by_number(columns: Mapping[str, bool], title: str, number: str, has_targets: bool) -> bool:
-    """Say whether a table's targets are to be read by their number in ``linktarget``, not by title.
-
-    Between the layouts a table had both: at first a number in some rows, in which case it may be NULL; at last a title
-    in some rows, while the number was required and the title left at its default, which is empty.
-
-    Args:
-        columns: as :func:`list_columns` returns.
-        title: the column of titles.
-        number: the column of numbers.
-        has_targets: whether there is a ``linktarget``.
-    """
-    return title not in columns or (has_targets and not columns.get(number, True))
-
-
-@contextmanager
-def _open_sql(path: Path) -> Iterator[BinaryIO]:
-    if not path.is_file():
-        raise ConfigError(f"no SQL table at {path}; expected a .sql or .sql.gz file")
-    with path.open("rb") as raw:
-        is_gzip = raw.read(2) == b"\x1f\x8b"
-        raw.seek(0)
-        if path.suffix == ".gz" and not is_gzip:
-            raise CorruptInput(f"{path} is not a gzip file; expected a whole .sql.gz")
-        if not is_gzip:
-            yield raw
-            return
-        with igzip.GzipFile(fileobj=raw, mode="rb") as stream:  # type: ignore[no-untyped-call]
-            yield cast(BinaryIO, stream)
-
-
-def _read_columns(window: Window) -> dict[str, bool]:
-    """Return whether each column may be NULL."""
-    columns: dict[str, bool] = {}
-    while True:
-        end = window.data.find(b"\n", window.position)
-        if end < 0:
-            if len(window.data) - window.position > MAX_ROW_BYTES or not window.grow():
-                raise CorruptInput(f"{window.path}: a CREATE TABLE has no end; expected one column a line, then )")
-            continue
-        line = window.data[window.position : end + 1]
-        window.position = end + 1
-        if line.lstrip().startswith(b")"):
-            return columns
-        if match := _COLUMN.match(line):
-            columns[match.group(1).decode()] = not _REQUIRED.search(_STRING.sub(b"", line))
-
-
-def _read_names(window: Window) -> list[str]:
-    match = _VALUES.match(window.data, window.position)
-    if match is None:
-        found = window.data[window.position : window.position + 80]
-        raise CorruptInput(f"{window.path}: {found!r} after INSERT INTO; expected column names or none, then VALUES")
-    window.position = match.end()
-    return re.findall(r"\w+", match.group(1).decode()) if match.group(1) else []
-
-
-def _require_columns(path: Path, table: str, wanted: Sequence[str], present: Sequence[str]) -> None:
-    missing = [column for column in wanted if column not in present]
-    if missing:
-        raise ConfigError(f"{path}: table {table} has no {', '.join(missing)}; it has {', '.join(present) or 'none'}")
-
-
-SqlValue = int | float | str | bytes | None
-
-_NUMBER = rb"[-+]?\d{1,99}+(?:\.\d{0,99}+)?(?:[eE][-+]?\d{1,9}+)?"
-_VALUE = rb"(NULL|" + _NUMBER + rb"|(?:_binary )?'(?:[^'\\]++|\\.|'')*+'|0x(?:[0-9A-Fa-f]{2})++)"
-_ROWS = 10_000
-_SEPARATOR = re.compile(rb"\s*+([,;])")
-_ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
-ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"0": b"\0", b"Z": b"\x1a", b"b": b"\b"}
-"""What a letter behind a backslash stands for; any other stands for itself."""
-
-
-def read_table(path: Path, table: str, columns: Sequence[str]) -> Iterator[tuple[SqlValue, ...]]:
-    """Yield the rows of one table with the columns asked for, in that order, streaming.
-
-    Text that is valid UTF-8 comes as str, other strings (binary sort keys) as bytes.
-
-    Args:
-        path: a ``.sql`` or ``.sql.gz`` file.
-        table: name of the table in the file.
-        columns: names as in ``CREATE TABLE``.
-
-    Raises:
-        ConfigError: there is no such file, table or column; the message names those present.
-        CorruptInput: the file is truncated, no gzip, or a row does not fit the table.
-    """
-    for window, names in find_inserts(path, table, columns):
-        parser = RowParser(names, columns)
-        ended = False
-        while not ended:
-            rows, ended = parser.take_rows(window, _ROWS)
-            yield from rows
-
-
-class RowParser:
-    """Takes rows from a window one by one, by a regular expression.
-
-    Args:
-        names: the columns of the statement.
-        wanted: those to return, in this order.
-    """
-
-    def __init__(self, names: Sequence[str], wanted: Sequence[str]) -> None:
-        values = rb"\s*,\s*".join([_VALUE] * len(names))
-        self._row = re.compile(rb"\s*+\(\s*" + values + rb"\s*\)", re.DOTALL)
-        self._groups = [names.index(column) + 1 for column in wanted]
-
-    def take_rows(self, window: Window, limit: int) -> tuple[list[tuple[SqlValue, ...]], bool]:
-        """Return the rows that the window holds, one to ``limit``, and whether the statement ends behind them.
-
-        Raises:
-            CorruptInput: what follows is no row of the table, or the file ends in it.
-        """
-        rows: list[tuple[SqlValue, ...]] = []
-        while True:
-            match = self._row.match(window.data, window.position)
-            separator = match and _SEPARATOR.match(window.data, match.end())
-            if match is None or separator is None:
-                if rows:
-                    return rows, False
-                _read_on(window, match.end() if match else window.position)
-                continue
-            rows.append(tuple([_decode_value(match.group(group)) for group in self._groups]))
-            window.position = separator.end()
-            if len(rows) == limit or separator.group(1) == b";":
-                return rows, separator.group(1) == b";"
-
-
-def _read_on(window: Window, position: int) -> None:
-    """Read more of the file when that can make a whole row of what is there."""
-    if position > window.position and (rest := window.data[position:].strip()):
-        raise CorruptInput(f"{window.path}: {rest[:80]!r} after a row; expected a comma or a semicolon")
-    rest = window.data[window.position : window.position + 80]
-    if len(window.data) - window.position > MAX_ROW_BYTES or not window.grow():
-        raise CorruptInput(f"{window.path}: not a row of this table, or truncated: {rest!r}; expected a whole table")
-
-
-def _decode_value(source: bytes) -> SqlValue:
-    if source.isdigit():
-        return int(source)
-    if source[:1] in b"'_":
-        return _decode_string(source[source.index(b"'") + 1 : -1])
-    if source == b"NULL":
-        return None
-    if source[:2] == b"0x":
-        return bytes.fromhex(source[2:].decode())
-    return float(source) if any(mark in source for mark in b".eE") else int(source)
-
-
-def _decode_string(body: bytes) -> str | bytes:
-    body = body.replace(b"''", b"'")
-    if b"\\" in body:
-        body = _ESCAPE.sub(lambda match: ESCAPED.get(match.group(1), match.group(1)), body)
-    try:
-        return body.decode("utf-8")
-    except UnicodeDecodeError:
-        return body
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,16 +109,136 @@ def read_columns(path: Path, table: str, integers: Sequence[str], texts: Sequenc
         ConfigError: there is no such file, table or column; the message names those present.
         CorruptInput: the file is truncated, no gzip, a row does not fit the table, or a value is of another kind.
     """
-    for window, names in find_inserts(path, table, [*integers, *texts]):
-        parser = RowParser(names, [*integers, *texts])
-        ended = False
-        while not ended:
-            rows, ended = parser.take_rows(window, _ROWS)
-            columns = list(zip(*rows, strict=True))
-            yield Block(
-                tuple(_pack_integers(path, *named) for named in zip(integers, columns, strict=False)),
-                tuple(_pack_texts(path, *named) for named in zip(texts, columns[len(integers) :], strict=True)),
-            )
+    seen: dict[str, list[str]] = {}
+    wanted = [*integers, *texts]
+    with _open_sql(path) as window:
+        for name, created in _find_statements(window):
+            if created is not None:
+                seen[name] = created
+            if name != table:
+                continue
+            names = created if created is not None else _read_names(window) or seen.get(table, [])
+            missing = [column for column in wanted if column not in names]
+            if missing:
+                raise ConfigError(
+                    f"{path}: table {table} has no {', '.join(missing)}; it has {', '.join(names) or 'none'}"
+                )
+            for rows in _read_rows(window, names, wanted) if created is None else ():
+                columns = list(zip(*rows, strict=True))
+                yield Block(
+                    tuple(_pack_integers(path, *named) for named in zip(integers, columns, strict=False)),
+                    tuple(_pack_texts(path, *named) for named in zip(texts, columns[len(integers) :], strict=True)),
+                )
+    if table not in seen:
+        raise _miss_table(path, table, seen)
+
+
+def list_columns(path: Path, table: str) -> list[str]:
+    """Return the names of a table's columns.
+
+    Raises:
+        ConfigError: there is no such file or table.
+        CorruptInput: the file is truncated or no gzip file.
+    """
+    seen: list[str] = []
+    with _open_sql(path) as window:
+        for name, created in _find_statements(window):
+            if created is not None and name == table:
+                return created
+            seen += [name] if created is not None else []
+    raise _miss_table(path, table, seen)
+
+
+def _miss_table(path: Path, table: str, seen: Iterable[str]) -> ConfigError:
+    return ConfigError(f"{path} has no table {table}; it has {', '.join(sorted(seen)) or 'none'}")
+
+
+def _find_statements(window: Window) -> Iterator[tuple[str, list[str] | None]]:
+    """Yield each table's name and columns at its CREATE TABLE, and its name and None at each INSERT.
+
+    At an INSERT the window stands behind the table's name; what the caller leaves of the line is skipped.
+    """
+    while window.hold(_HEAD_BYTES):
+        if match := _CREATE.match(window.data, window.position):
+            window.position = match.end()
+            yield match.group(1).decode(), _read_created(window)
+        elif match := _INSERT.match(window.data, window.position):
+            window.position = match.end()
+            yield match.group(1).decode(), None
+        else:
+            window.skip_line()
+
+
+def _read_created(window: Window) -> list[str]:
+    columns: list[str] = []
+    while True:
+        end = window.data.find(b"\n", window.position)
+        if end < 0:
+            if len(window.data) - window.position > MAX_ROW_BYTES or not window.grow():
+                raise CorruptInput(f"{window.path}: a CREATE TABLE has no end; expected one column a line, then )")
+            continue
+        line = window.data[window.position : end + 1]
+        window.position = end + 1
+        if line.lstrip().startswith(b")"):
+            return columns
+        if match := _COLUMN.match(line):
+            columns.append(match.group(1).decode())
+
+
+def _read_names(window: Window) -> list[str]:
+    match = _VALUES.match(window.data, window.position)
+    if match is None:
+        found = window.data[window.position : window.position + 80]
+        raise CorruptInput(f"{window.path}: {found!r} after INSERT INTO; expected column names or none, then VALUES")
+    window.position = match.end()
+    return re.findall(r"\w+", match.group(1).decode()) if match.group(1) else []
+
+
+def _read_rows(window: Window, names: Sequence[str], wanted: Sequence[str]) -> Iterator[list[tuple[SqlValue, ...]]]:
+    """Yield the wanted columns of a statement's rows, some thousand rows at a time."""
+    values = rb"\s*,\s*".join([_VALUE] * len(names))
+    row = re.compile(rb"\s*+\(\s*" + values + rb"\s*\)", re.DOTALL)
+    groups = [names.index(column) + 1 for column in wanted]
+    rows: list[tuple[SqlValue, ...]] = []
+    is_end = False
+    while not is_end:
+        match = row.match(window.data, window.position)
+        separator = match and _SEPARATOR.match(window.data, match.end())
+        if match is None or separator is None:
+            _read_on(window, match.end() if match else window.position)
+            continue
+        rows.append(tuple([_decode_value(match.group(group)) for group in groups]))
+        window.position = separator.end()
+        is_end = separator.group(1) == b";"
+        if is_end or len(rows) == _ROWS:
+            yield rows
+            rows = []
+
+
+def _read_on(window: Window, position: int) -> None:
+    """Read more of the file when the unread part may be the start of a row."""
+    if position > window.position and (rest := window.data[position:].strip()):
+        raise CorruptInput(f"{window.path}: {rest[:80]!r} after a row; expected a comma or a semicolon")
+    rest = window.data[window.position : window.position + 80]
+    if len(window.data) - window.position > MAX_ROW_BYTES or not window.grow():
+        raise CorruptInput(f"{window.path}: no row of this table, or truncated: {rest!r}; expected a whole table")
+
+
+def _decode_value(source: bytes) -> SqlValue:
+    if source.isdigit():
+        return int(source)
+    if source[:1] in b"'_":
+        return _decode_string(source[source.index(b"'") + 1 : -1])
+    if source == b"NULL":
+        return None
+    if source[:2] == b"0x":
+        return bytes.fromhex(source[2:].decode())
+    return float(source) if any(mark in source for mark in b".eE") else int(source)
+
+
+def _decode_string(body: bytes) -> bytes:
+    body = body.replace(b"''", b"'")
+    return _ESCAPE.sub(lambda match: _ESCAPED.get(match.group(1), match.group(1)), body) if b"\\" in body else body
 
 
 def _pack_integers(path: Path, column: str, values: Sequence[SqlValue]) -> NDArray[np.int64]:
@@ -343,19 +252,20 @@ def _pack_texts(path: Path, column: str, values: Sequence[SqlValue]) -> pa.Binar
     wrong = [value for value in values if isinstance(value, int | float)]
     if wrong:
         raise CorruptInput(f"{path}: column {column} holds {wrong[0]!r}; expected strings")
-    packed = [value.encode() if isinstance(value, str) else value for value in values]
-    return pa.array(packed, type=pa.binary())
+    return pa.array(values, type=pa.binary())
 
 
-def require_titles(path: Path, column: str, titles: pa.BinaryArray) -> None:
-    """Refuse targets without a title, as rows have them that were written when the number alone was still looked at.
-
-    Raises:
-        ConfigError: a title is empty or NULL.
-    """
-    lengths = pc.fill_null(pc.binary_length(titles), 0)
-    if pc.any(pc.equal(lengths, 0)).as_py():
-        raise ConfigError(
-            f"{path} has rows without {column}, which name their target by number; "
-            "expected titles in all rows, or numbers in all (NOT NULL) and a linktarget table beside it"
-        )
+@contextmanager
+def _open_sql(path: Path) -> Iterator[Window]:
+    if not path.is_file():
+        raise ConfigError(f"no SQL table at {path}; expected a .sql or .sql.gz file")
+    with path.open("rb") as raw:
+        is_gzip = raw.read(2) == b"\x1f\x8b"
+        raw.seek(0)
+        if path.suffix == ".gz" and not is_gzip:
+            raise CorruptInput(f"{path} is not a gzip file; expected a whole .sql.gz")
+        if not is_gzip:
+            yield Window(path, raw)
+            return
+        with igzip.GzipFile(fileobj=raw, mode="rb") as stream:  # type: ignore[no-untyped-call]
+            yield Window(path, cast(BinaryIO, stream))

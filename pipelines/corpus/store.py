@@ -21,10 +21,10 @@ from pipelines.corpus.images import place_inside
 from pipelines.corpus.linkgraph import LinkGraph
 from pipelines.corpus.manifest import CorpusManifest, read_manifest
 from pipelines.corpus.numbering import TitleIndex, open_titles
-from pipelines.corpus.tables import IMAGES, PAGES, GroupedTable, MappedTable
+from pipelines.corpus.tables import IMAGES, PAGES, GroupedTable, MappedTable, cut_groups
 from pipelines.corpus.texts import PageStore, Passage, PassageIndex, find_phrases, search_passages
 from pipelines.corpus.wikitext import WikiLink, find_links, lead_paragraph, split_sentences
-from pipelines.errors import ConfigError, CorruptInput
+from pipelines.errors import ConfigError
 from schemas.corpus import CorpusImage, Fact, Page
 
 __all__ = ["Corpus", "CorpusImage", "Fact", "Page", "Passage"]
@@ -63,7 +63,7 @@ class Corpus:
 
     @property
     def digest(self) -> str:
-        """Names the content; the same input and options give the same digest anywhere."""
+        """Digest of the content: the same input gives the same digest on every machine."""
         return self.manifest.digest
 
     @cached_property
@@ -110,24 +110,9 @@ class Corpus:
         Raises:
             CorruptInput: the facts are not in node order.
         """
-        path = self.folder / "facts.parquet"
-        held: list[pa.RecordBatch] = []
-        last = 0
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(FACT_ROWS, columns=list(columns)):
-                nodes = batch.column("node").to_numpy()
-                if not len(nodes):
-                    continue
-                if int(nodes[0]) < last or np.any(nodes[1:] < nodes[:-1]):
-                    raise CorruptInput(f"{path}: facts are not in node order, near node {last}; rebuild the corpus")
-                last = int(nodes[-1])
-                cut = int(np.searchsorted(nodes, nodes[-1]))
-                if cut or (held and int(held[-1].column("node")[0].as_py()) < last):
-                    yield pa.Table.from_batches([*held, batch.slice(0, cut)])
-                    held = []
-                held.append(batch.slice(cut))
-        if held:
-            yield pa.Table.from_batches(held)
+        with pq.ParquetFile(self.folder / "facts.parquet") as file:
+            batches = file.iter_batches(FACT_ROWS, columns=list(columns))
+            yield from cut_groups((pa.Table.from_batches([batch]) for batch in batches), "node")
 
     def aliases(self, node: int) -> tuple[str, ...]:
         """Return all names of an article, its title included, sorted."""
@@ -145,7 +130,7 @@ class Corpus:
     def image(self, file: str) -> CorpusImage | None:
         """Return a picture by its file name with spaces, or None when nothing is known of it.
 
-        A picture that is not at hand, but of which Commons says what it is, has an empty path.
+        A picture that only Commons describes has an empty path.
         """
         images = self._images
         row = bisect_left(range(len(images)), file, key=lambda number: images.value(number, "file"))
@@ -164,7 +149,7 @@ class Corpus:
         """
         image = self.image(file)
         if image is None or not image.path:
-            raise ConfigError(f"picture {file!r} is not in corpus {self.folder}")
+            raise ConfigError(f"corpus {self.folder} has no local picture {file!r}")
         path = place_inside((self.folder / self.manifest.images_dir).resolve(), image.path)
         if path is None:
             raise ConfigError(f"picture {file!r} at {image.path!r} lies outside {self.manifest.images_dir}")
@@ -252,8 +237,8 @@ _LETTERS_PER_PIECE = 3
 def describe_entity(corpus: Corpus, node: int) -> str:
     """Return an entity's name, its type unless the rest says it, and what the first sentence of its article says it is.
 
-    "Kelm Bridge, a suspension bridge over the Orsa"; of an article that does not say what its subject is the first
-    sentence is taken whole. The same article gives the same line.
+    "Kelm Bridge, a suspension bridge over the Orsa"; when no phrase such as "is a" is found, the first sentence
+    is taken whole. The same article gives the same line.
 
     Args:
         corpus: the open corpus.
@@ -268,8 +253,8 @@ def describe_entity(corpus: Corpus, node: int) -> str:
     match = _SAYS_WHAT.search(says)
     what = says[match.end() :] if match else says
     what = what.rstrip(" .")
-    told = f"{name} {what}".casefold()
-    parts = [name, page.type if page.type.casefold() not in told else "", what if what != name else ""]
+    shown = f"{name} {what}".casefold()
+    parts = [name, page.type if page.type.casefold() not in shown else "", what if what != name else ""]
     return cut_pieces(", ".join(part for part in parts if part), MAX_PIECES)
 
 
@@ -279,7 +264,8 @@ def count_pieces(text: str) -> int:
     Three letters are held to be one, each digit and mark is one, and a letter beyond ASCII as many as its bytes in
     UTF-8. Most texts have fewer.
     """
-    return sum(_count_run(match.group()) for match in _RUN.finditer(text))
+    runs = _RUN.findall(text)
+    return sum(-(-len(run) // _LETTERS_PER_PIECE) if run.isascii() else len(run.encode()) for run in runs)
 
 
 def cut_pieces(text: str, limit: int) -> str:
@@ -292,10 +278,6 @@ def cut_pieces(text: str, limit: int) -> str:
             break
         kept.append(word)
     return " ".join(kept).rstrip(",;:")
-
-
-def _count_run(run: str) -> int:
-    return -(-len(run) // _LETTERS_PER_PIECE) if run.isascii() else len(run.encode())
 
 
 def _read_first_sentence(wikitext: str) -> str:

@@ -6,10 +6,9 @@ touches, and is shared by all processes of a host. Larger joins and sorts run in
 to spill to.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import duckdb
@@ -18,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pipelines.errors import ConfigError, SynthError, Unavailable
+from pipelines.errors import ConfigError, CorruptInput, Unavailable
 
 _HEADER_BYTES = 128
 """Size of the header that numpy writes before an array of one or two dimensions."""
@@ -114,7 +113,7 @@ BATCH_ROWS = 65_536
 
 
 class TableWriter:
-    """Writes rows to ``<name>.parquet``, and to ``<name>.arrow`` when asked for; memory holds one batch.
+    """Writes rows to ``<name>.parquet``, and to to ``<name>.arrow`` if ``mapped``; memory holds one batch.
 
     The same rows give the same bytes, however they are cut into calls.
     """
@@ -132,9 +131,7 @@ class TableWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
         if kind is None:
             self._flush(self._held_rows)
         self._parquet.close()
@@ -273,10 +270,10 @@ _FULL_DISK = "max_temp_directory_size"
 
 @contextmanager
 def open_spill(folder: Path, megabytes: int = MEMORY_MEGABYTES) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Give a connection that holds at most so many megabytes and keeps the rest in a folder.
+    """Open a DuckDB connection that holds at most so many megabytes and spills the rest to a folder.
 
     Raises:
-        ConfigError: what is done with the connection takes more memory.
+        ConfigError: a query takes more memory.
         Unavailable: the folder's disk is too full for the rest.
     """
     settings: dict[str, str | bool | int | float | list[str]] = {
@@ -289,9 +286,17 @@ def open_spill(folder: Path, megabytes: int = MEMORY_MEGABYTES) -> Iterator[duck
         try:
             yield connection
         except (duckdb.OutOfMemoryException, OSError) as error:  # the latter from the reader of a result
-            if _SHORTAGE not in str(error):
+            message = str(error)
+            if _SHORTAGE not in message:
                 raise
-            raise _name_shortage(str(error), folder, megabytes) from error
+            reason = message[message.index(_SHORTAGE) :].partition("\n")[0]
+            if _FULL_DISK in message:
+                raise Unavailable(
+                    f"{folder}: the disk is too full to sort on ({reason}); free some space and run again"
+                ) from error
+            raise ConfigError(
+                f"{folder}: rows cannot be sorted or joined in {megabytes} MB of memory ({reason}); expected more"
+            ) from error
 
 
 def stream_tables(connection: duckdb.DuckDBPyConnection, query: str, rows: int) -> Iterator[pa.Table]:
@@ -300,13 +305,26 @@ def stream_tables(connection: duckdb.DuckDBPyConnection, query: str, rows: int) 
         yield pa.Table.from_batches([batch])
 
 
-def _name_shortage(message: str, folder: Path, megabytes: int) -> SynthError:
-    reason = message[message.index(_SHORTAGE) :].partition("\n")[0]
-    if _FULL_DISK in message:
-        return Unavailable(f"{folder}: the disk is too full to sort on ({reason}); free some space and run again")
-    return ConfigError(
-        f"{folder}: rows cannot be sorted or joined in {megabytes} MB of memory ({reason}); expected more"
-    )
+def cut_groups(tables: Iterable[pa.Table], name: str, most: int = 1 << 24) -> Iterator[pa.Table]:
+    """Cut tables that are sorted by a column of numbers again, so that rows of one number are in one table.
+
+    Raises:
+        CorruptInput: the rows are not sorted, or over ``most`` rows have one number.
+    """
+    held: pa.Table | None = None
+    for table in tables:
+        rows = table if held is None else pa.concat_tables([held, table])
+        keys = rows[name].to_numpy()
+        if np.any(keys[1:] < keys[:-1]):
+            raise CorruptInput(f"rows are not sorted by {name}, near {keys[0]}; rebuild the corpus")
+        cut = int(np.searchsorted(keys, keys[-1])) if len(keys) else 0
+        held = rows.slice(cut)
+        if held.num_rows > most:
+            raise CorruptInput(f"{name} {keys[-1]} has over {most} rows; expected fewer")
+        if cut:
+            yield rows.slice(0, cut)
+    if held is not None and held.num_rows:
+        yield held
 
 
 def quote_path(path: Path) -> str:

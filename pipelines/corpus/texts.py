@@ -9,20 +9,19 @@ import os
 import re
 import shutil
 import sqlite3
-import threading
 from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pipelines.corpus.manifest import PASSAGE_WORDS
 from pipelines.corpus.tables import map_array
 from pipelines.errors import ConfigError
 
@@ -36,7 +35,7 @@ _OPEN_BLOBS = 256
 
 
 class PageStoreWriter:
-    """Appends texts to one file, in the order they will be asked for."""
+    """Appends texts to one file, in the order of the nodes."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -49,9 +48,7 @@ class PageStoreWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
         self._blob.close()
         if kind is None:
             ends = np.asarray(self._ends, dtype=np.int64)
@@ -67,41 +64,27 @@ class PageStoreWriter:
         self._lengths.append(len(source))
 
 
-@dataclass(frozen=True, slots=True)
-class StorePart:
-    """What one writer left, and which of its texts become nodes."""
+def join_stores(folder: Path, parts: Iterable[tuple[Path, NDArray[np.bool_]]]) -> None:
+    """Join what several writers left into one store; files are linked where the file system can.
 
-    folder: Path
-    slots: NDArray[np.bool_]
-    """For each text, whether it is kept."""
-
-
-def join_stores(folder: Path, parts: Iterable[StorePart]) -> int:
-    """Join what several writers left into one store, whose nodes are the kept texts in order; files are linked.
-
-    Returns:
-        The number of nodes.
+    Args:
+        folder: of the store.
+        parts: the folder of each writer, and which of its texts are kept; the kept texts are the nodes, in order.
     """
     folder.mkdir(parents=True, exist_ok=True)
     spans, lengths, starts = [np.zeros((0, 2), np.int64)], [np.zeros(0, np.int64)], [0]
-    for number, part in enumerate(parts):
+    for number, (source, kept) in enumerate(parts):
         blob = folder / _name_blob(number)
-        _link_file(part.folder / _BLOB, blob)
-        spans.append(np.load(part.folder / _SPANS)[part.slots] + starts[-1])
-        lengths.append(np.load(part.folder / _LENGTHS)[part.slots])
+        try:
+            os.link(source / _BLOB, blob)
+        except OSError:  # a file system without hard links
+            shutil.copyfile(source / _BLOB, blob)
+        spans.append(np.load(source / _SPANS)[kept] + starts[-1])
+        lengths.append(np.load(source / _LENGTHS)[kept])
         starts.append(starts[-1] + blob.stat().st_size)
-    joined = np.concatenate(spans)
-    np.save(folder / _SPANS, joined)
+    np.save(folder / _SPANS, np.concatenate(spans))
     np.save(folder / _LENGTHS, np.concatenate(lengths))
     np.save(folder / _STARTS, np.asarray(starts, dtype=np.int64))
-    return len(joined)
-
-
-def _link_file(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # a file system without hard links
-        shutil.copyfile(source, target)
 
 
 def _name_blob(number: int) -> str:
@@ -155,7 +138,6 @@ class PageStore:
             return memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-PASSAGE_WORDS = 120
 _EVERYWHERE_LIST = """
 a an and are as at be but by did do does for from had has have he her his how in is it its of on or she that the their
 they this to was were what when where which who whom whose why will with
@@ -197,7 +179,8 @@ def split_passages(text: str, words: int = PASSAGE_WORDS) -> Iterator[str]:
             yield "\n".join(held)
             held, count = [], 0
         if size > words + words // 2:
-            yield from _cut_paragraph(paragraph, words)
+            pieces = paragraph.split(" ")
+            yield from (" ".join(pieces[start : start + words]) for start in range(0, len(pieces), words))
             continue
         held.append(paragraph)
         count += size
@@ -233,7 +216,7 @@ class PassageIndex:
 
     @contextmanager
     def borrow(self) -> Iterator[sqlite3.Connection]:
-        """Give a connection that nobody else uses."""
+        """Lend a connection that no other thread uses."""
         try:
             connection = self._idle.pop()
         except IndexError:
@@ -247,24 +230,6 @@ class PassageIndex:
         """Close the connections; none may be in use."""
         while self._idle:
             self._idle.pop().close()
-
-
-class PassageMemory(PassageIndex):
-    """An index in memory, where there is one connection: searches take turns."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def borrow(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection, once nobody else uses it."""
-        with self._lock:
-            yield self._connection
-
-    def close(self) -> None:
-        """Close the connection; it may not be in use."""
-        self._connection.close()
 
 
 def search_passages(connection: sqlite3.Connection, query: str, k: int) -> list[Passage]:
@@ -302,9 +267,3 @@ def find_phrases(connection: sqlite3.Connection, phrases: Iterable[str], limit: 
         return ()
     found = [int(node) for (node,) in connection.execute(_PHRASES, (f"{{text}} : ({expression})", limit + 1))]
     return None if len(found) > limit else tuple(sorted(set(found)))
-
-
-def _cut_paragraph(paragraph: str, words: int) -> Iterator[str]:
-    all_words = paragraph.split(" ")
-    for start in range(0, len(all_words), words):
-        yield " ".join(all_words[start : start + words])

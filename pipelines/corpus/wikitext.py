@@ -16,7 +16,8 @@ from string import ascii_lowercase
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.corpus.dump import LINK_TRAILS, NO_ARTICLE, TitleRules, hash_article
+from pipelines.corpus.data import read_data
+from pipelines.corpus.dump import NO_ARTICLE, TitleRules, hash_article
 
 _IGNORED_TAGS = (
     "nowiki|pre|math|chem|ce|syntaxhighlight|source|gallery|timeline|score|hiero|graph|mapframe|templatedata"
@@ -25,6 +26,7 @@ _IGNORED_OPEN = re.compile(rf"<(?:!--|(?i:({_IGNORED_TAGS}))(?=[\s>/])([^<>]*)>)
 _CLOSE = {name: re.compile(rf"</(?i:{name})\s*>", re.ASCII) for name in _IGNORED_TAGS.split("|")}
 _REF = re.compile(r"<ref(?:\s[^<>]*)?/?>", re.IGNORECASE)
 _REF_CLOSE = re.compile(r"</ref\s*>", re.IGNORECASE)
+_DOUBLE_BRACES = re.compile(r"\{\{|\}\}")
 _BRACES = re.compile(r"\{\{|\}\}|^[ \t:*#]*\{\||^[ \t:*#]*\|\}(?!\})", re.MULTILINE)
 
 
@@ -84,7 +86,7 @@ def find_references(text: str) -> Iterator[tuple[int, int]]:
 
 
 def find_braces(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the outermost balanced ``{{...}}`` and ``{|...|}`` spans in order; what is not balanced is passed over."""
+    """Yield the outermost balanced ``{{...}}`` and ``{|...|}`` spans in order; unbalanced ones are skipped."""
     stack: list[tuple[str, int]] = []
     counts = {"{{": 0, "{|": 0}
     spans: list[tuple[int, int]] = []
@@ -108,10 +110,10 @@ def find_braces(text: str) -> Iterator[tuple[int, int]]:
     yield from spans
 
 
-def match_template(text: str, start: int) -> int:
+def match_template(text: str, start: int, end: int | None = None) -> int:
     """Return the offset after the ``}}`` that closes the template opened at ``start``, or -1 when nothing closes it."""
     depth = 0
-    for match in re.compile(r"\{\{|\}\}").finditer(text, start):
+    for match in _DOUBLE_BRACES.finditer(text, start, len(text) if end is None else end):
         depth += 1 if match.group() == "{{" else -1
         if depth == 0:
             return match.end()
@@ -391,7 +393,9 @@ def show_anchor(target: str, anchor: str, trail: str) -> str:
 
 @cache
 def _compile_link(language: str) -> re.Pattern[str]:
-    return re.compile(_LINK.replace("letters", re.escape(ascii_lowercase + LINK_TRAILS.get(language, ""))))
+    return re.compile(
+        _LINK.replace("letters", re.escape(ascii_lowercase + read_data("wikis")["link_trails"].get(language, "")))
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,14 @@
-"""Typed short answers: from an infobox value, compared with a given answer, and repeated by several attempts.
+"""Typed short answers: made from infobox values, compared with given answers, and counted over attempts.
 
-The comparer never guesses: what needs knowledge of the world (another name, a numeric date of unknown order, a rough
-conversion) is ``unscored`` and left to a judge. A part of the answer never counts as the answer, and one that names
-several candidates is incorrect (research/quality.md 1D, A1 to A4).
+The comparer never guesses: a difference that needs knowledge of the world (another name, a numeric date of unknown
+order, a rough conversion) is ``unscored`` and left to a judge. A part of the answer is not the answer, and an answer
+with several candidates is incorrect (research/quality.md 1D, A1 to A4).
 """
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -37,23 +38,8 @@ described launched commissioned decommissioned introduced inaugurated incorporat
 destroyed first married
 """
 _DATE_WORDS = frozenset(_DATE_TEXT.split())
-_COUNT_WORDS = frozenset(
-    (
-        "number",
-        "num",
-        "no",
-        "count",
-        "total",
-        "size",
-        "population",
-        "capacity",
-        "pages",
-        "toll",
-        "quantity",
-        "units",
-        "by",
-    )
-)
+_COUNT_TEXT = "number num no count total size population capacity pages toll quantity units by"
+_COUNT_WORDS = frozenset(_COUNT_TEXT.split())
 _UNIT_TAILS = frozenset(("m", "km", "km2", "cm", "mm", "ft", "mi", "sqmi", "kg", "lb", "ha"))
 
 _HEDGE = re.compile(
@@ -83,15 +69,15 @@ _FINER: dict[Derivation, tuple[str, ...]] = {"month": ("day",), "year": ("day", 
 
 
 def type_answer(text: str, iso: str, relation: str) -> Answer | None:
-    """Return a value as a typed answer, or None when it is no single, certain, short value.
+    """Return a value as a typed answer, or None unless it is a single, certain, short value.
 
     Refused are empty values, lists, ranges, hedges (``about``, ``c.``, ``?``), sentences, URLs and leftover markup.
-    Conversions and remarks in parentheses are dropped. The bound on tokens is the caller's, see :func:`count_tokens`.
+    Conversions and remarks in parentheses are dropped. The caller bounds the length (:func:`count_tokens`).
 
     Args:
         text: the value, cleaned of markup.
-        iso: the date its markup gives (``1931-04-05``, ``1931-04`` or ``1931``), or empty.
-        relation: the infobox key. It decides whether a bare year is a date (``opened``) and may carry a unit
+        iso: the date of its markup (``1931-04-05``, ``1931-04`` or ``1931``), or empty.
+        relation: the infobox key; decides whether a bare year is a date (``opened``), and may have a unit
             (``elevation_m``).
     """
     surface = _clean_text(text)
@@ -107,7 +93,7 @@ def type_answer(text: str, iso: str, relation: str) -> Answer | None:
         return _type_number(surface, number, relation)
     if re.fullmatch(r"(?:the )?\d{3,4}['’]?s(?: BC)?", surface):
         return None
-    # A date that did not parse (19th century, spring 1931) or a quantity that did not (6 ft 2 in) is no name.
+    # A date or a quantity that did not parse (spring 1931, 6 ft 2 in) is not a name.
     if any(char.isdigit() for char in surface) and (
         _dates(relation) or re.match(r"[-+$€£¥]?\d[\d.,]*(?: [^A-Z]|$)", surface)
     ):
@@ -116,12 +102,12 @@ def type_answer(text: str, iso: str, relation: str) -> Answer | None:
 
 
 def count_tokens(text: str) -> int:
-    """Return the number of white-space separated tokens, the unit of the published bound of six."""
+    """Return the number of white-space separated tokens (published bound: six)."""
     return len(text.split())
 
 
 def make_answer(surface: str, value: Date | Number) -> Answer:
-    """Return the typed answer for a date or a number, with every rendering but the surface as alias."""
+    """Return the typed answer of a date or a number; all renderings but the surface are aliases."""
     if isinstance(value, Date):
         aliases = tuple(form for form in render_date(value) if form != surface)
         return Answer(type="date", value=value.iso, precision=value.precision, unit="", surface=surface,
@@ -133,10 +119,10 @@ def make_answer(surface: str, value: Date | Number) -> Answer:
 
 
 def derive_answer(answer: Answer, derivation: Derivation) -> Answer | None:
-    """Return what is asked of a fact instead of all of it: the month and year, or the year, of a fuller date.
+    """Return the month and year, or the year, of a finer date.
 
     Returns:
-        The answer itself for no derivation; None for what is no date, or no finer than what would be left of it.
+        The answer itself without a derivation; None unless it is a date finer than the derivation.
     """
     if not derivation:
         return answer
@@ -148,7 +134,7 @@ def derive_answer(answer: Answer, derivation: Derivation) -> Answer | None:
 
 
 def _clean_text(text: str) -> str | None:
-    """Return the text without footnote marks and parentheses, or None when it holds markup or unpaired parentheses."""
+    """Return the text without footnote marks and parentheses; None with markup or unpaired parentheses."""
     text = unicodedata.normalize("NFC", strip_invisible(text)).strip()
     text = re.sub(r"\[(?:\d+|[a-z]|note \d+|citation needed)\]", "", text)
     if _MARKUP.search(text) or "O.S." in text:
@@ -164,7 +150,7 @@ def _clean_text(text: str) -> str | None:
 
 
 def _dates(relation: str) -> bool:
-    """Say whether an infobox key asks for a date: ``opened``, ``established_date1``, but not ``number_built``."""
+    """Say whether an infobox key is about a date: ``opened``, ``established_date1``, but not ``number_built``."""
     words = set(re.findall(r"[a-z]+", relation.lower()))
     if any(word.endswith(("year", "date")) for word in words):
         return True
@@ -179,14 +165,14 @@ def _refuses(surface: str) -> bool:
     if len(surface.split()) > _MAX_WORDS or (surface.endswith(".") and len(surface.split()) > 3):
         return True
     hedge = _HEDGE.search(surface)
-    # Inside a capitalised title such as Bridge over the Kelm the word belongs to the name; at its start it may hedge.
+    # Inside a capitalised title (Bridge over the Kelm) the word belongs to the name; at its start it may hedge.
     return hedge is not None and not (
         hedge.group().lower() in _TITLE_HEDGES and hedge.start() > 0 and _is_name(surface, hedge.group())
     )
 
 
 def _type_date(surface: str, date: Date | None, marked: Date | None) -> Answer | None:
-    """Return the finer of the date in the text and the date in the markup; None when they contradict each other."""
+    """Return the finer of the dates of text and markup; None when they differ."""
     if date is None and surface:
         return None
     known = [value for value in (date, marked) if value is not None]
@@ -198,9 +184,9 @@ def _type_date(surface: str, date: Date | None, marked: Date | None) -> Answer |
 
 
 def _type_number(surface: str, number: Number, relation: str) -> Answer:
-    # area_sq_mi is written with two words for one unit.
+    # area_sq_mi has two words for one unit.
     key, _, tail = re.sub(r"_sq_?km$", "_km2", re.sub(r"_sq_mi$", "_sqmi", relation.lower())).rpartition("_")
-    # population_density_km2 counts people in each square kilometre, not square kilometres.
+    # population_density_km2 is not an area.
     if not number.unit and tail in _UNIT_TAILS and not re.search(r"density|per\b|rate\b", key):
         unit = parse_unit(tail) or ""
         number, surface = Number(number.value, unit), f"{surface} {unit}"
@@ -223,7 +209,7 @@ def _type_text(surface: str) -> Answer | None:
 
 
 def _is_name(surface: str, spared: str = "") -> bool:
-    """Say whether every word but the particles starts with a capital or a digit, or holds a capital (``iPhone``)."""
+    """Say whether every word but particles starts with a capital or a digit, or has a capital (``iPhone``)."""
     words = [word for word in re.split(r"[\s-]+", surface) if word and word not in _PARTICLES and word != spared]
     return bool(words) and all(any(char.isupper() for char in word) or not word[0].isalpha() for word in words)
 
@@ -254,34 +240,34 @@ _MONTH_YEAR = re.compile(r"(0?[1-9]|1[0-2])/(\d{4})")
 _SHORT_YEAR = re.compile(r"\d{1,2}([/.-])\d{1,2}\1\d{2}")
 _MINUS = re.compile(r"^(?:minus|negative) (?=\d)", re.IGNORECASE)
 _DOTTED = re.compile(r"-?\d{1,3}(?:\.\d{3}){2,}(?![\d.,])")
-"""Thousands set apart by dots, beyond doubt: no number has two decimal points."""
+"""Dots must separate thousands here: no number has two decimal points."""
 _SWAPPED = str.maketrans(".,", ",.")
 _BY_LIKENESS: dict[Likeness, Verdict] = {
     "same": "correct", "close": "unscored", "other": "incorrect", "apart": "unscored",
 }  # fmt: skip
 LONGEST_ANSWER = 300
-"""Characters; what is longer is no short answer, and is not decided."""
+"""Characters; longer answers are not decided."""
 _LIKE = 0.8
-"""Similarity of folded names from which a slip of spelling is possible, and the comparer does not decide."""
+"""Similarity of folded names from which a misspelling is possible, so the comparer does not decide."""
 
 
 def covers_date(coarse: Answer, fine: Answer) -> bool:
-    """Say whether one answer is a date, and another one the same date or one within it."""
+    """Say whether one answer is a date, and another one is that date or one within it."""
     outer, inner = parse_date(coarse.value), parse_date(fine.value)
     return fine.type == "date" and outer is not None and inner is not None and outer.covers(inner)
 
 
 def compare_answers(given: str, reference: Answer) -> Verdict:
-    """Return whether a short answer is the reference: ``correct``, ``incorrect``, or ``unscored`` when undecided.
+    """Compare a short answer with a reference: ``correct``, ``incorrect``, or ``unscored`` when undecided.
 
-    Any one of the reference's value, surface and aliases is right. Dates match by value and precision, numbers by value
-    and unit (a missing unit is forgiven, a conversion must be right to half a unit of its last place and to 0.5%), text
-    by its folded form.
+    Value, surface and aliases of the reference are right. Dates match by value and precision, numbers by value and unit
+    (which may be missing; a conversion must be right to half a unit of its last place and to 0.5%), text by its folded
+    form.
     """
     bare, given = given.strip(), _clean_given(given)
     accepted = (reference.surface, reference.value, *reference.aliases)
     literal = reference.type in ("date", "number")
-    # "U.S." loses its last dot in cleaning, and is then not the acronym that it was.
+    # Cleaning removes the last dot of "U.S.", so the bare text is compared too.
     writings = dict.fromkeys((given, bare))
     if given and any(_equals(writing, form, literal) for form in accepted if form for writing in writings):
         return "correct"
@@ -293,13 +279,13 @@ def compare_answers(given: str, reference: Answer) -> Verdict:
 
 
 def is_no_answer(given: str) -> bool:
-    """Say whether a reply is empty or says that it has no answer."""
+    """Say whether a reply is empty or declines to answer."""
     given = _clean_given(given)
     return not given or fold_name(given) in _NO_ANSWER
 
 
 def is_hedged(given: str, reference: Answer) -> bool:
-    """Say whether an answer hedges or names several candidates in words that no accepted form contains itself."""
+    """Say whether an answer hedges or lists candidates in words that no accepted form contains."""
     own = set().union(*map(_find_hedges, (reference.surface, reference.value, *reference.aliases)))
     return not _find_hedges(given) <= own
 
@@ -343,7 +329,7 @@ def _compare_dates(given: str, reference: Answer) -> Verdict:
     if found is not None:
         if found == expected:
             return "correct"
-        # A finer date within the asked year may still be wrong in its day, which the reference cannot tell.
+        # The reference cannot decide the day of a finer date.
         return "unscored" if expected.covers(found) else "incorrect"
     if is_ambiguous_date(_clean_date(given)) or _SHORT_YEAR.fullmatch(given):
         return "unscored"
@@ -356,7 +342,7 @@ def _compare_dates(given: str, reference: Answer) -> Verdict:
 
 
 def _clean_date(given: str) -> str:
-    """Drop ``on``, ``in``, ``the year`` and a weekday, and the dots and blanks that other languages set."""
+    """Drop ``on``, ``in``, ``the year``, weekdays, and dots and blanks of other languages."""
     bare = _DATE_LEAD.sub("", given)
     bare = re.sub(r"(?<=\d)\. (?=\d)", ".", bare)
     bare = re.sub(r"(?<=\d)\. ?(?=[^\W\d])", " ", bare)
@@ -375,7 +361,7 @@ def _compare_numbers(given: str, reference: Answer) -> Verdict:
 
 
 def _compare_number(text: str, expected: Number) -> Verdict | None:
-    """Return how a text compares with a number; None where it is none."""
+    """Compare a text with a number; None if it is not a number."""
     text = _MINUS.sub("-", text)
     found = parse_number(text) or parse_number_words(text)
     if found is None:
@@ -392,13 +378,13 @@ def _compare_number(text: str, expected: Number) -> Verdict | None:
 
 
 def _is_other_grouping(text: str, expected: Number) -> bool:
-    """Say whether a number is the reference once dot and comma change places: 1.204 is 1204 in half of the world."""
+    """Say whether a number is the reference with dot and comma exchanged: 1.204 may be 1204."""
     found = parse_number(text.translate(_SWAPPED))
     return found is not None and found.value == expected.value and found.unit in ("", expected.unit)
 
 
 def _drop_conversion(given: str) -> str:
-    """Drop a conversion in parentheses (``18 m (59 ft)``), but no other remark: it may take the answer back."""
+    """Drop a conversion in parentheses (``18 m (59 ft)``); another remark may retract the answer."""
     match = re.fullmatch(r"([^()]+) \(([^()]+)\)", given)
     return match[1] if match and parse_number(match[2]) else given
 
@@ -412,7 +398,7 @@ def _compare_names(given: str, reference: Answer) -> Verdict:
 
 
 def _compare_strings(given: str, reference: Answer) -> Verdict:
-    """Leave every other wording to the judge: two common nouns may mean the same and share no letter."""
+    """Leave other wordings to the judge, because synonyms share no letters."""
     if is_hedged(given, reference):
         return "incorrect"
     numeral = parse_date(given) is not None or parse_number(given) is not None
@@ -420,7 +406,7 @@ def _compare_strings(given: str, reference: Answer) -> Verdict:
 
 
 def _may_be_same(first: str, second: str) -> bool:
-    """Say whether two unequal names share a word, are initials of one another, or are spelled nearly alike."""
+    """Say whether two unequal names share a word, abbreviate each other, or are spelled nearly alike."""
     words, others = first.split(), second.split()
     if {word for word in words if len(word) > 2} & {word for word in others if len(word) > 2}:
         return True
@@ -437,7 +423,7 @@ def _abbreviates(short: list[str], long: list[str]) -> bool:
     initials = {"".join(word[0] for word in words) for words in (long, weighty)}
     if len(long) < 2 or len(letters) < 2:
         return False
-    # USA for United States: an acronym may count a word more than the name says.
+    # USA for United States: an acronym may have one more word.
     return letters in initials or any(len(form) > 1 and letters[:-1] == form for form in initials)
 
 
@@ -450,7 +436,7 @@ _COMPARERS: dict[str, Callable[[str, Answer], Verdict]] = {
 
 
 COMPARED = 32
-"""Different dates or numbers that one more is compared with by value; further ones are the same only by their words."""
+"""Distinct dates or numbers that are compared by value; further ones only by their words."""
 _READERS = {"date": parse_date, "number": parse_number}
 _REPEATS_NUMERALS = re.compile(r"-?\d+(?:[.,:/]\d+)*")
 _DASHES = str.maketrans("\u2212\u2013", "--")
@@ -458,7 +444,7 @@ _DASHES = str.maketrans("\u2212\u2013", "--")
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """An answer as it was first written, and how many attempts gave it."""
+    """An answer as first written, and its number of attempts."""
 
     text: str
     times: int
@@ -467,43 +453,33 @@ class Repeat:
 def find_repeats(given: Iterable[str], answer_type: AnswerType) -> tuple[Repeat, ...]:
     """Return the answers that were given more than once, the most frequent first, then in the order given.
 
-    Two are the same when they fold alike with the same numerals. Where a date or a number is asked for, they are also
-    when the comparer takes one for the other: ``12 May 1900`` is ``May 12, 1900``, and ``2 km`` is ``2000 m``.
+    Two answers are the same when they fold alike with the same numerals. Dates and numbers are also the same when the
+    comparer accepts one for the other: ``12 May 1900`` is ``May 12, 1900``, and ``2 km`` is ``2000 m``.
     """
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     same: dict[str, str] = {}
     shown: dict[str, str] = {}
     known: dict[str, Answer] = {}
     for text in given:
         words = _fold_words(text)
         if words not in same:
-            reading = _read(text, answer_type) if answer_type in _READERS else None
-            same[words] = _find_same(text, reading, known) or words
+            value = _READERS[answer_type](text) if answer_type in _READERS else None
+            reading = None if value is None else make_answer(text, value)
+            same[words] = next((own for own, other in known.items() if _are_same(text, reading, other)), words)
             shown.setdefault(same[words], text)
             if reading is not None and same[words] == words and len(known) < COMPARED:
                 known[words] = reading
-        counts[same[words]] = counts.get(same[words], 0) + 1
-    repeats = [Repeat(shown[words], times) for words, times in counts.items() if times > 1]
-    return tuple(sorted(repeats, key=lambda repeat: -repeat.times))
+        counts[same[words]] += 1
+    return tuple(Repeat(shown[words], times) for words, times in counts.most_common() if times > 1)
 
 
 def _fold_words(text: str) -> str:
-    """Fold a text; numerals stay as they are written, as folding drops signs and decimal points."""
+    """Fold a text, with its numerals as written: folding drops signs and decimal points."""
     numerals = " ".join(_REPEATS_NUMERALS.findall(text.translate(_DASHES)))
     return f"{fold_name(text).removeprefix('the ') or text.strip()}\n{numerals}"
-
-
-def _find_same(text: str, reading: Answer | None, known: Mapping[str, Answer]) -> str | None:
-    return next((words for words, other in known.items() if _are_same(text, reading, other)), None)
 
 
 def _are_same(text: str, reading: Answer | None, other: Answer) -> bool:
     if compare_answers(text, other) == "correct":
         return True
     return reading is not None and compare_answers(other.surface, reading) == "correct"
-
-
-def _read(text: str, answer_type: AnswerType) -> Answer | None:
-    """Return a given answer as a reference, None where it cannot be read so."""
-    value = _READERS[answer_type](text)
-    return None if value is None else make_answer(text, value)

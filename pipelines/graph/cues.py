@@ -1,7 +1,7 @@
-"""Words by which sentences state a relation, learnt from the corpus (distant supervision, Mintz et al. 2009).
+"""Cue words of relations, learnt from the corpus (distant supervision, Mintz et al. 2009).
 
-Sentences that hold an infobox value of their page are taken to state its relation, all others not. A word near the
-value is a cue when it is frequent there and rare elsewhere. Words of the key and their kin count in any corpus.
+A sentence with an infobox value of its page is taken to state the value's relation. A word near the value is a cue when
+it is frequent there and rare elsewhere. Words of the key and related words (``data/kin.toml``) are always cues.
 """
 
 import re
@@ -35,7 +35,7 @@ _MIN_STEM = 4
 
 @lru_cache(maxsize=65536)
 def fold_word(word: str) -> str:
-    """Return a word folded (:func:`pipelines.names.fold_name`); words come back, names do not."""
+    """Return a word folded (:func:`pipelines.names.fold_name`), cached because words recur."""
     return fold_name(word)
 
 
@@ -60,16 +60,16 @@ current time location loc est estimate estimated m km cm mm ft mi kg lb ha sq me
 data id code list other by of in on at to the and a ship
 """
 GENERIC = frozenset(_GENERIC_TEXT.split())
-"""Words of keys that say what kind of value it is, not which."""
+"""Words of keys that do not name the relation."""
 
 
 def find_kin(stem: str) -> tuple[str, ...]:
     """Return words that state what the word with this stem names."""
-    return _index_kin().get(stem, ())
+    return _read_kin().get(stem, ())
 
 
 @lru_cache(maxsize=1)
-def _index_kin() -> dict[str, tuple[str, ...]]:
+def _read_kin() -> dict[str, tuple[str, ...]]:
     index: dict[str, tuple[str, ...]] = {}
     table = tomllib.loads(resources.files("pipelines.graph").joinpath("data/kin.toml").read_text("utf-8"))
     for head, kin in table.items():
@@ -78,26 +78,26 @@ def _index_kin() -> dict[str, tuple[str, ...]]:
 
 
 MAX_SUBJECTS = 300
-"""Subjects of a relation that are read, drawn from all that show it."""
+"""Subjects of a relation that are read, a sample."""
 MAX_BACKGROUND = 400
-"""Pages whose sentences say how frequent a word is anywhere."""
+"""Pages that give the background frequency of words."""
 MAX_SENTENCES = 60
-"""Sentences read of one page."""
+"""Sentences read per page."""
 REACH = 8
 """Words before and after a value that may be cues."""
 LEAD_REACH = 2
-"""The same in the first sentence of an article."""
+"""The same in the first sentence, which says what the subject is."""
 MIN_PAGES = 4
-"""Pages on which a word must stand near the value."""
+"""Pages with the word near the value, at least."""
 MIN_SHARE = 0.06
-"""Share of the pages that say the value at all."""
+"""Their share of the pages that mention the value, at least."""
 MIN_LIFT = 4.0
-"""How much more frequent near the value than in sentences anywhere."""
+"""Ratio of the frequencies near the value and elsewhere, at least."""
 
 
 @dataclass(slots=True)
 class CueTally:
-    """In how many texts each word stands."""
+    """Number of texts with each word."""
 
     words: Counter[str] = field(default_factory=Counter)
     texts: int = 0
@@ -108,12 +108,12 @@ class CueTally:
         self.texts += 1
 
     def rate(self, word: str, doubt: int = 0) -> float:
-        """Return the share of texts with a word, as if it had been seen ``doubt`` times more."""
+        """Return the share of texts with a word, smoothed by ``doubt`` more texts with it."""
         return (self.words[word] + doubt) / (self.texts + doubt) if self.texts + doubt else 0.0
 
 
 class CueIndex:
-    """The cue words of every relation, learnt when a relation is first asked for."""
+    """The cue words of every relation, learnt on first use of the relation."""
 
     def __init__(self, corpus: Corpus, facts: FactIndex) -> None:
         self._corpus = corpus
@@ -124,32 +124,26 @@ class CueIndex:
         """Return the stems (:func:`stem_word`) of a relation's cue words."""
         stem = stem_key(relation)
         if stem not in self._words:
-            own = name_cues(relation)
-            self._words[stem] = own | self._learn(stem)
+            self._words[stem] = name_cues(relation) | self._learn(stem)
         return self._words[stem]
 
     def states(self, relation: str, sentence: str) -> bool:
-        """Say whether a plain sentence holds a cue of a relation."""
+        """Say whether a plain sentence has a cue of a relation."""
         return not self.words(relation).isdisjoint(list_stems(sentence))
 
     def _learn(self, stem: str) -> frozenset[str]:
-        """Return the words frequent near the relation's values, and rare elsewhere on these pages and on others."""
+        """Return words that are frequent near the values, and rare elsewhere on these and other pages."""
         near, beside = CueTally(), CueTally()
         for node in draw_nodes(self._facts.having(stem), MAX_SUBJECTS, "cues", stem):
             self._read_page(node, stem, near, beside)
         frequent = [word for word, count in near.words.items() if count >= max(MIN_PAGES, MIN_SHARE * near.texts)]
-        if not frequent:
-            return frozenset()
-        anywhere = self._background
+        others = (self._background, beside) if frequent else ()
         return frozenset(
-            word
-            for word in frequent
-            if near.rate(word) >= MIN_LIFT * anywhere.rate(word, 1)
-            and near.rate(word) >= MIN_LIFT * beside.rate(word, 1)
+            word for word in frequent if all(near.rate(word) >= MIN_LIFT * other.rate(word, 1) for other in others)
         )
 
     def _read_page(self, node: int, stem: str, near: "CueTally", beside: "CueTally") -> None:
-        """Count a page's words near the relation's values once, and those of its other sentences by sentence."""
+        """Count words near the relation's values once per page, and those of other sentences by sentence."""
         forms = {
             form for fact in self._corpus.facts(node) if stem_key(fact.key) == stem for form in self._list_forms(fact)
         }
@@ -162,7 +156,7 @@ class CueIndex:
                 beside.add(list_stems(sentence.text))
         if found:
             page = self._corpus.page(node)
-            # What the subject is called and what it is are said near every value.
+            # Name and type of the subject stand near every value.
             own = set(list_stems(f"{page.title} {page.type} {page.lead_type}"))
             near.add({stem_word(word) for word in found if word not in EVERYWHERE and len(word) > 2} - own)
 
@@ -177,7 +171,7 @@ class CueIndex:
 
     @cached_property
     def _background(self) -> CueTally:
-        """Words by sentence over a sample of the corpus."""
+        """Words by sentence of a sample of the corpus."""
         tally = CueTally()
         for node in draw_nodes(sample_nodes(self._corpus, MAX_BACKGROUND * 50), MAX_BACKGROUND, "background"):
             for sentence in list_prose(self._corpus, node)[:MAX_SENTENCES]:
@@ -186,16 +180,15 @@ class CueIndex:
 
 
 def name_cues(relation: str) -> frozenset[str]:
-    """Return the stems of a key's own words and their kin; of generic words only where there are no others."""
+    """Return the stems of a key's words and their kin; generic words count only if there are no others."""
     words = split_key(relation)
     telling = [word for word in words if word not in GENERIC and word not in EVERYWHERE] or list(words)
     return frozenset(stem for word in telling for stem in (stem_word(word), *map(stem_word, find_kin(stem_word(word)))))
 
 
 def _cut_window(sentence: Sentence, forms: Iterable[str]) -> set[str]:
-    """Return the lower-case words around each form in a sentence, folded; empty where none stands in it."""
+    """Return folded lower-case words around each form in a sentence; ``{""}`` for a form without such words."""
     words: set[str] = set()
-    # A lead sentence says what its subject is: of that only the nearest words may be about the value.
     reach = LEAD_REACH if sentence.lead else REACH
     for form in forms:
         place = _find_whole(form, sentence.text)
@@ -207,7 +200,7 @@ def _cut_window(sentence: Sentence, forms: Iterable[str]) -> set[str]:
 
 
 def _find_whole(form: str, text: str) -> int:
-    """Return where a form stands in a text as whole words, -1 where it does not."""
+    """Return the offset of a form in a text as whole words, or -1."""
     place = text.find(form) if len(form) > 1 else -1
     while place >= 0:
         before, after = text[:place][-1:], text[place + len(form) :][:1]

@@ -1,8 +1,9 @@
-"""Infobox facts: relations and attributes of a page, an index of all of them, and how values compare.
+"""Infobox facts: relations and attributes of a page, indexes of all of them, and comparison of values.
 
 A relation is an infobox field that holds one link; with several values a hop would have several answers. An attribute
-is a field with one literal of a known type. The index counts fields with several values too, by the stem of the key
-(``leader_name1`` and ``leader_name2`` are ``leader_name``). Comparing is three-valued: ``1871`` leaves 4 May 1871 open.
+is a field with one literal of a known type. :class:`FactIndex` has fields with several values too, by the stem of the
+key (``leader_name1`` and ``leader_name2`` are ``leader_name``). Comparing is three-valued: ``1871`` leaves 4 May 1871
+open.
 """
 
 import re
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, lru_cache
+from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -50,13 +52,13 @@ AUXILIARY = re.compile(
     r"(rank|_ref|_note|_footnotes?|_link|_lang|_as_of|_change|density|event\d*|_title\d*|_type\d*|_label\d*)$"
     r"|density|^(gdp|hdi|gini|population|area|ethnic|religion|elevation|distance).*(year|date|est|estimate|census)\d*$"
 )
-"""Fields that qualify another field: the year of a figure, its rank, the heading of a date."""
+"""Fields that qualify another field: year or rank of a figure, heading of a date."""
 HOLLOW_VALUES = frozenset(
     ["capital", "same", "see below", "see text", "none", "yes", "no", "n a", "ditto", "left", "right"]
 )
-"""Values that answer nothing: references to another field, and what is guessed half the time."""
+"""Values that answer nothing: references to another field, and values guessed half the time."""
 KEPT = 1 << 16
-"""Articles whose facts are kept sorted out: counting comes back to them for every question."""
+"""Cached articles: counting reads them for every question."""
 KEPT_KEYS = 1 << 14
 WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -70,18 +72,12 @@ def split_key(key: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=KEPT_KEYS)
 def stem_key(key: str) -> str:
-    """Return a key without its numbers and case, so that ``leader_name1`` and ``leader_name2`` are one relation.
-
-    This is what "one relation" means wherever facts are counted, looked up or followed.
-    """
+    """Return a key without numbers and case; keys of one stem are one relation."""
     return "_".join(split_key(key))
 
 
 def is_layout(key: str) -> bool:
-    """Return whether an infobox key is about layout or names, not a fact that a question may ask for.
-
-    A key without a letter names no relation.
-    """
+    """Say whether an infobox key is about layout or names, or has no letter: no question asks for it."""
     if key.casefold() in LAYOUT_KEYS or AUXILIARY.search(key.casefold()) or not stem_key(key):
         return True
     return any(word.casefold() in LAYOUT_WORDS for word in WORDS.findall(key))
@@ -97,10 +93,7 @@ class Attribute:
 
 @lru_cache(maxsize=KEPT)
 def read_single_facts(corpus: Corpus, node: int) -> tuple[Fact, ...]:
-    """Return a page's facts that are the only value of their field, and whose field has no numbered twin.
-
-    ``leader_name1`` and ``leader_name2`` on one page are two values of one relation, written as two fields.
-    """
+    """Return a page's facts that are the only value of their relation, numbered fields counted together."""
     facts = [fact for fact in corpus.facts(node) if not is_layout(fact.key)]
     stems = Counter(stem_key(fact.key) for fact in facts)
     return tuple(fact for fact in facts if fact.value_count == 1 and stems[stem_key(fact.key)] == 1)
@@ -112,7 +105,7 @@ def read_relations(corpus: Corpus, node: int) -> tuple[Fact, ...]:
 
 
 def read_attributes(corpus: Corpus, node: int, max_tokens: int = 0) -> tuple[Attribute, ...]:
-    """Return a page's typed literals in page order; ``max_tokens`` bounds their length in words, 0 is no bound."""
+    """Return a page's typed literals of at most ``max_tokens`` words (0: any) in page order."""
     attributes = _type_attributes(corpus, node)
     return tuple(a for a in attributes if not 0 < max_tokens < count_tokens(a.answer.surface))
 
@@ -135,24 +128,24 @@ def type_value(text: str, iso: str, key: str) -> Answer | None:
 
 
 class FieldKeys:
-    """Numbers the stems (:func:`stem_key`) of infobox keys in the order they are met."""
+    """Numbers the stems (:func:`stem_key`) of infobox keys in the order of their occurrence."""
 
     def __init__(self) -> None:
         self.stems: dict[str, int] = {}
-        self._stem_of: dict[str, int] = {}
+        self.first_keys: dict[str, str] = {}
+        """By stem."""
 
     def number(self, keys: pa.ChunkedArray) -> Codes:
         """Return the code of each key's stem, -1 for layout."""
         encoded = keys.combine_chunks().dictionary_encode()
-        codes = np.asarray([self._meet(key) for key in encoded.dictionary.to_pylist()], dtype=np.int32)
+        codes = np.full(len(encoded.dictionary), -1, dtype=np.int32)
+        for place, key in enumerate(encoded.dictionary.to_pylist()):
+            if not is_layout(key):
+                stem = stem_key(key)
+                self.first_keys.setdefault(stem, key)
+                codes[place] = self.stems.setdefault(stem, len(self.stems))
         of_rows: Codes = codes[encoded.indices.to_numpy()]
         return of_rows
-
-    def _meet(self, key: str) -> int:
-        if key not in self._stem_of:
-            code = -1 if is_layout(key) else self.stems.setdefault(stem_key(key), len(self.stems))
-            self._stem_of[key] = code
-        return self._stem_of[key]
 
 
 def list_single_rows(corpus: Corpus, keys: FieldKeys, columns: Sequence[str]) -> Iterator[tuple[pa.Table, Codes]]:
@@ -173,19 +166,14 @@ def list_single_rows(corpus: Corpus, keys: FieldKeys, columns: Sequence[str]) ->
 
 
 class RelationIndex:
-    """All relations of a corpus, read when first asked for: 8 bytes a relation and 8 bytes an article.
+    """All relations of a corpus, read on first use: 8 bytes a relation and 8 bytes an article.
 
-    It holds what :func:`read_relations` returns over every page, in the same order, no more and no less.
+    It holds what :func:`read_relations` returns over all pages, in the same order.
     """
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
         self._objects_of: dict[str, Nodes] = {}
-
-    @property
-    def subjects(self) -> Nodes:
-        """Node of each relation's subject, ascending."""
-        return np.repeat(np.arange(len(self.offsets) - 1, dtype=np.uint32), np.diff(self.offsets).astype(np.int64))
 
     @property
     def offsets(self) -> npt.NDArray[np.int64]:
@@ -197,22 +185,17 @@ class RelationIndex:
         """Node of each relation's object."""
         return self._columns[1]
 
-    def objects_of(self, key: str) -> tuple[int, ...]:
-        """Return every object of a relation, ascending: what its bare phrase could mean (R_alone)."""
-        return tuple(self.find_objects(key).tolist())
-
     def find_objects(self, key: str) -> Nodes:
-        """Return what :meth:`objects_of` does as an array; keys of one stem are one relation."""
+        """Return every object of a relation, ascending: what its bare phrase could mean (R_alone)."""
         stem = stem_key(key)
         if stem not in self._objects_of:
             _, objects, codes, numbers = self._columns
-            found = objects[codes == numbers[stem]] if stem in numbers else objects[:0]
-            self._objects_of[stem] = np.unique(found)
+            self._objects_of[stem] = np.unique(objects[codes == numbers[stem]] if stem in numbers else objects[:0])
         return self._objects_of[stem]
 
     @cached_property
     def _columns(self) -> tuple[npt.NDArray[np.int64], Nodes, Codes, dict[str, int]]:
-        """Return offsets, objects, codes of stems, and the code of each stem."""
+        """Offsets, objects, codes of stems, and the code of each stem."""
         keys = FieldKeys()
         offsets = np.zeros(len(self._corpus.article_nodes()) + 1, dtype=np.int64)
         objects, codes = [np.empty(0, dtype=np.uint32)], [np.empty(0, dtype=np.int32)]
@@ -230,21 +213,21 @@ class RelationIndex:
 KEPT_VALUES = 1 << 16
 KEPT_NAMES = 1 << 14
 LEAST_NAME = 3
-"""Characters of a name that is looked for: shorter ones are codes and initials."""
+"""Characters of a name that is searched for; shorter ones are codes and initials."""
 FIRST_YEAR = 1000
-"""Years before it are given no decade or century: too few sources say when in it."""
+"""Earlier years get no decade or century: too few sources are that precise."""
 PADDING = "\x01"
-"""Between texts that are searched as one; no folded text holds it."""
+"""Separator of texts that are searched as one; no folded text holds it."""
 _DECADE = re.compile(r"(?:the )?(\d{3})0['’]?s")
 _CENTURY = re.compile(r"(?:the )?(\d{1,2})(?:st|nd|rd|th)[ -]centur(?:y|ies)", re.IGNORECASE)
 
 
 class Match(Enum):
-    """Whether a value, a field or an entity is what is wanted."""
+    """Whether a value, a field or an entity is the wanted one."""
 
     YES = "yes"
     OPEN = "open"
-    """Nothing shown speaks for it or against it."""
+    """Undecided by the infobox."""
     NO = "no"
 
 
@@ -265,13 +248,13 @@ class ShownFact:
 
     folded: str
     answer: Answer | None
-    """None for what is no single, certain value."""
+    """None without a single, certain value."""
     date: Date | None
 
 
 @lru_cache(maxsize=KEPT_VALUES)
 def read_wanted(relation: str, value: str) -> Wanted:
-    """Return what a literal constraint asks of a relation."""
+    """Return the value of a literal constraint on a relation."""
     answer = type_value(value, "", relation)
     date = parse_date(answer.value) if answer is not None and answer.type == "date" else None
     years = (date.year, date.year) if date is not None else parse_period(value)
@@ -280,18 +263,17 @@ def read_wanted(relation: str, value: str) -> Wanted:
 
 @lru_cache(maxsize=KEPT_VALUES)
 def read_shown(text: str, iso: str, key: str) -> ShownFact:
-    """Return the value of a field with its type."""
+    """Return a typed value of a field."""
     answer = type_value(text, iso, key)
     date = parse_date(answer.value) if answer is not None and answer.type == "date" else None
     return ShownFact(fold_name(text), answer, date)
 
 
 def compare_value(wanted: Wanted, shown: ShownFact) -> Match:
-    """Return whether a shown value is the wanted one.
+    """Compare a shown value with the wanted one.
 
-    Equal folded texts or equal typed values fit, and so does a date within the wanted one. A date is left open by a
-    coarser one and by anything that is no certain date; a number by anything that is no number of the same unit; words
-    by longer or shorter wording of the same words.
+    YES for equal folded texts, equal typed values, and a date within the wanted one. OPEN for a coarser date or an
+    uncertain one, for anything but a number of the same unit, and for longer or shorter wording of the same words.
     """
     if wanted.folded and wanted.folded == shown.folded and not (is_number(wanted.answer) and is_number(shown.answer)):
         return Match.YES
@@ -300,19 +282,15 @@ def compare_value(wanted: Wanted, shown: ShownFact) -> Match:
     if wanted.years is not None:
         return _compare_dates(wanted, shown)
     if is_number(wanted.answer):
-        return Match.NO if is_number(shown.answer) and _share_unit(wanted, shown) else Match.OPEN
+        return Match.NO if is_number(shown.answer) and shown.answer.unit == wanted.answer.unit else Match.OPEN
     if holds_phrase(shown.folded, wanted.folded) or holds_phrase(wanted.folded, shown.folded) or not shown.folded:
         return Match.OPEN
     return Match.NO
 
 
-def is_number(answer: Answer | None) -> bool:
-    """Say whether a value is a number, whose folded text has lost its sign and its decimal point."""
+def is_number(answer: Answer | None) -> TypeGuard[Answer]:
+    """Say whether a value is a number; its folded text has lost sign and decimal point."""
     return answer is not None and answer.type == "number"
-
-
-def _share_unit(wanted: Wanted, shown: ShownFact) -> bool:
-    return wanted.answer is not None and shown.answer is not None and wanted.answer.unit == shown.answer.unit
 
 
 def _compare_dates(wanted: Wanted, shown: ShownFact) -> Match:
@@ -326,15 +304,12 @@ def _compare_dates(wanted: Wanted, shown: ShownFact) -> Match:
 
 
 def holds_phrase(text: str, phrase: str) -> bool:
-    """Say whether a folded text holds a folded phrase as whole words; an empty one it does not."""
+    """Say whether a folded text holds a folded phrase, not empty, as whole words."""
     return bool(phrase) and f" {phrase} " in f" {text} "
 
 
 def parse_period(text: str) -> tuple[int, int] | None:
-    """Return the first and last year of a decade or a century, or None.
-
-    ``1900s`` is neither: a reader may take it for a decade or for a century.
-    """
+    """Return the first and last year of a decade or a century, or None; ``1900s`` may be either and gives None."""
     text = " ".join(text.split())
     decade = _DECADE.fullmatch(text)
     if decade:
@@ -347,7 +322,7 @@ def parse_period(text: str) -> tuple[int, int] | None:
 
 
 def list_periods(date: Date) -> tuple[str, ...]:
-    """Return a date's decade and century as a descriptor says them; none before the year 1001."""
+    """Return a date's decade and century as words of a descriptor; empty before the year 1001."""
     if date.year <= FIRST_YEAR:
         return ()
     decade = (f"{date.year // 10 * 10}s",) if date.year // 10 % 10 else ()
@@ -356,7 +331,7 @@ def list_periods(date: Date) -> tuple[str, ...]:
 
 @lru_cache(maxsize=KEPT_NAMES)
 def fold_names(corpus: Corpus, node: int) -> frozenset[str]:
-    """Return the folded names of an entity that are long enough to be looked for; its title always."""
+    """Return the folded title of an entity, and its folded names of at least ``LEAST_NAME`` characters."""
     names = {fold_name(name) for name in corpus.aliases(node)}
     title = fold_name(corpus.page(node).title)
     return frozenset({title, *(name for name in names if len(name) >= LEAST_NAME)} - {""})
@@ -366,16 +341,37 @@ Numbers = npt.NDArray[np.int32]
 
 COLUMNS = ("node", "key", "value_count", "text", "iso", "target")
 MULTIPLE_SHARE = 0.05
-"""Share of the fields with several values from which a single value shown is not taken for the only one."""
+"""Share of fields with several values from which one shown value is not taken for the only one."""
 NO_YEAR = np.iinfo(np.int32).min
 _SEPARATOR = "\x00"
 
 
-class FactIndex:
-    """All facts of a corpus, read when first asked for.
+@dataclass(frozen=True)
+class _Columns:
+    """Facts sorted by relation, those of a relation by node and in page order."""
 
-    Memory: 16 bytes a fact and each distinct text once. What looking up by value needs is made for each relation when
-    it is first asked for and kept: about 12 bytes a fact, and what Python needs for each of its distinct texts.
+    keys: FieldKeys
+    offsets: npt.NDArray[np.int64]
+    """Rows of the relation with code c are those from ``offsets[c]`` up to ``offsets[c + 1]``."""
+    nodes: Nodes
+    targets: Numbers
+    counts: Numbers
+    """Values of the field, unreadable ones included."""
+    texts: Numbers
+    """Index into ``distinct``."""
+    distinct: pa.Array
+
+    def find_rows(self, stem: str) -> slice:
+        """Return the rows of a relation; empty for an unknown one."""
+        code = self.keys.stems.get(stem)
+        return slice(0, 0) if code is None else slice(int(self.offsets[code]), int(self.offsets[code + 1]))
+
+
+class FactIndex:
+    """All facts of a corpus, read on first use.
+
+    Memory: 16 bytes a fact and each distinct text once; for each relation looked up by value about 12 bytes a fact and
+    its distinct texts as Python objects.
     """
 
     def __init__(self, corpus: Corpus) -> None:
@@ -396,27 +392,21 @@ class FactIndex:
         """Return the nodes with an unlinked value that holds a name of an entity among other words; ascending."""
         return tuple(sorted(self._open(relation).find_holding(fold_names(self._corpus, object))))
 
-    def objects_of(self, relation: str, subjects: Nodes | None = None) -> Nodes:
-        """Return the entities that values of a relation link to, ascending; with subjects, only what these link to."""
+    def objects_of(self, relation: str, subjects: Nodes) -> Nodes:
+        """Return the entities that values of a relation of some subjects link to, ascending."""
         field = self._open(relation)
-        rows = field.targets >= 0
-        if subjects is not None:
-            rows &= np.isin(field.nodes, subjects)
-        return np.unique(field.targets[rows & (field.targets != field.nodes)]).astype(np.uint32)
+        rows = (field.targets >= 0) & np.isin(field.nodes, subjects) & (field.targets != field.nodes)
+        return np.unique(field.targets[rows]).astype(np.uint32)
 
     def having(self, relation: str) -> Nodes:
-        """Return the nodes that show a relation, with any value; ascending."""
+        """Return the nodes that show a relation, with any value; ascending. Texts are not read."""
         stem = stem_key(relation)
         if stem not in self._holders:
-            self._holders[stem] = self._columns.list_holders(stem)
+            self._holders[stem] = np.unique(self._columns.nodes[self._columns.find_rows(stem)])
         return self._holders[stem]
 
-    def lacking(self, type: str, relation: str) -> Nodes:
-        """Return the nodes of a type that do not show a relation; ascending."""
-        return np.setdiff1d(self._corpus.nodes_of_type(type), self.having(relation), assume_unique=True)
-
     def holding(self, relation: str, value: str) -> Nodes:
-        """Return the nodes that match a literal constraint, see :func:`matching.match_literal`; ascending."""
+        """Return the nodes that match a literal constraint, as ``query.match_literal`` decides; ascending."""
         return self._open(relation).find_value(read_wanted(relation, value))
 
     def is_multiple(self, relation: str) -> bool:
@@ -426,65 +416,57 @@ class FactIndex:
     def _open(self, relation: str) -> "_Field":
         stem = stem_key(relation)
         if stem not in self._fields:
-            self._fields[stem] = self._columns.cut(stem)
+            columns, rows = self._columns, self._columns.find_rows(stem)
+            texts, places = np.unique(columns.texts[rows], return_inverse=True)
+            distinct = columns.distinct.take(pa.array(texts)).to_pylist() if len(texts) else []
+            self._fields[stem] = _Field(
+                columns.keys.first_keys.get(stem, stem),
+                columns.nodes[rows],
+                columns.targets[rows],
+                columns.counts[rows],
+                places.astype(np.int32),
+                [tuple(text.split(_SEPARATOR)) for text in distinct],
+            )
         return self._fields[stem]
 
     @cached_property
-    def _columns(self) -> "_Columns":
-        return _read_columns(self._corpus)
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Facts sorted by relation, those of a relation by node and in page order."""
-
-    keys: dict[str, str]
-    """The first key met of each stem: values are typed by it."""
-    codes: dict[str, int]
-    offsets: npt.NDArray[np.int64]
-    nodes: Nodes
-    targets: Numbers
-    counts: Numbers
-    """Values of the field, unreadable ones included."""
-    texts: Numbers
-    """Which of ``distinct``."""
-    distinct: pa.Array
-
-    def list_holders(self, stem: str) -> Nodes:
-        """Return the nodes that show a relation, ascending; its texts are not read."""
-        start, end = self._find_rows(stem)
-        return np.unique(self.nodes[start:end])
-
-    def _find_rows(self, stem: str) -> tuple[int, int]:
-        code = self.codes.get(stem)
-        return (0, 0) if code is None else (int(self.offsets[code]), int(self.offsets[code + 1]))
-
-    def cut(self, stem: str) -> "_Field":
-        """Return the facts of one relation; none of a relation that nobody has."""
-        start, end = self._find_rows(stem)
-        texts, places = np.unique(self.texts[start:end], return_inverse=True)
-        distinct = self.distinct.take(pa.array(texts)).to_pylist() if len(texts) else []
-        return _Field(
-            self.keys.get(stem, stem),
-            self.nodes[start:end],
-            self.targets[start:end],
-            self.counts[start:end],
-            places.astype(np.int32),
-            [tuple(text.split(_SEPARATOR)) for text in distinct],
+    def _columns(self) -> _Columns:
+        keys = FieldKeys()
+        parts: list[tuple[npt.NDArray[np.integer], ...]] = []
+        texts: list[pa.Array] = []
+        for table in self._corpus.read_fact_tables(COLUMNS):
+            stems = keys.number(table["key"])
+            (kept,) = np.nonzero(stems >= 0)
+            columns = (table[name].to_numpy()[kept] for name in ("node", "target", "value_count"))
+            parts.append((stems[kept], *columns))
+            joined = pc.binary_join_element_wise(table["text"], table["iso"], _SEPARATOR)
+            texts.append(joined.combine_chunks().take(pa.array(kept)))
+        merged = [np.concatenate(column) for column in zip(*parts, strict=True)] or [np.zeros(0, dtype=np.int64)] * 4
+        encoded = pa.chunked_array(texts, type=pa.string()).dictionary_encode().combine_chunks()
+        order = np.argsort(merged[0], kind="stable")
+        return _Columns(
+            keys=keys,
+            offsets=np.searchsorted(merged[0][order], np.arange(len(keys.stems) + 1)),
+            nodes=merged[1][order].astype(np.uint32),
+            targets=merged[2][order].astype(np.int32),
+            counts=merged[3][order].astype(np.int32),
+            texts=encoded.indices.to_numpy()[order],
+            distinct=encoded.dictionary,
         )
 
 
 @dataclass(frozen=True)
 class _Field:
-    """The facts of one relation, and what looking them up by value needs."""
+    """The facts of one relation, with lazy indexes by value."""
 
     key: str
+    """Key by which values are typed."""
     nodes: Nodes
     """Ascending, one a value."""
     targets: Numbers
     counts: Numbers
     places: Numbers
-    """Which of ``texts`` each value is."""
+    """Index into ``texts``."""
     texts: list[tuple[str, ...]]
     """Distinct pairs of text and date."""
 
@@ -497,8 +479,7 @@ class _Field:
     def find_linked(self, target: int) -> list[int]:
         order, ordered = self._by_target
         first, last = np.searchsorted(ordered, [target, target + 1])
-        found: list[int] = self.nodes[order[first:last]].tolist()
-        return found
+        return _to_list(self.nodes[order[first:last]])
 
     def find_named(self, names: frozenset[str]) -> list[int]:
         places = [place for name in names for place in self._by_fold.get(name, ())]
@@ -529,15 +510,10 @@ class _Field:
         fit = (years >= span[0]) & (years <= span[1])
         if date is not None and date.month:
             fit &= (months == date.month) & ((days == date.day) | (date.day == 0))
-        found: list[int] = np.nonzero(fit)[0].tolist()
-        return found
+        return _to_list(np.nonzero(fit)[0])
 
     def _list_unlinked(self, places: list[int]) -> list[int]:
-        if not places:
-            return []
-        rows = np.isin(self.places, places) & (self.targets < 0)
-        found: list[int] = self.nodes[rows].tolist()
-        return found
+        return _to_list(self.nodes[np.isin(self.places, places) & (self.targets < 0)]) if places else []
 
     @cached_property
     def _by_target(self) -> tuple[npt.NDArray[np.int64], Numbers]:
@@ -550,23 +526,15 @@ class _Field:
 
     @cached_property
     def _by_fold(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for place, shown in enumerate(self._shown):
-            found.setdefault(shown.folded, []).append(place)
-        found.pop("", None)
-        return found
+        return _group(shown.folded for shown in self._shown)
 
     @cached_property
     def _by_key(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for place, shown in enumerate(self._shown):
-            if shown.answer is not None:
-                found.setdefault(shown.answer.key, []).append(place)
-        return found
+        return _group(shown.answer.key if shown.answer else "" for shown in self._shown)
 
     @cached_property
     def _dates(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Return year, month and day of each distinct text; ``NO_YEAR`` where it is no date."""
+        """Year (``NO_YEAR`` without a date), month and day of each distinct text."""
         parts = np.zeros((3, len(self.texts)), dtype=np.int32)
         parts[0] = NO_YEAR
         for place, shown in enumerate(self._shown):
@@ -576,53 +544,28 @@ class _Field:
 
     @cached_property
     def _joined(self) -> tuple[str, npt.NDArray[np.int64]]:
-        """Return all distinct folded texts in one, and where each begins."""
+        """All distinct folded texts in one, and the offset of each."""
         pieces = [f"{PADDING} {shown.folded} " for shown in self._shown]
         starts = np.cumsum([0, *map(len, pieces)])[:-1] if pieces else np.zeros(0, dtype=np.int64)
         return "".join(pieces), starts
 
 
-def _read_columns(corpus: Corpus) -> _Columns:
-    keys: dict[str, str] = {}
-    codes: dict[str, int] = {}
-    parts: list[tuple[npt.NDArray[np.int64], ...]] = []
-    texts: list[pa.Array] = []
-    for table in corpus.read_fact_tables(COLUMNS):
-        encoded = table["key"].combine_chunks().dictionary_encode()
-        stems = _number_stems(encoded.dictionary.to_pylist(), keys, codes)[encoded.indices.to_numpy()]
-        (kept,) = np.nonzero(stems >= 0)
-        columns = (table[name].to_numpy()[kept] for name in ("node", "target", "value_count"))
-        parts.append((stems[kept], *columns))
-        joined = pc.binary_join_element_wise(table["text"], table["iso"], _SEPARATOR)
-        texts.append(joined.combine_chunks().take(pa.array(kept)))
-    merged = [np.concatenate(column) for column in zip(*parts, strict=True)] or [np.zeros(0, dtype=np.int64)] * 4
-    encoded = pa.chunked_array(texts, type=pa.string()).dictionary_encode().combine_chunks()
-    order = np.argsort(merged[0], kind="stable")
-    return _Columns(
-        keys=keys,
-        codes=codes,
-        offsets=np.searchsorted(merged[0][order], np.arange(len(codes) + 1)),
-        nodes=merged[1][order].astype(np.uint32),
-        targets=merged[2][order].astype(np.int32),
-        counts=merged[3][order].astype(np.int32),
-        texts=encoded.indices.to_numpy()[order],
-        distinct=encoded.dictionary,
-    )
+def _group(texts: Iterable[str]) -> dict[str, list[int]]:
+    """Return the places of each text that is not empty."""
+    found: dict[str, list[int]] = {}
+    for place, text in enumerate(texts):
+        if text:
+            found.setdefault(text, []).append(place)
+    return found
 
 
-def _number_stems(met: list[str], keys: dict[str, str], codes: dict[str, int]) -> npt.NDArray[np.int64]:
-    """Return the number of each key's stem, -1 for layout; new stems are added."""
-    numbers = np.full(len(met), -1, dtype=np.int64)
-    for place, key in enumerate(met):
-        if not is_layout(key):
-            stem = stem_key(key)
-            keys.setdefault(stem, key)
-            numbers[place] = codes.setdefault(stem, len(codes))
-    return numbers
+def _to_list(numbers: npt.NDArray[np.integer]) -> list[int]:
+    found: list[int] = numbers.tolist()
+    return found
 
 
 DRAWN_FROM = 50
-"""Nodes looked at for each that is drawn: of more, so many at even distances are taken first."""
+"""Candidates for each drawn node; of more nodes, every n-th is a candidate."""
 
 
 def sample_nodes(corpus: Corpus, count: int) -> list[int]:
@@ -642,13 +585,13 @@ def draw_nodes(nodes: Iterable[int] | npt.NDArray[np.uint32], count: int, *parts
 
 
 MAX_SUBJECTS = 5_000
-"""Subjects of a relation whose answers are typed; of more a sample is drawn."""
+"""Subjects of a relation whose answers are typed; more are sampled."""
 _DATE = "date:"
 _TEXT = "text:"
 
 
 class AnswerShares:
-    """The answers of every relation, counted when a relation is first asked for."""
+    """The answers of every relation, counted on first use of the relation."""
 
     def __init__(self, corpus: Corpus, facts: FactIndex) -> None:
         self._corpus = corpus
@@ -657,13 +600,10 @@ class AnswerShares:
         self._values: dict[str, frozenset[str]] = {}
 
     def share(self, relation: str, answer_key: str) -> tuple[float, int]:
-        """Return the share of one answer among all observed answers of a relation, and how many these are.
+        """Return the share of one answer among all observed answers of a relation, and their number.
 
-        An answer counts once for each subject that shows it. A month or year counts every date within it, because a
-        question may ask for no more.
-
-        Returns:
-            (0.0, 0) when no subject shows the relation.
+        An answer counts once for each subject. A month or year counts every date within it, because a question may ask
+        for no more.
         """
         counts = self._count(stem_key(relation))
         total = counts[""]
@@ -684,7 +624,7 @@ class AnswerShares:
         return self._counts[stem]
 
     def _list_keys(self, node: int, stem: str) -> list[str]:
-        """Return the keys of a subject's answers, each once, and an empty key for every answer."""
+        """Return the distinct keys of a subject's answers, and an empty key for every answer."""
         answers = {}
         for fact in self._corpus.facts(node):
             answer = type_value(fact.text, fact.iso, fact.key) if stem_key(fact.key) == stem else None

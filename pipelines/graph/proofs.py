@@ -1,13 +1,13 @@
-"""A proof as a query, as a path to put into words, and how it grows backwards (VSearcher, section 2.1).
+"""A proof as a query, as input of a writer, as a graph, and its growth backwards (VSearcher, section 2.1).
 
-Hiding the outermost entity behind ``born in Ostrel`` puts Ostrel in front; the next round hides Ostrel. Only facts are
-offered from which a walk of the length that is left reaches an article that may be an anchor.
+Hiding the outermost entity behind ``born in Ostrel`` puts Ostrel in front; the next round hides Ostrel. A fact is
+offered only if a walk of the remaining length reaches an article that may be an anchor.
 """
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from itertools import islice
 
 import networkx as nx
 
@@ -24,7 +24,7 @@ from schemas.tasks import HopView, OfferedFact, WriteQuestionInputs
 
 
 def list_names(corpus: Corpus, nodes: Sequence[PathNode]) -> tuple[tuple[str, ...], ...]:
-    """Return the names of each node of a path as the corpus knows them: the title first, then redirects and others."""
+    """Return the names of each node of a path: the title, then redirects and other names of the corpus."""
     numbers = locate_nodes(corpus, nodes)
     return tuple((node.title, *corpus.aliases(number)) for node, number in zip(nodes, numbers, strict=True))
 
@@ -38,7 +38,7 @@ def make_query(corpus: Corpus, proof: Proof) -> Query:
     """Return a proof as a query over the corpus.
 
     Raises:
-        LookupError: if a node is not in the corpus.
+        LookupError: a node is not in the corpus.
     """
     names = flatten_names(list_names(corpus, proof.nodes))
     (anchor,) = locate_nodes(corpus, proof.nodes[:1])
@@ -46,30 +46,18 @@ def make_query(corpus: Corpus, proof: Proof) -> Query:
 
 
 def make_question_id(text: str, sha256: str, answer: Answer, proof: Proof) -> str:
-    """Return a final question's id, made again by whoever verifies it; two paths never share one.
-
-    Args:
-        text: the question as asked.
-        sha256: of the anchor's picture, empty without one.
-        answer: told apart by its key.
-        proof: the anchor, every hop's relation and object, and the attribute asked for go in.
-    """
+    """Return a final question's id: a digest of text, picture (its sha256 or empty), answer key and path."""
     path = [[hop.relation, node.page_id] for hop, node in zip(proof.hops, proof.nodes[1:], strict=False)]
     return make_record_id("q", [text, sha256, answer.key, proof.nodes[0].page_id, path, proof.answer_relation])
 
 
 def view_proof(proof: Proof, answer: Answer) -> WriteQuestionInputs:
-    """Return a proof as a writer sees it; the same path always asks for the same wording."""
+    """Return a proof as input of a writer; the same path always gets the same ``variety``."""
     views = tuple(
-        HopView(
-            relation=hop.relation,
-            clause=hop.clause,
-            object_name=node.title,
-            object_type=node.type,
-            backward=hop.backward,
-        )
+        HopView(relation=hop.relation, clause=hop.clause, object_name=node.title, object_type=node.type,
+                backward=hop.backward)
         for hop, node in zip(proof.hops, proof.nodes[1:], strict=True)
-    )
+    )  # fmt: skip
     return WriteQuestionInputs(
         anchor_name=proof.nodes[0].title,
         anchor_type=proof.nodes[0].type,
@@ -95,7 +83,7 @@ def draw_proof(proof: Proof, answer: Answer) -> nx.DiGraph:
 
 
 def make_node(corpus: Corpus, node: int, role: Role) -> PathNode:
-    """Return a node of a path as its page has it."""
+    """Return the path node of a page."""
     page = corpus.page(node)
     return PathNode(page_id=page.page_id, title=page.title, role=role, type=page.type, in_degree=page.in_degree)
 
@@ -103,53 +91,48 @@ def make_node(corpus: Corpus, node: int, role: Role) -> PathNode:
 def cite_fact(corpus: Corpus, fact: Fact) -> Evidence:
     """Return an infobox value as evidence."""
     link_start = fact.link_start if fact.target >= 0 else -1
-    return _cite(corpus, fact.node, "infobox", (fact.start, fact.end), link_start, fact.key)
+    return _cite(corpus, fact.node, (fact.start, fact.end), link_start, fact.key)
 
 
 def cite_sentence(corpus: Corpus, node: int, start: int, end: int, link_start: int = -1) -> Evidence:
-    """Return a sentence of a page as evidence, with the place of the link in it that is followed."""
-    return _cite(corpus, node, "sentence", (start, end), link_start)
+    """Return a sentence of a page as evidence, with the offset of the link that is followed."""
+    return _cite(corpus, node, (start, end), link_start, "")
 
 
-def _cite(
-    corpus: Corpus,
-    node: int,
-    kind: Literal["infobox", "sentence"],
-    span: tuple[int, int],
-    link_start: int,
-    key: str = "",
-) -> Evidence:
+def _cite(corpus: Corpus, node: int, span: tuple[int, int], link_start: int, key: str) -> Evidence:
     page, (start, end) = corpus.page(node), span
-    return Evidence(page_id=page.page_id, title=page.title, revision=page.revision, kind=kind, key=key, start=start,
-                    end=end, text=corpus.text(node)[start:end], link_start=link_start)  # fmt: skip
+    return Evidence(
+        page_id=page.page_id, title=page.title, revision=page.revision, kind="infobox" if key else "sentence", key=key,
+        start=start, end=end, text=corpus.text(node)[start:end], link_start=link_start,
+    )  # fmt: skip
 
 
 EXPANSIONS = 400
-"""Articles whose relations are read to find out whether one fact leads on; without a way by then it counts as none."""
+"""Articles read to decide whether one fact leads to an anchor; after that the answer is no."""
 LOOKED_AT = 60
-"""Relations of an article that are looked at, from the top of its box: more are no infobox but a table."""
+"""Relations of an article that are read, from the top of its infobox."""
 OPEN = ""
-"""What a test of an article says when there is nothing against it."""
+"""Result of a test that an article passes."""
 
 Test = Callable[[int], str]
-"""Says what speaks against an article, or ``OPEN``."""
+"""Returns why an article is refused, or ``OPEN``."""
 
 
 @dataclass(frozen=True, slots=True)
 class InjectionRules:
-    """How far a question is grown, and the thresholds of the checks on the way."""
+    """How far a question is grown, and the thresholds of its checks."""
 
     settings: InjectionsConfig
     descriptors: RewritesConfig
     min_answers: int
-    """Distinct answers over all anchors of the type, in each round: growing a chain can only lose some. 0 is off."""
+    """Least number of distinct answers over all anchors of the type, in each round; 0 is off."""
     hub_in_degree: int
     max_answer_tokens: int
     seed: int
     audit: bool = False
 
     def draw_rounds(self, identity: str) -> int:
-        """Return how many rounds a question gets, decided by its id alone."""
+        """Return the number of rounds of a question, which depends on its id alone."""
         left = draw_unit(self.seed, "rounds", identity) * sum(self.settings.weights)
         for rounds, weight in zip(self.settings.rounds, self.settings.weights, strict=True):
             left -= weight
@@ -160,13 +143,13 @@ class InjectionRules:
 
 @dataclass(frozen=True, slots=True)
 class AnchorRules:
-    """What an article must have to end a chain: the split and the picture that seeds must have."""
+    """Requirements of an anchor: the split and the picture of a seed."""
 
     splits: SplitRule
     settings: GroundingsConfig
 
     def explain(self, corpus: Corpus, node: int, split: Split) -> str:
-        """Return what speaks against an article as the anchor of a question of a split, or ``OPEN``."""
+        """Return why an article is refused as the anchor of a question of a split, or ``OPEN``."""
         page = corpus.page(node)
         if self.splits.place("entity", page.title) != split:
             return "other-split"
@@ -182,20 +165,20 @@ class AnchorRules:
 
 @dataclass(frozen=True, slots=True)
 class ProofDraft:
-    """A question on its way: what it says, and what has been hidden so far."""
+    """A question between two rounds."""
 
     text: str
     proof: Proof
     certificates: tuple[Certificate, ...]
     taken: tuple[int, ...]
-    """Node numbers of the chain from the answer node outwards; the last is named in the question."""
+    """Node numbers of the chain from the answer node outwards; the question names the last."""
     fact: Fact | None = None
-    """The relation that was injected last."""
+    """The relation of the last round."""
 
 
 @dataclass(slots=True)
 class Level:
-    """A draft and the facts behind which the entity it names may still be hidden."""
+    """A draft and the untried facts that may hide the entity it names."""
 
     draft: ProofDraft
     facts: list[Fact]
@@ -203,32 +186,32 @@ class Level:
 
 @dataclass(slots=True)
 class ChainSearch:
-    """Looks ahead for one question: which facts of an article lead to an anchor in so many rounds.
+    """Look-ahead of one question: which facts of an article lead to an anchor in ``rounds`` rounds.
 
-    Each article is judged once. What was met and refused is counted, so that a question that cannot grow says why.
+    Each article is judged once; refusals are counted for the question's rejection.
     """
 
     corpus: Corpus
     hub_in_degree: int
-    """Articles with more incoming links are closed: a fact about a country hides nothing."""
+    """Articles with more incoming links are refused: a fact about a country hides nothing."""
     pass_test: Test
-    """Judges every article behind which an entity would be hidden."""
+    """Test of every article of the chain."""
     end_test: Test
-    """Judges those that would be the anchor, besides."""
+    """Further test of the anchor."""
     draw: str
-    """Decides the order in which ways are tried."""
+    """Seed of the order in which relations are tried."""
     keep_fact: Callable[[Fact], bool] = lambda fact: True
-    """Says whether a question may rest on a relation."""
+    """Whether a question may use a relation."""
     refused: Counter[str] = field(default_factory=Counter)
     _judged: dict[tuple[int, bool], str] = field(default_factory=dict)
     _left: int = 0
 
     def list_facts(self, taken: Sequence[int], rounds: int) -> tuple[Fact, ...]:
-        """Return the relations of the last article taken that lead to an anchor in so many rounds, in page order.
+        """Return the relations of the last article taken that lead to an anchor in ``rounds`` rounds, in page order.
 
         Args:
             taken: articles of the chain so far, from the answer node outwards.
-            rounds: rounds left, the one at hand included; 1 asks for an anchor.
+            rounds: rounds left, this one included; with 1 the next article is the anchor.
         """
         found = []
         for fact in self._read_relations(taken[-1]):
@@ -238,7 +221,7 @@ class ChainSearch:
         return tuple(found)
 
     def open_level(self, draft: ProofDraft, rounds: int) -> Level:
-        """Return a draft with the facts from which so many rounds can be done."""
+        """Return a draft with the facts that lead to an anchor in ``rounds`` rounds."""
         return Level(draft, list(self.list_facts(draft.taken, rounds)))
 
     def _leads_on(self, node: int, taken: tuple[int, ...], left: int) -> bool:
@@ -250,13 +233,11 @@ class ChainSearch:
             return False
         self._left -= 1
         ahead = {fact.target for fact in self._read_relations(node)}
-        return any(self._leads_on(target, (*taken, node), left - 1) for target in sorted(ahead, key=self._draw_order))
+        ordered = sorted(ahead, key=lambda target: draw_unit("chain", self.draw, target))
+        return any(self._leads_on(target, (*taken, node), left - 1) for target in ordered)
 
     def _read_relations(self, node: int) -> list[Fact]:
         return [fact for fact in read_relations(self.corpus, node)[:LOOKED_AT] if self.keep_fact(fact)]
-
-    def _draw_order(self, node: int) -> float:
-        return draw_unit("chain", self.draw, node)
 
     def _is_open(self, node: int, last: bool) -> bool:
         if (node, last) not in self._judged:
@@ -273,7 +254,7 @@ class ChainSearch:
 
 
 def retreat(levels: list[Level], fact: Fact | None) -> None:
-    """Drop a fact that failed, and every draft that has none left together with the fact that led to it."""
+    """Remove a failed fact, then every draft without facts and the fact that led to it."""
     if fact is not None:
         levels[-1].facts.remove(fact)
     while levels and not levels[-1].facts:
@@ -283,56 +264,32 @@ def retreat(levels: list[Level], fact: Fact | None) -> None:
 
 
 def offer_relation(ground: Indexes, fact: Fact) -> OfferedFact:
-    """Return a relation as a model sees it, with the sentence of the page that says it, if there is one."""
-    page = ground.corpus.page(fact.target)
-    return OfferedFact(
-        relation=fact.key,
-        object_name=page.title,
-        object_type=page.type,
-        sentence=_find_sentence(ground, fact),
-        in_degree=page.in_degree,
-    )
-
-
-def _find_sentence(ground: Indexes, fact: Fact) -> str:
-    """Return the first sentence of a fact's page that names its object beside a cue of the relation."""
-    names = ground.corpus.aliases(fact.target)
-    for sentence in list_prose(ground.corpus, fact.node):
-        named = mask_names(sentence.text, names) != sentence.text
-        if named and ground.cues.states(fact.key, sentence.text):
-            return sentence.text
-    return ""
+    """Return a relation for a model, with the first sentence that names its object beside a cue of the relation."""
+    page, names = ground.corpus.page(fact.target), ground.corpus.aliases(fact.target)
+    sentences = (sentence.text for sentence in list_prose(ground.corpus, fact.node))
+    stating = (text for text in sentences if mask_names(text, names) != text and ground.cues.states(fact.key, text))
+    return OfferedFact(relation=fact.key, object_name=page.title, object_type=page.type, sentence=next(stating, ""),
+                       in_degree=page.in_degree)  # fmt: skip
 
 
 def read_opening(corpus: Corpus, node: int, words: int) -> str:
-    """Return so many words of an article's prose, from its beginning."""
-    found: list[str] = []
-    for sentence in list_prose(corpus, node):
-        if len(found) >= words:
-            break
-        found.extend(sentence.text.split())
-    return " ".join(found[:words])
+    """Return the first ``words`` words of an article's prose."""
+    found = (word for sentence in list_prose(corpus, node) for word in sentence.text.split())
+    return " ".join(islice(found, words))
 
 
 def grow_proof(corpus: Corpus, proof: Proof, fact: Fact) -> Proof:
     """Return a proof with one more node in front: the article that a relation of its first node links to.
 
-    The new hop is backward: the relation is stated on the page of the node it leads to. All that speaks of a node by
-    its index moves up by one. Counts, being of the shorter chain, are dropped.
+    The new hop is backward: the relation is stated on the page of the node it leads to. Indexes of nodes move up by
+    one. Counts of the shorter chain are dropped.
     """
     first = proof.nodes[0]
     front = make_node(corpus, fact.target, "anchor")
     hidden = first.model_copy(update={"role": "bridge" if proof.hops else "answer"})
     nodes = (front, hidden, *proof.nodes[1:])
-    hop = Hop(
-        index=1,
-        relation=fact.key,
-        subject_id=first.page_id,
-        object_id=front.page_id,
-        clause="",
-        evidence=cite_fact(corpus, fact),
-        backward=True,
-    )
+    hop = Hop(index=1, relation=fact.key, subject_id=first.page_id, object_id=front.page_id, clause="",
+              evidence=cite_fact(corpus, fact), backward=True)  # fmt: skip
     grown = {
         "nodes": nodes,
         "hops": (hop, *(old.model_copy(update={"index": old.index + 1}) for old in proof.hops)),

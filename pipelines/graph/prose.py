@@ -18,13 +18,12 @@ from pipelines.corpus.wikitext import (
     split_sentences,
 )
 
-PROSE_KEPT_PAGES = 1024
-PROSE_MAX_SPAN = 2000
-"""Longest sentence looked at, characters of wikitext: what is longer is a table."""
+KEPT_PAGES = 2048
+MAX_SPAN = 2000
+"""Longest sentence in characters of wikitext; longer ones are tables."""
 MAX_TEMPLATES = 12
-"""Inline templates rendered in one sentence; a sentence with more is a table in disguise."""
+"""Inline templates rendered per sentence; a sentence with more is a table."""
 _NO_PROSE = re.compile(r"[*#:;=|!{}]|\[\[\s*(?:file|image|category|datei|fichier|archivo)\s*:", re.IGNORECASE)
-_SPACES = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,29 +31,27 @@ class Sentence:
     """A sentence of an article's prose."""
 
     text: str
-    """As a reader sees it; dates, measures and their like rendered from their templates, other templates left out."""
+    """Plain text; templates of dates, measures and the like are rendered, others left out."""
     start: int
     """Span in the page's wikitext."""
     end: int
     lead: bool
-    """Whether it is the first of the article."""
+    """Whether it is the first sentence of the article."""
 
 
-@lru_cache(maxsize=PROSE_KEPT_PAGES)
+@lru_cache(maxsize=KEPT_PAGES)
 def list_prose(corpus: Corpus, node: int) -> tuple[Sentence, ...]:
-    """Return the sentences of an article outside infobox, tables, lists, headings and captions, in order."""
+    """Return the sentences of an article in order, without infobox, tables, lists, headings and captions."""
     return read_prose(corpus.text(node))
 
 
 def read_prose(page: str) -> tuple[Sentence, ...]:
     """Return the sentences of a page's wikitext."""
     visible = blank_ignored(page)
-    visible = blank_spans(
-        visible, ((start, end) for start, end in find_braces(visible) if _is_block(visible, start, end))
-    )
+    visible = blank_spans(visible, (span for span in find_braces(visible) if _is_block(visible, *span)))
     found: list[Sentence] = []
     for start, end in split_sentences(visible):
-        if end - start > PROSE_MAX_SPAN or _NO_PROSE.match(visible, start):
+        if end - start > MAX_SPAN or _NO_PROSE.match(visible, start):
             continue
         text = show_sentence(visible[start:end])
         if any(char.isalpha() for char in text):
@@ -63,24 +60,24 @@ def read_prose(page: str) -> tuple[Sentence, ...]:
 
 
 def _is_lead(before: list[Sentence]) -> bool:
-    # "Harry Oder Jr. (1929-2012) was a banker." is cut in two.
+    # "Harry Oder Jr. (1929-2012) was a banker." is split after "Jr.".
     return not before or (len(before) == 1 and before[0].text.endswith(("Jr.", "Sr.")))
 
 
 def show_sentence(wikitext: str) -> str:
-    """Return a sentence as a reader sees it, on one line; a template of unknown output is left out."""
+    """Return a sentence as plain text on one line, without unknown templates."""
     if "<" in wikitext:
         wikitext = blank_spans(wikitext, find_references(wikitext), "")
     if "{{" in wikitext:
         wikitext = _render_templates(wikitext)
-    return _SPACES.sub(" ", plain_text(wikitext)).strip()
+    return " ".join(plain_text(wikitext).split())
 
 
 def _is_block(text: str, start: int, end: int) -> bool:
-    """Say whether a template or table is none of a sentence: it begins a line and ends one, or spans several."""
-    before = text.rfind("\n", max(0, start - PROSE_MAX_SPAN), start) + 1
-    after = text.find("\n", end, end + PROSE_MAX_SPAN)
-    if (not before and start > PROSE_MAX_SPAN) or (after < 0 and end + PROSE_MAX_SPAN < len(text)):
+    """Say whether a template or table is a block: alone on its line, or over several lines."""
+    before = text.rfind("\n", max(0, start - MAX_SPAN), start) + 1
+    after = text.find("\n", end, end + MAX_SPAN)
+    if (not before and start > MAX_SPAN) or (after < 0 and end + MAX_SPAN < len(text)):
         return "\n" in text[start:end]
     alone = not text[before:start].strip(" :*#") and not text[end : len(text) if after < 0 else after].strip()
     return alone or "\n" in text[start:end]
@@ -103,13 +100,9 @@ MASK = "[…]"
 MIN_WORDS = 6
 MAX_WORDS = 45
 MAX_COMMAS = 5
-MAX_SPAN = 2000
-"""Longest sentence looked at, characters of wikitext: what is longer is a table."""
-KEPT_PAGES = 2048
 SPACE_BEFORE = re.compile(r"(?<=____) (?=[,.;:!?')])")
-SPACES = re.compile(r"\s+")
 DEBRIS = re.compile(r"[•|^=\[\]{}<>]| \* |\bEnlarge\b|\bImage:")
-"""What is left of tables, lists and captions in text that was once wikitext."""
+"""Remains of tables, lists and captions in plain text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +118,7 @@ def make_clause(page: str, link: WikiLink, names: Sequence[str]) -> Clause | Non
     """Return the sentence around a link with the link blanked and other mentions of ``names`` masked.
 
     Returns:
-        None when the sentence is shorter than six words, longer than forty-five, a list, or what is left of a table.
+        None for a sentence of under 6 or over 45 words, a list, or the remains of a table.
     """
     plain = blank_sentence(page, link)
     if plain is None:
@@ -135,12 +128,12 @@ def make_clause(page: str, link: WikiLink, names: Sequence[str]) -> Clause | Non
 
 
 def blank_sentence(page: str, link: WikiLink) -> Clause | None:
-    """Return the sentence around a link with the link blanked and nothing masked yet; None when it is no sentence."""
+    """Return the sentence around a link with the link blanked; None for a list or the remains of a table."""
     start, end = find_sentence(page, link.start)
     if not start <= link.start < link.end <= end or end - start > MAX_SPAN:
         return None
     text = plain_text(page[start : link.start] + f" {BLANK} " + page[link.end : end])
-    text = SPACE_BEFORE.sub("", SPACES.sub(" ", text).strip())
+    text = SPACE_BEFORE.sub("", " ".join(text.split()))
     if DEBRIS.search(text) or text.count(",") > MAX_COMMAS or text.count(BLANK) != 1:
         return None
     return Clause(text, start, end)
@@ -148,7 +141,7 @@ def blank_sentence(page: str, link: WikiLink) -> Clause | None:
 
 @lru_cache(maxsize=KEPT_PAGES)
 def list_sentences(corpus: Corpus, node: int) -> tuple[tuple[int, Clause], ...]:
-    """Return every link of a page that makes an edge and stands in a sentence: the target, and the blanked sentence."""
+    """Return target and blanked sentence of every link of a page that is an edge of the graph."""
     graph, text = corpus.graph, corpus.text(node)
     start, end = int(graph.offsets[node]), int(graph.offsets[node + 1])
     targets = dict(zip(graph.positions[start:end].tolist(), graph.targets[start:end].tolist(), strict=True))
@@ -162,7 +155,7 @@ def list_sentences(corpus: Corpus, node: int) -> tuple[tuple[int, Clause], ...]:
 
 def find_clause(corpus: Corpus, node: int, clause: str, names: Sequence[str]) -> frozenset[int]:
     """Return the targets of a page's links whose blanked and masked sentence is this clause."""
-    # Masking is the costly part, so only sentences that hold every unmasked piece of the clause are masked.
+    # Masking is costly, so only sentences with every unmasked piece of the clause are masked.
     pieces = clause.split(MASK)
     return frozenset(
         target
@@ -172,7 +165,7 @@ def find_clause(corpus: Corpus, node: int, clause: str, names: Sequence[str]) ->
 
 
 def mask_names(text: str, names: Sequence[str]) -> str:
-    """Replace whole-word mentions of names, longest first, upper or lower case; names of one letter stay."""
+    """Replace whole-word mentions of names in any case, longest first; names of one letter stay."""
     wanted = sorted({name for name in names if len(name) > 1}, key=lambda name: (-len(name), name))
     if not wanted:
         return text

@@ -1,11 +1,12 @@
 """The question as a conjunctive query on the corpus: its answers, and how many entities fit each part.
 
 ``anchor -r1-> v1 -r2-> ... -> vh . attribute``, with descriptor facts as further constraints. A backward hop leads from
-an entity to those whose page states the relation to it. Counting is closed-world over what infoboxes show: a missing
-field, an unreadable value and a value that may agree are open; near misses are looked up in prose
-(:mod:`pipelines.graph.statements`). :class:`Indexes` holds the corpus with the indexes that counting needs.
+an entity to those whose page states the relation to it. Counting is closed-world over infoboxes. A missing field, an
+unreadable value and a value that may agree leave a match open; :mod:`pipelines.graph.statements` looks such near misses
+up in prose.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, reduce
@@ -41,30 +42,30 @@ from schemas.proofs import Constraint, Derivation, Hop, PathNode
 
 @dataclass(frozen=True)
 class Indexes:
-    """A corpus to prove questions in."""
+    """A corpus with its lazy indexes."""
 
     corpus: Corpus
     later: Corpus | None = None
-    """The same wiki from a dump at least a year away: a fact that differs there is volatile."""
+    """The same wiki from a dump at least a year away; a fact that differs there is volatile."""
 
     @cached_property
     def relations(self) -> RelationIndex:
-        """Every relation that a walk may take."""
+        """All relations of single value."""
         return RelationIndex(self.corpus)
 
     @cached_property
     def facts(self) -> FactIndex:
-        """Every fact that infoboxes show, also those with several values, by value."""
+        """All infobox facts by value, also those with several values."""
         return FactIndex(self.corpus)
 
     @cached_property
     def cues(self) -> CueIndex:
-        """Words by which sentences state a relation."""
+        """Cue words of relations."""
         return CueIndex(self.corpus, self.facts)
 
     @cached_property
     def shares(self) -> AnswerShares:
-        """How often each answer of a relation occurs."""
+        """Frequencies of the answers of relations."""
         return AnswerShares(self.corpus, self.facts)
 
 
@@ -81,7 +82,7 @@ species, taxon, organism, animal, plant, artwork, artifact, work, product, devic
 organisation, organization, company, institution, group, event
 """
 BROAD = frozenset(noun.strip() for noun in _BROAD_TEXT.replace("\n", ",").split(",")) - {""}
-"""Broad nouns, which may stand for others of their domain: an artist may be a painter, a place a town."""
+"""Broad nouns that may stand for others of their domain: an artist may be a painter, a place a town."""
 OVERLAPPING = (
     frozenset("city town village hamlet municipality commune comune township borough suburb".split()),
     frozenset(["politician", "president", "governor", "judge", "senator", "congressman", "prime minister", "monarch"]),
@@ -93,21 +94,18 @@ _OTHER_TEXT = {
     "Word": "language,award,surname,given name,family name",
 }
 OTHER_DOMAINS = {noun: name for name, nouns in _OTHER_TEXT.items() for noun in nouns.split(",")}
-"""Domains of nouns that :mod:`pipelines.corpus.kinds` gives none, and that no person, place or artifact has."""
+"""Domains of nouns without one in :mod:`pipelines.corpus.kinds`, apart from persons, places and artifacts."""
 VAGUE_PAGES = BROAD | {"politician"}
-"""Vague nouns of pages: an officeholder's infobox is also used for lawyers and soldiers."""
+"""Vague types of pages: an officeholder's infobox is also used for lawyers and soldiers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownField:
-    """All values that a page shows of one relation, numbered keys together."""
+    """All shown values of one relation of a page, numbered keys together."""
 
     facts: tuple[Fact, ...]
     complete: bool
-    """Whether every value could be read."""
-
-
-_EMPTY = ShownField((), complete=False)
+    """Whether every value could be read; false without values."""
 
 
 @lru_cache(maxsize=KEPT_PAGES)
@@ -118,12 +116,17 @@ def read_fields(corpus: Corpus, node: int) -> dict[str, ShownField]:
         stem = name_relation(fact.key)
         if stem:
             facts.setdefault(stem, []).append(fact)
-    return {stem: ShownField(tuple(found), _is_complete(found)) for stem, found in facts.items()}
+    fields = {}
+    for stem, found in facts.items():
+        read = Counter(fact.key for fact in found)
+        complete = all(read[fact.key] == fact.value_count for fact in found)
+        fields[stem] = ShownField(tuple(found), complete)
+    return fields
 
 
 def read_field(corpus: Corpus, node: int, relation: str) -> ShownField:
-    """Return the values that a page shows of a relation; without any, no facts and ``complete`` false."""
-    return read_fields(corpus, node).get(stem_key(relation), _EMPTY)
+    """Return the shown values of a relation of a page."""
+    return read_fields(corpus, node).get(stem_key(relation)) or ShownField((), complete=False)
 
 
 @lru_cache(maxsize=KEPT_KEYS)
@@ -132,28 +135,19 @@ def name_relation(key: str) -> str:
     return "" if is_layout(key) else stem_key(key)
 
 
-def _is_complete(facts: Iterable[Fact]) -> bool:
-    read: dict[str, int] = {}
-    told: dict[str, int] = {}
-    for fact in facts:
-        read[fact.key] = read.get(fact.key, 0) + 1
-        told[fact.key] = fact.value_count
-    return read == told
-
-
 def match_constraint(corpus: Corpus, node: int, constraint: Constraint) -> Match:
-    """Return whether an entity fits a constraint: its type, or a literal value."""
+    """Match an entity with a constraint: its type, or a literal value."""
     if constraint.relation == TYPE:
         return match_type(corpus, node, constraint.value)
     return match_literal(corpus, node, constraint.relation, constraint.value)
 
 
 def match_type(corpus: Corpus, node: int, type: str) -> Match:
-    """Return whether an entity is of a type.
+    """Match an entity with a type.
 
-    A noun is not a class: a page of type ``politician`` may be about a painter. The result is open for a page without a
-    type, for one whose lead sentence has the wanted word, within a domain for a person whose lead and infobox differ,
-    and for a broad noun on either side. A noun of no known domain may be of any.
+    A noun is not a class: a page of type ``politician`` may be about a painter. OPEN for a page without a type, for the
+    type of the lead sentence, and, unless both domains are known and differ, for a person whose lead and infobox
+    differ, a broad noun on either side and overlapping nouns.
     """
     page = corpus.page(node)
     if page.type == type:
@@ -166,14 +160,14 @@ def match_type(corpus: Corpus, node: int, type: str) -> Match:
 
 
 def is_of_other_domain(page: Page, type: str) -> bool:
-    """Say whether a page's domain and a noun's domain are known and differ."""
+    """Say whether the domains of a page and a noun are known and differ."""
     shown = OTHER_DOMAINS.get(page.type or page.lead_type, page.domain)
     wanted = OTHER_DOMAINS.get(type, find_domain(type))
     return shown != wanted and OTHER not in (shown, wanted)
 
 
 def _may_overlap(page: Page, type: str) -> bool:
-    """Say whether a page's noun may overlap with another noun of its domain."""
+    """Say whether the type of a page may overlap with another noun of its domain."""
     if page.type in VAGUE_PAGES or type in BROAD:
         return True
     if page.domain in (PERSON, OTHER) and page.lead_type not in ("", page.type):
@@ -182,7 +176,7 @@ def _may_overlap(page: Page, type: str) -> bool:
 
 
 def match_literal(corpus: Corpus, node: int, relation: str, value: str) -> Match:
-    """Return whether any value of a field is the wanted one."""
+    """Match any value of a field with the wanted one."""
     field, wanted = read_field(corpus, node, relation), read_wanted(relation, value)
     found = Match.NO if field.complete else Match.OPEN
     for fact in field.facts:
@@ -194,7 +188,7 @@ def match_literal(corpus: Corpus, node: int, relation: str, value: str) -> Match
 
 
 def match_relation(corpus: Corpus, node: int, relation: str, object: int) -> Match:
-    """Return whether any value of a field links to an entity or, unlinked, is one of its names.
+    """Match values of a field with an entity: by link or, unlinked, by name.
 
     A name among other words (``Ostrel, Valdonia``) leaves it open.
     """
@@ -215,7 +209,7 @@ def match_relation(corpus: Corpus, node: int, relation: str, object: int) -> Mat
 
 MENTIONS = "mentions"
 MAX_ANCHORS = 20_000
-"""Most anchors of a type that are checked for distinct answers."""
+"""Most anchors of a type that are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,14 +224,14 @@ class Query:
     names: tuple[str, ...]
     """Names masked in the clauses of text hops."""
     derivation: Derivation = ""
-    """Part of the attribute that is asked for; empty for all of it."""
+    """Part of the attribute that is asked for, such as the year; empty for all of it."""
 
 
 def follow_hop(ground: Indexes, node: int, hop: Hop, names: Sequence[str]) -> frozenset[int]:
-    """Return the entities that a hop leads to from a node; empty when there is no such relation.
+    """Return the entities that a hop leads to from a node.
 
-    A forward hop takes the one value of a field on the node's page; a backward hop leads to every page with the node
-    among the values of its field, however many these are.
+    A forward hop takes the only value of a field on the node's page; a backward hop leads to every page with the node
+    among the values of the field.
     """
     if hop.backward:
         return frozenset(ground.facts.subjects_of(hop.relation, node))
@@ -248,7 +242,7 @@ def follow_hop(ground: Indexes, node: int, hop: Hop, names: Sequence[str]) -> fr
 
 
 def matches(corpus: Corpus, node: int, constraints: Iterable[Constraint]) -> bool:
-    """Return whether an entity's page shows every constraint: its type, or a literal infobox value."""
+    """Say whether an entity's page shows every constraint."""
     return all(match_constraint(corpus, node, constraint) is Match.YES for constraint in constraints)
 
 
@@ -270,9 +264,9 @@ def follow_chain(ground: Indexes, query: Query, anchor: int) -> list[frozenset[i
 
 
 def read_answers(corpus: Corpus, query: Query, nodes: Iterable[int]) -> dict[str, Attribute]:
-    """Return the distinct answers, by key, that the queried attribute has at some entities.
+    """Return the distinct answers, by key, of the queried attribute at some entities.
 
-    The answer is the part asked for, such as the year of a date. An attribute that is too coarse for it has no answer.
+    An attribute coarser than the derivation has no answer.
     """
     answers: dict[str, Attribute] = {}
     stem = stem_key(query.answer_relation)
@@ -286,7 +280,7 @@ def read_answers(corpus: Corpus, query: Query, nodes: Iterable[int]) -> dict[str
 
 
 def answer_query(ground: Indexes, query: Query) -> dict[str, Attribute]:
-    """Return the distinct answers of the whole query, by key; exactly one when the question is sound."""
+    """Return the distinct answers of the query, by key; exactly one for a sound question."""
     sets = follow_chain(ground, query, query.anchor)
     return read_answers(ground.corpus, query, sets[-1]) if len(sets) == len(query.hops) + 1 else {}
 
@@ -294,9 +288,8 @@ def answer_query(ground: Indexes, query: Query) -> dict[str, Attribute]:
 def count_alone(ground: Indexes, query: Query, node: int, cap: int) -> int:
     """Return how many entities a node's descriptor fits without the chain (R_alone), counted up to ``cap``.
 
-    A descriptor states the relation and its constraints, so every object of that relation is a candidate; for a
-    backward hop, every entity that shows the relation. A quoted sentence fits the entity it was written about and
-    counts as one.
+    Candidates are all objects of the relation; for a backward hop, all entities that show it. A quoted sentence fits
+    one entity.
     """
     hop, here = query.hops[node - 1], list_constraints_of(query, node)
     if hop.backward:
@@ -307,12 +300,12 @@ def count_alone(ground: Indexes, query: Query, node: int, cap: int) -> int:
 
 
 def list_fitting(ground: Indexes, relation: str, constraints: Iterable[Constraint]) -> Nodes:
-    """Return the entities that show a relation, to anything, and fit all constraints; ascending."""
+    """Return the entities that show a relation and fit all constraints; ascending."""
     return _narrow(ground, ground.facts.having(relation), constraints)
 
 
 def _narrow(ground: Indexes, nodes: Nodes, constraints: Iterable[Constraint]) -> Nodes:
-    """Return those of some nodes that fit all constraints; ascending."""
+    """Return the nodes that fit all constraints; ascending."""
     parts = [nodes]
     for constraint in constraints:
         if constraint.relation == TYPE:
@@ -324,7 +317,7 @@ def _narrow(ground: Indexes, nodes: Nodes, constraints: Iterable[Constraint]) ->
 
 
 def _intersect(left: Nodes, right: Nodes) -> Nodes:
-    """Return what two ascending arrays share; the cost is that of the shorter one, looked up in the other."""
+    """Return the intersection of two ascending arrays by binary search of ``left`` in ``right``."""
     places = np.searchsorted(right, left)
     inside = places < len(right)
     inside[inside] = right[places[inside]] == left[inside]
@@ -332,14 +325,13 @@ def _intersect(left: Nodes, right: Nodes) -> Nodes:
 
 
 def count_anchor_answers(ground: Indexes, query: Query, anchor_type: str, cap: int) -> tuple[int, int]:
-    """Free the anchor to any entity of its type and count (N_img).
+    """Count the answers over all anchors of the type (N_img); a single answer means that the picture is not needed.
 
     An anchor counts if the chain leads to exactly one entity at each node and to one answer. If the query starts with
-    a backward hop, only anchors that a value links to are checked.
+    a backward hop, only anchors that a value links to are counted.
 
     Returns:
-        The number of anchors that lead to an answer, and of distinct answers, counted up to ``cap`` answers or
-        ``MAX_ANCHORS`` anchors. A single answer means that the picture is not needed.
+        The numbers of anchors with an answer and of distinct answers, up to ``cap`` answers or ``MAX_ANCHORS`` anchors.
     """
     anchors, answers = 0, set[str]()
     for node in _list_anchors(ground, query, anchor_type)[:MAX_ANCHORS].tolist():
@@ -368,7 +360,7 @@ def _list_anchors(ground: Indexes, query: Query, anchor_type: str) -> Nodes:
 
 
 def find_shortcut(corpus: Corpus, nodes: Sequence[int], hubs_above: int) -> int:
-    """Return the length of the shortest link path from anchor to answer node, hubs left out, at most h."""
+    """Return the length of the shortest link path from first to last node without hubs, at most ``len(nodes) - 1``."""
     graph, goal, limit = corpus.graph, nodes[-1], len(nodes) - 1
     frontier, seen = {nodes[0]}, {nodes[0]}
     for length in range(1, limit):
@@ -386,7 +378,7 @@ def locate_nodes(corpus: Corpus, nodes: Sequence[PathNode]) -> list[int]:
     """Return the node numbers of a proof's entities.
 
     Raises:
-        LookupError: if the corpus has no page of that title and id.
+        LookupError: the corpus has no page of that title and id.
     """
     numbers = []
     for node in nodes:

@@ -1,15 +1,14 @@
-"""Candidates for seeds from a SPARQL endpoint, and the gate that articles must pass to be one.
+"""Seed candidates from a SPARQL endpoint, and the gate for articles.
 
-A slice of Wikidata is the entities of a class with so many statements and sitelinks, one SPARQL 1.1 query without
-hints, label service, path or ORDER BY, for Blazegraph, QLever and Oxigraph. It divides into slices that hold each
-entity once. Counts are read on the entity (Wikidata Query Service, QLever, munged dumps); in a raw dump every slice is
-empty.
+A slice of Wikidata is one query: the entities of a class within spans of statements and sitelinks. It is plain SPARQL
+1.1 (Blazegraph, QLever, Oxigraph) and divides into slices that hold each entity once. Counts are read on the entity
+(Wikidata Query Service, QLever, munged dumps); in a raw dump every slice is empty.
 """
 
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -33,20 +32,20 @@ PREFIX schema: <http://schema.org/>
 _SITE = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+/")
 _CLASS = re.compile(r"Q[1-9][0-9]{0,17}")
 _TOP = 1 << 20
-"""More statements than any entity has: the open end beyond it is not divided."""
+"""More statements than any entity has."""
 _FIRST_STEP = 16
 _LONGEST_ENDING = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Whole numbers from ``low`` to ``high``, both included; ``high`` None is no end."""
+    """Whole numbers from ``low`` to ``high``, both included; ``high`` None is unbounded."""
 
     low: int
     high: int | None = None
 
     def divide(self) -> tuple["Span", ...]:
-        """Return two spans that hold the same numbers, or none when there is nothing to divide."""
+        """Return two spans that hold the same numbers; empty for a single number."""
         if self.high is None:
             middle = max(2 * self.low, _FIRST_STEP)
             return () if middle > _TOP else (Span(self.low, middle - 1), Span(middle))
@@ -56,10 +55,7 @@ class Span:
         return Span(self.low, middle), Span(middle + 1, self.high)
 
     def render(self, name: str) -> tuple[str, str]:
-        """Return what to select for a count and the pattern that bounds it.
-
-        A single number stands in the pattern itself: a store looks it up where it would have to test a filter.
-        """
+        """Return the selected expression of a count and the pattern that bounds it; a single number needs no filter."""
         if self.low == self.high:
             return f"({self.low} AS ?{name})", f"?item wikibase:{name} {self.low} ."
         bounds = [f"?{name} >= {self.low}"] + [f"?{name} <= {self.high}"] * (self.high is not None)
@@ -74,10 +70,10 @@ class Slice:
     statements: Span
     sitelinks: Span
     ending: str = ""
-    """Last digits, with the Q before them where they are the whole Qid."""
+    """Last digits, or the whole Qid."""
 
     def divide(self) -> tuple["Slice", ...]:
-        """Return slices that hold the same entities, each once; none when it cannot be divided further."""
+        """Return slices that hold the same entities, each once; empty when it cannot be divided further."""
         if spans := self.statements.divide():
             return tuple(replace(self, statements=span) for span in spans)
         if spans := self.sitelinks.divide():
@@ -88,12 +84,15 @@ class Slice:
         return tuple(replace(self, ending=before + self.ending) for before in [*whole, *"0123456789"])
 
     def render(self, site: str, limit: int) -> str:
-        """Return the query for at most ``limit`` of its entities that have an article on a site.
+        """Return the query for at most ``limit`` of its entities with an article on a site.
 
         Raises:
-            ConfigError: if the class or the site could not stand in a query.
+            ConfigError: the class is no Qid, or the site no address.
         """
-        _check_names(self.class_qid, site)
+        if not _CLASS.fullmatch(self.class_qid):
+            raise ConfigError(f"class {self.class_qid!r}: expected a Qid such as Q811979")
+        if not _SITE.fullmatch(site):
+            raise ConfigError(f"site {site!r}: expected an address such as https://en.wikipedia.org/")
         sitelinks, bounded_sitelinks = self.sitelinks.render("sitelinks")
         statements, bounded_statements = self.statements.render("statements")
         ending = f'  FILTER(STRENDS(STR(?item), "{self.ending}"))\n' if self.ending else ""
@@ -108,25 +107,18 @@ class Slice:
         )
 
 
-def _check_names(class_qid: str, site: str) -> None:
-    if not _CLASS.fullmatch(class_qid):
-        raise ConfigError(f"class {class_qid!r}: expected a Qid such as Q811979")
-    if not _SITE.fullmatch(site):
-        raise ConfigError(f"site {site!r}: expected an address such as https://en.wikipedia.org/")
-
-
 RATE_TRIES: Final = 8
 LONGEST_WAIT: Final = 900.0
-"""Seconds; an endpoint that asks for more is left alone until the next run."""
+"""Seconds; a longer Retry-After ends the run."""
 FIRST_WAIT: Final = 30.0
-"""Seconds before asking an endpoint again that does not say when, doubled each time."""
+"""Seconds before the first retry without a Retry-After, doubled each time."""
 _ENTITY = re.compile(r"http://www\.wikidata\.org/entity/(Q[1-9][0-9]{0,17})")
 _COUNT = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class SeedCandidate:
-    """An entity with an article, as an endpoint knows it."""
+    """An entity with an article."""
 
     sitelinks: int
     statements: int
@@ -139,69 +131,56 @@ class SeedCandidate:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """All that was found: ``candidates`` by the number of their Qid, and the rows that are none."""
+    """Candidates by number of their Qid, and malformed rows by record id."""
 
     candidates: tuple[SeedCandidate, ...]
     failed: tuple[Failure, ...]
 
 
-@dataclass(slots=True)
-class _Basket:
-    candidates: dict[str, SeedCandidate] = field(default_factory=dict)
-    failed: dict[str, Failure] = field(default_factory=dict)
-
-    def add(self, row: SparqlRow) -> None:
-        candidate = read_candidate(row)
-        if isinstance(candidate, Failure):
-            self.failed[candidate.record_id] = candidate
-        else:
-            # An endpoint under update may have two counts of an entity; the larger ones make it less rare.
-            held = self.candidates.get(candidate.qid, candidate)
-            self.candidates[candidate.qid] = max(held, candidate)
-
-    def empty(self) -> Drawing:
-        ordered = sorted(self.candidates.values(), key=lambda candidate: int(candidate.qid[1:]))
-        return Drawing(tuple(ordered), tuple(self.failed[name] for name in sorted(self.failed)))
+Sleep = Callable[[float], Awaitable[object]]
 
 
 async def draw_candidates(
-    sparql: Sparql,
-    slices: Sequence[Slice],
-    site: str,
-    page_rows: int,
-    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    sparql: Sparql, slices: Sequence[Slice], site: str, page_rows: int, sleep: Sleep = asyncio.sleep
 ) -> Drawing:
-    """Ask for slices one after another; one that is too large or takes too long is divided and asked in parts.
+    """Query slices one after another; one that is too large or times out is divided.
 
     Args:
-        sparql: the endpoint, recorded, so that another run asks only what is missing.
-        slices: what is wanted; an entity in several is one candidate.
+        sparql: the endpoint, recorded, so that another run requests only what is missing.
+        slices: an entity in several of them is one candidate.
         site: address of the wiki whose articles count.
         page_rows: a slice with more rows is divided; must be below the endpoint's own limit of rows.
         sleep: waits a number of seconds.
 
     Raises:
-        Unavailable: if the endpoint is away, or fails at a slice that cannot be divided; run again to continue.
+        Unavailable: the endpoint is away, or fails at a slice that cannot be divided; run again to continue.
     """
-    basket, pending = _Basket(), list(reversed(slices))
+    candidates: dict[str, SeedCandidate] = {}
+    failed: dict[str, Failure] = {}
+    pending = list(reversed(slices))
     while pending:
         part = pending.pop()
-        rows = await _ask(sparql, part, site, page_rows, sleep)
+        rows = await _select_slice(sparql, part, site, page_rows, sleep)
         if rows is None:
             pending.extend(reversed(part.divide()))
             continue
-        for row in rows:
-            basket.add(row)
-    return basket.empty()
+        for candidate in map(read_candidate, rows):
+            if isinstance(candidate, Failure):
+                failed[candidate.record_id] = candidate
+            else:
+                # An endpoint under update may have two counts of an entity; the larger ones make it less rare.
+                candidates[candidate.qid] = max(candidates.get(candidate.qid, candidate), candidate)
+    ordered = sorted(candidates.values(), key=lambda candidate: int(candidate.qid[1:]))
+    return Drawing(tuple(ordered), tuple(failed[name] for name in sorted(failed)))
 
 
-async def _ask(
-    sparql: Sparql, part: Slice, site: str, page_rows: int, sleep: Callable[[float], Awaitable[object]]
+async def _select_slice(
+    sparql: Sparql, part: Slice, site: str, page_rows: int, sleep: Sleep
 ) -> tuple[SparqlRow, ...] | None:
-    """Return a slice's rows, all of them, or None if it must be divided."""
+    """Return all rows of a slice, or None if it must be divided."""
     divisible = bool(part.divide())
     try:
-        rows = await _ask_patiently(sparql, part.render(site, page_rows + 1), divisible, sleep)
+        rows = await _select(sparql, part.render(site, page_rows + 1), divisible, sleep)
     except QueryTimeout as error:
         if divisible:
             return None
@@ -213,9 +192,8 @@ async def _ask(
     raise Unavailable(f"{sparql.identity}: {part} cannot be divided and has over {page_rows} rows; raise page_rows")
 
 
-async def _ask_patiently(
-    sparql: Sparql, query: str, divisible: bool, sleep: Callable[[float], Awaitable[object]]
-) -> tuple[SparqlRow, ...]:
+async def _select(sparql: Sparql, query: str, divisible: bool, sleep: Sleep) -> tuple[SparqlRow, ...]:
+    """Return the rows of a query; rate limits are waited for."""
     for attempt in range(RATE_TRIES):
         try:
             return await sparql.select(query, divisible)
@@ -229,7 +207,7 @@ async def _ask_patiently(
 
 
 def read_candidate(row: SparqlRow) -> SeedCandidate | Failure:
-    """Return a row's candidate, or a failure when the row is no entity with counts and a title."""
+    """Return a row's candidate, or a failure when it lacks an entity, a count or a title."""
     entity = _ENTITY.fullmatch(row.get("item", ""))
     counts = [row.get(name, "") for name in ("sitelinks", "statements")]
     identifiers = row.get("identifiers", "")
@@ -243,12 +221,12 @@ def read_candidate(row: SparqlRow) -> SeedCandidate | Failure:
 def join_candidates(
     pages: Iterable[pa.Table], candidates: Sequence[SeedCandidate]
 ) -> tuple[dict[int, SeedCandidate], list[Rejection]]:
-    """Find the articles of candidates: by Qid, else by title where the corpus knows no Qid of the article.
+    """Find the articles of candidates: by Qid, else by title where the corpus has no Qid of the article.
 
-    A title that is a redirect here is no article: what it leads to is another entity.
+    A redirect of that title is not followed: its article is another entity.
 
     Returns:
-        Candidates by node, and a rejection for each that is not among the articles.
+        Candidates by node, and a rejection for each without an article.
     """
     by_qid = {candidate.qid: candidate for candidate in candidates}
     by_title = {candidate.title: candidate for candidate in reversed(candidates)}
@@ -271,82 +249,69 @@ def join_candidates(
 
 
 Mask = npt.NDArray[np.bool_]
+Rule = tuple[SeedReason, Mask, Callable[[int], str]]
+"""A reason, the rows it refuses, and what to report of a row."""
 
 JUDGED: Final = (
     "title", "is_list", "is_disambiguation", "infobox", "type", "in_degree", "sitelinks", "statements", "identifiers",
     "classes",
 )  # fmt: skip
-"""Columns of ``pages.parquet`` that a gate looks at."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Test:
-    reason: SeedReason
-    refused: Mask
-    detail: Callable[[int], str]
+"""Columns of ``pages.parquet`` that the gate reads."""
 
 
 def judge_pages(gate: SeedsConfig, pages: pa.Table) -> Iterator[tuple[SeedReason | None, str]]:
-    """Yield for each row the first reason to refuse it, with what was found, or None.
+    """Yield for each row the first reason to refuse it, with a detail, or None.
 
-    By ``opensearch-vl`` (its appendix D.1) a seed has an infobox, and incoming links between two bounds. By
-    ``vsearcher`` (its appendix A.2) few sitelinks, so that it is rare, and many statements, so that it is documented.
-    By both it is no list and no disambiguation page, and has a type that a question can name.
+    ``opensearch-vl`` (its appendix D.1) wants an infobox, and incoming links between two bounds. ``vsearcher`` (its
+    appendix A.2) wants few sitelinks (rare) and many statements (documented). Both refuse lists, disambiguation pages
+    and pages without a type that a question can name.
     """
     columns = {name: pages[name].combine_chunks() for name in JUDGED}
-    tests = [*_test_pages(columns), *_test_classes(gate, columns)]
-    tests += _test_links(gate, columns) if gate.rule == "opensearch-vl" else _test_counts(gate, columns)
-    tests.append(_Test("no-type", _is_empty(columns["type"]), _show(columns["title"])))
-    first = np.full(len(pages), len(tests))
-    for number in reversed(range(len(tests))):
-        first[tests[number].refused] = number
+    titles = columns["title"]
+
+    def show_title(row: int) -> str:
+        return str(titles[row].as_py())
+
+    rules: list[Rule] = [
+        ("list-page", _to_mask(columns["is_list"]), show_title),
+        ("disambiguation-page", _to_mask(columns["is_disambiguation"]), show_title),
+    ]
+    if gate.classes:
+        rules.append(_require_classes(gate.classes, columns["classes"]))
+    if gate.rule == "opensearch-vl":
+        degree = columns["in_degree"].to_numpy()
+        rules.append(_bound("hub", "in-degree", degree, gate.hub_in_degree, most=True))
+        if gate.require_infobox:
+            rules.append(("no-infobox", _is_empty(columns["infobox"]), show_title))
+        rules.append(_bound("in-degree-low", "in-degree", degree, gate.min_in_degree, most=False))
+    else:
+        sitelinks, statements, identifiers = (
+            columns[name].to_numpy() for name in ("sitelinks", "statements", "identifiers")
+        )
+        unknown = (sitelinks < 0) | (statements < 0)
+        if not gate.count_identifiers:
+            unknown, statements = unknown | (identifiers < 0), statements - identifiers
+        rules.append(("counts-unknown", unknown, show_title))
+        rules.append(_bound("too-well-known", "sitelinks", sitelinks, gate.max_sitelinks, most=True))
+        rules.append(_bound("too-few-statements", "statements", statements, gate.min_statements, most=False))
+    rules.append(("no-type", _is_empty(columns["type"]), show_title))
+    first = np.full(len(pages), len(rules))
+    for number in reversed(range(len(rules))):
+        first[rules[number][1]] = number
     for row, number in enumerate(first.tolist()):
-        yield (tests[number].reason, tests[number].detail(row)) if number < len(tests) else (None, "")
+        yield (rules[number][0], rules[number][2](row)) if number < len(rules) else (None, "")
 
 
-def _test_pages(columns: dict[str, pa.Array]) -> list[_Test]:
-    shown = _show(columns["title"])
-    return [
-        _Test("list-page", _to_mask(columns["is_list"]), shown),
-        _Test("disambiguation-page", _to_mask(columns["is_disambiguation"]), shown),
-    ]
-
-
-def _test_classes(gate: SeedsConfig, columns: dict[str, pa.Array]) -> list[_Test]:
-    if not gate.classes:
-        return []
-    classes = columns["classes"]
-    wanted = pc.is_in(pc.list_flatten(classes), value_set=pa.array(gate.classes, pa.string()))
+def _require_classes(wanted: Sequence[str], classes: pa.ListArray) -> Rule:
+    found = pc.is_in(pc.list_flatten(classes), value_set=pa.array(wanted, pa.string()))
     refused = np.ones(len(classes), dtype=bool)
-    refused[pc.list_parent_indices(classes).filter(wanted).to_numpy(zero_copy_only=False)] = False
-    return [_Test("class", refused, lambda row: ", ".join(classes[row].as_py()) or "class not known")]
+    refused[pc.list_parent_indices(classes).filter(found).to_numpy(zero_copy_only=False)] = False
+    return "class", refused, lambda row: ", ".join(classes[row].as_py()) or "class not known"
 
 
-def _test_links(gate: SeedsConfig, columns: dict[str, pa.Array]) -> list[_Test]:
-    degree = columns["in_degree"].to_numpy()
-    tests = [_Test("hub", degree > gate.hub_in_degree, lambda row: f"in-degree {degree[row]} > {gate.hub_in_degree}")]
-    if gate.require_infobox:
-        tests.append(_Test("no-infobox", _is_empty(columns["infobox"]), _show(columns["title"])))
-    low = degree < gate.min_in_degree
-    return [*tests, _Test("in-degree-low", low, lambda row: f"in-degree {degree[row]} < {gate.min_in_degree}")]
-
-
-def _test_counts(gate: SeedsConfig, columns: dict[str, pa.Array]) -> list[_Test]:
-    sitelinks, statements = columns["sitelinks"].to_numpy(), columns["statements"].to_numpy()
-    unknown = (sitelinks < 0) | (statements < 0)
-    if not gate.count_identifiers:
-        identifiers = columns["identifiers"].to_numpy()
-        unknown, statements = unknown | (identifiers < 0), statements - identifiers
-    known_well, poor = sitelinks > gate.max_sitelinks, statements < gate.min_statements
-    return [
-        _Test("counts-unknown", unknown, _show(columns["title"])),
-        _Test("too-well-known", known_well, lambda row: f"sitelinks {sitelinks[row]} > {gate.max_sitelinks}"),
-        _Test("too-few-statements", poor, lambda row: f"statements {statements[row]} < {gate.min_statements}"),
-    ]
-
-
-def _show(column: pa.Array) -> Callable[[int], str]:
-    return lambda row: str(column[row].as_py())
+def _bound(reason: SeedReason, name: str, counts: npt.NDArray[np.integer], limit: int, most: bool) -> Rule:
+    refused, sign = (counts > limit, ">") if most else (counts < limit, "<")
+    return reason, refused, lambda row: f"{name} {counts[row]} {sign} {limit}"
 
 
 def _is_empty(column: pa.Array) -> Mask:

@@ -1,13 +1,13 @@
-"""What the sentences of an article state, and which entities may fit a node by facts their infoboxes lack.
+"""What the sentences of an article state, and which entities may fit a node by facts that their infoboxes lack.
 
-Every date, number or known value in a sentence is a candidate, and a cue word of the relation states the one next to
-it; the life span of a first sentence states birth and death. Prose, tables and infobox are read folded, a link as its
-target's name.
+Every date, number or known value in a sentence is a candidate; a cue word of the relation states the nearest one. The
+life span of a first sentence states birth and death.
 
-A rival (research/quality.md U2) has nothing against it and something open. Found are entities whose article links to
-the previous entity, or holds one of its names in a passage of the search index or in an unlinked value of the field.
-Not seen are pronouns, descriptions, names under three letters and names only in other templates; a field that shows
-other values is taken to show all, unless its relation often has several. Lists and disambiguation pages do not count.
+A rival (research/quality.md U2) may fit a node: no fact excludes it, and some are open. Rivals are searched among
+articles that link to the previous entity, or have one of its names in a passage of the search index or in an unlinked
+value of the field. Pronouns, descriptions, names under three letters and names only in other templates are missed. A
+field with other values is taken as complete, unless its relation often has several. Lists and disambiguation pages are
+excluded.
 """
 
 import re
@@ -50,7 +50,7 @@ from schemas.proofs import Answer, Constraint, Resolution
 Likeness = Literal["same", "close", "other"]
 """``close`` neither confirms nor denies: a coarser date, a rounded number."""
 Strength = Literal["stated", "near", "held"]
-"""``stated``: a cue's own value. ``near``: one farther off, across a clause perhaps. ``held``: no cue at hand."""
+"""``stated``: next to a cue. ``near``: farther off, perhaps in another clause. ``held``: without a cue."""
 
 _BREAK = re.compile(r"[;,()]|\b(?:and|but|while|whereas|who|which|where|before|after|until|since)\b", re.IGNORECASE)
 _LIFE = re.compile(r"\(([^()]{1,160})\)")
@@ -65,14 +65,14 @@ _AROUND = re.compile(
 _SCALE = re.compile(r"thousand|million|billion|trillion")
 _TOKEN = re.compile(r"[^\s,;:()\[\]\"“”]+")
 _MAX_GAP = 120
-"""Characters between a cue and what it may state."""
+"""Characters between a cue and its value, at most."""
 _STATED_GAP = 45
 _BEFORE = 2
-"""How much farther away a value counts that stands before its cue."""
+"""Factor on the distance of a value before its cue."""
 _BREAK_COST = 40
 _MAX_PHRASE = 6
 _MAX_CANDIDATES = 40
-"""Values read of one sentence: with more it is a table, and every cue is measured against each."""
+"""Values read per sentence; a sentence with more is a table."""
 _ROUNDED = 0.1
 
 
@@ -83,9 +83,9 @@ class Statement:
     likeness: Likeness
     strength: Strength
     text: str
-    """As the sentence writes it."""
+    """As in the sentence."""
     elsewhere: bool = False
-    """Whether its place in the sentence says that it is of another relation: the death in a life span."""
+    """Whether its position shows another relation: the death in a life span."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +94,19 @@ class _Mention:
     start: int
     end: int
     role: str = ""
-    """``birth`` or ``death`` in a life span: then the place says what it is, whatever words stand near."""
+    """``birth`` or ``death`` in a life span, which cues do not change."""
 
 
 def read_sentence(
     sentence: Sentence, answer: Answer, cues: frozenset[str], values: frozenset[str]
 ) -> tuple[Statement, ...]:
-    """Return what a sentence says that is of the answer's type.
+    """Return the values of a sentence that have the answer's type.
 
     Args:
         sentence: of the answer node's page.
-        answer: looked for in every writing.
+        answer: recognised in every form.
         cues: stems of the relation's cue words.
-        values: folded, other known values of the relation, for answers that are text.
+        values: other known values of the relation, folded, for textual answers.
     """
     text = sentence.text
     if answer.type == "date":
@@ -141,7 +141,7 @@ def _list_dates(sentence: Sentence, answer: Answer) -> Iterator[_Mention]:
 
 
 def _find_life(sentence: Sentence, starts: Sequence[int]) -> dict[int, str]:
-    """Return by offset which dates of a lead sentence are birth and death: in its first parenthesis that holds one."""
+    """Return by offset which dates in the first parenthesis with dates of a lead sentence are birth and death."""
     for life in _LIFE.finditer(sentence.text):
         inside = [start for start in starts if life.start() < start < life.end()]
         if not inside:
@@ -166,7 +166,7 @@ def _list_numbers(text: str, answer: Answer) -> Iterator[_Mention]:
         if likeness is None or (likeness == "other" and bare and _is_year(spot.value) and not _is_year(expected)):
             continue
         about = _AROUND.search(text[max(0, spot.start - 20) : spot.start]) or _SCALE.search(text, spot.start, spot.end)
-        # The second of "320 m (1,050 ft)" converts the first; only where it agrees does it say anything.
+        # The second of "320 m (1,050 ft)" converts the first, so it cannot deny the answer.
         converted = number > 0 and text[spots[number - 1].end : spot.start].strip() == "("
         if likeness == "other" and (converted or (about and _is_rounding(expected, spot.value))):
             likeness = "close"
@@ -174,10 +174,10 @@ def _list_numbers(text: str, answer: Answer) -> Iterator[_Mention]:
 
 
 def _compare_numbers(expected: Number, found: Number) -> Likeness | None:
-    """Return how a number compares with the answer; None where it measures something else."""
+    """Compare a number with the answer; None if it measures something else."""
     unit = expected.unit if expected.unit in KNOWN_UNITS else ""
     if bool(unit) != bool(found.unit):
-        # A number without a unit may be the value of which the infobox knows the unit, but is no other value of it.
+        # A number without a unit may be the value of a field with a unit, but does not deny it.
         return "same" if unit and found.value == expected.value else None
     likeness = compare_measures(Number(expected.value, unit), found)
     if likeness == "other" and _drops_decimals(expected, found):
@@ -186,7 +186,7 @@ def _compare_numbers(expected: Number, found: Number) -> Likeness | None:
 
 
 def _is_rounding(expected: Number, found: Number) -> bool:
-    """Say whether a number may be a rounding of the answer: near it, and with fewer digits that count."""
+    """Say whether a number may be a rounding of the answer: near it, with fewer significant digits."""
     if expected.unit != found.unit and found.unit:
         return False
     value, other = float(expected.value), float(found.value)
@@ -195,7 +195,7 @@ def _is_rounding(expected: Number, found: Number) -> bool:
 
 
 def _drops_decimals(expected: Number, found: Number) -> bool:
-    """Say whether a number is the answer without some of its decimals: 468 for 467.63."""
+    """Say whether a number is the answer rounded to fewer decimals: 468 for 467.63."""
     decimals = len(found.value.partition(".")[2])
     if expected.unit != found.unit or decimals >= len(expected.value.partition(".")[2]):
         return False
@@ -211,7 +211,7 @@ def _is_year(number: Number) -> bool:
 
 
 def _list_phrases(text: str, answer: Answer, values: frozenset[str]) -> Iterator[_Mention]:
-    """Yield where the answer or another known value stands, the longest phrase at each place."""
+    """Yield mentions of the answer and of other known values, the longest phrase at each place."""
     forms = fold_forms(answer)
     starts = _list_first_words(values) | _list_first_words(forms)
     words = [(match.start(), match.end(), fold_word(match.group())) for match in _TOKEN.finditer(text)]
@@ -240,7 +240,7 @@ def _list_first_words(phrases: frozenset[str]) -> frozenset[str]:
 
 
 def _find_strengths(text: str, cues: frozenset[str], candidates: Sequence[_Mention]) -> list[Strength]:
-    """Return for each candidate whether a cue states it: every cue states the one that is nearest to it."""
+    """Return the strength of each candidate: every cue states the nearest one."""
     strengths: list[Strength] = ["held"] * len(candidates)
     free = [number for number, candidate in enumerate(candidates) if not candidate.role]
     for match in WORD.finditer(text) if free else ():
@@ -255,7 +255,7 @@ def _find_strengths(text: str, cues: frozenset[str], candidates: Sequence[_Menti
 
 
 def _measure(text: str, cue: re.Match[str], candidate: _Mention) -> int:
-    """Return how far a value is from a cue: characters between, more across a clause's end or before the cue."""
+    """Return the distance of a value from a cue in characters, plus costs for clause ends and for values before it."""
     if candidate.start >= cue.end():
         between, weight = text[cue.end() : candidate.start], 1
     elif candidate.end <= cue.start():
@@ -268,13 +268,13 @@ def _measure(text: str, cue: re.Match[str], candidate: _Mention) -> int:
 KEPT_PAGES = 1024
 KEPT_FORMS = 1 << 14
 LEAST_STEM = 4
-"""Characters of a word that must be there: what follows may differ, so that ``granite`` finds ``granitic``."""
+"""Characters at the start of a word that must be equal."""
 ENDING = 2
-"""Characters at the end of a word that may differ."""
+"""Characters at the end of a word that may differ: ``granite`` finds ``granitic``."""
 MAX_TEMPLATES = 1000
-"""Small templates of a page that are rendered."""
+"""Small templates rendered per page."""
 _SMALL = re.compile(r"\{\{\s*(?!cit|sfn|harv|main|see|short|use |coord)[^{}\[\]]{1,200}\}\}", re.IGNORECASE)
-"""Templates without another or a link inside, references and notes left out: dates and measures."""
+"""Templates without links or templates inside, such as dates and measures; no references and notes."""
 _SEPARATOR = re.compile(r"(?<=\d)[.,](?=\d)")
 _SPELLED = {".": "p", ",": "c"}
 _ORDINALS = {
@@ -286,36 +286,34 @@ _NEVER = r"(?!)"
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """How a text may write a value, as patterns over folded text."""
+    """Patterns of a value over folded text."""
 
     exact: re.Pattern[str]
-    """Forms that mention the value wherever they stand."""
+    """Forms that always mention the value."""
     coarse: re.Pattern[str]
-    """Forms that may mean it where the sentence is about the relation: the century of a date."""
+    """Forms that mention it only beside a cue: the century of a date."""
 
 
 def find_object(ground: Indexes, node: int, relation: str, object: int) -> Resolution:
-    """Return what an article says of a relation to an entity, by a link or by any name."""
+    """Return whether an article states a relation to an entity, by link or name."""
     linked = ground.corpus.graph.find_link(node, object)
-    if linked >= 0 and ground.cues.states(relation, _show_around(ground.corpus, node, linked)):
-        return "stated"
+    if linked >= 0:
+        text = ground.corpus.text(node)
+        start, end = find_sentence(text, linked)
+        if ground.cues.states(relation, show_sentence(text[start:end])):
+            return "stated"
     found = _find_forms(ground, node, relation, _compile_names(fold_names(ground.corpus, object)))
     return "unclear" if linked >= 0 and found == "absent" else found
 
 
 def find_literal(ground: Indexes, node: int, relation: str, value: str) -> Resolution:
-    """Return what an article says of a literal value, in any of its forms; of a date also by its year."""
+    """Return whether an article states a literal value in any form; a date also by its year."""
     return _find_forms(ground, node, relation, _compile_value(relation, value))
-
-
-def says_in_lead(corpus: Corpus, node: int, word: str) -> bool:
-    """Say whether an article's first sentence holds a word: whoever "was a painter and sculptor" is both."""
-    return any(holds_phrase(fold_name(sentence.text), fold_name(word)) for sentence in list_prose(corpus, node)[:1])
 
 
 @lru_cache(maxsize=KEPT_PAGES)
 def show_page(corpus: Corpus, node: int) -> str:
-    """Return all that an article shows: sentences with their measures and dates, the rest, other templates, infobox."""
+    """Return everything that an article shows: prose, lists and tables, small templates, infobox."""
     sentences = " ; ".join(sentence.text for sentence in list_prose(corpus, node))
     text = corpus.text(node)
     shown = " ; ".join(f"{fact.text} ; {fact.iso}" for fact in corpus.facts(node))
@@ -323,7 +321,7 @@ def show_page(corpus: Corpus, node: int) -> str:
 
 
 def _render_small(text: str) -> Iterator[str]:
-    """Yield what the small templates of a page show, also those in lists and tables; unknown ones show nothing."""
+    """Yield the text of known small templates of a page, also of those in lists and tables."""
     for found in islice(_SMALL.finditer(text), MAX_TEMPLATES) if "{{" in text else ():
         rendered = render_value(found.group())
         if rendered is not None and rendered.text:
@@ -332,12 +330,12 @@ def _render_small(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=KEPT_PAGES)
 def fold_page(corpus: Corpus, node: int) -> str:
-    """Return all that an article shows (:func:`show_page`), folded."""
+    """Return :func:`show_page`, folded."""
     return fold_text(show_page(corpus, node))
 
 
 def fold_text(text: str) -> str:
-    """Fold a text and keep its numbers whole: folding alone would read 1204.50 as 1204 and 50."""
+    """Fold a text and keep numbers whole: folding alone would split 1204.50."""
     return fold_name(_SEPARATOR.sub(lambda found: _SPELLED[found[0]], text))
 
 
@@ -351,12 +349,6 @@ def _find_forms(ground: Indexes, node: int, relation: str, forms: Forms) -> Reso
         if (forms.exact.search(folded) or forms.coarse.search(folded)) and ground.cues.states(relation, sentence.text):
             return "stated"
     return "unclear" if mentioned else "absent"
-
-
-def _show_around(corpus: Corpus, node: int, position: int) -> str:
-    text = corpus.text(node)
-    start, end = find_sentence(text, position)
-    return show_sentence(text[start:end])
 
 
 @lru_cache(maxsize=KEPT_FORMS)
@@ -378,7 +370,7 @@ def _compile_value(relation: str, value: str) -> Forms:
 
 
 def _list_date_forms(wanted: Wanted, value: str) -> tuple[list[str], list[str]]:
-    """Return patterns of the forms of a date or period: those that mention it, and coarser ones."""
+    """Return patterns of the exact and of the coarser forms of a date or period."""
     first, last = wanted.years or (0, 0)
     exact = [re.escape(fold_text(value)), *(rf"{year}s?" for year in range(first, last + 1))]
     periods = list_periods(Date(last))
@@ -392,14 +384,13 @@ def _list_date_forms(wanted: Wanted, value: str) -> tuple[list[str], list[str]]:
 
 
 def _loosen(folded: str) -> str:
-    """Return a pattern of a folded phrase whose words may end otherwise."""
-    return " ".join(_loosen_word(word) for word in folded.split())
-
-
-def _loosen_word(word: str) -> str:
-    if not word.isalpha() or len(word) <= LEAST_STEM:
-        return re.escape(word)
-    return rf"{re.escape(word[: max(LEAST_STEM, len(word) - ENDING)])}\w*"
+    """Return a pattern of a folded phrase with other word endings."""
+    return " ".join(
+        rf"{re.escape(word[: max(LEAST_STEM, len(word) - ENDING)])}\w*"
+        if word.isalpha() and len(word) > LEAST_STEM
+        else re.escape(word)
+        for word in folded.split()
+    )
 
 
 def _compile(forms: Iterable[str]) -> re.Pattern[str]:
@@ -408,33 +399,33 @@ def _compile(forms: Iterable[str]) -> re.Pattern[str]:
 
 
 MAX_MENTIONS = 20_000
-"""Passages that may name the previous entity, and articles that may link to it: with more nothing is looked up."""
+"""Passages that name the previous entity, and articles that link to it, at most."""
 KEPT_NAMES = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """An entity with nothing against it and something open."""
+    """An entity that no fact excludes, with open facts."""
 
     number: int
     relation: str
-    """Relation of the hop when that is open, else empty."""
+    """Relation of the hop if open, else empty."""
     previous: int
-    """The entity that the hop leaves."""
+    """Source of the hop."""
     constraints: tuple[Constraint, ...]
-    """Constraints that are open."""
+    """Open constraints."""
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """What is open, by relation, ``type`` among them."""
+        """Open relations, ``type`` among them."""
         return tuple(dict.fromkeys(filter(None, (self.relation, *(part.relation for part in self.constraints)))))
 
 
 def list_rivals(ground: Indexes, query: Query, node: int, limit: int) -> tuple[Rival, ...] | None:
-    """Return the rivals at the end of a backward hop, ascending; none of a forward hop.
+    """Return the rivals at the end of a backward hop, ascending; a forward hop has none.
 
     Returns:
-        None when there are more than ``limit``, or more articles than ``MAX_MENTIONS`` name the previous entity.
+        None with more than ``limit`` rivals, or if over ``MAX_MENTIONS`` articles name the previous entity.
     """
     hop = query.hops[node - 1]
     if not hop.backward:
@@ -456,10 +447,9 @@ def list_rivals(ground: Indexes, query: Query, node: int, limit: int) -> tuple[R
 
 
 def resolve_rival(ground: Indexes, rival: Rival) -> Resolution:
-    """Return what a rival's article says of what is open: one open fact of which it says nothing refutes it.
+    """Return what a rival's article says about the open facts; one absent fact refutes the rival.
 
-    A type is never refuted so: an article need not use the noun of the question. With nothing open the rival fits, and
-    all is stated.
+    An open type is ``unclear``: an article need not use the noun of the question. Without open facts all is ``stated``.
     """
     results: set[Resolution] = set()
     for constraint in rival.constraints:
@@ -475,7 +465,7 @@ def resolve_rival(ground: Indexes, rival: Rival) -> Resolution:
 
 
 def _list_candidates(ground: Indexes, relation: str, previous: int) -> set[int] | None:
-    """Return the entities that show the relation to an entity, link to it or name it; None when too many name it."""
+    """Return the entities that show the relation to an entity, link to it or name it; None if there are too many."""
     named = _find_named(ground.corpus, previous)
     linking = ground.corpus.graph.sources_of(previous)
     if named is None or len(linking) > MAX_MENTIONS:
@@ -487,7 +477,7 @@ def _list_candidates(ground: Indexes, relation: str, previous: int) -> set[int] 
 @lru_cache(maxsize=KEPT_NAMES)
 def _find_named(corpus: Corpus, node: int) -> tuple[int, ...] | None:
     folded = fold_names(corpus, node)
-    # As they are written, too: folding spells out letters that the search index keeps.
+    # Unfolded names too: folding spells out letters that the search index keeps.
     written = [alias for alias in corpus.aliases(node) if fold_name(alias) in folded]
     return corpus.find_phrases([*written, *sorted(folded)], MAX_MENTIONS)
 
@@ -495,7 +485,7 @@ def _find_named(corpus: Corpus, node: int) -> tuple[int, ...] | None:
 def _judge(
     ground: Indexes, relation: str, previous: int, number: int, constraints: Sequence[Constraint]
 ) -> Rival | None:
-    """Return an entity as a rival, or None when something speaks against it."""
+    """Return an entity as a rival, or None if a fact excludes it."""
     page = ground.corpus.page(number)
     if page.is_list or page.is_disambiguation:
         return None
@@ -503,7 +493,7 @@ def _judge(
     if match is Match.NO and not _may_have_more(ground, relation, previous, number):
         return None
     unclear = []
-    # The type last: telling whether an entity is of two types reads its article.
+    # The type comes last because it may read the article.
     for constraint in sorted(constraints, key=lambda constraint: constraint.relation == TYPE):
         fits = match_constraint(ground.corpus, number, constraint)
         if fits is Match.NO and not _may_be_too(ground.corpus, number, constraint):
@@ -515,12 +505,13 @@ def _judge(
 
 
 def _may_be_too(corpus: Corpus, number: int, constraint: Constraint) -> bool:
-    """Say whether an entity of another type is of the wanted one too: its lead names both."""
+    """Say whether an entity of another type is of the wanted one too: "was a painter and sculptor" is both."""
     if constraint.relation != TYPE or is_of_other_domain(corpus.page(number), constraint.value):
         return False
-    return says_in_lead(corpus, number, constraint.value)
+    lead = " ".join(sentence.text for sentence in list_prose(corpus, number)[:1])
+    return holds_phrase(fold_name(lead), fold_name(constraint.value))
 
 
 def _may_have_more(ground: Indexes, relation: str, previous: int, number: int) -> bool:
-    """Say whether a field that shows others may have this value too: its relation often has several; prose says so."""
+    """Say whether a field with other values may lack this one: its relation often has several, and prose states it."""
     return ground.facts.is_multiple(relation) and find_object(ground, number, relation, previous) == "stated"

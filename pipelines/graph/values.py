@@ -1,7 +1,7 @@
-"""Dates, numbers and units: as pages and models write them, in every form, and found in running text.
+"""Dates, numbers and units: parsed, rendered, compared, and found in running text.
 
 Years before the common era are astronomical (44 BC is ``-0043``). A numeric date of unknown order (``05/04/1931``) is
-no date. Values are decimal text, never floats; factors of units are exact (yard and pound of 1959, SI brochure).
+not parsed. Values are decimal text, never floats; factors of units are exact (yard and pound of 1959, SI brochure).
 """
 
 import calendar
@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import accumulate
 from typing import Generic, Literal, TypeVar
-
-Precision = Literal["day", "month", "year"]
 
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
@@ -47,15 +45,15 @@ _MAX_LENGTH = 40
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A date at day, month or year precision; a part that is not known is 0."""
+    """A date at day, month or year precision; an unknown part is 0."""
 
     year: int
     month: int = 0
     day: int = 0
 
     @property
-    def precision(self) -> Precision:
-        """How fine the date is."""
+    def precision(self) -> Literal["day", "month", "year"]:
+        """``day``, ``month`` or ``year``."""
         return "day" if self.day else "month" if self.month else "year"
 
     @property
@@ -83,41 +81,26 @@ def parse_date(text: str) -> Date | None:
 
 
 def is_ambiguous_date(text: str) -> bool:
-    """Say whether a text is a numeric date that day-first and month-first readers would understand differently."""
+    """Say whether a text is a numeric date whose order of day and month is unknown."""
     match = _NUMERIC.fullmatch(text.strip())
     return match is not None and _read_numeric(match) is None
 
 
 def render_date(date: Date) -> tuple[str, ...]:
-    """Return every accepted way to write a date, the plain day-first form first."""
-    year = render_year(date.year)
+    """Return every accepted way to write a date, the plain day-first form first: ``5 April 1931``, ``AD 79``."""
+    year = f"{1 - date.year} BC" if date.year <= 0 else str(date.year) if date.year >= 100 else f"AD {date.year}"
     if not date.month:
         return (year, date.iso) if date.year < 0 else (year,)
     month, short = MONTHS[date.month - 1], MONTHS[date.month - 1][:3]
     if not date.day:
         return tuple(dict.fromkeys((f"{month} {year}", f"{month}, {year}", f"{short} {year}", date.iso)))
     day, ordinal = str(date.day), render_ordinal(date.day)
-    forms = [
-        f"{day} {month} {year}",
-        f"{month} {day}, {year}",
-        date.iso,
-        f"{date.day:02d} {month} {year}",
-        f"{month} {date.day:02d}, {year}",
-        f"{ordinal} {month} {year}",
-        f"{ordinal} of {month} {year}",
-        f"{month} {ordinal}, {year}",
-        f"{day} {short} {year}",
-        f"{short} {day}, {year}",
-        f"{month} {day} {year}",
-    ]
+    forms = (
+        f"{day} {month} {year}", f"{month} {day}, {year}", date.iso, f"{date.day:02d} {month} {year}",
+        f"{month} {date.day:02d}, {year}", f"{ordinal} {month} {year}", f"{ordinal} of {month} {year}",
+        f"{month} {ordinal}, {year}", f"{day} {short} {year}", f"{short} {day}, {year}", f"{month} {day} {year}",
+    )  # fmt: skip
     return tuple(dict.fromkeys(forms))
-
-
-def render_year(year: int) -> str:
-    """Return a year as prose writes it: ``1931``, ``AD 79``, ``44 BC``."""
-    if year <= 0:
-        return f"{1 - year} BC"
-    return str(year) if year >= 100 else f"AD {year}"
 
 
 def render_ordinal(number: int) -> str:
@@ -128,25 +111,19 @@ def render_ordinal(number: int) -> str:
 
 def _make_date(parts: dict[str, str | None]) -> Date | None:
     digits, era = parts.get("year") or "", (parts.get("era") or "").upper().replace(".", "").strip()
-    year, month, day = int(digits), _read_month(parts.get("month")), int(parts.get("day") or 0)
-    marked = bool(era or parts.get("early"))
+    year, written, day = int(digits), (parts.get("month") or "0").lower(), int(parts.get("day") or 0)
+    month = int(written) if written.isdigit() else _MONTH_NUMBERS[written]
     if era.startswith("B"):
         year = 1 - year
-    elif len(digits) < 3 and not marked:
+    elif len(digits) < 3 and not (era or parts.get("early")):
         return None
     return _check_date(year, month, day) if "day" not in parts or day else None
-
-
-def _read_month(text: str | None) -> int:
-    if not text:
-        return 0
-    return int(text) if text.isdigit() else _MONTH_NUMBERS[text.lower()]
 
 
 def _check_date(year: int, month: int, day: int) -> Date | None:
     if month > 12 or (day and not month) or day > 31:
         return None
-    # Python's calendar has no year 0 and below; the Gregorian cycle of 400 years stands in for them.
+    # Python's calendar starts with year 1; the Gregorian cycle has 400 years.
     if day and day > calendar.monthrange(year % 400 + 2000, month)[1]:
         julian_leap_day = month == 2 and day == 29 and year <= 1900 and year % 4 == 0
         return Date(year, month, day) if julian_leap_day else None
@@ -172,6 +149,7 @@ _ORDINALS = (
 )  # fmt: skip
 _SMALL = {word: value for value, word in enumerate(_ONES)} | _TENS | {word: n for n, word in enumerate(_ORDINALS)}
 _LARGE = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
+_CARDINALS = {*_ONES, *_TENS, *_LARGE, "and"}
 _ROMAN = re.compile(r"(?<![^\W_])(?=[IVXLCDM]{2})M{0,3}(CM|CD|D?C{0,3})(XC|XL|L?X{0,3})(IX|IV|V?I{0,3})(?![^\W_])")
 _PLAIN = re.compile(r"\d+(?:\.\d+)?")
 _GROUPED = re.compile(r"(?<!\d)\d{1,3}(?:[, '\u2019.]\d{3})+(?:\.\d+)?(?!\d)")
@@ -179,24 +157,16 @@ _SCALED = re.compile(r"(\d[\d,]{0,50})(\.\d{1,50})?[ -]((?ai:thousand|million|bi
 _ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
 LONGEST_NUMBER = 16
-"""Words of a spelled number at most: a longer run is a list, and cutting it everywhere would be quadratic."""
+"""Places at which a run of number words is cut into century and year, which bounds the quadratic cost."""
 
 
 def parse_spelled(word: str) -> int | None:
-    """Return the number that one lower-case word from ``zero`` to ``twenty`` means, or None."""
+    """Return the number of a lower-case word from ``zero`` to ``twenty``, or None."""
     return _ONES.index(word) if word in _ONES else None
 
 
-def is_number_word(word: str) -> bool:
-    """Say whether a lower-case word may be part of a spelled cardinal number."""
-    return word in _ONES or word in _TENS or word in _LARGE or word == "and"
-
-
 def sum_spelled(words: Sequence[str]) -> int | None:
-    """Return the cardinal number that words spell in good order (``three hundred and twenty``), or None.
-
-    What may be read in two ways, such as ``nineteen thirty one``, is none.
-    """
+    """Return the cardinal number that words spell (``three hundred and twenty``); None if not one reading only."""
     total, group, least = 0, 0, _LARGE["billion"] * 1000
     room = 1000
     for place, word in enumerate(words):
@@ -220,10 +190,7 @@ def sum_spelled(words: Sequence[str]) -> int | None:
 
 
 def find_digits(text: str) -> set[Decimal]:
-    """Return the numbers that a text writes in digits, signs dropped, in every way that they can be read.
-
-    ``12.345`` is a decimal number and, as much of the world groups digits, 12345; ``12.345.678`` is no other.
-    """
+    """Return the numbers that a text writes in digits, without signs, in every reading: ``12.345`` is also 12345."""
     found = {Decimal(number) for number in _PLAIN.findall(text)}
     for number in _GROUPED.findall(text):
         whole, _, fraction = (re.sub(r"\D", "", part) for part in number.rpartition("."))
@@ -236,7 +203,7 @@ def find_digits(text: str) -> set[Decimal]:
 def find_spelled_numbers(words: Sequence[str]) -> set[int]:
     """Return the numbers that folded words spell: ``three hundred and twenty``, ``third``, ``nineteen thirty one``.
 
-    A run of number words that can be read as a sum and as a year gives both, and each of its words gives itself.
+    A run of number words gives each of its words, and its readings as a sum and as a year.
     """
     found: set[int] = set()
     run: list[str] = []
@@ -250,8 +217,13 @@ def find_spelled_numbers(words: Sequence[str]) -> set[int]:
 
 
 def find_roman_numbers(text: str) -> set[int]:
-    """Return the numbers that capital Roman numerals of at least two letters mean; a single ``I`` is a pronoun."""
-    return {_read_roman(match.group()) for match in _ROMAN.finditer(text)}
+    """Return the numbers of capital Roman numerals of at least two letters; a single ``I`` is a pronoun."""
+    found = set()
+    for match in _ROMAN.finditer(text):
+        values = [_ROMAN_VALUES[letter] for letter in match.group()]
+        pairs = zip(values, [*values[1:], 0], strict=True)
+        found.add(sum(-one if one < other else one for one, other in pairs))
+    return found
 
 
 def _read_run(run: Sequence[str]) -> set[int]:
@@ -276,73 +248,28 @@ def _sum_run(run: Sequence[str]) -> int:
     return total + group
 
 
-def _read_roman(numeral: str) -> int:
-    values = [_ROMAN_VALUES[letter] for letter in numeral]
-    return sum(-one if one < other else one for one, other in zip(values, [*values[1:], 0], strict=True))
-
-
 _UNITS = """
-m|metre|metres|meter|meters
-km|kilometre|kilometres|kilometer|kilometers
-cm|centimetre|centimetres|centimeter|centimeters
-mm|millimetre|millimetres|millimeter|millimeters
-ft|feet|foot
-in|inch|inches
-yd|yard|yards
-mi|mile|miles
-nmi|nautical mile|nautical miles
+m|metre|metres|meter|meters; km|kilometre|kilometres|kilometer|kilometers
+cm|centimetre|centimetres|centimeter|centimeters; mm|millimetre|millimetres|millimeter|millimeters; ft|feet|foot
+in|inch|inches; yd|yard|yards; mi|mile|miles; nmi|nautical mile|nautical miles
 m2|square metre|square metres|square meter|square meters|sq m|m^2
 km2|square kilometre|square kilometres|square kilometer|square kilometers|sq km|km^2
-sqmi|square mile|square miles|sq mi|mi2
-sqft|square foot|square feet|sq ft|ft2
-ha|hectare|hectares
-acre|acres
+sqmi|square mile|square miles|sq mi|mi2; sqft|square foot|square feet|sq ft|ft2; ha|hectare|hectares; acre|acres
 m3|cubic metre|cubic metres|cubic meter|cubic meters|m^3
-km3|cubic kilometre|cubic kilometres|cubic kilometer|cubic kilometers
-L|litre|litres|liter|liters|l
-g|gram|grams|gramme|grammes
-kg|kilogram|kilograms|kilogramme|kilogrammes|kilo|kilos
-mg|milligram|milligrams
-lb|pound|pounds|lbs
-oz|ounce|ounces
-t|tonne|tonnes|metric ton|metric tons
-long ton|long tons
-short ton|short tons
-ton|tons
-s|second|seconds|sec|secs
-min|minute|minutes|mins
-h|hour|hours|hr|hrs
-d|day|days
-week|weeks
-month|months
-year|years|yr|yrs
-%|percent|per cent
-°C|degrees Celsius|degree Celsius|C
-°F|degrees Fahrenheit|degree Fahrenheit|F
-K|kelvin|kelvins
-°|degrees|degree
-km/h|kph|kmh|kilometres per hour|kilometers per hour
-m/s|metres per second|meters per second
-mph|miles per hour|mi/h
-kn|knot|knots
-W|watt|watts
-kW|kilowatt|kilowatts
-MW|megawatt|megawatts
-GW|gigawatt|gigawatts
-hp|horsepower
-V|volt|volts
-Hz|hertz
-kHz|kilohertz
-MHz|megahertz
-GHz|gigahertz
-$|US$|USD|dollar|dollars|US dollars
-€|EUR|euro|euros
-£|GBP|pounds sterling
-¥|JPY|yen
+km3|cubic kilometre|cubic kilometres|cubic kilometer|cubic kilometers; L|litre|litres|liter|liters|l
+g|gram|grams|gramme|grammes; kg|kilogram|kilograms|kilogramme|kilogrammes|kilo|kilos; mg|milligram|milligrams
+lb|pound|pounds|lbs; oz|ounce|ounces; t|tonne|tonnes|metric ton|metric tons; long ton|long tons; short ton|short tons
+ton|tons; s|second|seconds|sec|secs; min|minute|minutes|mins; h|hour|hours|hr|hrs; d|day|days; week|weeks
+month|months; year|years|yr|yrs; %|percent|per cent; °C|degrees Celsius|degree Celsius|C
+°F|degrees Fahrenheit|degree Fahrenheit|F; K|kelvin|kelvins; °|degrees|degree
+km/h|kph|kmh|kilometres per hour|kilometers per hour; m/s|metres per second|meters per second; mph|miles per hour|mi/h
+kn|knot|knots; W|watt|watts; kW|kilowatt|kilowatts; MW|megawatt|megawatts; GW|gigawatt|gigawatts; hp|horsepower
+V|volt|volts; Hz|hertz; kHz|kilohertz; MHz|megahertz; GHz|gigahertz; $|US$|USD|dollar|dollars|US dollars
+€|EUR|euro|euros; £|GBP|pounds sterling; ¥|JPY|yen
 """
-_SPELLINGS = tuple(tuple(line.split("|")) for line in _UNITS.strip().splitlines())
+_SPELLINGS = tuple(tuple(unit.split("|")) for unit in _UNITS.strip().replace("\n", "; ").split("; "))
 _EXACT = {spelling: spellings[0] for spellings in _SPELLINGS for spelling in spellings}
-# Case is folded in words alone: MW and mW, M and m are different things.
+# Only words are folded: MW and mW, M and m differ.
 _FOLDED = {spelling.lower(): spellings[0] for spellings in reversed(_SPELLINGS) for spelling in spellings}
 _BY_UNIT = {spellings[0]: spellings for spellings in _SPELLINGS}
 KNOWN_UNITS = frozenset(_BY_UNIT)
@@ -361,18 +288,19 @@ _NUMBERS_MAX_LENGTH = 80
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number: ``value`` is plain decimal text without separators, sign of zero or trailing zeros."""
+    """A number with its unit."""
 
     value: str
+    """Plain decimal text without separators, sign of zero or trailing zeros."""
     unit: str = ""
     """Canonical unit (``m``, ``km2``, ``°C``), a free lower-case noun (``inhabitants``), or empty."""
 
 
 def parse_number(text: str) -> Number | None:
-    """Return the number that a whole text writes, or None.
+    """Return the number that a whole text writes, or None; ``3.5 million`` is 3500000.
 
-    Thousands may be set apart by commas, spaces or apostrophes, in proper groups of three; a decimal comma is not read,
-    because ``12,5`` and ``12,500`` differ by one keystroke. ``3.5 million`` is 3500000.
+    Commas, spaces or apostrophes may separate groups of three digits; a decimal comma is not read, because ``12,5`` and
+    ``12,500`` differ by one keystroke.
     """
     text = " ".join(text.replace("\u2212", "-").split())
     match = _NUMBER.fullmatch(text) if len(text) <= _NUMBERS_MAX_LENGTH else None
@@ -390,7 +318,7 @@ def parse_number(text: str) -> Number | None:
 
 
 def parse_unit(text: str) -> str | None:
-    """Return a unit's canonical spelling, ``""`` for no text, or None where the text can be no unit."""
+    """Return a unit's canonical spelling, ``""`` for an empty text, or None for no possible unit."""
     if not text:
         return ""
     text = unicodedata.normalize("NFKC", text).removesuffix(".").strip()
@@ -402,17 +330,10 @@ def parse_unit(text: str) -> str | None:
     return text if _FREE_UNIT.fullmatch(text) and text == text.lower() else None
 
 
-def parse_number_word(text: str) -> Number | None:
-    """Return the number that a word from ``zero`` to ``twenty`` means, with its unit if one follows, or None."""
-    word, _, rest = text.strip().partition(" ")
-    value, unit = parse_spelled(word.lower()), parse_unit(rest.strip())
-    return None if value is None or unit is None else Number(str(value), unit)
-
-
 def parse_number_words(text: str) -> Number | None:
-    """Return the number that several words spell (``one hundred and five``, ``forty-two metres``), or None."""
+    """Return the number that a whole text spells (``one hundred and five``, ``forty-two metres``), or None."""
     words = text.strip().lower().replace("-", " ").split()
-    count = next((place for place, word in enumerate(words) if not is_number_word(word)), len(words))
+    count = next((place for place, word in enumerate(words) if word not in _CARDINALS), len(words))
     value, unit = sum_spelled(words[:count]), parse_unit(" ".join(words[count:]))
     return None if value is None or unit is None else Number(str(value), unit)
 
@@ -467,13 +388,13 @@ frequency Hz 1; kHz 1000; MHz 1000000; GHz 1000000000
 temperature °C 1; °F 0.55555555555555555556; K 1
 """
 _OFFSETS = {"°C": Decimal("273.15"), "°F": Decimal("459.67"), "K": Decimal(0)}
-"""Added before the factor: a zero of temperature is no zero."""
+"""Added before the factor."""
 _DECIMAL = frozenset("m km cm mm m2 km2 ha m3 km3 L kg g mg t W kW MW GW Hz kHz MHz GHz".split())
-"""Units of which one is a power of ten of another: whoever converts them does not round."""
+"""Units that differ by powers of ten: their conversion needs no rounding."""
 _TOLERANCE = Decimal("0.005")
-"""Largest share by which a conversion between systems may be off."""
+"""Largest relative error of a conversion between systems."""
 _FAR = Decimal("0.1")
-"""Share beyond which no rounding explains a difference."""
+"""Relative difference beyond which it is not a rounding."""
 
 
 def _read_factors() -> dict[str, tuple[str, Decimal]]:
@@ -486,21 +407,20 @@ def _read_factors() -> dict[str, tuple[str, Decimal]]:
     return units
 
 
-_UNITS_UNITS = _read_factors()
+_DIMENSIONS = _read_factors()
 
 
 def compare_measures(first: Number, second: Number) -> Likeness:
-    """Return how two measures compare; the order does not matter.
+    """Compare two measures in any order.
 
     In one unit, or between units that differ by a power of ten, only equal values are the same. Between systems
-    (5 km and 3.1 mi) the same is what differs by at most half a unit of the last place that either one writes, and by
-    no more than 0.5%.
+    (5 km and 3.1 mi) values are the same within half a unit of the last place of either one and within 0.5%.
     """
     if first.unit == second.unit:
         return "same" if first.value == second.value else "other"
-    if first.unit not in _UNITS_UNITS or second.unit not in _UNITS_UNITS:
+    if first.unit not in _DIMENSIONS or second.unit not in _DIMENSIONS:
         return "apart"
-    (dimension, _), (other_dimension, _) = _UNITS_UNITS[first.unit], _UNITS_UNITS[second.unit]
+    (dimension, _), (other_dimension, _) = _DIMENSIONS[first.unit], _DIMENSIONS[second.unit]
     if dimension != other_dimension:
         return "apart"
     one, other = _convert(first), _convert(second)
@@ -515,13 +435,13 @@ def compare_measures(first: Number, second: Number) -> Likeness:
 
 
 def _convert(number: Number) -> Decimal:
-    return (Decimal(number.value) + _OFFSETS.get(number.unit, Decimal(0))) * _UNITS_UNITS[number.unit][1]
+    return (Decimal(number.value) + _OFFSETS.get(number.unit, Decimal(0))) * _DIMENSIONS[number.unit][1]
 
 
 def _half_step(number: Number) -> Decimal:
     """Return half a unit of the last place written, in the base unit."""
     exponent = Decimal(number.value).as_tuple().exponent
-    return Decimal("0.5").scaleb(exponent if isinstance(exponent, int) else 0) * _UNITS_UNITS[number.unit][1]
+    return Decimal("0.5").scaleb(exponent if isinstance(exponent, int) else 0) * _DIMENSIONS[number.unit][1]
 
 
 ValueT = TypeVar("ValueT")
@@ -544,18 +464,14 @@ _SPOTTING_NUMBER = re.compile(
     r"(?:\d{1,3}(?:,\d{3})+|\d{1,3}(?:[ \u00a0\u202f]\d{3})+|\d+)(?:\.\d+)?"
     r"(?: (?:thousand|million|billion|trillion)\b)?(?![\d])"
 )
-_SPELLED = re.compile(
-    r"\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen"
-    r"|seventeen|eighteen|nineteen|twenty)\b(?!-)",
-    re.IGNORECASE,
-)
+_SPELLED = re.compile(rf"\b(?:{'|'.join(_ONES)})\b(?!-)", re.IGNORECASE)
 _UNIT = re.compile(r"[ \u00a0-]?([^\s,;:?!”()\[\]]+)(?: ([^\s,;:?!”()\[\]]+))?(?: ([^\s,;:?!”()\[\]]+))?")
 _LOOK_AHEAD = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Spot(Generic[ValueT]):
-    """A value and where it stands."""
+    """A value and its span."""
 
     value: ValueT
     start: int
@@ -565,7 +481,7 @@ class Spot(Generic[ValueT]):
 def find_dates(text: str) -> list[Spot[Date]]:
     """Return the dates of a text in order, at the precision written; four digits alone are a year, fewer with an era.
 
-    A year followed by a unit (``1204 m``) is none, nor is a part of a larger number.
+    A year followed by a unit (``1204 m``) or inside a larger number is left out.
     """
     found = []
     for match in _DATE.finditer(text):
@@ -578,14 +494,14 @@ def find_dates(text: str) -> list[Spot[Date]]:
 def find_measures(text: str) -> list[Spot[Number]]:
     """Return the numbers of a text in order, with a known unit where one follows; parts of dates are left out."""
     taken = sorted((spot.start, spot.end) for spot in find_dates(text) if spot.value.precision != "year")
-    # The furthest that any of the dates up to each one reaches: of a page of dates, one look tells.
+    # The largest end of all dates up to each one makes the test below logarithmic.
     starts, reaches = [start for start, _ in taken], list(accumulate((end for _, end in taken), max))
 
     def is_free(spot: Spot[Number]) -> bool:
         before = bisect_left(starts, spot.end)
         return before == 0 or reaches[before - 1] <= spot.start
 
-    spots = filter(is_free, (*_read_digits(text), *_read_words(text)))
+    spots = filter(is_free, (*_read_digits(text), *_read_spelled(text)))
     return sorted(spots, key=lambda spot: spot.start)
 
 
@@ -601,12 +517,10 @@ def _read_digits(text: str) -> Iterator[Spot[Number]]:
         yield Spot(Number(number.value, number.unit or unit), match.start(), end)
 
 
-def _read_words(text: str) -> Iterator[Spot[Number]]:
+def _read_spelled(text: str) -> Iterator[Spot[Number]]:
     for match in _SPELLED.finditer(text):
-        number = parse_number_word(match.group().lower())
-        if number is not None:
-            unit, end = _read_unit(text, match.end())
-            yield Spot(Number(number.value, unit), match.start(), end)
+        unit, end = _read_unit(text, match.end())
+        yield Spot(Number(str(_ONES.index(match.group().lower())), unit), match.start(), end)
 
 
 def _read_unit(text: str, place: int) -> tuple[str, int]:
@@ -618,7 +532,7 @@ def _read_unit(text: str, place: int) -> tuple[str, int]:
             continue
         words = text[match.start(1) : match.end(count)].rstrip(".")
         unit = parse_unit(words)
-        # One letter after a space may be any word: in "5 in Lumby" or "12 a day" nothing is measured.
-        if unit in KNOWN_UNITS and (unit != "in" or words != "in"):
+        # "in" is mostly a preposition: "5 in Lumby".
+        if unit is not None and unit in KNOWN_UNITS and (unit != "in" or words != "in"):
             return unit, match.start(1) + len(words)
     return "", place

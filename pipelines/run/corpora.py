@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipelines.config.settings import CorpusConfig, GeneratedWorld
-from pipelines.corpus.build import CorpusOptions, build_corpus, clear_unfinished
+from pipelines.corpus.build import build_corpus, clear_unfinished
 from pipelines.corpus.dump import list_parts
 from pipelines.corpus.manifest import InputFile, digest_corpus, find_side_files
 from pipelines.corpus.store import Corpus
@@ -75,14 +75,13 @@ def ensure_corpus(
         CorruptInput: if it is no dump, or ends too early.
     """
     dump = find_dump(config, workspace, reporter)
-    options = CorpusOptions()
-    folder = workspace.corpora / name_corpus(dump, options, workspace)
+    folder = workspace.corpora / name_corpus(dump, workspace)
     if (folder / "manifest.json").is_file():
         clear_unfinished(workspace.corpora)
         return Corpus.open(folder), False
     workspace.corpora.mkdir(parents=True, exist_ok=True)
     clear_temps(workspace.corpora)
-    build_corpus(dump, folder, options, follow_phases(reporter), workers or count_cores())
+    build_corpus(dump, folder, follow_phases(reporter), workers or count_cores())
     return Corpus.open(folder), True
 
 
@@ -106,7 +105,7 @@ def follow_phases(reporter: Reporter) -> Callable[[str, int, int], None]:
     return listen
 
 
-def name_corpus(dump: Path, options: CorpusOptions, workspace: Workspace) -> str:
+def name_corpus(dump: Path, workspace: Workspace) -> str:
     """Return the folder name of a dump's corpus: its stem, and a digest of the dump and the files beside it."""
     known = read_names(workspace.root / "inputs.json")
     side = find_side_files(dump)
@@ -115,7 +114,7 @@ def name_corpus(dump: Path, options: CorpusOptions, workspace: Workspace) -> str
     if side.images is not None:
         inputs.append(InputFile("pictures", "images", _digest_pictures(side.images.parent, known), 0))
     write_text(workspace.root / "inputs.json", json.dumps(known, indent=1, sort_keys=True) + "\n")
-    return f"{dump.name.split('-pages-', 1)[0].split('.', 1)[0]}-{digest_corpus(tuple(inputs), options)[:12]}"
+    return f"{dump.name.split('-pages-', 1)[0].split('.', 1)[0]}-{digest_corpus(tuple(inputs))[:12]}"
 
 
 def _digest_once(path: Path, known: dict[str, str]) -> str:

@@ -18,7 +18,7 @@ from pipelines.run.workspace import Workspace
 from pipelines.services.clients.commons import RecordedImageMetadata
 from pipelines.services.clients.recorded import RecordedChat, RecordedSparql
 from pipelines.services.clients.replies import ReplyStore, open_replies, read_epochs
-from pipelines.services.clients.sparql import SparqlEndpoint, name_agent
+from pipelines.services.clients.sparql import SparqlEndpoint
 from pipelines.services.image_metadata import FileFetch, FileSearch, ImageMetadata
 from pipelines.services.metering import Budget, Price
 from pipelines.services.prompting import RoleClient, load_prompt
@@ -44,14 +44,11 @@ def _find_limiter(api: str, pause: float) -> "RateLimiter":
 def _make_api(config: CommonsConfig) -> "CommonsApi":
     from pipelines.services.clients.commons import CommonsApi, make_client
 
-    client = make_client(_find_limiter(config.api, config.pause))
-    return CommonsApi(config.api, name_agent(config.contact), client)
+    return CommonsApi(config, make_client(_find_limiter(config.api, config.pause)))
 
 
 def make_image_metadata(config: CommonsConfig, replies: ReplyStore, epoch: int = 0) -> ImageMetadata:
     """Return Commons' imageinfo API, recorded."""
-    if not config.contact:
-        raise ConfigError("commons.contact is empty; name a contact: --set commons.contact=you@example.org")
     return RecordedImageMetadata(_make_api(config), replies, epoch)
 
 
@@ -64,13 +61,10 @@ def make_file_search(config: CommonsConfig, replies: ReplyStore, epoch: int = 0)
 
 def make_file_fetch(config: CommonsConfig, replies: ReplyStore, pictures: PictureStore, epoch: int = 0) -> FileFetch:
     """Return what fetches Commons' pictures, each once."""
-    from pipelines.services.clients.commons import WIKIMEDIA, CommonsFiles, RecordedFileFetch, list_hosts, make_client
+    from pipelines.services.clients.commons import CommonsFiles, RecordedFileFetch, make_client
 
-    hosts = list_hosts(config.api) if config.api else (WIKIMEDIA,)
-    shared = _find_limiter(config.api, config.pause)
-    client = make_client(shared, seconds=120.0, reply_bytes=MAX_BYTES)
-    files = CommonsFiles(name_agent(config.contact), config.width, hosts, client)
-    return RecordedFileFetch(files, replies, epoch, pictures=pictures)
+    client = make_client(_find_limiter(config.api, config.pause), seconds=120.0, reply_bytes=MAX_BYTES)
+    return RecordedFileFetch(CommonsFiles(config, client), replies, epoch, pictures=pictures)
 
 
 def make_wikidata_source(run: RunConfig, corpus: Corpus, replies: ReplyStore, epoch: int = 0) -> WikidataSource:

@@ -1,6 +1,6 @@
-"""Addresses that a model or a page names: only those of public web pages are ever asked for.
+"""Addresses that a model or a page names: only those of public web pages are ever requested.
 
-An address is read strictly and written anew, so that the checked address and the asked one are the same. Every address
+An address is parsed strictly and rewritten, so that the checked and the requested address are the same. Every address
 that a name resolves to must be public, and the connection goes to these very addresses.
 """
 
@@ -30,7 +30,7 @@ _CLOSED_V4 = [
     ).split()
 ]
 _UNICAST_V6 = ipaddress.IPv6Network("2000::/3")
-"""All that IANA has given out for the public internet; loopback, private, link-local and multicast lie outside."""
+"""IANA's public unicast range, without loopback, private, link-local and multicast addresses."""
 _CLOSED_V6 = [
     ipaddress.IPv6Network("2001::/23"),  # protocol assignments, Teredo among them
     ipaddress.IPv6Network("2001:db8::/32"),
@@ -39,44 +39,40 @@ _CLOSED_V6 = [
 ]
 _MAPPED = ipaddress.IPv6Network("::ffff:0:0/96")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-"""What a resolver of a network without IPv4 gives out for public names (RFC 6052)."""
+"""Addresses of public names on a network without IPv4 (RFC 6052)."""
 _ISATAP = (0x00005EFE, 0x02005EFE)
 """Upper half of an interface identifier whose lower half is an IPv4 address (RFC 5214)."""
 LONGEST: Final = 4096
 """Characters of an address."""
 _LONGEST_NAME = 253
 _PATH = "/:@!$&'()*+,;=~"
-"""Characters of a path that stay as they are."""
+"""Characters that stay unquoted in a path."""
 _SCHEMES = {"http": 80, "https": 443}
 _UNPRIVILEGED = 1024
 _BAD_PORTS = frozenset(
     [1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080]
 )
-"""Ports of 1024 and over that browsers refuse because other protocols use them (Fetch standard, "bad port")."""
+"""Ports from 1024 that browsers refuse (Fetch standard, "bad port")."""
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _PRIVATE_NAMES = frozenset(
     "alt corp example home intranet internal invalid lan local localdomain localhost onion private test".split()
 )
-"""Top-level labels of names that are not public (RFC 6761 and 6762, and common use in private networks)."""
+"""Top-level labels of private names (RFC 6761, RFC 6762 and common use)."""
 _PRIVATE_SUFFIXES = (".home.arpa", ".in-addr.arpa", ".ip6.arpa")
 _RESOLVERS = ThreadPoolExecutor(32, "look-up")
-"""Threads of their own: a name whose servers are silent blocks one for half a minute."""
+"""Separate threads, because a name whose servers are silent blocks one for half a minute."""
 
 
 class ForbiddenAddress(ValueError):
-    """An address that is not one of a public web page."""
+    """An address that is not of a public web page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An address as it is asked for.
+    """A checked address: its rewritten ``url`` (ASCII, percent-encoded, no fragment), scheme, host and TCP port.
 
-    Attributes:
-        url: ASCII, percent-encoded, without fragment; the port is written only where it is not the scheme's default.
-        scheme: ``http`` or ``https``.
-        host: name in lower case, encoded, without trailing dot; or a literal address without brackets.
-        port: TCP.
+    The host is a name in lower case without trailing dot, or a literal address without brackets.
     """
 
     url: str
@@ -86,10 +82,9 @@ class Address:
 
 
 def is_public(address: IpAddress) -> bool:
-    """Return whether an address is one of the public internet, and so is any IPv4 address that is hidden in it.
+    """Return whether an address, and any IPv4 address inside it, is one of the public internet.
 
-    Of the forms that hide one, only IPv4-mapped and NAT64 addresses can be public; 6to4, Teredo, IPv4-compatible,
-    translated and ISATAP ones never are.
+    IPv4-mapped and NAT64 addresses can be public; 6to4, Teredo, IPv4-compatible, translated and ISATAP ones never are.
     """
     if isinstance(address, ipaddress.IPv4Address):
         return address.is_global and not any(address in network for network in _CLOSED_V4)
@@ -103,16 +98,12 @@ def is_public(address: IpAddress) -> bool:
 
 
 def read_address(url: str, base: str = "") -> Address:
-    """Return an address as it will be asked for.
-
-    Args:
-        url: as a model or a page wrote it; white space around it does not count.
-        base: what a relative address is relative to, as of a redirect; empty where there is no such thing.
+    """Return an address as it will be requested; a relative one (of a redirect) belongs to ``base``.
 
     Raises:
         ForbiddenAddress: for any scheme but http and https, user or password, a port below 1024 other than 80 and 443,
             a literal address that is not public or not in its usual form (decimal, hexadecimal, octal, short), a name
-            that is never public, and anything that two readers could understand differently.
+            that is never public, and anything that two parsers could read differently.
     """
     given = url.strip(" \t\r\n")
     if len(given) > LONGEST:
@@ -138,7 +129,6 @@ def read_address(url: str, base: str = "") -> Address:
 
 
 def _split_place(parts: SplitResult, default: int) -> tuple[str, int]:
-    """Return host as written and port."""
     place = parts.netloc
     if "@" in place:
         shown = f"{parts.scheme}://...@{place.rpartition('@')[2]}"
@@ -158,7 +148,7 @@ def _split_place(parts: SplitResult, default: int) -> tuple[str, int]:
 
 
 def _read_host(name: str) -> str:
-    """Return a host as it will be looked up: a public literal address, or a name that may be public."""
+    """Return a public literal address, or a name that may be public."""
     if name.startswith("["):
         if not name.endswith("]"):
             raise ForbiddenAddress(f"{name!r}: an open bracket")
@@ -169,40 +159,36 @@ def _read_host(name: str) -> str:
         # Resolvers read 127.1, 0177.0.0.1, 0x7f000001 and 2130706433 alike, which IPv4Address refuses.
         return _check_literal(ipaddress.IPv4Address(host))
     if not all(map(_LABEL.fullmatch, labels)):
-        raise ForbiddenAddress(f"{name!r} is no host name")
+        raise ForbiddenAddress(f"{name!r} is not a host name")
     if len(labels) < 2 or labels[-1] in _PRIVATE_NAMES or f".{host}".endswith(_PRIVATE_SUFFIXES):
-        raise ForbiddenAddress(f"{name!r} is no public host")
+        raise ForbiddenAddress(f"{name!r} is not a public host")
     return host
 
 
 def _check_literal(literal: IpAddress) -> str:
     if not is_public(literal):
-        raise ForbiddenAddress(f"{literal} is no public address")
+        raise ForbiddenAddress(f"{literal} is not a public address")
     return str(literal)
 
 
 def _encode_name(name: str) -> str:
-    """Return a name in ASCII and lower case: full-width letters and digits are folded, other letters encoded."""
+    """Return a name in ASCII and lower case; full-width characters are folded, other letters encoded (IDNA)."""
     if len(name) > _LONGEST_NAME:
         raise ForbiddenAddress(f"{name[:80]!r}...: a host name of over {_LONGEST_NAME} characters")
     folded = unicodedata.normalize("NFKC", name).lower().replace("\u3002", ".").removesuffix(".")
     if not folded or len(folded) > _LONGEST_NAME:
-        raise ForbiddenAddress(f"{name!r} is no host name")
+        raise ForbiddenAddress(f"{name!r} is not a host name")
     return folded if folded.isascii() else folded.encode("idna").decode("ascii").lower()
 
 
 def _quote(text: str, safe: str) -> str:
-    """Percent-encode what must be; what is encoded already stays as it is."""
+    """Percent-encode what must be; what is already encoded stays."""
     whole = re.sub(r"%(?![0-9a-fA-F]{2})", "%25", text)
     return quote(whole, safe=f"%{safe}", errors="replace")
 
 
 async def look_up(host: str, port: int) -> tuple[str, ...]:
-    """Return the addresses of a host as this machine resolves it, for TCP.
-
-    Raises:
-        OSError: if there are none.
-    """
+    """Return the addresses of a host by this machine's resolver; raises OSError if there are none."""
     resolve = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     found = await asyncio.get_running_loop().run_in_executor(_RESOLVERS, resolve)
     return tuple(dict.fromkeys(str(place[0]) for *_, place in found))
@@ -210,23 +196,16 @@ async def look_up(host: str, port: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Which addresses may be connected to.
-
-    Both fields are given in code and never come from a configuration: tests have their servers on loopback.
-
-    Attributes:
-        lookup: resolves names.
-        is_open: says of an address whether a name may lead to it.
-    """
+    """Which addresses may be connected to: those that ``is_open``. Only tests replace the two functions."""
 
     lookup: Lookup = look_up
     is_open: Callable[[IpAddress], bool] = is_public
 
     async def resolve(self, host: str, port: int) -> tuple[str, ...]:
-        """Return the addresses of a host, each of them open.
+        """Return the addresses of a host.
 
         Raises:
-            ForbiddenAddress: if any is not: a name with a public and a private address is a trap.
+            ForbiddenAddress: if any of them is not open; a name with a public and a private address is a trap.
             OSError: if there are none.
         """
         found = tuple(await self.lookup(host, port))
@@ -237,10 +216,10 @@ class Guard:
         return found
 
     def check(self, place: str, host: str = "") -> None:
-        """Raise :class:`ForbiddenAddress` for an address, as text, that is unreadable or not open; host names it."""
+        """Raise :class:`ForbiddenAddress` for an unreadable address or one that is not open."""
         try:
             address = ipaddress.ip_address(place)
         except ValueError as error:
             raise ForbiddenAddress(f"{host}: {place!r} is no address") from error
         if not self.is_open(address):
-            raise ForbiddenAddress(f"{host or place} leads to {place}, which is no public address")
+            raise ForbiddenAddress(f"{host or place} leads to {place}, which is not a public address")

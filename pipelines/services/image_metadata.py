@@ -1,4 +1,4 @@
-"""Pictures that are not at hand: what a service says of them, how they are found and fetched, and the corpus's row."""
+"""Remote pictures: protocols of their metadata, search and fetching, and their rows in the corpus."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pipelines.errors import RateLimited, Unavailable
+from pipelines.services.protocols import Backend
 from schemas.corpus import CorpusImage
 
 MOST_FILES = 50
-"""Files that one request may ask for."""
+"""Most files of one request."""
 _RATE_TRIES = 8
 _FIRST_WAIT = 30.0
 _LONGEST_WAIT = 60.0
@@ -17,60 +18,49 @@ _LONGEST_WAIT = 60.0
 FORMATS = {"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp"}
 """Formats that :mod:`pipelines.pictures` reads, by MIME type."""
 WRONG_FORMAT = "format"
-"""The error of a picture of any other format."""
+"""Error of a picture of another format."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageFacts:
-    """What a service says of one file."""
+    """What a service says of one file.
+
+    Texts are empty and sizes 0 if they are not known. ``url``, ``sha1`` (40 hex digits) and sizes (pixels as displayed)
+    are the original's, ``source_url`` is the file's page, ``licence`` the short name on Wikimedia Commons.
+    """
 
     url: str
-    """Address of the original."""
     width: int
-    """In pixels as displayed; 0 when not known."""
     height: int
     mime: str
     bytes: int
     sha1: str
-    """Of the original, 40 hex digits; empty when not known."""
     licence: str
-    """Short name as Wikimedia Commons shows it; empty when nothing is stated."""
     licence_url: str
     author: str
-    """As plain text; empty when not known."""
     source_url: str
-    """The file's page."""
 
 
-class ImageMetadata(Protocol):
+class ImageMetadata(Backend, Protocol):
     """A service that knows size, licence and author of pictures."""
-
-    @property
-    def identity(self) -> str:
-        """Endpoint and settings that decide the answers."""
 
     async def describe_images(self, files: Sequence[str]) -> dict[str, ImageFacts | None]:
         """Return what is known of each file, None for one that the service does not have; no file is left out.
 
-        Args:
-            files: file names without ``File:``, underscores or spaces.
+        Files are names without ``File:``, with underscores or spaces.
 
         Raises:
             RateLimited: if the service asks to slow down.
-            Unavailable: if the service cannot be reached, refuses us, or leaves files out of its answer.
+            Unavailable: if the service cannot be reached, refuses the client, or leaves files out of its reply.
             ConfigError: if the address is no such service.
         """
 
 
-class FileSearch(Protocol):
+class FileSearch(Backend, Protocol):
     """A service that finds pictures by words."""
 
-    @property
-    def identity(self) -> str:
-        """Endpoint and settings that decide the answers."""
-
     async def search_files(self, query: str, count: int) -> tuple[tuple[str, ImageFacts], ...]:
-        """Return file names with spaces and what is known of each, best first, at most ``count`` or ``MOST_FILES``.
+        """Return file names with spaces and their facts, best first, at most ``count`` or ``MOST_FILES``.
 
         Words of the query are no operators. Raises as :meth:`ImageMetadata.describe_images`.
         """
@@ -78,33 +68,24 @@ class FileSearch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A picture to be fetched."""
+    """A picture to be fetched: its name with spaces, and the address, width (pixels) and sha1 of the original."""
 
     file: str
-    """File name with spaces."""
     url: str
-    """Address of the original."""
     width: int
-    """Of the original, in pixels as displayed."""
     sha1: str = ""
-    """Of the original, 40 hex digits; empty when not known."""
 
 
-class FileFetch(Protocol):
+class FileFetch(Backend, Protocol):
     """A service that hands out pictures."""
 
-    @property
-    def identity(self) -> str:
-        """Service, and the width that is fetched."""
-
     async def fetch_file(self, file: RemoteFile) -> bytes:
-        """Return a picture's bytes, whole, in a format by its magic that :mod:`pipelines.pictures` reads.
+        """Return the whole bytes of a picture in a format that :mod:`pipelines.pictures` reads.
 
         Raises:
-            RecordFailed: ``picture-missing``, ``picture-too-large``, ``picture-format``, ``picture-undecodable``,
-                ``picture-changed`` (not the bytes that were described), ``picture-address`` (not the service's).
-            RateLimited: if the service asks to slow down.
-            Unavailable: if the service cannot be reached or refuses us.
+            RecordFailed: ``picture-missing``, ``picture-too-large``, ``picture-format``, ``picture-changed`` (not the
+            bytes that were described), ``picture-address`` (not the service's). RateLimited: if the service asks to
+            slow down. Unavailable: if the service cannot be reached or refuses the client.
         """
 
 
@@ -113,22 +94,13 @@ def look_up_images(
     files: Sequence[str],
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> dict[str, CorpusImage]:
-    """Return the corpus's rows for pictures that are not at hand, as the service describes them.
+    """Return the corpus's rows of remote pictures by file name, without those that the service does not have.
 
-    A service that asks to slow down is waited for as long as it says, at most a minute at a time; half a minute and
-    then a minute where it does not say. For callers outside an event loop.
-
-    Args:
-        metadata: the service, recorded.
-        files: file names with spaces, as pages use them.
-        sleep: waits a number of seconds.
-
-    Returns:
-        Rows with no path by file name; a file that the service does not have is absent.
+    If the service asks to slow down, this waits at most a minute at a time. For callers outside an event loop.
 
     Raises:
-        Unavailable: the service is away, or asks for more patience than that.
-        ConfigError: the address is no such service.
+        Unavailable: if the service is unavailable, or asks for longer waits.
+        ConfigError: if the address is no such service.
     """
 
     async def describe(batch: Sequence[str]) -> dict[str, ImageFacts | None]:
@@ -150,7 +122,7 @@ def look_up_images(
 
 
 def make_row(file: str, facts: ImageFacts) -> CorpusImage:
-    """Return the corpus's row for a picture that is not at hand: no path, sha256 or hash."""
+    """Return the corpus's row of a remote picture: no path, sha256 or hash."""
     return CorpusImage(
         file=file,
         title=(),

@@ -5,14 +5,16 @@ run and refuses requests when a limit is reached.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pipelines.config.settings import BudgetConfig
 from pipelines.errors import BudgetSpent
 from schemas.manifest import Usage
 
+T = TypeVar("T")
 MILLION = 1e6
 HOUR = 3600.0
 
@@ -21,43 +23,18 @@ HOUR = 3600.0
 class Meter:
     """Running totals of one record or shard."""
 
-    usage: Usage
-
-    def add(self, usage: Usage) -> None:
-        """Add one request's usage."""
-        self.usage = self.usage + usage
-
-
-_OPEN: ContextVar[Meter | None] = ContextVar("open_meter", default=None)
-
-
-@contextmanager
-def open_meter() -> Iterator[Meter]:
-    """Count the requests of this task and the tasks it starts, inside the block."""
-    meter = Meter(Usage())
-    token = _OPEN.set(meter)
-    try:
-        yield meter
-    finally:
-        _OPEN.reset(token)
-
-
-def count_usage(usage: Usage) -> None:
-    """Add to the open meter, if there is one."""
-    meter = _OPEN.get()
-    if meter is not None:
-        meter.add(usage)
+    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(slots=True)
 class Stopwatch:
     """The seconds that replies took when they were first made, so that a replay reads the same time.
 
-    Concurrent waits are added up in whole milliseconds, so the sum does not depend on their order.
+    Waits are added up in whole milliseconds, so the sum does not depend on their order. ``day`` is the latest day (UTC)
+    of a reply, empty if all are scripted or local.
     """
 
     day: str = ""
-    """Latest day (UTC) of a reply; empty if all are scripted or local."""
     _milliseconds: int = 0
 
     @property
@@ -71,37 +48,48 @@ class Stopwatch:
         self.day = max(self.day, day)
 
 
-_RUNNING: ContextVar[Stopwatch | None] = ContextVar("open_stopwatch", default=None)
+_METER: ContextVar[Meter | None] = ContextVar("open_meter", default=None)
+_STOPWATCH: ContextVar[Stopwatch | None] = ContextVar("open_stopwatch", default=None)
 
 
 @contextmanager
-def open_stopwatch() -> Iterator[Stopwatch]:
-    """Add up the waits of this task and the tasks it starts, inside the block."""
-    stopwatch = Stopwatch()
-    token = _RUNNING.set(stopwatch)
+def _set(variable: ContextVar[T | None], value: T) -> Iterator[T]:
+    token = variable.set(value)
     try:
-        yield stopwatch
+        yield value
     finally:
-        _RUNNING.reset(token)
+        variable.reset(token)
+
+
+def open_meter() -> AbstractContextManager[Meter]:
+    """Count the requests of this task and the tasks it starts, inside the block."""
+    return _set(_METER, Meter())
+
+
+def count_usage(usage: Usage) -> None:
+    """Add one request's usage to the open meter, if there is one."""
+    if (meter := _METER.get()) is not None:
+        meter.usage = meter.usage + usage
+
+
+def open_stopwatch() -> AbstractContextManager[Stopwatch]:
+    """Add up the waits of this task and the tasks it starts, inside the block."""
+    return _set(_STOPWATCH, Stopwatch())
 
 
 def add_waited(seconds: float, day: str) -> None:
-    """Add a reply's first waiting time and its day to the open stopwatch, if there is one."""
-    stopwatch = _RUNNING.get()
-    if stopwatch is not None:
+    """Add a reply's first waiting time and its day (empty for none) to the open stopwatch, if there is one."""
+    if (stopwatch := _STOPWATCH.get()) is not None:
         stopwatch.add(seconds, day)
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model costs, in the currency of the configuration."""
+    """Prices of a million tokens in, a million tokens out and a GPU-hour, in the currency of the configuration."""
 
     tokens_in: float = 0.0
-    """Price of a million tokens in."""
     tokens_out: float = 0.0
-    """Price of a million tokens out."""
     gpu_hour: float = 0.0
-    """Price of a GPU-hour."""
 
     def charge(self, tokens_in: int, tokens_out: int, gpu_seconds: float) -> float:
         """Return the price of what a request took."""

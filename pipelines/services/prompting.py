@@ -1,10 +1,8 @@
 """Prompts from ``prompts/<name>/v<N>.md``: load, render, request a reply, and repair an unusable one once.
 
-A prompt file is YAML-like front matter (``key: value`` lines between ``---``) and parts headed ``system:`` and
-``user:`` on a line of their own, in Jinja. Page values enter only as variables. A shipped version is never edited:
-``prompts/prompts.lock`` holds each file's sha256 and a test compares.
-
-A structured reply is one JSON object of the requested shape; anything else is a bad reply with an error code.
+A prompt file is front matter (``key: value`` lines between ``---``) and parts headed ``system:`` and ``user:`` on lines
+of their own, in Jinja. Page values enter only as variables. A shipped version is never edited: ``prompts/prompts.lock``
+holds each file's sha256. A structured reply is one JSON object of the requested shape.
 """
 
 import hashlib
@@ -31,9 +29,9 @@ from schemas.manifest import ModelEntry
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 LONGEST_REPLY = 1 << 18
-"""Characters; several times what the longest reply to any of our prompts takes."""
+"""Characters; several times the longest reply to any prompt."""
 LONGEST_TEXT = 4000
-"""Characters of one text in a reply: a question, a descriptor, an answer."""
+"""Characters of one text in a reply."""
 _LONGEST_PROBLEM = 500
 _PROBLEMS = 5
 _THOUGHT, _THOUGHT_END = "<think>", "</think>"
@@ -46,17 +44,12 @@ _REFUSAL = re.compile(
 )
 """Beginnings of refusals inside a well-formed reply."""
 _OWN_WORDS = re.compile(r"\.(?:question|answer|descriptors\.\d+\.text)")
-"""Places of a reply that a model words itself. Elsewhere it copies what it was given, and titles say anything."""
+"""Fields that a model words itself; the others are copied, and a title may sound like a refusal."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 class BadReply(ValueError):
-    """A reply that cannot be used.
-
-    Args:
-        problem: what is wrong, in words for the repair request.
-        code: a failed row's error, such as ``cut-reply``.
-    """
+    """A reply that cannot be used: the problem in words for the repair request, and the error code of a failed row."""
 
     def __init__(self, problem: str, code: str = "unparseable-reply") -> None:
         super().__init__(problem.encode("utf-8", "replace").decode()[:_LONGEST_PROBLEM])
@@ -81,23 +74,23 @@ def read_reply(said: ChatReply, model: type[ReplyT]) -> ReplyT:
 def parse_reply(text: str, model: type[ReplyT]) -> ReplyT:
     """Return the one JSON object of a reply as its model; reasoning before it and text around it are ignored.
 
-    If several objects differ or one is broken, no rule can tell the model's own from a quoted one, and the reply is
-    bad. An object inside another one, or in the rest of a cut one, is never taken.
+    If several objects differ or one is broken, the model's own cannot be told from a quoted one, and the reply is bad.
+    An object inside another one, or in the rest of a cut one, is never taken.
 
     Raises:
-        BadReply: if there is no such object, it does not have the model's shape, or it holds what is no text.
+        BadReply: if there is no such object, it has another shape, or a text in it is unusable.
     """
     if len(text) > LONGEST_REPLY:
         raise BadReply(f"it has {len(text):,} characters, allowed are {LONGEST_REPLY:,}")
     try:
         parsed = model.model_validate(_find_object(_skip_thought(text)), strict=False)
         _check_texts(parsed.model_dump(mode="python"))
-        # An escaped half of a surrogate pair is valid JSON and no text: it could not be written to a file.
+        # A lone surrogate is valid JSON, but could not be written to a file.
         parsed.model_dump_json()
     except RecursionError as error:
         raise BadReply("the JSON object is nested too deeply") from error
     except PydanticSerializationError as error:
-        raise BadReply(f"the JSON object holds what is no text: {error}") from error
+        raise BadReply(f"the JSON object holds text that is not Unicode: {error}") from error
     except ValidationError as error:
         told = error.errors(include_url=False, include_context=False, include_input=False)[:_PROBLEMS]
         problems = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in told)
@@ -106,11 +99,7 @@ def parse_reply(text: str, model: type[ReplyT]) -> ReplyT:
 
 
 def _skip_thought(text: str) -> str:
-    """Return the text after the reasoning, which servers without a reasoning parser leave in the reply.
-
-    Raises:
-        BadReply: if the thought has no end.
-    """
+    """Return the text after the reasoning, which servers without a reasoning parser leave in the reply."""
     _, end, rest = text.rpartition(_THOUGHT_END)
     if not end and rest.lstrip().startswith(_THOUGHT):
         raise BadReply("its thinking has no end")
@@ -137,12 +126,9 @@ def _find_object(text: str) -> dict[str, object]:
 
 
 def _check_texts(value: object, place: str = "") -> None:
-    """Check that a reply's texts are short, not blank, no refusal, and without control characters.
+    """Raise :class:`BadReply` for a text that is too long, blank, a refusal, or has control characters.
 
     A blank text in a list is one candidate of several; the checks of candidates refuse it.
-
-    Raises:
-        BadReply: naming the first bad text.
     """
     if isinstance(value, dict):
         for name, part in value.items():
@@ -164,7 +150,7 @@ def _check_texts(value: object, place: str = "") -> None:
 
 
 def _refuse_constant(name: str) -> object:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _read_float(digits: str) -> float:
@@ -178,7 +164,7 @@ def _make_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     made = dict(pairs)
     if len(made) != len(pairs):
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"key {twice[:40]!r} stands in it more than once")
+        raise ValueError(f"key {twice[:40]!r} appears more than once")
     return made
 
 
@@ -242,15 +228,12 @@ def _compile(source: str) -> Callable[[Mapping[str, object]], str]:
 
 
 def render_messages(prompt: Prompt, inputs: BaseModel, images: Sequence[str] = ()) -> tuple[Message, ...]:
-    """Render a prompt with the fields it declares; no other field of ``inputs`` can reach the text.
+    """Render a prompt with the fields that it declares; no other field of ``inputs`` can reach the text.
 
-    Args:
-        prompt: the prompt.
-        inputs: must have every declared field.
-        images: sha256 names of pictures shown with the user message.
+    The pictures, by sha256, are shown with the user message.
 
     Raises:
-        ConfigError: if the prompt declares a field the inputs lack.
+        ConfigError: if the prompt declares a field that the inputs lack.
     """
     missing = [name for name in prompt.inputs if name not in type(inputs).model_fields]
     if missing:
@@ -268,13 +251,13 @@ GREEDY = Sampling()
 
 @lru_cache(maxsize=64)
 def make_schema(reply: type[BaseModel]) -> str:
-    """Return a reply model's JSON schema; the same text every time, since it is part of a request's identity."""
+    """Return a reply model's JSON schema, always the same text, since it is part of a request's identity."""
     return json.dumps(reply.model_json_schema(), sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
 class RoleClient:
-    """Everything one structured request needs beside its inputs."""
+    """Everything that a structured request needs besides its inputs."""
 
     model: ChatModel
     prompt: Prompt
@@ -282,7 +265,7 @@ class RoleClient:
 
     @property
     def identity(self) -> str:
-        """Digest of everything that decides a reply beside the inputs: model, prompt and sampling."""
+        """Digest of everything that decides a reply except the inputs: model, prompt and sampling."""
         return digest_value([self.model.identity, self.prompt.digest, self.sampling.describe()])
 
     def describe(self, role: str) -> ModelEntry:
@@ -294,7 +277,7 @@ class RoleClient:
 async def ask_model(
     asking: RoleClient, inputs: BaseModel, reply: type[ReplyT], images: Sequence[str] = (), sample: int = 0
 ) -> ReplyT:
-    """Ask for a structured reply, as :func:`ask_on_day`, and return it alone."""
+    """Request a structured reply, as :func:`ask_on_day`, and return it alone."""
     return (await ask_on_day(asking, inputs, reply, images, sample))[0]
 
 
@@ -303,14 +286,12 @@ async def ask_on_day(
 ) -> tuple[ReplyT, str]:
     """Request a structured reply; an unusable one is repaired once by telling the model what was wrong.
 
-    Recorded replies are parsed by the same rules as new ones.
-
     Returns:
         The reply, and the day on which it was first given as ``2026-11-22``, empty for scripted players.
 
     Raises:
-        RecordFailed: ``unparseable-reply``, ``cut-reply``, ``refused-reply`` or ``empty-reply``, whichever the repaired
-            reply is.
+        RecordFailed: ``unparseable-reply``, ``cut-reply``, ``refused-reply`` or ``empty-reply``, as the repaired reply
+        is.
     """
     messages = render_messages(asking.prompt, inputs, images)
     task = asking.prompt.label.split("/", 1)[0]
@@ -330,7 +311,7 @@ async def ask_on_day(
 
 def _ask_again(text: str, problem: BadReply) -> tuple[Message, Message]:
     """Return the messages of the repair request: the beginning of the bad reply, and what was wrong."""
-    # Many chat templates want the roles in turn and each with a text.
+    # Many chat templates need alternating roles, each with a text.
     echo = text[:_ECHOED].encode("utf-8", "replace").decode().strip() or "(nothing)"
     repair = f"That reply cannot be used: {problem}. Reply again with one JSON object and nothing else."
     return Message("assistant", echo), Message("user", repair)

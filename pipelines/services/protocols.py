@@ -1,8 +1,7 @@
 """Protocols of the services that stages and the agent use. Frozen dataclasses in and out, no vendor types.
 
-Every backend has an ``identity``: everything that decides its replies beside the request (endpoint, model, revision,
-index digest). A recorded reply is found by identity and request, so two backends that could answer differently must
-have different identities.
+Recorded replies are found by a backend's ``identity`` and the request, so backends that may reply differently must have
+different identities.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,19 +31,17 @@ class Message:
     text: str
     images: tuple[str, ...] = ()
     calls: tuple["ToolCall", ...] = ()
-    """Native tool calls of an assistant's message."""
     call_id: str = ""
-    """Of a ``tool`` message: the call it answers."""
+    """Id of the call that a ``tool`` message answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A native tool call as received."""
+    """A native tool call as received; ``arguments`` are a JSON object if the call is valid."""
 
     id: str
     name: str
     arguments: str
-    """As received; a JSON object if the model made a valid call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +63,13 @@ class Sampling:
 class ChatRequest:
     """One request to a chat model.
 
-    ``inputs`` are the typed values the messages were rendered from. ``templates`` and ``scripted`` answer from them;
-    adapters to real models send ``messages`` and never look at ``inputs``, which may hold the reference answer.
+    Attributes:
+        inputs: the typed values that the messages were rendered from, perhaps with the reference answer. Scripted
+            models answer from them; adapters to real models send only the messages.
+        schema_json: JSON schema of the reply, empty for free text.
+        sample: number of one of several independent samples.
+        tools: native tools, a JSON array of function schemas; empty for none.
+        stop: texts at which the reply ends, without them.
     """
 
     task: str
@@ -76,35 +78,32 @@ class ChatRequest:
     inputs: BaseModel
     sampling: Sampling = field(default_factory=Sampling)
     schema_json: str = ""
-    """JSON schema the reply should follow, empty for free text."""
     sample: int = 0
-    """Which of several independent samples this is; part of the request's identity."""
     tools: str = ""
-    """Native tools on offer, a JSON array of function schemas; empty for none."""
     stop: tuple[str, ...] = ()
-    """Texts at which the reply ends; they are not part of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """A model's reply with what it took."""
+    """A model's reply with what it took.
+
+    Attributes:
+        gpu_seconds: the request's share of the time of the GPUs behind the model.
+        day: of the first reply, UTC, as ``2026-11-22``; empty for scripted players.
+        reasoning: if the server returns it apart from the text.
+        seconds: that the reply took when it was first made.
+    """
 
     text: str
     tokens_in: int
     tokens_out: int
     ended: Ending = "whole"
     gpu_seconds: float = 0.0
-    """This request's share of the time of the GPUs behind the model."""
     retries: int = 0
-    """Number of retries before this reply."""
     day: str = ""
-    """Day of the first reply, UTC, as ``2026-11-22``; empty for scripted players."""
     calls: tuple[ToolCall, ...] = ()
-    """Native tool calls."""
     reasoning: str = ""
-    """The reasoning, if the server returns it apart from the text."""
     seconds: float = 0.0
-    """Seconds that the reply took when it was first made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +117,17 @@ class TextHit:
 
 @dataclass(frozen=True, slots=True)
 class ImageHit:
-    """One page found by an image search; ``distance`` is 0 for the same picture, larger for less alike."""
+    """One page found by an image search.
+
+    ``distance`` is 0 for the same picture; ``thumbnail`` is a small copy of the found one in the workspace's image
+    store.
+    """
 
     url: str
     title: str
     snippet: str
     distance: float
     thumbnail: Picture | None = None
-    """Small copy of the picture that was found, in the workspace's image store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,35 +149,40 @@ class PictureFile:
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """A piece of text that was read in a picture."""
+    """A piece of text that was read in a picture.
+
+    Its label is ``text`` unless the engine names another kind. The box is left, top, right, bottom in pixels of the
+    picture as displayed, at its own size; the confidence is in 0..1.
+    """
 
     text: str
     label: str
-    """Kind of block: ``text``, ``title`` and so on; ``text`` if the engine does not say."""
     box: tuple[float, float, float, float]
-    """Left, top, right, bottom in pixels of the picture as displayed, at its own size."""
     confidence: float
-    """0..1."""
 
 
 class PageNotFound(LookupError):
-    """The reader has no such page. An answer about the world, not a failure of the service."""
+    """The reader has no such page: a result, not a failure of the service."""
 
 
 class QueryTimeout(ServiceError):
     """No whole reply came within the limits of time and size; a smaller query may help."""
 
 
-class ChatModel(Protocol):
+class Backend(Protocol):
+    """Anything whose replies can be recorded."""
+
+    @property
+    def identity(self) -> str:
+        """All that decides a reply except the request, such as endpoint, model, revision, precision or index digest."""
+
+
+class ChatModel(Backend, Protocol):
     """A chat model, with or without pictures."""
 
     @property
     def name(self) -> str:
         """Model name as manifests and rows show it."""
-
-    @property
-    def identity(self) -> str:
-        """All that decides the reply beside the request."""
 
     @property
     def reads_inputs(self) -> bool:
@@ -190,62 +197,44 @@ class ChatModel(Protocol):
         """
 
 
-class TextSearch(Protocol):
+class TextSearch(Backend, Protocol):
     """Full-text search."""
-
-    @property
-    def identity(self) -> str:
-        """Index digest or endpoint."""
 
     async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
         """Return at most ``count`` passages, best first."""
 
 
-class ImageSearch(Protocol):
+class ImageSearch(Backend, Protocol):
     """Search by picture."""
-
-    @property
-    def identity(self) -> str:
-        """Index digest or endpoint."""
 
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
         """Return at most ``count`` pages that show a like picture, nearest first; empty when nothing is near."""
 
 
-class Ocr(Protocol):
+class Ocr(Backend, Protocol):
     """Reading the text in a picture."""
 
     @property
     def name(self) -> str:
         """Short name, as rows and cards show it."""
 
-    @property
-    def identity(self) -> str:
-        """Engine, version, models and settings."""
-
     async def read_text(self, data: bytes, scale: float = 1.0) -> tuple[TextBlock, ...]:
-        """Return what can be read, in reading order; empty when there is nothing.
+        """Return the text in reading order, empty if there is none.
 
-        Args:
-            data: a picture file's bytes.
-            scale: factor by which the picture is enlarged before it is read; boxes stay those of the picture itself.
+        The picture file's bytes are enlarged by ``scale`` before they are read; boxes stay those of the picture itself.
 
         Raises:
             RecordFailed: if the picture cannot be decoded.
-            ServiceError: if the engine is away.
+            ServiceError: if the engine is unavailable.
         """
 
 
-class ImageEncoder(Protocol):
+class ImageEncoder(Backend, Protocol):
     """Embeds pictures and texts into one space, in which a picture is near a text that describes it."""
 
     @property
     def name(self) -> str:
         """Model name as rows and cards show it."""
-
-    @property
-    def identity(self) -> str:
-        """Architecture, weights and precision: all that decides an embedding."""
 
     async def encode_pictures(self, pictures: Sequence[PictureFile]) -> NDArray[np.float32]:
         """Return one row of unit length a picture, of shape (n, d), in the order given.
@@ -258,41 +247,31 @@ class ImageEncoder(Protocol):
         """Return one row of unit length a text, of shape (n, d), in the order given."""
 
 
-class PageReader(Protocol):
+class PageReader(Backend, Protocol):
     """Reading one page by URL."""
-
-    @property
-    def identity(self) -> str:
-        """Corpus digest or endpoint."""
 
     async def read_page(self, url: str) -> PageText:
         """Return the page.
 
         Raises:
-            PageNotFound: if there is no such page, or none that can be read.
-            ForbiddenAddress: by live readers, if it or what it leads to is not of the public web
-                (:mod:`pipelines.services.addresses`).
-            RateLimited, Unavailable, ConfigError: if a service behind it, or this machine's network, is away.
+            PageNotFound: if there is no such page, or it cannot be read.
+            ForbiddenAddress: by live readers, if it or its redirect is not of the public web.
+            RateLimited, Unavailable, ConfigError: if a service behind it, or this machine's network, is unavailable.
         """
 
 
-class Sparql(Protocol):
+class Sparql(Backend, Protocol):
     """SELECT queries in plain SPARQL 1.1."""
-
-    @property
-    def identity(self) -> str:
-        """Endpoint."""
 
     async def select(self, query: str, divisible: bool = False) -> tuple[SparqlRow, ...]:
         """Return every row, never a part of them.
 
-        Args:
-            query: a SELECT query with its prefixes.
-            divisible: whether the caller can ask for less, so that a time-out may be recorded like a reply.
+        The query is a SELECT with its prefixes. ``divisible``: the caller can ask for less, so a time-out may be
+        recorded.
 
         Raises:
             QueryTimeout: if no complete reply came.
             RateLimited: if the service asks to slow down.
-            Unavailable: if the service cannot be reached or does not want us.
+            Unavailable: if the service cannot be reached or refuses the client.
             ConfigError: if the address is no endpoint, or the endpoint does not take the query.
         """

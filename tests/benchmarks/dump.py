@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipelines.corpus.dump import cover_file, read_range, read_site
-from pipelines.corpus.manifest import CorpusOptions
 from pipelines.corpus.scan import RangeJob, scan_range
 from tests.benchmarks.measured import Measured
 from tests.pipelines.test_real_slice import SLICE
@@ -34,7 +33,7 @@ def measure(folder: Path) -> list[Measured]:
     site, whole = read_site(SLICE), cover_file(SLICE)
 
     def scan() -> int:
-        return scan_range(RangeJob(SLICE, whole, site, folder / "part", CorpusOptions())).rows_in
+        return scan_range(RangeJob(SLICE, whole, site, folder / "part")).rows_in
 
     work: dict[str, Callable[[], int]] = {
         "bz2": lambda: unpack(SLICE),

@@ -28,6 +28,7 @@ from pipelines.services.protocols import ChatModel, ChatReply, ChatRequest
 from pipelines.toy.writer import TemplatesModel
 from tests.chaos.driving import digest_files
 from tests.conftest import SETTINGS, DemoRun
+from tests.pipelines.services.clients.live_servers import Answer
 from tests.pipelines.services.clients.openai_server import ChatServer, Fault, make_completion, make_error, run_chat
 
 SPOILT = 0.2
@@ -208,7 +209,7 @@ def pair(request, demo, demo_corpus, tmp_path_factory) -> Pair:
     seen: Counter[str] = Counter()
     with run_chat() as server:
         model = serve(server)
-        server.respond = spoil_replies(model, seen)
+        server.say = spoil_replies(model, seen)
         spoilt = run_stages(demo, demo_corpus, root / "spoilt", request.param, model)
     return Pair(clean, spoilt, seen, root, request.param)
 
@@ -275,11 +276,11 @@ STUMBLES = (
 )
 
 
-def stumble(model: ServedTemplates) -> Callable[[dict[str, Any]], str | Fault]:
+def stumble(model: ServedTemplates) -> Callable[[dict[str, Any]], str | Answer]:
     """Return a responder that gives one request of 25 a fault at its first try and the right reply afterwards."""
     tried: set[str] = set()
 
-    def respond(body: dict[str, Any]) -> str | Fault:
+    def respond(body: dict[str, Any]) -> str | Answer:
         key, text = model.find(body)
         if key in tried or draw_unit("fault", key) >= 0.04:
             return text
@@ -292,7 +293,7 @@ def stumble(model: ServedTemplates) -> Callable[[dict[str, Any]], str | Fault]:
 def test_a_service_that_stumbles_and_slows_down_changes_no_row(demo, demo_corpus, pair):
     with run_chat() as server:
         model = serve(server, timeout=1.0, patience=60.0)
-        server.respond = stumble(model)
+        server.say = stumble(model)
         outcome = run_stages(demo, demo_corpus, pair.root / "stumbling", pair.method, model, ("questions",))
     for kind in ("part", "rejected", "failed"):
         clean = pair.clean.read("questions", kind)

@@ -16,7 +16,7 @@ from open_clip.transform import PreprocessCfg, image_transform_v2
 from PIL import Image
 
 from pipelines.errors import ConfigError, CorruptInput, RecordFailed, Unavailable
-from pipelines.services.clients.encoder import CachedEncoder, open_for_model
+from pipelines.services.clients.encoder import open_for_model
 from pipelines.services.protocols import PictureFile
 from tests.clip.models import (
     WIDTH,
@@ -132,15 +132,6 @@ def test_pictures_are_seen_as_they_are_displayed(encoder, tmp_path):
     assert min(rows[0] @ rows[2], rows[0] @ rows[3]) > 0.98
 
 
-def test_what_callers_ask_at_once_is_what_each_would_get_alone(encoder, pictures):
-    alone = encode(encoder, pictures)
-
-    async def ask():
-        return await asyncio.gather(*(encoder.encode_pictures([picture]) for picture in pictures))
-
-    np.testing.assert_allclose(np.concatenate(asyncio.run(ask())), alone, atol=1e-5)
-
-
 def test_a_picture_that_cannot_be_decoded_is_named_and_fails_its_own_caller_alone(encoder, pictures, tmp_path):
     (tmp_path / "broken.png").write_bytes(pictures[0].path.read_bytes()[:200])
     broken, missing = name_picture(tmp_path / "broken.png"), PictureFile("", tmp_path / "missing.png")
@@ -163,15 +154,6 @@ def test_a_file_with_other_bytes_than_its_name_says_is_not_encoded_under_that_na
         encode(encoder, [wrong])
 
 
-def test_half_precision_of_the_brain_kind_is_near(tiny, encoder, pictures):
-    half = make_encoder(tiny.config, tiny.weights, device="cpu", precision="bf16")
-    rows = encode(half, pictures)
-    half.close()
-    assert rows.dtype == np.float32
-    assert (rows * encode(encoder, pictures)).sum(axis=1).min() > 0.99
-    assert half.identity != encoder.identity
-
-
 def test_identity_is_of_what_decides_an_embedding_and_of_nothing_else(tiny, encoder, tmp_path):
     same = make_encoder(tiny.config, tiny.weights, device="auto", batch=3, threads=1)
     assert same.identity == encoder.identity
@@ -185,14 +167,6 @@ def test_identity_is_of_what_decides_an_embedding_and_of_nothing_else(tiny, enco
     assert encoder.name == "tiny-7/tiny-7.pt"
     first, second = (make_encoder("ViT-B-32", tag).identity for tag in ("laion2b-s34b-b79k", "laion2b_s34b_b79k"))
     assert first == second != make_encoder("ViT-B-16", "laion2b_s34b_b88k").identity
-
-
-def test_two_architecture_files_of_one_name_are_not_confused(tmp_path, pictures):
-    models = [write_tiny_model(tmp_path / str(size), 7, embedding=size) for size in (16, 24)]
-    encoders = [make_encoder(model.config, model.weights) for model in models]
-    assert [encode(each, pictures[:1]).shape for each in encoders] == [(1, 16), (1, 24)]
-    for each in encoders:
-        each.close()
 
 
 def test_the_file_beside_weights_on_the_hub_brings_its_preprocessing(tiny, encoder, pictures, tmp_path):
@@ -286,27 +260,3 @@ def test_a_model_that_cannot_be_used_is_refused(part, tiny, pictures, tmp_path):
         weights, said = save_checkpoint(model, tmp_path / "nan.pt"), "not finite in fp32"
     with pytest.raises(ConfigError, match=said):
         encode(make_encoder(config, weights), pictures[:1])
-
-
-def test_torch_comes_with_the_first_encoding_and_not_before(tiny):
-    program = (
-        "import asyncio, sys; from pipelines.services.clients.encoder import OpenClipEncoder\n"
-        "from pipelines.config.settings import EncoderConfig\n"
-        f"encoder = OpenClipEncoder(EncoderConfig(model={str(tiny.config)!r}, pretrained={str(tiny.weights)!r}))\n"
-        "encoder.identity; print('torch' in sys.modules)\n"
-        "asyncio.run(encoder.encode_texts(['a'])); print('torch' in sys.modules)\n"
-    )
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "True"]
-
-
-def test_a_kept_embedding_is_the_very_same_in_a_later_run(tiny, pictures, tmp_path):
-    rows = []
-    for batch in (8, 3):
-        encoder = make_encoder(tiny.config, tiny.weights, batch=batch)
-        cached = CachedEncoder(encoder, tmp_path / "embeddings")
-        rows.append(encode(cached, pictures))
-        cached.close()
-        encoder.close()
-    np.testing.assert_array_equal(rows[0], rows[1])

@@ -1,7 +1,6 @@
 import pytest
 
 from pipelines.config.settings import CorpusConfig, GeneratedWorld
-from pipelines.corpus.build import CorpusOptions
 from pipelines.errors import ConfigError, CorruptInput
 from pipelines.run.corpora import ensure_corpus, find_dump, name_corpus
 from pipelines.run.workspace import Workspace
@@ -86,11 +85,11 @@ def test_a_corpus_is_built_once_for_each_content_of_the_dump(dump, workspace):
 
 
 def test_a_dump_that_moved_has_the_same_corpus(tmp_path, dump, workspace):
-    name = name_corpus(dump, CorpusOptions(), workspace)
+    name = name_corpus(dump, workspace)
     moved = tmp_path / "elsewhere" / dump.name
     moved.parent.mkdir()
     moved.write_bytes(dump.read_bytes())
-    assert name_corpus(moved, CorpusOptions(), workspace) == name
+    assert name_corpus(moved, workspace) == name
     assert name.startswith("toywiki-20260101-")
 
 
@@ -98,9 +97,9 @@ def test_a_picture_more_beside_the_dump_is_another_corpus(dump, workspace):
     images = dump.parent / "images"
     images.mkdir()
     (images / "images.tsv").write_text("file\n")
-    name = name_corpus(dump, CorpusOptions(), workspace)
+    name = name_corpus(dump, workspace)
     (images / "Kelm.jpg").write_bytes(b"x")
-    assert name_corpus(dump, CorpusOptions(), workspace) != name
+    assert name_corpus(dump, workspace) != name
 
 
 def test_a_dump_that_ends_too_early_leaves_no_corpus(dump, workspace):

@@ -26,7 +26,6 @@ PICTURE = Picture(
     file="crossing.jpg", sha256="0" * 64, extension=".jpg", width=640, height=480, phash="", author="", licence="",
     licence_url="", source_url="",
 )  # fmt: skip
-Trials = Sequence[tuple[JudgeCase, JudgeTrial]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import re
 import shutil
 import sqlite3
 import tempfile
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,10 +38,11 @@ from pipelines.corpus.build import build_corpus
 from pipelines.corpus.dump import RawPage, Site, TitleRules, normalise_spaces, strip_qualifier
 from pipelines.corpus.infobox import Infobox, read_infobox
 from pipelines.corpus.linkgraph import LinkGraph
+from pipelines.corpus.manifest import ANCHOR_PAGES, PASSAGE_WORDS
 from pipelines.corpus.scan import ARTICLE_PARTS, describe_article, render_article
 from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import FACTS
-from pipelines.corpus.texts import PassageMemory, split_passages
+from pipelines.corpus.texts import PassageIndex, split_passages
 from pipelines.corpus.wikitext import find_links
 from pipelines.errors import ConfigError
 from pipelines.graph.proofs import make_question_id
@@ -86,13 +88,31 @@ class Reading:
     passages: tuple[str, ...]
 
 
+class PassageMemory(PassageIndex):
+    """An index in memory, where there is one connection: searches take turns."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def borrow(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection once no other search uses it."""
+        with self._lock:
+            yield self._connection
+
+    def close(self) -> None:
+        """Close the connection; it may not be in use."""
+        self._connection.close()
+
+
 class Base:
     """The pages of a corpus as the builder reads them, in memory; read once for all overlays."""
 
     def __init__(self, corpus: Corpus) -> None:
         manifest = corpus.manifest
         self.rules = TitleRules(Site(manifest.dbname, manifest.base_url, manifest.language, "first-letter", ()))
-        self.words = manifest.options.passage_words
+        self.words = PASSAGE_WORDS
         pages = [corpus.page(node) for node in corpus.article_nodes()]
         redirects = pq.read_table(corpus.folder / "redirects.parquet", columns=["title", "node"]).to_pylist()
         self.redirects: dict[int, list[str]] = defaultdict(list)
@@ -238,7 +258,7 @@ class OverlayCorpus(Corpus):
                 used[self._nodes.get(title, -1)][text] += 1
             for fact, title in reading.facts:
                 boxed[self._nodes.get(title, -1)].add(fact.text)
-        least, names = self.manifest.options.anchor_pages, []
+        least, names = ANCHOR_PAGES, []
         for node, reading in enumerate(self._readings):
             title = reading.described["title"]
             shown = {text for text, pages in used[node].items() if pages >= least} | boxed[node]
@@ -505,7 +525,7 @@ def open_pools(seed: int, missing: tuple[float, ...], size: PoolSize = LARGE) ->
 
 def make_pool(root: Path, seed: int, missing: float, size: PoolSize = LARGE) -> Pool:
     """Generate a world under ``root``, run both recipes on it, and collect the accepted questions."""
-    world, workspace = WorldConfig(size.entities, seed, missing), Workspace(root / "workspace")
+    world, workspace = WorldConfig(entities=size.entities, seed=seed, missing=missing), Workspace(root / "workspace")
     config = _configure(METHODS[0], world, size, seed)
     corpus, _ = ensure_corpus(config.corpus, workspace, SilentReporter(), 1)
     questions: list[Grounding] = []

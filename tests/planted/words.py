@@ -9,67 +9,78 @@ import re
 import string
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from random import Random
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pipelines.checks.verdicts import CheckResult
 from pipelines.errors import ConfigError
 
 Half = Literal["open", "held-out", "added"]
 HALVES: tuple[Half, Half] = ("open", "held-out")
-"""Those of the bench; ``added`` is a file of somebody else's."""
-_MOST = 10_000
-_DOUBLED = ("demonyms",)
-_LETTERS = ("starts", "middles", "ends", "suffixes")
-_CAPITALISED = ("starts", "given", "types", "ordinary")
+"""The halves of the bench; ``added`` is the file of another author."""
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """What one half draws from."""
+def _check_question(question: str) -> str:
+    names = [name for _, name, _, _ in string.Formatter().parse(question) if name is not None]
+    if names.count("ref") != 1 or set(names) - {"ref", "type"} or re.search(r"\d|\{\w+[!:]", question):
+        raise ValueError("expected a sentence with one {ref}, {type} where wanted, and no digits")
+    return question
+
+
+def _list_words(pattern: str) -> Any:
+    return Annotated[tuple[Annotated[str, Field(pattern=pattern)], ...], Field(min_length=2, max_length=10_000)]
+
+
+LETTERS, TEXTS = _list_words(r"^\p{L}+$"), _list_words(r"\S")
+
+
+class Vocabulary(BaseModel):
+    """Words of one half."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     half: Half
-    starts: tuple[str, ...]
-    middles: tuple[str, ...]
-    ends: tuple[str, ...]
-    given: tuple[str, ...]
-    types: tuple[str, ...]
+    starts: _list_words(r"^\p{Lu}\p{L}*$")
+    middles: LETTERS
+    ends: LETTERS
+    given: _list_words(r"^\p{Lu}\S*$")
+    types: _list_words(r"^\p{Lu}\S*$")
     """Nouns that a title may end with and a question may use."""
-    questions: tuple[str, ...]
+    questions: Annotated[tuple[Annotated[str, AfterValidator(_check_question)], ...], Field(min_length=2)]
     """Sentences with ``{ref}`` for the anchor and ``{type}`` for another noun; they hold no digits."""
-    words: tuple[str, ...]
+    words: TEXTS
     """Common-noun answers."""
-    suffixes: tuple[str, ...]
+    suffixes: LETTERS
     """Endings that make a demonym of an invented name."""
-    demonyms: tuple[tuple[str, str], ...]
+    demonyms: Annotated[tuple[tuple[str, str], ...], Field(min_length=2)]
     """Real names with an adjective that no suffix makes."""
-    adjectives: tuple[str, ...]
+    adjectives: TEXTS
     """Words that look like demonyms and are none."""
-    ordinary: tuple[str, ...]
-    """Names of persons and places whose two words are ordinary ones, such as Olive Brown."""
+    ordinary: _list_words(r"^\p{Lu}\p{Ll}+ \p{Lu}\p{Ll}+$")
+    """Names whose two words are ordinary ones, such as Olive Brown."""
 
 
-def load_vocabulary(path: Path) -> Vocabulary:
+def load_vocabulary(path: Path, half: Half = "added") -> Vocabulary:
     """Return the vocabulary of a TOML file with the keys of ``data/open.toml``.
 
     Raises:
-        ConfigError: if the file cannot be read, a key is missing, unknown or empty, or a word is not what it must be.
+        ConfigError: the file cannot be read, or a key or word is not as described there.
     """
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return Vocabulary(half=half, **tomllib.loads(path.read_text("utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValidationError) as error:
         raise ConfigError(f"vocabulary {path}: cannot be read: {error}") from error
-    return _parse(text, str(path), "added")
 
 
 @lru_cache(maxsize=2)
 def load_half(half: Half) -> Vocabulary:
     """Return one of the two halves of the bench."""
-    text = Path(__file__).with_name("data").joinpath(f"{half}.toml").read_text("utf-8")
-    return _parse(text, f"{half}.toml", half)
+    return load_vocabulary(Path(__file__).with_name("data") / f"{half}.toml", half)
 
 
 def invent_word(words: Vocabulary, rng: Random) -> str:
@@ -96,63 +107,6 @@ def invent_title(words: Vocabulary, rng: Random) -> str:
 def write_question(words: Vocabulary, rng: Random, reference: str) -> str:
     """Return a question that refers to the anchor by ``reference``."""
     return rng.choice(words.questions).format(ref=reference, type=rng.choice(words.types).lower())
-
-
-def _parse(text: str, source: str, half: Half) -> Vocabulary:
-    try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"vocabulary {source}: is no TOML: {error}") from error
-    keys = [field.name for field in fields(Vocabulary) if field.name != "half"]
-    wrong = sorted(set(keys) ^ raw.keys())
-    if wrong:
-        raise ConfigError(
-            f"vocabulary {source}: missing or unknown: {', '.join(wrong)}; the keys are {', '.join(keys)}"
-        )
-    return Vocabulary(half, **{key: _read_list(source, key, raw[key]) for key in keys})
-
-
-def _read_list(source: str, key: str, given: object) -> tuple[Any, ...]:
-    if not isinstance(given, list) or not 2 <= len(given) <= _MOST:
-        raise ConfigError(f"vocabulary {source}: {key} must be a list of 2 to {_MOST:,} entries")
-    if key in _DOUBLED:
-        for pair in given:
-            if not isinstance(pair, list) or len(pair) != 2:
-                raise _refuse(source, key, pair, "a list of a name and an adjective")
-            for word in pair:
-                _check_word(source, key, word)
-        return tuple((name, adjective) for name, adjective in given)
-    for word in given:
-        _check_word(source, key, word)
-    return tuple(given)
-
-
-def _check_word(source: str, key: str, word: object) -> None:
-    if not isinstance(word, str) or not word.strip():
-        raise _refuse(source, key, word, "text")
-    if key in _LETTERS and not word.isalpha():
-        raise _refuse(source, key, word, "letters alone")
-    if key in _CAPITALISED and not word[0].isupper():
-        raise _refuse(source, key, word, "capitalised")
-    if key in ("given", "types") and len(word.split()) != 1:
-        raise _refuse(source, key, word, "one word")
-    if key == "ordinary" and (len(word.split()) != 2 or not word.istitle()):
-        raise _refuse(source, key, word, "two capitalised words")
-    if key == "questions":
-        _check_question(source, word)
-
-
-def _check_question(source: str, question: str) -> None:
-    try:
-        names = [name for _, name, _, _ in string.Formatter().parse(question) if name is not None]
-    except ValueError:
-        names = []
-    if names.count("ref") != 1 or set(names) - {"ref", "type"} or re.search(r"\d|\{\w+[!:]", question):
-        raise _refuse(source, "questions", question, "a sentence with one {ref}, {type} where wanted, and no digits")
-
-
-def _refuse(source: str, key: str, given: object, allowed: str) -> ConfigError:
-    return ConfigError(f"vocabulary {source}: {key}: {str(given)[:80]!r} is given, allowed is {allowed}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ import asyncio
 import base64
 import json
 import math
-import os
 import random
 import re
 import time
@@ -27,7 +26,16 @@ from pydantic import BaseModel, Field, ValidationError
 
 from pipelines.config.settings import ModelConfig
 from pipelines.errors import ConfigError, RateLimited, RecordFailed, SynthError, Unavailable
-from pipelines.services.clients.http import HttpReply, HttpRequest, HttpSession, NoConnection, NoReply, Silence, redact
+from pipelines.services.clients.http import (
+    HttpReply,
+    HttpRequest,
+    HttpSession,
+    NoConnection,
+    NoReply,
+    Silence,
+    read_key,
+    redact,
+)
 from pipelines.services.protocols import ChatReply, ChatRequest, Ending, Message, ToolCall
 
 KEPT_BYTES = 1 << 26
@@ -555,14 +563,14 @@ def explain_refusal(settings: ModelConfig, place: str, reply: HttpReply, text: s
         return NoReply(said)
     if status in (401, 403):
         variable = settings.api_key_env or "no variable; name one as api_key_env"
-        return ConfigError(f"{place}: does not take the key of {variable} ({said})")
+        return ConfigError(f"{place}: rejects the key of {variable} ({said})")
     if status == 413:
         return RecordFailed("prompt-too-long", f"{place}: {said}")
     if status in (400, 422) and not _TOO_MANY_TOKENS.search(folded):
         for fault, words in _RECORDS_FAULT.items():
             if words.search(folded):
                 return RecordFailed(fault, f"{place}: {said}")
-    return ConfigError(f"{place}: does not take the request ({said}); {_advise(settings.replies, status, folded)}")
+    return ConfigError(f"{place}: rejects the request ({said}); {_advise(settings.replies, status, folded)}")
 
 
 def _advise(replies: str, status: int, folded: str) -> str:
@@ -633,7 +641,7 @@ class OpenAIChat:
 
     def __post_init__(self) -> None:
         _check_addresses(self.settings)
-        self._read_key()
+        read_key(f"model {self.name}", self.settings.api_key_env)
         object.__setattr__(self, "pool", make_pool(self.settings, self.pause))
         object.__setattr__(self, "_pictures", PictureParts(self.read_picture))
 
@@ -696,10 +704,10 @@ class OpenAIChat:
         outcome = RequestOutcome("unknown")
         place = f"{ticket.endpoint.url}, model {self.name}"
         try:
+            key = read_key(f"model {self.name}", self.settings.api_key_env)
             since = time.monotonic()
-            received = await self._post(ticket.endpoint.url, trial.body)
+            received = await self._post(ticket.endpoint.url, trial.body, key)
             trial.seconds = time.monotonic() - since
-            key = self._read_key() if self.settings.api_key_env else ""
             if received.status != 200:
                 raise explain_refusal(self.settings, place, received, redact(received.body, key))
             reply = read_completion(received.body, key)
@@ -723,27 +731,15 @@ class OpenAIChat:
         trial.avoided = ticket.endpoint
         return None
 
-    async def _post(self, url: str, body: bytes) -> HttpReply:
+    async def _post(self, url: str, body: bytes, key: str) -> HttpReply:
         headers = {
-            "Authorization": f"Bearer {self._read_key()}",
+            "Authorization": f"Bearer {key or 'none'}",
             "Content-Type": "application/json",
             "Accept": "application/json",
             "Accept-Encoding": "identity",
         }
         request = HttpRequest(f"{url}/chat/completions", "POST", headers, body=body)
         return await self.session.fetch(request, self.settings.timeout, MAX_REPLY)
-
-    def _read_key(self) -> str:
-        variable = self.settings.api_key_env
-        if not variable:
-            return "none"
-        key = os.environ.get(variable, "")
-        if not key:
-            raise ConfigError(f"model {self.name}: environment variable {variable} is not set; it holds the key")
-        if not key.isascii() or not key.isprintable() or " " in key:
-            # An invalid header value would be quoted in the client's error.
-            raise ConfigError(f"model {self.name}: environment variable {variable} holds white space or is not ASCII")
-        return key
 
 
 def _check_addresses(settings: ModelConfig) -> None:
@@ -760,7 +756,7 @@ def _check_addresses(settings: ModelConfig) -> None:
             )
         if not served:
             raise ConfigError(
-                f"model {settings.name}: base_url {url!r} is no address; expected such as http://127.0.0.1:8000/v1"
+                f"model {settings.name}: base_url {url!r} is not an address; expected such as http://127.0.0.1:8000/v1"
             )
     if len({url.rstrip("/") for url in urls}) < len(urls):
         raise ConfigError(f"model {settings.name}: an address is given twice: {', '.join(urls)}")

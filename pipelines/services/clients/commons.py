@@ -20,12 +20,14 @@ from urllib.parse import unquote, urlencode, urlsplit
 import orjson
 from yarl import URL
 
+from pipelines.config.settings import CommonsConfig
 from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, SynthError, Unavailable
 from pipelines.ids import canonical_json, digest_value
 from pipelines.names import normalise_file
-from pipelines.pictures import MAX_BYTES, PictureSource, PictureStore, find_extension
+from pipelines.pictures import PictureSource, PictureStore, find_extension
 from pipelines.services.clients.http import HttpClient, HttpReply, HttpRequest, NoReply, RateLimiter, TooLarge
 from pipelines.services.clients.recorded import Recorder
+from pipelines.services.clients.sparql import name_agent
 from pipelines.services.image_metadata import (
     MOST_FILES,
     FileFetch,
@@ -42,28 +44,39 @@ _UNWANTED = (b"user-agent", b"user agent", b"robot policy", b"banned")
 
 
 def make_client(
-    limiter: RateLimiter | None = None,
-    seconds: float = 60.0,
-    reply_bytes: int = 32 << 20,
-    tries: int = 3,
-    backoff: float = 5.0,
+    limiter: RateLimiter, seconds: float = 60.0, reply_bytes: int = 32 << 20, tries: int = 3, backoff: float = 5.0
 ) -> HttpClient:
-    """Return a client that sends one request at a time; arguments as of :class:`HttpClient`.
-
-    The limiter is shared by all clients of the service; by default it pauses half a second after each request.
-    """
-    shared = limiter or RateLimiter("Wikimedia", pause=0.5)
-    return HttpClient(tries=tries, timeout=seconds, reply_bytes=reply_bytes, backoff=backoff, shared=shared)
+    """Return a client with the limiter that all clients of a service share."""
+    return HttpClient(tries=tries, timeout=seconds, reply_bytes=reply_bytes, backoff=backoff, shared=limiter)
 
 
-def check_agent(agent: str) -> None:
-    """Check that a User-Agent names a contact and can be sent.
+@dataclass(frozen=True, slots=True)
+class CommonsClient:
+    """The base of the clients of Wikimedia Commons or another MediaWiki.
 
     Raises:
-        ConfigError: if it has neither a mail address nor a page's, or is not printable ASCII.
+        ConfigError: if no contact is named, or the address of the API is not https (unless on this machine).
     """
-    if not ("@" in agent or "://" in agent) or not (agent.isascii() and agent.isprintable()):
-        raise ConfigError(f"User-Agent {agent!r} has no contact; expected synth/... (mail or page's address)")
+
+    settings: CommonsConfig
+    client: HttpClient = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.settings.contact:
+            raise ConfigError("commons.contact is empty; name a contact: --set commons.contact=you@example.org")
+        address = urlsplit(self.url)
+        if self.url and address.scheme != "https" and address.hostname not in LOOPBACK:
+            raise ConfigError(f"commons.api {self.url!r} is not an API address; expected https://.../api.php")
+
+    @property
+    def url(self) -> str:
+        """The address of the API, empty for none."""
+        return self.settings.api
+
+    @property
+    def agent(self) -> str:
+        """The User-Agent."""
+        return name_agent(self.settings.contact)
 
 
 def drop_tracking(url: str) -> str:
@@ -111,27 +124,10 @@ Page = Mapping[str, Any]
 """A page in a reply of the API (``formatversion=2``)."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommonsApi:
-    """The API of Wikimedia Commons or another MediaWiki.
+class CommonsApi(CommonsClient):
+    """The API of a MediaWiki."""
 
-    Attributes:
-        url: address of ``api.php``, https unless on this machine.
-        agent: User-Agent, with a mail address or page as a contact.
-
-    Raises:
-        ConfigError: if the address is not https, or the agent names no contact.
-    """
-
-    url: str
-    agent: str
-    client: HttpClient = field(default_factory=make_client, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        address = urlsplit(self.url)
-        if address.scheme != "https" and not (address.scheme == "http" and address.hostname in LOOPBACK):
-            raise ConfigError(f"{self.url!r} is not an API address; expected https://.../api.php")
-        check_agent(self.agent)
+    __slots__ = ()
 
     @property
     def identity(self) -> str:
@@ -198,7 +194,7 @@ class CommonsApi:
         Raises:
             Unavailable: if there was none after all tries, or the service refuses the client.
             RateLimited: if the service asks for fewer requests.
-            ConfigError: if the address is no API, or the API does not take the request.
+            ConfigError: if the address is no API, or the API rejects the request.
         """
         headers = {"User-Agent": self.agent, "Accept": "application/json"}
         headers |= {"Content-Type": "application/x-www-form-urlencoded"}
@@ -241,7 +237,7 @@ def _read_reply(url: str, reply: HttpReply, may_be_empty: bool) -> Mapping[str, 
         raise RateLimited(f"{url}: {code}", reply.wait)
     if code.startswith(_THEIR_FAULT):
         raise NoReply(f"error {code}")
-    raise ConfigError(f"{url} does not take the request: {str(read['error'])[:200]}; expected the API of a MediaWiki")
+    raise ConfigError(f"{url} rejects the request: {str(read['error'])[:200]}; expected the API of a MediaWiki")
 
 
 def merge_reply(reply: Mapping[str, Any], pages: dict[str, Page], renamed: dict[str, str]) -> dict[str, str]:
@@ -418,38 +414,25 @@ class _Doubtful(NoReply):
         self.failure = failure
 
 
-@dataclass(frozen=True, slots=True)
-class CommonsFiles:
-    """The pictures of Wikimedia Commons or another MediaWiki.
+class CommonsFiles(CommonsClient):
+    """The pictures of a MediaWiki; the client's ``reply_bytes`` bounds a file."""
 
-    Attributes:
-        agent: User-Agent, with a mail address or page as a contact.
-        width: in pixels, one that upload.wikimedia.org serves; see ``commons.width`` of the settings.
-        hosts: hosts of the pictures, each with those under it; one on this machine is asked without TLS.
-        client: sends the requests; its ``reply_bytes`` bounds a file.
-
-    Raises:
-        ConfigError: if the agent names no contact.
-    """
-
-    agent: str
-    width: int
-    hosts: tuple[str, ...] = (WIKIMEDIA,)
-    client: HttpClient = field(
-        default_factory=lambda: make_client(seconds=120.0, reply_bytes=MAX_BYTES), repr=False, compare=False
-    )
-
-    def __post_init__(self) -> None:
-        check_agent(self.agent)
+    __slots__ = ()
 
     @property
     def identity(self) -> str:
         """Hosts and width."""
-        return f"commons-files@{COMMONS_FILES_VERSION}:{','.join(self.hosts)}:{self.width}"
+        return f"commons-files@{COMMONS_FILES_VERSION}:{','.join(self.hosts)}:{self.settings.width}"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts of the pictures, each with those under it: all of Wikimedia's, or the API's own."""
+        host = urlsplit(self.url).hostname or WIKIMEDIA
+        return (WIKIMEDIA,) if host.endswith(f".{WIKIMEDIA}") else (host,)
 
     async def fetch_file(self, file: RemoteFile) -> bytes:
         """Return a picture's bytes, as :class:`FileFetch` says; the original if its thumbnail never comes."""
-        original, address = drop_tracking(file.url), choose_address(file, self.width)
+        original, address = drop_tracking(file.url), choose_address(file, self.settings.width)
         try:
             if address != original:
                 try:
@@ -499,12 +482,6 @@ class CommonsFiles:
         if not is_ours or has_user or not (is_safe or (url.scheme == "http" and host in LOOPBACK)):
             allowed = ", ".join(self.hosts)
             raise RecordFailed("picture-address", f"{str(url)[:200]!r}; allowed are https addresses under {allowed}")
-
-
-def list_hosts(api: str) -> tuple[str, ...]:
-    """Return the hosts that hold the pictures of a MediaWiki: all of Wikimedia's, or the API's own."""
-    host = urlsplit(api).hostname or ""
-    return (WIKIMEDIA,) if host == WIKIMEDIA or host.endswith(f".{WIKIMEDIA}") else (host,)
 
 
 def choose_address(file: RemoteFile, width: int) -> str:
@@ -573,9 +550,9 @@ class RecordedImageMetadata(Recorder[ImageMetadata]):
             except Exception as error:
                 self.store.note_failure(asked, self.identity, type(error).__name__)
                 raise
-            told = {file: canonical_json(None if facts is None else asdict(facts)) for file, facts in found.items()}
-            await self.store.record({keys[file]: reply for file, reply in told.items()}, self.identity)
-            replies |= told
+            made = {file: canonical_json(None if facts is None else asdict(facts)) for file, facts in found.items()}
+            await self.store.record({keys[file]: reply for file, reply in made.items()}, self.identity)
+            replies |= made
             count_usage(Usage(calls=len(batch)))
         count_usage(Usage(cached_calls=len(replies) - len(missing)))
         return {file: _read_recorded(json.loads(reply or "null")) for file, reply in replies.items()}
@@ -600,7 +577,7 @@ class RecordedFileSearch(Recorder[FileSearch]):
             return [[file, asdict(facts)] for file, facts in await self.service.search_files(query, count)]
 
         found = await self.recall(["search_files", query, count], ask)
-        return tuple((file, facts) for file, told in found if (facts := _read_recorded(told)))
+        return tuple((file, facts) for file, recorded in found if (facts := _read_recorded(recorded)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,11 @@
 """open_clip as an encoder of pictures and texts (extra ``clip``), and the cache of its embeddings.
 
-Torch is imported where a model is loaded. One thread runs the model; a pool decodes the next batch of pictures
+Torch is imported when a model is loaded. One thread runs the model; a pool decodes the next batch of pictures
 meanwhile, so memory does not grow with a request.
 
-The cache is one SQLite file. A row is an embedding under the hash of the encoder's identity and of the picture's
-content, or the text. Rows are written in transactions: kill -9 loses only the chunk that is being encoded, and of two
-processes that encode the same picture the first one's row stays, for both.
+The cache is one SQLite file with an embedding under the hash of the encoder's identity and the picture's content or
+the text. kill -9 loses only the chunk that is being encoded. If two processes encode the same picture, both use the
+first one's row.
 """
 
 import asyncio
@@ -45,23 +45,20 @@ Rows = NDArray[np.float32]
 """Embeddings of unit length, of shape (n, d); one embedding has shape (d,)."""
 VERSION = 1
 PREPROCESSING_VERSION = 2
-"""Part of an encoder's identity: raised when the pixels change. 2: open_clip's own ``preprocess_val``."""
+"""Part of an encoder's identity, raised when the pixels change. 2: open_clip's own ``preprocess_val``."""
 _PARTS = {"embed_dim", "vision_cfg", "text_cfg"}
 _CHECKPOINTS = (".pt", ".pth", ".bin", ".safetensors")
 _SCALES = (8, 4, 2)
-"""Fractions of its size at which a JPEG can be decoded, which costs much less than decoding the whole."""
+"""A JPEG can be decoded at these fractions of its size, at much less cost."""
 _MAX_ASPECT = 16
-"""A longer strip is cut at both ends first: open_clip enlarges the whole strip before it cuts."""
+"""Longer strips are cropped first, because open_clip enlarges a whole strip before it crops."""
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
     """An architecture of open_clip, without weights.
 
-    Attributes:
-        name: open_clip's name, or the name of the file without its suffix.
-        model: as open_clip's JSON files have it.
-        preprocessing: what differs from open_clip's defaults; only a file can set it.
+    The name is open_clip's or that of its file; only a file can differ from open_clip's preprocessing.
     """
 
     name: str
@@ -77,9 +74,8 @@ class Architecture:
 def read_architecture(named: str) -> Architecture:
     """Return an architecture by open_clip's name, or from a JSON file; open_clip itself is not imported.
 
-    Args:
-        named: a name, or a path that ends in ``.json``: a file like open_clip's ``model_configs/ViT-B-32.json``, or
-            like the ``open_clip_config.json`` beside weights on the Hub, which names the preprocessing, too.
+    A file (``.json``) is like open_clip's ``model_configs/ViT-B-32.json``, or like ``open_clip_config.json`` on the
+    Hub, which also names the preprocessing.
 
     Raises:
         ConfigError: if the extra is missing, there is no such name or file, or it holds no architecture.
@@ -90,7 +86,7 @@ def read_architecture(named: str) -> Architecture:
     path = Path(named).expanduser()
     if path.suffix != ".json":
         folder = Path(package.origin).with_name("model_configs")
-        # open_clip takes both spellings: ViT-B/32 is how the first models were named.
+        # open_clip also takes the spelling ViT-B/32.
         path = folder / f"{named.replace('/', '-')}.json"
         if not path.is_file():
             known = sorted(entry.stem for entry in folder.glob("*.json"))
@@ -114,10 +110,10 @@ def _suggest(given: str, known: Sequence[str]) -> str:
 
 
 def find_checkpoint(pretrained: str) -> Path | None:
-    """Return the checkpoint file that is named, or None where the name is a tag of open_clip's.
+    """Return the path of a checkpoint file, or None for a tag of open_clip.
 
     Raises:
-        ConfigError: if the name is a path and the file is missing, or if it is empty.
+        ConfigError: if the name is empty, or a path without a file.
     """
     if not pretrained:
         raise ConfigError("encoder.pretrained is empty: name weights of open_clip's or a checkpoint file")
@@ -130,7 +126,6 @@ def find_checkpoint(pretrained: str) -> Path | None:
 
 
 def _clean_tag(tag: str) -> str:
-    """Return a tag as open_clip looks it up."""
     return tag.lower().replace("-", "_")
 
 
@@ -143,11 +138,7 @@ def _check_device(device: str, precision: str) -> None:
 
 
 def open_for_model(data: bytes, wanted: int) -> Image.Image:
-    """Return a picture as displayed, a JPEG at a reduced scale whose shorter side is ``wanted`` pixels or more.
-
-    Raises:
-        RecordFailed: as :func:`pipelines.pictures.open_pixels` says.
-    """
+    """Return a picture as displayed, a JPEG at a reduced scale whose shorter side is ``wanted`` pixels or more."""
     header = read_header(data)
     scales = _SCALES if header.extension == "jpg" else ()
     scale = next((scale for scale in scales if min(header.width, header.height) >= wanted * scale), 1)
@@ -163,7 +154,6 @@ def _read_picture(picture: PictureFile, wanted: int) -> Image.Image:
             data = source.read(MAX_BYTES + 1)
     except OSError as error:
         raise Unavailable(f"picture {picture.path}: {error.strerror}; restore it and run again") from error
-    # The embedding is kept under this name: a wrong one would stay for good.
     if hashlib.sha256(data).hexdigest() != picture.sha256:
         raise RecordFailed("picture-changed", f"{picture.path.name}: other bytes than its sha256 {picture.sha256[:16]}")
     try:
@@ -173,11 +163,11 @@ def _read_picture(picture: PictureFile, wanted: int) -> Image.Image:
 
 
 class ClipModel:
-    """A loaded model. Opening pictures is for any thread, encoding for one.
+    """A loaded model. Several threads may open pictures, one may encode.
 
     Raises:
         ConfigError: if the machine lacks the device, there is no such tag, or the architecture cannot be built.
-        CorruptInput: if the weights are damaged, or those of another architecture.
+        CorruptInput: if the weights are damaged or of another architecture.
         Unavailable: if weights cannot be fetched.
     """
 
@@ -191,7 +181,7 @@ class ClipModel:
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         device = ("cuda" if count else "cpu") if settings.device == "auto" else settings.device
         if device != "cpu" and int(device.partition(":")[2] or 0) >= count:
-            raise ConfigError(f"encoder.device {settings.device}: torch finds {count} GPUs here; use auto or cpu")
+            raise ConfigError(f"encoder.device {settings.device}: torch finds {count} GPUs; use auto or cpu")
         _check_device(device, settings.precision)
         self._device = torch.device(device)
         self._type = open_clip.get_input_dtype(settings.precision) or torch.float32
@@ -208,11 +198,10 @@ class ClipModel:
     def _build(
         self, architecture: Architecture, weights: Path, preprocessing: dict[str, Any]
     ) -> "tuple[torch.nn.Module, Callable[[list[str]], torch.Tensor]]":
-        """Return the model and the tokenizer."""
         import open_clip
 
         with TemporaryDirectory(prefix="synth-clip-") as folder:
-            # A name of its own: open_clip would take one file for another of the same name.
+            # A unique name, because open_clip confuses files of one name.
             path = Path(folder) / f"{architecture.name}-{architecture.digest[:16]}.json"
             path.write_text(json.dumps(architecture.model))
             try:
@@ -229,10 +218,10 @@ class ClipModel:
             except ImportError as error:
                 raise ConfigError(f"encoder {self._name}: needs another package ({error}); install it") from error
             except OSError as error:
-                # Some models have a part, such as the tokenizer, that open_clip fetches by itself.
+                # open_clip fetches parts of some models, such as the tokenizer, by itself.
                 raise Unavailable(f"encoder {self._name}: {_quote(error)}") from error
             except Exception as error:
-                # Over damaged weights, torch and open_clip raise anything from AttributeError to UnpicklingError.
+                # torch and open_clip raise anything on damaged weights, from AttributeError to UnpicklingError.
                 said = f"encoder {self._name}: {weights} holds no weights of this model ({_quote(error)})"
                 raise CorruptInput(said) from error
 
@@ -240,7 +229,7 @@ class ClipModel:
         """Return a picture as normalised pixels, of shape (3, height, width).
 
         Raises:
-            RecordFailed: if it cannot be decoded, or holds other bytes than its sha256 says; the message names it.
+            RecordFailed: if it cannot be decoded or its bytes do not fit its sha256.
             Unavailable: if its file is missing.
         """
         pixels: torch.Tensor = self._preprocess(_read_picture(picture, self._side))
@@ -275,7 +264,7 @@ class ClipModel:
 
 
 def _find_weights(architecture: Architecture, pretrained: str) -> tuple[Path, dict[str, Any]]:
-    """Return the file of some weights, fetched if need be, and how pictures are preprocessed for them."""
+    """Return the file of weights, fetched if need be, and the preprocessing of their pictures."""
     import open_clip
 
     path = find_checkpoint(pretrained)
@@ -302,14 +291,13 @@ def _quote(error: Exception) -> str:
 
 
 class OpenClipEncoder:
-    """A CLIP model of open_clip's; loaded, and torch with it, when something is first encoded.
+    """A CLIP model of open_clip; model and torch are loaded when something is first encoded.
 
-    Requests are encoded one after another, each in batches of its own. The last digits of an embedding depend on its
-    batch; :class:`CachedEncoder` keeps the numbers.
+    Requests are encoded one after another, each in its own batches. The last digits of an embedding depend on its
+    batch; :class:`CachedEncoder` keeps the first ones.
 
     Raises:
-        ConfigError: if the extra is not installed, architecture, file or device is unknown, or device and precision
-            do not go together.
+        ConfigError: if the extra is not installed, or the settings name no such architecture, file or device.
     """
 
     def __init__(self, settings: EncoderConfig) -> None:
@@ -329,11 +317,7 @@ class OpenClipEncoder:
 
     @cached_property
     def identity(self) -> str:
-        """Architecture, weights, precision and preprocessing; neither device nor batch.
-
-        Raises:
-            ConfigError: if the checkpoint file cannot be read.
-        """
+        """Architecture, weights, precision and preprocessing; neither device nor batch."""
         path = find_checkpoint(self._settings.pretrained)
         try:
             tag = f"{self._architecture.name}:{_clean_tag(self._settings.pretrained)}"
@@ -348,7 +332,7 @@ class OpenClipEncoder:
         """Return one row of unit length a picture, of shape (n, d), in the order given.
 
         Raises:
-            RecordFailed: if one cannot be decoded: the first in order, which the message names.
+            RecordFailed: for the first picture that cannot be decoded.
             ConfigError: if the model cannot be loaded or run as configured.
             Unavailable: if weights cannot be fetched, a picture's file is missing, or the encoder was closed.
         """
@@ -361,13 +345,13 @@ class OpenClipEncoder:
         )
 
     def close(self) -> None:
-        """End the threads; requests that wait, or come later, get Unavailable."""
+        """End the threads; waiting and later requests get Unavailable."""
         self._closed = True
         self._worker.shutdown()
         self._decoders.shutdown()
 
     async def _run(self, encode: Callable[[ClipModel], Rows]) -> Rows:
-        """Do a request in the worker thread; the first one loads the model, and all get the error of loading it."""
+        """Run a request in the worker thread; the first one loads the model, and all get the error of loading it."""
         self._check_open()
         if self._loading is None:
             self._loading = self._worker.submit(ClipModel, self._architecture, self._settings)
@@ -382,7 +366,7 @@ class OpenClipEncoder:
         return [items[start : start + self._settings.batch] for start in range(0, len(items), self._settings.batch)]
 
     def _encode_pictures(self, model: ClipModel, pictures: Sequence[PictureFile]) -> Rows:
-        """Encode batch after batch, the next one being decoded meanwhile."""
+        """Encode batch after batch while the next one is decoded."""
         rows: list[Rows] = []
         opened, ahead = list[Future[Any]](), list[Future[Any]]()
         try:
@@ -410,16 +394,11 @@ CHUNK = 512
 BUSY_SECONDS = 30.0
 _STORED = np.dtype("<f4")
 _UNIT = 1e-2
-"""How far a stored row's length may be from 1."""
+"""Tolerance of a stored row's length, which is 1."""
 
 
 class CachedEncoder:
-    """An encoder that encodes nothing twice.
-
-    Args:
-        encoder: encodes what the cache lacks.
-        folder: of the cache, which holds the embeddings of any number of encoders.
-    """
+    """An encoder that encodes nothing twice; the cache in ``folder`` holds embeddings of any number of encoders."""
 
     def __init__(self, encoder: ImageEncoder, folder: Path) -> None:
         self.encoder = encoder
@@ -434,16 +413,14 @@ class CachedEncoder:
 
     @property
     def identity(self) -> str:
-        """The encoder's: the cache holds what it would return."""
+        """The encoder's."""
         return self.encoder.identity
 
     async def encode_pictures(self, pictures: Sequence[PictureFile]) -> Rows:
         """Return one row of unit length a picture, of shape (n, d), in the order given.
 
         Raises:
-            RecordFailed: if one cannot be decoded.
-            ServiceError: if the encoder, a picture's file or the disk is unavailable.
-            CorruptInput: if the file of embeddings is damaged.
+            CorruptInput: if the file of embeddings is damaged; others as the encoder.
         """
         keys = self._make_keys("picture", [picture.sha256 for picture in pictures])
         return await self._recall(keys, pictures, self.encoder.encode_pictures)
@@ -453,7 +430,7 @@ class CachedEncoder:
         return await self._recall(self._make_keys("text", texts), texts, self.encoder.encode_texts)
 
     def close(self) -> None:
-        """Close the file of embeddings; the encoder stays as it is."""
+        """Close the file of embeddings; the encoder stays open."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -463,7 +440,7 @@ class CachedEncoder:
         keys = []
         for content in contents:
             digest = start.copy()
-            # A text may hold half of a surrogate pair.
+            # A text may hold a lone surrogate.
             digest.update(content.encode("utf-8", "surrogatepass"))
             keys.append(digest.digest())
         return keys
@@ -477,8 +454,8 @@ class CachedEncoder:
             chunk = list(wanted)[start : start + CHUNK]
             found = self._guard(self._select, chunk)
             if len(found) < len(chunk):
-                # One caller encodes at a time: the next one finds what was recorded meanwhile. Each stage has a loop of
-                # its own, and a lock belongs to one loop.
+                # One caller encodes at a time, and the next one finds its rows. A lock belongs to one event loop, and
+                # each stage has its own.
                 async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
                     found = self._guard(self._select, chunk)
                     missing = [key for key in chunk if key not in found]
@@ -498,11 +475,10 @@ class CachedEncoder:
             raise explain_os_error(error, f"embeddings in {self.folder}") from error
 
     def _connect(self) -> sqlite3.Connection:
-        """Return the open file."""
         if self._connection is None:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(self.folder / FILE, timeout=BUSY_SECONDS, isolation_level=None)
-            # What a power cut loses is encoded again; kill -9 loses nothing that was recorded.
+            # Survives kill -9; what a power cut loses is encoded again.
             self._connection.execute("PRAGMA synchronous=NORMAL")
             table = "CREATE TABLE IF NOT EXISTS embeddings (key BLOB PRIMARY KEY, embedding BLOB NOT NULL)"
             self._connection.execute(table)
@@ -513,7 +489,7 @@ class CachedEncoder:
         return {key: self._unpack(embedding) for key, embedding in self._connect().execute(query, tuple(keys))}
 
     def _insert(self, rows: Mapping[bytes, Rows]) -> dict[bytes, Rows]:
-        """Record embeddings, all or none, and return what is recorded under their keys: the first of a key stays."""
+        """Record embeddings, all or none, and return the recorded ones: the first of a key stays."""
         values = [(key, row.astype(_STORED).tobytes()) for key, row in rows.items()]
         connection = self._connect()
         connection.execute("BEGIN IMMEDIATE")

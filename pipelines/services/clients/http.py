@@ -1,7 +1,7 @@
-"""The one HTTP client of all services: whole bounded replies, a rate limit, retries, and a guard of addresses.
+"""The HTTP client of all services: whole bounded replies, rate limits, retries, and a guard of addresses.
 
-No redirect is followed, no cookie kept, and nothing of the environment (proxies, netrc) gets into a request. Where a
-guard is set, the connection goes to the very address that the guard checked.
+It follows no redirect, keeps no cookie, and takes nothing from the environment (proxies, netrc). With a guard, the
+connection goes to the very address that the guard checked.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import errno
 import html
 import io
 import math
+import os
 import re
 import socket
 import time
@@ -32,30 +33,25 @@ from pipelines.services.addresses import ForbiddenAddress, Guard
 
 T = TypeVar("T")
 
-ACCEPTED: Final = "gzip, deflate"
-"""``Accept-Encoding`` of every request that names none."""
+ACCEPTED: Final = "gzip"
+"""Default ``Accept-Encoding``."""
 CONNECTIONS: Final = 256
-"""Open at a time to all hosts of a client: a process may commonly have 1,024 files open."""
+"""Open connections of a client at a time; a process may commonly have 1,024 files open."""
 ERROR_BYTES: Final = 1 << 18
-"""Bytes of an error's body that are read: servers put their error code behind the request that they quote."""
+"""Bytes of an error's body that are read; some servers quote the request before their error code."""
 LONGEST_WAIT: Final = 60.0
-"""Seconds that a request waits by default where a service asks for a pause."""
+"""Default longest pause in seconds that a request waits at a service's wish."""
 _CONNECT_SECONDS = 20.0
 _IDLE_SECONDS = 4.0
-"""vLLM's server closes idle connections after 5: a request on a connection that is just being closed is lost."""
+"""Shorter than vLLM's 5 s: a request on a connection that the server is closing is lost."""
 _LARGE = 1 << 20
-"""Bytes of a body beyond which aiohttp wants a stream."""
+"""Bytes of a body from which aiohttp wants a stream."""
 _MOST_HOSTS = 4096
-_MOST_MEMBERS = 256
-"""Members of a gzip body: the rest is copied after each, so that a million empty ones would take minutes."""
 _REDIRECTING = (301, 302, 303, 307, 308)
-_ESCAPE = 0xDC00
-_ESCAPED = re.compile("[\udc80-\udcff]")
-"""How a byte that is not UTF-8 comes in a header (``surrogateescape``)."""
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]*)?")
 _MOST_SECONDS = 1e9
-_WINDOWS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 
 class NoReply(Exception):
@@ -63,7 +59,7 @@ class NoReply(Exception):
 
 
 class Silence(NoReply):
-    """No whole reply came in the time that a request may take."""
+    """No whole reply came within the time limit."""
 
 
 class NoConnection(NoReply):
@@ -75,7 +71,7 @@ class NoSuchHost(NoConnection):
 
 
 class CutOff(NoReply):
-    """The reply began and did not come to its end."""
+    """The reply began and broke off."""
 
 
 class TooLarge(NoReply):
@@ -83,36 +79,21 @@ class TooLarge(NoReply):
 
 
 class Busy(NoReply):
-    """The service asks for fewer requests.
-
-    Args:
-        said: the service's words.
-        wait: seconds that it asks for, 0.0 if it names none.
-    """
+    """The service asks for fewer requests; ``wait`` is the pause in seconds that it names, 0.0 for none."""
 
     def __init__(self, said: str, wait: float = 0.0) -> None:
         super().__init__(said)
         self.wait = wait
 
 
-class Unpackable(ValueError):
-    """A body with an unknown content encoding, or one that is broken, cut off or too large."""
-
-
-class Bomb(Unpackable):
-    """A body that unpacks to more than allowed."""
-
-
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request. Fields that may hold a key are left out of its ``repr``."""
+    """One request; ``query`` is added to the percent-encoded ``url``. Its ``repr`` shows only what holds no key."""
 
     url: str
-    """Percent-encoded."""
     method: Literal["GET", "HEAD", "POST"] = "GET"
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Added to the address."""
     body: bytes = field(default=b"", repr=False)
 
 
@@ -150,7 +131,8 @@ class HttpReply:
         Bytes that are not UTF-8 are percent-encoded, as browsers do.
         """
         target = self.headers.get("Location", "") if self.status in _REDIRECTING else ""
-        return _ESCAPED.sub(lambda match: f"%{ord(match[0]) - _ESCAPE:02X}", target)
+        # Such bytes come as lone surrogates in a header (``surrogateescape``).
+        return re.sub("[\udc80-\udcff]", lambda match: f"%{ord(match[0]) - 0xDC00:02X}", target)
 
     @property
     def is_busy(self) -> bool:
@@ -167,18 +149,27 @@ def _read_date(value: str) -> datetime | None:
 
 
 def redact(body: bytes, key: str, most: int = ERROR_BYTES) -> str:
-    """Return the beginning of a body on one line, without the key in any encoding.
-
-    Args:
-        body: what a server sent.
-        key: empty for none.
-        most: characters of the result.
-    """
+    """Return at most ``most`` characters of a body on one line, without the key (empty for none) in any encoding."""
     text = body.decode("utf-8", "replace")
     if key:
         text = _compile_key(key).sub("...", text)
     # Cut last, so that no part of a key is left at the end.
     return " ".join("".join(char if char.isprintable() else " " for char in text[:most]).split())
+
+
+def read_key(place: str, variable: str) -> str:
+    """Return the API key from its environment variable; empty if no variable is named.
+
+    Raises:
+        ConfigError: if the variable is not set, or its value cannot be sent in a header. The key is not quoted.
+    """
+    key = os.environ.get(variable, "").strip(" ") if variable else ""
+    if variable and not key:
+        raise ConfigError(f"{place}: environment variable {variable} is not set; it holds the key")
+    if not (key.isascii() and key.isprintable()):
+        # An invalid header value would be quoted in the client's error.
+        raise ConfigError(f"{place}: environment variable {variable} must be printable ASCII")
+    return key
 
 
 @lru_cache(maxsize=16)
@@ -197,8 +188,7 @@ def _compile_key(key: str) -> re.Pattern[str]:
 class HttpSession:
     """An aiohttp session for each event loop, closed when its loop ends.
 
-    Attributes:
-        guard: which addresses may be connected to; None where addresses come from the configuration alone.
+    The guard decides which addresses may be connected to; None if all addresses come from the configuration.
     """
 
     guard: Guard | None = None
@@ -211,12 +201,11 @@ class HttpSession:
 
         Args:
             request: to be sent.
-            seconds: for the whole reply, however slowly it drips.
+            seconds: for the whole reply, even if it trickles in.
             most: bytes of the reply, packed and unpacked.
 
         Raises:
-            NoReply: :class:`NoConnection`, :class:`NoSuchHost`, :class:`Silence`, :class:`CutOff`, :class:`TooLarge`,
-                or a reply that is not HTTP. Messages never quote the address, which may hold a key.
+            NoReply: no whole HTTP reply, by subclass. Messages never quote the address, which may hold a key.
             Unavailable: if this machine can open no more connections.
             ForbiddenAddress: if the guard refuses the address of the host.
             ConfigError: if no guard is set and the certificate is not trusted.
@@ -236,7 +225,11 @@ class HttpSession:
                     has_begun = True
                     return await _read_reply(response, most)
         except aiohttp.ClientConnectorCertificateError as error:
-            raise self._distrust(request.url, error) from None
+            reason = getattr(error.certificate_error, "verify_message", "") or type(error.certificate_error).__name__
+            said = f"{name_host(request.url)}: its certificate is not trusted ({reason})"
+            if self.guard is not None:
+                raise NoSuchHost(said) from None
+            raise ConfigError(f"{said}; name the file of its authority in SSL_CERT_FILE") from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise _explain_connection(error) from None
         except TimeoutError:
@@ -270,16 +263,9 @@ class HttpSession:
             self._by_loop.pop(loop, None)
             await session.close()
 
-    def _distrust(self, url: str, error: aiohttp.ClientConnectorCertificateError) -> Exception:
-        reason = getattr(error.certificate_error, "verify_message", "") or type(error.certificate_error).__name__
-        said = f"{name_host(url)}: its certificate is not trusted ({reason})"
-        if self.guard is not None:
-            return NoSuchHost(said)
-        return ConfigError(f"{said}; name the file of its authority in SSL_CERT_FILE")
-
 
 class _GuardedResolver(AbstractResolver):
-    """Resolves names to numeric addresses that the guard allows, so that no name is looked up a second time."""
+    """Resolves names to the numeric addresses that the guard allows, so that no name is looked up twice."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -301,12 +287,12 @@ class _GuardedResolver(AbstractResolver):
         ]
 
     def open_socket(self, place: Any) -> socket.socket:  # noqa: ANN401 - aiohttp's own tuple
-        """Return a socket for an address, or refuse it just before the connection is made."""
+        """Return a socket for an address after a last check of it."""
         family, kind, protocol, _, address = place
         try:
             self._guard.check(str(address[0]))
         except ForbiddenAddress as error:
-            # aiohttp handles errors of sockets alone.
+            # aiohttp handles only the errors of sockets.
             raise PermissionError(errno.EACCES, str(error)) from error
         return socket.socket(family=family, type=kind, proto=protocol)
 
@@ -315,26 +301,38 @@ class _GuardedResolver(AbstractResolver):
 
 
 async def _read_reply(response: aiohttp.ClientResponse, most: int) -> HttpReply:
-    packing = response.headers.get("Content-Encoding", "")
     is_error = response.status >= 400
     bound = min(most, ERROR_BYTES) if is_error else most
-    length = response.content_length or 0
-    if length > most and not is_error and response.method != "HEAD":
-        raise TooLarge(f"a reply of {length:,} bytes; allowed are {most:,}")
+    if (response.content_length or 0) > most and not is_error and response.method != "HEAD":
+        raise TooLarge(f"a reply of {response.content_length:,} bytes; allowed are {most:,}")
     raw = bytearray()
     async for chunk in response.content.iter_any():
         raw += chunk
         if len(raw) > bound:
             break
-    if len(raw) > bound and not is_error:
-        raise TooLarge(f"a reply of over {most:,} bytes")
     try:
-        body = unpack_body(bytes(raw[:bound]), packing, bound)
-    except Unpackable as error:
+        body = _unpack(bytes(raw), response.headers.get("Content-Encoding", "").strip().lower(), bound)
+    except CutOff:
         if not is_error:
-            raise (TooLarge if isinstance(error, Bomb) else CutOff)(str(error)) from None
+            raise
         body = b""
-    return HttpReply(response.status, response.headers, body)
+    if len(body) > bound and not is_error:
+        raise TooLarge(f"a reply of over {most:,} bytes")
+    return HttpReply(response.status, response.headers, body[:bound])
+
+
+def _unpack(raw: bytes, packing: str, bound: int) -> bytes:
+    """Return a body without its content encoding, or the first ``bound + 1`` bytes of a longer one."""
+    if packing in ("", "identity") or not raw or len(raw) > bound:
+        return raw
+    unpacker = zlib.decompressobj(_GZIP_OR_ZLIB)
+    try:
+        body = unpacker.decompress(raw, bound + 1) if packing in ("gzip", "x-gzip", "deflate") else b""
+    except zlib.error as error:
+        raise CutOff(f"a reply that cannot be decompressed ({error})") from None
+    if len(body) <= bound and (not unpacker.eof or unpacker.unused_data):
+        raise CutOff(f"a reply packed as {packing[:40]!r} that breaks off or cannot be unpacked")
+    return body
 
 
 def _explain_connection(
@@ -349,53 +347,17 @@ def _explain_connection(
     return NoConnection(f"no connection ({getattr(cause, 'strerror', None) or type(error).__name__})")
 
 
-def unpack_body(raw: bytes, packing: str, most: int) -> bytes:
-    """Return a body without its content encoding.
-
-    Args:
-        raw: as received.
-        packing: value of ``Content-Encoding``, empty for none.
-        most: bytes of the result.
-
-    Raises:
-        Unpackable: if it cannot be unpacked to its end; Bomb if the result is larger than ``most``.
-    """
-    name = packing.strip().lower()
-    if name in ("", "identity") or not raw:
-        return raw
-    if name not in _WINDOWS:
-        raise Unpackable(f"a reply packed as {name[:40]!r}; asked for was {ACCEPTED}")
-    has_header = len(raw) > 1 and raw[0] & 0x0F == 8 and (raw[0] << 8 | raw[1]) % 31 == 0
-    # Some servers send deflate without the zlib header.
-    window = _WINDOWS[name] if name != "deflate" or has_header else -zlib.MAX_WBITS
-    body, rest = bytearray(), raw
-    # A gzip body may have several members, each with an end of its own.
-    for _ in range(_MOST_MEMBERS):
-        unpacker = zlib.decompressobj(window)
-        try:
-            body += unpacker.decompress(rest, most + 1 - len(body))
-        except zlib.error as error:
-            raise Unpackable(f"a reply that cannot be decompressed ({error})") from None
-        if len(body) > most:
-            raise Bomb(f"a compressed reply of over {most:,} bytes")
-        if not unpacker.eof:
-            raise Unpackable("a truncated compressed reply")
-        rest = unpacker.unused_data if name != "deflate" else b""
-        if not rest:
-            return bytes(body)
-    raise Bomb(f"a compressed reply of over {_MOST_MEMBERS} parts")
-
-
 @dataclass(slots=True, eq=False)
 class RateLimiter:
-    """Limits requests to one service: in flight, a second, and none while it asks for a pause.
+    """Limits requests to one service: in flight, a second, and none while the service asks for a pause.
 
     Attributes:
-        name: of the service, for messages.
+        name: the service's, for messages.
         rate: requests a second; infinity for no limit.
         concurrency: requests in flight.
-        longest: seconds that a request waits where the service asks for a pause; for longer pauses it fails.
+        longest: seconds that a request waits if the service asks for a pause; it fails at longer ones.
         pause: seconds from the end of a request to the start of the next.
+        in_flight: requests that were sent or wait for their turn.
     """
 
     name: str
@@ -404,9 +366,7 @@ class RateLimiter:
     longest: float = LONGEST_WAIT
     pause: float = 0.0
     in_flight: int = 0
-    """Requests that were sent or wait for their turn."""
     _next_at: float = 0.0
-    """On the monotonic clock, as ``_held_until``."""
     _held_until: float = 0.0
     _places: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = field(
         default_factory=WeakKeyDictionary, repr=False
@@ -418,7 +378,7 @@ class RateLimiter:
         return not self.in_flight and max(self._next_at, self._held_until) < time.monotonic()
 
     def hold(self, seconds: float) -> None:
-        """Send nothing for so many seconds: the service's wish is meant for all requests."""
+        """Send no request for so many seconds."""
         self._held_until = max(self._held_until, time.monotonic() + seconds)
 
     @asynccontextmanager
@@ -426,9 +386,9 @@ class RateLimiter:
         """Wait for a turn; the block is the request.
 
         Raises:
-            RateLimited: if the service asks for a longer pause than a request waits.
+            RateLimited: if the service asks for a pause longer than ``longest``.
         """
-        # A semaphore belongs to one event loop; a process runs one loop after the other.
+        # A semaphore belongs to one event loop; a process runs several, one after the other.
         places = self._places.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self.concurrency))
         self.in_flight += 1
         try:
@@ -449,7 +409,7 @@ class RateLimiter:
             turn = max(now, self._next_at, self._held_until)
             self._next_at = turn + 1.0 / self.rate
             await asyncio.sleep(turn - now)
-            # A reply to another request may have asked for a pause in the meantime.
+            # A reply to another request may have asked for a pause meanwhile.
             if time.monotonic() >= self._held_until:
                 return
 
@@ -461,14 +421,14 @@ class HttpClient:
     Attributes:
         rate: requests a second to each host.
         concurrency: requests in flight at each host.
-        tries: requests in all for a call at which a service fails.
-        timeout: seconds for a whole reply, however slowly it drips.
+        tries: requests in all for one call.
+        timeout: seconds for a whole reply, even if it trickles in.
         reply_bytes: largest reply, unpacked.
         backoff: seconds before the first retry, doubled for each further one.
-        longest: seconds that a request waits where a host asks for a pause; for longer pauses it fails.
-        guard: which addresses may be connected to; None where addresses come from the configuration alone.
+        longest: seconds that a request waits if a host asks for a pause; it fails at longer ones.
+        guard: which addresses may be connected to; None if all addresses come from the configuration.
         connections: open at a time to all hosts together.
-        shared: one limit for all hosts in place of one for each.
+        shared: one limiter for all hosts in place of one for each.
     """
 
     rate: float = 5.0
@@ -494,18 +454,13 @@ class HttpClient:
         """Send a request once, in its turn, and return the whole reply, whatever its status.
 
         Raises:
-            RateLimited: if the host asks for a longer pause than a request waits.
-            NoReply, Unavailable, ForbiddenAddress, ConfigError: as :meth:`HttpSession.fetch`.
+            RateLimited: if the host asks for a pause longer than ``longest``; others as :meth:`HttpSession.fetch`.
         """
         async with self.find_limiter(request.url).enter(), self._all.enter():
             return await self.session.fetch(request, self.timeout, self.reply_bytes)
 
     async def retry(self, url: str, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of an attempt, made again while it raises :class:`NoReply`, with growing pauses.
-
-        Args:
-            url: its host gets no request for as long as it asks for a pause.
-            attempt: raises :class:`NoReply` where a retry may help.
+        """Return the result of an attempt at a host, made again with growing pauses while it raises :class:`NoReply`.
 
         Raises:
             NoReply: of the last attempt; NoSuchHost and TooLarge at once.
@@ -531,7 +486,7 @@ class HttpClient:
         raise ValueError(f"tries is {self.tries}; expected 1 or more")
 
     def find_limiter(self, url: str) -> RateLimiter:
-        """Return the limit of an address's host; limits that no request needs are forgotten."""
+        """Return the limiter of an address's host; idle limiters are dropped when there are too many."""
         if self.shared is not None:
             return self.shared
         host = name_host(url)

@@ -1,4 +1,4 @@
-"""Search by picture by services that speak the protocol of Google Vision or SerpApi's Google Lens, with thumbnails."""
+"""Search by picture with the protocol of Google Vision or SerpApi's Google Lens, with thumbnails."""
 
 import asyncio
 import base64
@@ -28,9 +28,9 @@ from pipelines.services.protocols import ImageHit, PictureFile
 from schemas.datasets import Picture
 
 SIDE: Final = 256
-"""Longest side, in pixels."""
+"""Longest side of a thumbnail in pixels."""
 UNKNOWN: Final = "unknown"
-"""Author and licence of a picture of which nothing is known but where it was found."""
+"""Author and licence of a thumbnail."""
 _SECONDS = 20.0
 _REDIRECTS = 3
 _LONGEST_NAME = 120
@@ -38,11 +38,11 @@ _LONGEST_NAME = 120
 
 VERSION: Final = 1
 SAME, PART, LIKE = 0.0, 1.0, 2.0
-"""Distances where a service tells none: of the same picture, of one that shares a part with it, of one like it."""
+"""Distances if a service gives none: the same picture, one that shares a part with it, one like it."""
 MOST_SENT: Final = 4 << 20
-"""Bytes of a picture that is sent as it is; Google Vision takes requests of up to 10 MB, and base64 adds a third."""
+"""Bytes up to which a picture is sent as it is; Google Vision takes 10 MB, and base64 adds a third."""
 _SENT_SIDE = 1600
-"""Longest side in pixels of a larger one's copy."""
+"""Longest side in pixels of the copy that is sent of a larger one."""
 _MOST_RESULTS = 50
 _INVALID = 3
 """Google's code of an invalid argument."""
@@ -51,7 +51,7 @@ _TAG = re.compile(r"<[^<>]{0,100}>")
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A page that a search found, and the address of the picture on it, empty for none."""
+    """A search result, and the address of its picture, empty for none."""
 
     hit: ImageHit
     picture: str
@@ -59,20 +59,16 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveImageSearch(Service):
-    """A search by picture that speaks the protocol ``google-vision`` or ``serpapi`` (Google Lens).
+    """A search by picture with the protocol ``google-vision`` or ``serpapi`` (Google Lens).
 
-    Vision takes pictures inline (``POST images:annotate``) and answers with ``webDetection``: pages with the same
-    picture first, then similar pictures. Lens takes a picture's address (``GET ?engine=google_lens&url=``) and answers
-    with ``visual_matches``; distances are their ranks.
+    Vision takes pictures inline (``POST images:annotate``) and returns ``webDetection``: pages with the same picture,
+    then similar pictures. Lens takes a picture's address (``GET ?engine=google_lens&url=``) and returns
+    ``visual_matches``, whose ranks are the distances.
 
     Attributes:
         pictures: the image store, where thumbnails are stored.
-        picture_base: serpapi: where the image store is published; a picture is at ``<base>/<ab>/<sha256>.<ext>``.
-        guard: where thumbnails may be fetched; given by tests alone.
-        fetcher: fetches the thumbnails.
-
-    Raises:
-        ConfigError: if the protocol needs a base and none is given.
+        picture_base: serpapi: address of the published image store; a picture is at ``<base>/<ab>/<sha256>.<ext>``.
+        guard: which addresses of thumbnails may be fetched; only tests set it.
     """
 
     setting: str = "live.images_url"
@@ -101,8 +97,7 @@ class LiveImageSearch(Service):
         """Return at most ``count`` pages with their thumbnails, best first.
 
         Raises:
-            RecordFailed: ``picture-refused`` if the service cannot use the picture; as
-                :func:`pipelines.pictures.open_pixels` if a large one cannot be decoded.
+            RecordFailed: if the service cannot use the picture (``picture-refused``) or it cannot be decoded.
             RateLimited, Unavailable, ConfigError: as :meth:`Service.ask`.
         """
         if count < 1:
@@ -114,9 +109,7 @@ class LiveImageSearch(Service):
         return tuple(replace(one.hit, thumbnail=copy) for one, copy in zip(found, small, strict=True))
 
     async def fetch_thumbnail(self, found: Sighting) -> Picture | None:
-        """Fetch the picture that a search found and store a small copy; None if it cannot be fetched.
-
-        One try: pictures of many searches come from a few hosts, and in a queue each gets its turn.
+        """Fetch a result's picture in one try and store a small copy; None if it cannot be fetched.
 
         Raises:
             Unavailable, ConfigError: if the disk refuses a copy, or this machine opens no more connections.
@@ -192,7 +185,7 @@ def _read_lens(service: Service, reply: Mapping[str, Any]) -> tuple[Sighting, ..
 
 
 def _read_web(web: Mapping[str, Any]) -> tuple[Sighting, ...]:
-    """Return pages with the picture, then pictures like it; the first hit's snippet tells what it may show."""
+    """Return pages with the picture, then pictures like it; the first snippet holds the service's guess."""
     labels = [read_text(label, "label") for label in list_entries(web, "bestGuessLabels")]
     entities = [read_text(entity, "description") for entity in list_entries(web, "webEntities")]
     guess = "; ".join(dict.fromkeys(guess for guess in (*labels, *entities) if guess))
@@ -207,7 +200,7 @@ def _read_web(web: Mapping[str, Any]) -> tuple[Sighting, ...]:
 
 
 def _read_page(page: Mapping[str, Any]) -> Sighting:
-    """Return a page that shows the picture or a part of it; its title comes as HTML."""
+    """Return a page that shows the picture or a part of it; its title is HTML."""
     whole = [read_text(image, "url") for image in list_entries(page, "fullMatchingImages")]
     part = [read_text(image, "url") for image in list_entries(page, "partialMatchingImages")]
     title = " ".join(html.unescape(_TAG.sub("", read_text(page, "pageTitle"))).split())
@@ -216,4 +209,3 @@ def _read_page(page: Mapping[str, Any]) -> Sighting:
 
 
 _PROTOCOLS: Final = {"google-vision": (_ask_vision, _read_vision), "serpapi": (_ask_lens, _read_lens)}
-"""How a request is made and a reply is read."""

@@ -1,8 +1,8 @@
-"""RapidOCR: PP-OCR models on onnxruntime, in this process. The models lie in the package; nothing is ever fetched.
+"""RapidOCR: PP-OCR models on onnxruntime, in this process. The package contains the models; nothing is fetched.
 
-Large pictures are read in pieces: RapidOCR's detector overlooks what is small beside the picture. Of 40 signs with
-letters of 18 to 39 pixels in pictures 1280 to 1920 pixels wide it read 17 when given the whole, 7 when given it
-enlarged, and 40 in pieces.
+Large pictures are read in pieces, because the detector misses small text in large pictures. Of 40 signs with letters of
+18 to 39 pixels in pictures 1280 to 1920 pixels wide it read 17 in the whole picture, 7 in an enlarged one, 40 in
+pieces.
 """
 
 import asyncio
@@ -28,31 +28,29 @@ from pipelines.pictures import ScaledPicture, open_scaled
 from pipelines.services.protocols import TextBlock
 
 WHOLE_SIDE = 960
-"""Longest side of a picture that is read in one piece, and of the overview in which large letters are found."""
+"""Longest side of a picture that is read whole, and of the overview for large letters."""
 TILE_SIDE = 736
-"""Side of a piece; smaller ones are enlarged by the detector itself."""
+"""Side of a tile; the detector enlarges smaller ones."""
 OVERLAP = 224
-"""Pixels that neighbours share: a word of letters that the overview is too small for."""
+"""Pixels that neighbouring tiles share: a word in letters too small for the overview."""
 _MAX_ASPECT = 2
-"""Detectors enlarge the short side of a strip, and without bounds the long one with it."""
+"""Detectors enlarge the short side of a strip, and the long one with it, without bounds."""
 _SAME_PLACE = 0.5
 _ROW = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class OcrPiece:
-    """A part of a picture to be read."""
+    """A part of a picture to be read, ``factor`` times its size; ``largest`` letters wanted in pixels, 0 for any."""
 
     image: Image.Image
     left: int
     top: int
     factor: float = 1.0
-    """By which it is smaller than the part."""
     largest: int = 0
-    """Height in pixels of the largest letters that are looked for in it; 0 is any."""
 
     def holds(self, corners: Sequence[tuple[float, float]]) -> bool:
-        """Return whether a reading is small enough for the piece: tiles make letters of walls, lawns and clouds."""
+        """Return whether a reading is small enough for the piece; tiles show letters in walls, lawns and clouds."""
         xs, ys = [x for x, _ in corners], [y for _, y in corners]
         return not self.largest or min(max(xs) - min(xs), max(ys) - min(ys)) <= self.largest
 
@@ -62,11 +60,7 @@ class OcrPiece:
 
 
 def cut_pieces(image: Image.Image) -> Iterator[OcrPiece]:
-    """Yield a picture whole if it is small, else an overview and overlapping tiles of it; strips are filled up.
-
-    Args:
-        image: RGB. Of four million pixels and 16,384 a side there are 65 pieces at most.
-    """
+    """Yield a small RGB picture whole, a large one as an overview and overlapping tiles (65 pieces at most)."""
     factor = WHOLE_SIDE / max(image.size)
     if factor >= 1.0:
         yield OcrPiece(_fill_up(image), 0, 0)
@@ -80,9 +74,9 @@ def cut_pieces(image: Image.Image) -> Iterator[OcrPiece]:
 
 
 def merge_blocks(blocks: Sequence[TextBlock]) -> tuple[TextBlock, ...]:
-    """Return the blocks of overlapping pieces from top to bottom, without those that are part of another.
+    """Return the blocks of overlapping pieces from top to bottom, without those that repeat a part of another.
 
-    A block goes when it lies in the place of another whose text holds its own: what was read differently stays.
+    A block is dropped if another one covers its place and contains its text; different readings stay.
     """
     order = sorted(range(len(blocks)), key=lambda place: (-len(blocks[place].text), -blocks[place].confidence))
     boxes = np.array([blocks[place].box for place in order], dtype=np.float64).reshape(-1, 4)
@@ -97,7 +91,7 @@ def merge_blocks(blocks: Sequence[TextBlock]) -> tuple[TextBlock, ...]:
 
 
 def _find_covering(boxes: NDArray[np.float64], box: NDArray[np.float64]) -> list[int]:
-    """Return the places of boxes that cover half of one."""
+    """Return the indexes of boxes that cover half of a box."""
     across = np.minimum(boxes[:, 2], box[2]) - np.maximum(boxes[:, 0], box[0])
     down = np.minimum(boxes[:, 3], box[3]) - np.maximum(boxes[:, 1], box[1])
     shared = np.clip(across, 0.0, None) * np.clip(down, 0.0, None)
@@ -105,7 +99,7 @@ def _find_covering(boxes: NDArray[np.float64], box: NDArray[np.float64]) -> list
 
 
 def _list_starts(length: int) -> list[int]:
-    """Return where the tiles of a side begin, evenly, the last one at its end."""
+    """Return where the tiles of a side begin, evenly spaced."""
     if length <= TILE_SIDE:
         return [0]
     last = -(-(length - TILE_SIDE) // (TILE_SIDE - OVERLAP))
@@ -113,7 +107,7 @@ def _list_starts(length: int) -> list[int]:
 
 
 def _fill_up(image: Image.Image) -> Image.Image:
-    """Return a piece that is no strip, its mean colour beside or under it."""
+    """Return a strip padded with its mean colour, other pieces as they are."""
     least = -(-max(image.size) // _MAX_ASPECT)
     if min(image.size) >= least:
         return image
@@ -130,19 +124,18 @@ MODELS = {
     "Cls": "ch_ppocr_mobile_v2.0_cls_mobile.onnx",
     "Rec": "PP-OCRv6_rec_small.onnx",
 }
-"""The package's own models by the part that they play: finding text, turning it upright, reading it."""
+"""The package's models for finding text, turning it upright and reading it."""
 MIN_CONFIDENCE = 0.5
 _LONGEST_SIDE = 16_384
 _MIN_SIDE = 8
-"""Pixels of a picture that may hold a letter."""
+"""Least pixels of a picture with a letter."""
 
 
 class RapidOcr:
-    """The engine, loaded when it is first used, once for each of its threads: it keeps state while it reads.
+    """The engine, loaded at its first use, once a thread, because it keeps state while it reads.
 
     Args:
-        threads: pictures read at once; 0 is one for each core, four at most. An engine takes 0.1 GB, and some
-            0.3 more while it reads a piece of a picture.
+        threads: pictures read at once; 0 is one a core, four at most. An engine takes 0.1 GB, and 0.3 more for a piece.
         models: folder of the models; None is the package's own.
 
     Raises:
@@ -188,13 +181,13 @@ def _load_engine(models: dict[str, Path]) -> Any:  # noqa: ANN401 - the engine h
         "Global.log_level": "critical",
         "Global.text_score": MIN_CONFIDENCE,
         "Global.max_side_len": _LONGEST_SIDE,
-        # One core a picture, so that the same picture is read the same on every machine.
+        # One core a picture, for the same result on every machine.
         "EngineConfig.onnxruntime.intra_op_num_threads": 1,
         "EngineConfig.onnxruntime.inter_op_num_threads": 1,
     }
-    # With a path, the engine opens the file; without one, it fetches what it does not find.
+    # Without a path, the engine would fetch missing models.
     settings |= {f"{part}.model_path": str(path) for part, path in models.items()}
-    # The engine loads a model when it first needs it: a sign that any engine can read shows a broken one here.
+    # The engine loads models when it first needs them, so a plain sign shows here whether they work.
     sign = Image.new("RGB", (200, 80), "white")
     ImageDraw.Draw(sign).text((20, 15), "Bridge", font=ImageFont.load_default(40), fill="black")
     try:
@@ -213,16 +206,16 @@ def _load_engine(models: dict[str, Path]) -> Any:  # noqa: ANN401 - the engine h
 
 def _read_piece(engine: Any, picture: ScaledPicture, piece: OcrPiece) -> tuple[TextBlock, ...]:  # noqa: ANN401
     try:
-        # OpenCV's order of the channels: blue comes first.
+        # BGR, as OpenCV.
         output = engine(np.ascontiguousarray(np.asarray(piece.image)[:, :, ::-1]))
     except Exception as error:
-        # The engine documents no errors of its own, and one picture must not end a run.
+        # The engine documents no errors, and one picture must not end a run.
         raise RecordFailed("ocr-failed", f"rapidocr: {type(error).__name__}: {str(error)[-300:]}") from error
     boxes, texts = getattr(output, "boxes", None), getattr(output, "txts", None)
     if boxes is None:
         return ()
     if texts is None:
-        # The engine swallows an error of its reader and returns what it had: text was found and not read.
+        # The engine hides errors of its reader.
         raise RecordFailed("ocr-failed", f"rapidocr found text in {len(boxes)} places and read none")
     corners = [[(float(x), float(y)) for x, y in box] for box in boxes]
     return tuple(

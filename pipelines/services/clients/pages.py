@@ -1,7 +1,7 @@
 """Reading web pages by address: fetched here with every address checked, or by a reader service (Jina's protocol).
 
-A host that is down, a refusal or a page that cannot be read is an answer about that page. When many hosts in a row do
-not answer, the network is away and the run stops.
+A host that is down, a refusal or an unreadable page is a result about that page. When many hosts in a row do not
+reply, the network is down and the run stops.
 """
 
 import asyncio
@@ -34,16 +34,15 @@ from pipelines.services.clients.search import Service, find_entry, read_text
 from pipelines.services.protocols import PageNotFound, PageText
 
 CHILDREN: Final = 2
-"""Processes at most that turn HTML into text."""
+"""Most processes that turn HTML into text."""
 PAGE_SECONDS: Final = 45.0
 PAGE_MEMORY: Final = 1 << 30
 CHARACTERS: Final = 100_000
-"""Of a page's text; what is longer is cut at white space and ends in an ellipsis."""
+"""Most characters of a page's text; longer texts are cut at white space and end in an ellipsis."""
 TITLE_CHARACTERS: Final = 1000
 HTML: Final = frozenset(["text/html", "application/xhtml+xml"])
 PLAIN: Final = frozenset(["text/plain", "text/markdown", "text/csv", "text/x-markdown", "application/json"])
 ACCEPT: Final = "text/html,application/xhtml+xml,text/plain;q=0.9,text/markdown;q=0.9,application/json;q=0.5"
-"""What is asked for."""
 _ENCODINGS = frozenset(
     [
         *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "ascii", "gb18030", "gbk", "gb2312", "big5", "big5hkscs"),
@@ -52,9 +51,9 @@ _ENCODINGS = frozenset(
         *(f"cp{page}" for page in (874, *range(1250, 1259))),
     ]
 )
-"""Python's names of the encodings that pages come in. It has others, which are no encodings of text or are slow."""
+"""Python's names of encodings of web pages; its others are slow or encode no text."""
 _WIDER = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
-"""What browsers read in place of one that is named (Encoding standard)."""
+"""Encodings that browsers replace (Encoding standard)."""
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([a-z0-9_:.-]{1,40})", re.IGNORECASE)
 _HEAD_BYTES = 1024
@@ -62,12 +61,7 @@ _MARKUP = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE
 
 
 def decode_page(body: bytes, headers: Mapping[str, str]) -> str:
-    """Return a page's text by its byte order mark, its header, its own markup, or as UTF-8 or Windows-1252.
-
-    Args:
-        body: of the reply.
-        headers: of the reply, found in any case of letters.
-    """
+    """Return a page's text by its byte order mark, its header, its own markup, or as UTF-8 or Windows-1252."""
     for mark, name in _MARKS:
         if body.startswith(mark):
             return body[len(mark) :].decode(name, "replace")
@@ -91,21 +85,20 @@ def find_encoding(said: str) -> str:
 
 
 def is_html(kind: str, body: bytes) -> bool:
-    """Say whether a page is HTML: by its type, or by its beginning where it has none."""
+    """Return whether a page is HTML: by its media type, or by its beginning if it has none."""
     return kind in HTML or (not kind and bool(_MARKUP.match(body[:_HEAD_BYTES])))
 
 
 def cut_text(text: str, limit: int) -> str:
-    """Return a text that is not longer than a limit, but for the ellipsis: cut at white space."""
+    """Return a text cut at white space to ``limit`` characters and an ellipsis."""
     if len(text) <= limit:
         return text
-    # A word as long as the text has no white space to be cut at.
     cut = text[:limit].rsplit(maxsplit=1)[0] if len(text[:limit].split(maxsplit=1)) > 1 else text[:limit]
     return f"{cut} …"
 
 
 def read_plain(text: str, limit: int = CHARACTERS) -> str:
-    """Return plain text without control characters, which no reader of it should see, cut by :func:`cut_text`."""
+    """Return plain text without control characters, cut by :func:`cut_text`."""
     shown = dropwhile(str.isspace, (char for char in text.rstrip() if char.isprintable() or char in "\n\t"))
     return cut_text("".join(islice(shown, limit + 1)), limit).rstrip()
 
@@ -118,10 +111,9 @@ def read_title(title: str) -> str:
 VERSION: Final = 1
 REDIRECTS: Final = 5
 LONGEST_HOLD: Final = 300.0
-"""Seconds that pages wait for a host that asks to be left alone. They would else not be there for good: what is read of
-them is recorded. A host that asks for longer does not want us."""
+"""Seconds that pages wait at a host's wish. Failures are recorded, so giving up sooner would lose pages for good."""
 MOST_SILENT: Final = 8
-"""Hosts in a row that may give no reply; more are the network's failure."""
+"""Hosts in a row without a reply before the network counts as down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +122,9 @@ class DirectReader:
 
     Attributes:
         contact: mail address or page in the User-Agent, empty for none.
-        client: sends the requests.
-        guard: which addresses may be connected to; given by tests alone.
+        guard: which addresses may be connected to; only tests set it.
         parsers: processes that turn HTML into text.
-        silent: hosts without a reply since one last replied.
+        silent: hosts without a reply since the last reply.
 
     Raises:
         ConfigError: if trafilatura is not installed.
@@ -163,8 +154,8 @@ class DirectReader:
 
         Raises:
             ForbiddenAddress: if the address, or one that it redirects to, is not public.
-            PageNotFound: if the page cannot be had, or is no text; the message says which.
-            Unavailable: if this machine's network is away.
+            PageNotFound: if the page cannot be read; the message says why.
+            Unavailable: if this machine's network is down.
         """
         try:
             address, reply = await self._follow(read_address(url))
@@ -205,17 +196,17 @@ class DirectReader:
         return reply
 
     def _blame(self, address: Address, error: NoReply) -> NoReturn:
-        """Raise the error of a page without a reply: the page's own, or the network's after many silent hosts."""
+        """Raise the error of a page without a reply: the page's, or after many silent hosts the network's."""
         if isinstance(error, (NoConnection, Silence)) and not isinstance(error, NoSuchHost):
             self.silent.add(address.host)
             if len(self.silent) > MOST_SILENT:
-                row = f"nor did {len(self.silent) - 1} other hosts in a row"
+                row = f"{len(self.silent)} hosts in a row gave no reply"
                 raise Unavailable(f"{address.url}: {error}; {row}; check the network and run again later") from None
         raise PageNotFound(f"{address.url}: {error}") from error
 
     async def _read(self, address: Address, reply: HttpReply) -> tuple[str, str]:
         if reply.status != 200:
-            raise PageNotFound(f"{address.url}: HTTP {reply.status} in place of a page")
+            raise PageNotFound(f"{address.url}: HTTP {reply.status}")
         if is_html(reply.kind, reply.body):
             return await self.parsers.parse(decode_page(reply.body, reply.headers))
         if reply.kind not in PLAIN:
@@ -224,10 +215,7 @@ class DirectReader:
 
 
 def name_converter(package: str = "trafilatura") -> str:
-    """Return what turns HTML into text, with its version.
-
-    Args:
-        package: its name, as it is installed.
+    """Return the name and version of the package that turns HTML into text.
 
     Raises:
         ConfigError: if it is not installed.
@@ -239,7 +227,7 @@ def name_converter(package: str = "trafilatura") -> str:
 
 
 _ABOUT_THE_PAGE = frozenset([400, 404, 406, 410, 413, 415, 422, 451])
-"""Statuses with which the reader says that it does not read this page."""
+"""Statuses of the reader service that concern this page alone."""
 _TARGET_FAILED = re.compile(r"target url returned error (?P<status>[45][0-9]{2})", re.IGNORECASE)
 
 
@@ -249,11 +237,9 @@ class ServerError(NoReply):
 
 @dataclass(frozen=True, slots=True)
 class JinaReader(Service):
-    """Reads pages by a reader service: ``GET <url>/<address of the page>`` answers with JSON.
+    """Reads pages by a reader service: ``GET <url>/<address of the page>`` returns JSON.
 
-    Attributes:
-        guard: which addresses may be asked for; given by tests alone.
-        silent: hosts of pages at which the service gave no reply in time.
+    ``silent`` are the hosts of pages since the service's last reply in time; only tests set the guard.
     """
 
     setting: str = "live.reader_url"
@@ -270,7 +256,7 @@ class JinaReader(Service):
 
         Raises:
             ForbiddenAddress: if the address, or the one at which the page was found, is not public.
-            PageNotFound: if the service says that it cannot read the page; the message says why.
+            PageNotFound: if the service cannot read the page; the message says why.
             RateLimited, Unavailable, ConfigError: as :meth:`Service.ask`.
         """
         address = await self._check(url)
@@ -288,7 +274,7 @@ class JinaReader(Service):
         return PageText(found.url, read_title(read_text(reply, "title")), text)
 
     async def _check(self, url: str) -> Address:
-        """Return a public address; a name that cannot be looked up here leads nowhere from here, so it passes."""
+        """Return a public address; a name that cannot be resolved here leads nowhere from here, so it passes."""
         address = read_address(url)
         with suppress(OSError):
             await self.guard.resolve(address.host, address.port)
@@ -296,7 +282,7 @@ class JinaReader(Service):
 
     async def _request(self, address: Address) -> Mapping[str, Any]:
         key = self.read_key()
-        # The service waits less for a page than we wait for the service.
+        # The service must wait less for a page than this client waits for the service.
         patience = str(max(1, int(self.client.timeout / 2)))
         headers = {"Accept": "application/json", "X-Retain-Images": "none", "X-Timeout": patience}
         if key:
@@ -313,7 +299,7 @@ class JinaReader(Service):
         except (ServerError, TooLarge) as error:
             raise PageNotFound(f"{address.url}: {error}") from None
         except Silence as error:
-            # A page can keep the service waiting for longer than we wait for the service.
+            # The page may have kept the service waiting.
             self.silent.add(address.host)
             if len(self.silent) > MOST_SILENT:
                 raise self.give_up(error) from None
@@ -336,7 +322,7 @@ class JinaReader(Service):
         raise self.explain(reply)
 
     def _speaks(self, reply: HttpReply) -> bool:
-        """Say whether a refusal is the reader's own, in JSON, and about the page; a proxy in front sends other text."""
+        """Return whether a refusal is the reader's own (JSON about the page) and not a proxy's."""
         try:
             said = orjson.loads(reply.body)
         except orjson.JSONDecodeError:
@@ -345,11 +331,11 @@ class JinaReader(Service):
 
 
 def extract_text(html: str) -> tuple[str, str]:
-    """Return a document's title and text without control characters, cut to length.
+    """Return a document's title and text, cleaned and cut to length.
 
-    The text is prose and tables without menus and comments, or all text if there is no such prose.
+    The text is prose and tables without menus and comments, or all text if there is no prose.
     """
-    # Imported here, so that nothing but the child needs it.
+    # Imported in the child alone.
     from trafilatura import bare_extraction, html2txt
 
     found = bare_extraction(html, with_metadata=True, include_comments=False, include_tables=True, favor_recall=True)

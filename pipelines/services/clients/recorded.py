@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import orjson
 
@@ -20,6 +20,7 @@ from pipelines.services.addresses import ForbiddenAddress
 from pipelines.services.clients.replies import ReplyStore, name_epoch
 from pipelines.services.metering import Budget, Price, add_waited, count_usage
 from pipelines.services.protocols import (
+    Backend,
     ChatModel,
     ChatReply,
     ChatRequest,
@@ -54,22 +55,37 @@ def make_chat_key(model: ChatModel, request: ChatRequest) -> str:
     value: dict[str, object] = {
         "identity": model.identity,
         "inputs": request.inputs if model.reads_inputs else None,
-        "messages": [_describe_message(message) for message in request.messages],
+        "messages": [],
         "sample": request.sample,
         "sampling": sampling,
         "schema": request.schema_json,
         "task": request.task if model.reads_inputs else "",
     }
     value |= {name: part for name, part in (("stop", request.stop), ("tools", request.tools)) if part}
-    # A broken reply that a repair request quotes may hold a lone surrogate.
-    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+    head, name, tail = canonical_json(value).rpartition('"messages":[')
+    # A conversation is long and hashed at every turn: orjson writes it in a tenth of the time. It writes floats
+    # otherwise than canonical JSON, but messages have none.
+    digest = hashlib.sha256(_encode(head + name))
+    for number, message in enumerate(request.messages):
+        digest.update(b"," if number else b"")
+        digest.update(_write_message(message))
+    digest.update(_encode(tail))
+    return digest.hexdigest()
 
 
-def _describe_message(message: Message) -> dict[str, object]:
+def _write_message(message: Message) -> bytes:
     fields: dict[str, object] = {"images": message.images, "role": message.role, "text": message.text}
     if message.calls or message.call_id:
         fields |= {"call_id": message.call_id, "calls": [asdict(call) for call in message.calls]}
-    return fields
+    try:
+        return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:
+        return _encode(canonical_json(fields))
+
+
+def _encode(text: str) -> bytes:
+    # A broken reply that a repair request quotes may hold a lone surrogate.
+    return text.encode("utf-8", "surrogatepass")
 
 
 def write_reply(value: list[object]) -> str:
@@ -166,12 +182,7 @@ def _read_chat(recorded: str) -> ChatReply:
     return ChatReply(text, tokens_in, tokens_out, ended, 0.0, 0, day, made, reasoning, seconds)
 
 
-class _Service(Protocol):
-    @property
-    def identity(self) -> str: ...
-
-
-ServiceT = TypeVar("ServiceT", bound=_Service)
+ServiceT = TypeVar("ServiceT", bound=Backend)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +218,15 @@ class Recorder(Generic[ServiceT]):
         add_waited(reply["seconds"], reply["day"])
         return reply["reply"]
 
+    async def recall_all(self, call: Sequence[object], ask: Callable[[], Awaitable[Sequence[Any]]]) -> list[Any]:
+        """Return recorded records as dicts, or request and record them; ``ask`` returns dataclasses."""
+
+        async def answer() -> object:
+            return [asdict(each) for each in await ask()]
+
+        found: list[Any] = await self.recall(call, answer)
+        return found
+
 
 class RecordedTextSearch(Recorder[TextSearch]):
     """A text search whose results are recorded."""
@@ -215,11 +235,9 @@ class RecordedTextSearch(Recorder[TextSearch]):
 
     async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
         """Return recorded passages or search."""
-
-        async def ask() -> object:
-            return [asdict(hit) for hit in await self.service.search_text(query, count)]
-
-        return tuple(TextHit(**hit) for hit in await self.recall(["search_text", query, count], ask))
+        call = ["search_text", query, count]
+        hits = await self.recall_all(call, lambda: self.service.search_text(query, count))
+        return tuple(TextHit(**hit) for hit in hits)
 
 
 class RecordedImageSearch(Recorder[ImageSearch]):
@@ -229,11 +247,8 @@ class RecordedImageSearch(Recorder[ImageSearch]):
 
     async def search_image(self, picture: PictureFile, count: int) -> tuple[ImageHit, ...]:
         """Return recorded pages or search; the key is the picture's sha256, never its path."""
-
-        async def ask() -> object:
-            return [asdict(hit) for hit in await self.service.search_image(picture, count)]
-
-        hits = await self.recall(["search_image", picture.sha256, count], ask)
+        call = ["search_image", picture.sha256, count]
+        hits = await self.recall_all(call, lambda: self.service.search_image(picture, count))
         return tuple(_read_image_hit(**hit) for hit in hits)
 
 
@@ -312,11 +327,8 @@ class RecordedOcr(Recorder[Ocr]):
         Raises:
             RecordFailed, ServiceError: as the wrapped engine.
         """
-
-        async def ask() -> object:
-            return [asdict(block) for block in await self.service.read_text(data, scale)]
-
-        blocks = await self.recall(["read_text", hashlib.sha256(data).hexdigest(), scale], ask)
+        call = ["read_text", hashlib.sha256(data).hexdigest(), scale]
+        blocks = await self.recall_all(call, lambda: self.service.read_text(data, scale))
         return tuple(_read_block(**block) for block in blocks)
 
 

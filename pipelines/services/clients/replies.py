@@ -211,7 +211,9 @@ def explain_sqlite_error(error: sqlite3.Error, name: str) -> Unavailable | Corru
     if isinstance(error, sqlite3.OperationalError):
         return Unavailable(f"{name}: {error}; free space or end the other run, then run again")
     if type(error) is sqlite3.DatabaseError:
-        return CorruptInput(f"{name}: {error}; move its file away to go on without it: then everything is asked again")
+        return CorruptInput(
+            f"{name}: {error}; move its file away to go on without it: all replies will be requested again"
+        )
     raise error
 
 

@@ -1,8 +1,8 @@
 """Run a parser over hostile texts in child processes that can be killed.
 
-A wikitext parser may need minutes or gigabytes for a few kilobytes. Each text has a limit of time and the child one of
-memory (``RLIMIT_AS``); what exceeds them costs that one text, and a new child takes over. Children are fresh
-interpreters, not forks, so they are safe beside threads; they die with the process that started them.
+A wikitext parser may need minutes or gigabytes for a few kilobytes. Each text has a time limit and each child a memory
+limit (``RLIMIT_AS``); a text that exceeds them fails alone, and a new child takes over. Children are spawned, not
+forked, so they are safe beside threads; they die with the process that started them.
 """
 
 import asyncio
@@ -33,16 +33,16 @@ _LOST = (TimeoutError, ProcessExpired)
 
 
 class ParserPool(Generic[T]):
-    """Applies one top-level function to texts in child processes, which are started when they are first needed.
+    """Applies one top-level function to texts in child processes, which are started when first needed.
 
     Args:
         function: from text to anything that pickles; top-level in an importable module.
-        seconds: that one text may take by the clock.
-        memory: bytes of address space a child may use beyond what it uses once started.
-        workers: children at most.
+        seconds: time limit of one text.
+        memory: bytes of address space of a child beyond what it uses once started.
+        workers: most children.
 
     Raises:
-        ConfigError: the function cannot be found by its name, as lambdas and nested functions cannot.
+        ConfigError: if the function does not pickle, such as a lambda.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ParserPool(Generic[T]):
         self.close()
 
     def close(self) -> None:
-        """Kill the children; nothing happens if there are none."""
+        """Kill the children, if there are any."""
         if "_pool" in self.__dict__:
             self._pool.stop()  # type: ignore[no-untyped-call]
             self._pool.join()
@@ -78,14 +78,14 @@ class ParserPool(Generic[T]):
     def parse_all(self, texts: Iterable[str]) -> Iterator[T | RecordFailed]:
         """Apply the function to many texts; yields a value or a RecordFailed for each, in order.
 
-        The error is ``parse-timeout``, ``parse-memory`` or ``parse-crash``, or that of the function's own RecordFailed.
+        The error is ``parse-timeout``, ``parse-memory``, ``parse-crash``, or that of the function's own RecordFailed.
         """
         source = iter(texts)
         while batch := list(islice(source, _BATCH)):
             try:
                 yield from self._schedule(batch).result()
             except _LOST:
-                # One of them is to blame: each is tried alone.
+                # Each is tried alone to find the one that failed.
                 yield from map(self._parse_alone, batch)
 
     def _parse_alone(self, text: str) -> T | RecordFailed:
@@ -95,22 +95,13 @@ class ParserPool(Generic[T]):
             except TimeoutError:
                 return RecordFailed("parse-timeout", f"no reply within {self._seconds:g} s")
             except ProcessExpired as error:
-                # Something from outside may have killed the child; only a text that does it twice is to blame.
+                # The child may have been killed from outside; twice is the text's fault.
                 expired = RecordFailed("parse-crash", f"the parser process ended: {error}")
         return expired
 
     async def parse(self, text: str) -> T:
-        """Apply the function to one text.
-
-        Raises:
-            RecordFailed: as :meth:`parse_all` yields it.
-        """
-        try:
-            (outcome,) = await asyncio.wrap_future(self._schedule([text]))
-        except TimeoutError as error:
-            raise RecordFailed("parse-timeout", f"no reply within {self._seconds:g} s") from error
-        except ProcessExpired as error:
-            raise RecordFailed("parse-crash", f"the parser process ended: {error}") from error
+        """Apply the function to one text; raises RecordFailed as :meth:`parse_all` yields it."""
+        outcome = await asyncio.to_thread(self._parse_alone, text)
         if isinstance(outcome, RecordFailed):
             raise outcome
         return outcome
@@ -135,7 +126,7 @@ def _apply(function: Callable[[str], T], text: str) -> T | RecordFailed:
 
 
 def _begin_child(_: Callable[[str], object], memory: int, parent: int) -> None:
-    """Prepare a child: the function's module is imported by now, so its size does not count."""
+    """Limit a child's memory; it has imported the function's module by now, whose size does not count."""
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # on Ctrl-C the parent decides
     if os.getppid() != parent:
@@ -147,6 +138,6 @@ def _begin_child(_: Callable[[str], object], memory: int, parent: int) -> None:
 
 
 def die_with_parent() -> None:
-    """Ask the system to kill this process when the thread that started it ends (Linux; elsewhere nothing happens)."""
+    """Ask Linux to kill this process when the thread that started it ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,7 +1,4 @@
-"""Text search by services that speak the protocol of Serper or SerpApi, and what all services with a key share.
-
-Shared are the key, the meaning of refusals, and the reading of JSON.
-"""
+"""Text search by services with the protocol of Serper or SerpApi, and the base of all services with a key."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -19,6 +16,7 @@ from pipelines.services.clients.http import (
     NoReply,
     NoSuchHost,
     TooLarge,
+    read_key,
     redact,
 )
 from pipelines.services.protocols import TextHit
@@ -27,7 +25,7 @@ T = TypeVar("T")
 
 _QUOTED = 300
 _LOOKED = 4000
-"""Characters of a reply that are looked at for what it says."""
+"""Characters of a reply's body that are searched and quoted."""
 _JSON = ("application/json", "text/json")
 _THEIR_FAULT = (408, 409, 425)
 _REFUSED = (400, 413, 414, 422)
@@ -47,10 +45,8 @@ class Service:
     """A service with a key: the base of the live tools.
 
     Attributes:
-        protocol: that it speaks.
-        url: address, without parameters; it stands in messages and identities, so no secrets.
-        key_env: environment variable that holds the key; empty for none.
-        client: sends the requests.
+        url: address; it appears in messages and identities, so it holds no secret.
+        key_env: environment variable of the key, empty for none.
         setting: configuration key of the address, for messages.
     """
 
@@ -62,36 +58,21 @@ class Service:
 
     @property
     def place(self) -> str:
-        """How messages name it."""
+        """The service's name in messages."""
         return f"{self.protocol} at {self.url}"
 
     def read_key(self) -> str:
-        """Return the key, empty if no variable is named. It is read at each request and kept nowhere.
-
-        Raises:
-            ConfigError: if the variable is not set, or what it holds cannot be sent.
-        """
-        if not self.key_env:
-            return ""
-        key = os.environ.get(self.key_env, "").strip()
-        if not key:
-            raise ConfigError(f"{self.place}: environment variable {self.key_env} is not set; it holds the key")
-        if not (key.isascii() and key.isprintable()):
-            raise ConfigError(f"{self.place}: {self.key_env} holds no key: characters other than printable ASCII")
-        return key
+        """Return the key from its variable, empty if none is named; raises ConfigError if it is missing or invalid."""
+        return read_key(self.place, self.key_env)
 
     async def ask(self, request: HttpRequest, read: Callable[[Mapping[str, Any]], T]) -> T:
-        """Send a request, with retries, and return what ``read`` makes of the JSON of the reply.
-
-        Args:
-            request: to be sent.
-            read: takes the JSON object and raises :class:`NoReply` where a retry may help.
+        """Send a request, with retries, and return the result of ``read``, which takes the JSON object of the reply.
 
         Raises:
-            RateLimited: if the service asks to slow down, again and again or for long.
+            RateLimited: if the service asks to slow down, repeatedly or for long.
             Unavailable: if there is no reply after all tries, or nothing left on the account.
-            ConfigError: if the service does not take the key, or is no such service.
-            RecordFailed: ``search-refused`` if it does not take this one request.
+            ConfigError: if the service refuses the key, or is no such service.
+            RecordFailed: ``search-refused`` if it refuses this one request.
         """
 
         async def attempt() -> T:
@@ -103,7 +84,7 @@ class Service:
             raise self.give_up(error) from None
 
     def give_up(self, error: NoReply) -> Unavailable:
-        """Return the error of a service that gave no reply after all tries."""
+        """Return the error of a service without a reply after all tries."""
         times = "" if isinstance(error, (NoSuchHost, TooLarge)) else f", {self.client.tries} times"
         return Unavailable(f"{self.place}: {error}{times}; see {self.setting}, or run again later")
 
@@ -127,27 +108,27 @@ class Service:
         return read
 
     def explain(self, reply: HttpReply) -> Exception:
-        """Return what a status other than 200 means."""
+        """Return the error that a status other than 200 stands for."""
         status, said = reply.status, self.quote(reply)
-        folded, told = said.lower(), f"HTTP {reply.status}: {said[:_QUOTED]}"
+        folded, quoted = said.lower(), f"HTTP {reply.status}: {said[:_QUOTED]}"
         if self.is_out_of_money(reply):
-            return Unavailable(f"{self.place}: nothing left on the account ({told})")
+            return Unavailable(f"{self.place}: nothing left on the account ({quoted})")
         if reply.is_busy:
             return Busy(f"{self.place}: HTTP {status}", reply.wait)
         if status >= 500 or status in _THEIR_FAULT:
-            return NoReply(told)
+            return NoReply(quoted)
         if status in (401, 403) or (status == 400 and any(words in folded for words in _NO_KEY)):
             variable = self.key_env or f"no variable; name one as {self.setting.replace('_url', '_key_env')}"
-            return ConfigError(f"{self.place}: does not take the key of {variable} ({told})")
+            return ConfigError(f"{self.place}: rejects the key of {variable} ({quoted})")
         if 300 <= status < 400:
             to = self.redact(reply.headers.get("Location", "?").encode("utf-8", "replace"))[:200]
             return ConfigError(f"{self.place} has moved to {to!r}; set that address as {self.setting}")
         if status in _REFUSED:
-            return RecordFailed("search-refused", f"{self.place}: {told}")
-        return ConfigError(f"{self.place}: no such service ({told}); see {self.setting}")
+            return RecordFailed("search-refused", f"{self.place}: {quoted}")
+        return ConfigError(f"{self.place}: no such service ({quoted}); see {self.setting}")
 
     def is_out_of_money(self, reply: HttpReply) -> bool:
-        """Say whether a refusal means that nothing is left on the account."""
+        """Return whether a refusal says that nothing is left on the account."""
         folded = self.quote(reply).lower()
         return reply.status == 402 or (400 <= reply.status < 500 and any(words in folded for words in _NO_MONEY))
 
@@ -161,7 +142,7 @@ class Service:
 
 
 def list_entries(reply: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    """Return a list of objects in a reply, empty where there is none; anything else raises :class:`NoReply`."""
+    """Return a list of objects in a reply, empty if it is missing; anything else raises :class:`NoReply`."""
     found = [] if reply.get(name) is None else reply[name]
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
         raise NoReply(f"unexpected reply: {name} is not a list of objects")
@@ -169,7 +150,7 @@ def list_entries(reply: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]
 
 
 def find_entry(reply: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return an object in a reply, an empty one where there is none; anything else raises :class:`NoReply`."""
+    """Return an object in a reply, empty if it is missing; anything else raises :class:`NoReply`."""
     found = {} if reply.get(name) is None else reply[name]
     if not isinstance(found, dict):
         raise NoReply(f"unexpected reply: {name} is not an object")
@@ -177,7 +158,7 @@ def find_entry(reply: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def read_text(entry: Mapping[str, Any], *names: str) -> str:
-    """Return the first of several values that is a text with something in it, on one line; empty if none is."""
+    """Return the first of several values that is not blank, on one line; empty if there is none."""
     for name in names:
         value = entry.get(name)
         if isinstance(value, str) and value.strip():
@@ -187,7 +168,7 @@ def read_text(entry: Mapping[str, Any], *names: str) -> str:
 
 VERSION: Final = 1
 LONGEST_QUERY: Final = 2048
-"""Characters of a query that are sent; search engines read far fewer."""
+"""Most characters of a query."""
 _MOST_RESULTS = 100
 _NOTHING_FOUND = "hasn't returned any results"
 _MOST_FACTS = 20
@@ -195,7 +176,7 @@ _MOST_FACTS = 20
 
 @dataclass(frozen=True, slots=True)
 class LiveSearch(Service):
-    """A text search that speaks the protocol ``serper`` or ``serpapi``.
+    """A text search with the protocol ``serper`` or ``serpapi``.
 
     Serper takes ``POST {"q", "num"}`` with ``X-API-KEY``; SerpApi takes ``GET ?engine=google&q=&num=&api_key=``.
     """
@@ -208,12 +189,11 @@ class LiveSearch(Service):
         return f"{self.protocol}@{VERSION}:{self.url}"
 
     async def search_text(self, query: str, count: int) -> tuple[TextHit, ...]:
-        """Return at most ``count`` results: the engine's own answer first, then the pages in its order.
+        """Return at most ``count`` results: the engine's own answer first, then pages in its order.
 
-        Raises:
-            RateLimited, Unavailable, ConfigError, RecordFailed: as :meth:`Service.ask`.
+        Raises as :meth:`Service.ask`.
         """
-        # Models write lone surrogates, too.
+        # Models may write lone surrogates.
         words = " ".join(query.encode("utf-8", "replace").decode("utf-8").split())[:LONGEST_QUERY]
         if not words or count < 1:
             return ()
@@ -229,7 +209,7 @@ class LiveSearch(Service):
 
 
 def make_serpapi(service: Service, parameters: Mapping[str, str]) -> HttpRequest:
-    """Return a request of SerpApi, which takes the key among the parameters."""
+    """Return a request to SerpApi, which takes the key as a parameter."""
     key = service.read_key()
     query = {**parameters, "output": "json"} | ({"api_key": key} if key else {})
     return HttpRequest(service.url, headers={"Accept": "application/json"}, query=query)
@@ -274,11 +254,7 @@ def _read_serpapi(service: Service, reply: Mapping[str, Any]) -> list[TextHit]:
 
 
 def check_serpapi(service: Service, reply: Mapping[str, Any]) -> None:
-    """Refuse a reply of SerpApi that reports an error; that nothing was found is none.
-
-    Raises:
-        NoReply: with what it says; asking again may help.
-    """
+    """Raise :class:`NoReply` for an error of SerpApi, except that nothing was found."""
     said = read_text(reply, "error")
     if said and _NOTHING_FOUND not in said:
         raise NoReply(f"error {service.redact(said.encode())[:200]!r}")
@@ -297,4 +273,3 @@ def _join_facts(description: str, facts: Mapping[str, Any]) -> str:
 
 
 _PROTOCOLS: Final = {"serper": (_ask_serper, _read_serper), "serpapi": (_ask_serpapi, _read_serpapi)}
-"""How a request is made and a reply is read."""

@@ -1,10 +1,10 @@
 """A SPARQL 1.1 endpoint over HTTP: one query at a time, a pause after each, and whole replies or none.
 
-What becomes of the endpoint's replies:
+The endpoint's replies mean:
 
 - 429: ``RateLimited`` with the seconds of Retry-After.
 - 403, or a text about the User-Agent or the robot policy: ``Unavailable`` at once; a retry would lengthen the ban.
-- 504 or silence, twice, for a query that the caller can divide: ``QueryTimeout``, as it may be the query's size.
+- 504 or silence, twice, for a query that the caller can divide: ``QueryTimeout``; it may be too large.
 - Any other 5xx, silence, refused or reset connections: retried with back-off, then ``Unavailable``; at once when
   Retry-After is longer than the longest back-off.
 - 500 or 429 whose text names a time-out (Blazegraph, QLever); 200 with cut JSON, with something after the JSON, or with
@@ -36,18 +36,18 @@ from pipelines.services.clients.http import (
 from pipelines.services.protocols import QueryTimeout, SparqlRow
 
 _LONGEST_GET: Final = 2000
-"""Characters of a query that is sent in the address."""
+"""Characters of a query up to which it is sent by GET."""
 LONGEST_BACKOFF: Final = 60.0
 _JSON_TYPES: Final = ("application/sparql-results+json", "application/json")
 _UNWANTED: Final = ("user-agent", "user agent", "robot policy", "banned")
 _TIMED_OUT: Final = (b"TimeoutException", b"timed out", b"time limit")
 _TRIES_OF_HEAVY: Final = 2
-"""Once may be chance; a gateway's time-out looks the same whether the query or the service is to blame."""
+"""A gateway's time-out does not show whether query or service is to blame; once may be chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparqlEndpoint:
-    """A SPARQL endpoint: its address, contact and limits, and the client that sends one query at a time."""
+    """A SPARQL endpoint, its contact and limits, and the client that sends one query at a time."""
 
     settings: SparqlConfig
     client: HttpClient = field(init=False, repr=False, compare=False)
@@ -100,7 +100,7 @@ class SparqlEndpoint:
         raise Unavailable(f"{self.endpoint}: {cause}, {tries} times; run again to continue")
 
     def _make_request(self, query: str) -> HttpRequest:
-        """Return the request of the SPARQL 1.1 protocol; a strict endpoint refuses parameters beside ``query``."""
+        """Return the request; strict endpoints refuse parameters other than ``query``."""
         headers = {"User-Agent": name_agent(self.settings.contact), "Accept": ", ".join(_JSON_TYPES)}
         if len(query) <= _LONGEST_GET:
             return HttpRequest(f"{self.endpoint}?{urlencode({'query': query})}", headers=headers)
@@ -128,7 +128,6 @@ class SparqlEndpoint:
             raise QueryTimeout(f"{self.endpoint}: {size} that are no complete reply: {error}") from error
 
     def _explain(self, reply: HttpReply) -> Exception:
-        """Return the error that a status other than 200 stands for."""
         said = f"{self.endpoint}: HTTP {reply.status}: {_quote(reply)}"
         if reply.status == 429 and not _names_timeout(reply):
             return RateLimited(said, reply.wait)
@@ -140,7 +139,7 @@ class SparqlEndpoint:
 
 
 def name_agent(contact: str) -> str:
-    """Return the User-Agent ``synth/<version> (<contact>)``; operators block what does not say who asks."""
+    """Return the User-Agent ``synth/<version> (<contact>)``; operators block clients without a contact."""
     try:
         release = version("synth")
     except PackageNotFoundError:  # run from a clone
@@ -149,11 +148,7 @@ def name_agent(contact: str) -> str:
 
 
 def read_rows(body: bytes) -> tuple[SparqlRow, ...]:
-    """Return the rows of a reply in the SPARQL 1.1 JSON results format.
-
-    Raises:
-        ValueError: the body is no JSON, ends early, goes on after its end, or has another shape.
-    """
+    """Return the rows of a reply in the SPARQL 1.1 JSON results format; raises ValueError for any other body."""
     reply = orjson.loads(body)
     try:
         bindings = reply["results"]["bindings"]
@@ -166,17 +161,16 @@ def read_rows(body: bytes) -> tuple[SparqlRow, ...]:
 
 
 def _quote(reply: HttpReply) -> str:
-    """Return the first characters of the body on one line, for messages."""
     return redact(reply.body, "", 300)
 
 
 def _names_ban(reply: HttpReply) -> bool:
-    """Return whether the endpoint refuses the client: by status, or by a text in place of JSON."""
+    """Return whether the endpoint refuses the client, by status or by a text in place of JSON."""
     may_be = reply.status == 429 or (reply.status == 200 and reply.kind not in _JSON_TYPES)
     return reply.status == 403 or (may_be and any(word in _quote(reply).lower() for word in _UNWANTED))
 
 
 def _names_timeout(reply: HttpReply) -> bool:
-    """Return whether an error is about this query's size; an error with a time to come back is not."""
+    """Return whether an error concerns this query's size; one with a Retry-After does not."""
     named = any(word in reply.body for word in _TIMED_OUT)
     return reply.status in (429, 500) and named and not reply.headers.get("Retry-After")

@@ -1,9 +1,8 @@
 """Run a command that ends when the process that started it does, with all of its own children.
 
-``python supervisor.py SECONDS COMMAND...`` ties a command to its standard input: when that is closed, on purpose or
-because the process at its other end was killed, the supervisor asks the command's whole process group to end and kills
-it after ``SECONDS``. A signal that the kernel sends at a parent's death would reach the command alone and not its
-workers, and would be sent when the thread that started it ends. Standard library alone, so that it starts at once.
+``python supervisor.py SECONDS COMMAND...`` ties a command to its standard input: when that is closed, or the process at
+its other end is killed, the supervisor terminates the command's process group and kills it after ``SECONDS``. A
+kernel's death signal would reach the command without its workers. Only the standard library is used, for a fast start.
 """
 
 import os
@@ -16,22 +15,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _BEAT = 0.1
-"""Seconds between two looks at the command."""
+"""Seconds between two checks of the command."""
 
 
 def start_supervised(
     command: Sequence[str], environment: Mapping[str, str], log: Path, grace: float
 ) -> "subprocess.Popen[bytes]":
-    """Start a command under a supervisor; a log file gets its output.
+    """Start a command under a supervisor, with all its environment, and write its output to a new log.
 
-    Args:
-        command: program and arguments.
-        environment: all of its variables.
-        log: file, written anew; its folder is made.
-        grace: seconds from being asked to end to being killed.
-
-    Returns:
-        The supervisor. Closing its ``stdin`` ends the command; its status is the command's.
+    ``grace`` is the seconds between asking it to end and killing it. Closing the returned supervisor's ``stdin`` ends
+    the command; its status is the command's.
     """
     holder = [sys.executable, "-I", "-S", str(Path(__file__)), str(grace), *command]
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -43,11 +36,7 @@ def start_supervised(
 
 
 def hold(grace: float, command: Sequence[str]) -> int:
-    """Run a command until it ends or standard input is closed.
-
-    Returns:
-        Its exit status, as shells write it.
-    """
+    """Run a command until it ends or standard input is closed; return its exit status as shells write it."""
     try:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
     except OSError as error:

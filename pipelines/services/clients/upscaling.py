@@ -1,7 +1,7 @@
 """EDSR through OpenCV (extra ``vision``): the published frozen TensorFlow graphs ``EDSR_x2.pb`` to ``EDSR_x4.pb``.
 
-The network takes BGR pixels less the mean of its training pictures and gives back the same at its scale, as OpenCV's
-own module dnn_superres feeds it. That module is not in the packages of OpenCV; its core runs the graph.
+The network takes and returns BGR pixels minus the mean of its training pictures, as OpenCV's dnn_superres, which the
+packages of OpenCV lack; its core runs the graph.
 """
 
 import threading
@@ -16,25 +16,23 @@ from pipelines.ids import digest_file
 
 VERSION = 1
 MEAN = (103.1545782, 111.561547, 114.35629928)
-"""Of the pictures of DIV2K; blue, green, red."""
+"""Mean of DIV2K; blue, green, red."""
 SCALES = (2, 3, 4)
 TILE = 128
-"""Pixels of a side of what the network sees at once: EDSR needs 4 KiB a pixel and layer, and more behind each
-enlargement, so memory is bounded by the tile and not by the picture."""
+"""Side in pixels of a tile, which bounds memory: EDSR needs 4 KiB a pixel and layer, and more after enlarging."""
 OVERLAP = 12
-"""Pixels that a tile shares with its neighbour on each side, so that no seam shows."""
+"""Pixels that neighbouring tiles share, against seams."""
 MAX_BYTES = 512 * 1024 * 1024
 _BLOCK_SIZE = b"\n\x0ablock_size", b"\n\x89\x00blocksize"
-"""A protocol buffer's map key (tag, length, name) as TensorFlow writes it, and as OpenCV 5 expects it, after ONNX. The
-second length takes two bytes, so that all lengths around it stay right."""
+"""A protocol buffer's map key (tag, length, name) as TensorFlow writes it, and as OpenCV 5 expects, of one length."""
 
 
 class Edsr:
     """A network that enlarges pictures, read from a file of weights and tried on a grey picture.
 
     Attributes:
-        identity: architecture and digest of the weights, and OpenCV's version, which decides the arithmetic.
-        scale: factor that the network enlarges by.
+        identity: architecture, digest of the weights, and OpenCV's version, which decides the arithmetic.
+        scale: factor of the enlargement.
 
     Raises:
         ConfigError: if OpenCV is not installed, or the file is missing or no such network.
@@ -64,7 +62,7 @@ class Edsr:
             raise ConfigError(f"{weights}: makes {made.shape} of (16, 16, 3); a factor of {SCALES} is allowed")
 
     def enlarge(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Return RGB pixels of shape (h * scale, w * scale, 3) for such of shape (h, w, 3), tile by tile."""
+        """Return RGB pixels of shape (h * scale, w * scale, 3) for pixels of shape (h, w, 3), tile by tile."""
         height, width, scale = pixels.shape[0], pixels.shape[1], self.scale
         made = np.empty((height * scale, width * scale, 3), dtype=np.uint8)
         for top in range(0, height, TILE):

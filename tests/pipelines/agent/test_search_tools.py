@@ -294,7 +294,7 @@ class Trap(FakePages):
     """Pages whose names, or what they redirect to, lead where nobody may go."""
 
     async def read_page(self, url):
-        raise ForbiddenAddress(f"{url!r} leads to 10.0.0.1, which is no public address" + "." * 4000)
+        raise ForbiddenAddress(f"{url!r} leads to 10.0.0.1, which is not a public address" + "." * 4000)
 
 
 @pytest.mark.parametrize("recorded", [False, True])

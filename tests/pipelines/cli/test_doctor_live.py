@@ -48,7 +48,7 @@ def test_a_key_that_is_not_taken_is_a_problem_and_is_not_shown():
     with run_live_server(lambda asked: say({"message": f"{asked.headers}"}, 403)) as server:
         found = look(server, reader="jina")
     assert [finding.state for finding in found] == ["problem"] * 3
-    assert "does not take the key of SEARCH_KEY" in found[0].detail
+    assert "rejects the key of SEARCH_KEY" in found[0].detail
     assert not any("s3cret" in finding.detail for finding in found)
 
 

@@ -95,18 +95,15 @@ def test_what_a_picture_depicts_is_kept_in_the_corpus(write_images, write_dump, 
     assert [corpus.image(file).depicts for file in ("A.jpg", "B.jpg")] == [("Q42", "Q7"), ()]
 
 
-@pytest.mark.parametrize("said", ["Kelm", "Q0", "Q1,Q2", "q1", "P180", "Q" + "9" * 30])
-def test_what_is_no_list_of_qids_is_refused(write_images, said):
+def test_invalid_tables_are_refused(write_images):
     table = write_images(a=(60, 60))
-    table.write_text(HEADER.replace("sha256", "depicts") + f"a.jpg\tQ1 {said}\tA\tL\tU\tS\n")
-    with pytest.raises(CorruptInput, match=r"A\.jpg depicts|a\.jpg depicts"):
-        read_images(table)
-
-
-def test_missing_columns_are_named(tmp_path):
-    (tmp_path / "images.tsv").write_text("file\tauthor\n")
+    for said in ("Kelm", "Q0", "Q1,Q2", "q1", "P180", "Q" + "9" * 30):
+        table.write_text(HEADER.replace("sha256", "depicts") + f"a.jpg\tQ1 {said}\tA\tL\tU\tS\n")
+        with pytest.raises(CorruptInput, match=r"a\.jpg depicts"):
+            read_images(table)
+    table.write_text("file\tauthor\n")
     with pytest.raises(ConfigError, match="licence, licence_url, source_url"):
-        read_images(tmp_path / "images.tsv")
+        read_images(table)
 
 
 MEDIA_ROW = {
@@ -192,21 +189,6 @@ def test_a_format_that_cannot_be_shown_is_an_error(merge):
     assert [(image.format, image.error) for image in images] == [("png", ""), ("", "format"), ("", "format")]
 
 
-def test_files_that_no_article_leads_with_are_left_out_unless_at_hand(merge):
-    assert merge([AT_HAND], [MEDIA_ROW], [("Kelm", "Other.jpg")]) == [AT_HAND]
-    assert merge([], None, [("Kelm", "Other.jpg")]) == []
-    assert merge([AT_HAND], None, [("Kelm", "Kelm.jpg")]) == [replace(AT_HAND, title=("Kelm",))]
-
-
-def test_rows_come_sorted_by_code_point_in_one_order_whatever_the_dumps(merge):
-    names = ["Z.jpg", "É.jpg", "a.jpg", "A.jpg", "\U0001f600.jpg"]
-    media = [MEDIA_ROW | {"file": name} for name in names]
-    pages = [(name, name) for name in names]
-    images = merge([], media, pages)
-    assert [image.file for image in images] == sorted(names)
-    assert images == merge([], media[::-1], pages[::-1])
-
-
 def test_a_picture_of_more_articles_than_memory_holds_is_merged(tmp_path):
     count = 300_000
     titles = [f"A title of quite some length {number * 7919 % count}" for number in range(count)]
@@ -227,8 +209,7 @@ def test_too_little_memory_to_merge_with_is_said_so_and_leaves_nothing(tmp_path)
 FILES = st.sampled_from(["A.jpg", "a.jpg", "B.jpg", "É.jpg", "\U0001f600.jpg"])
 
 
-@pytest.mark.slow
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.dictionaries(FILES, st.sampled_from(["", "missing", "format"])),
     st.sets(FILES),
@@ -279,49 +260,55 @@ def test_the_infobox_comes_first_and_the_rest_in_the_order_of_the_page():
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[[:File:A.jpg]] and [[Media:A.jpg]]",
-        "<!-- [[File:A.jpg]] --> <nowiki>[[File:A.jpg]]</nowiki> <!-- <gallery>A.jpg</gallery> -->",
-        "<gallery>\n<!-- A.jpg -->\nCategory:A.jpg\n</gallery>",
-        "{{Infobox x|logo=A.jpg|Wappen=A.jpg|map_image=A.jpg|signature=A.svg}}",
-        "{{Infobox x|name={{flagdeco|A.jpg}}}}",
-        "{{Quote|image=A.jpg}} {{flagicon|A.jpg}}",
-        "{{Infobox x|image=A.jpg",
-        "[[File:A.svg|20px]] [[File:B.svg|x25px|a [[b]]]] [[File:C.svg|border|50x40px|d]]",
-        "[[File:A.ogg]] [[File:B.webm|thumb]] [[File:C.pdf|page=2]]",
-        "[[File:A|thumb]] [[File:.]] [[File:A:B.jpg]] [[File:A\ufffd.jpg]] [[File:A%7CB.jpg]]",
-        "[[File:A.jpg\n|thumb]] [[File:<b>A.jpg</b>]] [[File:]] [[File:A.jpg",
-        f"[[File:{'é' * 130}.jpg]]",
-        "",
-    ],
-)
-def test_what_is_no_picture_of_the_subject_is_left_out(text):
-    assert find_page_images(text) == ()
+NO_PICTURES = [
+    "[[:File:A.jpg]] and [[Media:A.jpg]]",
+    "<!-- [[File:A.jpg]] --> <nowiki>[[File:A.jpg]]</nowiki> <!-- <gallery>A.jpg</gallery> -->",
+    "<gallery>\n<!-- A.jpg -->\nCategory:A.jpg\n</gallery>",
+    "{{Infobox x|logo=A.jpg|Wappen=A.jpg|map_image=A.jpg|signature=A.svg}}",
+    "{{Infobox x|name={{flagdeco|A.jpg}}}}",
+    "{{Quote|image=A.jpg}} {{flagicon|A.jpg}}",
+    "{{Infobox x|image=A.jpg",
+    "[[File:A.svg|20px]] [[File:B.svg|x25px|a [[b]]]] [[File:C.svg|border|50x40px|d]]",
+    "[[File:A.ogg]] [[File:B.webm|thumb]] [[File:C.pdf|page=2]]",
+    "[[File:A|thumb]] [[File:.]] [[File:A:B.jpg]] [[File:A\ufffd.jpg]] [[File:A%7CB.jpg]]",
+    "[[File:A.jpg\n|thumb]] [[File:<b>A.jpg</b>]] [[File:]] [[File:A.jpg",
+    f"[[File:{'é' * 130}.jpg]]",
+    "",
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "files"),
-    [
-        ("[[File:A.jpg]] [[File:B.svg|20px]] [[File:C.jpg|250px]] [[File:D.jpg|a [[e]] |20px]]", "ACD"),
-        ("{|\n|{{multiple image|image1=A.jpg}}\n|{{quote|B.jpg}}\n|{{gallery|File:C.jpg|cap|D.jpg}}\n|}", "ACD"),
-        ("[[File:A.jpg]] {{Infobox x|image=B.jpg}} [[File:C.jpg]] {{Infobox y|image=D.jpg}}", "BACD"),
-        ("[[File:%41.jpg]] [[ file : a.jpg |thumb]] [[File:B_&amp;.jpg|x]]", "AB"),
-    ],
-)
-def test_sizes_templates_and_names_are_read_each_for_its_picture(text, files):
-    assert "".join(name[0] for name in find_page_images(text)) == files
+def test_what_is_no_picture_of_the_subject_is_left_out():
+    assert [text for text in NO_PICTURES if find_page_images(text)] == []
 
 
-@pytest.mark.parametrize(
-    ("language", "name"),
-    [("de", "Datei"), ("de", "Bild"), ("fr", "Fichier"), ("ru", "Файл"), ("ru", "Изображение"), ("pl", "Grafika")],
-)
-def test_each_language_has_its_own_names_of_the_file_namespace(language, name):
-    text = f"[[{name}:A.jpg|mini]]\n<gallery>\n{name}:B.jpg|b\nFile:C.jpg\n</gallery>"
-    assert find_page_images(text, language) == ("A.jpg", "B.jpg", "C.jpg")
-    assert find_page_images(text) == ("C.jpg",)
+PICTURES = {
+    "[[File:A.jpg]] [[File:B.svg|20px]] [[File:C.jpg|250px]] [[File:D.jpg|a [[e]] |20px]]": "ACD",
+    "{|\n|{{multiple image|image1=A.jpg}}\n|{{quote|B.jpg}}\n|{{gallery|File:C.jpg|cap|D.jpg}}\n|}": "ACD",
+    "[[File:A.jpg]] {{Infobox x|image=B.jpg}} [[File:C.jpg]] {{Infobox y|image=D.jpg}}": "BACD",
+    "[[File:%41.jpg]] [[ file : a.jpg |thumb]] [[File:B_&amp;.jpg|x]]": "AB",
+}
+
+
+def test_sizes_templates_and_names_are_read_each_for_its_picture():
+    found = {text: "".join(name[0] for name in find_page_images(text)) for text in PICTURES}
+    assert found == PICTURES
+
+
+NAMESPACES = [
+    ("de", "Datei"),
+    ("de", "Bild"),
+    ("fr", "Fichier"),
+    ("ru", "Файл"),
+    ("ru", "Изображение"),
+    ("pl", "Grafika"),
+]
+
+
+def test_each_language_has_its_own_names_of_the_file_namespace():
+    for language, name in NAMESPACES:
+        text = f"[[{name}:A.jpg|mini]]\n<gallery>\n{name}:B.jpg|b\nFile:C.jpg\n</gallery>"
+        assert find_page_images(text, language) == ("A.jpg", "B.jpg", "C.jpg")
+        assert find_page_images(text) == ("C.jpg",)
 
 
 def test_an_endless_page_of_pictures_is_cut():

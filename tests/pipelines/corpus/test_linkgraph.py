@@ -1,46 +1,116 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.corpus.linkgraph import EdgeBlock, LinkGraph, build_graph
+from pipelines.corpus.linkgraph import ArrayFile, EdgeBlock, LinkGraph, build_graph
 from pipelines.errors import ConfigError
 
-LINKS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 999)), max_size=40)
+NODES = 9
+LINKS = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1), st.integers(0, 99)), max_size=60)
+TYPES = {"offsets": "int64", "targets": "uint32", "positions": "uint32",
+         "in_offsets": "int64", "in_sources": "uint32", "in_degree": "uint32"}  # fmt: skip
+
+
+def make_block(links):
+    return EdgeBlock(*np.array(links, dtype=np.uint32).reshape(-1, 3).T)
 
 
 def write(folder, count, links):
-    columns = np.array(links, dtype=np.uint32).reshape(-1, 3).T
-    return build_graph(folder, count, [EdgeBlock(*columns)])
+    return build_graph(folder, count, [make_block(links)])
+
+
+def read_files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def test_duplicates_keep_the_first_position_and_self_links_go(tmp_path):
     graph = write(tmp_path, 3, [(0, 1, 50), (0, 1, 10), (0, 0, 1), (2, 1, 5), (0, 2, 7)])
     assert graph.targets_of(0).tolist() == [1, 2]
     assert graph.positions_of(0).tolist() == [10, 7]
-    assert graph.sources_of(1).tolist() == [0, 2]
-    assert graph.in_degree.tolist() == [0, 2, 1]
     assert (graph.find_link(0, 1), graph.find_link(1, 0), graph.find_link(2, 1)) == (10, -1, 5)
 
 
-@given(LINKS)
-def test_in_links_mirror_out_links(tmp_path_factory, links):
-    graph = write(tmp_path_factory.mktemp("graph"), 6, links)
-    out = {(source, int(target)) for source in range(6) for target in graph.targets_of(source)}
-    assert out == {(source, target) for source, target, _ in links if source != target}
-    assert out == {(int(source), target) for target in range(6) for source in graph.sources_of(target)}
-    assert graph.link_count == len(out) == int(graph.in_degree.sum())
+@given(LINKS, st.sets(st.integers(1, NODES - 1)), st.randoms())
+def test_a_graph_is_what_a_dictionary_of_first_positions_says_however_it_is_cut(tmp_path_factory, links, cuts, random):
+    whole, cut = (tmp_path_factory.mktemp("graph") for _ in range(2))
+    graph = write(whole, NODES, links)
+    first = {}
+    for source, target, position in links:
+        if source != target:
+            first[source, target] = min(position, first.get((source, target), 99))
+    assert graph.link_count == len(first)
+    for node in range(NODES):
+        wanted = sorted(target for source, target in first if source == node)
+        assert graph.targets_of(node).tolist() == wanted
+        assert graph.positions_of(node).tolist() == [first[node, target] for target in wanted]
+        assert graph.sources_of(node).tolist() == sorted(source for source, target in first if target == node)
+        assert graph.in_degree[node] == len(graph.sources_of(node))
+    shuffled = list(links)
+    random.shuffle(shuffled)
+    bounds = pairwise([0, *sorted(cuts), NODES])
+    build_graph(
+        cut, NODES, [make_block([link for link in shuffled if start <= link[0] < end]) for start, end in bounds]
+    )
+    assert read_files(cut) == read_files(whole)
 
 
-def test_a_graph_without_links_opens(tmp_path):
-    write(tmp_path, 2, [])
+def test_files_are_those_of_numpy_and_scratch_is_left_empty(tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    rng = np.random.default_rng(1)
+    blocks = [
+        EdgeBlock(*rng.integers((100 * number, 0, 0), (100 * number + 100, 1000, 9999), (500, 3), dtype=np.uint32).T)
+        for number in range(10)
+    ]
+    graph = build_graph(tmp_path / "graph", 1000, blocks, scratch)
+    assert graph.link_count > 4900
+    assert list(scratch.iterdir()) == []
+    for name, kind in TYPES.items():
+        assert getattr(graph, name).dtype == kind
+        np.save(tmp_path / "again.npy", np.asarray(getattr(graph, name)))
+        assert (tmp_path / "again.npy").read_bytes() == (tmp_path / "graph" / f"{name}.npy").read_bytes()
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_graph_without_links_opens(tmp_path, count):
+    write(tmp_path, count, [])
     graph = LinkGraph.open(tmp_path)
-    assert (graph.node_count, graph.link_count, graph.targets_of(1).tolist()) == (2, 0, [])
+    assert (graph.node_count, graph.link_count) == (count, 0)
 
 
-def test_a_missing_array_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("blocks", "complaint"),
+    [
+        ([[(3, 1, 0)], [(2, 1, 0)]], "node 2 come after those of node 3"),
+        ([[(3, 1, 0)], [(3, 2, 0)]], "node 3 come after those of node 3"),
+        ([[(0, NODES, 0)]], f"names node {NODES}: expected nodes below {NODES}"),
+        ([[(NODES, 0, 0)]], f"names node {NODES}: expected nodes below {NODES}"),
+    ],
+)
+def test_a_block_that_breaks_the_contract_is_refused_and_leaves_nothing_that_opens(tmp_path, blocks, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        build_graph(tmp_path, NODES, map(make_block, blocks))
     with pytest.raises(ConfigError, match=r"no offsets\.npy"):
         LinkGraph.open(tmp_path)
+
+
+def test_a_block_of_uneven_arrays_is_refused(tmp_path):
+    one, two = np.zeros(1, dtype=np.uint32), np.zeros(2, dtype=np.uint32)
+    with pytest.raises(ValueError, match=r"\(1, 2, 2\) sources, targets and positions"):
+        build_graph(tmp_path, 3, [EdgeBlock(one, two, two)])
+
+
+def test_a_growing_file_that_is_given_up_says_that_it_is_empty(tmp_path):
+    def write_twice(file):
+        file.append(np.arange(10))
+        file.append(np.array(["no number"]))
+
+    with pytest.raises(ValueError, match="no number"), ArrayFile(tmp_path / "a.npy", np.uint32) as file:
+        write_twice(file)
+    assert len(np.load(tmp_path / "a.npy")) == 0
 
 
 @pytest.mark.parametrize("cut", [0, 40, 1000])
@@ -52,7 +122,7 @@ def test_a_cut_array_is_refused_by_name(tmp_path, cut):
         LinkGraph.open(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["offsets", "targets", "positions", "in_offsets", "in_sources", "in_degree"])
+@pytest.mark.parametrize("name", TYPES)
 def test_arrays_of_two_graphs_are_refused(tmp_path, name):
     write(tmp_path / "one", 4, [(0, 1, 5), (1, 2, 6)])
     write(tmp_path / "two", 6, [(0, 1, 5), (1, 2, 6), (4, 5, 7)])

@@ -1,11 +1,25 @@
+import bz2
 import gzip
+import json
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pipelines.corpus.properties import PAGE_PROPERTIES, Matches, PropertySources, collect_properties, read_matches
+from pipelines.corpus.build import build_corpus, place_unfinished
+from pipelines.corpus.manifest import SideFiles, find_side_files
+from pipelines.corpus.properties import (
+    ENTITIES,
+    PAGE_PROPERTIES,
+    collect_entities,
+    collect_properties,
+    make_once,
+    read_entity,
+)
+from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput
+from tests.pipelines.corpus.entity_lines import make_claim, make_entity, make_instance, render_line, write_dump
 
 PROPS = ["pp_page", "pp_propname", "pp_value", "pp_sortkey"]
 PAGE = ["page_id", "page_namespace", "page_title"]
@@ -14,11 +28,6 @@ CATEGORIES = {
     "now": ["cl_from", "cl_sortkey", "cl_type", "cl_target_id"],
     "transition": ["cl_from", "cl_to", "cl_sortkey", "cl_type", "cl_target_id"],
     "old": ["cl_from", "cl_to", "cl_sortkey", "cl_type"],
-}
-TEMPLATES = {
-    "now": ["tl_from", "tl_from_namespace", "tl_target_id"],
-    "transition": ["tl_from", "tl_namespace", "tl_title", "tl_from_namespace", "tl_target_id"],
-    "old": ["tl_from", "tl_namespace", "tl_title", "tl_from_namespace"],
 }
 UNKNOWN = {"qid": "", "image_free": "", "image": "", "is_disambiguation": False, "is_set_index": False,
            "sitelinks": -1, "statements": -1, "identifiers": -1}  # fmt: skip
@@ -34,8 +43,8 @@ def write_table(tmp_path):
         value = value.encode() if isinstance(value, str) else value
         return b"'" + value.replace(b"\\", b"\\\\").replace(b"'", b"\\'") + b"'"
 
-    def write(table, columns, rows, name="", required=()):
-        lines = ",\n".join(f"  `{column}` blob" + " NOT NULL" * (column in required) for column in columns)
+    def write(table, columns, rows, name=""):
+        lines = ",\n".join(f"  `{column}` blob" for column in columns)
         values = b",".join(b"(" + b",".join(map(quote, row)) + b")" for row in rows)
         body = f"CREATE TABLE `{table}` (\n{lines}\n);\n".encode()
         body += f"INSERT INTO `{table}` VALUES ".encode() + values + b";\n" if rows else b""
@@ -50,17 +59,17 @@ def write_table(tmp_path):
 def collect(tmp_path):
     """Collect properties of sources; return what is known of each page, by page id."""
 
-    def run(**sources):
+    def run(**tables):
         scratch = tmp_path / "scratch"
         scratch.mkdir(exist_ok=True)
-        out = tmp_path / "properties.parquet"
-        count = collect_properties(PropertySources(**sources), out, scratch, 256)
+        run.counts = collect_properties(SideFiles(**tables), scratch)
+        out = scratch / "properties.parquet"
         table = pq.read_table(out)
         assert table.schema.equals(PAGE_PROPERTIES)
         rows = table.to_pylist()
         assert [row["page_id"] for row in rows] == sorted({row["page_id"] for row in rows})
-        assert count == len(rows)
-        assert list(scratch.glob("*.parquet")) == []
+        assert run.counts["pages"] == len(rows)
+        assert list(scratch.glob("*.parquet")) == [out]
         return {row.pop("page_id"): {key: value for key, value in row.items() if value != UNKNOWN[key]} for row in rows}
 
     return run
@@ -83,15 +92,10 @@ def test_properties_of_a_page_come_as_one_row_sorted_by_page(write_table, collec
     }
 
 
-def test_nothing_given_is_an_empty_table(collect, tmp_path):
-    assert collect() == {}
-    assert read_matches(tmp_path / "properties.parquet") == Matches(0, 0)
-
-
-def test_counts_come_by_qid_from_wikidata(write_table, collect, tmp_path):
+def test_counts_come_by_qid_from_wikidata(write_table, collect):
     props = [(number, "wikibase_item", qid, None) for number, qid in ((1, "Q5"), (2, "Q7"), (3, "Q9"), (4, "Q5"))]
-    wikidata_page = [(100, 0, "Q5"), (200, 0, "Q7"), (201, 1, "Q9"), (300, 0, "Q1000"), (301, 120, "P5")]
-    wikidata_props = [
+    pages = [(100, 0, "Q5"), (200, 0, "Q7"), (201, 1, "Q9"), (300, 0, "Q1000"), (301, 120, "P5")]
+    props_there = [
         (100, "wb-sitelinks", "12", 12),
         (100, "wb-claims", "34", 34),
         (100, "wb-identifiers", "5", 5),
@@ -104,37 +108,35 @@ def test_counts_come_by_qid_from_wikidata(write_table, collect, tmp_path):
     counted = {"sitelinks": 12, "statements": 34, "identifiers": 5}
     assert collect(
         page_props=write_table("page_props", PROPS, props),
-        wikidata_pages=write_table("page", PAGE, wikidata_page, "wikidata-page"),
-        wikidata_props=write_table("page_props", PROPS, wikidata_props, "wikidata-props"),
+        wikidata_page=write_table("page", PAGE, pages, "wikidata-page"),
+        wikidata_page_props=write_table("page_props", PROPS, props_there, "wikidata-props"),
     ) == {1: {"qid": "Q5", **counted}, 2: {"qid": "Q7", "statements": 0}, 3: {"qid": "Q9"}, 4: {"qid": "Q5", **counted}}
-    assert read_matches(tmp_path / "properties.parquet") == Matches(qids=4, qids_without_counts=1)
-    assert read_matches(tmp_path / "properties.parquet").summarise() == {"qids": 4, "qids_without_counts": 1}
+    assert collect.counts == {"pages": 4, "qids": 4, "qids_without_counts": 1}
 
 
-@pytest.mark.parametrize("given", ["wikidata_pages", "wikidata_props"])
-def test_half_of_wikidata_gives_no_counts(write_table, collect, given):
+def test_half_of_wikidata_gives_no_counts(write_table, collect):
     tables = {
-        "wikidata_pages": write_table("page", PAGE, [(100, 0, "Q5")]),
-        "wikidata_props": write_table("page_props", PROPS, [(100, "wb-claims", "3", 3)], "wikidata"),
+        "wikidata_page": write_table("page", PAGE, [(100, 0, "Q5")]),
+        "wikidata_page_props": write_table("page_props", PROPS, [(100, "wb-claims", "3", 3)], "wikidata"),
     }
     props = write_table("page_props", PROPS, [(1, "wikibase_item", "Q5", None)])
-    assert collect(page_props=props, **{given: tables[given]}) == {1: {"qid": "Q5"}}
+    for name, table in tables.items():
+        assert collect(page_props=props, **{name: table}) == {1: {"qid": "Q5"}}
 
 
-@pytest.mark.parametrize("qid", ["", "Q", "Q0", "5", "P31", "Q5x", "Q99999999999999999999", "q5"])
-def test_what_is_no_qid_is_not_known(write_table, collect, qid):
-    props = [(1, "wikibase_item", qid, None), (1, "page_image", "A.png", None)]
-    assert collect(page_props=write_table("page_props", PROPS, props)) == {1: {"image": "A.png"}}
-
-
-@pytest.mark.parametrize("value", ["-1", "", "1.5", "4294967296", "x", "１"])
-def test_what_is_no_count_is_not_known(write_table, collect, value):
-    sources = {
-        "page_props": write_table("page_props", PROPS, [(1, "wikibase_item", "Q5", None)]),
-        "wikidata_pages": write_table("page", PAGE, [(100, 0, "Q5")]),
-        "wikidata_props": write_table("page_props", PROPS, [(100, "wb-claims", value, None)], "wikidata"),
-    }
-    assert collect(**sources) == {1: {"qid": "Q5"}}
+def test_an_invalid_qid_or_count_is_not_known(write_table, collect):
+    qids = ["", "Q", "Q0", "5", "P31", "Q5x", "Q99999999999999999999", "q5"]
+    props = [(page, "wikibase_item", qid, None) for page, qid in enumerate(qids)]
+    props += [(100 + page, "wikibase_item", f"Q{page}", None) for page in range(1, 7)]
+    values = ["-1", "", "1.5", "4294967296", "x", "１"]
+    known = collect(
+        page_props=write_table("page_props", PROPS, props),
+        wikidata_page=write_table("page", PAGE, [(page, 0, f"Q{page}") for page in range(1, 7)]),
+        wikidata_page_props=write_table(
+            "page_props", PROPS, [(page, "wb-claims", value, None) for page, value in enumerate(values, 1)], "wikidata"
+        ),
+    )
+    assert known == {100 + page: {"qid": f"Q{page}"} for page in range(1, 7)}
 
 
 MEMBERS = [  # page, category
@@ -162,90 +164,38 @@ def test_every_layout_of_categories_flags_the_same_pages(write_table, collect, l
     assert collect(**sources) == FLAGGED
 
 
-@pytest.mark.parametrize("layout", TEMPLATES)
-def test_every_layout_of_templates_flags_the_same_articles(write_table, collect, layout):
-    uses = [  # page, its namespace, namespace of what it transcludes, title
-        (1, 0, 10, "Human_name_disambiguation"),
-        (2, 0, 10, "Disambiguation"),
-        (3, 0, 10, "Surname"),
-        (4, 0, 10, "Infobox_person"),
-        (5, 10, 10, "Surname"),
-        (6, 0, 0, "Surname"),
-    ]
-    targets = {target: number for number, target in enumerate(sorted({use[2:] for use in uses}), start=50)}
-    values = {
-        "now": [(page, space, targets[target]) for page, space, target in ((*use[:2], use[2:]) for use in uses)],
-        "transition": [(page, space, title, own, None) for page, own, space, title in uses],
-        "old": [(page, space, title, own) for page, own, space, title in uses],
-    }[layout]
-    sources = {"templatelinks": write_table("templatelinks", TEMPLATES[layout], values)}
-    if layout == "now":
-        sources["linktarget"] = write_table("linktarget", TARGETS, [(n, *target) for target, n in targets.items()])
-    assert collect(**sources) == FLAGGED
-
-
-LATE = {  # of the transition: rows with a title, then rows written with the number alone
-    "categorylinks": [
-        (1, "All_disambiguation_pages", "", "page", 51),
-        (2, "", "", "page", 51),
-        (3, "", "", "page", 52),
-    ],
-    "templatelinks": [(1, 10, "Disambiguation", 0, 53), (2, 0, "", 0, 53), (3, 0, "", 0, 54)],
-}
-LATE_TARGETS = [
-    (51, 14, "All_disambiguation_pages"),
-    (52, 14, "All_set_index_articles"),
-    (53, 10, "Disambiguation"),
-    (54, 10, "Surname"),
-]
-LATE_COLUMNS = [("categorylinks", CATEGORIES, "cl_to"), ("templatelinks", TEMPLATES, "tl_title")]
-
-
-@pytest.mark.parametrize(("table", "columns", "title"), LATE_COLUMNS)
-def test_members_without_titles_are_found_by_the_number_that_every_row_must_have(
-    write_table, collect, table, columns, title
-):
-    required = [title, f"{title[:2]}_target_id"]
-    path = write_table(table, columns["transition"], LATE[table], required=required)
-    assert collect(**{table: path}, linktarget=write_table("linktarget", TARGETS, LATE_TARGETS)) == FLAGGED
-    with pytest.raises(ConfigError, match=f"rows without {title}"):
-        collect(**{table: path})
-
-
-@pytest.mark.parametrize(("table", "columns", "title"), LATE_COLUMNS)
-def test_members_without_titles_are_refused_where_not_all_have_a_number(write_table, collect, table, columns, title):
-    path = write_table(table, columns["transition"], LATE[table], required=[title])
-    with pytest.raises(ConfigError, match=f"rows without {title}"):
-        collect(**{table: path}, linktarget=write_table("linktarget", TARGETS, LATE_TARGETS))
+def test_rows_without_a_title_or_without_a_number_are_refused(write_table, collect):
+    rows = [(1, "All_disambiguation_pages", "", "page", 51), (2, "", "", "page", 51), (3, "", "", "page", 52)]
+    targets = [(51, 14, "All_disambiguation_pages"), (52, 14, "All_set_index_articles")]
+    linktarget = write_table("linktarget", TARGETS, targets)
+    path = write_table("categorylinks", CATEGORIES["transition"], rows)
+    assert collect(categorylinks=path, linktarget=linktarget) == FLAGGED
+    with pytest.raises(ConfigError, match="rows without cl_to"):
+        collect(categorylinks=path)
+    early = write_table("categorylinks", CATEGORIES["transition"], [(1, "All_disambiguation_pages", "", "page", None)])
+    with pytest.raises(CorruptInput, match="cl_target_id holds None"):
+        collect(categorylinks=early, linktarget=linktarget)
 
 
 def test_several_sources_of_one_flag_make_one_row(write_table, collect):
     assert collect(
         page_props=write_table("page_props", PROPS, [(1, "disambiguation", "", None)]),
         categorylinks=write_table("categorylinks", CATEGORIES["old"], [(1, "All_disambiguation_pages", "", "page")]),
-        templatelinks=write_table("templatelinks", TEMPLATES["old"], [(1, 10, "Surname", 0)]),
-    ) == {1: {"is_disambiguation": True, "is_set_index": True}}
+    ) == {1: {"is_disambiguation": True}}
 
 
-@pytest.mark.parametrize(("table", "columns"), [("categorylinks", CATEGORIES), ("templatelinks", TEMPLATES)])
-def test_targets_by_number_need_their_table(write_table, collect, table, columns):
+def test_targets_by_number_need_their_table(write_table, collect):
     with pytest.raises(ConfigError, match="expected a linktarget table"):
-        collect(**{table: write_table(table, columns["now"], [])})
-
-
-def test_a_page_with_a_property_over_and_over_is_refused(write_table, collect):
-    props = [(1, "wikibase_item", "Q5", None)] * 140_000
-    with pytest.raises(CorruptInput, match="page 1 has over 65536 properties"):
-        collect(page_props=write_table("page_props", PROPS, props))
+        collect(categorylinks=write_table("categorylinks", CATEGORIES["now"], []))
 
 
 def test_too_little_memory_is_said_so(write_table, tmp_path):
     props = [
         (page, "page_image", f"Picture of quite some length {page * 7919 % 99_991}.jpg", None) for page in range(99_991)
     ]
-    sources = PropertySources(page_props=write_table("page_props", PROPS, props))
+    side = SideFiles(page_props=write_table("page_props", PROPS, props))
     with pytest.raises(ConfigError, match=r"cannot be sorted or joined in 3 MB of memory .* expected more"):
-        collect_properties(sources, tmp_path / "properties.parquet", tmp_path, 3)
+        collect_properties(side, tmp_path, 3)
 
 
 @pytest.mark.slow
@@ -262,9 +212,9 @@ def test_many_pages_give_the_same_bytes_in_whatever_order_they_come(write_table,
     for rows in (props, props[::-1]):
         known = collect(page_props=write_table("page_props", PROPS, rows))
         assert known[69_999] == {"qid": "Q70000", "image_free": "Picture 69999.jpg"}
-        found.append((tmp_path / "properties.parquet").read_bytes())
+        found.append((tmp_path / "scratch" / "properties.parquet").read_bytes())
     assert found[0] == found[1]
-    file = pq.ParquetFile(tmp_path / "properties.parquet")
+    file = pq.ParquetFile(tmp_path / "scratch" / "properties.parquet")
     assert [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)] == [65_536, 4464]
 
 
@@ -272,8 +222,8 @@ def test_real_tables_give_the_properties_in_them(shared_data, collect):
     folder = shared_data / "sql-fixtures"
     known = collect(
         page_props=folder / "rmwiki-20240301-page_props.sql.gz",
-        wikidata_pages=folder / "wikidatawiki-20240401-page.sql.gz",
-        wikidata_props=folder / "wikidatawiki-20240401-page_props.sql.gz",
+        wikidata_page=folder / "wikidatawiki-20240401-page.sql.gz",
+        wikidata_page_props=folder / "wikidatawiki-20240401-page_props.sql.gz",
     )
     assert known[799] == {"qid": "Q72", "image_free": "Karte Gemeinde Zürich 2007.png", "sitelinks": 186,
                           "statements": 550, "identifiers": 85}  # fmt: skip
@@ -294,6 +244,302 @@ def test_real_categories_of_today_are_read(shared_data, collect, write_table):
     assert all(page == {"is_disambiguation": True} for page in known.values())
 
 
-def test_the_schema_says_what_is_not_known():
-    assert set(PAGE_PROPERTIES.names) == {"page_id", *UNKNOWN}
-    assert PAGE_PROPERTIES.field("statements").type == pa.int32()
+# Entities of Wikidata's JSON dump
+
+NAMES = ("wikidata-all.json", "wikidata-all.json.gz", "wikidata-all.json.bz2")
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
+    ['"site":"', '"rank":"', '","rank":"normal', '"enwiki":{', "\\", '\\"site\\":\\"']
+)
+
+
+def collect_lines(folder, *lines, site="enwiki", **form):
+    dump = write_dump(folder / "wikidata-all.json", list(lines), **form)
+    counts = collect_entities(dump, folder, site)
+    return counts, pq.read_table(folder / "entities.parquet").to_pylist()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("streams", [1, 7])
+def test_a_dump_gives_a_row_for_each_entity_with_an_article(tmp_path, name, streams):
+    lines = [render_line(make_entity(n, sitelinks=n % 4, statements=n + 5, identifiers=n % 3)) for n in range(1, 40)]
+    dump = write_dump(tmp_path / name, lines, streams=streams)
+    counts = collect_entities(dump, tmp_path)
+    table = pq.read_table(tmp_path / "entities.parquet")
+    assert table.schema == ENTITIES
+    assert table.to_pylist() == [
+        {
+            "qid": f"Q{n}",
+            "title": f"Page {n}",
+            "label": f"Label {n}",
+            "sitelinks": n % 4,
+            "statements": n + 5,
+            "identifiers": n % 3,
+            "classes": ["Q100"],
+        }
+        for n in range(1, 40)
+        if n % 4
+    ]
+    assert counts == {"lines": 39, "kept": 30, "without_article": 9, "failed": 0}
+
+
+@given(st.lists(st.tuples(TEXT, TEXT, TEXT), max_size=4), st.integers(0, 9), st.integers(1, 9))
+def test_counting_bytes_is_exact_whatever_the_texts_say(texts, plain, sitelinks):
+    entity = make_entity(5, sitelinks=sitelinks, statements=3 + plain)
+    entity["labels"] = {f"x{n}": {"language": label, "value": other} for n, (label, other, _) in enumerate(texts)}
+    entity["claims"]["P2"] = [make_claim("P2", value, datatype="string") for _, _, value in texts]
+    line = render_line(entity)
+    row = read_entity(line, "enwiki")
+    assert (row["sitelinks"], row["statements"]) == (sitelinks, 3 + plain + len(texts))
+
+
+def test_classes_are_those_of_the_best_rank_with_a_value():
+    def classes(*statements):
+        entity = make_entity(1)
+        entity["claims"]["P31"] = list(statements)
+        return tuple(read_entity(render_line(entity), "enwiki")["classes"])
+
+    assert classes(make_instance(2), make_instance(3, "deprecated"), make_instance(1)) == ("Q1", "Q2")
+    assert classes(make_instance(2), make_instance(3, "preferred")) == ("Q3",)
+    assert classes(make_instance(2, "deprecated")) == ()
+    unknown = make_instance(9, "preferred")
+    unknown["mainsnak"] = {"snaktype": "somevalue", "property": "P31", "datatype": "wikibase-item"}
+    assert classes(make_instance(2), unknown) == ()
+    old = make_instance(7)
+    del old["mainsnak"]["datavalue"]["value"]["id"]
+    assert classes(old) == ("Q7",)
+    assert classes(make_instance(2), make_instance(2)) == ("Q2",)
+
+
+def test_odd_entities_are_read(tmp_path):
+    named = make_entity(1, sitelinks=0)
+    named["labels"]["en"]["value"] = '"enwiki":{"site":"enwiki"'
+    bare = make_entity(2, statements=0, identifiers=0, classes=()) | {"labels": []}
+    assert bare["claims"] == []
+    deleted = make_entity(3, statements=9, identifiers=2)  # the properties of these statements were deleted
+    for group in deleted["claims"].values():
+        group[0]["mainsnak"].pop("datatype")
+    counts, rows = collect_lines(tmp_path, *map(render_line, (named, bare, deleted)))
+    assert counts == {"lines": 3, "kept": 2, "without_article": 1, "failed": 0}
+    read = [(row["qid"], row["label"], row["statements"], row["identifiers"], row["classes"]) for row in rows]
+    assert read == [("Q2", "", 0, 0, []), ("Q3", "Label 3", 9, 1, ["Q100"])]
+
+
+def test_another_wiki_has_its_own_titles_and_labels(tmp_path):
+    entity = make_entity(1, sitelinks=2)
+    entity["sitelinks"]["dewiki"]["title"] = "Seite 1"
+    entity["labels"]["de"] = {"language": "de", "value": "Begriff 1"}
+    _, (row,) = collect_lines(tmp_path, render_line(entity), site="dewiki")
+    assert (row["title"], row["label"]) == ("Seite 1", "Begriff 1")
+
+
+def spoil(**changes):
+    return render_line(make_entity(1) | changes)
+
+
+MALFORMED = [
+    b"not json",
+    b'{"type":"item","id":"Q1"',
+    b'{"type":"item","id":"Q1","sitelinks":{"enwiki":{"title"}}}',
+    b'{"type":"item","id":"Q1","sitelinks":{"enwiki":{"site":"enwiki"}}}',
+    b'{"a":' * 3000 + b'"enwiki":{' + b"}" * 3000,
+    b'{"a":"\xff","sitelinks":{"enwiki":{"site":"enwiki"}}}',
+    json.dumps(make_entity(1)).encode(),
+    spoil(id="L1"),
+    spoil(id=7),
+    spoil(claims={"P31": [1]}),
+    spoil(claims={"P31": [{"mainsnak": {"datatype": "wikibase-item"}}]}),
+    spoil(claims=7),
+    spoil(labels={"en": {"value": 7}}),
+    spoil(sitelinks={"enwiki": {"site": "enwiki", "title": 7}}),
+]
+
+
+def test_a_malformed_line_is_counted_as_failed(tmp_path):
+    good = render_line(make_entity(2))
+    counts, rows = collect_lines(tmp_path, good, *MALFORMED, good, render_line(make_entity(3)))
+    failed = len(MALFORMED) + 1  # the second of two equal entities
+    assert counts == {"lines": failed + 2, "kept": 2, "without_article": 0, "failed": failed}
+    assert [row["qid"] for row in rows] == ["Q2", "Q3"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_truncated_or_damaged_dump_is_refused_and_leaves_nothing(tmp_path, name):
+    dump = write_dump(tmp_path / name, [render_line(make_entity(n)) for n in range(1, 300)])
+    whole = dump.read_bytes()
+    middle = len(whole) // 2
+    broken = [whole[: int(len(whole) * share)] for share in (0.3, 0.7, 0.99)]
+    if name != NAMES[0]:
+        broken.append(whole[:middle] + bytes([whole[middle] ^ 0x55]) + whole[middle + 1 :])
+    for source in broken:
+        dump.write_bytes(source)
+        with pytest.raises(CorruptInput, match="truncated"):
+            collect_entities(dump, tmp_path)
+        assert sorted(path.name for path in tmp_path.iterdir()) == [name]
+
+
+BROKEN = [
+    b"",
+    b"\n\n",
+    b"<html>",
+    b'{"id":"Q1"}\n',
+    b"[\n]\n[\n]\n",
+    b"[\n]\njunk\n",
+    b"[\n" + render_line(make_entity(1)),
+]
+
+
+def test_what_is_no_whole_dump_is_refused(tmp_path):
+    for body in BROKEN:
+        (tmp_path / "wikidata-all.json").write_bytes(body)
+        with pytest.raises(CorruptInput):
+            collect_entities(tmp_path / "wikidata-all.json", tmp_path)
+
+
+def test_a_line_without_end_is_refused(tmp_path):
+    dump = tmp_path / "wikidata-all.json.bz2"
+    dump.write_bytes(bz2.compress(b"[\n" + b"x" * (1 << 26)))
+    with pytest.raises(CorruptInput, match="line 2 is longer"):
+        collect_entities(dump, tmp_path)
+
+
+def test_twenty_real_entities_are_counted_as_a_parser_counts_them(shared_data, tmp_path):
+    dump = shared_data / "wikidata-twenty-entities.json.bz2"
+    with bz2.open(dump) as stream:
+        lines = [line.strip().rstrip(b",") for line in stream]
+    entities = [json.loads(line) for line in lines if line not in (b"[", b"]")]
+    counts = collect_entities(dump, tmp_path)
+    rows = {row["qid"]: row for row in pq.read_table(tmp_path / "entities.parquet").to_pylist()}
+    with_article = {entity["id"]: entity for entity in entities if "enwiki" in entity["sitelinks"]}
+    assert (counts["lines"], counts["kept"], counts["failed"]) == (20, len(with_article), 0)
+    assert set(rows) == set(with_article)
+    for qid, entity in with_article.items():
+        statements = [statement for group in entity["claims"].values() for statement in group]
+        assert rows[qid]["title"] == entity["sitelinks"]["enwiki"]["title"]
+        assert rows[qid]["sitelinks"] == len(entity["sitelinks"])
+        assert rows[qid]["statements"] == len(statements)
+        assert rows[qid]["identifiers"] == sum(s["mainsnak"]["datatype"] == "external-id" for s in statements)
+    assert rows["Q58978"]["classes"] == ["Q5"]
+    assert rows["Q58978"]["sitelinks"] == 105
+
+
+# Beside a dump
+
+PREFIX = "enwiki-20250131"
+PAGES = [("Kelm", "See [[Ost]]."), ("Ost", "See [[Kelm]]."), ("Kelm (surname)", "Names: [[Kelm]]")]
+
+
+@pytest.fixture
+def build(write_dump, tmp_path):
+    """Build the corpus of PAGES with whatever the test has put beside the dump."""
+
+    def make():
+        build_corpus(write_dump(*PAGES, name=f"{PREFIX}-pages-articles.xml"), tmp_path / "out")
+        return Corpus.open(tmp_path / "out")
+
+    return make
+
+
+def write_entities(tmp_path, *entities):
+    lines = [render_line(entity) for entity in entities]
+    write_dump(tmp_path / "wikidata-20250131-all.json.gz", lines)
+
+
+def read_counts(page):
+    return page.qid, page.sitelinks, page.statements, page.identifiers, page.classes
+
+
+def test_an_entity_is_found_by_its_title_where_no_qid_is_known(build, tmp_path):
+    write_entities(tmp_path, make_entity(7, 3, 9, 2, (100, 200), "Ost"))
+    corpus = build()
+    assert read_counts(corpus.page(1)) == ("Q7", 3, 9, 2, ("Q100", "Q200"))
+    assert (*read_counts(corpus.page(0)), corpus.page(0).image) == ("", -1, -1, -1, (), "")
+
+
+def test_the_qid_of_page_props_goes_before_the_title(build, write_sql, tmp_path):
+    write_sql(f"{PREFIX}-page_props.sql.gz", "page_props", PROPS[:3], "(1,'wikibase_item','Q9')")
+    by_qid = make_entity(9, 5, 12, 1, (300,), "An older name")
+    by_title = make_entity(8, 2, 4, 0, (400,), "Kelm")
+    write_entities(tmp_path, by_title, by_qid)
+    assert read_counts(build().page(0)) == ("Q9", 5, 12, 1, ("Q300",))
+
+
+def test_of_two_entities_with_one_title_the_lower_qid_is_taken(build, tmp_path):
+    write_entities(tmp_path, *(make_entity(number, title="Kelm") for number in (10, 9)))
+    assert build().page(0).qid == "Q9"
+
+
+def test_a_set_index_by_category_counts_as_a_list(build, write_sql):
+    columns = ["cl_from", "cl_to", "cl_type"]
+    write_sql(f"{PREFIX}-categorylinks.sql.gz", "categorylinks", columns, "(3,'All_set_index_articles','page')")
+    corpus = build()
+    assert [corpus.page(node).is_list for node in range(3)] == [False, False, True]
+
+
+def test_a_mistake_in_a_file_beside_the_dump_does_not_make_the_dump_be_read_again(write_dump, tmp_path):
+    dump, out = write_dump(*PAGES, name=f"{PREFIX}-pages-articles.xml"), tmp_path / "out"
+    write_entities(tmp_path, make_entity(7, title="Ost"))
+    entities = tmp_path / "wikidata-20250131-all.json.gz"
+    whole = entities.read_bytes()
+    entities.write_bytes(whole[:-30])
+    with pytest.raises(CorruptInput):
+        build_corpus(dump, out)
+    (part,) = place_unfinished(tmp_path).glob("*/00000/texts.zst")
+    read = part.stat().st_ino
+    entities.write_bytes(whole)
+    build_corpus(dump, out)
+    corpus = Corpus.open(out)
+    assert (corpus.folder / "store" / "texts-00000.zst").stat().st_ino == read
+    assert corpus.page(1).qid == "Q7"
+    assert corpus.manifest.counts.side["entities"] == {"lines": 1, "kept": 1, "without_article": 0, "failed": 0}
+
+
+def test_a_dump_that_does_not_say_of_which_wiki_it_is_gets_no_entities(write_dump, tmp_path):
+    write_entities(tmp_path, make_entity(7, title="Ost"))
+    bare = '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11" xml:lang="en">\n'
+    dump = write_dump(*PAGES, name=f"{PREFIX}-pages-articles.xml", header=bare)
+    with pytest.raises(ConfigError, match="siteinfo"):
+        build_corpus(dump, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("commons-20250106-mediainfo.ttl.gz", "media"),
+        ("latest-mediainfo.nt.bz2", "media"),
+        ("latest-all.json.bz2", "wikidata_entities"),
+        ("wikidata-20250106-all.json.gz", "wikidata_entities"),
+        ("wikidatawiki-20250101-page.sql.gz", "wikidata_page"),
+        ("enwiki-20250131-categorylinks.sql.gz", "categorylinks"),
+    ],
+)
+def test_files_are_found_by_the_names_they_are_published_under(tmp_path, name, role):
+    (tmp_path / name).touch()
+    dump = tmp_path / f"{PREFIX}-pages-articles-multistream.xml.bz2"
+    assert find_side_files(dump).list_files() == [(role, tmp_path / name)]
+
+
+def test_two_snapshots_of_one_file_are_refused(tmp_path):
+    for date in ("20250106", "20250113"):
+        (tmp_path / f"commons-{date}-mediainfo.ttl.gz").touch()
+    with pytest.raises(ConfigError, match="expected one"):
+        find_side_files(tmp_path / f"{PREFIX}-pages-articles.xml")
+
+
+def test_a_kept_table_is_made_again_only_when_one_of_its_files_has_changed(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text("1")
+    second.write_text("2")
+    made = []
+
+    def make(place):
+        made.append(place)
+        (place / "toy.parquet").touch()
+        return {"rows": len(made)}
+
+    def ask():
+        return make_once(tmp_path / "kept", "toy", [first, None, second], make)[1]
+
+    assert [ask(), ask()] == [{"rows": 1}, {"rows": 1}]
+    second.write_text("other")
+    assert [ask(), ask()] == [{"rows": 2}, {"rows": 2}]

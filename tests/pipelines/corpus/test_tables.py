@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.corpus.tables import BATCH_ROWS, GroupedTable, MappedTable, OffsetCounter, TableWriter
-from pipelines.errors import ConfigError
+from pipelines.corpus.tables import (
+    BATCH_ROWS,
+    GroupedTable,
+    MappedTable,
+    OffsetCounter,
+    TableWriter,
+    cut_groups,
+    open_spill,
+    stream_tables,
+)
+from pipelines.errors import ConfigError, CorruptInput, Unavailable
 
 SCHEMA = pa.schema([("node", pa.uint32()), ("names", pa.list_(pa.string()))])
 
@@ -42,24 +51,15 @@ def test_rows_are_found_by_number_across_batches(tmp_path):
     for number in (0, BATCH_ROWS - 1, BATCH_ROWS, BATCH_ROWS + 1):
         assert table.row(number) == [number, [str(number)]]
     assert table.column("node").to_pylist() == list(range(BATCH_ROWS + 2))
-
-
-@pytest.mark.parametrize("number", [-1, 3])
-def test_a_row_that_is_not_there_is_an_index_error(tmp_path, number):
-    write_pieces(tmp_path, [3])
-    with pytest.raises(IndexError, match="no row"):
-        MappedTable(tmp_path, "toy").row(number)
+    wanted = range(BATCH_ROWS - 2, BATCH_ROWS + 2)
+    assert table.rows(wanted) == [(number, [str(number)]) for number in wanted]
+    assert table.rows(range(5, 5)) == []
 
 
 def test_a_table_of_no_rows_opens(tmp_path):
     write_pieces(tmp_path, [0])
     assert len(MappedTable(tmp_path, "toy")) == 0
     assert MappedTable(tmp_path, "toy").column("node").to_pylist() == []
-
-
-def test_a_missing_table_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"toy\.arrow"):
-        MappedTable(tmp_path, "toy")
 
 
 @settings(max_examples=30)
@@ -80,16 +80,62 @@ def test_the_rows_of_a_node_lie_where_its_offsets_say(tmp_path_factory, nodes, p
         assert rows == [node] * nodes.count(node)
 
 
-def test_a_node_beyond_the_table_is_an_index_error(tmp_path):
+def test_rows_nodes_and_tables_that_are_not_there_are_errors(tmp_path):
+    with pytest.raises(ConfigError, match=r"toy\.arrow"):
+        MappedTable(tmp_path, "toy")
     write_pieces(tmp_path, [1])
     OffsetCounter(1).write(tmp_path, "toy")
-    with pytest.raises(IndexError, match="no node 1"):
-        GroupedTable(tmp_path, "toy").rows(1)
+    for number in (-1, 1):
+        with pytest.raises(IndexError, match="no row"):
+            MappedTable(tmp_path, "toy").row(number)
+        with pytest.raises(IndexError, match=f"no node {number}"):
+            GroupedTable(tmp_path, "toy").rows(number)
 
 
-def test_rows_side_by_side_are_read_across_batches(tmp_path):
-    write_pieces(tmp_path, [BATCH_ROWS + 3])
-    table = MappedTable(tmp_path, "toy")
-    wanted = range(BATCH_ROWS - 2, BATCH_ROWS + 2)
-    assert table.rows(wanted) == [(number, [str(number)]) for number in wanted]
-    assert table.rows(range(5, 5)) == []
+@given(st.lists(st.integers(0, 5), max_size=30).map(sorted), st.integers(1, 7))
+def test_groups_are_whole_however_their_tables_are_cut(keys, piece):
+    table = pa.table({"node": pa.array(keys, pa.int64())})
+    cut = list(cut_groups((table.slice(start, piece) for start in range(0, len(keys), piece)), "node"))
+    assert [key for part in cut for key in part["node"].to_pylist()] == keys
+    groups = [set(part["node"].to_pylist()) for part in cut]
+    assert sum(map(len, groups)) == len(set(keys))
+
+
+def test_unsorted_groups_and_groups_beyond_the_limit_are_refused():
+    with pytest.raises(CorruptInput, match="not sorted by node"):
+        list(cut_groups([pa.table({"node": [2]}), pa.table({"node": [1]})], "node"))
+    with pytest.raises(CorruptInput, match="node 1 has over 2 rows"):
+        list(cut_groups([pa.table({"node": [1, 1, 1]})], "node", most=2))
+
+
+SORTED = "SELECT hash(n) AS number, 'some words' AS words FROM range(3_000_000) t(n) ORDER BY number"
+
+
+def test_rows_of_a_query_come_in_pieces_in_its_order(tmp_path):
+    with open_spill(tmp_path) as database:
+        tables = list(stream_tables(database, "SELECT n FROM range(10) t(n) ORDER BY n DESC", 4))
+    assert [number for table in tables for number in table["n"].to_pylist()] == list(range(10))[::-1]
+
+
+def test_too_little_memory_is_a_configuration_error(tmp_path):
+    with pytest.raises(ConfigError, match=r"in 3 MB of memory .* expected more"), open_spill(tmp_path, 3) as database:
+        list(stream_tables(database, SORTED, 1000))
+    with pytest.raises(ConfigError, match="in 3 MB of memory"), open_spill(tmp_path, 3) as database:
+        database.execute(f"CREATE TABLE found AS {SORTED}")
+    with pytest.raises(ConfigError, match=r"in 256 MB .*\(Out of Memory Error: no block\)"), open_spill(tmp_path):
+        raise OSError("Error: Out of Memory Error: no block\n\nPossible solutions")
+
+
+def test_a_disk_too_full_to_spill_to_can_be_emptied(tmp_path):
+    def sort():
+        with open_spill(tmp_path, 48) as database:
+            database.execute("SET max_temp_directory_size = '4MB'")
+            list(stream_tables(database, SORTED, 1000))
+
+    with pytest.raises(Unavailable, match="free some space and run again"):
+        sort()
+
+
+def test_any_other_error_of_the_disk_stays_what_it_is(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no such"), open_spill(tmp_path):
+        raise FileNotFoundError("no such file")

@@ -1,29 +1,19 @@
-""" """
-
 import pytest
 
 from pipelines.graph.cues import CueIndex, find_kin, stem_word
 from pipelines.graph.facts import FactIndex
 from tests.toy import box, build_toy_corpus
 
-COUNT = 12
 
-
-def write_mill(number: int) -> str:
-    """A mill whose prose says who quarried its stone with a word that no key holds."""
-    return box(
-        "mill",
-        f"'''Mill {number}''' is a mill. The stone was quarried at [[Pit {number}]] by hand. It stands in a valley. "
-        "Many people walk there. The wheel turns in spring.",
-        f"stone_source = [[Pit {number}]]",
-    )
-
-
-@pytest.fixture(scope="module")
-def taught(tmp_path_factory):
-    pages = {f"Mill {number}": write_mill(number) for number in range(COUNT)}
-    pages |= {f"Pit {number}": f"'''Pit {number}''' is a pit. It was dug by monks." for number in range(COUNT)}
-    return build_toy_corpus(tmp_path_factory.mktemp("taught"), pages, {})
+def test_a_word_that_is_frequent_near_the_values_of_a_relation_alone_becomes_a_cue(tmp_path):
+    pages = {f"Pit {number}": f"'''Pit {number}''' is a pit. It was dug by monks." for number in range(12)}
+    for number in range(12):
+        prose = f"'''Mill {number}''' is a mill. The stone was quarried at [[Pit {number}]] by hand. The wheel turns."
+        pages[f"Mill {number}"] = box("mill", prose, f"stone_source = [[Pit {number}]]")
+    corpus = build_toy_corpus(tmp_path, pages, {})
+    index = CueIndex(corpus, FactIndex(corpus))
+    assert index.states("stone_source", "It was quarried in Lumby.")
+    assert not index.states("stone_source", "The wheel turns.")
 
 
 @pytest.mark.parametrize(
@@ -47,20 +37,11 @@ def test_sentences_of_the_toy_world_that_state_a_fact_hold_a_cue(demo, demo_corp
     assert found / len(stated) > 0.9
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("design", "designed", "designer", "designers", "designs", "designing"),
-        ("found", "founded", "founder", "founders", "foundation"),
-        ("populate", "populated", "population", "populations"),
-        ("discover", "discovered", "discoverer"),
-    ],
-)
-def test_words_of_one_family_have_one_stem(words):
-    assert len({stem_word(word) for word in words}) == 1
-
-
-def test_kin_of_a_key_word_is_what_prose_says():
+def test_words_of_one_family_have_one_stem_and_keys_have_kin():
+    families = ("design designed designer designers designs designing", "found founded founder founders foundation",
+                "populate populated population populations", "discover discovered discoverer")  # fmt: skip
+    for words in families:
+        assert len({stem_word(word) for word in words.split()}) == 1
     assert "born" in find_kin(stem_word("birth"))
     assert "built" in find_kin(stem_word("construction"))
     assert find_kin("xyz") == ()

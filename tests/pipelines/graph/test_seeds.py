@@ -1,5 +1,3 @@
-""" """
-
 import asyncio
 import os
 from dataclasses import dataclass, field
@@ -15,7 +13,6 @@ from pipelines.errors import ConfigError
 from pipelines.graph.seeds import SeedCandidate, Slice, Span, draw_candidates, join_candidates, read_candidate
 from schemas.base import Failure
 from tests.pipelines.services.clients.sparql_server import PREFIXES, describe_item, load_store
-from tests.pipelines.services.clients.sparql_server import PREFIXES as TURTLE
 
 SITE = "https://en.wikipedia.org/"
 WHOLE = Slice("Q100", Span(20), Span(0, 10))
@@ -102,7 +99,6 @@ def test_articles_are_found_by_qid_and_else_by_title():
 
 ROOT = Path(__file__).parents[3]
 RDF = Path(os.environ.get("SYNTH_SHARED_DATA", ROOT.parent / "shared" / "data")) / "wikidata-rdf"
-ENWIKI_SITE = "https://en.wikipedia.org/"
 SPANS = st.builds(
     lambda low, width: Span(low, None if width is None else low + width),
     st.integers(0, 200),
@@ -142,7 +138,7 @@ def test_dividing_comes_to_an_end(part, random):
 
 
 def select(store: Store, part: Slice, limit: int = 1000) -> list[tuple[str, ...]]:
-    rows = store.query(part.render(ENWIKI_SITE, limit))
+    rows = store.query(part.render(SITE, limit))
     names = ("item", "sitelinks", "statements", "identifiers", "title")
     return sorted(tuple(row[name].value if row[name] else "" for name in names) for row in rows)
 
@@ -150,7 +146,7 @@ def select(store: Store, part: Slice, limit: int = 1000) -> list[tuple[str, ...]
 @given(st.sets(st.tuples(st.integers(1, 300), st.integers(0, 12), st.integers(15, 45)), max_size=25), SPANS, ENDINGS)
 def test_a_query_finds_what_the_slice_holds(items, statements, ending):
     known = {number: (sitelinks, count) for number, sitelinks, count in items}
-    store = load_store(TURTLE + "".join(describe_item(number, *counts) for number, counts in known.items()))
+    store = load_store(PREFIXES + "".join(describe_item(number, *counts) for number, counts in known.items()))
     part = Slice("Q100", statements, Span(2, 9), ending)
     wanted = [
         (f"http://www.wikidata.org/entity/Q{number}", str(sitelinks), str(count), "2", f"Page {number}")
@@ -160,18 +156,19 @@ def test_a_query_finds_what_the_slice_holds(items, statements, ending):
     assert select(store, part) == sorted(wanted)
 
 
-@pytest.mark.parametrize("name", ["", "Q0", "q5", "Q5 } DROP ALL #", "P31", "Q" + "1" * 30])
-def test_a_class_that_is_no_qid_never_reaches_a_query(name):
-    with pytest.raises(ConfigError, match="expected a Qid"):
-        Slice(name, Span(0), Span(0)).render(ENWIKI_SITE, 9)
-
-
 @pytest.mark.parametrize(
-    "site", ["", "https://en.wikipedia.org", "https://a/> ?p ?o }#/", "ftp://en.wikipedia.org/", "https:///"]
+    ("name", "site", "said"),
+    [
+        *((name, SITE, "a Qid") for name in ("", "Q0", "q5", "Q5 } DROP ALL #", "P31", "Q" + "1" * 30)),
+        *(
+            ("Q100", site, "an address")
+            for site in ("", SITE[:-1], "https://a/> ?p ?o }#/", "ftp://a.org/", "https:///")
+        ),
+    ],
 )
-def test_a_site_that_is_no_address_never_reaches_a_query(site):
-    with pytest.raises(ConfigError, match="expected an address"):
-        Slice("Q100", Span(0), Span(0)).render(site, 9)
+def test_a_malformed_class_or_site_never_reaches_a_query(name, site, said):
+    with pytest.raises(ConfigError, match=f"expected {said}"):
+        Slice(name, Span(0), Span(0)).render(site, 9)
 
 
 @pytest.mark.skipif(not RDF.is_dir(), reason=f"{RDF} is not here")

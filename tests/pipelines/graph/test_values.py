@@ -1,5 +1,3 @@
-""" """
-
 from decimal import Decimal
 
 import pytest
@@ -21,6 +19,7 @@ from pipelines.graph.values import (
     render_date,
     sum_spelled,
 )
+from tests.planted.disguises import write_roman
 
 
 def compare(relation, wanted, shown, iso=""):
@@ -77,16 +76,10 @@ def test_a_coarser_date_never_speaks_against_a_finer_one_within_it(day, other):
     assert compare_value(wanted, shown) is (Match.OPEN if day.year == other.year else Match.NO)
 
 
-@pytest.mark.parametrize(
-    "text", ["31 April 1931", "1931-13", "0 April 1931", "79", "05/04/1931", "April", "1931-02-30"]
-)
-def test_what_is_no_date_or_could_be_two_is_not_parsed(text):
-    assert parse_date(text) is None
-
-
-@pytest.mark.parametrize("text", ["12,5", "1,2345", "1930s", "5 M", "12 Angry Men", "1e5", "--5", "5 m 3", "$5 m"])
-def test_what_is_no_plain_number_is_not_parsed(text):
-    assert parse_number(text) is None
+def test_ambiguous_and_malformed_dates_and_numbers_are_not_parsed():
+    dates = ["31 April 1931", "1931-13", "0 April 1931", "79", "05/04/1931", "April", "1931-02-30"]
+    numbers = ["12,5", "1,2345", "1930s", "5 M", "12 Angry Men", "1e5", "--5", "5 m 3", "$5 m"]
+    assert [text for text in dates if parse_date(text)] == [text for text in numbers if parse_number(text)] == []
 
 
 @pytest.mark.parametrize(
@@ -99,21 +92,7 @@ def test_spelled_numbers_are_found(text, number):
 
 @given(st.integers(2, 3999))
 def test_roman_numerals_are_read_back(number):
-    marks = [
-        (1000, "M"),
-        (900, "CM"),
-        (500, "D"),
-        (400, "CD"),
-        (100, "C"),
-        (90, "XC"),
-        (50, "L"),
-        (40, "XL"),
-        (10, "X"),
-    ]
-    marks += [(9, "IX"), (5, "V"), (4, "IV"), (1, "I")]
-    numeral, rest = "", number
-    for value, mark in marks:
-        numeral, rest = numeral + mark * (rest // value), rest % value
+    numeral = write_roman(number)
     assert find_roman_numbers(f"built in {numeral}.") == ({number} if len(numeral) > 1 else set())
 
 

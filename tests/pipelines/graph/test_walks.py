@@ -23,11 +23,7 @@ from pipelines.graph.walks import (
     Terrain,
     WalkGraph,
     WalkRules,
-    draw_units,
-    draw_words,
     extend_reach,
-    make_keys,
-    mix_words,
     place_answers,
     read_flags,
     sample_walks,
@@ -88,8 +84,7 @@ def test_the_look_ahead_agrees_with_brute_force(graph):
 
 
 def test_a_walk_is_the_same_alone_and_among_others(graph):
-    orders = list_orders(graph)
-    together = graph.draw_walks(orders, seed=3)
+    together = graph.draw_walks(list_orders(graph), seed=3)
     for drawn in together[::37]:
         (alone,) = graph.draw_walks([drawn.order], seed=3)
         assert (graph.read_walk(alone), alone.refused) == (graph.read_walk(drawn), drawn.refused)
@@ -300,16 +295,13 @@ def test_links_that_do_not_read_are_refused_and_relations_are_not_asked_about():
     assert count_refused(sampled) == {"unreadable": sum(edge % 2 for _, edge in asked)}
 
 
-def make_two_bridges():
-    """Return two steps from node 0: node 1 leads on by 1 of its 10 links, node 2 by 10 of 10."""
+def test_with_look_ahead_a_narrow_bridge_is_walked_as_often_as_a_wide_one():
+    # Node 1 leads on by 1 of its 10 links, node 2 by 10 of 10.
     narrow, wide = {(1, target) for target in (3, *range(20, 29))}, {(2, target) for target in range(3, 13)}
     reach = np.zeros(30, dtype=np.uint16)
     reach[0], reach[1], reach[2], reach[3:13] = 4, 2, 2, 1
-    return replace(make_terrain({(0, 1), (0, 2)} | narrow | wide, count=30), reach=reach)
-
-
-def test_with_look_ahead_a_narrow_bridge_is_walked_as_often_as_a_wide_one():
-    sampled = sample_walks(make_two_bridges(), make_starts([0] * 4000, 2), *draw(1))
+    terrain = replace(make_terrain({(0, 1), (0, 2)} | narrow | wide, count=30), reach=reach)
+    sampled = sample_walks(terrain, make_starts([0] * 4000, 2), *draw(1))
     assert sampled.whole.all()
     assert abs((sampled.nodes[:, 1] == 1).mean() - 1 / 2) < 0.04
 
@@ -364,36 +356,6 @@ def test_answers_are_placed_as_the_attributes_of_each_page_say(demo_corpus, max_
     assert set(wanted) == {0, 1, 2, 4}
 
 
-IDENTITIES = np.arange(20_000, dtype=np.uint64)
-
-
-def test_words_are_those_of_splitmix64():
-    # The first three outputs for seed 0 of the generator as published: its n-th state is n times the golden ratio.
-    states = np.arange(1, 4, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    wanted = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
-    assert mix_words(states).tolist() == wanted
-    assert draw_words(np.zeros(1, dtype=np.uint64), 2).tolist() == wanted[2:]
-
-
-def test_units_of_neighbouring_identities_are_even_and_unrelated():
-    keys = make_keys(7, IDENTITIES)
-    first, second = draw_units(keys, 0), draw_units(keys, 1)
-    for units in (first, second):
-        assert 0 <= units.min() < 0.001 < 0.999 < units.max() < 1
-        counts = np.bincount((units * 10).astype(int), minlength=10)
-        assert abs(counts - 2000).max() < 200
-    assert abs(np.corrcoef(first, second)[0, 1]) < 0.03
-    assert abs(np.corrcoef(first[1:], first[:-1])[0, 1]) < 0.03
-
-
-RULE = SplitRule(SplitsConfig(sft=0.6, rl=0.3, eval=0.1), seed=7)
-
-
-@given(st.sampled_from(["entity", "answer"]), st.text())
-def test_a_name_has_one_split_in_every_run(kind, name):
-    assert RULE.place(kind, name) == SplitRule(SplitsConfig(sft=0.6, rl=0.3, eval=0.1), seed=7).place(kind, name)
-
-
 def test_no_anchor_answer_node_answer_or_picture_is_in_two_splits(demo):
     entries = {entry.parent_id for entry in demo.rows("releases", ReleaseEntry)}
     rows = [row for row in demo.rows("difficulty", Difficulty) if row.record_id in entries]
@@ -406,9 +368,5 @@ def test_no_anchor_answer_node_answer_or_picture_is_in_two_splits(demo):
     ):
         places = {(read(row), row.split) for row in rows}
         assert len(places) == len({place for place, _ in places})
-
-
-def test_an_anchor_of_one_split_is_never_the_answer_node_of_another(demo):
-    rows = demo.rows("difficulty", Difficulty)
     ends = {(node.page_id, row.split) for row in rows for node in (row.proof.nodes[0], row.proof.nodes[-1])}
-    assert len(ends) == len({page for page, _ in ends})
+    assert len(ends) == len({page for page, _ in ends}), "an anchor of one split is an answer node of another"

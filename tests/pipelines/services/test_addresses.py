@@ -1,6 +1,5 @@
 import asyncio
 import ipaddress
-import socket
 
 import pytest
 from hypothesis import given
@@ -64,26 +63,16 @@ def test_a_mapped_or_nat64_address_is_as_public_as_the_one_in_it(inner):
         assert is_public(outer) == is_public(inner)
 
 
-@given(V4, st.integers(0, 2**80 - 1))
-def test_no_6to4_address_is_public(inner, rest):
-    assert not is_public(ipaddress.IPv6Address(0x2002 << 112 | int(inner) << 80 | rest))
-
-
-@given(V4, V4, st.integers(0, 2**32 - 1))
-def test_no_teredo_address_is_public(server, client, flags):
-    high = 0x20010000 << 96 | int(server) << 64 | flags << 32
-    assert not is_public(ipaddress.IPv6Address(high | int(client) ^ 0xFFFFFFFF))
-
-
 @given(V4, st.integers(0, 2**61 - 1), st.sampled_from([0x5EFE, 0x0200_5EFE]))
-def test_no_isatap_address_is_public(inner, prefix, marker):
-    assert not is_public(ipaddress.IPv6Address(1 << 125 | prefix << 64 | marker << 32 | int(inner)))
-
-
-@given(V4)
-def test_no_compatible_or_translated_address_is_public(inner):
-    assert not is_public(ipaddress.IPv6Address(int(inner)))
-    assert not is_public(ipaddress.IPv6Address(0xFFFF << 48 | int(inner)))
+def test_no_6to4_teredo_isatap_compatible_or_translated_address_is_public(inner, rest, marker):
+    hidden = (
+        0x2002 << 112 | int(inner) << 80 | rest,
+        0x20010000 << 96 | rest << 32 | int(inner) ^ 0xFFFFFFFF,
+        1 << 125 | rest << 64 | marker << 32 | int(inner),
+        int(inner),
+        0xFFFF << 48 | int(inner),
+    )
+    assert not any(is_public(ipaddress.IPv6Address(number)) for number in hidden)
 
 
 @given(V4.filter(lambda address: not is_public(address)))
@@ -179,34 +168,12 @@ def give(*places):
 @pytest.mark.parametrize("place", [*PRIVATE, *PRIVATE_V6, "not-an-address", "fe80::1%eth0"])
 def test_a_public_name_that_leads_to_a_private_address_is_refused(place):
     with pytest.raises(ForbiddenAddress, match=r"pages\.example\.org"):
-        asyncio.run(Guard(give(place)).resolve("pages.example.org", 80))
+        asyncio.run(Guard(give("8.8.8.8", place)).resolve("pages.example.org", 80))
 
 
-def test_a_name_with_a_private_address_among_public_ones_is_refused():
-    with pytest.raises(ForbiddenAddress):
-        asyncio.run(Guard(give("8.8.8.8", "10.0.0.1")).resolve("pages.example.org", 80))
-
-
-def test_a_public_name_comes_with_all_its_addresses():
+def test_a_public_name_comes_with_all_its_addresses_and_one_without_any_is_an_os_error():
     found = asyncio.run(Guard(give("8.8.8.8", "2606:4700::1")).resolve("pages.example.org", 80))
     assert found == ("8.8.8.8", "2606:4700::1")
-
-
-def test_a_name_without_addresses_is_no_name():
     with pytest.raises(OSError, match="no address"):
         asyncio.run(Guard(give()).resolve("pages.example.org", 80))
-
-
-def test_this_machine_looks_up_its_own_loopback_which_no_guard_lets_pass():
-    places = asyncio.run(look_up("127.0.0.1", 80))
-    assert places == ("127.0.0.1",)
-    with pytest.raises(ForbiddenAddress):
-        asyncio.run(Guard().resolve("127.0.0.1", 80))
-
-
-def test_a_name_that_cannot_be_looked_up_is_the_systems_error():
-    async def fail(host, port):
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    with pytest.raises(OSError, match="not known"):
-        asyncio.run(Guard(fail).resolve("pages.example.org", 80))
+    assert asyncio.run(look_up("127.0.0.1", 80)) == ("127.0.0.1",)

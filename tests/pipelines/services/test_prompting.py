@@ -105,11 +105,6 @@ def test_a_template_cannot_reach_into_python():
         render_messages(make_prompt("{{ name.__class__.__mro__ }}"), Inputs())
 
 
-def test_pictures_are_shown_with_the_user_message():
-    messages = render_messages(PROMPT, Inputs(), ["a" * 64])
-    assert [message.images for message in messages] == [(), ("a" * 64,)]
-
-
 @pytest.mark.parametrize(
     ("said", "code"),
     [
@@ -153,46 +148,25 @@ def test_a_prompt_that_does_not_exist_is_named():
         load_prompt("write_question", 99)
 
 
-def test_a_loaded_prompt_has_its_label_digest_and_inputs():
-    prompt = load_prompt("answer_question")
-    assert (prompt.label, len(prompt.digest)) == ("answer_question/v1", 64)
-    assert prompt.inputs == ("question", "condition", "search_results")
-    assert prompt.system
-    assert prompt.user
-
-
-@pytest.mark.parametrize(
-    "text", ["", "1204", '{"answer": ', '{"answer": 1204, "why": "x"}', "{}", '{"answer": null}', "[1]", '{"a": {}} {}']
-)
-def test_a_reply_without_the_object_is_a_value_error(text):
-    with pytest.raises(ValueError, match=r"."):
-        parse_reply(text, AnswerReply)
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('{"answer": "1204", "answer": "1300"}', "'answer' stands in it more than once"),
-        ('{"answer": "1204", "answer": "1204"}', "more than once"),
-        ('{"answer": NaN}', "NaN is no JSON"),
-        ('{"answer": -Infinity}', "-Infinity is no JSON"),
+        ('{"answer": "1204", "answer": "1300"}', "'answer' appears more than once"),
+        ('{"answer": NaN}', "NaN is not JSON"),
         ('{"answer": 1e999}', "too large a number"),
         ('{"answer": ' + "9" * 5000 + "}", "cannot be read"),
         ('{"answer": ' + "[" * 100_000, "nested too deeply"),
         ('{"a":' * 20_000 + "1" + "}" * 20_000, "nested too deeply"),
         ('{"answer": "' + "x" * 300_000 + '"}', "300,014 characters, allowed are 262,144"),
         ('{"answer": "' + "x" * 4001 + '"}', "answer has 4,001 of 4,000 characters"),
-        ('{"answer": "\\ud800"}', "no text"),
+        ('{"answer": "\\ud800"}', "not Unicode"),
         ('{"\\ud800": "1204"}', "valid string"),
         ('{"answer": "12\\u000004"}', "answer holds control characters"),
-        ('{"answer": "12\\u001b[2J04"}', "answer holds control characters"),
         ('{"answer": "12\n04"}', "Invalid control character"),
         ('{"answer": ""}', "answer is blank"),
         ('{"answer": " \\u00a0\\n"}', "answer is blank"),
         ("<html><body>502 Bad Gateway</body></html>", "holds no JSON object"),
-        ("I'm sorry, but I can't help with that.", "holds no JSON object"),
         ("{'answer': '1204'}", "broken or incomplete"),
-        ("{answer: 1204}", "broken or incomplete"),
         ('"{\\"answer\\": \\"1204\\"}"', "broken or incomplete"),
         ('<think>I take {"answer": "1204"}', "thinking has no end"),
     ],
@@ -266,39 +240,22 @@ def test_no_beginning_of_a_reply_is_taken_for_a_reply(data):
         "I'm sorry, but I can't help with that.",
         "I’m sorry, I am unable to answer.",
         " Sorry, this request cannot be fulfilled",
-        "I cannot assist with that request.",
         "Unfortunately, I can't provide the question",
         "I apologize, but I am not able to write that.",
         "As an AI language model, I",
     ],
 )
 def test_a_refusal_in_the_right_shape_is_a_refusal(text):
-    for said, model in (
-        (AnswerReply(answer=text), AnswerReply),
-        (
-            DescriptorsReply(descriptors=(Descriptor(text="the town of [subject]"), Descriptor(text=text))),
-            DescriptorsReply,
-        ),
-    ):
+    candidates = DescriptorsReply(descriptors=(Descriptor(text="the town of [subject]"), Descriptor(text=text)))
+    for said in (AnswerReply(answer=text), candidates):
         with pytest.raises(BadReply, match="refuses to answer") as caught:
-            parse_reply(said.model_dump_json(), model)
+            parse_reply(said.model_dump_json(), type(said))
         assert caught.value.code == "refused-reply"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I'm Sorry",
-        "Sorry",
-        "I Can't Get No",
-        "I, Robot",
-        "Who wrote the song I'm sorry I cannot?",
-        "unknown",
-        "As an aid",
-    ],
-)
-def test_a_title_that_sounds_like_a_refusal_is_none(text):
-    assert parse_reply(AnswerReply(answer=text).model_dump_json(), AnswerReply).answer == text
+def test_a_title_that_sounds_like_a_refusal_is_none():
+    for text in ("I'm Sorry", "I Can't Get No", "I, Robot", "Who wrote the song I'm sorry I cannot?", "As an aid"):
+        assert parse_reply(AnswerReply(answer=text).model_dump_json(), AnswerReply).answer == text
 
 
 TITLE = "I Can't Help Myself (Sugar Pie, Honey Bunch)"

@@ -159,6 +159,7 @@ def make_guard(**names):
 
 class LoopbackServer(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 64
 
     def handle_error(self, request, client_address):
         """Say nothing of a client that hung up; it may."""
@@ -221,8 +222,8 @@ class LiveHandler(BaseHTTPRequestHandler):
 
 @contextmanager
 def run_handler(server):
-    """Run a server until the block ends, on a port of its own."""
-    with LoopbackServer(("127.0.0.1", 0), type("Handler", (LiveHandler,), {"live": server})) as httpd:
+    """Run a server until the block ends, at its port, or at a free one if that is 0."""
+    with LoopbackServer(("127.0.0.1", server.port), type("Handler", (LiveHandler,), {"live": server})) as httpd:
         thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         server.port = httpd.server_address[1]

@@ -1,34 +1,21 @@
 """A server of ``/v1/chat/completions`` on loopback that says what it is told to and misbehaves when told to."""
 
-import json
-import sys
-import threading
-import time
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import dataclass
+from functools import partial
+
+from tests.pipelines.services.clients.live_servers import Answer, LiveServer, run_handler, say
+
+Fault = partial(Answer, body=b"<html>busy</html>")
+"""Makes what is sent in place of a completion."""
+Responder = Callable[[dict], str | dict | Answer]
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What to send in place of a completion."""
-
-    status: int = 200
-    body: bytes = b"<html>busy</html>"
-    headers: dict = field(default_factory=dict)
-    cut: int = 0
-    """Bytes promised and not sent."""
-    hang_up: bool = False
-    """Close the connection with no reply."""
-    drip: float = 0.0
-    """Seconds between bytes."""
-
-
-def make_error(status: int, message: str = "no", code: str | None = None, **headers: str) -> Fault:
+def make_error(status: int, message: str = "no", code: str | None = None, **headers: str) -> Answer:
     """Return an error as OpenAI and vLLM word it."""
-    body = {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
-    return Fault(status, json.dumps(body).encode(), {name.replace("_", "-"): value for name, value in headers.items()})
+    error = {"message": message, "type": "invalid_request_error", "param": None, "code": code}
+    return say({"error": error}, status, **headers)
 
 
 def make_completion(text: str | None, finish_reason: str | None = "stop", **message) -> dict:
@@ -44,97 +31,35 @@ def make_completion(text: str | None, finish_reason: str | None = "stop", **mess
     }
 
 
-Responder = Callable[[dict], str | dict | Fault]
-
-
 @dataclass
-class ChatServer:
+class ChatServer(LiveServer):
     """What it says, and what it was asked."""
 
-    respond: Responder = lambda body: "hello"
-    """Makes the text, or the whole completion, or a fault from a request's body."""
-    faults: list = field(default_factory=list)
-    """Sent first, one a request."""
-    url: str = ""
-    requests: list = field(default_factory=list)
-    """Bodies, each with its path, headers and client address."""
-    busy: int = 0
-    most_busy: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    say: Responder = lambda body: "hello"
+    """Makes the text, the whole completion or a fault from a request's body."""
+
+    def __post_init__(self):
+        self.respond = self.complete
 
     @property
-    def bodies(self) -> list:
-        return [request["body"] for request in self.requests]
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
 
+    @property
+    def requests(self) -> list[dict]:
+        return [{"path": asked.path, "headers": asked.headers, "body": asked.json()} for asked in self.asked]
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+    @property
+    def bodies(self) -> list[dict]:
+        return [asked.json() for asked in self.asked]
 
-    def do_POST(self):
-        server = self.server.chat
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        asked = {"path": self.path, "headers": headers, "body": body, "client": self.client_address}
-        with server.lock:
-            server.busy += 1
-            server.most_busy = max(server.most_busy, server.busy)
-            server.requests.append(asked)
-            fault = server.faults.pop(0) if server.faults else None
-        try:
-            said = fault or server.respond(body)
-            self._send(said if isinstance(said, Fault) else self._wrap(said))
-        except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True
-        finally:
-            with server.lock:
-                server.busy -= 1
-
-    def _wrap(self, said):
-        completion = make_completion(said) if isinstance(said, str) else said
-        return Fault(body=json.dumps(completion).encode(), headers={"Content-Type": "application/json"})
-
-    def _send(self, fault):
-        self.close_connection = bool(fault.cut) or fault.hang_up
-        if fault.hang_up:
-            return
-        self.send_response(fault.status)
-        for name, value in fault.headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(fault.body) + fault.cut))
-        self.end_headers()
-        if fault.drip:
-            for byte in fault.body:
-                self.wfile.write(bytes([byte]))
-                self.wfile.flush()
-                time.sleep(fault.drip)
-        else:
-            self.wfile.write(fault.body)
-
-    def log_message(self, *parts):
-        """Say nothing."""
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 64
-
-    def handle_error(self, request, client_address):
-        """Say nothing of a client that hung up; it may."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
+    def complete(self, asked):
+        said = self.say(asked.json())
+        return said if isinstance(said, Answer) else say(make_completion(said) if isinstance(said, str) else said)
 
 
 @contextmanager
 def run_chat(respond: Responder = lambda body: "hello", faults=(), port=0):
     """Run a server until the block ends."""
-    chat = ChatServer(respond, list(faults))
-    with _Server(("127.0.0.1", port), _Handler) as httpd:
-        httpd.chat = chat
-        chat.url = f"http://127.0.0.1:{httpd.server_port}/v1"
-        thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield chat
-        finally:
-            httpd.shutdown()
-            thread.join()
+    with run_handler(ChatServer(say=respond, faults=list(faults), port=port)) as server:
+        yield server

@@ -5,7 +5,6 @@ import base64
 import gzip
 import json
 import os
-import socket
 import sqlite3
 import ssl
 import subprocess
@@ -23,7 +22,6 @@ from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from openai import OpenAI
 
 from pipelines.config.settings import ModelConfig
 from pipelines.errors import ConfigError, RecordFailed, Unavailable
@@ -34,6 +32,7 @@ from pipelines.services.prompting import RoleClient, load_prompt, make_schema
 from pipelines.services.protocols import ChatReply, ChatRequest, Message, Sampling, ToolCall
 from schemas.tasks import AnswerReply
 from tests.mock_openai import Mock, MockSettings
+from tests.pipelines.services.clients.live_servers import Answer, send_to
 from tests.pipelines.services.clients.openai_server import Fault, make_completion, make_error, run_chat
 
 KEY = "sk-zq-very-secret"
@@ -211,7 +210,7 @@ def test_half_a_surrogate_pair_is_not_sent():
     assert (message["content"], message["tool_calls"][0]["function"]["arguments"]) == ("x? é", '{"a": "?"}')
 
 
-def test_requests_under_way_share_connections_up_to_the_limit_and_none_is_left_open():
+def test_requests_in_flight_keep_to_the_limit_and_no_connection_is_left_open():
     with run_chat() as server:
         model = make_model(server.url, concurrency=3)
 
@@ -221,8 +220,7 @@ def test_requests_under_way_share_connections_up_to_the_limit_and_none_is_left_o
         for _ in range(2):
             assert len(asyncio.run(ask_often())) == 12
         assert model.session._by_loop == {}
-    assert server.most_busy <= 3
-    assert len({request["client"] for request in server.requests}) <= 6
+    assert server.most_in_flight <= 3
 
 
 def test_a_picture_is_read_once_while_it_is_at_hand():
@@ -247,39 +245,14 @@ def test_half_of_a_surrogate_pair_is_not_sent():
     assert server.bodies[0]["messages"][0]["content"] == "half ? pair é"
 
 
-@pytest.mark.parametrize(
-    ("replies", "sent"), [("json", {"type": "json_object"}), ("text", None)], ids=["any object", "nothing"]
-)
-def test_a_role_may_ask_for_less_than_a_schema(replies, sent):
-    with run_chat() as server:
-        model = make_model(server.url, replies=replies)
-        ask(model)
-        ask(model, replace(REQUEST, schema_json=""))
-    assert server.bodies[0].get("response_format") == sent
-    assert "response_format" not in server.bodies[1]
-    assert model.identity != make_model(server.url).identity
-
-
-def test_the_official_client_speaks_the_same_protocol():
-    """What is sent and understood here is what OpenAI's own client sends and understands."""
-    schema = {"name": "answer_question", "schema": json.loads(make_schema(AnswerReply)), "strict": False}
-    with run_chat(lambda body: '{"answer": "Ana"}') as server:
-        ours = ask(make_model(server.url))
-        with OpenAI(api_key="none", base_url=server.url, max_retries=0) as client:
-            theirs = client.chat.completions.create(
-                model="tiny",
-                messages=[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who?"}],
-                temperature=0.5,
-                top_p=0.9,
-                max_tokens=64,
-                seed=3,
-                response_format={"type": "json_schema", "json_schema": schema},
-            )
-    first, second = server.requests
-    assert (first["path"], first["body"]) == (second["path"], second["body"])
-    assert first["headers"]["authorization"] == second["headers"]["authorization"]
-    assert first["headers"]["content-type"] == second["headers"]["content-type"]
-    assert (theirs.choices[0].message.content, theirs.usage.prompt_tokens) == (ours.text, ours.tokens_in)
+def test_a_role_may_ask_for_less_than_a_schema():
+    for replies, sent in (("json", {"type": "json_object"}), ("text", None)):
+        with run_chat() as server:
+            model = make_model(server.url, replies=replies)
+            ask(model)
+            ask(model, replace(REQUEST, schema_json=""))
+        assert [body.get("response_format") for body in server.bodies] == [sent, None]
+        assert model.identity != make_model(server.url).identity
 
 
 # Errors
@@ -357,7 +330,8 @@ def test_a_reply_that_drips_is_given_up_after_its_time(drip):
 @pytest.mark.parametrize(("status", "error"), [(200, Unavailable), (400, ConfigError)])
 def test_a_reply_without_end_is_not_read(packed, status, error):
     body = b" " * (MAX_REPLY + 1)
-    fault = Fault(status, gzip.compress(body) if packed else body, {"Content-Encoding": "gzip"} if packed else {})
+    fault = Answer(status, gzip.compress(body) if packed else body)
+    fault = replace(fault, headers={"Content-Encoding": "gzip"}) if packed else fault
     with pytest.raises(error, match=r"16,777,21|HTTP 400"):
         ask_served(respond=lambda asked: fault, tries=1)
 
@@ -420,7 +394,7 @@ def test_an_empty_account_stops_the_run_at_once(fault):
     [
         (
             make_error(404, "The model `tiny` does not exist."),
-            "model tiny: does not take the request .HTTP 404.*not exist",
+            "model tiny: rejects the request .HTTP 404.*not exist",
         ),
         (make_error(400, "temperature must be 1"), "temperature must be 1.*see name, base_url and sampling"),
         (make_error(400, VLLM_TOKENS), "too large: 8192.*; lower max_tokens in sampling$"),
@@ -444,9 +418,9 @@ def test_an_empty_account_stops_the_run_at_once(fault):
             make_error(400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
             "or start vLLM with --enable-auto-tool-choice and --tool-call-parser$",
         ),
-        (make_error(401, "no key"), "does not take the key of no variable; name one as api_key_env"),
-        (Fault(404, b"<html>\n<b>nothing\x00 here"), "<html> <b>nothing here"),
-        (Fault(302, b"", {"Location": "http://127.0.0.1:9/"}), "HTTP 302"),
+        (make_error(401, "no key"), "rejects the key of no variable; name one as api_key_env"),
+        (Answer(404, b"<html>\n<b>nothing\x00 here"), "<html> <b>nothing here"),
+        (send_to("http://127.0.0.1:9/"), "HTTP 302"),
     ],
 )
 def test_what_no_other_record_would_fare_better_with_is_our_mistake(fault, complaint):
@@ -497,10 +471,10 @@ def test_an_address_that_cannot_be_used_is_refused_and_its_secret_is_not_quoted(
     assert KEY not in str(caught.value)
 
 
-@pytest.mark.parametrize("value", ["", f"{KEY}\n", f"{KEY} x", f"{KEY}é"])
+@pytest.mark.parametrize("value", ["", f"{KEY}\n", f"{KEY}é"])
 def test_a_key_that_is_missing_or_no_header_is_refused_without_quoting_it(monkeypatch, value):
     monkeypatch.setenv("ZQ_KEY", value)
-    with pytest.raises(ConfigError, match=r"environment variable ZQ_KEY (is not set|holds white space)") as caught:
+    with pytest.raises(ConfigError, match=r"variable ZQ_KEY (is not set|must be printable ASCII)") as caught:
         make_model("http://127.0.0.1:9/v1", api_key_env="ZQ_KEY")
     assert KEY not in str(caught.value)
 
@@ -543,34 +517,9 @@ def test_the_key_is_sent_and_stands_nowhere_else(monkeypatch, tmp_path):
 def test_the_key_is_hidden_wherever_a_body_is_quoted(monkeypatch, key, wrap, status):
     monkeypatch.setenv("ZQ_KEY", key)
     with pytest.raises((ConfigError, Unavailable), match="model tiny") as caught:
-        ask_served(respond=lambda body: Fault(status, wrap(key).encode()), api_key_env="ZQ_KEY", tries=1)
+        ask_served(respond=lambda body: Answer(status, wrap(key).encode()), api_key_env="ZQ_KEY", tries=1)
     shown = "".join(traceback.format_exception(caught.value))
     assert not [form for form in (key, key.replace("/", "\\/"), json.dumps(key)[1:-1], key[:9]) if form in shown]
-
-
-def test_nothing_of_the_environment_beside_the_named_variable_is_sent(monkeypatch, tmp_path):
-    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9/zq-ambient")
-    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login zq-ambient password zq-ambient\n")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
-    for name in ("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID", "WEBHOOK_SECRET"):
-        monkeypatch.setenv(f"OPENAI_{name}", "zq-ambient")
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: zq-ambient\nX-Other: zq-ambient")
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/zq-ambient")
-    with run_chat() as server:
-        ask(make_model(server.url))
-    assert "zq-ambient" not in str(server.requests)
-    assert set(server.requests[0]["headers"]) == {
-        "host",
-        "accept",
-        "accept-encoding",
-        "authorization",
-        "content-length",
-        "content-type",
-        "user-agent",
-    }
-    assert server.requests[0]["headers"]["authorization"] == "Bearer none"
 
 
 # Identity and recording
@@ -585,20 +534,9 @@ def test_a_revision_is_the_same_model_wherever_it_is_served():
 
 
 ROOT = Path(__file__).parents[4]
-HOSTS = ("127.0.0.1", "::1")
+HOST = "127.0.0.1"
 
 
-def has_ipv6() -> bool:
-    """Whether this machine has a loopback of IPv6."""
-    try:
-        with socket.create_server(("::1", 0), family=socket.AF_INET6):
-            return True
-    except OSError:
-        return False
-
-
-needs_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="no IPv6 loopback")
-SERVED = [HOSTS[0], pytest.param(HOSTS[1], marks=needs_ipv6)]
 ASK = """
 import asyncio, sys
 from pipelines.config.settings import ModelConfig
@@ -612,7 +550,7 @@ def write_certificate(folder: Path) -> Path:
     """Write a certificate that vouches for itself, with its key, and return their file."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "synth test")])
-    hosts = x509.SubjectAlternativeName([x509.IPAddress(ip_address(host)) for host in HOSTS])
+    hosts = x509.SubjectAlternativeName([x509.IPAddress(ip_address(HOST))])
     certificate = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
@@ -638,17 +576,15 @@ async def serve(host: str, certificate: Path | None) -> AsyncIterator[str]:
     await runner.setup()
     try:
         await web.TCPSite(runner, host, 0, ssl_context=context).start()
-        shown = f"[{host}]" if ":" in host else host
-        yield f"{'https' if certificate else 'http'}://{shown}:{runner.addresses[0][1]}/v1"
+        yield f"{'https' if certificate else 'http'}://{host}:{runner.addresses[0][1]}/v1"
     finally:
         await runner.cleanup()
 
 
-@pytest.mark.parametrize("host", SERVED)
-def test_an_authority_of_ones_own_is_trusted_when_it_is_named(tmp_path, host):
+def test_an_authority_of_ones_own_is_trusted_when_it_is_named(tmp_path):
     async def run() -> str:
         certificate = write_certificate(tmp_path)
-        async with serve(host, certificate) as url:
+        async with serve(HOST, certificate) as url:
             child = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-c",

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import importlib.util
 import os
 import signal
 import sqlite3
@@ -179,13 +178,6 @@ def test_a_model_that_cannot_be_loaded_fails_every_caller_and_is_loaded_once(mak
     assert loads == [1]
 
 
-def test_an_error_of_the_model_reaches_its_callers(encoder, model):
-    model.error = ConfigError("lower encoder.batch")
-    model.gate.set()
-    outcomes = ask(lambda: encoder.encode_pictures(name(1)), lambda: encoder.encode_texts(["2"]))
-    assert [type(outcome) for outcome in outcomes] == [ConfigError] * 2
-
-
 def test_a_closed_encoder_refuses_requests_that_wait_or_come_later(encoder, model):
     async def wait():
         waiting = [asyncio.create_task(encoder.encode_pictures(name(*range(100)))) for _ in range(2)]
@@ -232,12 +224,6 @@ def test_of_a_strip_the_middle_is_kept():
     shown = open_for_model(save(wide, "PNG"), 32)
     assert shown.size == (160, 10)
     assert shown.getcolors() == [(1600, (0, 0, 255))]
-
-
-@pytest.mark.skipif(importlib.util.find_spec("open_clip") is not None, reason="the extra clip is installed here")
-def test_without_the_extra_the_setting_is_refused_with_what_to_install():
-    with pytest.raises(ConfigError, match=r"synth\[clip\]"):
-        OpenClipEncoder(EncoderConfig(model="ViT-B-32", pretrained="openai"))
 
 
 @pytest.mark.parametrize(
@@ -303,14 +289,6 @@ def test_a_later_run_encodes_only_what_is_new(folder):
     assert other.asked == ["a bridge", "\ud800"]
 
 
-def test_a_text_is_not_taken_for_the_picture_of_that_digest(paint, folder):
-    encoder = FakeEncoder()
-    cached = CachedEncoder(encoder, folder)
-    recall(cached, [paint(1).sha256])
-    asyncio.run(cached.encode_pictures([paint(1)]))
-    assert encoder.calls == 2
-
-
 def test_callers_at_once_encode_each_text_once(folder):
     encoder = FakeEncoder()
     cached = CachedEncoder(encoder, folder)
@@ -329,19 +307,6 @@ def test_callers_at_once_encode_each_text_once(folder):
     # Each stage has an event loop of its own.
     asyncio.run(ask_all("de", "ef", "fd"))
     assert sorted(encoder.asked) == ["a", "b", "c", "d", "e", "f"]
-
-
-def test_a_caller_who_gives_up_leaves_the_other_to_encode(folder):
-    async def ask_both():
-        encoder = FakeEncoder(gate=asyncio.Event())
-        cached = CachedEncoder(encoder, folder)
-        first, second = (asyncio.create_task(cached.encode_texts(["a"])) for _ in range(2))
-        await asyncio.sleep(0.05)
-        first.cancel()
-        encoder.gate.set()
-        return encoder.asked, (await second).shape, first.cancelled()
-
-    assert asyncio.run(ask_both()) == (["a", "a"], (1, 48), True)
 
 
 def test_more_than_a_chunk_comes_back_in_order(folder):
@@ -371,12 +336,6 @@ def test_a_row_that_is_no_embedding_is_refused(folder, damage):
         recall(cached, ["a"])
 
 
-def test_a_folder_that_cannot_be_made_is_a_setting_to_change(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(ConfigError, match="not a folder"):
-        recall(CachedEncoder(FakeEncoder(), tmp_path / "file" / "embeddings"), ["a"])
-
-
 def start_worker(folder, count):
     command = [sys.executable, "-c", WORKER, str(folder), str(count)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -394,13 +353,3 @@ def test_what_was_recorded_outlives_kill_9(folder):
     (rows,) = recall(CachedEncoder(encoder, folder), texts)
     assert count - len(encoder.asked) >= CHUNK
     np.testing.assert_array_equal(rows[::97], asyncio.run(FakeEncoder().encode_texts(texts[::97])))
-
-
-def test_two_processes_share_what_they_encode(folder):
-    workers = [start_worker(folder, 8 * CHUNK) for _ in range(2)]
-    sums = [worker.communicate()[0].splitlines()[-1] for worker in workers]
-    assert sums[0] == sums[1]
-    assert sums[0].startswith("sum")
-    late = start_worker(folder, 8 * CHUNK)
-    assert late.communicate()[0].splitlines() == [sums[0]]
-    assert [worker.returncode for worker in (*workers, late)] == [0, 0, 0]

@@ -197,11 +197,6 @@ def make_waiting_pool(places: int = 1, addresses: int = 1, patience: float = 60.
     return EndpointPool("tiny", endpoints, patience)
 
 
-async def settle() -> None:
-    for _ in range(5):
-        await asyncio.sleep(0)
-
-
 def test_who_comes_first_is_served_first():
     async def run():
         pool, served = make_waiting_pool(), []
@@ -233,51 +228,6 @@ def test_when_every_address_is_away_for_too_long_each_is_named_with_what_it_said
     assert str(caught.value) == (
         "model tiny: no address answered for 0.02 s (http://0/v1: refused; http://1/v1: refused); run again later"
     )
-
-
-def test_patience_begins_with_the_request_and_not_with_a_failure_long_past():
-    async def run():
-        pool = make_waiting_pool(patience=60.0)
-        (endpoint,) = pool.endpoints
-        endpoint.end(endpoint.take(-1000.0), GONE, -1000.0)
-        return await pool.take(pool.clock())
-
-    assert asyncio.run(run()).probe
-
-
-def test_an_address_that_is_away_stops_nobody_while_another_one_answers():
-    async def run():
-        pool = make_waiting_pool(addresses=2, patience=0.0)
-        away, well = pool.endpoints
-        away.end(away.take(0.0), GONE, 0.0)
-        away.probe_at = math.inf
-
-        async def ask():
-            ticket = await pool.take(pool.clock())
-            await asyncio.sleep(0)
-            pool.give_back(ticket, ANSWERED)
-            return ticket.endpoint
-
-        return set(await asyncio.gather(*(ask() for _ in range(20)))) == {well}
-
-    assert asyncio.run(run())
-
-
-def test_a_place_given_to_a_request_that_was_cancelled_meanwhile_goes_to_the_next():
-    async def run():
-        pool = make_waiting_pool()
-        held = await pool.take(pool.clock())
-        first, second = (asyncio.create_task(pool.take(pool.clock())) for _ in range(2))
-        await settle()
-        # In this order the place is the first one's already when it is cancelled.
-        pool.give_back(held, ANSWERED)
-        first.cancel()
-        ticket = await second
-        assert first.cancelled()
-        pool.give_back(ticket, ANSWERED)
-        return pool.endpoints[0].in_flight, pool.waiting
-
-    assert asyncio.run(run()) == (0, 0)
 
 
 ENDINGS = st.sampled_from([ANSWERED, ANSWERED, FAILED, GONE, BUSY, RequestOutcome("busy", 0.001), SILENT, UNKNOWN])

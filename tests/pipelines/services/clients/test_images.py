@@ -9,7 +9,7 @@ import random
 import pytest
 from PIL import Image
 
-from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, Unavailable
+from pipelines.errors import ConfigError, RateLimited, RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
 from pipelines.services.addresses import Guard
 from pipelines.services.clients.images import (
@@ -23,7 +23,6 @@ from pipelines.services.clients.images import (
 )
 from pipelines.services.protocols import ImageHit, PictureFile
 from tests.pipelines.services.clients.live_servers import (
-    OTHER,
     QUICK,
     Answer,
     make_bomb,
@@ -171,11 +170,6 @@ def test_a_picture_that_is_too_large_to_be_sent_is_sent_as_a_copy(store):
         assert (shown.format, max(shown.size)) == ("JPEG", 1600)
 
 
-def test_a_picture_that_is_gone_is_named(store, tmp_path):
-    with run_live_server() as server, pytest.raises(CorruptInput, match="gone"):
-        asyncio.run(make_search("vision", server, store).search_image(PictureFile("0" * 64, tmp_path / "gone.jpg"), 1))
-
-
 def test_lens_is_sent_the_pictures_address_and_ranks_are_distances(store):
     with run_live_server() as server:
         server.respond = serve(server, "lens")
@@ -249,21 +243,6 @@ def test_a_private_thumbnail_is_never_asked_for(address, store):
         assert (hit.thumbnail, len(server.asked)) == (None, 1)
 
 
-def test_thumbnails_of_many_searches_at_one_host_wait_for_their_turn_and_none_is_given_up(store):
-    client = dataclasses.replace(QUICK, rate=10.0, timeout=1.0)
-    pictures = {f"/{number}.jpg": draw(20 + number, 20) for number in range(20)}
-    with run_live_server(lambda asked: Answer(body=pictures[asked.path], kind="image/jpeg")) as server:
-        searcher = make_search("vision", server, store, client)
-
-        async def fetch_all():
-            found = [Sighting(ImageHit("https://a.example.org/", "", "", 0.0), server.page(path)) for path in pictures]
-            return await asyncio.gather(*map(searcher.fetch_thumbnail, found))
-
-        made = asyncio.run(fetch_all())
-    # The last one's turn comes after two seconds.
-    assert [small is not None for small in made] == [True] * 20
-
-
 def test_thumbnails_are_no_reason_to_go_on_when_this_machine_opens_no_more_connections(store):
     async def fail(host, port):
         raise OSError(errno.EMFILE, "Too many open files")
@@ -271,13 +250,6 @@ def test_thumbnails_are_no_reason_to_go_on_when_this_machine_opens_no_more_conne
     found = Sighting(ImageHit("https://a.example.org/", "", "", 0.0), "http://pages.example.org/a.jpg")
     with run_live_server() as server, pytest.raises(Unavailable, match="ulimit"):
         asyncio.run(make_search("vision", server, store, guard=Guard(fail)).fetch_thumbnail(found))
-
-
-def test_a_thumbnail_behind_a_redirect_to_a_public_place_is_had(store):
-    with run_live_server() as server:
-        there = {"/same.jpg": send_to(server.page("/b.jpg", OTHER)), "/b.jpg": draw()}
-        server.respond = serve(server, "vision", there)
-        assert search("vision", server, store, 1)[0].thumbnail is not None
 
 
 @both
@@ -321,20 +293,3 @@ def test_a_picture_that_vision_cannot_use_fails_its_record_alone(store):
         with pytest.raises(RecordFailed, match="picture-refused"):
             search("vision", server, store)
         assert len(server.asked) == 1
-
-
-def test_identities_name_addresses_and_never_the_key(store):
-    made = [
-        LiveImageSearch("google-vision", "https://a.example.org/", "A", pictures=store),
-        LiveImageSearch("google-vision", "https://a.example.org/", "B", pictures=store),
-        LiveImageSearch(
-            "serpapi", "https://a.example.org/", "A", pictures=store, picture_base="https://p.example.org/"
-        ),
-        LiveImageSearch(
-            "serpapi", "https://a.example.org/", "B", pictures=store, picture_base="https://p.example.org/"
-        ),
-        LiveImageSearch(
-            "serpapi", "https://a.example.org/", "B", pictures=store, picture_base="https://q.example.org/"
-        ),
-    ]
-    assert len({one.identity for one in made}) == 3

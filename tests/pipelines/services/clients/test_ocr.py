@@ -1,7 +1,6 @@
 """OCR engines: what every engine keeps to, RapidOCR itself, and the pieces it reads large pictures in."""
 
 import asyncio
-import logging
 import shutil
 from importlib import resources
 from itertools import pairwise
@@ -139,11 +138,6 @@ def test_a_line_read_twice_or_cut_off_counts_once_and_one_read_differently_stays
     assert merge_blocks([elsewhere, cut, again, whole, other]) == (whole, other, elsewhere)
 
 
-def test_thousands_of_lines_are_merged():
-    blocks = [block(str(number % 700), (0.0, float(number), 50.0, number + 10.0)) for number in range(3000)]
-    assert len(merge_blocks(blocks)) >= 700
-
-
 def copy_models(folder):
     for file in MODELS.values():
         shutil.copy(resources.files("rapidocr") / "models" / file, folder / file)
@@ -169,18 +163,6 @@ def test_a_broken_model_is_refused_with_its_reason(tmp_path):
     (tmp_path / MODELS["Det"]).write_bytes(b"no model")
     with pytest.raises(ConfigError, match="models cannot be loaded"):
         asyncio.run(RapidOcr(models=tmp_path).read_text(SIGN))
-
-
-@pytest.mark.slow
-def test_the_engine_says_nothing(capfd):
-    asyncio.run(RapidOcr(threads=1).read_text(SIGN))
-    assert capfd.readouterr() == ("", "")
-    assert logging.getLogger("RapidOCR").level == logging.CRITICAL
-
-
-@pytest.mark.slow
-def test_a_picture_too_small_for_a_letter_reads_as_nothing():
-    assert asyncio.run(RapidOcr(threads=1).read_text(draw_sign("", (5, 300)))) == ()
 
 
 @pytest.mark.slow

@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 
 from pipelines.errors import ConfigError, RateLimited, Unavailable
 from pipelines.services.addresses import ForbiddenAddress, Guard
-from pipelines.services.clients.http import LONGEST_WAIT, HttpRequest, NoConnection
+from pipelines.services.clients.http import HttpRequest, NoConnection
 from pipelines.services.clients.pages import (
     CHARACTERS,
-    LONGEST_HOLD,
     MOST_SILENT,
     REDIRECTS,
-    TITLE_CHARACTERS,
     DirectReader,
     JinaReader,
     cut_text,
@@ -86,15 +84,6 @@ def test_a_page_comes_as_its_text_with_tables_and_without_menus_and_scripts():
         assert part not in page.text
 
 
-def test_the_operators_contact_is_in_the_user_agent():
-    with run_live_server(serve({"/page": show("x")})) as server:
-        asyncio.run(make_reader(contact="ada@example.org").read_page(server.page()))
-    headers = server.asked[0].headers
-    assert headers["user-agent"] == "synth (ada@example.org)"
-    assert "cookie" not in headers
-    assert "authorization" not in headers
-
-
 def test_text_comes_as_it_is_without_control_characters():
     pages = {"/page": Answer(body="Ada\u0007 \u2028was\there\n".encode(), kind="text/plain; charset=utf-8")}
     with run_live_server(serve(pages)) as server:
@@ -109,7 +98,7 @@ def test_a_long_page_ends_in_an_ellipsis():
     assert (text[-6:], len(text) <= CHARACTERS + 2) == ("word …", True)
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [301, 302, 308])
 def test_a_redirect_to_a_public_page_is_followed_and_the_page_comes_under_its_own_address(status):
     with run_live_server() as server:
         server.respond = serve(
@@ -138,7 +127,7 @@ def test_the_address_that_was_checked_is_the_one_that_is_connected_to():
         # One lookup for one connection: there is no second one that could say something else.
         assert read(server.page(), guard).text == "found"
         assert asked == [HOST]
-        with pytest.raises(ForbiddenAddress, match="no public address"):
+        with pytest.raises(ForbiddenAddress, match="not a public address"):
             read(server.page(), guard)
         assert len(server.asked) == 1
 
@@ -153,12 +142,12 @@ class Careless(Guard):
 def test_no_socket_is_made_for_an_address_that_slipped_through():
     with run_live_server(lambda asked: show("secret")) as server:
         client = dataclasses.replace(QUICK, guard=Careless())
-        with pytest.raises(NoConnection, match="no public address"):
+        with pytest.raises(NoConnection, match="not a public address"):
             asyncio.run(client.send(HttpRequest(server.page())))
         assert not server.asked
 
 
-@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 405, 410, 418, 451])
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 451])
 def test_a_page_that_is_refused_is_not_there_and_not_asked_for_again(status):
     with run_live_server(lambda asked: Answer(status)) as server:
         with pytest.raises(PageNotFound, match=f"HTTP {status}"):
@@ -177,26 +166,13 @@ PASSING = {
 
 
 @pytest.mark.parametrize("fault", list(PASSING))
-def test_a_site_that_fails_is_asked_again(fault):
+def test_a_site_that_fails_is_asked_again_and_each_time_has_no_such_page(fault):
     with run_live_server(lambda asked: show("found"), PASSING[fault]) as server:
         assert read(server.page()).text == "found"
-
-
-@pytest.mark.parametrize("fault", list(PASSING))
-def test_a_site_that_fails_each_time_has_no_such_page_and_stops_no_run(fault):
     with run_live_server(lambda asked: PASSING[fault]) as server:
         with pytest.raises(PageNotFound):
             read(server.page())
         assert len(server.asked) >= QUICK.tries
-
-
-def test_pages_wait_for_a_host_that_wants_to_be_left_alone_for_a_while():
-    reader = make_reader()
-    with run_live_server(lambda asked: show("found")) as server:
-        gate = reader.client.find_limiter(server.page())
-        assert gate.longest == LONGEST_HOLD > LONGEST_WAIT
-        gate.hold(0.05)
-        assert asyncio.run(reader.read_page(server.page())).text == "found"
 
 
 def test_a_site_that_wants_to_be_left_alone_for_long_has_no_such_page():
@@ -263,14 +239,6 @@ AWAY = (
 
 
 @pytest.mark.parametrize("error", AWAY)
-def test_one_host_that_cannot_be_reached_stops_no_run(error):
-    reader = make_reader(fail_with(error))
-    for _ in range(MOST_SILENT + 2):
-        with pytest.raises(PageNotFound, match=error.strerror):
-            asyncio.run(reader.read_page("http://pages.example.org/"))
-
-
-@pytest.mark.parametrize("error", AWAY)
 def test_a_machine_without_a_network_stops_the_run(error):
     reader = make_reader(fail_with(error))
     for number in range(MOST_SILENT):
@@ -316,55 +284,11 @@ def test_nothing_but_a_redirect_leads_on(page):
         assert [asked.path for asked in server.asked] == ["/page"]
 
 
-def test_a_title_is_cleaned_and_cut_as_the_text_is():
-    body = "<p>" + "Ada was a mathematician. " * 30 + "</p>"
-    html = (
-        f"<html><head><title>Ada&#7;\u202e {'word ' * 1000}</title></head><body><article>{body}</article></body></html>"
-    )
-    with run_live_server(serve({"/page": show(html)})) as server:
-        title = asyncio.run(DirectReader("", QUICK, make_guard()).read_page(server.page())).title
-    assert title.startswith("Ada word")
-    assert title.isprintable()
-    assert len(title) <= TITLE_CHARACTERS + 2
-
-
-def test_when_host_after_host_is_silent_it_is_the_network():
-    hosts = [f"h{number}.example.org" for number in range(MOST_SILENT + 1)]
-
-    async def lookup(host, port):
-        return ("127.0.0.1",)
-
-    guard = dataclasses.replace(make_guard(), lookup=lookup)
-
-    async def read_all(reader, port):
-        found = []
-        for host in hosts:
-            try:
-                await reader.read_page(f"http://{host}:{port}/")
-            except (PageNotFound, Unavailable) as error:
-                found.append(type(error))
-        return found
-
-    with run_live_server() as server:
-        port = server.port
-    assert asyncio.run(read_all(make_reader(guard), port)) == [PageNotFound] * MOST_SILENT + [Unavailable]
-    with run_live_server(serve({"/page": show("found")})) as server:
-        reader = make_reader(guard)
-        asyncio.run(read_all(reader, port))
-        asyncio.run(reader.read_page(server.page()))
-        assert asyncio.run(read_all(reader, port))[0] is PageNotFound
-
-
 def test_the_identity_names_the_converter_and_the_bounds_and_not_who_asks():
     assert name_converter() in make_reader().identity
     assert make_reader().identity == make_reader(contact="ada@example.org").identity
     other = dataclasses.replace(QUICK, reply_bytes=1)
     assert make_reader().identity != make_reader(client=other).identity
-
-
-def test_a_converter_that_is_not_installed_is_named_with_its_extra():
-    with pytest.raises(ConfigError, match=r"no-such-package is not installed: pip install 'synth\[live\]'"):
-        name_converter("no-such-package")
 
 
 ASKED = "https://pages.example.org/ada?x=1#part"
@@ -414,11 +338,6 @@ def test_a_private_address_is_not_passed_on(url):
         with pytest.raises(ForbiddenAddress):
             ask_jina(server, url)
         assert not server.asked
-
-
-def test_a_name_that_cannot_be_looked_up_here_is_left_to_the_service():
-    with run_live_server(lambda asked: wrap(url="https://unknown.example.org/")) as server:
-        assert ask_jina(server, "https://unknown.example.org/").url == "https://unknown.example.org/"
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1/", "http://169.254.169.254/", "file:///x", "http://in.example.org/"])
@@ -477,12 +396,6 @@ def test_a_silent_page_stops_no_run_but_many_in_a_row_do():
     assert found == [PageNotFound] * MOST_SILENT + [Unavailable]
 
 
-def test_the_identity_names_the_address_and_never_the_key():
-    readers = [JinaReader("jina", "https://r.example.org/", name) for name in ("A", "B")]
-    assert readers[0].identity == readers[1].identity
-    assert readers[0].identity != JinaReader("jina", "https://s.example.org/", "A").identity
-
-
 @pytest.mark.parametrize(
     ("body", "kind", "text"),
     [
@@ -505,11 +418,9 @@ def test_a_page_is_read_in_the_encoding_that_it_most_likely_has(body, kind, text
     assert decode_page(body, {"Content-Type": kind}) == text
 
 
-@pytest.mark.parametrize(
-    "name", ["zlib", "rot13", "hex", "base64", "idna", "punycode", "utf-7", "unicode_escape", "mbcs"]
-)
-def test_what_is_no_encoding_of_pages_is_not_used(name):
-    assert find_encoding(f"text/html; charset={name}") == ""
+def test_what_is_no_encoding_of_pages_is_not_used():
+    names = ("zlib", "rot13", "hex", "base64", "idna", "punycode", "utf-7", "unicode_escape", "mbcs")
+    assert {find_encoding(f"text/html; charset={name}") for name in names} == {""}
 
 
 @given(st.binary(max_size=300), st.text(max_size=40))
@@ -517,42 +428,19 @@ def test_any_bytes_are_some_text(body, said):
     assert isinstance(decode_page(body, {"Content-Type": f"text/html; charset={said}"}), str)
 
 
-@pytest.mark.parametrize(
-    ("kind", "body", "expected"),
-    [
-        ("text/html", b"", True),
-        ("application/xhtml+xml", b"", True),
-        ("", b" \n<!DOCTYPE html>", True),
-        ("", b"<html lang=en>", True),
-        ("", b"%PDF", False),
-        ("text/plain", b"<html>", False),
-        ("image/svg+xml", b"<html>", False),
-    ],
-)
-def test_html_is_told_by_its_type_or_where_there_is_none_by_its_beginning(kind, body, expected):
-    assert is_html(kind, body) is expected
+def test_html_is_told_by_its_type_or_by_its_beginning():
+    pages = [("text/html", b""), ("application/xhtml+xml", b""), ("", b" \n<!DOCTYPE html>"), ("", b"<html lang=en>")]
+    others = [("", b"%PDF"), ("text/plain", b"<html>"), ("image/svg+xml", b"<html>")]
+    assert [is_html(*page) for page in pages + others] == [True] * 4 + [False] * 3
 
 
-@given(st.text(alphabet="ab \n", max_size=60), st.integers(1, 50))
+@given(st.text(alphabet="ab \n", max_size=60) | st.just("a" * 100), st.integers(1, 50))
 def test_a_text_is_cut_at_white_space_and_says_so(text, limit):
     cut = cut_text(text, limit)
     assert len(cut) <= limit + 2
     assert cut == text if len(text) <= limit else cut.endswith(" …")
 
 
-def test_a_word_without_end_is_cut_in_its_middle():
-    assert cut_text("a" * 100, 10) == "a" * 10 + " …"
-
-
 def test_control_characters_are_left_out_of_plain_text():
     assert read_plain("\x00 a\x1b[31m\tb\u202e\nc\ud800 ") == "a[31m\tb\nc"
-
-
-@given(st.text(alphabet="ab \n\x00", max_size=60), st.integers(1, 50))
-def test_plain_text_is_cut_to_what_it_would_be_without_control_characters(text, limit):
-    whole = text.rstrip().replace("\x00", "").lstrip()
-    assert read_plain(text, limit) == cut_text(whole[: limit + 1], limit).rstrip()
-
-
-def test_a_title_is_one_line():
     assert read_title(" Ada\n\tLovelace \x07") == "Ada Lovelace"

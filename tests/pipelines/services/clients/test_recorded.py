@@ -1,6 +1,5 @@
 import asyncio
 import json
-import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.config.settings import BudgetConfig
-from pipelines.errors import BudgetSpent
-from pipelines.ids import digest_value
+from pipelines.errors import BudgetSpent, RecordFailed
 from pipelines.services.addresses import ForbiddenAddress
-from pipelines.services.clients.commons import RecordedImageMetadata
+from pipelines.services.clients.commons import RecordedFileSearch, RecordedImageMetadata
 from pipelines.services.clients.recorded import (
     RecordedChat,
     RecordedImageSearch,
+    RecordedOcr,
     RecordedPages,
     RecordedSparql,
     RecordedTextSearch,
@@ -34,6 +33,7 @@ from pipelines.services.protocols import (
     PageText,
     PictureFile,
     Sampling,
+    TextBlock,
     TextHit,
     ToolCall,
 )
@@ -74,6 +74,16 @@ class CountingServices:
     async def select(self, query, divisible=False):
         self.asked.append(query)
         return ({"page": query},)
+
+    async def read_text(self, data, scale=1.0):
+        self.asked.append(scale)
+        if not data:
+            raise RecordFailed("ocr-failed", "no")
+        return (TextBlock(f"Kelmor {scale}", "title", (1.0, 2.0, 3.5, 4.0), 0.25),)
+
+    async def search_files(self, query, count):
+        self.asked.append(query)
+        return ()
 
     async def describe_images(self, files):
         self.asked.extend(files)
@@ -265,6 +275,8 @@ TOOLS = {
     "image search": (RecordedImageSearch, lambda tool: tool.search_image(PictureFile("a" * 64, Path("p")), 3)),
     "pages": (RecordedPages, lambda tool: tool.read_page("u")),
     "SPARQL": (RecordedSparql, lambda tool: tool.select("SELECT")),
+    "OCR": (RecordedOcr, lambda tool: tool.read_text(b"sign", 2.0)),
+    "file search": (RecordedFileSearch, lambda tool: tool.search_files("q", 3)),
     "image metadata": (RecordedImageMetadata, lambda tool: tool.describe_images(["A.jpg"])),
 }
 
@@ -282,6 +294,17 @@ def test_a_new_generation_of_a_tool_asks_anew(store, recorder, call):
 
 
 # Tools
+
+
+def test_a_picture_is_read_once_at_each_scale_and_a_failure_is_not_recorded(store):
+    services = CountingServices()
+    recorded = RecordedOcr(services, store)
+    for scale in (1.0, 2.0, 1.0):
+        assert asyncio.run(recorded.read_text(b"sign", scale))[0].text == f"Kelmor {scale}"
+    for _ in range(2):
+        with pytest.raises(RecordFailed):
+            asyncio.run(recorded.read_text(b""))
+    assert services.asked == [1.0, 2.0, 1.0, 1.0]
 
 
 def test_a_picture_is_searched_by_its_content_and_not_its_place(store):
@@ -321,42 +344,12 @@ def test_the_thumbnail_of_a_hit_survives_the_recording(store, live):
     assert len(services.asked) == 1
 
 
-def test_an_image_search_that_was_recorded_before_there_were_thumbnails_is_read(store):
-    recorded = RecordedImageSearch(CountingServices(), store)
-    key = digest_value([recorded.identity, "search_image", "a" * 64, 3])
-    hit = {"url": "old", "title": "t", "snippet": "s", "distance": 0.5}
-    asyncio.run(store.record({key: json.dumps([hit])}, recorded.identity))
-    assert asyncio.run(recorded.search_image(PictureFile("a" * 64, Path("p")), 3)) == (ImageHit(**hit),)
-
-
-LIVE = {name: TOOLS[name] for name in ("text search", "image search", "pages")}
-
-
-@pytest.mark.parametrize(("recorder", "call"), LIVE.values(), ids=LIVE.keys())
-def test_the_time_of_a_live_tool_is_recorded_and_that_of_a_local_one_is_not(store, recorder, call):
-    class Slow(CountingServices):
-        def __getattribute__(self, name):
-            time.sleep(0.02 if name == "asked" else 0.0)
-            return super().__getattribute__(name)
-
-    async def run(identity, live):
-        with open_stopwatch() as stopwatch:
-            answer = await call(recorder(Slow(identity), store, live=live))
-        return answer, stopwatch.seconds, stopwatch.day
-
-    first, again, local = (asyncio.run(run(*given)) for given in (("out", True), ("out", True), ("in", False)))
-    assert first == again
-    assert first[1] >= 0.02
-    assert datetime.fromisoformat(first[2])
-    assert (local[0], local[1:]) == (first[0], (0.0, ""))
-
-
 @pytest.mark.parametrize("live", [False, True])
 def test_a_forbidden_address_is_recorded_as_forbidden(store, live):
     class Guarded(CountingServices):
         async def read_page(self, url):
             self.asked.append(url)
-            raise ForbiddenAddress(f"{url} leads to 127.0.0.1, which is no public address")
+            raise ForbiddenAddress(f"{url} leads to 127.0.0.1, which is not a public address")
 
     services, said = Guarded(), []
     for _ in range(2):

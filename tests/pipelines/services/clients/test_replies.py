@@ -163,30 +163,6 @@ def test_the_same_request_at_once_is_asked_once(store):
     assert (backend.asked, store.count()) == (1, (1, 1))
 
 
-def test_an_error_reaches_everyone_who_waits_for_the_request(store):
-    backend = Backend(raises=Unavailable("away"))
-
-    async def run():
-        asking = (store.recall("k", "b", backend.ask) for _ in range(5))
-        return await asyncio.gather(*asking, return_exceptions=True)
-
-    assert [str(error) for error in asyncio.run(run())] == ["away"] * 5
-    assert backend.asked == 1
-
-
-def test_who_waits_for_an_asker_that_gives_up_asks_itself(store):
-    async def run():
-        backend = Backend(sign=asyncio.Event())
-        first = await begin(store.recall("k", "b", backend.ask), backend)
-        second = asyncio.create_task(store.recall("k", "b", backend.ask))
-        await asyncio.sleep(0)
-        first.cancel()
-        backend.sign.set()
-        return await second
-
-    assert asyncio.run(run()) == ("reply 2", False)
-
-
 def test_a_reply_that_came_is_kept_though_its_asker_gives_up_while_it_is_written(tmp_path, store):
     async def run():
         backend = Backend(sign=asyncio.Event())
@@ -436,7 +412,7 @@ def test_a_damaged_store_is_said_to_be_damaged(tmp_path, store):
     (tmp_path / FILE).write_bytes(whole[: 6 * 4096] + b"\xff" * (len(whole) - 6 * 4096))
     with closing(open_replies(tmp_path)) as again:
         outcomes = [try_read(again, f"{number}") for number in range(40)]
-    assert any(isinstance(outcome, CorruptInput) and "asked again" in str(outcome) for outcome in outcomes)
+    assert any(isinstance(outcome, CorruptInput) and "requested again" in str(outcome) for outcome in outcomes)
     assert {outcome for outcome in outcomes if isinstance(outcome, str)} <= {"x" * 3000}
 
 
@@ -465,12 +441,3 @@ def test_a_damaged_file_is_refused_and_left_alone(tmp_path, damaged):
         with pytest.raises(CorruptInput, match=EPOCHS):
             read()
     assert (tmp_path / EPOCHS).read_bytes() == damaged
-
-
-def test_the_first_reply_of_a_key_stays(store):
-    async def run():
-        await store.record({"k": "first"}, "b")
-        await store.record({"k": "second", "other": "third"}, "b")
-
-    asyncio.run(run())
-    assert (store.read("k"), store.read("other"), store.read("none")) == ("first", "third", None)

@@ -108,14 +108,6 @@ def test_a_folder_without_a_model_is_refused(make_model, name):
         make_serve_command("solver", make_model(model=name))
 
 
-def test_a_folder_is_given_to_vllm_as_it_lies_on_disk(make_model, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "tiny").mkdir()
-    (tmp_path / "tiny" / "config.json").write_text("{}")
-    command = make_serve_command("solver", make_model(model="~/tiny"))
-    assert command[command.index("--model") + 1] == str(tmp_path / "tiny")
-
-
 # One server's life
 
 
@@ -129,16 +121,6 @@ def test_a_server_is_ready_inside_and_gone_after_with_its_workers(make_server):
         assert is_alive(worker)
     assert not server.is_running
     wait_until(lambda: not is_alive(worker))
-
-
-def test_the_log_is_of_this_life_alone_and_no_report_is_sent(make_server):
-    server = make_server()
-    for _ in range(2):
-        with running([server]):
-            log = server.log.read_text()
-    assert server.log.name == "serve-solver.log"
-    assert log.count("arguments") == 1
-    assert "usage 1 key none" in log
 
 
 def test_a_key_is_asked_for_and_stands_in_no_argument_and_no_log(make_model, tmp_path, monkeypatch):
@@ -290,13 +272,6 @@ def read_number(log: Path) -> int:
         assert time.monotonic() < end
         time.sleep(0.05)
     return int(log.read_text())
-
-
-def test_a_command_says_into_its_log_and_its_status_is_told(tmp_path):
-    log = tmp_path / "logs" / "log"
-    with run([sys.executable, "-c", "print('hello'); raise SystemExit(3)"], log) as process:
-        assert process.wait(20) == 3
-    assert log.read_text() == "hello\n"
 
 
 def test_a_command_that_will_not_end_is_killed_with_all_it_started(tmp_path):

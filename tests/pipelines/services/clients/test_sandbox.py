@@ -10,7 +10,7 @@ import pytest
 from pipelines.corpus.infobox import read_infobox
 from pipelines.errors import ConfigError, RecordFailed
 from pipelines.services.clients.sandbox import ParserPool
-from tests.pipelines.backends import slow_parsers
+from tests.pipelines.services.clients import slow_parsers
 
 
 @pytest.fixture(scope="module")
@@ -66,12 +66,13 @@ def test_what_is_not_importable_is_refused():
 def test_the_child_dies_with_its_parent():
     script = (
         "import sys\n"
-        "from tests.pipelines.backends import slow_parsers\nfrom pipelines.services.clients.sandbox import ParserPool\n"
+        "from tests.pipelines.services.clients import slow_parsers\n"
+        "from pipelines.services.clients.sandbox import ParserPool\n"
         "child = ParserPool(slow_parsers.count_or_misbehave, seconds=60)\n"
         "pid, = child.parse_all(['pid'])\n"
         "sys.stdout.write(f'{pid}\\n')\nsys.stdout.flush()\nlist(child.parse_all(['hang']))\n"
     )
-    path = ":".join([*sys.path, str(Path(__file__).parents[3])])
+    path = ":".join([*sys.path, str(Path(__file__).parents[4])])
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, env={"PYTHONPATH": path}) as parent:
         pid = int(parent.stdout.readline())
         parent.send_signal(signal.SIGKILL)

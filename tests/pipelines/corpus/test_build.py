@@ -1,8 +1,11 @@
 import bz2
 import hashlib
 import json
+import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -10,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.config.settings import CorpusConfig
-from pipelines.corpus.build import CorpusOptions, build_corpus, place_unfinished
+from pipelines.corpus.build import build_corpus, place_unfinished
 from pipelines.corpus.dump import plan_ranges, read_site
 from pipelines.corpus.scan import RangeJob, scan_range
 from pipelines.corpus.store import Corpus
-from pipelines.errors import ConfigError, CorruptInput
+from pipelines.errors import ConfigError, CorruptInput, Unavailable
 from pipelines.run.corpora import ensure_corpus
 from pipelines.run.progress import SilentReporter
 from pipelines.run.workspace import Workspace
@@ -66,12 +69,6 @@ def test_a_page_whose_infobox_cannot_be_parsed_is_failed_and_no_article(make_cor
     assert (corpus.manifest.counts.kept, corpus.manifest.counts.failed) == (1, 1)
 
 
-def test_a_second_page_of_the_same_title_is_failed(make_corpus):
-    corpus = make_corpus(("A", "one"), ("A", "two"))
-    assert [row["error"] for row in read_rows(corpus, "failed-00000")] == ["duplicate-page"]
-    assert corpus.text(0) == "one"
-
-
 def test_links_follow_redirects_and_point_at_their_brackets(make_corpus):
     corpus = make_corpus(*PAGES)
     bridge, river = corpus.find("Kelm Bridge"), corpus.find("River Ost")
@@ -88,11 +85,8 @@ def test_facts_name_their_target_and_span(make_corpus):
     assert (fact.key, fact.text, fact.target, fact.value_count) == ("crosses", "Ost", corpus.find("River Ost"), 1)
     assert text[fact.start : fact.end] == "[[Ost]]"
     assert text[fact.link_start : fact.link_start + 2] == "[["
-
-
-def test_unreadable_values_count_but_make_no_row(make_corpus):
-    corpus = make_corpus(("A", "{{Infobox x|k={{ubl|one|{{odd}}}}}}"))
-    assert [(fact.text, fact.value_index, fact.value_count) for fact in corpus.facts(0)] == [("one", 0, 2)]
+    unreadable = make_corpus(("A", "{{Infobox x|k={{ubl|one|{{odd}}}}}}"))
+    assert [(fact.text, fact.value_index, fact.value_count) for fact in unreadable.facts(0)] == [("one", 0, 2)]
 
 
 def test_aliases_come_from_titles_redirects_bold_and_anchors(make_corpus):
@@ -110,55 +104,31 @@ def test_aliases_come_from_titles_redirects_bold_and_anchors(make_corpus):
     }
 
 
-def test_two_builds_give_the_same_bytes(write_dump, tmp_path):
-    dump = write_dump(*PAGES)
-    for name in ("one", "two"):
-        build_corpus(dump, tmp_path / name)
-    first, second = (
-        {
-            path.relative_to(tmp_path / name): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in sorted((tmp_path / name).rglob("*"))
-            if path.suffix in (".parquet", ".npy", ".zst")
-        }
-        for name in ("one", "two")
-    )
-    assert first == second
-    assert len(first) >= 15
-    assert Corpus.open(tmp_path / "one").digest == Corpus.open(tmp_path / "two").digest
-
-
-def test_the_digest_follows_content_and_options_only(write_dump, tmp_path):
-    dump = write_dump(*PAGES)
+def test_the_bytes_and_the_digest_follow_content_only(write_dump, tmp_path):
     moved = tmp_path / "elsewhere" / "other-pages-articles.xml.bz2"
     moved.parent.mkdir()
-    moved.write_bytes(dump.read_bytes())
-    build_corpus(dump, tmp_path / "a", CorpusOptions(name="x"))
-    build_corpus(moved, tmp_path / "b")
-    build_corpus(dump, tmp_path / "c", CorpusOptions(anchor_pages=5))
+    moved.write_bytes(write_dump(*PAGES).read_bytes())
+    for name, dump in {"a": write_dump(*PAGES), "b": moved}.items():
+        build_corpus(dump, tmp_path / name)
+    build_corpus(write_dump(*PAGES[:-1]), tmp_path / "c")
+    assert list_files(tmp_path / "a") == list_files(tmp_path / "b") != list_files(tmp_path / "c")
     a, b, c = (Corpus.open(tmp_path / name).digest for name in "abc")
     assert a == b != c
 
 
-def test_a_failed_build_leaves_nothing(write_dump, tmp_path):
+def test_a_failed_build_leaves_nothing_and_the_next_clears_what_a_crash_left(write_dump, tmp_path):
     dump = write_dump(*PAGES)
-    dump.write_bytes(dump.read_bytes().removesuffix(bz2.compress(b"</mediawiki>\n")))
+    whole, out = dump.read_bytes(), tmp_path / "made" / "corpus"
+    dump.write_bytes(whole.removesuffix(bz2.compress(b"</mediawiki>\n")))
     with pytest.raises(CorruptInput):
-        build_corpus(dump, tmp_path / "made" / "corpus")
-    assert list((tmp_path / "made").iterdir()) == []
-
-
-def test_what_an_earlier_crash_left_is_removed(write_dump, tmp_path):
-    left = tmp_path / "made" / ".tmp-corpus-0123"
-    left.mkdir(parents=True)
-    build_corpus(write_dump(*PAGES), tmp_path / "made" / "corpus")
-    assert [path.name for path in (tmp_path / "made").iterdir()] == ["corpus"]
-
-
-def test_an_existing_corpus_is_never_overwritten(write_dump, tmp_path):
-    dump = write_dump(*PAGES)
-    build_corpus(dump, tmp_path / "out")
+        build_corpus(dump, out)
+    assert list(out.parent.iterdir()) == []
+    (out.parent / ".tmp-corpus-0123").mkdir()
+    dump.write_bytes(whole)
+    build_corpus(dump, out)
+    assert list(out.parent.iterdir()) == [out]
     with pytest.raises(ConfigError, match="exists"):
-        build_corpus(dump, tmp_path / "out")
+        build_corpus(dump, out)
 
 
 def test_side_files_give_qids_counts_and_images(write_dump, write_sql, tmp_path):
@@ -184,19 +154,14 @@ def test_side_files_give_qids_counts_and_images(write_dump, write_sql, tmp_path)
     ]
 
 
-def test_the_manifest_tells_inputs_rows_and_snapshot(write_dump, tmp_path):
+def test_the_manifest_names_its_inputs_and_progress_its_phases(write_dump, tmp_path):
+    seen = []
     dump = write_dump(*PAGES)
-    build_corpus(dump, tmp_path / "out")
+    build_corpus(dump, tmp_path / "out", progress=lambda *event: seen.append(event))
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["snapshot"] == "2025-01-31"
     assert manifest["inputs"][0]["sha256"] == hashlib.sha256(dump.read_bytes()).hexdigest()
     assert manifest["rows_in"] == manifest["kept"] + sum(manifest["rejected"].values()) + manifest["failed"]
-
-
-def test_progress_names_phases_and_counts(write_dump, tmp_path):
-    seen = []
-    dump = write_dump(*PAGES)
-    build_corpus(dump, tmp_path / "out", progress=lambda *event: seen.append(event))
     phases = list(dict.fromkeys(phase for phase, _, _ in seen))
     assert phases == ["pages", "properties", "titles", "links", "tables", "images", "search", "manifest"]
     size = dump.stat().st_size
@@ -261,24 +226,14 @@ def test_neither_the_cut_nor_the_workers_change_what_is_built(write_dump, tmp_pa
     assert whole.manifest.counts == cut.manifest.counts
 
 
-def test_parts_of_another_input_are_not_taken_for_this_one(write_dump, tmp_path):
-    out = tmp_path / "out"
-    left = place_unfinished(tmp_path) / "0123" / "00000"
-    left.mkdir(parents=True)
-    (left / "part.json").write_text("{}")
-    build_corpus(write_dump(*PAGES), out)
-    assert Corpus.open(out).manifest.counts.rows_in == len(PAGES)
-    assert not place_unfinished(tmp_path).exists()
-
-
-def test_parts_of_another_cut_are_not_taken_for_this_one(write_dump, tmp_path):
+def test_parts_of_another_input_or_cut_are_not_taken_for_this_one(write_dump, tmp_path):
     dump = write_dump(*((f"Article {number}", f"{number} see [[Article 1]]") for number in range(60)))
-    cut = plan_ranges(dump, 1500)
     site = read_site(dump)
-    for number, piece in enumerate(cut):
-        scan_range(RangeJob(dump, piece, site, place_unfinished(tmp_path) / "other" / f"{number:05}", CorpusOptions()))
+    for number, piece in enumerate(plan_ranges(dump, 1500)):
+        scan_range(RangeJob(dump, piece, site, place_unfinished(tmp_path) / "other" / f"{number:05}"))
     build_corpus(dump, tmp_path / "out", range_bytes=3000)
     assert Corpus.open(tmp_path / "out").manifest.counts.articles == 60
+    assert not place_unfinished(tmp_path).exists()
 
 
 def test_what_a_build_left_between_its_last_steps_is_removed_by_the_next_run(write_dump, tmp_path):
@@ -335,3 +290,57 @@ def test_the_real_slice_gives_the_counts_of_its_readme(shared_data, tmp_path):
     assert corpus.graph.in_degree.max() == corpus.page(corpus.find("United States")).in_degree == 1404
     facts = {(fact.key, fact.target) for fact in corpus.facts(corpus.find("Algeria"))}
     assert ("capital", corpus.find("Algiers")) in facts
+
+
+TEXT = "See [[Article 1]] and [[Article 2]]. " * 300
+
+
+def write_articles(write_dump, count):
+    return write_dump(*((f"Article {number}", f"{number} {TEXT}") for number in range(count)))
+
+
+@pytest.mark.slow
+def test_a_damaged_range_stops_the_build_and_leaves_nothing(write_dump, tmp_path):
+    dump = write_articles(write_dump, 200)
+    source = bytearray(dump.read_bytes())
+    source[len(source) // 2 : len(source) // 2 + 40] = bytes(40)
+    dump.write_bytes(source)
+    with pytest.raises(CorruptInput):
+        build_corpus(dump, tmp_path / "made" / "out", workers=2, range_bytes=4000)
+    assert list((tmp_path / "made").iterdir()) == []
+
+
+def find_workers():
+    """Return the child processes of this one that read ranges: those spawned by multiprocessing."""
+    children = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            command = (folder / "cmdline").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if parent == os.getpid() and "spawn_main" in command:
+            children.append(int(folder.name))
+    return children
+
+
+@pytest.mark.slow
+def test_a_killed_worker_stops_the_build_and_the_next_one_goes_on(write_dump, tmp_path):
+    dump, out = write_articles(write_dump, 2000), tmp_path / "made" / "out"
+
+    def kill_a_worker():
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not list(place_unfinished(out.parent).glob("*/*/part.json")):
+            time.sleep(0.01)
+        os.kill(find_workers()[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_a_worker)
+    killer.start()
+    with pytest.raises(Unavailable, match="run the same command again"):
+        build_corpus(dump, out, workers=2, range_bytes=20_000)
+    killer.join()
+    assert not out.exists()
+    assert list(place_unfinished(out.parent).glob("*/*/part.json"))
+    build_corpus(dump, out, range_bytes=20_000)
+    assert Corpus.open(out).manifest.counts.articles == 2000
+    assert [path.name for path in out.parent.iterdir()] == ["out"]
