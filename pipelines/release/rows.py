@@ -63,7 +63,7 @@ def find_text_dialect(name: str) -> Dialect:
     """Return the dialect that a rollout's messages are written in; native calls are written in synth's own dialect.
 
     Raises:
-        ConfigError: if there is none of that name.
+        ConfigError: if there is no dialect of that name.
     """
     dialect = find_dialect(name)
     return SYNTH if dialect.native else dialect
@@ -269,7 +269,7 @@ class ProofRow(Nested):
     search_need: SearchNeed = ""
     standing: Standing = "proved"
     depiction: Depiction | None = None
-    """Why the picture stands for the anchor."""
+    """How the picture was chosen for the anchor."""
     original: Picture | None = None
     """The picture before it was degraded, where it was."""
     trial: Trial | None = None

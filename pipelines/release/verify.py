@@ -107,7 +107,7 @@ def _find_source_problems(corpus: Corpus, anchor: int, proof: ProofRow, picture:
     image = corpus.image(picture.file)
     if image is None:
         return
-    # Of a picture that was fetched because the corpus says too little of it, the source knows more than the corpus.
+    # A picture is fetched where the corpus lacks its metadata: then only the source has them.
     said = _SAID if image.path or (image.url and image.width and image.height and image.licence) else ()
     for name in ("file", *said, *(_MEASURED if image.path else ())):
         given, wanted = getattr(picture, name), getattr(image, name)
@@ -201,7 +201,7 @@ def _find_told_problems(ground: Indexes, proof: ProofRow, picture: Picture) -> I
 PICTURES = re.compile(rf"\A(?:{PLACEHOLDER})+\n")
 FAILED = re.compile(rf"\Aerror: (?:{'|'.join(ERRORS)})\n")
 WARNING = re.compile(rf"\Awarning: (?:{'|'.join(WARNINGS)})\n")
-"""What tools say of a call; a page may begin with the same word."""
+"""First line of a tool's error or warning; a page may begin with the same word."""
 WITHIN = re.compile(r"\w\w|\d[.,]\d")
 """Two characters, or three, that belong to one word or number."""
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -264,7 +264,7 @@ def _find_date_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
 
 
 def _read_tool_names(tools: str) -> frozenset[str]:
-    """Return the names of the functions in a JSON array of their schemas; none when it is something else."""
+    """Return the names of the functions in a JSON array of their schemas; empty for another text."""
     try:
         specs = json.loads(tools)
         return frozenset(str(spec["function"]["name"]) for spec in specs)
@@ -298,7 +298,7 @@ def _find_support_problems(proof: ProofRow, row: SftRow, shown: Sequence[str | N
             yield f"supports: {support.what!r} is neither a bridge nor the answer"
         elif not _points_at(text, support, forms[support.what], answer if support.what == ANSWER else None):
             stands = shorten(text[max(support.start, 0) : max(support.end, 0)])
-            yield f"supports: {support.what!r} is not what stands there: {stands}"
+            yield f"supports: {support.what!r} is not the text there: {stands}"
     if all(support.what != ANSWER for support in row.supports):
         yield "supports: none for the answer"
 
@@ -318,7 +318,7 @@ def _points_at(text: str, support: Support, forms: Sequence[str], answer: Answer
 def _divides(text: str, place: int) -> bool:
     """Return whether a place in a text is inside a word or a number."""
     spans = ((place - 1, place + 1), (place - 1, place + 2), (place - 2, place + 1))
-    # Where the text ends before a span does, what is compared would be a part of it.
+    # A span beyond the end of the text would be compared only in part.
     inside = ((start, end) for start, end in spans if start >= 0 and end <= len(text))
     return any(WITHIN.fullmatch(text, start, end) is not None for start, end in inside)
 

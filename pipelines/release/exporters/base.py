@@ -1,7 +1,7 @@
 """What exporters share: options, reading releases and foreign files, one writer for all formats, checks of whole files.
 
-An exporter reads a release folder and fills an empty folder; its check reads that folder back by the trainer's rules.
-Rows are read and written a few at a time. Every picture is hashed again: its name is not trusted.
+An exporter reads a release folder and fills an empty folder; its check reads that folder by the trainer's rules. Rows
+are read and written a few at a time, and every picture is hashed again.
 """
 
 import errno

@@ -58,9 +58,7 @@ def export_release(release: Path, out: Path, to: str, options: ExportOptions | N
     if not manifest.rows:
         raise ConfigError(f"export {release}: it has no rows, and no loader accepts an empty dataset")
     if not NAME.fullmatch(options.name):
-        raise ConfigError(
-            f"export: the name {options.name!r} is no folder name; it takes letters, digits, . _ and -"
-        )
+        raise ConfigError(f"export: the name {options.name!r} is no folder name; it takes letters, digits, . _ and -")
     if options.dialect:
         find_dialect(options.dialect)
     with publishing(out) as staging:
@@ -83,7 +81,7 @@ def export_release(release: Path, out: Path, to: str, options: ExportOptions | N
 
 
 def validate_export(out: Path, to: str) -> tuple[str, ...]:
-    """Return what a trainer would drop, shift or fail on in a folder, whoever wrote it; at most a thousand problems.
+    """Return what a trainer would drop, shift or fail on in a folder, at most a thousand problems.
 
     Raises:
         ConfigError: if ``to`` is no exporter or ``out`` no folder.

@@ -113,7 +113,7 @@ def read_tasks(release: Path) -> Iterator[RlTask]:
     """Yield the rows of an RL release; see :func:`read_release` for their order and the errors.
 
     Raises:
-        CorruptInput: if the parts of a row do not belong together.
+        CorruptInput: if the parts of a row do not fit together.
     """
     for split, row in read_release(release, "rl", RlRow):
         yield make_task(row, split)
@@ -123,7 +123,7 @@ def make_task(row: RlRow, split: str) -> RlTask:
     """Return a row as a task.
 
     Raises:
-        CorruptInput: if prompt, question, answer and pictures do not belong together.
+        CorruptInput: if prompt, question, answer and pictures do not fit together.
     """
     truth, extra = row.reward_model.ground_truth, row.extra_info
     task = RlTask(
@@ -162,7 +162,7 @@ REWARDS = "rewards.py"
 TOOLS = "tools.yaml"
 REPLAYED = "image_search"
 SERVED = "synth_tools"
-"""The module that a trainer puts on its path, with one class a tool."""
+"""The module with one class for each tool, which a trainer puts on its path."""
 KEPT = ("type", "description", "enum")
 """What veRL keeps of a property."""
 
@@ -257,7 +257,7 @@ def _describe_tool(spec: ToolSpec) -> Row:
 
 
 def flatten_schema(spec: ToolSpec) -> dict[str, Any]:
-    """Return a tool's schema with type, description and enum of each property; the description tells the rest."""
+    """Return a tool's schema with type, description and enum of each property; the description has the rest."""
     parameters: Mapping[str, Any] = spec.parameters
     properties = {name: _flatten_property(value) for name, value in parameters["properties"].items()}
     function = {
@@ -406,7 +406,7 @@ def check_rllm(folder: Path) -> Iterator[str]:
 
 
 def _check_pair(path: Path) -> Iterator[str]:
-    """Hold an Arrow file and its companion to the rules, row by row."""
+    """Check an Arrow file and its companion by the rules, row by row."""
     companion = path.with_name(f"{path.stem}{COMPANION}")
     if not companion.is_file():
         yield f"{companion.name} is missing; veRL is given no file"
@@ -414,7 +414,7 @@ def _check_pair(path: Path) -> Iterator[str]:
     first: Row = {}
     for number, (row, other) in enumerate(zip_longest(read_arrow(path), read_table(companion)), 1):
         if row is None or other is None:
-            yield f"{path.name} and {companion.name}: have another number of rows"
+            yield f"{path.name} and {companion.name}: differ in their number of rows"
             return
         first = first or row
         for fault in chain(find_rllm_faults(row, first), find_companion_faults(other, row)):
@@ -491,7 +491,7 @@ def check_mmsearch(folder: Path) -> Iterator[str]:
 
 def _check_cache(folder: Path) -> Iterator[str]:
     if folder.parent.name != CACHE or folder.name in ("", "..", "."):
-        yield "is no folder's name"
+        yield "is not a folder's name"
         return
     try:
         meta = read_document(folder / META)
@@ -505,7 +505,7 @@ def write_mars(release: Path, folder: Path, options: ExportOptions) -> Written:
     """Write an RL release for SenseNova-MARS; see :class:`Exporter`."""
     name, left = options.name, 0
     if "train" in name or "test" in name:
-        raise ConfigError(f"export: the name {name!r} stands in a file name that must say train or test by itself")
+        raise ConfigError(f"export: the name {name!r} holds train or test, which its file names use for the split")
 
     def make_row(task: RlTask) -> Row:
         nonlocal left

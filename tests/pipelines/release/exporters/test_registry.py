@@ -242,7 +242,7 @@ def test_a_row_whose_parts_do_not_belong_together_is_refused(change, message, re
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({1: "When?", 2: "<image> so"}, "not the user's"), ({1: "When <image>?"}, "after its beginning")],
+    [({1: "When?", 2: "<image> so"}, "not the user's has a picture"), ({1: "When <image>?"}, "after its beginning")],
 )
 def test_a_picture_that_is_not_before_a_users_message_is_refused(release, changes, message):
     row = read_row(release)

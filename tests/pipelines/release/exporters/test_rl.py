@@ -133,7 +133,7 @@ def lose_row(folder):
         ("rllm", lambda folder: (folder / KELM / "train.arrow").write_bytes(b"no arrow"), "cannot be read"),
         ("rllm", lambda folder: (folder / KELM / "train_verl.parquet").unlink(), "train_verl.parquet is missing"),
         ("rllm", lose_row, "is not the row"),
-        ("rllm", lose_row, "another number of rows"),
+        ("rllm", lose_row, "differ in their number of rows"),
         ("mmsearch-r1", lambda folder: shutil.rmtree(folder / "image_search_cache/kelm_train_0"), "_0: meta.json"),
         ("mars", lambda folder: (folder / "train_kelm.json").write_text("{"), "is not JSON"),
         ("mars", lambda folder: (folder / "train.jsonl").write_text("{}\nnothing\n"), "is not JSON"),
@@ -251,7 +251,7 @@ def test_an_id_that_leads_out_of_the_cache_is_not_followed(exports, tmp_path):
     rows = [row | {"data_id": "../../elsewhere"} for row in table.to_pylist()]
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
     problems = validate_export(tmp_path / "out", "mmsearch-r1")
-    assert any("is no folder's name" in one for one in problems)
+    assert any("is not a folder's name" in one for one in problems)
     assert any("more than one row" in one for one in problems)
 
 
@@ -288,7 +288,7 @@ def test_mars_gets_the_five_best_results_and_the_others_are_counted(tmp_path):
 
 @pytest.mark.parametrize("name", ["trained", "latest"])
 def test_a_name_that_says_train_or_test_is_refused_for_mars(release, tmp_path, name):
-    with pytest.raises(ConfigError, match="must say train or test by itself"):
+    with pytest.raises(ConfigError, match="holds train or test"):
         export_release(release, tmp_path / "out", "mars", ExportOptions(name=name))
 
 
