@@ -98,7 +98,7 @@ def export_command(  # noqa: PLR0913 - a command line has the options it has
         Literal["native", "text"],
         typer.Option("--calls", help="Tool calls as llamafactory's and ms-swift's own messages, or as text."),
     ] = "native",
-    name: Annotated[str, typer.Option("--name", help="Name of the dataset, if not synth.")] = "",
+    name: Annotated[str, typer.Option("--name", help="Name of the dataset.")] = "synth",
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:

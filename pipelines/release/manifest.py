@@ -140,7 +140,7 @@ def read_release_manifest(folder: Path) -> ReleaseManifest:
     """Return a release folder's manifest.
 
     Raises:
-        ConfigError: if there is none or it is malformed.
+        ConfigError: if it is missing or malformed.
     """
     path = folder / MANIFEST
     if not path.is_file():

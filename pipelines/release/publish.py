@@ -206,15 +206,7 @@ def _write_documents(
     shown = min(draft.examples, key=lambda example: example.row_id)
     row = RowMaker(draft.root, draft.context.tools, draft.context.system).make_row([shown], 0)
     title = f"Quality of {draft.dataset} {manifest.version}"
-    identity = {
-        "name": f"synth-{draft.dataset}",
-        "description": draft.prose.parts["summary"],
-        "version": manifest.version.split("-")[0],
-        "snapshot": manifest.snapshot,
-        "url": manifest.base_url,
-    }
-    data_files = [entry for entry in files if entry.name.startswith("data/")]
-    croissant = make_croissant(identity, schema, data_files, draft.prose.parts["limits"])
+    croissant = make_croissant(manifest, schema, draft.prose)
     documents = {
         "quality.json": json.dumps(quality, indent=1, ensure_ascii=False) + "\n",
         "quality.md": render_quality(quality, title),

@@ -34,14 +34,29 @@ def read_tree(folder):
     return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def test_each_dataset_with_rows_is_published(published):
+def test_rows_of_each_dataset_have_their_layout(published):
     assert {name: release.rows for name, release in published.items()} == {"sft": 4, "rl": 2, "bridgevqa": 7}
+    rows = {name: pq.read_table(release.path / "data").to_pylist() for name, release in published.items()}
+    for row in rows["sft"]:
+        turns = [message["role"] for message in row["messages"]]
+        assert turns == ["system"] + ["user", "assistant"] * (len(turns) // 2)
+        assert sum(message["content"].count("<image>") for message in row["messages"]) == len(row["images"]) == 2
+        assert all(image["path"].count("/") == 0 and image["bytes"] for image in row["images"])
+        assert json.loads(row["tools"])
+    row = rows["rl"][0]
+    assert row["data_source"] == "synth"
+    assert row["prompt"][0]["content"].startswith("<image>\n")
+    assert row["reward_model"]["ground_truth"] in row["reward_model"]["candidate_answers"]
+    row = next(row for row in rows["bridgevqa"] if row["id"].endswith("7"))
+    assert [link["relation"] for link in row["chain"]] == ["architect", "birth place", "founded"]
+    assert (row["r_chain"], row["r_alone"], row["n_img"]) == ([1, 1], [6], 8)
 
 
-def test_a_dataset_without_rows_is_not_published(tmp_path, context):
-    question = make_question(1, make_picture(tmp_path, 1), "eval")
-    releases = publish_releases(tmp_path, [question], [], run_stage([question], []), context)
-    assert [release.dataset for release in releases] == ["bridgevqa"]
+def test_a_question_without_picture_is_released_as_text_and_only_where_it_has_rows(tmp_path, context):
+    question = make_question(1, None, "eval")
+    (release,) = publish_releases(tmp_path, [question], [], run_stage([question], []), context)
+    (row,) = pq.read_table(release.path / "data").to_pylist()
+    assert (release.dataset, row["image"]) == ("bridgevqa", None)
 
 
 def test_two_workspaces_publish_the_same_bytes(tmp_path, context):
@@ -108,23 +123,16 @@ def test_a_changed_file_in_a_published_version_is_noticed(tmp_path, material, co
         publish_releases(tmp_path, *material, context)
 
 
-def test_the_manifest_names_every_file(published):
+def test_the_manifest_names_every_file_and_no_path_of_this_machine(tmp_path, published):
     for release in published.values():
+        assert all(str(tmp_path).encode() not in content for content in read_tree(release.path).values())
         manifest = check_release_files(release.path)
         assert manifest.rows == release.rows
         names = {path.relative_to(release.path).as_posix() for path in release.path.rglob("*") if path.is_file()}
         assert names == {entry.name for entry in manifest.files} | {"manifest.json"}
-
-
-def test_an_added_file_is_noticed(published):
-    (published["rl"].path / "data" / "extra.parquet").write_bytes(b"")
-    with pytest.raises(GateNotMet, match="not in the manifest"):
-        check_release_files(published["rl"].path)
-
-
-def test_no_manifest_holds_a_path_of_this_machine(tmp_path, published):
-    for release in published.values():
-        assert all(str(tmp_path).encode() not in content for content in read_tree(release.path).values())
+        (release.path / "data" / "extra.parquet").write_bytes(b"")
+        with pytest.raises(GateNotMet, match="not in the manifest"):
+            check_release_files(release.path)
 
 
 def test_proofs_read_back_as_they_were(material, published):
@@ -174,47 +182,6 @@ def test_the_datasets_library_decodes_the_pictures(tmp_path, published, dataset,
         picture = rows[0]["image"] if dataset == "bridgevqa" else rows[0]["images"][0]
     assert picture.size == (64, 48)
     assert len(rows) == published[dataset].rows - (dataset == "bridgevqa")
-
-
-def test_sft_rows_meet_the_rules_of_the_trainers(published):
-    rows = pq.read_table(published["sft"].path / "data" / "train-00000-of-00001.parquet").to_pylist()
-    for row in rows:
-        turns = [message["role"] for message in row["messages"]]
-        assert turns == ["system"] + ["user", "assistant"] * (len(turns) // 2)
-        assert sum(message["content"].count("<image>") for message in row["messages"]) == len(row["images"]) == 2
-        assert all(image["path"].count("/") == 0 and image["bytes"] for image in row["images"])
-        assert json.loads(row["tools"])
-
-
-def test_rl_rows_have_verls_layout(published):
-    row = pq.read_table(published["rl"].path / "data" / "train-00000-of-00001.parquet").to_pylist()[0]
-    assert row["data_source"] == "synth"
-    assert row["prompt"][0]["content"].startswith("<image>\n")
-    assert row["reward_model"]["style"] == "rule"
-    assert row["reward_model"]["ground_truth"] in row["reward_model"]["candidate_answers"]
-    assert set(row["extra_info"]) == {
-        "index",
-        "split",
-        "question",
-        "answer",
-        "answer_type",
-        "question_id",
-        "need_tools_kwargs",
-    }
-
-
-def test_bridgevqa_rows_carry_chain_and_counts(published):
-    row = pq.read_table(published["bridgevqa"].path / "data" / "test-00000-of-00001.parquet").to_pylist()[0]
-    assert [link["relation"] for link in row["chain"]] == ["architect", "birth place", "founded"]
-    assert (row["r_chain"], row["r_alone"], row["n_img"]) == ([1, 1], [6], 8)
-
-
-def test_a_question_without_picture_is_released_as_text(tmp_path, context):
-    question = make_question(1, None, "rl")
-    releases = publish_releases(tmp_path, [question], [], run_stage([question], []), context)
-    rows = pq.read_table(releases[0].path / "data" / "train-00000-of-00001.parquet").to_pylist()
-    assert rows[0]["images"] == []
-    assert "<image>" not in rows[0]["prompt"][0]["content"]
 
 
 def test_the_cards_front_matter_says_what_the_manifest_says(published):
