@@ -49,7 +49,7 @@ class RecordFailed(SynthError):
 
 
 class ServiceError(SynthError):
-    """A service behind a backend misbehaved; the record is not to blame."""
+    """A service behind a backend failed; the record is not the cause."""
 
     exit_code = 3
 
@@ -58,8 +58,8 @@ class RateLimited(ServiceError):
     """The service asks to slow down.
 
     Args:
-        message: what was asked of which service.
-        retry_after: seconds to wait before asking again, 0.0 when the service did not say.
+        message: which request to which service.
+        retry_after: seconds to wait before the next request, 0.0 when the service did not say.
     """
 
     def __init__(self, message: str, retry_after: float = 0.0) -> None:
@@ -68,18 +68,20 @@ class RateLimited(ServiceError):
 
 
 class Unavailable(ServiceError):
-    """A service, a disk or a lock cannot be had now; the same command goes on later."""
+    """A service, a disk or a lock is unavailable; run the same command again later."""
 
 
 class BudgetSpent(ServiceError):
-    """A run has spent what it may. What is in flight finishes and is recorded; nothing more is sent.
+    """The run's budget is spent. Requests in flight finish and are recorded; no more are sent.
 
     Args:
-        spent: what was spent of which limit, such as ``5.02 of 5.00 in money``.
+        spent: how much of which limit, such as ``5.02 of 5.00 in money``.
     """
 
     def __init__(self, spent: str) -> None:
-        super().__init__(f"the budget of this run is spent: {spent}; the same command goes on, for up to as much again")
+        super().__init__(
+            f"the budget of this run is spent: {spent}; run the same command again to continue with the same budget"
+        )
         self.spent = spent
 
 

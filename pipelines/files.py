@@ -21,7 +21,7 @@ REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def make_temp_path(path: Path) -> Path:
-    """Return a sibling of ``path`` that no reader looks at; :func:`clear_temps` removes what a crash left."""
+    """Return a sibling path that readers ignore; :func:`clear_temps` removes the ones that a crash left."""
     return path.with_name(f"{TEMP_PREFIX}{path.name}-{uuid.uuid4().hex[:8]}")
 
 
@@ -47,7 +47,7 @@ def sync_files(folder: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temp path to write to; on a clean exit it is synced and renamed to ``path``, else removed."""
+    """Yield a temp path to write to; on a clean exit it is synced and renamed to ``path``, else removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temp = make_temp_path(path)
     try:
@@ -62,9 +62,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def drafting_folder(out: Path) -> Iterator[Path]:
-    """Give a sibling folder to write to; on a clean exit it is synced and becomes ``out``, else it is removed.
+    """Yield a sibling folder to write to; on a clean exit it is synced and becomes ``out``, else it is removed.
 
-    What a crash left of an earlier draft of the same folder is removed first.
+    Drafts of the same folder that a crash left are removed first.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
     for left in out.parent.glob(f"{TEMP_PREFIX}{glob.escape(out.name)}-*"):
@@ -104,8 +104,8 @@ def explain_os_error(error: OSError, doing: str) -> SynthError:
     """Return the synth error that an operating system error stands for.
 
     Raises:
-        OSError: the error itself when it is none of a full disk, a refusal, a wrong path or a failing device: then it
-            is a defect of synth and should be seen as one.
+        OSError: the error itself, when it is not a full disk, a refusal, a wrong path or a failing device: a defect of
+            synth.
     """
     place = f" ({error.filename})" if error.filename else ""
     if error.errno in FULL:
@@ -115,14 +115,14 @@ def explain_os_error(error: OSError, doing: str) -> SynthError:
     if error.errno in REFUSED:
         return ConfigError(f"{doing}: no permission{place}; choose another path or change its rights")
     if error.errno in FAILING:
-        return Unavailable(f"{doing}: {error.strerror}{place}; run the same command again once that is mended")
+        return Unavailable(f"{doing}: {error.strerror}{place}; run the same command again once this is fixed")
     raise error
 
 
 MOUNTS = Path("/proc/self/mountinfo")
-"""Linux' list of mounts; where there is none, nothing is known and nothing is refused."""
+"""Linux' list of mounts; without it every file system is accepted."""
 NETWORKED = frozenset({"nfs", "nfs3", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "fuse.sshfs"})
-"""File systems over a network that share no memory between hosts and lock by promise: SQLite in WAL mode hangs or
+"""Network file systems, which share no memory between hosts and have unreliable locks: SQLite in WAL mode hangs or
 loses rows there (sqlite.org/wal.html, "does not work over a network filesystem")."""
 
 

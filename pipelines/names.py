@@ -87,7 +87,7 @@ def strip_diacritics(text: str) -> str:
 
 
 def is_common_word(word: str) -> bool:
-    """Say whether a folded word is too ordinary to give a name away: the list in ``common-words.txt``."""
+    """Return whether a folded word is too common to reveal a name: the list in ``common-words.txt``."""
     return word in _read_common_words()
 
 
@@ -112,7 +112,7 @@ def _fold_char(char: str) -> str:
 
 
 def _is_overlay(char: str) -> bool:
-    """Say whether a character is drawn over the one before it: diacritics, enclosing circles."""
+    """Return whether a character is drawn over the one before it: diacritics, enclosing circles."""
     return unicodedata.combining(char) != 0 or unicodedata.category(char) == "Me"
 
 

@@ -174,7 +174,7 @@ def open_pixels(data: bytes, max_side: int = 0) -> Image.Image:
             ground = Image.new("RGBA", shown.size, (255, 255, 255, 255))
             ground.alpha_composite(shown)
             shown = ground.convert("RGB")
-        # What a file says beside its pixels would be saved again.
+        # Metadata of the file would be saved again.
         shown.info.clear()
         return shown
 
@@ -214,9 +214,9 @@ def _narrow_grey(opened: Image.Image) -> Image.Image:
 MAX_READ_PIXELS = 4_000_000
 """Pixels that an engine is given at most: engines take a second for each million."""
 MAX_ENLARGED_PIXELS = 2_000_000
-"""Pixels up to which a picture is enlarged: what is larger by itself shows small letters well enough."""
+"""Pixels up to which a picture is enlarged: larger pictures show small letters well enough."""
 MIN_GAIN = 1.4
-"""How much larger a picture has to become to be read once more, where it cannot become as large as was asked."""
+"""Smallest factor between two enlargements worth reading, when a scale is limited by the bound."""
 _MAX_READ_SIDE = 16_384
 """No text needs more."""
 
@@ -239,7 +239,7 @@ class ScaledPicture:
 
 
 def list_scales(data: bytes, scales: Sequence[float]) -> tuple[float, ...]:
-    """Return the scales at which there is something new to be seen: a picture is enlarged within bounds alone.
+    """Return the scales that give different pictures: enlargement is bounded.
 
     Raises:
         ConfigError: if a scale is no positive number.
@@ -257,7 +257,7 @@ def list_scales(data: bytes, scales: Sequence[float]) -> tuple[float, ...]:
 def open_scaled(data: bytes, scale: float) -> ScaledPicture:
     """Return a picture enlarged by a factor (Lanczos), or by less where it would pass :data:`MAX_ENLARGED_PIXELS`.
 
-    A picture of more than :data:`MAX_READ_PIXELS` is made smaller: engines are slow and hungry, not sharp-eyed.
+    A picture of more than :data:`MAX_READ_PIXELS` is made smaller: engines are slow and take much memory.
 
     Raises:
         ConfigError: if the scale is no positive number.
@@ -285,7 +285,7 @@ second. The hash looks at 32 by 32 pixels, and JPEG decodes to an eighth at a fr
 
 @dataclass(frozen=True, slots=True)
 class PictureSource:
-    """Where a picture came from, with what its licence asks to be kept."""
+    """Where a picture came from, with what its licence requires to be kept."""
 
     file: str
     """File name at the source."""
@@ -387,7 +387,7 @@ def _read_stored(path: Path, sha256: str, needed: str) -> bytes:
 
 
 def probe_picture(data: bytes) -> Probe:
-    """Say what a picture is, decoding it to the end once (JPEG at reduced scale, first frame of animations).
+    """Measure a picture, decoding it to the end once (JPEG at reduced scale, first frame of animations).
 
     Raises:
         RecordFailed: as :func:`pipelines.pictures.open_pixels`.

@@ -277,7 +277,7 @@ def collect_media(dump: Path, wanted: NDArray[np.uint64], place: Path, chunk: in
 
     Raises:
         ConfigError: the path does not end in one of these, or there is no such file.
-        CorruptInput: the dump is cut short, holds no entity of Commons, or names no file.
+        CorruptInput: the dump is truncated, holds no entity of Commons, or names no file.
     """
     if not dump.name.removesuffix(".bz2").removesuffix(".gz").endswith((".ttl", ".nt")) or not dump.is_file():
         raise ConfigError(f"no Commons dump at {dump}; expected a .ttl or .nt file, plain, .gz or .bz2")
@@ -341,7 +341,7 @@ def _read_chunks(dump: Path, size: int) -> Iterator[bytes]:
             while chunk := stream.read(size):
                 yield chunk
     except (EOFError, OSError, zlib.error) as error:
-        raise CorruptInput(f"{dump} is cut short or not compressed as its name says: {error}") from error
+        raise CorruptInput(f"{dump} is truncated or not compressed as its name says: {error}") from error
 
 
 def _cut_entities(dump: Path, size: int) -> Iterator[list[CommonsEntity]]:
@@ -361,7 +361,7 @@ def _cut_entities(dump: Path, size: int) -> Iterator[list[CommonsEntity]]:
         if len(buffer) > _MAX_CHUNKS * size:
             raise CorruptInput(f"{dump}: over {_MAX_CHUNKS * size} bytes without an entity of Wikimedia Commons")
     if not buffer.rstrip().endswith(b".") or not buffer.endswith(b"\n"):
-        raise CorruptInput(f"{dump} is cut short: it ends with {buffer[-40:]!r}; expected a statement's full stop")
+        raise CorruptInput(f"{dump} is truncated: it ends with {buffer[-40:]!r}; expected a statement's full stop")
     batch = []
     _end_entity(batch, buffer, number, prefixes)
     yield batch

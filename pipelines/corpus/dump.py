@@ -100,7 +100,7 @@ def cover_file(dump: Path) -> ByteRange:
 
 
 def list_parts(path: Path) -> tuple[Path, ...]:
-    """Return every part of the dump that ``path`` is a part of, by first page; a whole file is its own only part.
+    """Return all parts of the dump that ``path`` is a part of, by first page; a whole file is returned alone.
 
     Parts are named ``...-multistream<N>.xml-p<first>p<last>.bz2``; one N may have several files. Names do not say how
     many parts there are: that the last ones are missing cannot be seen here.
@@ -145,7 +145,7 @@ def open_dump(path: Path) -> BinaryIO:
 
     Raises:
         ConfigError: there is no such file.
-        CorruptInput: the file is named .bz2 and is none.
+        CorruptInput: the file is named .bz2 but does not start as one.
     """
     if not path.is_file():
         raise ConfigError(f"no dump at {path}; {EXPECTED}")
@@ -157,7 +157,7 @@ def open_dump(path: Path) -> BinaryIO:
 
 
 def is_packed(file: BinaryIO) -> bool:
-    """Say whether an open file is bz2, by its first bytes."""
+    """Return whether an open file is bz2, by its first bytes."""
     file.seek(0)
     return file.read(3) == b"BZh"
 
@@ -230,7 +230,7 @@ def _find_places(file: BinaryIO, aim: int, start: re.Pattern[bytes], length: int
     """Yield where a pattern of ``length`` bytes stands in the window after an offset, ascending, read step by step."""
     tail = b""
     for place in range(aim, aim + _WINDOW_BYTES, _STEP_BYTES):
-        file.seek(place)  # whoever takes the places reads in between
+        file.seek(place)  # the caller seeks in between
         step = file.read(_STEP_BYTES)
         piece = tail + step
         for match in start.finditer(piece):
@@ -241,7 +241,7 @@ def _find_places(file: BinaryIO, aim: int, start: re.Pattern[bytes], length: int
 
 
 def _starts_pages(file: BinaryIO, offset: int) -> bool:
-    """Say whether a bz2 stream that holds pages starts at an offset; the footer's stream holds none."""
+    """Return whether a bz2 stream with pages starts at an offset; the footer's stream has no page."""
     file.seek(offset)
     piece = file.read(_STEP_BYTES)
     if not _STREAM_START.match(piece):
@@ -537,11 +537,11 @@ class TitleRules:
         self._own_prefixes = _list_own_prefixes(site).difference(self._namespaces)
 
     def resolve(self, raw_target: str) -> LinkTarget | None:
-        """Say what a raw target (the text between ``[[`` and ``|`` or ``]]``) names.
+        """Resolve a raw target, the text between ``[[`` and ``|`` or ``]]``.
 
         Returns:
-            None for another wiki, another language, a bare ``#fragment``, or text that can be no title: more than two
-            prefixes of the own wiki are none.
+            None for another wiki, another language, a bare ``#fragment``, an invalid title, and more than two prefixes
+            of the own wiki.
         """
         title, _, fragment = normalise_spaces(_decode(raw_target)).partition("#")
         namespace, title = 0, title.strip().removeprefix(":").strip()
@@ -593,7 +593,7 @@ def _is_legal(title: str) -> bool:
 
 
 NO_ARTICLE = 0
-"""Stands where the hash of a title would stand when what is named is no article of this wiki."""
+"""In place of the hash of a title: the link names no article of this wiki."""
 
 
 def hash_article(target: LinkTarget | None) -> int:
@@ -602,7 +602,7 @@ def hash_article(target: LinkTarget | None) -> int:
 
 
 def hash_title(title: str) -> int:
-    """Return the 64-bit XXH3 digest of a normalised title, the name it goes by until it has an id; never 0."""
+    """Return the 64-bit XXH3 digest of a normalised title, its key until it has a node; never 0."""
     return xxhash.xxh3_64_intdigest(title.encode("utf-8", "surrogatepass")) or 1
 
 

@@ -141,11 +141,11 @@ def _open_listed(folder: Path, listed: CorpusImage) -> CorpusImage:
 def merge_images(
     local: Sequence[CorpusImage], media: Path | None, pages: Path, megabytes: int = MEMORY_MEGABYTES
 ) -> Iterator[pa.Table]:
-    """Yield the rows of ``images.parquet``, sorted by file: the pictures at hand, then those that Commons describes.
+    """Yield the rows of ``images.parquet``, sorted by file: local pictures, and those that Commons describes.
 
-    A picture that an article leads with and that is not at hand gets a row with its size, licence and author but no
-    path, sha256 or hash: enough to judge it, not to show it. Of one at hand Commons says what it depicts, where its own
-    row does not. Both tables are sorted out of core and read side by side:
+    A lead picture of an article that is not local gets a row with its size, licence and author but no path, sha256 or
+    hash: enough to judge it, not to show it. For a local one Commons adds what it depicts, where its own row does not
+    say it. Both tables are sorted out of core and read side by side:
     to join millions of rows as wide as these takes far more memory. Memory holds the titles of a few pictures at a
     time.
 
@@ -156,7 +156,7 @@ def merge_images(
         megabytes: what each of the two sorts may hold; 256 are enough for 5 M pictures.
 
     Returns:
-        Tables of some thousand rows with the columns of ``tables.IMAGES``; what is not known is empty or 0.
+        Tables of some thousand rows with the columns of ``tables.IMAGES``; unknown values are empty or 0.
 
     Raises:
         ConfigError, Unavailable: as :func:`pipelines.corpus.tables.open_spill`.
@@ -192,7 +192,7 @@ def _sort_rows(path: Path, columns: str, order: str, megabytes: int) -> Iterator
 def _make_rows(
     names: Iterable[tuple[str, str | None]], described: Iterator[_Row], at_hand: Mapping[str, CorpusImage]
 ) -> Iterator[_Row]:
-    """Yield a row of ``IMAGES`` for each file; all is sorted by file, and a name without title is of one at hand."""
+    """Yield a row of ``IMAGES`` for each file; inputs are sorted; a name without title is a local picture's."""
     media = next(described, None)
     for file, group in groupby(names, key=itemgetter(0)):
         titles = [title for _, title in group if title is not None]
@@ -339,7 +339,7 @@ def _read_gallery(text: str, position: int, language: str) -> Iterator[tuple[int
 
 
 def _clean_name(raw: str) -> str:
-    """Return a file name as titles have it, empty for what is no picture's name."""
+    """Return a file name as titles have it, empty for other text."""
     name = raw[: _MAX_NAME_BYTES * 3]
     if "%" in name:
         name = unquote(name, errors="replace")

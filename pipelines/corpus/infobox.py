@@ -485,7 +485,7 @@ def _find_outside(body: str) -> bytearray:
 
 
 def _is_link_list(body: str, commas: list[tuple[int, int]]) -> bool:
-    """Say whether commas separate values: links, the first one at least, and short names written without a link."""
+    """Return whether commas separate values: links, the first one at least, and short names written without a link."""
     pieces = [body[first:last].strip() for first, last in _cut(body, commas)]
     if not _PURE_LINK.match(pieces[0]):
         return False
@@ -576,7 +576,7 @@ class Infobox:
 
 
 def has_infobox(text: str) -> bool:
-    """Say quickly whether a page may have an infobox; True is a candidate, False is certain."""
+    """Return quickly whether a page may have an infobox; False is certain, True is not."""
     return _OPENING.search(text) is not None or "{{<!--" in text
 
 
@@ -584,7 +584,7 @@ def read_infobox(text: str) -> Infobox | None:
     """Read the first template whose name starts with Infobox, Taxobox, Speciesbox or Automatic taxobox.
 
     Returns:
-        None when there is none or its braces are not balanced (MediaWiki shows no template then either).
+        None when there is no such template or its braces are not balanced (MediaWiki shows no template then).
     """
     visible = blank_ignored(text)
     opening = _OPENING.search(visible)

@@ -109,7 +109,7 @@ def _find_head(phrase: str) -> str:
 
 
 def _is_no_noun(word: str) -> bool:
-    """Say whether a word can end a phrase without being its head: a participle, or an adjective that lost its noun."""
+    """Return whether a word can end a phrase without being its head: a participle or an adjective."""
     return word in read_names("kinds", "no_nouns") or (
         word.endswith("ed") and len(word) > 4 and word not in ("breed", "seed", "weed")
     )

@@ -1,12 +1,7 @@
 """The link graph on disk: out-links and in-links as compressed sparse rows in memory-mapped numpy arrays.
 
-<<<<<<< HEAD
-It is written out of core. Links arrive in node order; out-links are sorted block by block and appended. In-links are
-cut into ranges of targets that fit into memory, one scratch file per range, and each range is sorted alone.
-=======
 It is written out of core. Links arrive in node order, so out-links are sorted block by block and appended; in-links
 are the same links, sorted by target in DuckDB.
->>>>>>> f-corpus
 """
 
 from collections.abc import Iterable
@@ -147,7 +142,7 @@ class LinkGraph:
         return self.in_sources[self.in_offsets[node] : self.in_offsets[node + 1]]
 
     def find_link(self, source: int, target: int) -> int:
-        """Return the character offset of the first link from one node to another, or -1 when there is none."""
+        """Return the character offset of the first link from one node to another, or -1."""
         targets = self.targets_of(source)
         index = int(np.searchsorted(targets, target))
         if index == len(targets) or targets[index] != target:

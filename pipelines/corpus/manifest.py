@@ -2,7 +2,7 @@
 
 ``X-pages-articles*.xml.bz2`` goes with ``X-page_props.sql.gz`` and X's other tables. ``wikidatawiki-*-page.sql.gz``
 with ``wikidatawiki-*-page_props.sql.gz``, or Wikidata's ``wikidata-*-all.json.*``, gives the numbers of sitelinks and
-statements, ``commons-*-mediainfo.*`` the metadata of pictures, ``images/images.tsv`` the picture files at hand.
+statements, ``commons-*-mediainfo.*`` the metadata of pictures, ``images/images.tsv`` the local picture files.
 """
 
 import json
@@ -121,7 +121,7 @@ def read_manifest(path: Path) -> CorpusManifest:
     body = json.loads(path.read_text(encoding="utf-8"))
     if body.get("schema_version") != SCHEMA_VERSION:
         found = body.get("schema_version")
-        raise ConfigError(f"{path} has schema version {found}; expected {SCHEMA_VERSION}: build the corpus again")
+        raise ConfigError(f"{path} has schema version {found}; expected {SCHEMA_VERSION}: rebuild the corpus")
     rows = {key: body.pop(key) for key in ("rows_in", "kept", "rejected", "failed")}
     counts = CorpusManifestCounts(**rows, **body.pop("counts"))
     inputs = tuple(InputFile(**file) for file in body.pop("inputs"))
@@ -138,7 +138,7 @@ _TABLES = ("page_props", "linktarget", "categorylinks")
 
 @dataclass(frozen=True, slots=True)
 class SideFiles:
-    """Where the files beside a dump are; None for what is absent."""
+    """Paths of the files beside a dump; None when absent."""
 
     page_props: Path | None = None
     linktarget: Path | None = None

@@ -1,7 +1,7 @@
 """Nodes for titles: articles numbered in the order of the dump, redirects followed to the article they end at.
 
 Everything is held as 64-bit hashes of titles in sorted arrays, about 100 bytes a title at the worst moment of a build.
-Two titles of a dump with one hash (a chance of 1 in 100,000 for enwiki's 18 million) are told apart by the titles
+Two titles of a dump with one hash (a chance of 1 in 100,000 for enwiki's 18 million) are distinguished by the titles
 themselves, and the later page fails.
 """
 

@@ -131,7 +131,7 @@ class SideProperties:
 def collect_side_properties(
     side: SideFiles, dbname: str, parts: Sequence[Part], scratch: Path, kept: Path
 ) -> tuple[SideProperties, SideCounts]:
-    """Read the files beside a dump once and leave what they say of its articles in tables sorted by page id.
+    """Read the files beside a dump once and write the properties of its articles to tables sorted by page id.
 
     Args:
         side: the files, any of which may be absent.
@@ -144,7 +144,7 @@ def collect_side_properties(
         The tables, and how many rows of each file ended where.
 
     Raises:
-        ConfigError: Wikidata's dump lies beside a dump that does not say of which wiki it is.
+        ConfigError: Wikidata's dump lies beside a dump that does not name its wiki.
     """
     tables, counts = [], SideCounts()
     files = [side.page_props, side.wikidata_page, side.wikidata_page_props, side.linktarget, side.categorylinks]
@@ -214,7 +214,7 @@ def _place_entities(scratch: Path, parts: Sequence[Part], made: Path, properties
 def collect_properties(side: SideFiles, place: Path, memory_mb: int = MEMORY_MEGABYTES) -> dict[str, int]:
     """Write ``properties.parquet``: one row for each page that has any property, sorted by page id.
 
-    Text that is not known is empty, a count -1. The same tables give the same bytes.
+    Unknown text is empty, an unknown count -1. The same tables give the same bytes.
 
     Args:
         side: the files, of which the SQL tables are read; Wikidata's two tables are of use together only.
@@ -228,7 +228,7 @@ def collect_properties(side: SideFiles, place: Path, memory_mb: int = MEMORY_MEG
     Raises:
         ConfigError: a table has other columns than a table of that name, the linktarget it needs is missing, or
             ``memory_mb`` is too little to sort with (256 is enough for 40 M entities).
-        CorruptInput: a table is cut short or no table.
+        CorruptInput: a table is truncated or no table.
         Unavailable: the disk is too full to spill to.
     """
     wanted, entities, counts = (place / f"{name}.parquet" for name in ("named", "entity-pages", "counts"))
@@ -446,7 +446,7 @@ def _list_classes(statements: list[dict[str, Any]]) -> list[str]:
     best = "preferred" if "preferred" in ranks else "normal"
     chosen = [s["mainsnak"] for s, rank in zip(statements, ranks, strict=True) if rank == best]
     known = (snak["datavalue"]["value"] for snak in chosen if snak["snaktype"] == "value")
-    # Dumps from before 2017 give the number alone.
+    # Dumps from before 2017 have the number only.
     return sorted({value.get("id") or f"Q{value['numeric-id']}" for value in known})
 
 
@@ -494,9 +494,9 @@ def _read_lines(dump: Path) -> Iterator[bytes]:
                 if line not in (b"[", b"]"):
                     yield line.removesuffix(b",")
     except (EOFError, OSError, _BAD_DEFLATE) as error:
-        raise CorruptInput(f"{dump}: damaged or cut off after line {number}: {error}") from error
+        raise CorruptInput(f"{dump}: damaged or truncated after line {number}: {error}") from error
     if not closed:
-        raise CorruptInput(f"{dump}: ends after line {number} without ]: cut off, or no dump of entities")
+        raise CorruptInput(f"{dump}: ends after line {number} without ]: truncated, or no dump of entities")
 
 
 def _open_dump(dump: Path) -> IO[bytes]:

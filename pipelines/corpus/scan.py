@@ -231,10 +231,10 @@ class RangeJob:
 
 
 def scan_range(job: RangeJob) -> PartCounts:
-    """Read one byte range of a dump and leave its part; what an interrupted try left is begun anew.
+    """Read one byte range of a dump and write its part; an incomplete part is replaced.
 
     Raises:
-        CorruptInput: the range is damaged or cut short.
+        CorruptInput: the range is damaged or truncated.
     """
     shutil.rmtree(job.folder, ignore_errors=True)
     job.folder.mkdir(parents=True)
@@ -307,7 +307,7 @@ class _Scanner:
         return self._rows
 
     def _admit(self, ordinal: int, page: RawPage) -> bool:
-        """Say whether a page is an article; other pages are put where they belong."""
+        """Return whether a page is an article; other pages become redirects or rejected rows."""
         if page.namespace != 0:
             detail = f"{page.title}: namespace {page.namespace}"
             self._rows["rejected"].append((f"page:{page.page_id}", "namespace", detail))
@@ -377,7 +377,7 @@ class _Scanner:
 
 
 def scan_ranges(jobs: Sequence[RangeJob], workers: int, report: Callable[[int, int], None]) -> list[Part]:
-    """Leave the part of every range and return them in order.
+    """Read every range whose part is missing, and return all parts in order.
 
     Args:
         jobs: the ranges, in the order of the dump.
@@ -386,7 +386,7 @@ def scan_ranges(jobs: Sequence[RangeJob], workers: int, report: Callable[[int, i
 
     Raises:
         CorruptInput: a range is damaged; those that are complete stay for the next try.
-        Unavailable: a worker was killed, as for want of memory.
+        Unavailable: a worker was killed, perhaps for lack of memory.
     """
     total = sum(_count_bytes(job) for job in jobs)
     pending = [job for job in jobs if open_part(job.folder) is None]

@@ -35,7 +35,7 @@ def parse_page_url(base: str, url: str) -> str | None:
     """
     try:
         wanted, given = urlsplit(base), urlsplit(url)
-    except ValueError:  # urlsplit's word for an address that is none, such as an unclosed [
+    except ValueError:  # an invalid address, such as one with an unclosed [
         return None
     if given.scheme not in ("http", "https") or given.query or given.netloc.lower() != wanted.netloc.lower():
         return None
@@ -50,8 +50,8 @@ class LocalPages:
 
     Attributes:
         corpus: the open corpus.
-        limit: characters of a page's text; a longer page is cut at white space and ends in an ellipsis. Whoever reads a
-            page chooses what of it to show.
+        limit: characters of a page's text; a longer page is cut at white space and ends in an ellipsis. The
+            caller chooses what of it to show.
     """
 
     corpus: Corpus

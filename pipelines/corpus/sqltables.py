@@ -59,14 +59,14 @@ class Window:
         """Read on, twice as far as the unread part is long, and forget what was read; False at the end of the file.
 
         Raises:
-            CorruptInput: the file is cut short or no gzip file.
+            CorruptInput: the file is truncated or no gzip file.
         """
         unread = self.data[self.position :]
         try:
             more = self._stream.read(max(_BLOCK_BYTES, len(unread)))
         except (EOFError, OSError, _BAD_DEFLATE) as error:
             raise CorruptInput(
-                f"{self.path} is cut short or no gzip file ({error}); expected a whole .sql.gz"
+                f"{self.path} is truncated or no gzip file ({error}); expected a whole .sql.gz"
             ) from error
         self.data = unread + more
         self.position = 0
@@ -107,7 +107,7 @@ def read_columns(path: Path, table: str, integers: Sequence[str], texts: Sequenc
 
     Raises:
         ConfigError: there is no such file, table or column; the message names those present.
-        CorruptInput: the file is cut short, no gzip, a row does not fit the table, or a value is of another kind.
+        CorruptInput: the file is truncated, no gzip, a row does not fit the table, or a value is of another kind.
     """
     seen: dict[str, list[str]] = {}
     wanted = [*integers, *texts]
@@ -138,7 +138,7 @@ def list_columns(path: Path, table: str) -> list[str]:
 
     Raises:
         ConfigError: there is no such file or table.
-        CorruptInput: the file is cut short or no gzip file.
+        CorruptInput: the file is truncated or no gzip file.
     """
     seen: list[str] = []
     with _open_sql(path) as window:
@@ -216,12 +216,12 @@ def _read_rows(window: Window, names: Sequence[str], wanted: Sequence[str]) -> I
 
 
 def _read_on(window: Window, position: int) -> None:
-    """Read more of the file when that can make a whole row of what is there."""
+    """Read more of the file when the unread part may be the start of a row."""
     if position > window.position and (rest := window.data[position:].strip()):
         raise CorruptInput(f"{window.path}: {rest[:80]!r} after a row; expected a comma or a semicolon")
     rest = window.data[window.position : window.position + 80]
     if len(window.data) - window.position > MAX_ROW_BYTES or not window.grow():
-        raise CorruptInput(f"{window.path}: no row of this table, or cut short: {rest!r}; expected a whole table")
+        raise CorruptInput(f"{window.path}: no row of this table, or truncated: {rest!r}; expected a whole table")
 
 
 def _decode_value(source: bytes) -> SqlValue:

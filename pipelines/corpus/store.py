@@ -63,7 +63,7 @@ class Corpus:
 
     @property
     def digest(self) -> str:
-        """Names the content; the same input and options give the same digest anywhere."""
+        """Digest of the content: the same input gives the same digest on every machine."""
         return self.manifest.digest
 
     @cached_property
@@ -130,7 +130,7 @@ class Corpus:
     def image(self, file: str) -> CorpusImage | None:
         """Return a picture by its file name with spaces, or None when nothing is known of it.
 
-        A picture that is not at hand, but of which Commons says what it is, has an empty path.
+        A picture that only Commons describes has an empty path.
         """
         images = self._images
         row = bisect_left(range(len(images)), file, key=lambda number: images.value(number, "file"))
@@ -149,7 +149,7 @@ class Corpus:
         """
         image = self.image(file)
         if image is None or not image.path:
-            raise ConfigError(f"picture {file!r} is not at hand in corpus {self.folder}")
+            raise ConfigError(f"corpus {self.folder} has no local picture {file!r}")
         path = place_inside((self.folder / self.manifest.images_dir).resolve(), image.path)
         if path is None:
             raise ConfigError(f"picture {file!r} at {image.path!r} lies outside {self.manifest.images_dir}")
@@ -237,8 +237,8 @@ _LETTERS_PER_PIECE = 3
 def describe_entity(corpus: Corpus, node: int) -> str:
     """Return an entity's name, its type unless the rest says it, and what the first sentence of its article says it is.
 
-    "Kelm Bridge, a suspension bridge over the Orsa"; of an article that does not say what its subject is the first
-    sentence is taken whole. The same article gives the same line.
+    "Kelm Bridge, a suspension bridge over the Orsa"; when no phrase such as "is a" is found, the first sentence
+    is taken whole. The same article gives the same line.
 
     Args:
         corpus: the open corpus.
@@ -253,8 +253,8 @@ def describe_entity(corpus: Corpus, node: int) -> str:
     match = _SAYS_WHAT.search(says)
     what = says[match.end() :] if match else says
     what = what.rstrip(" .")
-    told = f"{name} {what}".casefold()
-    parts = [name, page.type if page.type.casefold() not in told else "", what if what != name else ""]
+    shown = f"{name} {what}".casefold()
+    parts = [name, page.type if page.type.casefold() not in shown else "", what if what != name else ""]
     return cut_pieces(", ".join(part for part in parts if part), MAX_PIECES)
 
 

@@ -113,7 +113,7 @@ BATCH_ROWS = 65_536
 
 
 class TableWriter:
-    """Writes rows to ``<name>.parquet``, and to ``<name>.arrow`` when asked for; memory holds one batch.
+    """Writes rows to ``<name>.parquet``, and to to ``<name>.arrow`` if ``mapped``; memory holds one batch.
 
     The same rows give the same bytes, however they are cut into calls.
     """
@@ -270,10 +270,10 @@ _FULL_DISK = "max_temp_directory_size"
 
 @contextmanager
 def open_spill(folder: Path, megabytes: int = MEMORY_MEGABYTES) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Give a connection that holds at most so many megabytes and keeps the rest in a folder.
+    """Open a DuckDB connection that holds at most so many megabytes and spills the rest to a folder.
 
     Raises:
-        ConfigError: what is done with the connection takes more memory.
+        ConfigError: a query takes more memory.
         Unavailable: the folder's disk is too full for the rest.
     """
     settings: dict[str, str | bool | int | float | list[str]] = {
@@ -306,7 +306,7 @@ def stream_tables(connection: duckdb.DuckDBPyConnection, query: str, rows: int) 
 
 
 def cut_groups(tables: Iterable[pa.Table], name: str, most: int = 1 << 24) -> Iterator[pa.Table]:
-    """Cut tables that are sorted by a column of numbers anew, so that rows of one number are in one table.
+    """Cut tables that are sorted by a column of numbers again, so that rows of one number are in one table.
 
     Raises:
         CorruptInput: the rows are not sorted, or over ``most`` rows have one number.
@@ -316,7 +316,7 @@ def cut_groups(tables: Iterable[pa.Table], name: str, most: int = 1 << 24) -> It
         rows = table if held is None else pa.concat_tables([held, table])
         keys = rows[name].to_numpy()
         if np.any(keys[1:] < keys[:-1]):
-            raise CorruptInput(f"rows are not sorted by {name}, near {keys[0]}; build the corpus again")
+            raise CorruptInput(f"rows are not sorted by {name}, near {keys[0]}; rebuild the corpus")
         cut = int(np.searchsorted(keys, keys[-1])) if len(keys) else 0
         held = rows.slice(cut)
         if held.num_rows > most:

@@ -35,7 +35,7 @@ _OPEN_BLOBS = 256
 
 
 class PageStoreWriter:
-    """Appends texts to one file, in the order they will be asked for."""
+    """Appends texts to one file, in the order of the nodes."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -216,7 +216,7 @@ class PassageIndex:
 
     @contextmanager
     def borrow(self) -> Iterator[sqlite3.Connection]:
-        """Give a connection that nobody else uses."""
+        """Lend a connection that no other thread uses."""
         try:
             connection = self._idle.pop()
         except IndexError:

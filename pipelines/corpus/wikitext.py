@@ -86,7 +86,7 @@ def find_references(text: str) -> Iterator[tuple[int, int]]:
 
 
 def find_braces(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the outermost balanced ``{{...}}`` and ``{|...|}`` spans in order; what is not balanced is passed over."""
+    """Yield the outermost balanced ``{{...}}`` and ``{|...|}`` spans in order; unbalanced ones are skipped."""
     stack: list[tuple[str, int]] = []
     counts = {"{{": 0, "{|": 0}
     spans: list[tuple[int, int]] = []

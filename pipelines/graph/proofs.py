@@ -186,7 +186,7 @@ class Level:
 
 @dataclass(slots=True)
 class ChainSearch:
-    """Look-ahead of one question: which facts of an article lead to an anchor in so many rounds.
+    """Look-ahead of one question: which facts of an article lead to an anchor in ``rounds`` rounds.
 
     Each article is judged once; refusals are counted for the question's rejection.
     """
@@ -207,7 +207,7 @@ class ChainSearch:
     _left: int = 0
 
     def list_facts(self, taken: Sequence[int], rounds: int) -> tuple[Fact, ...]:
-        """Return the relations of the last article taken that lead to an anchor in so many rounds, in page order.
+        """Return the relations of the last article taken that lead to an anchor in ``rounds`` rounds, in page order.
 
         Args:
             taken: articles of the chain so far, from the answer node outwards.
@@ -221,7 +221,7 @@ class ChainSearch:
         return tuple(found)
 
     def open_level(self, draft: ProofDraft, rounds: int) -> Level:
-        """Return a draft with the facts that lead to an anchor in so many rounds."""
+        """Return a draft with the facts that lead to an anchor in ``rounds`` rounds."""
         return Level(draft, list(self.list_facts(draft.taken, rounds)))
 
     def _leads_on(self, node: int, taken: tuple[int, ...], left: int) -> bool:

@@ -249,65 +249,25 @@ def _sum_run(run: Sequence[str]) -> int:
 
 
 _UNITS = """
-m|metre|metres|meter|meters
-km|kilometre|kilometres|kilometer|kilometers
-cm|centimetre|centimetres|centimeter|centimeters
-mm|millimetre|millimetres|millimeter|millimeters
-ft|feet|foot
-in|inch|inches
-yd|yard|yards
-mi|mile|miles
-nmi|nautical mile|nautical miles
+m|metre|metres|meter|meters; km|kilometre|kilometres|kilometer|kilometers
+cm|centimetre|centimetres|centimeter|centimeters; mm|millimetre|millimetres|millimeter|millimeters; ft|feet|foot
+in|inch|inches; yd|yard|yards; mi|mile|miles; nmi|nautical mile|nautical miles
 m2|square metre|square metres|square meter|square meters|sq m|m^2
 km2|square kilometre|square kilometres|square kilometer|square kilometers|sq km|km^2
-sqmi|square mile|square miles|sq mi|mi2
-sqft|square foot|square feet|sq ft|ft2
-ha|hectare|hectares
-acre|acres
+sqmi|square mile|square miles|sq mi|mi2; sqft|square foot|square feet|sq ft|ft2; ha|hectare|hectares; acre|acres
 m3|cubic metre|cubic metres|cubic meter|cubic meters|m^3
-km3|cubic kilometre|cubic kilometres|cubic kilometer|cubic kilometers
-L|litre|litres|liter|liters|l
-g|gram|grams|gramme|grammes
-kg|kilogram|kilograms|kilogramme|kilogrammes|kilo|kilos
-mg|milligram|milligrams
-lb|pound|pounds|lbs
-oz|ounce|ounces
-t|tonne|tonnes|metric ton|metric tons
-long ton|long tons
-short ton|short tons
-ton|tons
-s|second|seconds|sec|secs
-min|minute|minutes|mins
-h|hour|hours|hr|hrs
-d|day|days
-week|weeks
-month|months
-year|years|yr|yrs
-%|percent|per cent
-°C|degrees Celsius|degree Celsius|C
-°F|degrees Fahrenheit|degree Fahrenheit|F
-K|kelvin|kelvins
-°|degrees|degree
-km/h|kph|kmh|kilometres per hour|kilometers per hour
-m/s|metres per second|meters per second
-mph|miles per hour|mi/h
-kn|knot|knots
-W|watt|watts
-kW|kilowatt|kilowatts
-MW|megawatt|megawatts
-GW|gigawatt|gigawatts
-hp|horsepower
-V|volt|volts
-Hz|hertz
-kHz|kilohertz
-MHz|megahertz
-GHz|gigahertz
-$|US$|USD|dollar|dollars|US dollars
-€|EUR|euro|euros
-£|GBP|pounds sterling
-¥|JPY|yen
+km3|cubic kilometre|cubic kilometres|cubic kilometer|cubic kilometers; L|litre|litres|liter|liters|l
+g|gram|grams|gramme|grammes; kg|kilogram|kilograms|kilogramme|kilogrammes|kilo|kilos; mg|milligram|milligrams
+lb|pound|pounds|lbs; oz|ounce|ounces; t|tonne|tonnes|metric ton|metric tons; long ton|long tons; short ton|short tons
+ton|tons; s|second|seconds|sec|secs; min|minute|minutes|mins; h|hour|hours|hr|hrs; d|day|days; week|weeks
+month|months; year|years|yr|yrs; %|percent|per cent; °C|degrees Celsius|degree Celsius|C
+°F|degrees Fahrenheit|degree Fahrenheit|F; K|kelvin|kelvins; °|degrees|degree
+km/h|kph|kmh|kilometres per hour|kilometers per hour; m/s|metres per second|meters per second; mph|miles per hour|mi/h
+kn|knot|knots; W|watt|watts; kW|kilowatt|kilowatts; MW|megawatt|megawatts; GW|gigawatt|gigawatts; hp|horsepower
+V|volt|volts; Hz|hertz; kHz|kilohertz; MHz|megahertz; GHz|gigahertz; $|US$|USD|dollar|dollars|US dollars
+€|EUR|euro|euros; £|GBP|pounds sterling; ¥|JPY|yen
 """
-_SPELLINGS = tuple(tuple(line.split("|")) for line in _UNITS.strip().splitlines())
+_SPELLINGS = tuple(tuple(unit.split("|")) for unit in _UNITS.strip().replace("\n", "; ").split("; "))
 _EXACT = {spelling: spellings[0] for spellings in _SPELLINGS for spelling in spellings}
 # Only words are folded: MW and mW, M and m differ.
 _FOLDED = {spelling.lower(): spellings[0] for spellings in reversed(_SPELLINGS) for spelling in spellings}
@@ -573,6 +533,6 @@ def _read_unit(text: str, place: int) -> tuple[str, int]:
         words = text[match.start(1) : match.end(count)].rstrip(".")
         unit = parse_unit(words)
         # "in" is mostly a preposition: "5 in Lumby".
-        if unit in KNOWN_UNITS and (unit != "in" or words != "in"):
+        if unit is not None and unit in KNOWN_UNITS and (unit != "in" or words != "in"):
             return unit, match.start(1) + len(words)
     return "", place

@@ -1,7 +1,4 @@
-"""Rows of the three datasets and of ``proofs/``, made from questions and trajectories.
-
-Pictures come from the workspace's image store; their bytes are hashed again.
-"""
+"""Rows of the three datasets and of ``proofs/``, made from questions and trajectories."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,26 +49,13 @@ def name_picture(picture: Picture) -> str:
     return f"{picture.sha256}.{picture.extension}"
 
 
-def locate_picture(root: Path, picture: Picture) -> Path:
-    """Return the picture's path under the workspace's ``images/<ab>/``.
-
-    Raises:
-        CorruptInput: if there is no such file.
-    """
-    name_picture(picture)
-    path = PictureStore(root / "images").path(picture.sha256, picture.extension)
-    if not path.is_file():
-        raise CorruptInput(f"picture {picture.file!r}: {path} is missing from the image store")
-    return path
-
-
 def read_picture(root: Path, picture: Picture) -> bytes:
-    """Return the picture's bytes, hashed again.
+    """Return the bytes of a picture in the workspace's image store, hashed again.
 
     Raises:
         CorruptInput: if the file is missing or its bytes are not those its name promises.
     """
-    locate_picture(root, picture)
+    name_picture(picture)
     return PictureStore(root / "images").read(picture)
 
 
@@ -119,13 +103,14 @@ def join_examples(
             )
         trajectory = by_trajectory[entry.trajectory_id] if entry.trajectory_id else None
         examples.append(Example(entry, by_question[entry.parent_id], trajectory))
-    return sorted(examples, key=_order_example)
+    return sorted(examples, key=lambda each: (_find_first(each), each.row_id))
 
 
-def _order_example(example: Example) -> tuple[str, str]:
-    pictures = example.trajectory.images[:1] if example.trajectory else ()
-    first = pictures[0].picture if pictures else example.question.picture
-    return (first.sha256 if first else "", example.row_id)
+def _find_first(example: Example) -> str:
+    """Return the sha256 of an example's first picture; empty without one."""
+    shown = [image.picture for image in example.trajectory.images[:1]] if example.trajectory else []
+    first = shown[0] if shown else example.question.picture
+    return first.sha256 if first else ""
 
 
 COPIED = ("stop_reason", "verdict", "loss", "supports", "tokens", "snapshot", "day")
@@ -202,14 +187,7 @@ def make_sft_row(proof: ProofRow, transcript: Mapping[str, Any]) -> SftRow:
 def make_rl_row(
     proof: ProofRow, images: tuple[EmbeddedImage, ...], index: int, found: tuple[FoundPage, ...] = ()
 ) -> RlRow:
-    """Return the RL row of a question.
-
-    Args:
-        proof: the question's.
-        images: its picture.
-        index: its place in its split.
-        found: what a search by the picture finds.
-    """
+    """Return the RL row of a question at a place in its split, with what a search by its picture finds."""
     text, answer = strip_page_text(proof.text), proof.answer.surface
     accepted = tuple(dict.fromkeys((answer, *proof.answer.aliases)))
     return RlRow(
@@ -264,14 +242,11 @@ def list_counts(proof: Proof, name: str) -> tuple[int, ...]:
 
 def make_chain(question: Enhancement | ProofRow) -> tuple[ChainLink, ...]:
     """Return the path's hops by title, and the attribute that is asked for as the last link."""
-    titles = {node.page_id: node.title for node in question.proof.nodes}
-    links = [
-        ChainLink(relation=hop.relation, subject=titles[hop.subject_id], object=titles[hop.object_id])
-        for hop in question.proof.hops
-    ]
-    last = question.proof.nodes[-1].title
-    links.append(ChainLink(relation=question.proof.answer_relation, subject=last, object=question.answer.surface))
-    return tuple(links)
+    proof = question.proof
+    titles = {node.page_id: node.title for node in proof.nodes}
+    links = [(hop.relation, titles[hop.subject_id], titles[hop.object_id]) for hop in proof.hops]
+    links.append((proof.answer_relation, proof.nodes[-1].title, question.answer.surface))
+    return tuple(ChainLink(relation=name, subject=subject, object=target) for name, subject, target in links)
 
 
 def make_proofs(examples: Sequence[Example]) -> list[ProofRow]:

@@ -1,7 +1,6 @@
 """``manifest.json`` of a release: what it holds, where it came from, and whether a folder still holds it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,8 +11,6 @@ from pipelines.ids import digest_file, digest_value
 from pipelines.release.rows import list_files
 from schemas.datasets import Dataset
 from schemas.manifest import FileEntry, InputEntry, ManifestPart, ModelEntry
-
-SHARD_BYTES = 400_000_000
 
 
 class FunnelRow(ManifestPart):
@@ -27,8 +24,7 @@ class FunnelRow(ManifestPart):
     rows_out: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseContext:
+class ReleaseOrigin(ManifestPart):
     """Where the rows come from. Nothing here may differ between two runs of the same work: no time, host or cost."""
 
     corpus: str
@@ -38,7 +34,7 @@ class ReleaseContext:
     base_url: str
     """Address that a title with underscores is appended to, such as ``https://en.wikipedia.org/wiki/``."""
     recipe: str
-    seeds: Mapping[str, int]
+    seeds: dict[str, int]
     """Seed of each random choice by name."""
     config_digest: str
     git_commit: str
@@ -46,15 +42,20 @@ class ReleaseContext:
     """Corpus and stages with their keys and manifest digests, in pipeline order."""
     funnel: tuple[FunnelRow, ...]
     models: tuple[ModelEntry, ...]
-    prompts: Mapping[str, str]
+    prompts: dict[str, str]
     """Prompt label to the sha256 of its file."""
+
+
+class ReleaseContext(ReleaseOrigin):
+    """The origin, and how the rows are made."""
+
     tools: str
     """JSON array of the tools' schemas, as the teacher saw them."""
     system: str = ""
-    """System message of the rows where the teacher's own does not say how to call a tool, as with native calls."""
+    """System message of the rows where the teacher's own does not describe the calls, as with native calls."""
     unknown_licences: bool = False
     """Whether pages and pictures of unknown licence are accepted."""
-    shard_bytes: int = field(default=SHARD_BYTES)
+    shard_bytes: int = 400_000_000
     """Largest Parquet file, bytes before compression."""
 
 
@@ -83,7 +84,7 @@ class SplitEntry(ManifestPart):
     bytes: int
 
 
-class ReleaseManifest(ManifestPart):
+class ReleaseManifest(ReleaseOrigin):
     """Everything about a release but its own sha256. Holds no time, host or cost: the same work has the same bytes."""
 
     schema_version: int = RELEASE_SCHEMA_VERSION
@@ -91,17 +92,6 @@ class ReleaseManifest(ManifestPart):
     version: str
     content: str
     """sha256 over names, rows and sha256 of the data, proofs and attribution: the content without its origin."""
-    corpus: str
-    snapshot: str
-    base_url: str
-    recipe: str
-    seeds: dict[str, int]
-    config_digest: str
-    git_commit: str
-    lineage: tuple[InputEntry, ...]
-    funnel: tuple[FunnelRow, ...]
-    models: tuple[ModelEntry, ...]
-    prompts: dict[str, str]
     writer: str
     """Library whose version decides the Parquet bytes."""
     splits: tuple[SplitEntry, ...]
@@ -133,14 +123,13 @@ def make_release_manifest(
     context: ReleaseContext,
 ) -> ReleaseManifest:
     """Return the manifest of a release."""
-    copied = ("corpus", "snapshot", "base_url", "recipe", "config_digest", "git_commit", "lineage", "funnel", "models")
+    origin = {name: getattr(context, name) for name in ReleaseOrigin.model_fields}
+    origin |= {name: dict(sorted(origin[name].items())) for name in ("seeds", "prompts")}
     return ReleaseManifest(
-        **{name: getattr(context, name) for name in copied},
+        **origin,
         dataset=dataset,
         version=name_version(content),
         content=content,
-        seeds=dict(sorted(context.seeds.items())),
-        prompts=dict(sorted(context.prompts.items())),
         writer=f"pyarrow {pa.__version__}",
         splits=splits,
         files=files,
@@ -155,7 +144,7 @@ def read_release_manifest(folder: Path) -> ReleaseManifest:
     """
     path = folder / MANIFEST
     if not path.is_file():
-        raise ConfigError(f"release {folder}: no {MANIFEST}; name a folder such as releases/sft/{SERIES}-0a1b2c3d")
+        raise ConfigError(f"release {folder}: no {MANIFEST}; give a folder such as releases/sft/{SERIES}-0a1b2c3d")
     try:
         return ReleaseManifest.model_validate_json(path.read_bytes())
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Publish: write a release beside its final place, then rename it there. What has a version is whole and immutable."""
+"""Publish: write a release into a temporary folder, then rename it. A published version is complete and read-only."""
 
 import json
 import os
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pipelines.errors import ConfigError, CorruptInput, GateNotMet
 from pipelines.files import clear_temps, explain_os_error, make_temp_path, sync_folder
+from pipelines.pictures import PictureStore
 from pipelines.release.card import (
     CardFacts,
     Prose,
@@ -21,7 +22,7 @@ from pipelines.release.card import (
     render_card,
     render_credits,
 )
-from pipelines.release.making import Example, RowMaker, join_examples, locate_picture, make_proofs
+from pipelines.release.making import Example, RowMaker, join_examples, make_proofs, name_picture
 from pipelines.release.manifest import (
     MANIFEST,
     PublishedRelease,
@@ -83,8 +84,8 @@ def publish_releases(
 ) -> list[PublishedRelease]:
     """Publish each dataset that has rows, under a version named by its content.
 
-    Publishing the same content again gives the same version and touches nothing. A crash leaves only a temp folder,
-    which no reader looks at and the next publish removes.
+    Publishing the same content again gives the same version and writes nothing. A crash leaves only a temporary folder,
+    which readers ignore and the next publish removes.
 
     Raises:
         CorruptInput: if a picture is missing from the image store or has other bytes than its name says.
@@ -132,7 +133,9 @@ def _fill_folder(draft: ReleaseDraft, staging: Path, home: Path) -> str:
     credits_path.write_text(render_credits(credit_lines), encoding="utf-8")
     files.append(describe_file(credits_path, staging, len(credit_lines)))
     if draft.dataset == "rl":
-        files.append(_write_rewards(staging))
+        path = staging / REWARDS
+        path.write_bytes((resources.files("pipelines.release") / REWARDS).read_bytes())
+        files.append(describe_file(path, staging, 0))
     content = digest_content(files, draft.prose.text)
     version = name_version(content)
     if (home / version).exists():
@@ -147,9 +150,9 @@ def _check_existing(folder: Path, content: str) -> None:
     try:
         existing = check_release_files(folder)
     except (ConfigError, GateNotMet) as error:
-        raise CorruptInput(f"{error}; it was published before and is damaged now: remove it and run again") from error
+        raise CorruptInput(f"{error}; this published release was damaged: remove it and run again") from error
     if existing.content != content:
-        raise GateNotMet(f"release {folder}: another content has this version; move the folder away")
+        raise GateNotMet(f"release {folder}: its version is that of another content; move the folder away")
 
 
 def _write_data(draft: ReleaseDraft, staging: Path) -> tuple[list[FileEntry], tuple[SplitEntry, ...]]:
@@ -158,7 +161,7 @@ def _write_data(draft: ReleaseDraft, staging: Path) -> tuple[list[FileEntry], tu
     files, splits = [], []
     for split in draft.list_splits():
         rows = draft.list_examples(split)
-        weights = [_weigh(draft.root, example) for example in rows]
+        weights = [_weigh(PictureStore(draft.root / "images"), example) for example in rows]
         memory = 0
         for shard in plan_shards(split, weights, draft.context.shard_bytes):
             make_row = partial(maker.make_row, rows)
@@ -170,10 +173,11 @@ def _write_data(draft: ReleaseDraft, staging: Path) -> tuple[list[FileEntry], tu
     return files, tuple(splits)
 
 
-def _weigh(root: Path, example: Example) -> int:
+def _weigh(store: PictureStore, example: Example) -> int:
     """Return about how many bytes a row takes before compression: its pictures and its text."""
-    shown = (*example.list_pictures(), *example.list_thumbnails())
-    pictures = sum(locate_picture(root, picture).stat().st_size for picture in shown)
+    shown = [picture for picture in (*example.list_pictures(), *example.list_thumbnails()) if name_picture(picture)]
+    paths = [store.path(picture.sha256, picture.extension) for picture in shown]
+    pictures = sum(path.stat().st_size for path in paths if path.is_file())
     steps = example.trajectory.steps if example.trajectory else ()
     text = sum(len(step.reply) + len(step.observation.text if step.observation else "") for step in steps)
     return pictures + text + len(example.question.text)
@@ -188,14 +192,6 @@ def _write_proofs(draft: ReleaseDraft, staging: Path) -> list[FileEntry]:
         entry, _ = write_shard_file(path, derive_schema(ProofRow), shard, rows.__getitem__)
         files.append(entry)
     return files
-
-
-def _write_rewards(staging: Path) -> FileEntry:
-    """Lay the rewards beside the questions that they are for: one file that a trainer is pointed at."""
-    source = resources.files("pipelines.release") / REWARDS
-    path = staging / REWARDS
-    path.write_bytes(source.read_bytes())
-    return describe_file(path, staging, 0)
 
 
 def _write_documents(

@@ -1,7 +1,7 @@
 """Push a release to the Hugging Face Hub: one commit, each file verified by its digest, then a tag.
 
 ``upload_folder`` is several commits since hub 1.20, so a crash would leave half a release on the main branch;
-``create_commit`` is one. The token is the client's business: it is neither read nor written here.
+``create_commit`` is one. The client reads the token itself.
 """
 
 import hashlib
@@ -55,25 +55,20 @@ def push_release(folder: Path, repo: str, api: "HfApi | None" = None, private: b
     except ImportError as error:
         raise ConfigError(f"push: huggingface_hub is missing; {HINT}") from error
     client = api if api is not None else HfApi()
-    failures: tuple[type[Exception], ...] = (HfHubHTTPError, OSError, *_list_transport_errors())
+    # huggingface_hub came with httpx, or with httpx2 since its version 2.
+    libraries = [name for name in ("httpx2", "httpx") if importlib.util.find_spec(name) is not None]
+    transport = [importlib.import_module(name).HTTPError for name in libraries]
+    failures: tuple[type[Exception], ...] = (HfHubHTTPError, OSError, *transport)
     try:
         client.create_repo(repo, repo_type=KIND, private=private, exist_ok=True)
         commit = _commit_folder(client, folder, repo, manifest)
-        verify_commit(client, folder, repo, commit)
+        if problems := list_differences(client, folder, repo, commit):
+            raise GateNotMet(f"push to {repo}: commit {commit} differs from the release: {'; '.join(problems)}")
         tag = _tag_commit(client, repo, commit, manifest)
     except failures as error:
         hint = "is there a network, and a token with write access in HF_TOKEN? run the same command again"
         raise Unavailable(f"push to {repo}: {error}; {hint}") from error
     return PushReceipt(repo, commit, tag, len(manifest.files) + 1)
-
-
-def _list_transport_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of the HTTP library that huggingface_hub came with: httpx, or httpx2 since version 2."""
-    found: list[type[Exception]] = []
-    for name in ("httpx2", "httpx"):
-        if importlib.util.find_spec(name) is not None:
-            found.append(importlib.import_module(name).HTTPError)
-    return tuple(found)
 
 
 def _commit_folder(client: "HfApi", folder: Path, repo: str, manifest: ReleaseManifest) -> str:
@@ -93,7 +88,7 @@ def _commit_folder(client: "HfApi", folder: Path, repo: str, manifest: ReleaseMa
 
 
 def list_differences(client: "HfApi", folder: Path, repo: str, revision: str) -> list[str]:
-    """Return what a revision on the Hub holds otherwise than the folder; empty when they are the same."""
+    """Return how a revision on the Hub differs from the folder; empty when they are the same."""
     tree = client.list_repo_tree(repo, recursive=True, revision=revision, repo_type=KIND)
     remote = {entry.path: entry for entry in tree if hasattr(entry, "blob_id")}
     local = {path.relative_to(folder).as_posix(): path for path in list_files(folder)}
@@ -113,17 +108,6 @@ def _is_same(path: Path, entry: Any) -> bool:  # noqa: ANN401 - huggingface_hub'
     return bool(entry.blob_id == blob.hexdigest())
 
 
-def verify_commit(client: "HfApi", folder: Path, repo: str, commit: str) -> None:
-    """Compare a commit on the Hub with the folder, file by file.
-
-    Raises:
-        GateNotMet: naming each difference.
-    """
-    problems = list_differences(client, folder, repo, commit)
-    if problems:
-        raise GateNotMet(f"push to {repo}: commit {commit} is not the release: {'; '.join(problems)}")
-
-
 def _tag_commit(client: "HfApi", repo: str, commit: str, manifest: ReleaseManifest) -> str:
     tag = f"v{manifest.version}"
     found = {entry.name: entry.target_commit for entry in client.list_repo_refs(repo, repo_type=KIND).tags}
@@ -131,5 +115,5 @@ def _tag_commit(client: "HfApi", repo: str, commit: str, manifest: ReleaseManife
         message = f"{manifest.dataset}, content {manifest.content}"
         client.create_tag(repo, tag=tag, tag_message=message, revision=commit, repo_type=KIND)
     elif found[tag] != commit:
-        raise ConfigError(f"push to {repo}: tag {tag} names commit {found[tag]}, not {commit}; a version never moves")
+        raise ConfigError(f"push to {repo}: tag {tag} names commit {found[tag]}, not {commit}; a tag never moves")
     return tag

@@ -88,9 +88,9 @@ def measure_gini(counts: Iterable[int]) -> float:
 
 
 def measure_prior(answers: Iterable[tuple[Hashable, str]]) -> float:
-    """Return the share of answers that whoever gives the most frequent other answer of the same group gets right.
+    """Return the share of answers that are the most frequent answer of the other rows of their group.
 
-    An answer does not vouch for itself, so a group of one is never guessed; a tie is drawn.
+    A group of one is never guessed; a tie counts by the share of the tied answers.
 
     Args:
         answers: group and answer of each row.
@@ -104,7 +104,7 @@ def measure_prior(answers: Iterable[tuple[Hashable, str]]) -> float:
 
 
 def _guess_most_frequent(counts: Counter[str]) -> float:
-    """Return how many of a group's answers are expected right: only those of a single most frequent one can be."""
+    """Return how many of a group's answers are expected to be guessed right."""
     ranked = sorted(counts.values(), reverse=True)
     first, second = ranked[0], ranked[1] if len(ranked) > 1 else 0
     if first - 1 > second:
@@ -117,11 +117,6 @@ ENOUGH = 20
 """Questions of a relation from which the share of one answer among them says something."""
 
 
-def measure_counts(questions: Sequence[Difficulty]) -> Table:
-    """Return the distributions of the proofs' counts, and how many stopped at their threshold."""
-    return {name: _describe_counts(questions, name) for name in ("chain", "alone", "anchors", "answers")}
-
-
 def _describe_counts(questions: Sequence[Difficulty], name: str, later: bool | None = None) -> dict[str, Scalar]:
     """Describe the counts of a name: all of them, or those of the first hidden node or of later ones."""
     counts: list[Count] = [
@@ -131,6 +126,11 @@ def _describe_counts(questions: Sequence[Difficulty], name: str, later: bool | N
         if count.name == name and (later is None or (count.node > 1) is later)
     ]
     return describe_numbers([count.value for count in counts]) | {"capped": sum(count.capped for count in counts)}
+
+
+def measure_counts(questions: Sequence[Difficulty]) -> Table:
+    """Return the distributions of the proofs' counts, and how many stopped at their threshold."""
+    return {name: _describe_counts(questions, name) for name in ("chain", "alone", "anchors", "answers")}
 
 
 def measure_proofs(questions: Sequence[Difficulty]) -> Table:
@@ -168,9 +168,9 @@ def measure_necessity(questions: Sequence[Difficulty]) -> Table:
 
 
 def measure_answers(questions: Sequence[Difficulty]) -> Table:
-    """Return lengths, aliases and use of the answers, and how far guessing by what is asked would come.
+    """Return lengths, aliases and use of the answers, and how often the most frequent answer would be right.
 
-    The guesser knows the relation and the answer's type, and gives what most other questions of both have.
+    The guess is made from the other questions with the same relation and answer type.
     """
     keys = Counter(question.answer.key for question in questions)
     asked = [((q.proof.answer_relation, q.answer.type), q.answer.key) for q in questions]
@@ -188,16 +188,6 @@ def measure_answers(questions: Sequence[Difficulty]) -> Table:
     }
 
 
-def count_precisions(questions: Sequence[Difficulty]) -> Counts:
-    """Return how precise the dates are, and how many ask for less than the page says."""
-    dates = [question for question in questions if question.answer.type == "date"]
-    table = count_values(question.answer.precision or "none" for question in dates)
-    derived = Counter(question.proof.derivation for question in questions if question.proof.derivation)
-    for part, rows in sorted(derived.items()):
-        table[f"{part} of a fuller date"] = {"rows": rows, "share": share(rows, len(dates))}
-    return table
-
-
 def measure_grounding(questions: Sequence[Enhancement]) -> Table:
     """Return rankers and sources, how scores and margins lie, and what OCR and a search by picture find."""
     seen = [question.depiction for question in questions if question.depiction is not None]
@@ -207,8 +197,8 @@ def measure_grounding(questions: Sequence[Enhancement]) -> Table:
         ("from", [each.source for each in seen]),
         ("to look up", [each.ease or "not searched" for each in seen]),
         ("to look up at training resolution", [each.ease_at_training or "not searched" for each in seen]),
-        ("read by", [" and ".join(each.engines) or "nobody" for each in seen]),
-        ("Commons says it depicts the anchor", [_say(each.depicts) for each in seen]),
+        ("read by", [" and ".join(each.engines) or "no engine" for each in seen]),
+        ("Commons says it depicts the anchor", [DEPICTS[each.depicts] for each in seen]),
     ):
         table |= {f"{name}: {value}": dict(row) for value, row in count_values(values).items()}
     table["with text that tells nothing"] = count_rows(bool(each.text) for each in seen)
@@ -223,13 +213,10 @@ def measure_grounding(questions: Sequence[Enhancement]) -> Table:
 
 
 def measure_enhancements(questions: Sequence[Enhancement]) -> Table:
-    """Return how many pictures are degraded, by degradation and what showed that its repair restores them; strengths.
-
-    A strength is looked for, picture by picture, so hardly two are alike: they are described, not listed.
-    """
+    """Return how many pictures are degraded, by degradation, repair and test, and the strengths."""
     trials = [question.trial for question in questions if question.trial is not None]
     found = Counter(f"{trial.degradation}, {trial.repair}, shown by {trial.test}" for trial in trials)
-    rows = {"degraded": len(trials), **{name: found[name] for name in sorted(found)}}
+    rows = {"degraded": len(trials), **dict(sorted(found.items()))}
     table: Table = {name: {"rows": count, "share": share(count, len(questions))} for name, count in rows.items()}
     for degradation in sorted({trial.degradation for trial in trials}):
         strengths = [trial.strength for trial in trials if trial.degradation == degradation]
@@ -237,12 +224,8 @@ def measure_enhancements(questions: Sequence[Enhancement]) -> Table:
     return table
 
 
-def _say(depicts: bool | None) -> str:
-    return "not stated" if depicts is None else "yes" if depicts else "no"
-
-
 def measure_difficulty(questions: Sequence[Difficulty]) -> Table:
-    """Return the attempts by condition and solver, by name; an interval takes each question's attempts as one."""
+    """Return the attempts by condition and solver; an interval counts each question's attempts as one."""
     cells: dict[str, list[Cell]] = {}
     for question in questions:
         for cell in question.cells:
@@ -254,7 +237,7 @@ def _sum_cells(cells: Sequence[Cell]) -> dict[str, Scalar]:
     correct, attempts = sum(cell.correct for cell in cells), sum(cell.attempts for cell in cells)
     scored = attempts - sum(cell.unscored for cell in cells)
     asked = sum(cell.attempts > cell.unscored for cell in cells)
-    # Attempts at one question are alike: at worst all of them say what one says.
+    # Attempts at one question depend on each other: in the worst case they count as one.
     interval = bound_mean(asked * correct / scored if scored else 0.0, asked, 1.0)
     return {
         "questions": len(cells),
@@ -271,7 +254,7 @@ def _sum_cells(cells: Sequence[Cell]) -> dict[str, Scalar]:
 
 
 def measure_standing(questions: Sequence[Difficulty]) -> Table:
-    """Return rows and shares by standing and by search need, of alternatives, and of what had to be left out."""
+    """Return rows and shares by standing and search need, of alternative answers, and of conditions left out."""
     counts: Counter[str] = Counter()
     for question in questions:
         counts[f"standing: {question.standing}"] += 1
@@ -282,28 +265,24 @@ def measure_standing(questions: Sequence[Difficulty]) -> Table:
     return {name: {"rows": counts[name], "share": share(counts[name], len(questions))} for name in sorted(counts)}
 
 
-def list_unmeasured(questions: Sequence[Difficulty], reasons: Mapping[str, str]) -> dict[str, str]:
-    """Return what was not measured, without the picture ablation where pictures were swapped."""
-    swapped = any(question.swapped_with for question in questions)
-    return {name: reason for name, reason in reasons.items() if not (swapped and name == "picture ablation")}
-
-
 TOP = 10
 DUPLICATES = ("duplicate-question", "duplicate-path", "duplicate-picture")
+DEPICTS = {None: "not stated", True: "yes", False: "no"}
 
 
 def measure_diversity(questions: Sequence[Difficulty]) -> dict[str, Scalar]:
     """Return skeletons, relations and type sequences: how many, how evenly used, and the shares of the most used."""
     skeletons = Counter(map(delexicalise, questions))
     chains = [list_relations(question) for question in questions]
-    bigrams = _list_bigrams(questions)
+    relations = [relation for chain in chains for relation in chain]
+    bigrams = [f"{left} {right}" for chain in chains for left, right in pairwise(chain)]
+    sequences = [" > ".join(node.type for node in question.proof.nodes) for question in questions]
     top = sum(rows for _, rows in Counter(bigrams).most_common(TOP))
-    sequences = [_name_types(question) for question in questions]
     return {
         "skeletons": len(skeletons),
         "top skeleton share": share(max(skeletons.values(), default=0), len(questions)),
-        "relations": len({relation for chain in chains for relation in chain}),
-        "effective relations": count_effective(relation for chain in chains for relation in chain),
+        "relations": len(set(relations)),
+        "effective relations": count_effective(relations),
         "relation bigrams": len(set(bigrams)),
         "effective relation bigrams": count_effective(bigrams),
         f"top {TOP} bigrams share": share(top, len(bigrams)),
@@ -312,46 +291,23 @@ def measure_diversity(questions: Sequence[Difficulty]) -> dict[str, Scalar]:
     }
 
 
+def measure_wording(questions: Sequence[Difficulty]) -> Table:
+    """Return how much the questions' texts, and their skeletons, repeat each other."""
+    table: Table = {}
+    for name, texts in (("text", [each.text for each in questions]), ("skeleton", [*map(delexicalise, questions)])):
+        table[name] = {
+            **{f"distinct-{size}": round(measure_distinct(texts, size), DIGITS) for size in (1, 2, 3)},
+            "self-BLEU": round(measure_self_bleu(texts), DIGITS),
+            "compression ratio": round(measure_compression(texts), 2),
+            "near duplicates": share(count_near_duplicates(texts), len(texts)),
+        }
+    return table
+
+
 def list_relations(question: Difficulty) -> list[str]:
     """Return a question's relations in order, the one asked for last; ``<-`` is before one that leads backward."""
     proof = question.proof
     return [*(f"<-{hop.relation}" if hop.backward else hop.relation for hop in proof.hops), proof.answer_relation]
-
-
-def _list_bigrams(questions: Sequence[Difficulty]) -> list[str]:
-    return [f"{left} {right}" for question in questions for left, right in pairwise(list_relations(question))]
-
-
-def _name_types(question: Difficulty) -> str:
-    return " > ".join(node.type for node in question.proof.nodes)
-
-
-def count_bigrams(questions: Sequence[Difficulty]) -> Counts:
-    """Return the most frequent pairs of neighbouring relations."""
-    return dict(list(count_values(_list_bigrams(questions)).items())[:TOP])
-
-
-def count_sequences(questions: Sequence[Difficulty]) -> Counts:
-    """Return the most frequent sequences of the nodes' types."""
-    return dict(list(count_values(map(_name_types, questions)).items())[:TOP])
-
-
-def measure_wording(questions: Sequence[Difficulty]) -> Table:
-    """Return how much the questions' texts, and their skeletons, repeat each other."""
-    texts = {
-        "text": [question.text for question in questions],
-        "skeleton": [delexicalise(question) for question in questions],
-    }
-    return {name: _measure_texts(of_name) for name, of_name in texts.items()}
-
-
-def _measure_texts(texts: Sequence[str]) -> dict[str, Scalar]:
-    return {
-        **{f"distinct-{size}": round(measure_distinct(texts, size), DIGITS) for size in (1, 2, 3)},
-        "self-BLEU": round(measure_self_bleu(texts), DIGITS),
-        "compression ratio": round(measure_compression(texts), 2),
-        "near duplicates": share(count_near_duplicates(texts), len(texts)),
-    }
 
 
 def measure_reuse(questions: Sequence[Difficulty]) -> Table:
@@ -371,14 +327,8 @@ def measure_reuse(questions: Sequence[Difficulty]) -> Table:
     return table
 
 
-def measure_duplicates(questions: Sequence[Difficulty]) -> dict[str, Scalar]:
-    """Return how many questions repeat another one; the releases stage leaves none."""
-    found = count_duplicates(map(make_signature, questions))
-    return {name: found[name] for name in DUPLICATES}
-
-
 NOT_MEASURED = {
-    "human audit": "no person has looked at a sample of this version",
+    "human audit": "no person has examined a sample of this version",
     "judge": "false accepts and false rejects of the judge: run synth bench judge",
     "planted defects": "recall and false alarms of the checks: run synth bench planted",
     "benchmark contamination": "no benchmark was compared with",
@@ -397,38 +347,42 @@ def measure_quality(examples: Sequence[Example], questions: Sequence[Enhancement
     """
     own = list({example.question.record_id: example.question for example in examples}.values())
     trajectories = [example.trajectory for example in examples if example.trajectory is not None]
+    pictures = {picture.sha256: picture for example in examples for picture in example.list_pictures()}
     quality: Quality = {
-        "identity": _describe_identity(context),
-        "funnel": _describe_funnel(context),
-        "rejections": _describe_rejections(context),
-        "splits": _describe_splits(examples),
+        **_describe_origin(context),
+        "splits": {
+            name: _describe_split([example for example in examples if example.entry.split == name])
+            for name in sorted({example.entry.split for example in examples})
+        },
         "overlap": {name: len(found) for name, found in list_shared_values(map(make_signature, questions)).items()},
         "hops": count_values(str(len(question.proof.hops)) for question in own),
         "answer types": count_values(question.answer.type for question in own),
         "domains": count_values(question.domain for question in own),
         "anchor types": count_values(question.proof.nodes[0].type for question in own),
-        "answer precision": count_precisions(own),
         "answers": measure_answers(own),
         "proof counts": measure_counts(own),
         "proof": measure_proofs(own),
         "necessity": measure_necessity(own),
         "diversity": measure_diversity(own),
         "wording": measure_wording(own),
-        "relation bigrams": count_bigrams(own),
-        "type sequences": count_sequences(own),
         "entity reuse": measure_reuse(own),
-        "duplicates": measure_duplicates(own),
+        "duplicates": {**dict.fromkeys(DUPLICATES, 0), **count_duplicates(map(make_signature, own))},
         "difficulty": measure_difficulty(own),
         "standing": measure_standing(own),
-        "pictures": _measure_pictures(examples),
+        "pictures": {
+            "shorter side, pixels": describe_numbers([min(each.width, each.height) for each in pictures.values()]),
+            "pictures a row": describe_numbers([len(example.list_pictures()) for example in examples]),
+            "distinct perceptual hashes": {"n": len({picture.phash for picture in pictures.values()})},
+        },
         "grounding": measure_grounding(own),
         "enhancements": measure_enhancements(own),
-        "picture licences": _count_licences(examples),
+        "picture licences": count_values(picture.licence for picture in pictures.values()),
     }
     if trajectories:
         quality |= _measure_trajectories(trajectories)
-    quality["not measured"] = list_unmeasured(own, NOT_MEASURED)
-    return quality
+    swapped = any(question.swapped_with for question in own)
+    skipped = {"picture ablation"} if swapped else set()
+    return quality | {"not measured": {name: why for name, why in NOT_MEASURED.items() if name not in skipped}}
 
 
 def check_quality(quality: Quality) -> None:
@@ -465,7 +419,8 @@ def render_section(section: Section) -> str:
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def _describe_identity(context: ReleaseContext) -> dict[str, Scalar]:
+def _describe_origin(context: ReleaseContext) -> Quality:
+    """Return the sections identity, funnel and rejections."""
     identity: dict[str, Scalar] = {
         "corpus": context.corpus,
         "snapshot": context.snapshot,
@@ -476,56 +431,25 @@ def _describe_identity(context: ReleaseContext) -> dict[str, Scalar]:
     identity |= {f"seed {name}": seed for name, seed in sorted(context.seeds.items())}
     identity |= {f"model {model.role}": f"{model.name} {model.revision}".strip() for model in context.models}
     identity |= {f"prompt {label}": digest for label, digest in sorted(context.prompts.items())}
-    return identity | {f"key of {entry.name}": entry.key for entry in context.lineage}
-
-
-def _describe_funnel(context: ReleaseContext) -> Table:
-    return {
-        row.stage: {
-            "rows_in": row.rows_in,
-            "kept": row.kept,
-            "rejected": sum(row.rejected.values()),
-            "failed": row.failed,
-            "rows_out": row.rows_out,
-        }
+    identity |= {f"key of {entry.name}": entry.key for entry in context.lineage}
+    funnel = {
+        row.stage: {**row.model_dump(exclude={"stage"}), "rejected": sum(row.rejected.values())}
         for row in context.funnel
     }
-
-
-def _describe_rejections(context: ReleaseContext) -> Table:
-    return {
+    rejections = {
         f"{row.stage}: {reason}": {"rows": rows, "share": share(rows, row.rows_in)}
         for row in context.funnel
         for reason, rows in sorted(row.rejected.items())
     }
+    return {"identity": identity, "funnel": funnel, "rejections": rejections}
 
 
-def _describe_splits(examples: Sequence[Example]) -> Table:
-    splits: Table = {}
-    for name in sorted({example.entry.split for example in examples}):
-        rows = [example for example in examples if example.entry.split == name]
-        pictures = {example.question.picture.sha256 for example in rows if example.question.picture}
-        splits[name] = {
-            "rows": len(rows),
-            "questions": len({example.question.record_id for example in rows}),
-            "pictures": len(pictures),
-        }
-    return splits
-
-
-def _measure_pictures(examples: Sequence[Example]) -> Table:
-    pictures = {picture.sha256: picture for example in examples for picture in example.list_pictures()}
-    sides = [min(picture.width, picture.height) for picture in pictures.values()]
+def _describe_split(rows: Sequence[Example]) -> dict[str, Scalar]:
     return {
-        "shorter side, pixels": describe_numbers(sides),
-        "pictures a row": describe_numbers([len(example.list_pictures()) for example in examples]),
-        "distinct perceptual hashes": {"n": len({picture.phash for picture in pictures.values()})},
+        "rows": len(rows),
+        "questions": len({example.question.record_id for example in rows}),
+        "pictures": len({example.question.picture.sha256 for example in rows if example.question.picture}),
     }
-
-
-def _count_licences(examples: Sequence[Example]) -> Counts:
-    pictures = {picture.sha256: picture for example in examples for picture in example.list_pictures()}
-    return count_values(picture.licence for picture in pictures.values())
 
 
 def _measure_trajectories(trajectories: Sequence[Trajectory]) -> Mapping[str, Section]:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
@@ -48,7 +47,7 @@ def publish_run(assembly: Assembly, planned: Sequence[PlannedStage]) -> tuple[li
     manifests = [manifest for plan in planned if (manifest := plan.folder.read_manifest()) is not None]
     context = _describe_origin(assembly, manifests)
     receipt = by_name["releases"].folder.path / "published.json"
-    mark = digest_value([asdict(context), digest_prose()])
+    mark = digest_value([context.model_dump(), digest_prose()])
     published = _read_receipt(assembly.workspace, receipt, mark)
     if published is not None:
         return published, False

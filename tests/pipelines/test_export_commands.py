@@ -109,7 +109,7 @@ def test_problems_are_named_and_end_in_exit_code_one(sft: Path, tmp_path: Path, 
     path.write_text(path.read_text(encoding="utf-8").replace("<image><image>", "<image>"), encoding="utf-8")
     done = call_here(capsys, "validate", tmp_path / "out", "--to", "ms-swift")
     assert done.code == 1
-    assert "train.jsonl line 1: images: 2 placeholders for 3 pictures" in done.out
+    assert "train.jsonl line 1: row: 2 placeholders for 3 pictures" in done.out
     assert done.out.splitlines()[-1].endswith("2 against it for ms-swift")
     assert len(call_here(capsys, "validate", tmp_path / "out", "--to", "ms-swift", "--json").document) == 2
 

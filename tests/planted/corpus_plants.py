@@ -1,13 +1,7 @@
-"""Defects that lie in the wiki: another entity that fits, a second value, a shorter way, a picture nobody needs.
+"""Defects of the wiki around a question, of its answer, and of a question beside others.
 
-Each operator takes a clean question and returns twins, or None when the question admits no such defect. The clean twin
-changes the wiki too, in a way that must not matter, so that a check is not paid for noticing any change.
-
-D09: a descriptor that finds its entity without the chain, so that earlier hops, and the picture, may be skipped.
-
-Defects of a question beside others, or beside what a solver knows: parametric questions, repeats, one template.
-
-Defects of the answer and of the whole question: wrong gold, facts that change, what one search finds.
+Each operator takes a clean question and returns twins, or None when the question does not admit the defect. The clean
+twin changes the wiki too, harmlessly, so that a check that notices any change gains nothing.
 """
 
 import asyncio
@@ -61,17 +55,13 @@ from tests.planted.words import Pair, Vocabulary
 
 
 def plant_twin(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
-    """D06: another entity whose infobox shows all that the descriptor says; the clean twin differs in one fact.
+    """D06: another entity whose infobox fits the descriptor; the clean twin differs in one fact.
 
-    What the clean twin's fact names has no single entity that fits: it would no longer be single, and the question of
-    another anchor no longer one.
+    The clean twin's fact names an entity that leads to none or several, since another anchor must keep its answer.
     """
-    hops = [hop for hop in case.question.proof.hops if hop.backward]
-    if not hops:
-        return None
-    hop = rng.choice(hops)
-    other = _find_other_object(case, hop, rng)
-    if other is None or _count_fitting(case, hop, other) == 1:
+    hop = _draw_hop(case, rng, backward=True)
+    other = None if hop is None else _find_other_object(case, hop, rng)
+    if hop is None or other is None or _count_fitting(case, hop, other) == 1:
         return None
     node = case.find_subject(hop)
     name = invent_name(case.corpus, case.question.proof.nodes[hop.index].type, words, rng)
@@ -82,14 +72,12 @@ def plant_twin(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
 
 
 def plant_hidden_twin(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
-    """D07: another entity that fits, one of its facts in prose only; of the clean twin the prose says another fact."""
-    hops = [hop for hop in case.question.proof.hops if hop.backward]
-    if not hops:
+    """D07: another entity that fits, with one fact in prose only; the prose of the clean twin has another fact."""
+    hop = _draw_hop(case, rng, backward=True)
+    other = None if hop is None else _find_other_object(case, hop, rng)
+    if hop is None or other is None:
         return None
-    hop = rng.choice(hops)
-    node, kept, other = case.find_subject(hop), case.find_object(hop), _find_other_object(case, hop, rng)
-    if other is None:
-        return None
+    node, kept = case.find_subject(hop), case.find_object(hop)
     name = invent_name(case.corpus, case.question.proof.nodes[hop.index].type, words, rng)
     said, unsaid = (state_fact(case.corpus, hop.relation, name, target, rng) for target in (kept, other))
     if said is None or unsaid is None:
@@ -100,9 +88,8 @@ def plant_hidden_twin(case: Case, words: Vocabulary, rng: Random) -> Twins | Non
 
 
 def plant_hidden_value(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
-    """D07: a second value of a forward hop, stated in prose; the clean twin's page names it in passing."""
-    hops = [hop for hop in case.question.proof.hops if not hop.backward and hop.relation != "mentions"]
-    hop = rng.choice(hops) if hops else None
+    """D07: a second value of a forward hop, stated in prose; the clean twin's page mentions it in passing."""
+    hop = _draw_hop(case, rng, backward=False)
     other = _find_other_object(case, hop, rng) if hop is not None else None
     if hop is None or other is None:
         return None
@@ -121,14 +108,18 @@ def plant_hidden_value(case: Case, words: Vocabulary, rng: Random) -> Twins | No
     )
 
 
+def _draw_hop(case: Case, rng: Random, backward: bool) -> Hop | None:
+    """Return a hop of an infobox in one direction."""
+    hops = [hop for hop in case.question.proof.hops if hop.backward == backward and hop.relation != "mentions"]
+    return rng.choice(hops) if hops else None
+
+
 def plant_second_value(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
     """D08: a second value in the field of a hop: after a break, in a list, or in a numbered twin of the field."""
-    hops = [hop for hop in case.question.proof.hops if not hop.backward and hop.relation != "mentions"]
-    if not hops:
+    hop = _draw_hop(case, rng, backward=False)
+    if hop is None:
         return None
-    hop = rng.choice(hops)
-    other = _find_other_object(case, hop, rng)
-    node = case.find_subject(hop)
+    other, node = _find_other_object(case, hop, rng), case.find_subject(hop)
     facts = find_facts(case.corpus, node, hop.relation)
     if other is None or len(facts) != 1:
         return None
@@ -175,13 +166,13 @@ def plant_shortcut(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
 
 
 def _find_dead_end(case: Case, nodes: Sequence[int], rng: Random) -> int:
-    """Return an article that no way leads on from to the answer node in as many steps as there are hops."""
+    """Return an article too far from the answer node for a shortcut."""
     near = _list_near(case)
     return rng.choice([node for node in nodes if node not in near] or [case.numbers[1]])
 
 
 def _list_near(case: Case) -> set[int]:
-    """Return the articles from which so few links lead to the answer node that a link to one is a shorter way."""
+    """Return the articles so near the answer node that a link to one is a shortcut."""
     graph, goal = case.corpus.graph, case.numbers[-1]
     near, ring = {goal}, {goal}
     for _ in range(len(case.numbers) - 3):
@@ -191,7 +182,7 @@ def _list_near(case: Case) -> set[int]:
 
 
 def plant_idle_picture(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
-    """D11: every other anchor of the type leads to the same answer or to none; the clean twin is merely annotated."""
+    """D11: every other anchor of the type leads to the same answer or to none; the clean twin gets comments."""
     proof = case.question.proof
     if proof.thresholds.answers < 2:
         return None
@@ -222,7 +213,7 @@ def _blank(case: Case, page: int, key: str) -> dict[int, str]:
 
 
 def _find_other_object(case: Case, hop: Hop, rng: Random) -> int | None:
-    """Return another object of a hop's relation, of the kind of its own, off the path and no shorter way."""
+    """Return another object of a hop's relation with the same type, off the path and no shortcut."""
     kind, near = case.corpus.page(case.find_object(hop)).type, _list_near(case)
     found = [
         other for other in case.pool.ground.relations.find_objects(hop.relation).tolist()
@@ -261,7 +252,7 @@ def _add_twins(
 
 
 def plant_lone_descriptor(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
-    """D09: a descriptor that fits one entity of the whole wiki, by a fact added to it or by what the others say."""
+    """D09: a descriptor that fits one entity of the whole wiki, by an added fact or by changes of the others."""
     proof = case.question.proof
     nodes = [node for node in range(1, len(case.numbers)) if proof.descriptors[node - 1].strip()]
     if not nodes:
@@ -271,7 +262,7 @@ def plant_lone_descriptor(case: Case, words: Vocabulary, rng: Random) -> Twins |
 
 
 def _add_telling_fact(case: Case, node: int, rng: Random) -> Twins | None:
-    """Return twins whose descriptor has a fact more: one that only this entity has, or one that several have."""
+    """Return twins with one more fact in a descriptor: a unique one, or one that several entities share."""
     proof, limits = case.question.proof, case.question.proof.thresholds
     least = limits.alone_first if node == 1 else limits.alone
     answer = case.question.answer
@@ -298,7 +289,7 @@ def _add_telling_fact(case: Case, node: int, rng: Random) -> Twins | None:
 
 
 def _may_mean_other(case: Case, constraint: Constraint) -> bool:
-    """Say whether a bare value may be read as one of another field of the entity, such as its other date."""
+    """Say whether another field of the entity has this value too, such as its other date."""
     facts = case.corpus.facts(case.numbers[constraint.node])
     return any(fact.key != constraint.relation and _says(fact, constraint.value) for fact in facts)
 
@@ -312,7 +303,7 @@ def _needs_picture(case: Case, constraint: Constraint) -> bool:
 
 
 def _count_holders(case: Case, constraints: Sequence[Constraint], node: int, hop: Hop) -> int:
-    """Count by looking at every page what fits a descriptor without the chain: slow, and none of the checks' code."""
+    """Count the entities that fit a descriptor without the chain, page by page, without the checks' code."""
     corpus = case.corpus
     here = [constraint for constraint in constraints if constraint.node == node]
     targets = {fact.target for other in corpus.article_nodes() for fact in read_relations(corpus, other)
@@ -331,7 +322,7 @@ def _count_holders(case: Case, constraints: Sequence[Constraint], node: int, hop
 
 
 def _says(fact: Fact, value: str) -> bool:
-    """Say whether a fact's value is another one, or a date of the year, decade or century that it names."""
+    """Say whether a fact has a value, or a date of that year, decade or century."""
     if fact.text == value:
         return True
     digits = "".join(character for character in value if character.isdigit())
@@ -346,7 +337,7 @@ def _says(fact: Fact, value: str) -> bool:
 
 
 def _say_more(case: Case, constraint: Constraint) -> Scene | None:
-    """Return the question with a fact more in one descriptor, in its text, its descriptor and its proof."""
+    """Return the question with one more fact in a descriptor: in its text and proof."""
     proof = case.question.proof
     descriptor = proof.descriptors[constraint.node - 1]
     head = descriptor.split(SUBJECT)[0]
@@ -362,7 +353,7 @@ def _say_more(case: Case, constraint: Constraint) -> Scene | None:
 
 
 def _change_others(case: Case, node: int, rng: Random) -> Twins | None:
-    """Return twins in whose wikis the others that fit a descriptor no longer show its relation, or almost none."""
+    """Return twins in whose wikis other entities no longer show the relation of a descriptor."""
     proof, limits = case.question.proof, case.question.proof.thresholds
     least = limits.alone_first if node == 1 else limits.alone
     hop = proof.hops[node - 1]
@@ -370,7 +361,7 @@ def _change_others(case: Case, node: int, rng: Random) -> Twins | None:
         return None
     kept = {case.numbers[node]}
     pages = list(_list_rivals(case, hop, kept))
-    # The same relation may be another hop of this path, which must stay.
+    # The relation may be another hop of this path, which must stay.
     if not pages or len(pages) > MANY or any(page in case.numbers for page, _ in pages):
         return None
     edits = {page: set_field(case.corpus.text(page), fact, "") for page, fact in pages}
@@ -384,7 +375,7 @@ def _change_others(case: Case, node: int, rng: Random) -> Twins | None:
 
 
 def _list_rivals(case: Case, hop: Hop, kept: set[int]) -> Iterator[tuple[int, Fact]]:
-    """Yield the fields, one a page, by which another entity than the kept one may be what the relation leads to."""
+    """Yield one field per page that makes another entity than the kept one fit the relation."""
     for page in case.corpus.article_nodes():
         facts = find_facts(case.corpus, page, hop.relation)
         if not facts or page == case.find_subject(hop):
@@ -399,9 +390,9 @@ LEAST_ROWS = 10
 
 
 def plant_parametric(case: Case, words: Vocabulary, rng: Random) -> Pair | None:
-    """D17: a question whose every fact is popular enough for the solver; the clean twin meets a less learned one.
+    """D17: a solver that knows every fact of the question; the clean twin has one with a higher threshold.
 
-    What the solver knows follows from the link graph alone: all nodes of the path at its popularity or above.
+    The scripted solver knows a path if the in-degrees of all its nodes reach its popularity threshold.
     """
     if case.question.picture is None:
         return None
@@ -420,12 +411,11 @@ def _filter(case: Case, popularity: int) -> CheckResult:
 
 @lru_cache(maxsize=1024)
 def _build_filter(pool: Pool, popularity: int) -> MeasuredDifficulty:
-    """Return the stage with a solver that knows what is this popular, and neither guesses nor slips."""
+    """Return the stage with a solver of this popularity threshold that neither guesses nor slips."""
     settings = f"fact_popularity={popularity}, sight_popularity={popularity}, guess_rate=0.0, slip_rate=0.0"
     assembly = pool.assemble("difficulty.attempts=1", f"models.solver.settings={{{settings}}}")
     stage = assembly.build_stage("difficulty")
-    if not isinstance(stage, MeasuredDifficulty):
-        raise AssertionError(f"the stage difficulty is a {type(stage).__name__}")
+    assert isinstance(stage, MeasuredDifficulty)
     return stage
 
 
@@ -445,10 +435,7 @@ def plant_repeat(case: Case, words: Vocabulary, rng: Random) -> Pair | None:
 
 
 def _repeat(rows: list[Grounding], rng: Random) -> Pair:
-    """Return twins of which one has a question again: as it was, by another path, or to another answer.
-
-    The first two ask the same of the same picture; the last one is told by its path alone.
-    """
+    """Return twins of which one has a question again: the same, with another path, or with another answer."""
     row, shape = rng.choice(rows), rng.choice(("again", "again", "other path", "other answer"))
     update = {"record_id": f"{row.record_id}-again", "text": f"Say, {row.text[:1].lower()}{row.text[1:]}"}
     copy, code = row.model_copy(update=update), "duplicate-question"
@@ -471,7 +458,7 @@ def _release(rows: list[Grounding]) -> CheckResult:
 
 @lru_cache(maxsize=16)
 def _list_distinct(pool: Pool) -> tuple[Grounding, ...]:
-    """Return the questions of a pool that go into one release together: of one pass, for each splits otherwise."""
+    """Return the questions of one pass of a pool that fit into one release."""
     refused = {
         outcome.record_id
         for outcome in Releases()([[_measure(row) for row in pool.first], []])
@@ -485,22 +472,19 @@ def _measure(row: Grounding) -> Enhancement:
 
 
 FULL = 0.1
-"""Missing rate up to which a world's later snapshot is made: each takes seconds."""
+"""Largest missing rate with a later snapshot of the world, which takes seconds."""
 
 
 def plant_gold(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
-    """D14: another gold answer than the page's, or another value in the infobox than the prose says.
+    """D14: another gold answer than the page's, or another value in the infobox than in prose.
 
-    Where the prose is not understood, the edited infobox is refused as UNKNOWN, and the pair counts as undecided.
+    If the prose is not understood, the edited infobox is refused as UNKNOWN, and the pair is undecided.
     """
     return (_claim_other if rng.random() < 0.5 else _edit_infobox)(case, rng)
 
 
 def _claim_other(case: Case, rng: Random) -> Twins | None:
-    """Return twins of which one claims a sibling's value, or a year beside its own.
-
-    On both pages the true value is written in another way.
-    """
+    """Return twins of which one claims a near or a sibling's value; both pages write the true value in another form."""
     wrong = _draw_wrong(case, rng)
     if wrong is None:
         return None
@@ -514,7 +498,7 @@ def _claim_other(case: Case, rng: Random) -> Twins | None:
 
 
 def _edit_infobox(case: Case, rng: Random) -> Twins | None:
-    """Return twins of which one's infobox, and with it the gold, says otherwise than the prose of its page."""
+    """Return twins of which one has another value in infobox and gold than in prose."""
     node, key = case.numbers[-1], case.question.proof.answer_relation
     facts = find_facts(case.corpus, node, key)
     wrong = _draw_wrong(case, rng)
@@ -537,7 +521,7 @@ def _write_alike(fact: Fact, answer: Answer) -> str:
 
 
 def _draw_wrong(case: Case, rng: Random) -> Answer | None:
-    """Return an answer of the same type that is not the true one: near for dates and numbers, else a sibling's."""
+    """Return a wrong answer of the same type: a near date, or the value of a sibling."""
     answer, key = case.question.answer, case.question.proof.answer_relation
     if answer.type == "date" and rng.random() < 0.7:
         year = int(answer.value[:4]) + rng.choice((-1, 1))
@@ -559,13 +543,13 @@ def _overlap(answer: Answer, other: Answer) -> bool:
 
 
 def plant_volatile(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
-    """D15: an answer that another dump of the wiki gives otherwise, or a fact that is known to change."""
+    """D15: an answer that differs in another dump of the wiki, or a fact that is known to change."""
     changing = case.pool.missing <= FULL and rng.random() < 0.5
     return _ask_changing(case, words, rng) if changing else _change_later(case, rng)
 
 
 def _change_later(case: Case, rng: Random) -> Twins | None:
-    """Return twins with another dump each: in one the asked fact has changed, in the other one a fact not asked for."""
+    """Return twins with another dump each: the asked fact has changed in one, another fact in the other."""
     node, key = case.numbers[-1], case.question.proof.answer_relation
     wrong = _draw_wrong(case, rng)
     facts = find_facts(case.corpus, node, key)
@@ -584,10 +568,7 @@ def _change_later(case: Case, rng: Random) -> Twins | None:
 
 
 def _ask_changing(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
-    """Return twins before the later snapshot of the world: the answer stays, or is one that its list of changes has.
-
-    In both an article off the path has a sentence more.
-    """
+    """Return twins with the later snapshot of the world, in which the answer of one has changed."""
     later, node = case.pool.later, case.numbers[-1]
     number = later.find(case.corpus.page(node).title)
     asked_now = find_facts(case.corpus, node, case.question.proof.answer_relation)
@@ -618,10 +599,7 @@ def _has_changed(later: Corpus, node: int, fact: Fact) -> bool:
 
 
 def plant_searchable(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
-    """D18: the words of the question on the answer's own page, where one text search finds them.
-
-    What is findable is decided by a ranking of the bench's own, over the same texts.
-    """
+    """D18: the words of the question on the answer's own page; findable by the bench's own ranking."""
     rank = case.question.proof.thresholds.retrieval_rank
     if not rank:
         return None
@@ -629,7 +607,7 @@ def plant_searchable(case: Case, words: Vocabulary, rng: Random) -> Twins | None
     text, question = case.corpus.text(node), case.question.text
     if not is_far(case.corpus, question, node, text, rank):
         return None
-    # Names and years are left out: they could say something of the page, which may then fit an earlier node.
+    # Names and years are left out: with them the page might fit an earlier node.
     stranger = " ".join(word for word in rng.choice(case.pool.questions).text.split() if word.islower())
     clean, bad = (add_sentence(text, said) for said in (_shuffle(stranger, rng)[:60], _shuffle(question, rng)))
     if rank_by_words(case.corpus, question, node, bad) != 1:
@@ -645,7 +623,7 @@ def plant_searchable(case: Case, words: Vocabulary, rng: Random) -> Twins | None
 
 
 def _shuffle(text: str, rng: Random) -> str:
-    """Return the words of a text in another order: a search engine does not mind, and nothing is quoted."""
+    """Return the words of a text in random order: a search finds them, and nothing is quoted."""
     words = text.rstrip("?.!").split()
     rng.shuffle(words)
     return " ".join(words) + "."

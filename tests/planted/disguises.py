@@ -1,10 +1,7 @@
-"""Ways to hide a name from a matcher that a reader sees through.
+"""Other writings of names, numbers and measures, and sentences that state a relation.
 
-Other ways to write a value, for plants: numbers in words and Roman numerals, measures in other units.
-
-Written apart from what the checks read with, so that a plant does not lean on the check that must find it.
-
-Sentences that state a relation, taken from the wiki's own prose: what an infobox leaves out is said so.
+Written independently of the checks, so that a plant does not depend on the check that must find it. Sentences are taken
+from the wiki's own prose.
 """
 
 import re
@@ -196,10 +193,9 @@ def state_fact(corpus: Corpus, relation: str, subject: str, target: int, rng: Ra
 
 
 def find_statements(corpus: Corpus, relation: str) -> tuple[str, ...]:
-    """Return sentences that hold a link to the value of a field and no other link, subject and object blanked.
+    """Return sentences whose only link is the value of a field, with subject and object blanked.
 
-    Who studied and worked at one place is said to have worked there on a page whose infobox shows the studies alone:
-    a sentence is of the relations among whose values it is most frequent.
+    A page may state several relations to one entity, so a sentence belongs to the relations where it is most frequent.
     """
     frames, pages = _count_frames(corpus)
     shares = {frame: count / pages[relation] for frame, count in frames.get(relation, {}).items()}
@@ -226,7 +222,7 @@ def _count_frames(corpus: Corpus) -> tuple[dict[str, Counter[str]], Counter[str]
 
 
 def _find_frame(corpus: Corpus, node: int, target: int) -> str | None:
-    """Return the sentence of a page that links to a node; the lead is left out, which says what the subject is."""
+    """Return the sentence of a page, after its lead, that links to a node."""
     text, page = corpus.text(node), corpus.page(node)
     body = _REFERENCE.sub("", text[text.find("\n== ") :] if "\n== " in text else "")
     shown, name = link(corpus, target), page.title.partition(" (")[0]
@@ -243,16 +239,7 @@ def _find_frame(corpus: Corpus, node: int, target: int) -> str | None:
 
 
 def _is_passing(sentence: str) -> bool:
-    """Say whether a sentence names things side by side instead of saying one of the other."""
-    marks = (
-        "compare",
-        "together with",
-        "next to",
-        "beside",
-        "as well as",
-        "against",
-        "in one chapter",
-        "joins",
-        "diary",
-    )
-    return any(mark in sentence for mark in (*marks, "correspondence", "admired", "almanac"))
+    """Say whether a sentence names two things without relating them."""
+    marks = ("compare", "together with", "next to", "beside", "as well as", "against", "in one chapter", "joins",
+             "diary", "correspondence", "admired", "almanac")  # fmt: skip
+    return any(mark in sentence for mark in marks)

@@ -1,15 +1,8 @@
-"""Plants in drawn pictures: simple, copied, wrong, ambiguous and dead ones (D13), and how easily one is found (I5).
+"""Plants in drawn pictures: simple, copied, wrong, ambiguous and dead ones (D13), signs (D12), easy ones (I5).
 
-Plants of names that can be read in a picture: a sign with a name of the path, or with the answer (D12).
-
-Drawn pictures that plants start from: entities of the toy world's kinds, each seen in several views.
-
-The gallery stands for a corpus: every entity leads an article of its own with its first view. No further view does.
-
-Simple pictures for plants: designs beside those of the toy world, and half of them held out.
-
-Those of the world (:mod:`pipelines.toy.drawing`) are open to whoever writes the checks; the held-out half has flags
-with a canton or a triangle, seals without rings, maps of one country, tables and dark posters.
+Pictures show entities of the toy world's kinds in several views. The gallery stands for a corpus: every entity leads an
+article with its first view. Designs of :mod:`pipelines.toy.drawing` are open to the authors of the checks; the held-out
+half has its own.
 """
 
 import asyncio
@@ -36,12 +29,7 @@ from pipelines.graph.values import MONTHS, Date, render_date
 from pipelines.pictures import compute_phash, measure_distance, probe_picture
 from pipelines.services.clients.ocr import RapidOcr
 from pipelines.services.protocols import ImageHit, Ocr
-from pipelines.toy.drawing import (
-    INDOORS,
-    OUTDOORS,
-    Colour,
-    Point,
-)
+from pipelines.toy.drawing import INDOORS, OUTDOORS, Colour, Point
 from pipelines.toy.names import fold_accents
 from pipelines.toy.ontology import SUBTYPES, Entity
 from pipelines.toy.pictures import (
@@ -75,7 +63,7 @@ class Exhibit:
 
     @property
     def file(self) -> str:
-        """Name of its lead picture, which tells nothing."""
+        """Uninformative name of its lead picture."""
         return f"IMG {self.entity.number:04d}.jpg"
 
     @cached_property
@@ -127,7 +115,7 @@ def encode(scene: Image.Image, file: str = "x.jpg", written: Sequence[WrittenTex
 
 
 def copy_picture(data: bytes, rng: Random) -> tuple[str, bytes]:
-    """Return what was done to a picture, and the copy: the same bytes, other quality, size, format, or a thin crop."""
+    """Return the way and the copy of a picture: the same bytes, another quality, size, format, or a thin crop."""
     with Image.open(io.BytesIO(data)) as opened:
         scene = opened.convert("RGB")
     way, buffer = rng.choice(("as it is", "quality", "smaller", "larger", "png", "crop")), io.BytesIO()
@@ -154,7 +142,7 @@ _WHITE = (255, 255, 255)
 
 
 def draw_design(words: Vocabulary, size: tuple[int, int], rng: Random) -> tuple[str, Image.Image, list[WrittenText]]:
-    """Return the name of a design of this half, its picture and what is written on it."""
+    """Return name, picture and text layer of a design of a half."""
     name, design = rng.choice(tuple(DESIGNS["held-out" if words.half == "held-out" else "open"].items()))
     picture, written = design(size, words, rng)
     return name, picture, list(written)
@@ -328,7 +316,7 @@ DESIGNS: Mapping[str, Mapping[str, Design]] = {
         "arms": _draw_charged_arms,
     },
 }
-"""Designs by half of the vocabulary; a file of somebody else's gets the open ones."""
+"""Designs by half of the vocabulary; an added file gets the open ones."""
 
 
 NEAR = 10
@@ -354,7 +342,7 @@ class GalleryFinder:
 
 
 def plant_simple(words: Vocabulary, rng: Random) -> Pair:
-    """D13, I4: a flag, logo, arms, map or card of text; the clean twin is a picture. Neither's name says so."""
+    """D13, I4: a flag, logo, arms, map or card of text; the clean twin is a picture. Names tell nothing."""
     (exhibit,) = draw_exhibits(1, rng)
     name, drawn, written = draw_design(words, rng.choice(SIZES), rng)
     scene, suffix = exhibit.paint(rng.choice(_VIEWS)), rng.choice((".jpg", ".png"))
@@ -388,7 +376,7 @@ def plant_montage(words: Vocabulary, rng: Random) -> Pair:
     own = [exhibit.paint(view) for view in rng.sample(_VIEWS, 3)]
     single = own[0] if rng.random() < 0.4 else _lay_out([*own, own[0]], layout, gap)
     parts = [other.paint("lead"), *own]
-    # The other entity's place changes: first or second of two, any of four.
+    # The other entity's place varies.
     shown = [*parts[turn:], *parts[:turn]] if layout == "quarters" else parts[:2][:: 1 - 2 * (turn % 2)]
     double = _lay_out(shown, layout, gap)
     clean, bad = (check_parts(encode(scene), exhibit.title, GalleryFinder().find_copies) for scene in (single, double))
@@ -396,7 +384,7 @@ def plant_montage(words: Vocabulary, rng: Random) -> Pair:
 
 
 def plant_shared(words: Vocabulary, rng: Random) -> Pair:
-    """D13, I6: a file that leads several articles, or that is said to depict another; clean where P180 says which."""
+    """D13, I6: a file that leads several articles or depicts another entity (P180); the clean twin depicts its own."""
     title, other = invent_title(words, rng), invent_title(words, rng)
     own, their = (f"Q{number}" for number in rng.sample(range(10_000, 99_999_999), 2))
     good = rng.choice((((title,), ()), ((title,), (own,)), ((title, other), (own,)), ((title,), (own, their))))
@@ -408,7 +396,7 @@ def plant_shared(words: Vocabulary, rng: Random) -> Pair:
 
 
 def plant_dead(words: Vocabulary, rng: Random) -> Pair:
-    """D13, I7: a file cut short, empty, no picture at all, or far too large; the clean twin is whole."""
+    """D13, I7: a file that is truncated, empty, no picture, or far too large; the clean twin is whole."""
     (exhibit,) = draw_exhibits(1, rng)
     whole = encode(exhibit.paint("lead"), ".png") if rng.random() < 0.3 else exhibit.lead
     way = rng.choice(_DEAD)
@@ -440,12 +428,12 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("D13", "file that shows nothing", plant_dead),
 )
 MEASURED: tuple[Defect, ...] = (Defect("I5", "picture that a search finds at once", plant_easy),)
-"""Of which the design demands nothing."""
+"""Without a demand."""
 
 
 @lru_cache(maxsize=1)
 def _open_layer() -> Reader:
-    """Return what knows how much of a drawn picture is text, without reading it."""
+    """Return the reader of text layers."""
     return Reader((LayerOcr(),))
 
 
@@ -462,7 +450,7 @@ def _pair_copies(plant: str, exhibit: Exhibit, own: bytes, other: bytes) -> Pair
 
 
 def _lay_out(parts: Sequence[Image.Image], layout: str, gap: int) -> Image.Image:
-    """Return two pictures side by side or one below the other, or four in quarters, a white gap between them."""
+    """Return two pictures side by side or stacked, or four in quarters, with a white gap."""
     columns, rows = {"beside": (2, 1), "below": (1, 2), "quarters": (2, 2)}[layout]
     wide, high = parts[0].size
     sheet = Image.new("RGB", (columns * wide + (columns - 1) * gap, rows * high + (rows - 1) * gap), (255, 255, 255))
@@ -481,7 +469,7 @@ def _probe(data: bytes) -> CheckResult:
 
 
 def _claim_pixels(side: int) -> bytes:
-    """Return a small PNG file whose head claims a square of so many pixels a side."""
+    """Return a small PNG file whose header declares a square of so many pixels a side."""
     chunks = ((b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)), (b"IDAT", zlib.compress(b"\0" * 64)),
               (b"IEND", b""))  # fmt: skip
     file = io.BytesIO(b"\x89PNG\r\n\x1a\n")
@@ -492,7 +480,7 @@ def _claim_pixels(side: int) -> bytes:
 
 
 def _rate(exhibit: Exhibit, data: bytes) -> CheckResult:
-    """FAIL (``picture-easy``) where a search by picture gives the entity away at once."""
+    """FAIL (``picture-easy``) if a search by picture finds the entity at once."""
     found = GalleryFinder().find_copies(compute_phash(data))
     hits = [ImageHit(each.title, each.title, "", float(copy.distance)) for copy in found for each in open_gallery()
             if each.title in copy.titles]  # fmt: skip
@@ -504,23 +492,22 @@ _SHAPES = ("{}", "{}", "Welcome to {}", "{} 2 km", "The {}")
 _ANSWER_SHAPES = ("{}", "Since {}", "Open: {}")
 _TRIES = 40
 _NO_ANSWER = make_answer("5 April 1123", Date(1123, 4, 5))
-"""Stands on no sign."""
+"""On no sign."""
 Aliases = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """What a picture may not tell."""
+    """Names and answer that a picture must not show, and common type words."""
 
     aliases: Aliases
     answer: Answer
     common: frozenset[str]
-    """Type words, which give nothing away."""
 
 
 @lru_cache(maxsize=1)
 def open_engine() -> Ocr:
-    """Return the engine that judges: RapidOCR, or the text layer where the extra ``vision`` is not installed."""
+    """Return RapidOCR, or the reader of text layers without the extra ``vision``."""
     try:
         return RapidOcr(threads=1)
     except ConfigError:
@@ -528,13 +515,7 @@ def open_engine() -> Ocr:
 
 
 def plant_sign(words: Vocabulary, rng: Random, engine: Ocr | None = None) -> Pair:
-    """D12: a sign with a name of some node: title, telling word, other name; the clean twin's names a stranger.
-
-    Args:
-        words: what names are made of.
-        rng: draws them, the picture and the sign's place.
-        engine: reads the pictures; None is :func:`open_engine`.
-    """
+    """D12: a sign with a name of some node: title, distinctive word, other name; the clean twin names a stranger."""
     aliases, picks = _draw_aliases(words, rng), (rng.randrange(3), rng.randrange(4))
     text = _pick_name(aliases, picks, words)
     other = _find_like(text, aliases, lambda: _pick_name(_draw_aliases(words, rng), picks, words))
@@ -543,7 +524,7 @@ def plant_sign(words: Vocabulary, rng: Random, engine: Ocr | None = None) -> Pai
 
 
 def plant_answer_sign(words: Vocabulary, rng: Random, engine: Ocr | None = None) -> Pair:
-    """D12: a sign with the answer: a date, a year or a name; the clean twin's shows another, see :func:`plant_sign`."""
+    """D12: a sign with the answer: a date, a year or a name; the clean twin shows another."""
     aliases, kind = _draw_aliases(words, rng), rng.randrange(3)
     answer, text = _draw_answer(words, rng, kind)
     other = _find_like(text, (*aliases, (text,)), lambda: _draw_answer(words, rng, kind)[1])
@@ -564,7 +545,7 @@ def _draw_aliases(words: Vocabulary, rng: Random) -> Aliases:
 
 
 def _pick_name(aliases: Aliases, picks: tuple[int, int], words: Vocabulary) -> str:
-    """Return what a sign says of one of the nodes: the title, in capitals too, its telling word, the other name."""
+    """Return a name of a node: its title, in capitals too, the distinctive word, or the other name."""
     title, other = aliases[picks[0]]
     title = title.partition(" (")[0]
     first, last = title.split(" ", 1)
@@ -582,14 +563,14 @@ def _draw_answer(words: Vocabulary, rng: Random, kind: int) -> tuple[Answer, str
 
 
 def _find_like(text: str, aliases: Aliases, draw: Callable[[], str]) -> str:
-    """Return a stranger's writing, about as long, that begins no word as a word of the names begins."""
+    """Return a stranger of about the same length whose words begin unlike those of the names."""
     begins = {word[:3].lower() for names in aliases for name in names for word in name.split()}
     found = (fold for fold in (draw() for _ in range(_TRIES)) if not begins & {w[:3].lower() for w in fold.split()})
     return min(found, key=lambda each: abs(len(each) - len(text)), default="Visitors")
 
 
 def _pair_signs(path: _Path, shape: str, texts: tuple[str, str], rng: Random, engine: Ocr | None) -> Pair:
-    """Judge two pictures that differ in the words of a sign alone: same scene, place, board and letters."""
+    """Judge two pictures that differ only in the words of a sign."""
     (exhibit,) = draw_exhibits(1, rng)
     reader, place = Reader((engine or open_engine(),)), rng.random()
     clean, bad = (_read(reader, _draw_sign(exhibit, shape.format(text), place), path) for text in texts)

@@ -525,7 +525,7 @@ def open_pools(seed: int, missing: tuple[float, ...], size: PoolSize = LARGE) ->
 
 def make_pool(root: Path, seed: int, missing: float, size: PoolSize = LARGE) -> Pool:
     """Generate a world under ``root``, run both recipes on it, and collect the accepted questions."""
-    world, workspace = WorldConfig(size.entities, seed, missing), Workspace(root / "workspace")
+    world, workspace = WorldConfig(entities=size.entities, seed=seed, missing=missing), Workspace(root / "workspace")
     config = _configure(METHODS[0], world, size, seed)
     corpus, _ = ensure_corpus(config.corpus, workspace, SilentReporter(), 1)
     questions: list[Grounding] = []

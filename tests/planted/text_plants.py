@@ -1,9 +1,6 @@
-"""Plants that need no corpus: leaks in texts (D01 to D05, L4), picture data (D13), wrong gold (D14), form (D16).
+"""Plants that need no corpus: leaks in texts (D01 to D05, L4), picture data (D13), wrong gold (D14), form (D16)."""
 
-Plants of names: D01 to D04, names of ordinary words (L4), and a name in the picture's file name.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 from urllib.parse import quote
 
@@ -109,30 +106,21 @@ _WRITE_FILE = (
 def _draw_aliases(words: Vocabulary, rng: Random) -> Aliases:
     """Return names of three nodes: title, another name, link text that names nothing, and sometimes a special name."""
     return tuple(
-        (
-            invent_title(words, rng),
-            f"{invent_word(words, rng)} {invent_word(words, rng)}",
-            rng.choice(words.types).lower(),
-            *_draw_special(words, rng),
-        )
+        (invent_title(words, rng), f"{invent_word(words, rng)} {invent_word(words, rng)}",
+         rng.choice(words.types).lower(), *_draw_special(words, rng))
         for _ in range(3)
-    )
+    )  # fmt: skip
 
 
 def _draw_special(words: Vocabulary, rng: Random) -> tuple[str, ...]:
     word = invent_word(words, rng)
-    return rng.choice(
-        (
-            (),
-            (f"St. {word}",),
-            (f"The {word}",),
-            (f"{word[0]}.{rng.choice('KQWZ')}.{rng.choice('XJVK')}.",),
-            (f"{rng.choice('QXZK')}{rng.choice('JVWQ')}",),
-            (f"O'{word}",),
-            ("".join(rng.choice("橋城塔駅湖山川町") for _ in range(3)),),
-            ("".join(rng.choice("дгжлпфцшы") for _ in range(6)).capitalize(),),
-        )
-    )
+    names = (
+        "", f"St. {word}", f"The {word}", f"{word[0]}.{rng.choice('KQWZ')}.{rng.choice('XJVK')}.",
+        f"{rng.choice('QXZK')}{rng.choice('JVWQ')}", f"O'{word}",
+        "".join(rng.choice("橋城塔駅湖山川町") for _ in range(3)),
+        "".join(rng.choice("дгжлпфцшы") for _ in range(6)).capitalize(),
+    )  # fmt: skip
+    return tuple(filter(None, (rng.choice(names),)))
 
 
 def _place(name: str, words: Vocabulary, rng: Random) -> tuple[str, ...]:
@@ -185,14 +173,11 @@ _FREE = ("CC BY-SA 4.0", "CC BY 2.0", "CC0", "Public domain", "PD-old-70", "CC B
 _UNFREE = ("CC BY-NC 4.0", "CC BY-ND 2.0", "CC BY-NC-SA 3.0", "Fair use", "", "All rights reserved", "Non-free logo")
 _UNITS = ("m", "kg", "km", "km2")
 _ASKING = {
-    "day": (
-        "On what date did {} open?",
-        "What is the date of birth of the owner of {}?",
-        "When, to the day, did {} open?",
-    ),
+    "day": ("On what date did {} open?", "What is the date of birth of the owner of {}?",
+            "When, to the day, did {} open?"),
     "month": ("In what month and year did {} open?",),
     "year": ("In which year did {} open?", "What year was {} built?"),
-}
+}  # fmt: skip
 """Questions by the precision they ask for."""
 
 
@@ -264,27 +249,13 @@ def plant_form(words: Vocabulary, rng: Random) -> Pair:
 
 
 def _list_untyped(person: str, other: str, year: int) -> tuple[str, ...]:
-    """Return values that make no answer: lists, ranges, hedges, sentences, addresses, markup, nothing."""
+    """Return lists, ranges, hedges, sentences, addresses, markup and empty values."""
     return (
-        f"{person}, {other}",
-        f"{person} and {other}",
-        f"{person}; {other}",
-        f"{person}\n{other}",
-        f"{person} / {other}",
-        f"{year}\u2013{year + 3}",
-        f"about {year}",
-        f"c. {year}",
-        f"{year} or {year + 1}",
-        f"over {year} m",
-        f"{person} (disputed)?",
-        "various",
-        "unknown",
-        f"It was built by {person}.",
-        f"https://{person.split()[-1].lower()}.example.org",
-        f"[[{person}]]",
-        f"{year // 10}0s",
-        "\u2014",
-    )
+        f"{person}, {other}", f"{person} and {other}", f"{person}; {other}", f"{person}\n{other}",
+        f"{person} / {other}", f"{year}\u2013{year + 3}", f"about {year}", f"c. {year}", f"{year} or {year + 1}",
+        f"over {year} m", f"{person} (disputed)?", "various", "unknown", f"It was built by {person}.",
+        f"https://{person.split()[-1].lower()}.example.org", f"[[{person}]]", f"{year // 10}0s", "\u2014",
+    )  # fmt: skip
 
 
 def plant_precision(words: Vocabulary, rng: Random) -> Pair:
@@ -348,26 +319,15 @@ def _draw_date(words: Vocabulary, rng: Random) -> Drawn:
     name, day, year = MONTHS[date.month - 1], date.day, date.year
     numeric = (f"{day:02d}", f"{date.month:02d}")
     writings = (
-        *render_date(date),
-        str(year),
-        f"{day} {name}",
-        f"{name} {day}",
-        f"the {spell_ordinal(day)} of {name}",
-        f"{name} the {render_ordinal(day)}",
-        f"the {render_ordinal(day)} day of {name}",
-        f"{name[:3].upper()}. {day}",
+        *render_date(date), str(year), f"{day} {name}", f"{name} {day}", f"the {spell_ordinal(day)} of {name}",
+        f"{name} the {render_ordinal(day)}", f"the {render_ordinal(day)} day of {name}", f"{name[:3].upper()}. {day}",
         *(mark.join((*numeric, str(year))) for mark in "./-"),
         *(mark.join((str(year), *reversed(numeric))) for mark in "./"),
-        f"{year}{numeric[1]}{numeric[0]}",
-        f"{day}/{date.month}/{year % 100:02d}",
-        f"{day}.{write_roman(date.month)}.{year}",
-        spell_year(year),
-        spell_number(year),
-        write_roman(year),
-        " ".join(str(year)),
-        f"{year // 100}\u200b{year % 100:02d}",
+        f"{year}{numeric[1]}{numeric[0]}", f"{day}/{date.month}/{year % 100:02d}",
+        f"{day}.{write_roman(date.month)}.{year}", spell_year(year), spell_number(year), write_roman(year),
+        " ".join(str(year)), f"{year // 100}\u200b{year % 100:02d}",
         "".join(chr(ord(char) + 0xFEE0) for char in str(year)),
-    )
+    )  # fmt: skip
     return make_answer(render_date(date)[0], date), writings
 
 
@@ -376,18 +336,12 @@ def _draw_number(words: Vocabulary, rng: Random) -> Drawn:
     value, whole = number.value, int(number.value)
     head, tail = value[:-3], value[-3:]
     writings = (
-        *render_number(number),
-        value,
+        *render_number(number), value,
         *(f"{head}{mark}{tail}" for mark in (" ", "\u202f", "'", ".", "_", "\u00a0")),
-        f"{value}.0",
-        f"{group_thousands(value).replace(',', '.')},0",
-        f"{whole / 1000} thousand",
-        spell_number(whole),
-        f"the {spell_ordinal(whole)}",
-        render_ordinal(whole),
-        *((write_roman(whole),) if whole < 4000 else ()),
-        *convert_measure(whole, number.unit),
-    )
+        f"{value}.0", f"{group_thousands(value).replace(',', '.')},0", f"{whole / 1000} thousand",
+        spell_number(whole), f"the {spell_ordinal(whole)}", render_ordinal(whole),
+        *((write_roman(whole),) if whole < 4000 else ()), *convert_measure(whole, number.unit),
+    )  # fmt: skip
     return make_answer(render_number(number)[0], number), writings
 
 
@@ -402,17 +356,9 @@ def _draw_share(words: Vocabulary, rng: Random) -> Drawn:
 
 def _draw_word(words: Vocabulary, rng: Random) -> Drawn:
     text = rng.choice((rng.choice(words.words), invent_person(words, rng)))
-    shapes: tuple[Callable[[str], str], ...] = (
-        str.upper,
-        str.lower,
-        lambda name: name.replace(" ", "-"),
-        lambda name: name.replace(" ", "_"),
-        lambda name: f"the {name}",
-        lambda name: name if name.endswith("s") else f"{name}s",
-        lambda name: f"{name}’s",
-        "\u200b".join,
-    )
-    return type_text(text), (text, *(shape(text) for shape in shapes))
+    plural = text if text.endswith("s") else f"{text}s"
+    return type_text(text), (text, text.upper(), text.lower(), text.replace(" ", "-"), text.replace(" ", "_"),
+                             f"the {text}", plural, f"{text}’s", "\u200b".join(text))  # fmt: skip
 
 
 def _share_parts(answer: Answer, other: Answer) -> bool:

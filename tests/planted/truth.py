@@ -69,13 +69,13 @@ class Truth:
         return self._relation.get((subject, key), "")
 
     def list_entities(self, noun: str) -> list[str]:
-        """Return the titles of all entities that a noun may be said of."""
+        """Return the titles of all entities that a noun applies to."""
         return [title for title in self._kinds if self.is_kind(title, noun)]
 
     def is_kind(self, title: str, noun: str) -> bool:
-        """Say whether a noun may be said of an entity: its kind, its subtype, its noun, or the end of that.
+        """Say whether a noun applies to an entity: its kind, its subtype, its noun, or the end of that.
 
-        A noun that the world does not know may be said of anything, which can only make a question less unique.
+        A noun that the world does not know may apply to anything, which can only make a question less unique.
         """
         return title in self._kinds and (noun in self._kinds[title] or noun not in self._known)
 
@@ -174,7 +174,7 @@ def _read(path: Path) -> list[Row]:
 
 
 def _list_kinds(entity: Row) -> frozenset[str]:
-    """Return the nouns that may be said of an entity."""
+    """Return the nouns that apply to an entity."""
     noun, subtype = entity["noun"], entity["subtype"]
     wider = [word for word, subtypes in WIDER.items() if subtype in subtypes]
     # A species of finch is a species; a market town is a town.

@@ -329,7 +329,7 @@ def _unpack(raw: bytes, packing: str, bound: int) -> bytes:
     try:
         body = unpacker.decompress(raw, bound + 1) if packing in ("gzip", "x-gzip", "deflate") else b""
     except zlib.error as error:
-        raise CutOff(f"a reply that cannot be unpacked ({error})") from None
+        raise CutOff(f"a reply that cannot be decompressed ({error})") from None
     if len(body) <= bound and (not unpacker.eof or unpacker.unused_data):
         raise CutOff(f"a reply packed as {packing[:40]!r} that breaks off or cannot be unpacked")
     return body

@@ -81,7 +81,7 @@ def test_passages_are_cut_near_their_length_and_lose_no_word():
 
 def test_an_unknown_picture_has_no_path(corpus):
     assert corpus.image("X.jpg") is None
-    with pytest.raises(ConfigError, match=r"'X\.jpg' is not at hand"):
+    with pytest.raises(ConfigError, match=r"no local picture 'X\.jpg'"):
         corpus.image_path("X.jpg")
 
 
@@ -118,7 +118,7 @@ def test_a_folder_without_manifest_and_a_corpus_of_an_older_form_are_refused(cor
         Corpus.open(tmp_path)
     manifest = corpus.folder / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"schema_version": 3', '"schema_version": 2'))
-    with pytest.raises(ConfigError, match="schema version 2; expected 3: build the corpus again"):
+    with pytest.raises(ConfigError, match="schema version 2; expected 3: rebuild the corpus"):
         Corpus.open(corpus.folder)
 
 

@@ -1,6 +1,5 @@
 import json
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -77,7 +76,7 @@ def test_one_changed_answer_makes_another_version(tmp_path, material, context, p
 
 
 @pytest.mark.parametrize(
-    ("spoil", "reason"), [(lambda path: path.write_bytes(b"other"), "was changed"), (Path.unlink, "missing")]
+    ("spoil", "reason"), [(lambda path: path.write_bytes(b"other"), "was changed"), (Path.unlink, "No such file")]
 )
 def test_a_picture_that_changed_or_is_gone_is_refused_and_nothing_is_left(tmp_path, material, context, spoil, reason):
     picture = material[0][0].picture
@@ -260,7 +259,7 @@ def test_what_nobody_licensed_is_published_only_where_the_run_says_so(tmp_path, 
     entries = run_stage([question], [trajectory])
     with pytest.raises(GateNotMet, match="has no licence"):
         publish_releases(tmp_path, [question], [trajectory], entries, context)
-    lenient = replace(context, unknown_licences=True)
+    lenient = context.model_copy(update={"unknown_licences": True})
     released = publish_releases(tmp_path, [question], [trajectory], entries, lenient)
     text = next(each.path for each in released if each.dataset == "sft") / "ATTRIBUTION.tsv"
     assert "\tunknown\t" in text.read_text()
@@ -270,7 +269,7 @@ def test_native_calls_are_published_as_text_that_says_how_to_call(tmp_path, cont
     question = make_question(1, make_picture(tmp_path, 1))
     trajectory = make_trajectory(1, question, dialect="native", system="Use the functions.")
     entries = run_stage([question], [trajectory])
-    told = replace(context, system="Write <tool_call> around a call.")
+    told = context.model_copy(update={"system": "Write <tool_call> around a call."})
     released = publish_releases(tmp_path, [question], [trajectory], entries, told)
     (row,) = pq.read_table(next(each.path for each in released if each.dataset == "sft") / "data").to_pylist()
     assert (row["dialect"], row["messages"][0]["content"]) == ("synth", "Write <tool_call> around a call.")

@@ -73,7 +73,7 @@ def test_a_budget_says_what_was_spent_of_which_limit(limits, says):
         budget.check()
     assert (
         str(caught.value)
-        == f"the budget of this run is spent: {says}; the same command goes on, for up to as much again"
+        == f"the budget of this run is spent: {says}; run the same command again to continue with the same budget"
     )
     assert isinstance(caught.value, ServiceError)
     assert caught.value.exit_code == 3

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import networkx as nx
 import pytest
 
 from pipelines.config.settings import GroundingsConfig, InjectionsConfig, RewritesConfig, SplitRule, SplitsConfig
@@ -11,9 +12,16 @@ from pipelines.graph.proofs import (
     ChainSearch,
     InjectionRules,
     cite_fact,
+    draw_proof,
+    flatten_names,
     grow_proof,
+    list_names,
     make_node,
+    make_query,
+    view_proof,
 )
+from pipelines.graph.query import answer_query
+from schemas.datasets import Question
 from schemas.proofs import Proof
 from tests.pipelines.stages.chain_wiki import TITLES, build_chain_wiki
 from tests.toy import box, build_toy_corpus
@@ -126,3 +134,33 @@ def test_rounds_are_drawn_by_their_weights_and_the_same_for_the_same_question():
     assert shares == pytest.approx(RULES.settings.weights, abs=0.03)
     assert drawn == [RULES.draw_rounds(f"question-{number}") for number in range(4000)]
     assert drawn != [replace(RULES, seed=8).draw_rounds(f"question-{number}") for number in range(4000)]
+
+
+@pytest.fixture(scope="module")
+def question(demo) -> Question:
+    return max(demo.rows("questions", Question), key=lambda row: (len(row.proof.hops), row.record_id))
+
+
+def test_a_drawn_proof_is_one_path_with_relation_and_evidence_on_its_edges(question):
+    graph = draw_proof(question.proof, question.answer)
+    assert nx.is_directed_acyclic_graph(graph)
+    titles = [node.title for node in question.proof.nodes]
+    assert nx.dag_longest_path(graph) == [*titles, f"= {question.answer.surface}"]
+    assert graph.number_of_edges() == len(question.proof.hops) + 1
+    assert next(role for _, role in graph.nodes(data="role")) == "anchor"
+    for hop, source, target in zip(question.proof.hops, question.proof.nodes, question.proof.nodes[1:], strict=False):
+        assert graph.edges[source.title, target.title] == {"relation": hop.relation, "evidence": hop.evidence}
+
+
+def test_every_question_of_the_demo_is_a_query_with_one_answer(demo, demo_ground):
+    for row in demo.rows("questions", Question):
+        assert list(answer_query(demo_ground, make_query(demo_ground.corpus, row.proof))) == [row.answer.key]
+
+
+def test_a_writer_sees_names_and_relations_and_the_names_of_a_path_hold_every_title(demo_corpus, question):
+    nodes, view = question.proof.nodes, view_proof(question.proof, question.answer)
+    assert [hop.object_name for hop in view.hops] == [node.title for node in nodes[1:]]
+    assert view.answer_relation == question.proof.answer_relation
+    names = list_names(demo_corpus, nodes)
+    assert all(node.title in found for node, found in zip(nodes, names, strict=True))
+    assert len(flatten_names(names)) == sum(map(len, names))
