@@ -279,6 +279,16 @@ def find_prefix(turns: Sequence[RewardTurn], index: str = "reached", patience: i
     return len(turns) if fatal is None else fatal[index == "reached"]
 
 
+def make_loss_mask(steps: Sequence[int], generated: Sequence[bool], prefix: int) -> list[bool]:
+    """Return which tokens are trained on: the model's own in steps before the fatal one (OpenSearch-VL, eq. 10)."""
+    return [own and step < prefix for step, own in zip(steps, generated, strict=True)]
+
+
+def clamp_advantage(advantage: float, fatal: bool) -> float:
+    """Return the advantage, never negative for a fatal trajectory (OpenSearch-VL, eq. 11)."""
+    return max(advantage, 0.0) if fatal else advantage
+
+
 def accuracy_reward(
     answer: str | None, accepted: Sequence[str], question: str = "", judge: AnswerJudge | None = None
 ) -> float | None:

@@ -19,6 +19,7 @@ from pipelines.release.rewards import (
     REWARDS,
     UnscoredReward,
     accuracy_reward,
+    clamp_advantage,
     composite_reward,
     compute_score,
     dr_reward,
@@ -26,6 +27,7 @@ from pipelines.release.rewards import (
     find_lost_tags,
     fold_answer,
     format_reward,
+    make_loss_mask,
     mars_reward,
     match_answer,
     mmsearch_reward,
@@ -177,6 +179,20 @@ def test_what_our_agent_writes_in_a_dialect_is_well_formed_for_its_reward():
 )  # fmt: skip
 def test_the_fatal_run_begins_and_reaches_its_length(failed, fatal):
     assert find_fatal(failed) == fatal
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.booleans())), st.integers(0, 9))
+def test_a_longer_prefix_never_masks_more(tokens, prefix):
+    steps, own = [step for step, _ in tokens], [mine for _, mine in tokens]
+    shorter, longer = make_loss_mask(steps, own, prefix), make_loss_mask(steps, own, prefix + 1)
+    assert all(mine or not kept for kept, mine in zip(shorter, own, strict=True))
+    assert all(more or not kept for kept, more in zip(shorter, longer, strict=True))
+
+
+@given(st.floats(-9, 9))
+def test_a_fatal_trajectory_is_never_pushed_down(advantage):
+    assert clamp_advantage(advantage, True) == max(advantage, 0)
+    assert clamp_advantage(advantage, False) == advantage
 
 
 def test_a_fatal_trajectory_is_graded_on_its_prefix_and_has_no_accuracy():
