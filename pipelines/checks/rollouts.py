@@ -384,9 +384,9 @@ def _overlap(first: frozenset[str], second: frozenset[str]) -> float:
 
 
 MAX_FORMS = 60
-"""Accepted forms that are looked for."""
+"""Most accepted forms that are searched for."""
 SHORT_ACRONYM = 4
-"""Letters from which capitals may be found in small letters."""
+"""Shortest acronym, in letters, that is matched without regard to case."""
 _WORD = re.compile(r"\S+")
 _DIGIT = re.compile(r"\d")
 _SPELLED = frozenset(map(str, range(21)))
@@ -396,12 +396,12 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What one writing of an answer is found by."""
+    """One written form of an answer, prepared for search."""
 
     words: tuple[str, ...]
     pattern: re.Pattern[str]
     folded: str
-    """Empty where it must be found as it is written."""
+    """Empty if the form must match as written."""
 
 
 def list_answer_forms(rollout: Rollout) -> tuple[str, ...]:
@@ -488,7 +488,7 @@ def _is_same(found: Number, wanted: Number) -> bool:
 
 
 def check_path(trail: Trail) -> CheckResult:
-    """FAIL (``path-not-covered``) when a link of the proof was not seen: the answer came by luck, or by knowing.
+    """FAIL (``path-not-covered``) when the rollout did not see a link of the proof.
 
     Two nodes that follow one another are linked where one page, opened or shown in a search with a snippet, names both,
     or where the pages of both were opened. The answer is covered where a page that names the answer node holds it.
@@ -522,20 +522,20 @@ def _covers_answer(trail: Trail, sights: Sequence[Sight]) -> bool:
 
 
 GRAM = 4
-"""Successive words of a question that a text is looked through for."""
+"""Length of the word n-grams of a question that are searched for in a text."""
 SHARE = 0.5
-"""Share of them in one result, beside the answer, that makes it a copy of the question, not a page on its topic."""
+"""Share of these n-grams that marks a result with the answer as a copy of the question."""
 LEFT_OUT = frozenset({"dataset-host"})
-"""Flags of a search about what the model never saw."""
+"""Flags of search results that were withheld from the model."""
 LEAST_GRAMS = 3
-"""Fewer prove nothing."""
+"""Questions with fewer n-grams are not compared."""
 
 
 def check_contamination(trail: Trail) -> CheckResult:
     """FAIL (``contaminated``) when an observation is flagged, would be flagged now, or holds question and answer.
 
-    The flags of the row are believed, their absence is not: the stored text is looked through again. A dataset's host
-    that was left out of a search's results showed nothing; who goes there is after the data.
+    The stored text is checked again besides the recorded flags. A dataset host that was removed from search results
+    does not count; a visit to one does.
     """
     for number, leg in enumerate(trail.legs):
         observation = leg.step.observation
@@ -570,9 +570,9 @@ def _list_grams(question: str) -> tuple[str, ...]:
 
 
 NEVER = 1 << 30
-"""Step of what does not happen."""
+"""Step number of an event that does not happen."""
 _SMALL = 100
-"""Numbers below, without a unit, are said of so much that saying one is no sign of knowing the answer."""
+"""Smaller numbers without a unit are too common to show knowledge of the answer."""
 _BARE = re.compile(r"[\d\W]+")
 
 
@@ -877,7 +877,7 @@ def _is_period(said: str, match: re.Match[str], shown: set[Decimal]) -> bool:
 
 
 LONGEST_END = 20_000
-"""Characters of a last thought and answer; a longer one is no end to look through."""
+"""Most characters of a last thought and answer that are checked."""
 SHOWN = 3
 
 
