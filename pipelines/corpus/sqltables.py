@@ -221,7 +221,7 @@ def _read_on(window: Window, position: int) -> None:
         raise CorruptInput(f"{window.path}: {rest[:80]!r} after a row; expected a comma or a semicolon")
     rest = window.data[window.position : window.position + 80]
     if len(window.data) - window.position > MAX_ROW_BYTES or not window.grow():
-        raise CorruptInput(f"{window.path}: no row of this table, or truncated: {rest!r}; expected a whole table")
+        raise CorruptInput(f"{window.path}: not a row of this table, or truncated: {rest!r}; expected a whole table")
 
 
 def _decode_value(source: bytes) -> SqlValue:
