@@ -190,7 +190,7 @@ def test_a_head_that_is_none_is_refused(tmp_path, head, says):
 def test_a_row_without_end_is_refused_before_it_fills_memory(tmp_path):
     path = tmp_path / "a.sql"
     path.write_text("CREATE TABLE `t` (\n  `a` int,\n  `b` text\n);\nINSERT INTO `t` VALUES (1,'" + "x" * (40 << 20))
-    with pytest.raises(CorruptInput, match="no row of this table"):
+    with pytest.raises(CorruptInput, match="not a row of this table"):
         list(read_columns(path, "t", ["a"], ["b"]))
 
 
