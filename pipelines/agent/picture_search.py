@@ -166,10 +166,10 @@ _PICTURES = pa.schema([("file", pa.string()), ("title", pa.list_(pa.string()))])
 
 @dataclass(frozen=True, slots=True)
 class ClipIndex:
-    """Embeddings and what they are of.
+    """Embeddings of a corpus's pictures with their titles.
 
     Attributes:
-        embeddings: float32 of shape (n, d), rows of unit length, sorted by file name; mapped.
+        embeddings: float32 of shape (n, d), rows of unit length, sorted by file name; memory-mapped.
         pictures: columns ``file`` and ``title``, the titles of the articles that show it, sorted.
     """
 
