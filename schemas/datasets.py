@@ -376,7 +376,7 @@ class Support(Nested):
 
 
 class Process(Nested):
-    """What a process judge says of the way to an answer, each from 1 (poor) to 5 (OpenSearch-VL, figure 11)."""
+    """A process judge's marks of the way to an answer, each from 1 (poor) to 5 (OpenSearch-VL, figure 11)."""
 
     relevance: int
     progression: int

@@ -284,7 +284,7 @@ class ActInputs(Nested):
 
 
 class SummariseInputs(Nested):
-    """A page, and what is looked for on it."""
+    """A page, and the goal that it is read for."""
 
     goal: str
     title: str

@@ -412,14 +412,14 @@ def list_answer_forms(rollout: Rollout) -> tuple[str, ...]:
 
 
 def locate_answer(text: str, words: str, forms: tuple[str, ...], reference: Answer) -> Span | None:
-    """Return where a text holds an answer, as it is written in one of its forms or as the same value; None nowhere."""
+    """Return where a text holds an answer, in one of its written forms or as the same value; None if nowhere."""
     return locate_form(text, words, forms) or locate_value(text, reference)
 
 
 def locate_form(text: str, words: str, forms: tuple[str, ...]) -> Span | None:
-    """Return where a text holds one of some writings as whole words, whatever their case and, of names, accents.
+    """Return where a text holds one of several spellings as whole words, ignoring case and, in names, accents.
 
-    Short capitals such as ``US`` are found as capitals only.
+    Short capitals such as ``US`` match in capitals only.
     """
     plain = text.casefold()
     return next((span for form in forms if (span := _locate_form(text, plain, words, form)) is not None), None)
@@ -652,10 +652,9 @@ def _is_telling(form: str, reference: Answer) -> bool:
 def check_jumps(trail: Trail) -> CheckResult:
     """FAIL (``memory-jump``) when a name of the chain is used before an observation has shown it.
 
-    Used is a name in a query, a goal or an address, or in the thought of the answer. Looked at are all titles of the
-    path and of the bridges; the question may say a name itself. A title of ordinary words is said by chance and
-    therefore not looked at. What is in the picture may be told by sight: a call that names the anchor, and shows it,
-    has put that to the test.
+    A name is used in a query, a goal or an address, or in the thought of the answer. Checked are all titles of the path
+    and of the bridges, except names in the question and titles of ordinary words, which occur by chance. The anchor may
+    be recognised by sight: a call that names it and shows it has tested that.
     """
     rollout = trail.rollout
     anchor = next((title for title in rollout.path[:1] if title not in rollout.bridges), None)
@@ -710,10 +709,10 @@ Run = list[re.Match[str]]
 
 
 def find_unbacked_names(said: str, backing: Sequence[str]) -> Iterator[str]:
-    """Yield the proper names of a text that stand in none of some folded texts.
+    """Yield the proper names of a text that occur in none of some folded texts.
 
-    A name is a run of words with capitals. A single word that begins a sentence is none, as nobody can tell; ordinary
-    words at the ends of a run may be titles (``Engineer``) and need no backing.
+    A name is a run of capitalised words. A single word that begins a sentence does not count, since every sentence
+    begins with a capital; ordinary words at the ends of a run may be titles (``Engineer``) and need no backing.
     """
     said = _LEFT_OUT.sub(" ; ", said)
     for run in _list_runs(said):
@@ -797,10 +796,10 @@ _DECADE, _CENTURY = re.compile(r"['’]?s\b"), re.compile(r"(?:st|nd|rd|th)[ -]c
 
 
 def find_unbacked_numbers(said: str, backing: Sequence[str]) -> Iterator[str]:
-    """Yield the numbers and dates of a text that stand in none of some texts.
+    """Yield the numbers and dates of a text that occur in none of some texts.
 
-    Small whole numbers are not looked at. A number is also backed in another unit, in words, as the decade or century
-    of one that is shown, and as the sum or difference of two others of the text that are.
+    Small whole numbers are skipped. A number is also backed in another unit, in words, as the decade or century of a
+    shown date, and as the sum or difference of two other backed numbers of the text.
     """
     said = _NO_CLAIMS.sub(" ; ", said)
     if not any(map(str.isdigit, said)):
