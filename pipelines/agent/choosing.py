@@ -35,11 +35,11 @@ from schemas.datasets import Depiction, Ease, Picture
 from schemas.proofs import Answer
 
 VERSION = 1
-"""Of the order of the checks and of what is looked at: part of what decides a choice."""
+"""Version of the order of the checks and of their inputs; part of the choice's identity."""
 HITS = 5
 """Results of the search by picture that says how easily the anchor is found."""
 OPEN = 16
-"""Pictures that are looked at in one event loop at once: files of many megabytes wait for OCR in memory."""
+"""Pictures examined in one event loop at once: files of many megabytes wait for OCR in memory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -383,7 +383,7 @@ def _number_picture(name: object, first: int) -> object:
 
 
 VERSION = 2
-"""Raised when a dialect is read or written otherwise, so that rollouts are made anew."""
+"""Raised when a dialect's syntax changes, so that rollouts are made again."""
 CALL = "tool_call"
 
 

@@ -210,7 +210,7 @@ def _flatten(text: str) -> str:
 
 
 LONGEST_DETAIL = 300
-"""Characters of a failure that a model is told."""
+"""Characters of a failure that a model is shown."""
 
 
 class ImageStore(Protocol):
@@ -278,7 +278,7 @@ class ToolOutcome:
     images: tuple[RolloutImage, ...] = ()
     """The pictures that are new to the rollout."""
     raw: str = ""
-    """What came from outside, before markup was stripped, beyond what is shown if more was looked at."""
+    """External text before markup was stripped, including text that was read and not shown."""
 
 
 def show_text(text: str, warning: str = "") -> ToolOutcome:

@@ -152,7 +152,7 @@ CHUNK = 512
 BLOCK = 16_384
 """Embeddings that are compared at once: some 50 MB."""
 FIRST = 4
-"""Pictures looked at for each page that is wanted; more where pages share pictures."""
+"""Pictures examined for each wanted page; more if pages share pictures."""
 DIGITS = 6
 """Decimals of a distance: what is left of a 32-bit sum of products."""
 _NOISE = 1e-5

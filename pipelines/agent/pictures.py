@@ -77,7 +77,7 @@ one makes blurred signs readable that 2 leaves unreadable, and from 4 on the hal
 MOST_PIXELS = 512 * 512
 """Of a picture that is to be enlarged: 16 times as many come out, and a network takes seconds for each such tile."""
 SEARCH_SIDE = 800
-"""Longest side, in pixels, of the picture in which quadrilaterals are looked for."""
+"""Longest side, in pixels, of the picture in which quadrilaterals are searched."""
 MIN_AREA = 0.15
 """Share of the picture that a quadrilateral must cover to be what the picture is about."""
 MIN_DRAWN = 0.75

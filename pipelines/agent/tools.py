@@ -125,7 +125,7 @@ class Read:
     source: str = ""
     """The whole page, where something else than its beginning is shown."""
     whole: bool = True
-    """False where a summary was wanted and there is none."""
+    """False if a summary was requested and is missing."""
 
 
 def _mark(outcome: ToolOutcome, found: Sequence[TextHit | ImageHit], hosts: tuple[str, ...]) -> ToolOutcome:
@@ -160,7 +160,7 @@ NO_QUADRILATERAL = "no-quadrilateral"
 
 
 VERSION = 4
-"""Raised when a tool's behaviour changes, so that rollouts are made anew."""
+"""Raised when a tool's behaviour changes, so that rollouts are made again."""
 
 
 @dataclass(frozen=True, slots=True)

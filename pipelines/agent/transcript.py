@@ -85,7 +85,7 @@ CONTROL = (
     r"|\[/?INST\]|<</?SYS>>"
 )
 TOKEN = re.compile(TAGGED.format(names=MEDIA) + CONTROL, re.IGNORECASE)
-"""Media placeholders and the control tokens of common chat templates: nobody may write them."""
+"""Media placeholders and the control tokens of common chat templates; no text may hold them."""
 FOREIGN = re.compile(TAGGED.format(names=f"{MEDIA}|{OWN_TAGS}|{OTHER_TAGS}") + CONTROL, re.IGNORECASE)
 """These, and the tags of every dialect: what a page may not write, for it may be shown in any of them."""
 _PASSES = 8

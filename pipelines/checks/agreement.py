@@ -39,7 +39,7 @@ KEPT_ANSWERS = 1 << 13
 INTRODUCTIONS = 3
 """Pieces of a sentence, cut at commas, of which one may begin with its subject."""
 OPENING = 3
-"""Words of such a piece that are looked at."""
+"""Words of such a piece that are read."""
 _PRONOUNS = frozenset(["he", "she", "it", "they"])
 _POSSESSIVES = frozenset(["his", "her", "its", "their"])
 

@@ -330,7 +330,7 @@ _BEFORE = re.compile(r"\b(?:the|this|that) (?:pictured|depicted|photographed|sho
 _DETERMINERS = frozenset("the this that a an its his her their".split())
 _NEUTRAL = frozenset("same very particular specific given entire whole".split())
 _WINDOW = 96
-"""Characters before a pointer in which its noun is looked for."""
+"""Characters before a pointer that are searched for its noun."""
 _WORDS = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[^\w\s]")
 _ADDED = re.compile(
     r"[,(]? ?(which|who|whose|that|where|with|wearing|holding|carrying)(?= )"

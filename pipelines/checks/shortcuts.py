@@ -104,7 +104,7 @@ def _read_spelled(corpus: Corpus, node: int) -> frozenset[int]:
 
 
 ARTICLES_A_RANK = 100
-"""Articles that a corpus must have for each rank looked at: the tenth of fifty pages says nothing."""
+"""Articles that a corpus must have for each rank that counts: the tenth of fifty pages says nothing."""
 MIN_CLAUSE_WORDS = 4
 """A shorter piece of a question finds by chance."""
 _PASSAGES = 4

@@ -236,7 +236,7 @@ class Ends:
     certain: frozenset[int]
     """Those that the corpus says fit."""
     possible: frozenset[int]
-    """Those that nothing speaks against."""
+    """Those that contradict no constraint."""
     capped: bool
     """Whether there may be more: a bound was reached."""
 

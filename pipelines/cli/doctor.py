@@ -72,7 +72,7 @@ BYTES_PER_DUMP_BYTE = 12
 SPARE_BYTES = 500_000_000
 _REPLY_TOKENS = 128
 _STONES = ("quartz", "basalt")
-"""Colours if a server says so: nobody would unless the schema leaves no choice."""
+"""Not colours: a model gives one only if the schema is enforced."""
 _SCHEMA = {
     "type": "object",
     "properties": {"colour": {"type": "string", "enum": list(_STONES)}},

@@ -230,7 +230,7 @@ _SMALLEST = 60
 """Width or height in pixels below which a picture is an icon."""
 _MAX_NAME_BYTES = 240
 _OPTIONS = 300
-"""Characters after a file's name among which its size is looked for."""
+"""Characters after a file's name that are searched for its size."""
 _FILE = 6
 _NO_PICTURE = re.compile(r"\.(?:ogg|oga|ogv|opus|webm|mp3|mp4|wav|flac|midi?|mpe?g|stl|pdf|djvu?)$", re.IGNORECASE)
 _SIZE = re.compile(r"\|\s*+(?:(\d{1,5})?+x)?+(\d{1,5})\s*+px\s*+(?=[|\]])", re.IGNORECASE)

@@ -286,7 +286,7 @@ class RecordRunner:
             if failed:
                 self._stop(failed[0])
                 await asyncio.wait(workers)
-                # A full disk fails many: of errors that nobody looks at asyncio would print every traceback.
+                # A full disk fails many: asyncio would print the traceback of every unretrieved error.
                 await asyncio.gather(*workers, return_exceptions=True)
         except asyncio.CancelledError as interrupt:
             self._stop(interrupt)
