@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import ConservationError, CorruptInput, GateNotMet
 from pipelines.release import rewards
 from pipelines.release.making import read_proofs
@@ -157,7 +158,9 @@ def test_files_are_sorted_by_picture_with_a_page_index_and_small_row_groups(publ
 
 
 def test_shards_respect_the_limit_and_lose_nothing(tmp_path, material):
-    releases = publish_releases(tmp_path, *material, make_context(shard_bytes=400))
+    releases = publish_releases(
+        tmp_path, *material, make_context(settings=ReleasesConfig.model_construct(shard_bytes=400))
+    )
     rl = next(release for release in releases if release.dataset == "rl")
     names = sorted(path.name for path in (rl.path / "data").iterdir())
     assert names == ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"]
@@ -226,7 +229,7 @@ def test_what_nobody_licensed_is_published_only_where_the_run_says_so(tmp_path, 
     entries = run_stage([question], [trajectory])
     with pytest.raises(GateNotMet, match="has no licence"):
         publish_releases(tmp_path, [question], [trajectory], entries, context)
-    lenient = context.model_copy(update={"unknown_licences": True})
+    lenient = context.model_copy(update={"settings": ReleasesConfig(unknown_licences=True)})
     released = publish_releases(tmp_path, [question], [trajectory], entries, lenient)
     text = next(each.path for each in released if each.dataset == "sft") / "ATTRIBUTION.tsv"
     assert "\tunknown\t" in text.read_text()
