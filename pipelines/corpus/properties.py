@@ -316,7 +316,8 @@ def _read_flags(path: Path, linktarget: Path | None) -> Iterator[pa.Table]:
     Targets are titles (``cl_to``), numbers of ``linktarget`` (``cl_target_id``), or both, when some rows may lack one.
     """
     columns = list_columns(path, "categorylinks")
-    by_title = "cl_to" in columns and (linktarget is None or "cl_target_id" not in columns)
+    # Between the layouts a number may be NULL beside a title; once it is required, the title may be empty.
+    by_title = "cl_to" in columns and (linktarget is None or columns.get("cl_target_id", True))
     if not by_title and linktarget is None:
         raise ConfigError(f"{path} names its targets by number; expected a linktarget table beside it")
     numbers: dict[str, list[int]] = {flag: [] for flag in _CATEGORIES}

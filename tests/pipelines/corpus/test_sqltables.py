@@ -40,7 +40,7 @@ def write_rows(path, columns, rows, between=b",", behind=b";\n"):
 def test_columns_come_by_name_in_the_order_asked_for(write_sql):
     path = write_sql("a.sql.gz", "page", ["page_id", "page_title", "page_len"], "(1,'A_b',10),(2,'C',20)")
     assert read_numbers(path, "page", ["page_len", "page_id"]) == [(10, 1), (20, 2)]
-    assert list_columns(path, "page") == ["page_id", "page_title", "page_len"]
+    assert list(list_columns(path, "page")) == ["page_id", "page_title", "page_len"]
 
 
 def test_strings_are_unescaped_bytes(tmp_path):
