@@ -117,7 +117,7 @@ def export_command(  # noqa: PLR0913 - a command line has the options it has
 
 @app.command("validate")
 def validate_command(
-    folder: Annotated[Path, typer.Argument(help="Folder of files for a trainer, ours or anybody's.")],
+    folder: Annotated[Path, typer.Argument(help="Folder that synth export wrote, edited or not.")],
     to: ToOption,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,

@@ -8,12 +8,12 @@ reply and file is recorded.
 
 import asyncio
 import hashlib
-import html
 import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import unquote, urlencode, urlsplit
 
@@ -308,24 +308,50 @@ def _read_field(said: Mapping[str, Any], name: str) -> str:
 _MAX_HTML = 8_192
 _MAX_TAGS = 500
 _MAX_TEXT = 1_000
-_HIDDEN = re.compile(
-    r"<!--.*?(?:-->|\Z)|<(style|script|template|head|title)\b[^>]*>.*?(?:</\1\s*>|\Z)"
-    r"|<(\w+)\b[^<>]*display:\s*none[^<>]*>.*?</\2\s*>",
-    re.IGNORECASE | re.DOTALL,
-)
-"""Comments, and elements that a browser does not show."""
-_BREAK = re.compile(r"</?(?:br|p|div|li|tr|td|th|dd|dt|table|ul|ol)\b[^>]*>", re.IGNORECASE)
-_TAG = re.compile(r"<[a-z/!?][^>]*(?:>|\Z)", re.IGNORECASE)
+_SILENT_TAGS = frozenset(["style", "script", "template", "head", "title"])
+_VOID_TAGS = frozenset(["area", "br", "col", "hr", "img", "input", "link", "meta", "source", "track", "wbr"])
+_BREAKING_TAGS = frozenset(["br", "p", "div", "li", "tr", "td", "th", "dd", "dt", "table", "ul", "ol"])
+
+
+class _TextReader(HTMLParser):
+    """Collects the text that a browser would show; inside a hidden element only the depth is counted."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+        self._hidden = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Enter an element."""
+        self.parts.append(" " if tag in _BREAKING_TAGS else "")
+        style = "".join((dict(attrs).get("style") or "").lower().split())
+        if tag not in _VOID_TAGS and (self._hidden or tag in _SILENT_TAGS or "display:none" in style):
+            self._hidden += 1
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave an element."""
+        self.parts.append(" " if tag in _BREAKING_TAGS else "")
+        if self._hidden and tag not in _VOID_TAGS:
+            self._hidden -= 1
+
+    def handle_data(self, data: str) -> None:
+        """Keep text that is shown."""
+        self.parts.append("" if self._hidden else data)
 
 
 def strip_html(source: str) -> str:
-    """Return the text that HTML shows, on one line: no tags, hidden elements or control characters.
+    """Return the text that HTML shows, on one line: no tags, styles, hidden elements or control characters.
 
     At most 8,192 characters and 500 tags are read and 1,000 characters returned: an author's line, not a page.
     """
-    shown = _HIDDEN.sub("", "<".join(source[:_MAX_HTML].split("<")[:_MAX_TAGS]))
-    text = html.unescape(_TAG.sub("", _BREAK.sub(" ", shown)))
-    text = "".join(char if char.isprintable() or char.isspace() else "" for char in text)
+    reader = _TextReader()
+    try:
+        # The parser takes quadratic time for tags that are never closed.
+        reader.feed("<".join(source[:_MAX_HTML].split("<")[:_MAX_TAGS]))
+        reader.close()
+    except AssertionError:  # a marked section of no known kind: what came before it stands
+        reader.parts.append(" ")
+    text = "".join(char if char.isprintable() or char.isspace() else "" for char in "".join(reader.parts))
     return " ".join(text.split())[:_MAX_TEXT].rstrip()
 
 
@@ -388,10 +414,19 @@ class _Doubtful(NoReply):
         self.failure = failure
 
 
-class CommonsFiles(CommonsClient):
-    """The pictures of a MediaWiki; the client's ``reply_bytes`` bounds a file."""
+_MOST_UNSCALED = 2
+"""Thumbnails in a row that may never come; more are an outage."""
 
-    __slots__ = ()
+
+@dataclass(frozen=True, slots=True)
+class CommonsFiles(CommonsClient):
+    """The pictures of a MediaWiki; the client's ``reply_bytes`` bounds a file.
+
+    Attributes:
+        unscaled: files whose thumbnails never came, since the last that did.
+    """
+
+    unscaled: list[str] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def identity(self) -> str:
@@ -408,14 +443,21 @@ class CommonsFiles(CommonsClient):
         """Return a picture's bytes, as :class:`FileFetch` says; the original if its thumbnail never comes."""
         original, address = drop_tracking(file.url), choose_address(file, self.settings.width)
         try:
-            if address != original:
-                try:
-                    return await self._fetch(address, "")
-                except NoReply:
-                    address = original
-            return await self._fetch(address, file.sha1)
+            if address == original:
+                return await self._fetch(original, file.sha1)
+            try:
+                data = await self._fetch(address, "")
+            except NoReply:
+                # One file that the service cannot scale must not stop every run; several in a row are an outage.
+                self.unscaled.append(file.file)
+                if len(self.unscaled) > _MOST_UNSCALED:
+                    raise
+                address = original
+                return await self._fetch(original, file.sha1)
         except NoReply as error:
             raise Unavailable(f"{address}: {error}, {self.client.tries} times; run again later") from error
+        self.unscaled.clear()
+        return data
 
     async def _fetch(self, address: str, sha1: str) -> bytes:
         """Return the picture at an address, which has a sha1 unless that is empty."""
@@ -564,23 +606,44 @@ class RecordedFileFetch(Recorder[FileFetch]):
         """Return the picture's bytes from the image store, or fetch them.
 
         Raises:
-            RecordFailed: as the wrapped service, now or when it was recorded.
-            CorruptInput: if a recorded picture is missing from the image store.
+            RecordFailed: as the wrapped service, now or when it was recorded, and ``picture-changed`` if the picture
+                is gone from the image store and the service has another one by now.
         """
 
         async def ask() -> object:
             try:
-                data = await self.service.fetch_file(file)
-                credit = PictureSource(file.file, "", "", "", file.url)
-                return {"sha256": (await asyncio.to_thread(self.pictures.add_bytes, data, credit)).sha256}
+                return {"sha256": await self._keep(file, await self.service.fetch_file(file))}
             except RecordFailed as error:
                 return {"error": error.error, "detail": error.detail}
 
-        said = await self.recall(["fetch_file", file.file, file.url], ask)
+        call = ["fetch_file", file.file, file.url]
+        said = await self.recall(call, ask)
         if "error" in said:
             raise RecordFailed(said["error"], said["detail"])
         try:
             data, _ = await asyncio.to_thread(self.pictures.load, said["sha256"])
-        except CorruptInput as error:
-            raise CorruptInput(f"{file.file}: {error}; fetch it again with --fresh-replies commons") from error
+        except CorruptInput:
+            return await self._fetch_again(file, digest_value([self.identity, *call]), said["sha256"])
         return data
+
+    async def _fetch_again(self, file: RemoteFile, key: str, sha256: str) -> bytes:
+        """Fetch a recorded picture that is missing from the image store; it must be the same."""
+        await self.store.note_asks([key], self.identity)
+        try:
+            data = await self.service.fetch_file(file)
+        except Exception as error:
+            self.store.note_failure([key], self.identity, type(error).__name__)
+            raise
+        # The first reply stays, so the log of requests notes this one as a failure.
+        self.store.note_failure([key], self.identity, "fetched-again")
+        count_usage(Usage(calls=1))
+        found = hashlib.sha256(data).hexdigest()
+        if found != sha256:
+            detail = f"{file.file}: sha256 was {sha256}, is {found} by now; take it with --fresh-replies commons"
+            raise RecordFailed("picture-changed", detail)
+        await self._keep(file, data)
+        return data
+
+    async def _keep(self, file: RemoteFile, data: bytes) -> str:
+        credit = PictureSource(file.file, "", "", "", file.url)
+        return (await asyncio.to_thread(self.pictures.add_bytes, data, credit)).sha256
