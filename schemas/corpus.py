@@ -92,4 +92,4 @@ class CorpusImage:
     bytes: int = 0
     """Size of the file; 0 when not known."""
     depicts: tuple[str, ...] = ()
-    """Qids of what the file is said to show (P180); empty when nobody says."""
+    """Qids of what the file is said to show (P180); empty when not known."""

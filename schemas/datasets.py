@@ -1,29 +1,9 @@
-"""Seeds: entities a path grows from.
+"""Rows of the stages' datasets, in pipeline order, and their parts.
 
-One row::
+One seed::
 
     {"record_id": "seed-1f0c...", "parent_id": "page:1207", "page_id": 1207, "title": "Kelm Bridge", "type": "bridge",
      "domain": "Building/Place", "in_degree": 14, "image": "Kelm Bridge.jpg", "split": "sft", "qid": "Q90001207", ...}
-
-Paths: walks that passed the rules, with roles, relations and evidence.
-
-Questions: canonical question, typed answer and proof. The canonical question names its bridges; it is no target.
-
-Rewrites: the fuzzy question, and a certificate for each entity that was hidden.
-
-Groundings: the anchor's picture and the final question.
-
-Difficulty: attempts summed up per condition and solver, with intervals.
-
-Enhancements: on a share of the questions the picture is degraded, and a tool is known that repairs it.
-
-What a search found, as rows keep it.
-
-Rollouts: what one teacher attempt did, turn by turn.
-
-Trajectories: rollouts that survived the rejection cascade, with support pointers.
-
-Releases: which question goes into which published dataset and split.
 """
 
 from typing import Literal
@@ -51,7 +31,7 @@ class Seed(Record):
     identifiers: int = -1
     """Those of the statements that name the entity in another database; -1 when not known."""
     image: str
-    """File name of the lead picture, empty when there is none and the recipe allows that."""
+    """File name of the lead picture; empty without one, where the recipe allows that."""
     split: Split
 
 
@@ -145,13 +125,13 @@ CandidateSource = Literal["infobox", "page", "search"]
 """Where a candidate picture comes from: the article's infobox, another place of the article, a search on Commons."""
 Ease = Literal["", "easy", "medium", "hard"]
 """How easily a search by picture finds the anchor. ``easy``: its page comes first with the very picture; ``medium``: it
-is among the results; ``hard``: it is not. Empty where nobody searched."""
+is among the results; ``hard``: it is not. Empty where it was not searched."""
 
 
 class Depiction(Nested):
-    """Why this picture stands for the anchor, and what is known of how it can be seen through.
+    """How this picture was chosen for the anchor, and how easily it gives the anchor away.
 
-    What was not looked at is None or empty, never a number that passes.
+    Fields that were not measured are None or empty.
     """
 
     source: CandidateSource
@@ -164,7 +144,7 @@ class Depiction(Nested):
     margin: float | None
     """Score less the best of all distractors; None with the metadata ranker."""
     distractors: int
-    """Entities of the anchor's kind that it was held against."""
+    """Entities of the anchor's kind that it was compared with."""
     over_threshold: bool | None
     """Whether the published absolute threshold alone would let it pass; None with the metadata ranker."""
     articles: int
@@ -204,7 +184,7 @@ SearchNeed = Literal["", "search-free", "image", "text", "mixed"]
 """What has to be searched (MMSearch-R1, section 3.1, search balancing); empty where it was not measured."""
 Standing = Literal["solved", "proved", "unproved"]
 """Why a question counts as one that can be solved. ``solved``: some attempt was right. ``proved``: none was, and the
-proof stands. ``unproved``: none was and there is no proof, so that it may be a defect as well as hard."""
+proof holds. ``unproved``: none was and there is no proof, so it may be hard or defective."""
 
 
 class Cell(Nested):
@@ -212,12 +192,12 @@ class Cell(Nested):
 
     condition: Condition
     role: str = "solver"
-    """Who attempted, as the configuration names it."""
+    """The solver's name in the configuration."""
     solver: str
     """The model's name."""
     prompt: str
     day: str = ""
-    """Latest day of its replies, ``2026-11-22``; empty for scripted players, who answer alike on every day."""
+    """Latest day of its replies, ``2026-11-22``; empty for scripted players."""
     planned: int = 0
     """Attempts that were to be made; fewer were made where no further one could change the decision."""
     attempts: int
@@ -256,7 +236,7 @@ class SearchResult(Nested):
     url: str
     title: str
     thumbnail: Picture | None = None
-    """Small copy of the picture that was found, in the workspace's image store; None where there is none."""
+    """Small copy of the picture that was found, in the workspace's image store; None without one."""
     image: str = ""
     """Id (``img_3``) under which the thumbnail was shown; empty where it was only kept."""
 
@@ -266,7 +246,7 @@ Degradation = Literal["blur", "downsample", "perspective"]
 Repair = Literal["sharpen", "super_resolution", "perspective_correct"]
 """The tool that each is paired with, in the same order."""
 RepairTest = Literal["text", "image-search"]
-"""What shows whether a picture is of use: its words can be read, or a search by picture finds the anchor."""
+"""How a picture is tested: its words can be read, or a search by picture finds the anchor."""
 
 
 class Parameter(Nested):
@@ -314,7 +294,7 @@ names a host that publishes datasets. The offending result is left out of what t
 
 
 class Observation(Nested):
-    """A tool's typed result: an error is a field, never text that looks like one."""
+    """A tool's typed result: an error is a field."""
 
     ok: bool
     error: str
@@ -323,7 +303,7 @@ class Observation(Nested):
     images: tuple[str, ...]
     """Ids (``img_2``) of the pictures this call produced."""
     warning: str = ""
-    """Class of what the tool could not do although it answered, such as ``no-weights``; empty otherwise."""
+    """Class of a part of the call that failed although the tool answered, such as ``no-weights``; else empty."""
     results: tuple[SearchResult, ...] = ()
     """What a search found, best first; empty for other tools."""
     flags: tuple[ObservationFlag, ...] = ()
@@ -335,13 +315,13 @@ class Step(Nested):
 
     thought: str
     tool: str
-    """Tool name; empty on the last step, which answers, and on a turn that is none."""
+    """Tool name; empty on the last step, which answers, and on a malformed turn."""
     arguments: str
     """The call's arguments as a JSON object."""
     reply: str
     """The model's turn as it came, before parsing; of native tool calls, the same turn in the text protocol."""
     observation: Observation | None
-    """None for an answer, and for a turn that ended the rollout. A turn that is none and ended nothing has the error
+    """None for an answer, and for a turn that ended the rollout. A malformed turn that did not end it has the error
     ``bad-turn``."""
 
 
@@ -378,7 +358,7 @@ class Rollout(Record):
     fatal_reached: int | None = None
     """Step at which that run reaches K (OpenSearch-VL, appendix B, equation 20); K - 1 steps later."""
     day: str = ""
-    """Latest day, UTC, on which a model or a live tool said any of it; empty where all is scripted or local."""
+    """Latest day, UTC, of a reply of a model or a live tool; empty where all replies are scripted or local."""
     snapshot: str = ""
     """Date of the corpus that local tools search; empty for live ones."""
     failure: str = ""
@@ -398,7 +378,7 @@ class Support(Nested):
 
 
 class Process(Nested):
-    """What a process judge says of the way to an answer, each from 1 (poor) to 5 (OpenSearch-VL, figure 11)."""
+    """A process judge's marks of the way to an answer, each from 1 (poor) to 5 (OpenSearch-VL, figure 11)."""
 
     relevance: int
     progression: int
@@ -419,7 +399,7 @@ class Trajectory(Rollout):
     process: Process | None = None
     """None where no process judge is configured."""
     loss: tuple[bool, ...] = ()
-    """Whether a student is trained on each step; false for calls that failed and turns that are none."""
+    """Whether a student is trained on each step; false for failed calls and malformed turns."""
     tokens: int = 0
     """Length when trained on, pictures included: by the configured tokenizer, else an estimate from above."""
 

@@ -12,7 +12,7 @@ class ManifestPart(BaseModel):
 
 
 class Usage(ManifestPart):
-    """What the models and tools cost: asked, answered from the recording, tokens, time, money."""
+    """Use of models and tools: requests, tokens, time, money."""
 
     calls: int = 0
     """Requests that a backend answered, and that a recording keeps."""

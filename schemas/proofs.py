@@ -154,7 +154,7 @@ UNCOUNTED = Thresholds(alone_first=0, alone=0, answers=0)
 
 
 Derivation = Literal["", "month", "year"]
-"""What is asked of the fact instead of all of it: month and year, or year, of a fuller date (answer obfuscation)."""
+"""The part of a fuller date that the question asks for: month and year, or year (answer obfuscation)."""
 
 
 class ReadHop(Nested):

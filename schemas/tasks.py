@@ -1,4 +1,4 @@
-"""What a chat model is asked and what it must reply: one inputs model and one reply model a task.
+"""Inputs and replies of chat models: one inputs model and one reply model for each task.
 
 Inputs are what prompts are rendered from. Those named ``oracle`` are for scripted players only: they hold the truth,
 no prompt may name them (a test renders every prompt and looks), and adapters to real models never see them.
@@ -81,7 +81,7 @@ class DescriptorsReply(Nested):
 
 
 class AskFactInputs(Nested):
-    """One entity, and facts of its page of which one is to be asked for (VSearcher, section 2.1: the initial QA)."""
+    """One entity, and facts of its page; the question asks for one of them (VSearcher, section 2.1: the initial QA)."""
 
     name: str
     type: str
@@ -95,7 +95,7 @@ class AskedFactReply(Nested):
     """A question about one of the facts offered."""
 
     relation: str
-    """Of the fact that is asked for, as given."""
+    """Relation of the fact that the question asks for, as given."""
     question: str
 
 
@@ -201,7 +201,7 @@ class AnswerQuestionInputs(Nested):
     question: str
     condition: Condition
     pictured: bool
-    """Whether a picture is shown; a solver is never told that it was swapped."""
+    """Whether a picture is shown; a solver does not know that it was swapped."""
     image_results: str
     """What one image search returned, empty in the other conditions."""
     search_results: str
@@ -221,11 +221,11 @@ class JudgeOracle(Nested):
     trial: str
     """Any text; the scripted judge's luck is drawn from it, so that two judges can err together."""
     truth: Literal["correct", "incorrect", "unknown"]
-    """``unknown`` in a run, where nobody knows; then the scripted judge goes by letters that the two have in common."""
+    """``unknown`` in a run; then the scripted judge compares the letters of both texts."""
 
 
 class JudgeAnswerInputs(Nested):
-    """One short answer held against the reference. The judge sees no reasoning and no other answer."""
+    """One short answer to compare with the reference. The judge sees no reasoning and no other answer."""
 
     question: str
     reference: str
@@ -284,7 +284,7 @@ class ActInputs(Nested):
 
 
 class SummariseInputs(Nested):
-    """A page, and what is looked for on it."""
+    """A page, and the goal that it is read for."""
 
     goal: str
     title: str

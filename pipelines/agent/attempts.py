@@ -180,14 +180,14 @@ class Exhibits:
     _images: dict[str, tuple[ImageHit, ...]] = field(default_factory=dict)
 
     async def show(self, condition: Condition) -> Exhibit:
-        """Return what is given under a condition.
+        """Return the exhibit of a condition.
 
-        The text query is the question. Of both searches the picture's comes first, and its best hit's title leads the
-        text query.
+        The text query is the question. With both searches, the image search runs first, and the title of its best hit
+        is put before the text query.
 
         Raises:
             RecordFailed: if the picture cannot be searched for.
-            ServiceError: if a search is away.
+            ServiceError: if a search is unavailable.
         """
         seen, _, tools = condition.partition("+")
         picture = {"image": self.record.picture, "swapped": self.swapped}.get(seen)
@@ -365,14 +365,14 @@ def make_plan(preset: Preset, solvers: Sequence[str], text_solver: str = "", max
 
 
 def fit_filters(filters: Sequence[Filter], pictured: bool, swappable: bool) -> tuple[tuple[Filter, ...], list[str]]:
-    """Return the steps that can be taken with a question, and the conditions that cannot be made for it.
+    """Return the steps that fit a question, and the conditions that do not.
 
     A question without a picture is attempted by its text.
 
     Args:
         filters: of the plan.
         pictured: whether the question has a picture.
-        swappable: whether there is another one to be shown in its place.
+        swappable: whether another picture can be shown in its place.
     """
     fitted: dict[tuple[str, str], Filter] = {}
     left_out: list[str] = []
@@ -444,9 +444,9 @@ def is_settled(tally: Tally, planned: int, max_correct: int) -> bool:
 
 
 def is_enough(step: Filter, tally: Tally, planned: int, watched: bool) -> bool:
-    """Say whether no further attempt of a step can change what becomes of its question.
+    """Say whether further attempts of a step can no longer change the decision about its question.
 
-    A label needs one success, a measurement all attempts. A bound that can no longer be broken goes on to its first
+    A label needs one success, a measurement all attempts. A bound that can no longer be broken continues to its first
     success, which shows that the question can be solved.
 
     Args:
@@ -574,14 +574,13 @@ class PictureSwaps:
         return f"picture-swaps@{SWAPPING_VERSION}:{TRIES}:{self.ground.corpus.digest}"
 
     def choose(self, record: Grounding) -> Swap | None:
-        """Return another picture for a question, None if there is none.
+        """Return another picture for a question, or None.
 
-        It shows an entity of the anchor's type that is no node of the path and from which the path does not lead to
-        the same answer.
+        It shows an entity of the anchor's type that is not on the path and from which the path leads to another answer.
 
         Raises:
             LookupError: if the proof is not about this corpus.
-            Unavailable: if the corpus's pictures are gone.
+            Unavailable: if the corpus's pictures are missing.
         """
         if record.picture is None or not record.proof.nodes:
             return None

@@ -375,13 +375,13 @@ def find_faults(
     rules: TrajectoriesConfig = DEFAULTS,
     counter: TokenCounter = ESTIMATED,
 ) -> tuple[RolloutFault, ...]:
-    """Return every reason against a rollout but those of the process judge and the cap, in the order of the cascade.
+    """Return every reason to reject a rollout, in the cascade's order, without those of the process judge and the cap.
 
     Args:
         rollout: with its reference.
-        judgement: of its answer; without one the comparer alone decides.
-        rules: what it is held to.
-        counter: of its length.
+        judgement: of its answer; without one only the comparer decides.
+        rules: the section ``[trajectories]``.
+        counter: counts its tokens.
     """
     return examine_rollout(rollout, judgement, rules, counter).faults
 
@@ -393,7 +393,7 @@ def examine_rollout(
     counter: TokenCounter,
     fatal_errors: int = FATAL_ERRORS,
 ) -> CascadeResult:
-    """Return what is found of a rollout, as :func:`find_faults`, with its length and its supports.
+    """Return the faults of a rollout (:func:`find_faults`) with its length and its supports.
 
     A missing answer is not also wrong, and a wrong answer is not checked for support.
     """

@@ -35,11 +35,11 @@ from schemas.datasets import Depiction, Ease, Picture
 from schemas.proofs import Answer
 
 VERSION = 1
-"""Of the order of the checks and of what is looked at: part of what decides a choice."""
+"""Version of the order of the checks and of their inputs; part of the choice's identity."""
 HITS = 5
 """Results of the search by picture that says how easily the anchor is found."""
 OPEN = 16
-"""Pictures that are looked at in one event loop at once: files of many megabytes wait for OCR in memory."""
+"""Pictures examined in one event loop at once: files of many megabytes wait for OCR in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The picture with what is known of it, or what was found against the best candidate."""
+    """The chosen picture with its depiction, or the faults of the best candidate."""
 
     picture: Picture | None = None
     depiction: Depiction | None = None
@@ -116,12 +116,12 @@ class PictureChooser:
         return digest_value([VERSION, HITS, self.near, rules, *parts])
 
     async def choose(self, anchor: Anchor, candidates: Sequence[PictureCandidate], audit: bool = False) -> Choice:
-        """Return the best candidate that passes every check; what speaks against the best one where none does.
+        """Return the best candidate that passes every check, or the faults of the best one if none passes.
 
         Args:
-            anchor: what has to be shown.
+            anchor: what the picture must show.
             candidates: at least one.
-            audit: run all checks on the best candidate, whatever the earlier ones say.
+            audit: run all checks on the best candidate, even after one fails.
 
         Raises:
             ServiceError: if a search, a fetch or an engine is unavailable, or a picture's file is missing.

@@ -67,7 +67,7 @@ _SEARCHED = 3
 
 @dataclass(frozen=True, slots=True)
 class PictureCandidate:
-    """A picture that can be looked at."""
+    """A candidate whose file is available."""
 
     image: CorpusImage
     """What is known of it; of a fetched picture with the sha256, size and hash of what was fetched, and no path."""
@@ -120,15 +120,15 @@ class _Progress:
 
 @dataclass(frozen=True, slots=True)
 class CandidateLister:
-    """Lists the pictures of an article; nothing is asked of a network unless a service is given.
+    """Lists the pictures of an article; without services it makes no request.
 
     Attributes:
         corpus: whose articles and pictures they are.
-        pictures: where fetched pictures are kept.
-        limit: candidates at most (K).
-        metadata: describes files of which the corpus knows too little.
-        search: finds further files where the article has fewer than ``limit`` of use.
-        fetch: fetches what is not at hand.
+        pictures: store of fetched pictures.
+        limit: most candidates (K).
+        metadata: describes files whose metadata the corpus lacks.
+        search: finds further files if the article has fewer than ``limit`` usable ones.
+        fetch: fetches files that are not in the corpus.
     """
 
     corpus: Corpus
@@ -184,7 +184,7 @@ class CandidateLister:
                     state.dropped.append(Dropped(file, unfit.reason, f"{file}: {unfit.detail}"))
 
     async def _ask_about(self, state: _Progress, images: Mapping[str, CorpusImage | None]) -> None:
-        """Ask what is known of the files that could be fetched if more were known."""
+        """Request the metadata of files that could be fetched if it were known."""
         if self.metadata is None or self.fetch is None:
             return
         unknown = [file for file, image in images.items() if file not in state.facts and _is_vague(image)]
@@ -256,7 +256,7 @@ def _is_vague(image: CorpusImage | None) -> bool:
 
 
 def _choose_row(file: str, image: CorpusImage | None, facts: ImageFacts | None) -> CorpusImage | None:
-    """Return the corpus's row of a picture that is at hand, else what the service says of it."""
+    """Return the corpus's row of a picture whose file is available, else the metadata of the service."""
     if facts is None or (image is not None and _is_at_hand(image)):
         return image
     row = make_row(file, facts)
@@ -317,7 +317,7 @@ def explain_evidence(evidence: FileEvidence) -> str:
 
 
 def gather_evidence(corpus: Corpus, node: int, image: CorpusImage, source: CandidateSource) -> FileEvidence:
-    """Collect what is known of a candidate for an anchor's picture.
+    """Collect the metadata of a candidate for an anchor's picture.
 
     Args:
         corpus: the open corpus.
@@ -500,7 +500,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class MetadataRanker:
-    """Orders by what is known without looking: the table of :mod:`pipelines.agent.depicting`."""
+    """Ranks by metadata alone, by the table of :mod:`pipelines.agent.depicting`."""
 
     corpus: Corpus
 
@@ -643,8 +643,8 @@ def check_depiction(ranked: Ranked, settings: GroundingsConfig) -> CheckResult:
     """Return whether a candidate shows the anchor, by ``decides``, ``threshold``, ``min_margin`` and ``distractors``.
 
     Returns:
-        FAIL (``picture-of-another``) where the model prefers another entity or the similarity is too low; UNKNOWN
-        where there were too few entities to compare with, or the metadata say too little.
+        FAIL (``picture-of-another``) if the model prefers another entity or the similarity is too low; UNKNOWN with
+            too few entities to compare with, or too little metadata.
     """
     if ranked.over_threshold is None:
         if ranked.score >= METADATA_PASSES:

@@ -111,7 +111,7 @@ class LayoutArguments(PictureArguments):
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as the model is told of it."""
+    """A tool as it is described to the model."""
 
     name: str
     description: str
@@ -226,21 +226,21 @@ class UnsayableTurn(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToolForm:
-    """One tool as a dialect has it.
+    """One tool in a dialect.
 
     Attributes:
         tool: our name.
-        name: the dialect's.
-        fields: the dialect's arguments that are one of ours under another name, or the same: theirs to ours.
-        fixed: ours that it cannot say, with their value in its calls.
-        added: theirs that mean nothing to us, with what a call is written with.
-        schemas: JSON schemas of its arguments, where those of ours do not fit.
-        required: its arguments that a call must have.
-        description: what a model is told of it; empty: what is told of ours.
+        name: the dialect's name.
+        fields: the dialect's arguments that match one of ours: theirs to ours.
+        fixed: our arguments that the dialect lacks, with their value in its calls.
+        added: the dialect's arguments that we ignore, with the value written in a call.
+        schemas: JSON schemas of its arguments where ours do not fit.
+        required: arguments that a call must have.
+        description: shown to the model; empty: that of our tool.
         boxes: how it gives a box.
-        counts_from: number of the first picture where pictures go by number; -1 where they go by name.
-        tag: tag that its calls are written in, without the angle brackets; empty: ``tool_call``, with JSON.
-        content: what stands in that tag; empty: its one argument.
+        counts_from: number of the first picture if pictures have numbers; -1 if they have names.
+        tag: tag of its calls, without the angle brackets; empty: ``tool_call``, with JSON.
+        content: content of that tag; empty: its one argument.
     """
 
     tool: str
@@ -257,7 +257,7 @@ class ToolForm:
     content: str = ""
 
     def read_values(self, said: Values) -> Values:
-        """Return a call's arguments as ours; what is none of theirs stays, under a name that no tool takes."""
+        """Return a call's arguments as ours; an unknown argument keeps a name that no tool accepts."""
         ours = list_arguments(self.tool)
         read: Values = dict(self.fixed)
         for name, value in said.items():
@@ -363,7 +363,7 @@ def _split_box(left: Values) -> None:
 
 
 def _name_picture(number: object, first: int) -> object:
-    """Return the name of a picture from its number; what is no number becomes the name of none."""
+    """Return the name of a picture from its number; anything else becomes a name that no picture has."""
     if isinstance(number, float) and number.is_integer():
         number = int(number)
     if type(number) is int and number >= first:
@@ -383,7 +383,7 @@ def _number_picture(name: object, first: int) -> object:
 
 
 VERSION = 2
-"""Raised when a dialect is read or written otherwise, so that rollouts are made anew."""
+"""Raised when a dialect's syntax changes, so that rollouts are made again."""
 CALL = "tool_call"
 
 
@@ -578,7 +578,7 @@ def find_dialect(name: str) -> Dialect:
     """Return a dialect.
 
     Raises:
-        ConfigError: if there is none of that name.
+        ConfigError: if no dialect has that name.
     """
     if name not in DIALECTS:
         raise ConfigError(f"dialect {name!r}: unknown dialect; there are: {', '.join(DIALECTS)}")

@@ -200,13 +200,13 @@ def make_judge_inputs(
 
 
 async def ask_judge(judge: RoleClient, inputs: JudgeAnswerInputs) -> tuple[Verdict, str]:
-    """Return one judge's verdict, or why there is none.
+    """Return one judge's verdict, or the reason why it is missing.
 
     The reply is free text, as judges do better with reasoning before the verdict. A reply without a verdict is repaired
     once; then the answer is unscored.
 
     Raises:
-        ServiceError: if the judge is away.
+        ServiceError: if the judge is unavailable.
     """
     messages = render_messages(judge.prompt, inputs)
     problem = ""
@@ -225,7 +225,7 @@ async def ask_judge(judge: RoleClient, inputs: JudgeAnswerInputs) -> tuple[Verdi
 
 
 def read_verdict(said: ChatReply) -> tuple[Verdict, str]:
-    """Return the verdict of a reply, or why there is none; a cut or refused reply has none."""
+    """Return the verdict of a reply, or the reason why it has none; a truncated or refused reply has none."""
     if said.ended != "whole":
         return "unscored", f"{said.ended} reply"
     if not said.text.strip():
@@ -242,12 +242,12 @@ class UnscoredWatch:
     """Counts unscored answers and stops the run if there are too many.
 
     All attempts of a stage share one. It counts answers in the order of this run, recorded replies included: near the
-    limit a resumed run may stop where the first did not. The limit decides no row: with a higher limit the run goes on
-    without a new request.
+    limit a resumed run may stop where the first did not. The limit decides no row: with a higher limit the run
+    continues without a new request.
 
     Args:
         limit: largest share of unscored answers.
-        least: answers before the share is looked at.
+        least: answers before the share is checked.
     """
 
     def __init__(self, limit: float, least: int) -> None:

@@ -124,7 +124,7 @@ def keep_results(hits: Sequence[TextHit | ImageHit]) -> tuple[SearchResult, ...]
 
 
 def clean_text(text: str) -> str:
-    """Return text from outside without markup, and with a question mark for what is no character."""
+    """Return external text without markup, with question marks in place of invalid characters."""
     return neutralise_markup(text.encode("utf-8", "replace").decode())
 
 
@@ -210,7 +210,7 @@ def _flatten(text: str) -> str:
 
 
 LONGEST_DETAIL = 300
-"""Characters of a failure that a model is told."""
+"""Characters of a failure that a model is shown."""
 
 
 class ImageStore(Protocol):
@@ -278,7 +278,7 @@ class ToolOutcome:
     images: tuple[RolloutImage, ...] = ()
     """The pictures that are new to the rollout."""
     raw: str = ""
-    """What came from outside, before markup was stripped, beyond what is shown if more was looked at."""
+    """External text before markup was stripped, including text that was read and not shown."""
 
 
 def show_text(text: str, warning: str = "") -> ToolOutcome:
@@ -308,12 +308,12 @@ def show_picture(made: RolloutImage, text: str) -> ToolOutcome:
 
 
 def warn_of(warning: str, text: str) -> ToolOutcome:
-    """Return what a tool says that leaves the picture as it is: an answer with a warning's class and no new picture."""
+    """Return the outcome of a tool that leaves the picture unchanged: a warning and no new picture."""
     return ToolOutcome(Observation(ok=True, error="", text=clean_text(text), images=(), warning=warning))
 
 
 def refuse_call(error: str, text: str) -> ToolOutcome:
-    """Return what is said of a call that cannot be made.
+    """Return the outcome of a call that cannot be made.
 
     Args:
         error: one of :data:`ERRORS`.
@@ -325,7 +325,7 @@ def refuse_call(error: str, text: str) -> ToolOutcome:
 
 
 def refuse_failed(error: RecordFailed, what: str) -> ToolOutcome:
-    """Return what is said of a call on which a tool failed, under the failure's class if it is one of ours."""
+    """Return the outcome of a call on which a tool failed, under the failure's class if it is one of ours."""
     known = error.error in ERRORS
     detail = error.detail if known else f"{error.error}: {error.detail}"
     return refuse_call(error.error if known else "tool-failed", f"{what}: {cut_text(detail, LONGEST_DETAIL)}")
@@ -355,9 +355,9 @@ _LEAST_WORD = 3
 
 
 def choose_passages(text: str, goal: str, limit: int) -> str:
-    """Return at most ``limit`` characters of a page: what fits the goal first, then the page from its beginning.
+    """Return at most ``limit`` characters of a page: passages that fit the goal, then the page from its beginning.
 
-    A page within the limit comes back as it is, and so does the beginning of one that nothing on fits the goal.
+    A page within the limit is returned unchanged, and so is the beginning of a page without a fitting passage.
     """
     if len(text) <= limit:
         return text
@@ -474,7 +474,7 @@ _DENIAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What is shown of a page."""
+    """The text shown for a page."""
 
     text: str
     whole: bool = True
@@ -495,16 +495,16 @@ class Summariser:
         return digest_value([SUMMARISING_VERSION, PASSAGES_VERSION, MOST_READ, LONGEST, self.asking.identity])
 
     async def summarise(self, goal: str, title: str, text: str, limit: int = LONGEST) -> Summary:
-        """Return a page summed up for a goal, or the passages that fit it best where there is no usable summary.
+        """Return a page summed up for a goal, or its best passages if there is no usable summary.
 
         Args:
-            goal: what is looked for.
+            goal: what the rollout wants to find.
             title: of the page.
             text: the page; of a longer one the passages that fit the goal are read.
             limit: characters of the passages.
 
         Raises:
-            ServiceError: if the model is away.
+            ServiceError: if the model is unavailable.
         """
         if len(text) <= LONGEST:
             return Summary(text)
@@ -524,13 +524,13 @@ class Summariser:
 
 
 def read_summary(said: ChatReply, source: str, goal: str = "") -> tuple[str, str]:
-    """Return the summary in a reply, and why there is none.
+    """Return the summary in a reply, or the reason why it is unusable.
 
     Args:
         said: the reply.
-        source: all that the summary may say.
-        goal: what else a sentence may name that says what the page does not tell. Elsewhere it may not: who looks for
-            what is not so would have it confirmed.
+        source: all that the summary may state.
+        goal: names in it may also occur in a sentence that denies something, and nowhere else: a false premise of
+            the goal must not be confirmed.
     """
     if said.ended != "whole":
         return "", f"{said.ended} reply"

@@ -152,7 +152,7 @@ CHUNK = 512
 BLOCK = 16_384
 """Embeddings that are compared at once: some 50 MB."""
 FIRST = 4
-"""Pictures looked at for each page that is wanted; more where pages share pictures."""
+"""Pictures examined for each wanted page; more if pages share pictures."""
 DIGITS = 6
 """Decimals of a distance: what is left of a 32-bit sum of products."""
 _NOISE = 1e-5
@@ -166,10 +166,10 @@ _PICTURES = pa.schema([("file", pa.string()), ("title", pa.list_(pa.string()))])
 
 @dataclass(frozen=True, slots=True)
 class ClipIndex:
-    """Embeddings and what they are of.
+    """Embeddings of a corpus's pictures with their titles.
 
     Attributes:
-        embeddings: float32 of shape (n, d), rows of unit length, sorted by file name; mapped.
+        embeddings: float32 of shape (n, d), rows of unit length, sorted by file name; memory-mapped.
         pictures: columns ``file`` and ``title``, the titles of the articles that show it, sorted.
     """
 

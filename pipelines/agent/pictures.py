@@ -77,7 +77,7 @@ one makes blurred signs readable that 2 leaves unreadable, and from 4 on the hal
 MOST_PIXELS = 512 * 512
 """Of a picture that is to be enlarged: 16 times as many come out, and a network takes seconds for each such tile."""
 SEARCH_SIDE = 800
-"""Longest side, in pixels, of the picture in which quadrilaterals are looked for."""
+"""Longest side, in pixels, of the picture in which quadrilaterals are searched."""
 MIN_AREA = 0.15
 """Share of the picture that a quadrilateral must cover to be what the picture is about."""
 MIN_DRAWN = 0.75
@@ -111,7 +111,7 @@ class Upscaler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RepairTool:
-    """A visual tool as it is called when only the picture is named."""
+    """A visual tool called with a picture alone."""
 
     name: Repair
     identity: str
@@ -160,7 +160,7 @@ def sharpen_picture(data: bytes, amount: float = AMOUNT) -> bytes:
 def enlarge_picture(data: bytes, upscaler: Upscaler, scale: int = SCALE) -> bytes:
     """Return a picture ``scale`` times as wide and high.
 
-    The network enlarges by the factor of its weights; where another is asked for, the rest is interpolated.
+    The network enlarges by the factor of its weights; the rest of another scale is interpolated.
 
     Raises:
         RecordFailed: if the picture cannot be decoded, ``picture-too-large`` if it has over 262,144 pixels.
@@ -346,7 +346,7 @@ def _plan_downsample(size: tuple[int, int], strength: float) -> tuple[Parameter,
 
 
 def place_corners(size: tuple[int, int], strength: float, seed: Sequence[object]) -> Corners:
-    """Return where the corners of a picture of ``size`` (width, height) come to lie: inwards, each by its own draw.
+    """Return the new corners of a picture of ``size`` (width, height): each moves inwards by its own draw.
 
     Convex at every strength: no corner moves as far as the middle.
     """
@@ -375,7 +375,7 @@ def fits_strength(
 ) -> bool:
     """Return whether a degradation of a picture of ``size`` (width, height) can have these parameters at a strength.
 
-    The corners of perspective are drawn: they are held to what the strength lets them move.
+    The corners of perspective are drawn: each may move as far as the strength allows.
     """
     if not 0 < strength <= 1:
         return False

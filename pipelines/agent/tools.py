@@ -119,13 +119,13 @@ HitT = TypeVar("HitT", TextHit, ImageHit)
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What is shown of one page."""
+    """The text shown for one page."""
 
     text: str
     source: str = ""
     """The whole page, where something else than its beginning is shown."""
     whole: bool = True
-    """False where a summary was wanted and there is none."""
+    """False if a summary was requested and is missing."""
 
 
 def _mark(outcome: ToolOutcome, found: Sequence[TextHit | ImageHit], hosts: tuple[str, ...]) -> ToolOutcome:
@@ -160,7 +160,7 @@ NO_QUADRILATERAL = "no-quadrilateral"
 
 
 VERSION = 4
-"""Raised when a tool's behaviour changes, so that rollouts are made anew."""
+"""Raised when a tool's behaviour changes, so that rollouts are made again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ class ToolBox:
         return await self._edit(arguments, image, f"img_{len(images) + 1}")
 
     async def _search_text(self, arguments: TextSearchArguments) -> ToolOutcome:
-        """Return pages found by words; the best ones are read and summed up where there is a summariser."""
+        """Return pages found by words; with a summariser the best ones are read and summed up."""
         found = await self.text_search.search_text(arguments.query, arguments.top_k)
         hits = self._leave_out(found)
         reads = [Read(cut_text(" ".join(hit.snippet.split()), self.snippet_limit)) for hit in hits]
@@ -320,7 +320,7 @@ class ToolBox:
         return self.store.add_bytes(data, credit_picture(picture))
 
     async def _visit(self, arguments: VisitArguments) -> ToolOutcome:
-        """Return one page: summed up for the goal where there is a summariser, else as much of it as is allowed."""
+        """Return one page: summed up for the goal with a summariser, else its beginning up to the limit."""
         url = arguments.url
         try:
             if self.online:
@@ -349,7 +349,7 @@ class ToolBox:
         return Read(summary.text, page.text, summary.whole)
 
     def _leave_out(self, hits: Sequence[HitT]) -> tuple[HitT, ...]:
-        """Return the hits without those on blocked hosts, and those that nobody could visit."""
+        """Return the hits without blocked hosts and without addresses too long to visit."""
         hosts = self.settings.blocked_hosts
         return tuple(hit for hit in hits if len(hit.url) <= LONGEST_URL and not is_blocked(hit.url, hosts))
 

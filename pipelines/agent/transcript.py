@@ -85,7 +85,7 @@ CONTROL = (
     r"|\[/?INST\]|<</?SYS>>"
 )
 TOKEN = re.compile(TAGGED.format(names=MEDIA) + CONTROL, re.IGNORECASE)
-"""Media placeholders and the control tokens of common chat templates: nobody may write them."""
+"""Media placeholders and the control tokens of common chat templates; no text may hold them."""
 FOREIGN = re.compile(TAGGED.format(names=f"{MEDIA}|{OWN_TAGS}|{OTHER_TAGS}") + CONTROL, re.IGNORECASE)
 """These, and the tags of every dialect: what a page may not write, for it may be shown in any of them."""
 _PASSES = 8
@@ -97,7 +97,7 @@ NOTHING = "(nothing)"
 
 
 class BadTurn(ValueError):
-    """A reply that is no turn; the message says what is wrong with it."""
+    """A reply that is not a valid turn; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +114,13 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """How the turns of a dialect read.
+    """The syntax of turns in a dialect.
 
     Attributes:
         tag: finds the dialect's tags and that of its responses, which no turn holds.
         shapes: names of the blocks of a turn.
-        advice: what a turn is, for whoever wrote none.
-        markup: what may not stand inside a block.
+        advice: description of a valid turn, for error messages.
+        markup: what may not occur inside a block.
     """
 
     tag: re.Pattern[str]
@@ -276,11 +276,11 @@ def _weigh_turn(turn: Turn) -> tuple[str, ...]:
 
 
 def neutralise_markup(text: str) -> str:
-    """Strip media placeholders, control tokens and the tags of all dialects from text that came from outside.
+    """Strip media placeholders, control tokens and the tags of all dialects from external text.
 
-    Trainers count ``<image>`` and tokenise ``<|im_end|>`` wherever they stand (LLaMA-Factory, issue 8440), and a page
-    must not be able to speak as the model. Repeated, because removal can join a new tag; where that goes on, somebody
-    nested them on purpose, and what they begin with goes, too.
+    Trainers count ``<image>`` and tokenise ``<|im_end|>`` anywhere in a text (LLaMA-Factory, issue 8440), and a page
+    must not be able to speak as the model. Repeated, because a removal can join a new tag; if new tags keep appearing
+    they were nested on purpose, and the text that they start is removed, too.
     """
     for _ in range(_PASSES):
         stripped = FOREIGN.sub("", text)
@@ -312,9 +312,9 @@ def render_messages(
 
     Args:
         opening: system message and the question with ``img_1``.
-        steps: what happened so far; replies go in as they came.
+        steps: so far; replies are repeated unchanged.
         images: every picture of the rollout; an observation's message shows the ones it produced.
-        dialect: that the rollout is held in.
+        dialect: of the rollout.
     """
     shas = {image.id: image.picture.sha256 for image in images}
     messages = list(opening)

@@ -39,7 +39,7 @@ KEPT_ANSWERS = 1 << 13
 INTRODUCTIONS = 3
 """Pieces of a sentence, cut at commas, of which one may begin with its subject."""
 OPENING = 3
-"""Words of such a piece that are looked at."""
+"""Words of such a piece that are read."""
 _PRONOUNS = frozenset(["he", "she", "it", "they"])
 _POSSESSIVES = frozenset(["his", "her", "its", "their"])
 
@@ -50,7 +50,7 @@ Outcome = Literal["agrees", "mixed", "disputes", "silent"]
 
 @dataclass(frozen=True, slots=True)
 class Corroboration:
-    """What the prose of a page says of an answer."""
+    """Whether the prose of a page states an answer, another one, or neither."""
 
     outcome: Outcome
     evidence: Evidence | None
@@ -60,11 +60,11 @@ class Corroboration:
 
 @lru_cache(maxsize=KEPT_ANSWERS)
 def find_corroboration(ground: Indexes, node: int, relation: str, answer: Answer) -> Corroboration:
-    """Return what the sentences of a page say of its relation's value.
+    """Return whether sentences of a page agree with its relation's value or dispute it; the infobox is not read.
 
-    The infobox is not looked at. A sentence agrees when a cue of the relation states the answer in it; it disputes
-    when a cue states another value of the same type. Beside one that agrees, a sentence disputes only where its words
-    say that it is about the page's subject (:func:`is_about_subject`).
+    A sentence agrees when a cue of the relation states the answer in it; it disputes when a cue states another value of
+    the same type. Beside a sentence that agrees, another disputes only if its words show that it is about the page's
+    subject (:func:`is_about_subject`).
     """
     page = ground.corpus.page(node)
     # "The painting" is what the page is about, not that it was painted.
@@ -105,11 +105,11 @@ def check_agreement(corroboration: Corroboration, mode: Agreement) -> CheckResul
 
 
 def is_about_subject(corpus: Corpus, node: int, sentence: Sentence, cues: frozenset[str]) -> bool:
-    """Say whether a sentence's first words say that it is about the page's subject.
+    """Say whether a sentence's first words show that it is about the page's subject.
 
     They do when they are a pronoun, one of its names, "the" with the noun of its type, a cue, or a possessive with a
-    cue: "Her movement was", unlike "Her son was". Looked at are the sentence and what follows its first comma, which
-    may end an introduction: "Later, in Paris, her movement was".
+    cue: "Her movement was", unlike "Her son was". The words after the first comma count as well, since an introduction
+    may end there: "Later, in Paris, her movement was".
     """
     page = corpus.page(node)
     nouns = frozenset(list_stems(f"{page.type} {page.lead_type}"))
@@ -197,7 +197,7 @@ class AnswerSupport:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What is asked of an entity, and the other answer."""
+    """The attribute asked of an entity, and the other answer."""
 
     relation: str
     derivation: Derivation

@@ -88,7 +88,7 @@ def _says(typed: Answer, answer: Answer) -> bool:
 
 
 def _find_precision(question: str) -> str:
-    """Return what a question asks for first; it may say of something else in what year it was."""
+    """Return the precision that a question asks for first; a later clause may mention the year of something else."""
     patterns = (("less", _LESS), ("day", _DAY), ("month", _MONTH), ("year", _YEAR))
     found = [(match.start(), name) for name, pattern in patterns if (match := pattern.search(question))]
     if found:
@@ -175,16 +175,16 @@ _WORD = re.compile(r"[\w'’-]+")
 
 
 def check_named(text: str, name: str) -> CheckResult:
-    """FAIL (``descriptor-lost``) when a text does not hold a name exactly as it is written, as whole words."""
+    """FAIL (``descriptor-lost``) when a text lacks a name as whole words, letter by letter."""
     if name.strip() and compile_phrase(name).search(text):
         return PASSED
     return CheckResult("FAIL", "descriptor-lost", f"{name!r} does not stand in {text!r}")
 
 
 def check_kept(before: str, after: str, hidden: str) -> CheckResult:
-    """FAIL (``descriptor-lost``) when a name or number of a question is gone, other than the name that was hidden.
+    """FAIL (``descriptor-lost``) when a name or number of a question is gone, other than the hidden name.
 
-    Names are told by their capitals, wherever but at the beginning of a sentence, where any word has one.
+    Names are recognised by their capitals, except at the beginning of a sentence, where every word has one.
     """
     left = mask_names(before, [hidden])
     words = [found[0] for place in _NOT_FIRST.finditer(left) if (found := _WORD.match(left, place.end()))]

@@ -54,7 +54,7 @@ def find_phrases(phrase: str, text: str) -> list[str]:
 
 
 def blank_phrase(phrase: str, text: str) -> str:
-    """Return a folded text with a folded phrase taken out, wherever it stands as whole words."""
+    """Return a folded text without a folded phrase, wherever it occurs as whole words."""
     return compile_phrase(phrase).sub(BLANK, text) if phrase and phrase in text else text
 
 
@@ -80,7 +80,7 @@ def _list_own_stems(relation: str) -> frozenset[str]:
 
 
 def find_relation_problem(corpus: Corpus, number: int, told: tuple[str, str], given: Iterable[str], text: str) -> str:
-    """Return why a value is not told of the fields that it is counted for, or nothing."""
+    """Return why a value is not stated of the fields for which it is counted, or ""."""
     value, relation = told
     meant, counted = set(list_told_relations(corpus, number, value, text)), set(map(stem_key, given))
     if not meant or meant == {stem_key(relation)}:
@@ -246,7 +246,7 @@ def find_constraint_problems(
 def _find_relation_problems(
     corpus: Corpus, number: int, constraints: Sequence[Constraint], descriptor: str
 ) -> Iterator[str]:
-    """Yield which values may be told of another relation than the one that they are counted for."""
+    """Yield values that may state another relation than the one for which they are counted."""
     facts = [constraint for constraint in constraints if constraint.relation != TYPE]
     for fact in facts:
         same = [other.relation for other in facts if fold_spaces(other.value) == fold_spaces(fact.value)]
@@ -330,7 +330,7 @@ _BEFORE = re.compile(r"\b(?:the|this|that) (?:pictured|depicted|photographed|sho
 _DETERMINERS = frozenset("the this that a an its his her their".split())
 _NEUTRAL = frozenset("same very particular specific given entire whole".split())
 _WINDOW = 96
-"""Characters before a pointer in which its noun is looked for."""
+"""Characters before a pointer that are searched for its noun."""
 _WORDS = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[^\w\s]")
 _ADDED = re.compile(
     r"[,(]? ?(which|who|whose|that|where|with|wearing|holding|carrying)(?= )"
@@ -482,7 +482,7 @@ def _is_balanced(text: str) -> bool:
 
 
 def _read_noun(before: str) -> str:
-    """Return the noun phrase at the end of a text, without its article; empty if there is none."""
+    """Return the noun phrase at the end of a text without its article, or ""."""
     words = _WORDS.findall(before.casefold())
     for place in range(len(words) - 1, -1, -1):
         if words[place] in _DETERMINERS:
@@ -493,7 +493,7 @@ def _read_noun(before: str) -> str:
 
 
 def _find_added(reference: Reference, anchor_type: str, known_types: Collection[str]) -> str:
-    """Return what the text goes on to say of what is to be seen, empty if nothing is."""
+    """Return the words that the text adds to the reference to the picture, or ""."""
     clause = _ADDED.match(reference.after)
     if clause and (clause[1] != "who" or _may_be_person(anchor_type)):
         return reference.after.strip()

@@ -233,7 +233,7 @@ def list_descriptor_checks(
 
 
 def _check_said(this: Round, descriptor: Descriptor, said: Sequence[Constraint]) -> CheckResult:
-    """FAIL if a descriptor does not name the kind of its entity, or states the fact that is asked for."""
+    """FAIL if a descriptor does not name the type of its entity, or states the fact asked for."""
     if all(constraint.relation != TYPE for constraint in said):
         return CheckResult("FAIL", "no-descriptor", f"{descriptor.text!r} does not say that it is a {_name_kind(this)}")
     if len(this.proof.hops) == 1 and any(c.relation == this.proof.answer_relation for c in said):

@@ -556,7 +556,7 @@ def _list_runs(words: Sequence[str]) -> Iterator[str]:
 
 
 def _list_stems(word: str) -> Iterator[str]:
-    """Yield the forms of a word before a suffix: as it is, without its ending, with a doubled last consonant."""
+    """Yield the forms of a word before a suffix: unchanged, without its ending, with a doubled last consonant."""
     yield word
     for ending in _ENDINGS:
         stem = word.removesuffix(ending)
@@ -651,9 +651,9 @@ def find_numbers(text: str) -> set[Decimal]:
 
 
 def find_value(text: str, answer: Answer) -> str:
-    """Return how a text writes the number or date of an answer, empty if it does not.
+    """Return the words of a text that write the number or date of an answer, or "".
 
-    A number matches whatever its unit; a measure also in another unit, if equal after rounding as written
+    A number matches with any unit; a measure also in another unit, if equal after rounding as written
     (:func:`pipelines.graph.values.compare_measures`); a share also as a percentage. Of a date the year matches alone,
     and the day with its month.
     """
@@ -836,10 +836,10 @@ _STORE = re.compile(
 
 
 def find_common_tokens(texts: Iterable[str], min_count: int = 1) -> frozenset[str]:
-    """Return the folded words that stand in at least ``min_count`` of the texts.
+    """Return the folded words that occur in at least ``min_count`` of the texts.
 
-    Over the type words of a path this is what a question may say of its nodes; over the titles of a corpus, with a
-    higher count, it is what a title may share with others (research/quality.md L2).
+    Over the type words of a path these are words that a question may use for its nodes; over the titles of a corpus,
+    with a higher count, words that a title may share with others (research/quality.md L2).
     """
     counts = Counter(word for text in texts for word in set(split_words(text)))
     return frozenset(word for word, count in counts.items() if count >= min_count)
@@ -883,9 +883,9 @@ def check_demonyms(
 def check_answer(text: str, answer: Answer, common_tokens: frozenset[str] = frozenset()) -> CheckResult:
     """FAIL (``answer-leak``) if the text holds the answer in any form; UNKNOWN without a text or a readable answer.
 
-    Searched for are every accepted form as whole words; a number in digits, words or Roman numerals, whatever its unit,
-    and its measure in another unit; of a date the year in the same ways, and day with month; rare words, initials and
-    demonyms of a name.
+    Searched are every accepted form as whole words; a number in digits, words or Roman numerals, with any unit, and its
+    measure in another unit; of a date the year in the same ways, and day with month; rare words, initials and demonyms
+    of a name.
     """
     if not text.strip():
         return CheckResult("UNKNOWN", "no-text", "the text is empty")

@@ -135,7 +135,7 @@ def _is_ordinary(word: str, common: frozenset[str]) -> bool:
 def _list_patterns(
     names: tuple[tuple[str, ...], ...], forms: tuple[str, ...], common: frozenset[str]
 ) -> tuple[_Pattern, ...]:
-    """Return what is looked for, kept because all candidate pictures of a path are looked through."""
+    """Return the patterns of the path's names; cached, since all candidate pictures of a path are searched for them."""
     patterns: dict[str, _Pattern] = {}
     for whose, aliases in (("node", names), ("answer", (forms,) if any(forms) else ())):
         # Letters left out are errors enough.

@@ -285,7 +285,7 @@ def _check_near_misses(ground: Indexes, claim: Claim) -> Iterator[str]:
 
 
 def _check_fact(ground: Indexes, claim: Claim) -> Iterator[str]:
-    """Check the fact that is asked for: confirmed by prose, not volatile, and not easy to guess."""
+    """Check the fact asked for: confirmed by prose, not volatile, and not easy to guess."""
     proof, limits = claim.proof, claim.proof.thresholds
     (number,) = locate_nodes(ground.corpus, proof.nodes[-1:])
     if limits.agreement != "off" or proof.corroboration is not None:

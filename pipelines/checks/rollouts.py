@@ -30,9 +30,9 @@ from schemas.datasets import Rollout, Step
 from schemas.proofs import Answer
 
 _PAGE, _PAGES = 300, 512
-"""Characters from which a text is kept folded, and how many are: rollouts of one question show the same pages."""
+"""Shortest text, in characters, whose folded form is cached, and the size of that cache."""
 BARE_LETTERS = 3
-"""Letters of the shortest word that stands for a name by itself."""
+"""Shortest word, in letters, that identifies a name by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,32 +54,32 @@ class Leg:
 
     step: Step
     problem: str
-    """Why its reply is not the turn that the step says; empty if it is."""
+    """How its reply differs from the recorded step; empty if it does not."""
     answer: str
-    """What its reply answers; empty for a call."""
+    """The answer in its reply; empty for a call."""
     arguments: Mapping[str, object] = field(default_factory=dict)
     thought: str = " "
     """Folded."""
     used: str = " "
-    """What its call says: query, goal, address without its percent-encoding; folded."""
+    """Query, goal and decoded address of its call, folded."""
     seen: str = " "
-    """What came back, folded; blank unless the call went well."""
+    """The observation, folded; blank if the call failed."""
     told: str = ""
-    """What came back, of the same length, but for what says nothing of the world: the numbers of search results,
-    addresses, places in a picture, and all that is said of a picture that was made. Empty unless the call went well."""
+    """The observation with result numbers, addresses, picture coordinates and notes on made pictures blanked out; the
+    length is unchanged. Empty if the call failed."""
     sights: tuple[Sight, ...] = ()
     flags: tuple[str, ...] = ()
-    """What contaminates it, read anew."""
+    """Contamination flags, computed from the stored text."""
 
     @property
     def shown(self) -> str:
-        """The observation's text as it came; empty unless the call went well."""
+        """The observation's text; empty if the call failed."""
         seen = self.step.observation
         return seen.text if seen is not None and seen.ok else ""
 
     @property
     def failed(self) -> bool:
-        """Whether it was answered with an error; a turn that is none counts."""
+        """Whether the observation is an error, malformed turns included."""
         return self.step.observation is not None and not self.step.observation.ok
 
 
@@ -105,16 +105,16 @@ class Trail:
 
 @dataclass(frozen=True, slots=True)
 class NameWords:
-    """What a title is found by."""
+    """The words by which a title is found in a text."""
 
     whole: str
     """Folded, without a closing qualifier."""
     telling: tuple[str, ...]
-    """Its words that are more than words of the language; empty where there is none."""
+    """Its words that are not common words of the language."""
 
 
 def fold_words(text: str) -> str:
-    """Return a text folded, with a space before and after; of blank text a space."""
+    """Return a text folded, with a space before and after; a blank text gives one space."""
     return _fold_page(text) if len(text) >= _PAGE else _fold_text(text)
 
 
@@ -159,18 +159,16 @@ def names(words: str, title: str) -> bool:
 
 
 BAD_CALLS = ("unknown-tool", "bad-arguments", "bad-turn")
-"""Errors of steps that are malformed: calls that do not fit the tools' schemas (VSearcher's rule), and turns that are
-none. The loop may go on after one, a student is not shown it."""
+"""Errors of malformed steps: calls that do not fit the tools' schemas (VSearcher's rule) and unparseable turns."""
 LIMITS = ("turn-limit", "context-limit", "time-limit", "failed")
-"""Ways to end without a fault of the last turn."""
+"""Stop reasons that are no fault of the last turn."""
 
 
 def check_turns(trail: Trail) -> CheckResult:
-    """FAIL (``format``) when a reply is no turn of the dialect, or not the one that its step records.
+    """FAIL (``format``) when a reply is not a valid turn of the dialect, or differs from its recorded step.
 
-    Every step but the answer must be a call of a known tool with fitting arguments that was answered. A turn that is
-    none refuses the rollout even where the loop told the model so and went on: what would be left of it is a transcript
-    in which an error is answered that nobody sees.
+    Every step but the answer must be an answered call of a known tool with valid arguments. A malformed turn refuses
+    the rollout even if the loop continued: training data would contain the model's answer to an error it cannot see.
     """
     problem = _find_problem(trail)
     return CheckResult("FAIL", "format", problem) if problem else PASSED
@@ -199,12 +197,7 @@ def _find_leg_problem(leg: Leg, *, answers: bool) -> str:
 
 
 def check_tool_errors(trail: Trail, fatal_errors: int = 3) -> CheckResult:
-    """FAIL (``tool-errors``) when a rollout has a fatal step, or says otherwise of it than its steps do.
-
-    Args:
-        trail: the rollout.
-        fatal_errors: consecutive errors that are fatal (OpenSearch-VL, K).
-    """
+    """FAIL (``tool-errors``) on ``fatal_errors`` consecutive errors (OpenSearch-VL: K), or if the row disagrees."""
     rollout = trail.rollout
     found = find_fatal(rollout.steps, fatal_errors)
     told = (rollout.fatal_begins, rollout.fatal_reached)
@@ -235,12 +228,8 @@ def list_loss(steps: Sequence[Step]) -> tuple[bool, ...]:
 def check_length(tokens: int, max_tokens: int) -> CheckResult:
     """FAIL (``too-long``) when a trajectory does not fit into the length that it is trained at.
 
-    Trainers cut at the end, where the answer stands, so the whole must fit (VSearcher rolls out at 200,000 tokens and
-    trains at 20,480).
-
-    Args:
-        tokens: length when trained on, pictures included.
-        max_tokens: 0 is no limit.
+    Trainers truncate the end, which holds the answer (VSearcher rolls out at 200,000 tokens and trains at 20,480).
+    Tokens include pictures; a ``max_tokens`` of 0 is no limit.
     """
     if max_tokens == 0 or tokens <= max_tokens:
         return PASSED
@@ -249,7 +238,7 @@ def check_length(tokens: int, max_tokens: int) -> CheckResult:
 
 FIRST = "img_1"
 _ID = re.compile(r"(?<![\w/-])img_\d+(?!\w|\.(?:jpe?g|png|gif|webp|svg|tiff?)\b)")
-"""A picture's id, and no file of that name somewhere in the web."""
+"""A picture's id; a file name such as ``img_1.jpg`` is not one."""
 
 
 def check_images(trail: Trail) -> CheckResult:
@@ -302,14 +291,14 @@ STOP_WORDS = frozenset(
     "a about an and are as at be been by did do does for from had has have how in into is it its of on or that the "
     "their there these this to was were what when where which who whom whose why with".split()
 )
-"""Words of a query that say nothing of what is looked for."""
+"""Words of a query that are ignored."""
 REPEATS_SHOWN = 3
-"""Repetitions told in a detail."""
+"""Repetitions listed in a detail."""
 
 
 @dataclass
 class _Repeats:
-    """What the steps so far have done, each with the first step that did it."""
+    """First step of each call, failure, query, result list and page so far."""
 
     calls: dict[tuple[str, str], int] = field(default_factory=dict)
     failures: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -321,13 +310,8 @@ class _Repeats:
 def check_repetition(trail: Trail, overlap: float = 0.8, max_repeats: int = 0) -> CheckResult:
     """FAIL (``repetition``) when more than ``max_repeats`` steps do what an earlier one did.
 
-    Such a step makes an identical call, words a query alike, is led by another query to the same pages in the same
-    order, or opens a page again and reads the very same.
-
-    Args:
-        trail: the rollout.
-        overlap: share of the words of two queries, stop words left out, that they have in common to be alike (Jaccard).
-        max_repeats: how many are allowed.
+    Such a step makes an identical call, a query of similar words (Jaccard similarity of at least ``overlap``, without
+    stop words), a query with the same results in the same order, or a visit that shows the same text.
     """
     found = list(find_repeats(trail, overlap))
     if len(found) <= max_repeats:
@@ -400,9 +384,9 @@ def _overlap(first: frozenset[str], second: frozenset[str]) -> float:
 
 
 MAX_FORMS = 60
-"""Accepted forms that are looked for."""
+"""Most accepted forms that are searched for."""
 SHORT_ACRONYM = 4
-"""Letters from which capitals may be found in small letters."""
+"""Shortest acronym, in letters, that is matched without regard to case."""
 _WORD = re.compile(r"\S+")
 _DIGIT = re.compile(r"\d")
 _SPELLED = frozenset(map(str, range(21)))
@@ -412,12 +396,12 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What one writing of an answer is found by."""
+    """One written form of an answer, prepared for search."""
 
     words: tuple[str, ...]
     pattern: re.Pattern[str]
     folded: str
-    """Empty where it must be found as it is written."""
+    """Empty if the form must match as written."""
 
 
 def list_answer_forms(rollout: Rollout) -> tuple[str, ...]:
@@ -428,14 +412,14 @@ def list_answer_forms(rollout: Rollout) -> tuple[str, ...]:
 
 
 def locate_answer(text: str, words: str, forms: tuple[str, ...], reference: Answer) -> Span | None:
-    """Return where a text holds an answer, as it is written in one of its forms or as the same value; None nowhere."""
+    """Return where a text holds an answer, in one of its written forms or as the same value; None if nowhere."""
     return locate_form(text, words, forms) or locate_value(text, reference)
 
 
 def locate_form(text: str, words: str, forms: tuple[str, ...]) -> Span | None:
-    """Return where a text holds one of some writings as whole words, whatever their case and, of names, accents.
+    """Return where a text holds one of several spellings as whole words, ignoring case and, in names, accents.
 
-    Short capitals such as ``US`` are found as capitals only.
+    Short capitals such as ``US`` match in capitals only.
     """
     plain = text.casefold()
     return next((span for form in forms if (span := _locate_form(text, plain, words, form)) is not None), None)
@@ -444,10 +428,7 @@ def locate_form(text: str, words: str, forms: tuple[str, ...]) -> Span | None:
 def locate_value(text: str, reference: Answer, bare: bool = True) -> Span | None:
     """Return where a text holds a date in any writing, or a finer one; or a number, in another unit as well.
 
-    Args:
-        text: as it is shown.
-        reference: what is looked for.
-        bare: whether a number that should have a unit may stand without one.
+    With ``bare``, a number may lack the unit of the reference.
     """
     if reference.type == "date":
         return _locate_date(text, reference)
@@ -507,7 +488,7 @@ def _is_same(found: Number, wanted: Number) -> bool:
 
 
 def check_path(trail: Trail) -> CheckResult:
-    """FAIL (``path-not-covered``) when a link of the proof was not seen: the answer came by luck, or by knowing.
+    """FAIL (``path-not-covered``) when the rollout did not see a link of the proof.
 
     Two nodes that follow one another are linked where one page, opened or shown in a search with a snippet, names both,
     or where the pages of both were opened. The answer is covered where a page that names the answer node holds it.
@@ -541,20 +522,20 @@ def _covers_answer(trail: Trail, sights: Sequence[Sight]) -> bool:
 
 
 GRAM = 4
-"""Successive words of a question that a text is looked through for."""
+"""Length of the word n-grams of a question that are searched for in a text."""
 SHARE = 0.5
-"""Share of them in one result, beside the answer, that makes it a copy of the question, not a page on its topic."""
+"""Share of these n-grams that marks a result with the answer as a copy of the question."""
 LEFT_OUT = frozenset({"dataset-host"})
-"""Flags of a search about what the model never saw."""
+"""Flags of search results that were withheld from the model."""
 LEAST_GRAMS = 3
-"""Fewer prove nothing."""
+"""Questions with fewer n-grams are not compared."""
 
 
 def check_contamination(trail: Trail) -> CheckResult:
     """FAIL (``contaminated``) when an observation is flagged, would be flagged now, or holds question and answer.
 
-    The flags of the row are believed, their absence is not: the stored text is looked through again. A dataset's host
-    that was left out of a search's results showed nothing; who goes there is after the data.
+    The stored text is checked again besides the recorded flags. A dataset host that was removed from search results
+    does not count; a visit to one does.
     """
     for number, leg in enumerate(trail.legs):
         observation = leg.step.observation
@@ -589,9 +570,9 @@ def _list_grams(question: str) -> tuple[str, ...]:
 
 
 NEVER = 1 << 30
-"""Step of what does not happen."""
+"""Step number of an event that does not happen."""
 _SMALL = 100
-"""Numbers below, without a unit, are said of so much that saying one is no sign of knowing the answer."""
+"""Smaller numbers without a unit are too common to show knowledge of the answer."""
 _BARE = re.compile(r"[\d\W]+")
 
 
@@ -671,10 +652,9 @@ def _is_telling(form: str, reference: Answer) -> bool:
 def check_jumps(trail: Trail) -> CheckResult:
     """FAIL (``memory-jump``) when a name of the chain is used before an observation has shown it.
 
-    Used is a name in a query, a goal or an address, or in the thought of the answer. Looked at are all titles of the
-    path and of the bridges; the question may say a name itself. A title of ordinary words is said by chance and
-    therefore not looked at. What is in the picture may be told by sight: a call that names the anchor, and shows it,
-    has put that to the test.
+    A name is used in a query, a goal or an address, or in the thought of the answer. Checked are all titles of the path
+    and of the bridges, except names in the question and titles of ordinary words, which occur by chance. The anchor may
+    be recognised by sight: a call that names it and shows it has tested that.
     """
     rollout = trail.rollout
     anchor = next((title for title in rollout.path[:1] if title not in rollout.bridges), None)
@@ -729,10 +709,10 @@ Run = list[re.Match[str]]
 
 
 def find_unbacked_names(said: str, backing: Sequence[str]) -> Iterator[str]:
-    """Yield the proper names of a text that stand in none of some folded texts.
+    """Yield the proper names of a text that occur in none of some folded texts.
 
-    A name is a run of words with capitals. A single word that begins a sentence is none, as nobody can tell; ordinary
-    words at the ends of a run may be titles (``Engineer``) and need no backing.
+    A name is a run of capitalised words. A single word that begins a sentence does not count, since every sentence
+    begins with a capital; ordinary words at the ends of a run may be titles (``Engineer``) and need no backing.
     """
     said = _LEFT_OUT.sub(" ; ", said)
     for run in _list_runs(said):
@@ -816,10 +796,10 @@ _DECADE, _CENTURY = re.compile(r"['’]?s\b"), re.compile(r"(?:st|nd|rd|th)[ -]c
 
 
 def find_unbacked_numbers(said: str, backing: Sequence[str]) -> Iterator[str]:
-    """Yield the numbers and dates of a text that stand in none of some texts.
+    """Yield the numbers and dates of a text that occur in none of some texts.
 
-    Small whole numbers are not looked at. A number is also backed in another unit, in words, as the decade or century
-    of one that is shown, and as the sum or difference of two others of the text that are.
+    Small whole numbers are skipped. A number is also backed in another unit, in words, as the decade or century of a
+    shown date, and as the sum or difference of two other backed numbers of the text.
     """
     said = _NO_CLAIMS.sub(" ; ", said)
     if not any(map(str.isdigit, said)):
@@ -896,19 +876,15 @@ def _is_period(said: str, match: re.Match[str], shown: set[Decimal]) -> bool:
 
 
 LONGEST_END = 20_000
-"""Characters of a last thought and answer; a longer one is no end to look through."""
+"""Most characters of a last thought and answer that are checked."""
 SHOWN = 3
 
 
 def check_claims(trail: Trail, right: bool = False) -> CheckResult:
     """FAIL (``unseen-claim``) when the last thought or the answer claims what nothing backs.
 
-    Args:
-        trail: the rollout.
-        right: whether the answer was found correct; then it backs itself, as it may be another name of what was seen.
-
-    Returns:
-        UNKNOWN when the end is too long to be looked through.
+    A correct answer (``right``) backs itself, as it may be another name of what was seen. UNKNOWN when the text is too
+    long to check.
     """
     if not trail.answered:
         return PASSED

@@ -60,11 +60,11 @@ class Wording:
 
 
 def delexicalise(question: Worded) -> str:
-    """Return a question's skeleton: lower-case words without punctuation, ``TYPE`` and ``VALUE`` for what is its own.
+    """Return a question's skeleton: lower-case words without punctuation, with ``TYPE`` and ``VALUE`` as slots.
 
     Types are those of the proof's nodes, unless they name a relation of this proof, as in ``the architect of``. Values
-    are what the constraints say, names of nodes, sentences quoted for a text hop, capitalised words inside a sentence,
-    and numbers in digits or words. Slots in a row are one.
+    are constraint values, names of nodes, sentences quoted for a text hop, capitalised words inside a sentence, and
+    numbers in digits or words. Adjacent slots are one.
     """
     slots = _list_slots(question.proof)
     tokens: list[str] = []
@@ -393,13 +393,13 @@ def _refuse_beyond(
 
 
 def refuse_skeletons(signatures: Sequence[Signature], solved: Collection[str], share: float) -> dict[str, Rejection]:
-    """Refuse questions whose skeleton has its share already of a dataset that they would go into (research: D1).
+    """Refuse questions whose skeleton already has its share of a dataset that they would go into (research: D1).
 
-    The share is of what is kept, so that a stranger who counts finds it; a dataset of fewer than ``1 / share``
-    questions keeps each skeleton once.
+    The share is of kept rows, so anyone can count it in the release; a dataset of fewer than ``1 / share`` questions
+    keeps each skeleton once.
 
     Args:
-        signatures: those kept so far; earlier ones come first.
+        signatures: of the rows kept so far; earlier ones come first.
         solved: ids of questions with a trajectory: those of the sft dataset.
         share: largest share of one skeleton in each dataset; 1.0 is no limit.
     """
@@ -415,11 +415,11 @@ def refuse_skeletons(signatures: Sequence[Signature], solved: Collection[str], s
 def refuse_search_free(signatures: Sequence[Signature], share: float) -> dict[str, Rejection]:
     """Refuse questions that need no search beyond their share of a split (MMSearch-R1, search balancing).
 
-    The share is of what is kept and was measured: of s questions that need a search, ``share / (1 - share) * s`` that
-    need none may stand beside them. A question whose need was not measured counts for neither.
+    The share is of kept, measured rows: of s questions that need a search, ``share / (1 - share) * s`` that need none
+    may be kept. A question whose need was not measured counts for neither.
 
     Args:
-        signatures: those kept so far; earlier ones come first.
+        signatures: of the rows kept so far; earlier ones come first.
         share: largest share; 1.0 is no limit.
     """
     if share >= 1.0:
@@ -486,10 +486,10 @@ def list_shared_values(signatures: Iterable[Signature]) -> dict[str, list[str]]:
 
 
 def check_splits(signatures: Iterable[Signature]) -> None:
-    """Refuse questions whose splits are not disjoint.
+    """Check that the splits of questions are disjoint.
 
     Raises:
-        GateNotMet: naming what is shared, with examples.
+        GateNotMet: naming what they share, with examples.
     """
     shared = {name: values for name, values in list_shared_values(signatures).items() if values}
     if shared:

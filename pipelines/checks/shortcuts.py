@@ -104,7 +104,7 @@ def _read_spelled(corpus: Corpus, node: int) -> frozenset[int]:
 
 
 ARTICLES_A_RANK = 100
-"""Articles that a corpus must have for each rank looked at: the tenth of fifty pages says nothing."""
+"""Articles that a corpus must have for each rank that counts: the tenth of fifty pages says nothing."""
 MIN_CLAUSE_WORDS = 4
 """A shorter piece of a question finds by chance."""
 _PASSAGES = 4
@@ -117,9 +117,9 @@ _PICTURE = re.compile(
 
 
 def rank_page(corpus: Corpus, text: str, number: int, count: int) -> int:
-    """Return at which place one search for a text finds a page: 1 is first, 0 is not among the first ``count`` pages.
+    """Return the rank of a page in one search for a text: 1 is first, 0 is not among the first ``count`` pages.
 
-    References to the picture are left out of the query: whoever searches for text has none.
+    References to the picture are removed from the query: a text search has no picture.
     """
     query = _PICTURE.sub(" ", text)
     wanted = count * _PASSAGES
@@ -137,10 +137,11 @@ def check_retrieval(corpus: Corpus, text: str, number: int, rank: int, clauses: 
     """FAIL (``one-retrieval``) when one search finds the answer's page; UNKNOWN without a text.
 
     Args:
-        corpus: what is searched; with fewer than 100 articles a rank, fewer results are looked at, at least one.
+        corpus: searched; with fewer than 100 articles per rank, fewer results count, at least one.
         text: the question.
         number: the answer node's number.
-        rank: results of a search for the whole question that may not hold the page; 0 switches the check off.
+        rank: the page may not be among so many results of a search for the whole question; 0 switches the check
+            off.
         clauses: pieces of the question; none of four words or more may put the page first by itself.
     """
     if not rank:
@@ -167,17 +168,16 @@ _GUESSED = frozenset(_GUESSED_TEXT.replace("\n", ";").split(";")) - {""}
 
 
 def check_guessable(ground: Indexes, relation: str, answer: Answer, max_share: float) -> CheckResult:
-    """FAIL (``guessable-answer``) when somebody who knows nothing would often guess the answer.
+    """FAIL (``guessable-answer``) when a guesser without knowledge would often be right.
 
-    Guessed are yes and no, continents and directions, and whole numbers up to twelve without a unit; and what more
-    than ``max_share`` of the relation's other subjects show, the question's own left out. However few these are, their
-    share is taken as it is. Of a relation without other subjects nothing is known: UNKNOWN, unless the answer is a
-    number or a full date, of which there are too many to guess.
+    Guessable are yes and no, continents and directions, and whole numbers up to twelve without a unit; and a value that
+    more than ``max_share`` of the relation's other subjects have, however few they are. For a relation without other
+    subjects the result is UNKNOWN, unless the answer is a number or a full date, of which there are too many to guess.
 
     Args:
         ground: whose corpus the answers are counted in.
-        relation: infobox key that is asked for.
-        answer: as it is asked for.
+        relation: infobox key asked for.
+        answer: in the form asked for.
         max_share: 1.0 switches the check off.
     """
     if max_share >= 1.0:
@@ -195,7 +195,7 @@ def check_guessable(ground: Indexes, relation: str, answer: Answer, max_share: f
 
 
 def _has_many(answer: Answer) -> bool:
-    """Say whether an answer is one of very many whatever is asked for: a number, a day."""
+    """Say whether an answer is one of very many for any relation: a number, a day."""
     return answer.type == "number" or (answer.type == "date" and answer.precision == "day")
 
 

@@ -85,11 +85,10 @@ def check_answer_unchanged(ground: Indexes, query: Query, key: str) -> CheckResu
 
 
 def find_near_misses(ground: Indexes, query: Query, node: int, cap: int) -> NearMissSearch:
-    """Look up the entities that would fit the end of a backward hop, were a fact true that their infobox leaves open.
+    """Look up the entities that would fit the end of a backward hop if a fact held that their infobox leaves open.
 
-    A forward hop has none: it leads to the one value that its page shows, see :func:`check_single_value`. What is sound
-    and what is assumed stands in :mod:`pipelines.graph.statements`; what counts as a mention in
-    :mod:`pipelines.graph.statements`.
+    A forward hop has none: it leads to the one value that its page shows, see :func:`check_single_value`.
+    :mod:`pipelines.graph.statements` says which conclusions are sound, which are assumed, and what counts as a mention.
     """
     rivals = list_rivals(ground, query, node, cap)
     if rivals is None:
@@ -117,9 +116,9 @@ def check_near_misses(search: NearMissSearch) -> CheckResult:
 
 
 def check_single_value(ground: Indexes, numbers: Sequence[int], hop: Hop) -> CheckResult:
-    """FAIL (``multi-valued``) when a forward hop's field has several values, UNKNOWN when prose may say another one.
+    """FAIL (``multi-valued``) when a forward hop's field has several values, UNKNOWN when prose may state another one.
 
-    Prose may say another value where a sentence states the relation and names, by a link or otherwise, another linked
+    Prose may state another value if a sentence states the relation and names, by a link or otherwise, another linked
     article of the same type as the value. A backward hop counts all entities with any value, and a quoted sentence has
     one blank, so they pass.
     """
@@ -237,7 +236,7 @@ class Ends:
     certain: frozenset[int]
     """Those that the corpus says fit."""
     possible: frozenset[int]
-    """Those that nothing speaks against."""
+    """Those that contradict no constraint."""
     capped: bool
     """Whether there may be more: a bound was reached."""
 
@@ -323,7 +322,7 @@ def _follow_backward(ground: Indexes, query: Query, node: int, hop: Hop) -> _Ste
 def _sort_out(
     ground: Indexes, sure: frozenset[int] | set[int], maybe: Sequence[int], constraints: Sequence[Constraint]
 ) -> _Step:
-    """Return which of some entities fit all constraints and which may; what speaks against one leaves it out."""
+    """Return the entities that fit all constraints, and those that may; a contradicted one is in neither."""
     step = _Step(set(), set())
     for number in sorted({*sure, *maybe}):
         matches = [match_constraint(ground.corpus, number, constraint) for constraint in constraints]

@@ -47,7 +47,7 @@ class Sample:
     answers: tuple[str, ...]
     images: tuple[SampleImage, ...]
     texts: tuple[str, ...]
-    """Where placeholders are looked for: the messages, or the question when there are none."""
+    """Texts searched for placeholders: the messages, or the question without messages."""
     has_messages: bool
 
 

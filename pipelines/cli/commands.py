@@ -154,10 +154,10 @@ def load_config(
 def run_recipe(
     config: RunConfig, root: Path, until: str, only: Sequence[str], fresh: Sequence[str] = ()
 ) -> RunDocument:
-    """Run what is missing of a recipe in a workspace, in this process.
+    """Run the missing parts of a recipe in a workspace, in this process.
 
     Args:
-        config: what is run.
+        config: of the run.
         root: the workspace.
         until: last stage to run, empty for all.
         only: run just these stages; empty for all.
@@ -165,8 +165,8 @@ def run_recipe(
 
     Raises:
         ConfigError: if configuration or input is wrong; nothing was written that a later run would trust.
-        Unavailable: if another run holds the workspace, a disk is full, or a service is away.
-        BudgetSpent: if what the run may spend is spent; what it paid for is recorded.
+        Unavailable: if another run holds the workspace, a disk is full, or a service is unavailable.
+        BudgetSpent: if the budget is spent; all paid replies are recorded.
     """
     workspace, reporter = Workspace(root.resolve()), make_reporter()
     check_stage_names([*([until] if until else []), *only])

@@ -72,7 +72,7 @@ BYTES_PER_DUMP_BYTE = 12
 SPARE_BYTES = 500_000_000
 _REPLY_TOKENS = 128
 _STONES = ("quartz", "basalt")
-"""Colours if a server says so: nobody would unless the schema leaves no choice."""
+"""Not colours: a model gives one only if the schema is enforced."""
 _SCHEMA = {
     "type": "object",
     "properties": {"colour": {"type": "string", "enum": list(_STONES)}},
@@ -86,7 +86,7 @@ _FIND_VLLM = "import importlib.util as u; s = u.find_spec('vllm'); print(s.origi
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at: what was found, and what to do about it."""
+    """The result of one check, and what to do about it."""
 
     what: str
     state: State
@@ -95,7 +95,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """Everything looked at; ready unless something is a problem."""
+    """The results of all checks; ready unless one is a problem."""
 
     findings: tuple[Finding, ...]
 
@@ -106,7 +106,7 @@ class Examination:
 
 
 def examine_run(config: RunConfig, root: Path, patience: float = PATIENCE) -> Examination:
-    """Look at software, input, workspace, disk and models; nothing is written but a probe in an existing workspace.
+    """Check software, input, workspace, disk and models; only a probe in an existing workspace is written.
 
     Args:
         config: of the run.
@@ -315,7 +315,7 @@ def _look_at_port(role: str, model: ModelConfig) -> Finding:
 
 
 def look_at_pictures(config: RunConfig) -> Iterator[Finding]:
-    """Yield what is ready for pictures and what is not; nothing is loaded that takes longer than a second."""
+    """Yield the checks for pictures; nothing is loaded that takes longer than a second."""
     groundings, encoder, enhancements = config.groundings, config.encoder, config.enhancements
     if picks_clip(config):
         yield Finding("ranker", "ok", f"pictures are compared with descriptions by {encoder.model}")
@@ -416,7 +416,7 @@ class Server:
         return f"{', '.join(self.roles)} at {self.url}"
 
     async def send(self, path: str, body: Mapping[str, Any] | None = None) -> ServerAnswer:
-        """Return the answer to a GET, or to a POST of a JSON body; whatever goes wrong is an answer, too."""
+        """Return the answer to a GET, or to a POST of a JSON body; every failure is an answer, too."""
         key = os.environ.get(self.model.api_key_env, "") if self.model.api_key_env else ""
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         request = HttpRequest(self.url + path, headers=headers)
@@ -445,9 +445,9 @@ class Server:
 
 
 async def ask_models(config: RunConfig, patience: float = PATIENCE) -> list[Finding]:
-    """Ask every server that plays a role: its list of models, its context, a chat, a picture, a forced reply.
+    """Check every server that plays a role: its list of models, its context, a chat, a picture, a structured reply.
 
-    Servers that the run starts itself are not there yet; :func:`look_at_own_servers` looks at them.
+    Servers that the run starts itself do not run yet; :func:`look_at_own_servers` checks them.
     """
     servers = list_servers(config, HttpSession(), patience)
     answers = await asyncio.gather(*map(_ask, servers))
@@ -502,7 +502,7 @@ async def _ask(server: Server) -> tuple[list[Finding], int]:
 
 
 async def _look_at_list(server: Server) -> tuple[Finding, int]:
-    """Say whether the server is there and lists the model; and the model's context."""
+    """Return whether the server answers and lists the model; and the model's context."""
     what, answer = server.place, await server.send("/models")
     if answer.status in (401, 403):
         variable = server.model.api_key_env or "no variable; name one as api_key_env"
@@ -552,7 +552,7 @@ async def _look_at_sight(server: Server) -> Finding:
 
 
 async def _look_at_replies(server: Server) -> Finding:
-    """Say whether a reply is forced into its shape, by a schema that nobody would follow by accident."""
+    """Return whether structured output works, by a schema that no model would follow by accident."""
     forced, what = server.model.replies, f"{server.place}: replies"
     shape: dict[str, Any] = {"type": "json_object"}
     if forced == "schema":
@@ -579,7 +579,7 @@ async def _look_at_replies(server: Server) -> Finding:
 
 
 async def ask_live(config: LiveConfig, patience: float = PATIENCE) -> list[Finding]:
-    """Send every service behind the live tools one request that asks for nothing, which no service charges."""
+    """Send every service behind the live tools one empty request, which no service charges."""
     services: Sequence[LiveService] = list_services(config)
     found = list(await asyncio.gather(*(_ask_live(config, service, patience) for service in services)))
     if config.images == "serpapi" and not config.picture_base:
@@ -602,7 +602,7 @@ async def _ask_live(config: LiveConfig, asked: LiveService, patience: float) -> 
 
 
 def _make_request(asked: LiveService, key: str) -> HttpRequest:
-    """Return a request that a service refuses for what is missing in it, and before that for a wrong key."""
+    """Return an incomplete request: a service refuses it for a wrong key first, else for the missing parameter."""
     json_headers = {"Content-Type": "application/json", "Accept": "application/json"}
     match asked.protocol:
         case "serper":

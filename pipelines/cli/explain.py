@@ -76,10 +76,10 @@ def _read_links(folder: Path) -> Iterator[Link]:
 
 
 def choose_id(ids: Iterable[str], prefix: str, root: Path) -> str:
-    """Return the only id that is, or else begins with, the prefix.
+    """Return the only id that equals the prefix, or else begins with it.
 
     Raises:
-        ConfigError: if there is none, or there are several.
+        ConfigError: if no id or several ids match.
     """
     found = sorted(record_id for record_id in ids if prefix and record_id.startswith(prefix))
     if prefix in found:

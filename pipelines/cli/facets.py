@@ -76,7 +76,7 @@ def describe_picture(picture: Picture | None) -> str:
 
 
 def describe_proof(proof: Proof) -> Lines:
-    """Yield the chain with its evidence, what is told of each node, the counts, and what they had to reach."""
+    """Yield the chain with its evidence, the descriptor facts of each node, the counts, and their thresholds."""
     for hop in proof.hops:
         yield f"hop {hop.index}", describe_hop(hop, proof.nodes)
         yield "", describe_evidence(hop.evidence)
@@ -99,7 +99,7 @@ def describe_proof(proof: Proof) -> Lines:
 
 
 def list_told(proof: Proof) -> Lines:
-    """Yield what the question says of each node beside its place in the chain; what narrows nothing is marked."""
+    """Yield what the question says of each node beside its place in the chain; redundant facts are marked."""
     for place, node in enumerate(proof.nodes):
         told = [
             f"{fact.relation} = {fact.value}{' (redundant)' if fact in proof.redundant else ''}"
@@ -315,7 +315,7 @@ class Refusal:
 
 
 def read_stage(root: Path, stage: str) -> Iterator[Record]:
-    """Yield the kept rows of a stage's latest sealed output; nothing when there is none."""
+    """Yield the kept rows of a stage's latest sealed output; nothing without one."""
     for found in list_latest(root):
         if found.stage == stage and stage in STAGE_MODELS:
             yield from read_parts(found.folder, STAGE_MODELS[stage])

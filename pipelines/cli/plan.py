@@ -300,7 +300,7 @@ def bound_requests(config: RunConfig, stage: str) -> int:
 
 
 def _judge_dump(config: CorpusConfig, workspace: Workspace) -> DumpEstimate:
-    """Read a few pieces of a dump, in a folder that is thrown away, and scale up what they hold by their bytes."""
+    """Read a few samples of a dump in a temporary folder, and scale the result by bytes."""
     dumps = list_parts(find_dump(config, workspace, SilentReporter()))
     site, size = read_site(dumps[0]), sum(dump.stat().st_size for dump in dumps)
     pieces = [(dump, piece) for dump in dumps for piece in sample_ranges(dump, SAMPLES, SAMPLE_BYTES)]

@@ -98,7 +98,7 @@ def export_command(  # noqa: PLR0913 - a command line has the options it has
         Literal["native", "text"],
         typer.Option("--calls", help="Tool calls as llamafactory's and ms-swift's own messages, or as text."),
     ] = "native",
-    name: Annotated[str, typer.Option("--name", help="Name of the dataset, if not synth.")] = "",
+    name: Annotated[str, typer.Option("--name", help="Name of the dataset.")] = "synth",
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
@@ -117,7 +117,7 @@ def export_command(  # noqa: PLR0913 - a command line has the options it has
 
 @app.command("validate")
 def validate_command(
-    folder: Annotated[Path, typer.Argument(help="Folder of files for a trainer, ours or anybody's.")],
+    folder: Annotated[Path, typer.Argument(help="Folder that synth export wrote, edited or not.")],
     to: ToOption,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,

@@ -289,7 +289,7 @@ def _distribute(name: str, counts: Mapping[str, int]) -> Distribution:
 
 
 def report_courses(root: Path) -> CourseReport:
-    """Return how the latest rollouts of a workspace went; one at a time is held in memory."""
+    """Return statistics of the latest rollouts of a workspace; one rollout at a time is in memory."""
     accepted = {row.record_id for row in read_stage(root, "trajectories")}
     kept, refused = Counter[int](), Counter[int]()
     tools, outcomes, endings = Counter[str](), Counter[str](), Counter[str]()
@@ -316,7 +316,7 @@ def report_courses(root: Path) -> CourseReport:
 
 
 def report_enhancements(root: Path) -> EnhancementReport:
-    """Return what became of the pictures that were to be degraded in the latest run of a workspace."""
+    """Return the outcome of every picture that was to be degraded in the latest run of a workspace."""
     kept = [row for row in read_stage(root, "enhancements") if isinstance(row, Enhancement) and row.trial is not None]
     latest = [found for found in list_latest(root) if found.stage == "enhancements"]
     refusals = [refusal for found in latest for refusal in read_refusals(found)]

@@ -14,7 +14,7 @@ from pipelines.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key: where it is, what it is when nobody sets it, what it means, and what a configuration makes of it."""
+    """One key: its place, its default, its meaning, and its value in a configuration."""
 
     name: str
     """As ``section.key``; ``NAME`` stands for a name of your own."""

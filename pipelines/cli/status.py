@@ -195,7 +195,7 @@ SIZE = "CASE WHEN bytes > 0 THEN bytes ELSE length(CAST(reply AS BLOB)) END"
 
 @dataclass(frozen=True, slots=True)
 class BackendReplies:
-    """What is recorded of one backend identity."""
+    """The recorded replies of one backend identity."""
 
     backend: str
     replies: int
@@ -321,7 +321,7 @@ def _choose(store: sqlite3.Connection, backend: str, older_than_days: float) -> 
 
 
 def _summarise_backends(store: sqlite3.Connection, chosen: bool = False) -> tuple[BackendReplies, ...]:
-    """Return what is recorded by backend, of all keys or of the chosen ones."""
+    """Return the recorded replies by backend, of all keys or of the chosen ones."""
     where = "WHERE key IN (SELECT key FROM temp.chosen)" if chosen else ""
     asks, failures = (
         dict(store.execute(f"SELECT backend, count(*) FROM {table} {where} GROUP BY backend").fetchall())
@@ -369,7 +369,7 @@ def _opening(root: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _measure_store(root: Path) -> int:
-    """Return the bytes of the store's file, of what is not yet written into it, and of the log's index."""
+    """Return the bytes of the store's file, of its write-ahead log, and of the log's index."""
     folder, size = Workspace(root).replies, 0
     for ending in ("", "-wal", "-shm"):
         # The log goes when the last of a store's users closes it.

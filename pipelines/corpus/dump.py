@@ -129,7 +129,7 @@ def list_parts(path: Path) -> tuple[Path, ...]:
 
 
 def _check_gaps(parts: list[tuple[int, int, Path]]) -> None:
-    """Refuse parts, as (first page, last page, file) in order, between or before which a part must be missing."""
+    """Refuse parts, as (first page, last page, file) in order, when one must be missing before or between them."""
     end, before = -1, ""
     for first, last, part in parts:
         if first <= end:
@@ -204,7 +204,7 @@ def _unpack(path: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _find_cuts(file: BinaryIO, size: int, range_bytes: int) -> list[int]:
-    """Return the offsets where ranges but the first start, each the first usable one after its place."""
+    """Return the offsets where ranges but the first start, each at the first page after a multiple of the length."""
     cuts: list[int] = []
     search = _search_stream if is_packed(file) else _search_page
     first = search(file, 1)
@@ -402,7 +402,7 @@ def _find_pages(path: Path, buffer: bytes, searched: int, is_header: bool) -> tu
 
 
 def _find_close(buffer: bytes, start: int, text: int, searched: int) -> int:
-    """Find where a page ends. No text holds a ``<``, and one byte is found far sooner than seven."""
+    """Find where a page ends. No text contains ``<``, and a search for one byte is faster."""
     end = buffer.find(_PAGE_CLOSE, start, text) if text >= 0 else -1
     if end < 0:
         after = buffer.find(b"<", max(start + 1, text + 1, searched))

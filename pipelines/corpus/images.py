@@ -105,7 +105,7 @@ def _read_row(table: Path, file: str, row: Mapping[str, str | None]) -> CorpusIm
 
 
 def _open_listed(folder: Path, listed: CorpusImage) -> CorpusImage:
-    """Measure one picture, without decoding one that is too large; never raises for what the file holds.
+    """Measure one picture, without decoding one that is too large; a broken file is an ``error`` of its row.
 
     The hash is the one that the image store computes, so a picture is found again at distance 0.
     """
@@ -230,7 +230,7 @@ _SMALLEST = 60
 """Width or height in pixels below which a picture is an icon."""
 _MAX_NAME_BYTES = 240
 _OPTIONS = 300
-"""Characters after a file's name among which its size is looked for."""
+"""Characters after a file's name that are searched for its size."""
 _FILE = 6
 _NO_PICTURE = re.compile(r"\.(?:ogg|oga|ogv|opus|webm|mp3|mp4|wav|flac|midi?|mpe?g|stl|pdf|djvu?)$", re.IGNORECASE)
 _SIZE = re.compile(r"\|\s*+(?:(\d{1,5})?+x)?+(\d{1,5})\s*+px\s*+(?=[|\]])", re.IGNORECASE)
@@ -298,7 +298,7 @@ def _find_templates(text: str) -> Iterator[tuple[str, range]]:
 
 
 def _read_links(text: str, language: str) -> Iterator[tuple[int, str]]:
-    """Yield where and what ``[[File:...]]`` shows, icons left out."""
+    """Yield (offset, file) of each ``[[File:...]]``, icons left out."""
     for match in _compile_link(language).finditer(text):
         if not _is_icon(text, match.end()):
             yield match.start(), match["name"]
@@ -316,7 +316,7 @@ def _is_icon(text: str, start: int) -> bool:
 
 
 def _read_parameters(text: str, span: range, is_infobox: bool) -> Iterator[tuple[int, str]]:
-    """Yield where and what the parameters of a template show by a bare name.
+    """Yield (offset, file) of each parameter of a template that is a bare file name.
 
     In an infobox, what has no key belongs to a template inside it, such as one that draws a flag.
     """
@@ -327,7 +327,7 @@ def _read_parameters(text: str, span: range, is_infobox: bool) -> Iterator[tuple
 
 
 def _read_gallery(text: str, position: int, language: str) -> Iterator[tuple[int, str]]:
-    """Yield where and what the lines of a gallery show, which begins at a position; the namespace may be left out."""
+    """Yield (offset, file) of each line of a gallery that begins at ``position``; the namespace may be omitted."""
     for line in blank_spans(text, find_ignored(text)).split("\n"):
         name = line.partition("|")[0].strip()
         prefix, colon, rest = name.partition(":")

@@ -316,7 +316,8 @@ def _read_flags(path: Path, linktarget: Path | None) -> Iterator[pa.Table]:
     Targets are titles (``cl_to``), numbers of ``linktarget`` (``cl_target_id``), or both, when some rows may lack one.
     """
     columns = list_columns(path, "categorylinks")
-    by_title = "cl_to" in columns and (linktarget is None or "cl_target_id" not in columns)
+    # Between the layouts a number may be NULL beside a title; once it is required, the title may be empty.
+    by_title = "cl_to" in columns and (linktarget is None or columns.get("cl_target_id", True))
     if not by_title and linktarget is None:
         raise ConfigError(f"{path} names its targets by number; expected a linktarget table beside it")
     numbers: dict[str, list[int]] = {flag: [] for flag in _CATEGORIES}
@@ -393,7 +394,7 @@ def collect_entities(dump: Path, place: Path, site: str = "enwiki") -> dict[str,
         The numbers of ``ENTITY_COUNTS``.
 
     Raises:
-        CorruptInput: the dump is truncated, damaged, or no dump of entities.
+        CorruptInput: the dump is truncated, damaged, or not a dump of entities.
     """
     counts = Counter(dict.fromkeys(ENTITY_COUNTS, 0))
     with (
@@ -427,7 +428,7 @@ def read_entity(line: bytes, site: str) -> dict[str, Any]:
     title = entity["sitelinks"][site]["title"]
     label = labels.get(language, {}).get("value", "")
     if not isinstance(title, str) or not isinstance(label, str):
-        raise TypeError("title or label is no text")
+        raise TypeError("title or label is not text")
     return {
         "qid": entity["id"],
         "title": title,
@@ -496,7 +497,7 @@ def _read_lines(dump: Path) -> Iterator[bytes]:
     except (EOFError, OSError, _BAD_DEFLATE) as error:
         raise CorruptInput(f"{dump}: damaged or truncated after line {number}: {error}") from error
     if not closed:
-        raise CorruptInput(f"{dump}: ends after line {number} without ]: truncated, or no dump of entities")
+        raise CorruptInput(f"{dump}: ends after line {number} without ]: truncated, or not a dump of entities")
 
 
 def _open_dump(dump: Path) -> IO[bytes]:

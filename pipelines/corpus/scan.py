@@ -91,7 +91,7 @@ _DONE = "part.json"
 
 @dataclass(frozen=True, slots=True)
 class PartCounts:
-    """What is in a part."""
+    """Numbers of pages in a part."""
 
     rows_in: int
     articles: int
@@ -266,7 +266,7 @@ def scan_range(job: RangeJob) -> PartCounts:
 
 
 def _cut_blocks(pages: Iterable[RawPage]) -> Iterator[list[RawPage]]:
-    """Yield pages in blocks of so many, or of so much text."""
+    """Yield pages in blocks of ``_BLOCK`` pages or ``_BLOCK_CHARACTERS`` characters."""
     block: list[RawPage] = []
     held = 0
     for page in pages:

@@ -73,13 +73,13 @@ class Window:
         return bool(more)
 
     def hold(self, size: int) -> bool:
-        """Have at least this many unread bytes, or all that the file has left; False when nothing is left."""
+        """Read until this many bytes are unread, or to the end of the file; False when no byte is left."""
         while len(self.data) - self.position < size and self.grow():
             continue
         return len(self.data) > self.position
 
     def skip_line(self) -> None:
-        """Go on behind the next line break, or to the end of the file."""
+        """Skip to the next line, or to the end of the file."""
         while (found := self.data.find(b"\n", self.position)) < 0:
             self.position = len(self.data)
             if not self.grow():
@@ -109,7 +109,7 @@ def read_columns(path: Path, table: str, integers: Sequence[str], texts: Sequenc
         ConfigError: there is no such file, table or column; the message names those present.
         CorruptInput: the file is truncated, no gzip, a row does not fit the table, or a value is of another kind.
     """
-    seen: dict[str, list[str]] = {}
+    seen: dict[str, dict[str, bool]] = {}
     wanted = [*integers, *texts]
     with _open_sql(path) as window:
         for name, created in _find_statements(window):
@@ -117,7 +117,7 @@ def read_columns(path: Path, table: str, integers: Sequence[str], texts: Sequenc
                 seen[name] = created
             if name != table:
                 continue
-            names = created if created is not None else _read_names(window) or seen.get(table, [])
+            names = list(created if created is not None else _read_names(window) or seen.get(table, []))
             missing = [column for column in wanted if column not in names]
             if missing:
                 raise ConfigError(
@@ -133,8 +133,8 @@ def read_columns(path: Path, table: str, integers: Sequence[str], texts: Sequenc
         raise _miss_table(path, table, seen)
 
 
-def list_columns(path: Path, table: str) -> list[str]:
-    """Return the names of a table's columns.
+def list_columns(path: Path, table: str) -> dict[str, bool]:
+    """Return the names of a table's columns, each with whether its values may be NULL.
 
     Raises:
         ConfigError: there is no such file or table.
@@ -153,7 +153,7 @@ def _miss_table(path: Path, table: str, seen: Iterable[str]) -> ConfigError:
     return ConfigError(f"{path} has no table {table}; it has {', '.join(sorted(seen)) or 'none'}")
 
 
-def _find_statements(window: Window) -> Iterator[tuple[str, list[str] | None]]:
+def _find_statements(window: Window) -> Iterator[tuple[str, dict[str, bool] | None]]:
     """Yield each table's name and columns at its CREATE TABLE, and its name and None at each INSERT.
 
     At an INSERT the window stands behind the table's name; what the caller leaves of the line is skipped.
@@ -169,8 +169,8 @@ def _find_statements(window: Window) -> Iterator[tuple[str, list[str] | None]]:
             window.skip_line()
 
 
-def _read_created(window: Window) -> list[str]:
-    columns: list[str] = []
+def _read_created(window: Window) -> dict[str, bool]:
+    columns: dict[str, bool] = {}
     while True:
         end = window.data.find(b"\n", window.position)
         if end < 0:
@@ -182,7 +182,7 @@ def _read_created(window: Window) -> list[str]:
         if line.lstrip().startswith(b")"):
             return columns
         if match := _COLUMN.match(line):
-            columns.append(match.group(1).decode())
+            columns[match.group(1).decode()] = b"NOT NULL" not in line.upper()
 
 
 def _read_names(window: Window) -> list[str]:
@@ -200,7 +200,7 @@ def _read_rows(window: Window, names: Sequence[str], wanted: Sequence[str]) -> I
     row = re.compile(rb"\s*+\(\s*" + values + rb"\s*\)", re.DOTALL)
     groups = [names.index(column) + 1 for column in wanted]
     rows: list[tuple[SqlValue, ...]] = []
-    is_end = False
+    is_end, held = False, 0
     while not is_end:
         match = row.match(window.data, window.position)
         separator = match and _SEPARATOR.match(window.data, match.end())
@@ -210,9 +210,10 @@ def _read_rows(window: Window, names: Sequence[str], wanted: Sequence[str]) -> I
         rows.append(tuple([_decode_value(match.group(group)) for group in groups]))
         window.position = separator.end()
         is_end = separator.group(1) == b";"
-        if is_end or len(rows) == _ROWS:
+        held += match.end() - match.start()
+        if is_end or len(rows) == _ROWS or held > MAX_ROW_BYTES:
             yield rows
-            rows = []
+            rows, held = [], 0
 
 
 def _read_on(window: Window, position: int) -> None:
@@ -221,7 +222,7 @@ def _read_on(window: Window, position: int) -> None:
         raise CorruptInput(f"{window.path}: {rest[:80]!r} after a row; expected a comma or a semicolon")
     rest = window.data[window.position : window.position + 80]
     if len(window.data) - window.position > MAX_ROW_BYTES or not window.grow():
-        raise CorruptInput(f"{window.path}: no row of this table, or truncated: {rest!r}; expected a whole table")
+        raise CorruptInput(f"{window.path}: not a row of this table, or truncated: {rest!r}; expected a whole table")
 
 
 def _decode_value(source: bytes) -> SqlValue:

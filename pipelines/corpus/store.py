@@ -94,7 +94,7 @@ class Corpus:
         return self._store.text(node)
 
     def links(self, node: int) -> list[WikiLink]:
-        """Return every link of an article's wikitext in order, read as the corpus's language has them."""
+        """Return every link of an article's wikitext in order, read by the rules of the corpus's language."""
         return find_links(self.text(node), self.manifest.language)
 
     def facts(self, node: int) -> tuple[Fact, ...]:
@@ -102,7 +102,7 @@ class Corpus:
         return self._facts_of(node)
 
     def read_fact_tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield the facts of all articles in node order, some thousand articles at a time, none parted from its facts.
+        """Yield the facts of all articles in node order, some thousand articles at a time, none split over two tables.
 
         Args:
             columns: of ``tables.FACTS``, ``node`` among them; memory holds ``FACT_ROWS`` rows of them.
@@ -128,7 +128,7 @@ class Corpus:
         return frozenset(self._nodes_by_type)
 
     def image(self, file: str) -> CorpusImage | None:
-        """Return a picture by its file name with spaces, or None when nothing is known of it.
+        """Return a picture by its file name with spaces, or None.
 
         A picture that only Commons describes has an empty path.
         """
@@ -281,7 +281,7 @@ def cut_pieces(text: str, limit: int) -> str:
 
 
 def _read_first_sentence(wikitext: str) -> str:
-    """Return the first sentence of the lead without what stands in parentheses: pronunciations, dates, other names."""
+    """Return the first sentence of the lead without parentheses: pronunciations, dates, other names."""
     lead = lead_paragraph(wikitext)[:_LEAD_CHARACTERS]
     for _ in range(_NESTING):
         lead, count = _PARENTHESIS.subn("", lead)

@@ -113,7 +113,7 @@ BATCH_ROWS = 65_536
 
 
 class TableWriter:
-    """Writes rows to ``<name>.parquet``, and to to ``<name>.arrow`` if ``mapped``; memory holds one batch.
+    """Writes rows to ``<name>.parquet``, and to ``<name>.arrow`` if ``mapped``; memory holds one batch.
 
     The same rows give the same bytes, however they are cut into calls.
     """
@@ -270,7 +270,7 @@ _FULL_DISK = "max_temp_directory_size"
 
 @contextmanager
 def open_spill(folder: Path, megabytes: int = MEMORY_MEGABYTES) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a DuckDB connection that holds at most so many megabytes and spills the rest to a folder.
+    """Open a DuckDB connection that holds at most ``megabytes`` and spills the rest to a folder.
 
     Raises:
         ConfigError: a query takes more memory.
@@ -306,7 +306,7 @@ def stream_tables(connection: duckdb.DuckDBPyConnection, query: str, rows: int) 
 
 
 def cut_groups(tables: Iterable[pa.Table], name: str, most: int = 1 << 24) -> Iterator[pa.Table]:
-    """Cut tables that are sorted by a column of numbers again, so that rows of one number are in one table.
+    """Regroup tables that are sorted by a column of numbers, so that rows of one number are in one table.
 
     Raises:
         CorruptInput: the rows are not sorted, or over ``most`` rows have one number.

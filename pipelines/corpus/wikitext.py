@@ -195,7 +195,7 @@ def _strip_span(line: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _find_ends(line: str) -> list[int]:
-    """Return where sentences end: offsets just after their stop and what belongs to it, blanks not included."""
+    """Return where sentences end: offsets after the stop and its references, blanks included."""
     ends: list[int] = []
     stack: list[str] = []
     resume = 0

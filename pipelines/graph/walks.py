@@ -79,7 +79,7 @@ LOOKED_THROUGH = 1 << 20
 REACH_VERSION = 3
 """Version of the marks; raise it if the code of this module computes other marks from the same input."""
 DECIDING = (facts, answers, values, names)
-"""Modules that decide which values are answers: marks are computed anew when their source changes."""
+"""Modules that decide which values are answers: marks are computed again when their source changes."""
 SPLITS: tuple[Split, ...] = ("sft", "rl", "eval")
 MOST_STEPS = 16 // len(SPLITS) - 1
 KEPT_VALUES = 1 << 17
@@ -313,7 +313,7 @@ class _WalkStep:
             left = (batch.lengths.take(walks) - self.step - 1).astype(np.uint16)
             far = (batch.terrain.reach.take(targets) >> (batch.bits.take(walks) + left)) & 1 == 0
             reasons[far & (reasons == 0)] = _FAR
-        # The test for cycles is the dearest, so it comes last, on the few links that are left.
+        # The test for cycles costs most, so it comes last, on the few links that are left.
         (open_,) = np.nonzero(reasons == 0)
         ahead = targets.take(open_)
         seen = np.zeros(len(open_), dtype=bool)

@@ -50,8 +50,7 @@ class Credit:
     source: str
     """For a picture the sha256 of its bytes, for a page the corpus it was read from."""
     changes: str
-    """What was done to a picture, in order, as licences ask to be told: ``none``, or such as ``crop``; of a page an
-    excerpt is shown."""
+    """Changes to a picture in order, as licences demand: ``none``, or such as ``crop``; ``excerpt`` for a page."""
 
 
 def make_revision_url(base_url: str, title: str, revision: int) -> str:
@@ -118,7 +117,7 @@ def credit_picture(picture: Picture, changes: str, lenient: bool = False) -> Cre
     """Return a picture's line.
 
     Raises:
-        GateNotMet: if it has no licence: such a picture may not be passed on.
+        GateNotMet: if it has no licence and may not be published.
     """
     if picture.licence.strip() in ("", UNKNOWN) and not lenient:
         raise GateNotMet(f"attribution: picture {picture.file!r} has no licence; it cannot be released")
@@ -246,7 +245,7 @@ def render_card(prose: Prose, facts: CardFacts) -> str:
 
 
 def check_card(card: str, quality: Quality) -> None:
-    """Refuse a card that leaves something open.
+    """Refuse a card that is incomplete.
 
     Raises:
         GateNotMet: if a placeholder for missing information or an empty licence is left.
@@ -332,7 +331,7 @@ def _make_example(facts: CardFacts) -> str:
 
 
 def shorten_value(value: Any) -> Any:  # noqa: ANN401 - a JSON value
-    """Return a JSON value for reading: bytes by their count, long texts and lists cut with a note of what is left."""
+    """Return a JSON value for reading: bytes as their count, long texts and lists cut with a note."""
     if isinstance(value, bytes):
         return f"({len(value)} bytes)"
     if isinstance(value, str) and len(value) > LONGEST_TEXT:
@@ -373,37 +372,30 @@ CONTEXT: dict[str, Any] = dict(
 """JSON-LD context of Croissant 1.1, in the order of its names."""
 
 
-def make_croissant(
-    identity: dict[str, str], schema: pa.Schema, files: Sequence[FileEntry], limits: str
-) -> dict[str, Any]:
-    """Return the JSON-LD document.
-
-    Args:
-        identity: ``name``, ``description``, ``version``, ``snapshot`` and ``url`` of the release.
-        schema: Arrow schema of the data files.
-        files: the data files; each is one FileObject and one record set.
-        limits: known limits, as one paragraph for the RAI vocabulary.
-    """
+def make_croissant(manifest: ReleaseManifest, schema: pa.Schema, prose: Prose) -> dict[str, Any]:
+    """Return the JSON-LD document; each data file is one FileObject and one record set."""
+    name, version = f"synth-{manifest.dataset}", manifest.version.split("-")[0]
+    files = [entry for entry in manifest.files if entry.name.startswith("data/")]
     document = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.1",
-        "name": identity["name"],
-        "description": identity["description"],
-        "version": identity["version"],
+        "name": name,
+        "description": prose.parts["summary"],
+        "version": version,
         "license": LICENCE,
-        "url": identity["url"],
+        "url": manifest.base_url,
         "creator": {"@type": "sc:Organization", "name": "synth"},
-        "citeAs": f"{identity['name']}, version {identity['version']}",
+        "citeAs": f"{name}, version {version}",
         "isLiveDataset": False,
-        "rai:dataCollection": f"Made by synth from the Wikipedia snapshot {identity['snapshot']}.",
-        "rai:dataLimitations": limits,
+        "rai:dataCollection": f"Made by synth from the Wikipedia snapshot {manifest.snapshot}.",
+        "rai:dataLimitations": prose.parts["limits"],
         "rai:personalSensitiveInformation": "Facts and pictures of people, as Wikipedia and Commons show them.",
         "distribution": [_make_file(entry) for entry in files],
         "recordSet": [_make_records(entry, schema) for entry in files],
     }
-    if DATE.fullmatch(identity["snapshot"]):
-        document["datePublished"] = identity["snapshot"]
+    if DATE.fullmatch(manifest.snapshot):
+        document["datePublished"] = manifest.snapshot
     return document
 
 

@@ -241,7 +241,7 @@ def list_counts(proof: Proof, name: str) -> tuple[int, ...]:
 
 
 def make_chain(question: Enhancement | ProofRow) -> tuple[ChainLink, ...]:
-    """Return the path's hops by title, and the attribute that is asked for as the last link."""
+    """Return the path's hops by title; the last link is the attribute that the question asks for."""
     proof = question.proof
     titles = {node.page_id: node.title for node in proof.nodes}
     links = [(hop.relation, titles[hop.subject_id], titles[hop.object_id]) for hop in proof.hops]

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
+from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import ConfigError, GateNotMet
 from pipelines.ids import digest_file, digest_value
 from pipelines.release.rows import list_files
@@ -53,10 +54,7 @@ class ReleaseContext(ReleaseOrigin):
     """JSON array of the tools' schemas, as the teacher saw them."""
     system: str = ""
     """System message of the rows where the teacher's own does not describe the calls, as with native calls."""
-    unknown_licences: bool = False
-    """Whether pages and pictures of unknown licence are accepted."""
-    shard_bytes: int = 400_000_000
-    """Largest Parquet file, bytes before compression."""
+    settings: ReleasesConfig = Field(default_factory=ReleasesConfig)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +138,7 @@ def read_release_manifest(folder: Path) -> ReleaseManifest:
     """Return a release folder's manifest.
 
     Raises:
-        ConfigError: if there is none or it is malformed.
+        ConfigError: if it is missing or malformed.
     """
     path = folder / MANIFEST
     if not path.is_file():

@@ -128,7 +128,7 @@ def _fill_folder(draft: ReleaseDraft, staging: Path, home: Path) -> str:
     files += _write_proofs(draft, staging)
     credits_path = staging / "ATTRIBUTION.tsv"
     credit_lines = list_credits(
-        draft.examples, draft.context.base_url, draft.context.corpus, draft.context.unknown_licences
+        draft.examples, draft.context.base_url, draft.context.corpus, draft.context.settings.unknown_licences
     )
     credits_path.write_text(render_credits(credit_lines), encoding="utf-8")
     files.append(describe_file(credits_path, staging, len(credit_lines)))
@@ -163,7 +163,7 @@ def _write_data(draft: ReleaseDraft, staging: Path) -> tuple[list[FileEntry], tu
         rows = draft.list_examples(split)
         weights = [_weigh(PictureStore(draft.root / "images"), example) for example in rows]
         memory = 0
-        for shard in plan_shards(split, weights, draft.context.shard_bytes):
+        for shard in plan_shards(split, weights, draft.context.settings.shard_bytes):
             make_row = partial(maker.make_row, rows)
             entry, size = write_shard_file(staging / "data" / shard.name, schema, shard, make_row)
             files.append(entry)
@@ -206,15 +206,7 @@ def _write_documents(
     shown = min(draft.examples, key=lambda example: example.row_id)
     row = RowMaker(draft.root, draft.context.tools, draft.context.system).make_row([shown], 0)
     title = f"Quality of {draft.dataset} {manifest.version}"
-    identity = {
-        "name": f"synth-{draft.dataset}",
-        "description": draft.prose.parts["summary"],
-        "version": manifest.version.split("-")[0],
-        "snapshot": manifest.snapshot,
-        "url": manifest.base_url,
-    }
-    data_files = [entry for entry in files if entry.name.startswith("data/")]
-    croissant = make_croissant(identity, schema, data_files, draft.prose.parts["limits"])
+    croissant = make_croissant(manifest, schema, draft.prose)
     documents = {
         "quality.json": json.dumps(quality, indent=1, ensure_ascii=False) + "\n",
         "quality.md": render_quality(quality, title),

@@ -72,7 +72,7 @@ def push_release(folder: Path, repo: str, api: "HfApi | None" = None, private: b
 
 
 def _commit_folder(client: "HfApi", folder: Path, repo: str, manifest: ReleaseManifest) -> str:
-    """Make the main branch hold exactly the folder, in one commit on top of what was looked at."""
+    """Make the main branch hold exactly the folder, in one commit on top of the state that was compared."""
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
     parent = str(client.repo_info(repo, repo_type=KIND).sha)

@@ -7,13 +7,13 @@
 - ``dr-mmsearch``: 0.7 acc + 0.2 fmt + 0.1 Gaussian of the number of calls (DR-MMSearchAgent, 3.2, equations 10, 11).
 - ``mars``: acc + 0.5 fmt (SenseNova-MARS, 3.2 and 4.1).
 
-What cannot be scored (a judge that is away, no accepted answer) is no zero in silence: the component ``unscored`` is
-1.0, the part is not a number, and with ``on_unscored="raise"`` there is no score at all.
+Where a part cannot be scored (a judge without an answer, no accepted answer), it is NaN and the component ``unscored``
+is 1.0; with ``on_unscored="raise"`` an error is raised.
 
-The text is read in turns. Where a tokenizer keeps tags or role names as special tokens, ``skip_special_tokens=True``
-takes them away before any reward sees them: ask :func:`find_lost_tags` once before training. What stands inside a
-tool's reply is never the model's; but a reply that closes its own tag can pass for a turn, so tools must not let tags
-through (those of synth do not). A judge that raises stops the training; one that returns None leaves it undecided.
+The text is read turn by turn. Where a tokenizer keeps tags or role names as special tokens,
+``skip_special_tokens=True`` removes them before a reward sees them: call :func:`find_lost_tags` once before training.
+Text inside a tool's reply never counts as the model's; but a reply that closes its own tag can pass for a turn, so
+tools must remove tags (those of synth do). A judge that raises stops the training; one that returns None is undecided.
 """
 
 import importlib
@@ -48,7 +48,7 @@ LONGEST = 300
 
 
 class UnscoredReward(RuntimeError):
-    """A reward that could not be determined, where the caller asked not to train on such ones."""
+    """A reward could not be determined, and ``on_unscored`` is ``raise``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ def _is_search(name: str, inside: str) -> bool:
 
 
 def find_lost_tags(decode: Callable[[str], str], dialect: str = "synth") -> tuple[str, ...]:
-    """Return a dialect's tags that a tokenizer's way there and back takes away; there must be none.
+    """Return a dialect's tags that encoding and decoding removes; there must be none.
 
     Args:
         decode: encodes a text and decodes it as the trainer does, special tokens left out.
@@ -242,7 +242,7 @@ def find_lost_tags(decode: Callable[[str], str], dialect: str = "synth") -> tupl
 
 
 def format_reward(turns: Sequence[RewardTurn], before: int | None = None) -> float:
-    """Return the share of well-formed steps among those before an index (OpenSearch-VL, 4.2); 0.0 of none."""
+    """Return the share of well-formed steps among those before an index (OpenSearch-VL, 4.2); 0.0 without steps."""
     kept = turns[:before]
     return sum(turn.valid for turn in kept) / len(kept) if kept else 0.0
 
@@ -292,11 +292,11 @@ def clamp_advantage(advantage: float, fatal: bool) -> float:
 def accuracy_reward(
     answer: str | None, accepted: Sequence[str], question: str = "", judge: AnswerJudge | None = None
 ) -> float | None:
-    """Return 1.0 for an accepted answer, 0.0 for another or for none, and None where it cannot be told.
+    """Return 1.0 for an accepted answer, 0.0 for another or none, and None where it cannot be decided.
 
-    The whole answer must be the whole of an accepted one: the same text but for case, diacritics, punctuation and an
-    article, the same number and unit, or the same day. Everything else is the judge's to say, and wrong where there is
-    no judge, as in the exact match of MMSearch-R1.
+    The whole answer must equal an accepted one: the same text but for case, diacritics, punctuation and an article, the
+    same number and unit, or the same day. The judge decides everything else; without a judge it is wrong, as in the
+    exact match of MMSearch-R1.
     """
     if not any(form.strip() for form in accepted):
         return None
@@ -318,7 +318,7 @@ def _find_boxed(answer: str) -> list[str]:
 
 
 def match_answer(given: str, accepted: str) -> bool | None:
-    """Return whether two short texts say the same; None for a numeric date or a bare unit that can be read two ways."""
+    """Return whether two short texts mean the same; None for a numeric date or unit that can be read in two ways."""
     if len(given) > LONGEST + 4 * len(accepted):
         return False
     first, second = fold_answer(given), fold_answer(accepted)
@@ -379,7 +379,7 @@ _NUMBER = re.compile(
 
 
 def _read_number(text: str) -> tuple[Decimal, str] | None:
-    """Return a number and its unit; other words than a known unit are no number, but a counted noun."""
+    """Return a number and its unit; None for other texts."""
     text = " ".join(text.replace("\u2212", "-").casefold().split()).rstrip(".")
     match = _NUMBER.fullmatch(text)
     if match is None:
@@ -430,7 +430,7 @@ def query_reward(question: str, calls: Sequence[str], judge: QueryJudge | None) 
 def composite_reward(fmt: float, acc: float, query: float | None, alpha: float = ALPHA) -> float:
     """Return r_fmt * (alpha r_acc + (1 - alpha) r_query) (OpenSearch-VL, eq. 9).
 
-    Without a grade of the queries accuracy has the whole weight: what was not measured is not counted as bad.
+    Without a grade of the queries, accuracy has the whole weight.
     """
     return fmt * (acc if query is None else alpha * acc + (1 - alpha) * query)
 
@@ -462,7 +462,7 @@ def mars_reward(acc: float, fmt: float, weight: float = MARS_FORMAT) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ScoredAttempt:
-    """Everything a reward is made of."""
+    """The inputs of a reward."""
 
     turns: tuple[RewardTurn, ...]
     acc: float | None
@@ -536,8 +536,8 @@ def compute_score(
     Returns:
         The same keys for every row, all floats: ``score``, ``acc``, ``fmt``, ``query``, ``efficiency``, ``turns``,
         ``calls``, ``searched``, ``answered``, ``prefix`` (steps before the fatal one), ``fatal`` and ``unscored``.
-        A part that is not measured is not a number, and neither is a mean over rows that have it, as in veRL's
-        validation metrics: hold ``acc`` against ``unscored``. The score is always a number.
+        A part that is not measured is NaN, and so is a mean over rows with it, as in veRL's validation metrics: compare
+        ``acc`` with ``unscored``. The score is always a number.
 
     Raises:
         UnscoredReward: if it cannot be scored and ``on_unscored`` is ``raise``.
@@ -550,7 +550,7 @@ def compute_score(
     strict = _choose(given, "on_unscored", {"flag": False, "raise": True}, "flag") == "raise"
     turns = read_turns(solution_str, protocol, given.get("failed"))
     question = str(given.get("question") or "")
-    # Never from the row: data that somebody else wrote would name what is imported and called here.
+    # Never from the row: foreign data could name any function to import and call.
     answer_judge, query_judge = _find_judge(options.get("answer_judge")), _find_judge(options.get("query_judge"))
     answer = turns[-1].answer if turns else None
     acc = accuracy_reward(answer, list_accepted(ground_truth, given.get("candidate_answers")), question, answer_judge)

@@ -28,7 +28,6 @@ from schemas.datasets import (
     Dataset,
     Depiction,
     Ease,
-    Observation,
     Picture,
     SearchNeed,
     Standing,
@@ -50,38 +49,28 @@ class RowMessage(Nested):
 
 
 def strip_tokens(text: str) -> str:
-    """Remove media placeholders and control tokens, until none is left: a removal can join the halves of another.
-
-    Our own tags stay, since the assistant and the system message write them.
-    """
+    """Remove media placeholders and control tokens until none is left: a removal can join the halves of another."""
     while (stripped := TOKEN.sub("", text)) != text:
         text = stripped
     return text
 
 
-def strip_page_text(text: str) -> str:
-    """Remove, beside tokens, the tags that only the assistant may write; for text from pages and tools."""
-    return neutralise_markup(text)
-
-
-def show_observation(observation: Observation, dialect: Dialect) -> str:
-    """Return an observation as the user message the teacher saw: a placeholder a picture, then the tool's response."""
-    clean = observation.model_copy(update={"text": strip_page_text(observation.text)})
-    return show_pictures(len(observation.images), render_observation(clean, dialect))
+strip_page_text = neutralise_markup
+"""Removes tokens, and the tags that only the assistant may write; for text from pages and tools."""
 
 
 def find_text_dialect(name: str) -> Dialect:
-    """Return the dialect that a rollout's messages are written in; native calls are written down in ours.
+    """Return the dialect that a rollout's messages are written in; native calls are written in synth's own dialect.
 
     Raises:
-        ConfigError: if there is none of that name.
+        ConfigError: if there is no dialect of that name.
     """
     dialect = find_dialect(name)
     return SYNTH if dialect.native else dialect
 
 
 def show_pictures(count: int, text: str) -> str:
-    """Return text with a line of placeholders before it, when there are pictures."""
+    """Return a text after one placeholder for each picture."""
     return f"{PLACEHOLDER * count}\n{text}" if count else text
 
 
@@ -93,7 +82,7 @@ def make_messages(trajectory: Trajectory, system: str = "") -> tuple[tuple[RowMe
         system: in place of the teacher's own system message; empty: that one.
 
     Raises:
-        GateNotMet: if the messages break a rule of the trainers, or a picture is named that the rollout does not have.
+        GateNotMet: if the messages break a rule of the trainers, or an observation shows a picture that is unknown.
     """
     pictures = {image.id: image.picture for image in trajectory.images}
     shown = [image.picture for image in trajectory.images[:1]]
@@ -105,22 +94,16 @@ def make_messages(trajectory: Trajectory, system: str = "") -> tuple[tuple[RowMe
     for number, step in enumerate(trajectory.steps, 1):
         messages.append(RowMessage(role="assistant", content=strip_tokens(step.reply)))
         if step.observation is not None and number < len(trajectory.steps):
-            messages.append(RowMessage(role="user", content=show_observation(step.observation, dialect)))
-            shown += find_pictures(step.observation.images, pictures, trajectory.record_id)
+            names = step.observation.images
+            if missing := [name for name in names if name not in pictures]:
+                where = f"{trajectory.record_id}: an observation"
+                raise GateNotMet(f"{where} shows {missing}; the rollout has {sorted(pictures)}")
+            clean = step.observation.model_copy(update={"text": strip_page_text(step.observation.text)})
+            content = show_pictures(len(names), render_observation(clean, dialect))
+            messages.append(RowMessage(role="user", content=content))
+            shown += [pictures[name] for name in names]
     check_messages(messages, len(shown), trajectory.record_id)
     return tuple(messages), tuple(shown)
-
-
-def find_pictures(ids: Sequence[str], pictures: Mapping[str, Picture], where: str) -> list[Picture]:
-    """Return the pictures of the given ids.
-
-    Raises:
-        GateNotMet: if an id is not among them.
-    """
-    missing = [name for name in ids if name not in pictures]
-    if missing:
-        raise GateNotMet(f"{where}: an observation shows {missing}; the rollout has {sorted(pictures)}")
-    return [pictures[name] for name in ids]
 
 
 def check_messages(messages: Sequence[RowMessage], images: int, where: str) -> None:
@@ -143,6 +126,8 @@ def check_messages(messages: Sequence[RowMessage], images: int, where: str) -> N
 
 DATA_SOURCE = "synth"
 SHOWN_ERRORS = 3
+QUOTED = 80
+"""Characters of a value that a message quotes."""
 ABILITY = "multi-hop visual question answering"
 
 
@@ -181,7 +166,7 @@ class SftRow(Nested):
     snapshot: str
     """Date of the corpus that the tools searched; empty for live tools."""
     day: str
-    """Latest day on which a model or a live tool said any of it; empty where all is scripted or local."""
+    """Latest day of a reply of a model or a live tool; empty where all replies are scripted or local."""
 
 
 class RewardModel(Nested):
@@ -267,7 +252,7 @@ class BridgeRow(Nested):
 
 
 class ProofRow(Nested):
-    """A question, its answer and its whole proof: every column of a row that is not a transcript follows from it."""
+    """A question, its answer and its whole proof; every column of a row but the transcript follows from it."""
 
     record_id: str
     """The question's id."""
@@ -284,7 +269,7 @@ class ProofRow(Nested):
     search_need: SearchNeed = ""
     standing: Standing = "proved"
     depiction: Depiction | None = None
-    """Why the picture stands for the anchor."""
+    """How the picture was chosen for the anchor."""
     original: Picture | None = None
     """The picture before it was degraded, where it was."""
     trial: Trial | None = None
@@ -293,6 +278,12 @@ class ProofRow(Nested):
 
 ReleaseRow = SftRow | RlRow | BridgeRow
 ROW_TYPES: Mapping[Dataset, type[ReleaseRow]] = {"sft": SftRow, "rl": RlRow, "bridgevqa": BridgeRow}
+
+
+def shorten(value: object) -> str:
+    """Return a value as a message quotes it."""
+    text = repr(value)
+    return text if len(text) <= QUOTED else f"{text[:QUOTED]}..."
 
 
 def list_misfits(error: ValidationError) -> list[str]:

@@ -1,12 +1,11 @@
 """Verifying a release: every row's answer is derived again from the corpus and the proof alone, with no model.
 
-A release is checked three times: its files against the manifest, each row against its proof and the corpus, and the
-rows against one another. The later checks do not trust the manifest, so a release that was tampered with and resealed
-fails too.
+A release is checked in three ways: its files against the manifest, each row against its proof and the corpus, and the
+rows against each other. The later checks do not trust the manifest, so a release that was changed and resealed fails.
 
-A row is made again from its proof row by the functions that publishing uses, so that every column is compared. A
-transcript, which no proof decides, is checked by the rules it was accepted by: form, tools, the question asked, the
-answer given and where it stood. Its length, and the pages that a search by picture finds, cannot be checked.
+Each row is made again from its proof row by the functions that publishing uses, and every column is compared. A
+transcript is checked by the rules it was accepted by: form, tools, question, answer and where the answer was seen. Its
+length, and the pages that a search by picture finds, cannot be checked.
 """
 
 import hashlib
@@ -59,13 +58,14 @@ from pipelines.release.rows import (
     explain_misfit,
     make_release_schema,
     read_values,
+    shorten,
     show_pictures,
     strip_page_text,
 )
 from schemas.base import derive_schema
 from schemas.corpus import CorpusImage
 from schemas.datasets import CandidateSource, Dataset, Picture, Support, Trial
-from schemas.proofs import Answer, Proof
+from schemas.proofs import Answer
 
 _SAID = ("author", "licence", "licence_url", "source_url")
 """What a picture keeps of its source, however it was scaled."""
@@ -73,14 +73,9 @@ _MEASURED = ("sha256", "width", "height", "phash")
 
 
 def find_picture_problems(ground: Indexes, anchor: int, proof: ProofRow) -> Iterator[str]:
-    """Yield what does not hold of a question's picture: whose it is, what may be done with it, what it tells.
+    """Yield the problems of a question's picture: its source, choice, degradation, licence and text.
 
-    A picture that a search on Commons found is in no article: of it only its licence and its words can be checked.
-
-    Args:
-        ground: the corpus.
-        anchor: the anchor's node.
-        proof: of the question.
+    Of a picture that a search on Commons found, only licence and text can be checked: it is in no article.
     """
     picture = proof.original or proof.picture
     if picture is None:
@@ -88,7 +83,7 @@ def find_picture_problems(ground: Indexes, anchor: int, proof: ProofRow) -> Iter
         if lead is not None and lead.path:
             yield "picture: the proof has none, the anchor's page has one"
         if proof.depiction is not None or proof.trial is not None:
-            yield "picture: the proof tells how it was chosen, and has none"
+            yield "picture: the proof says how a picture was chosen, and has none"
         return
     yield from _find_source_problems(ground.corpus, anchor, proof, picture)
     yield from _find_choice_problems(ground.corpus, anchor, proof, picture)
@@ -112,7 +107,7 @@ def _find_source_problems(corpus: Corpus, anchor: int, proof: ProofRow, picture:
     image = corpus.image(picture.file)
     if image is None:
         return
-    # Of a picture that was fetched because the corpus says too little of it, the source knows more than the corpus.
+    # A picture is fetched where the corpus lacks its metadata: then only the source has them.
     said = _SAID if image.path or (image.url and image.width and image.height and image.licence) else ()
     for name in ("file", *said, *(_MEASURED if image.path else ())):
         given, wanted = getattr(picture, name), getattr(image, name)
@@ -123,7 +118,7 @@ def _find_source_problems(corpus: Corpus, anchor: int, proof: ProofRow, picture:
 
 
 def _find_source(corpus: Corpus, anchor: int, picture: Picture) -> CandidateSource:
-    """Return where a candidate of this file comes from; what stands nowhere in the article was found by a search."""
+    """Return where a file comes from; one that is not in the article was found by a search."""
     lead = _find_lead(corpus, anchor)
     if lead is not None and lead.file == picture.file:
         return "infobox"
@@ -137,7 +132,7 @@ def _find_lead(corpus: Corpus, anchor: int) -> CorpusImage | None:
 
 
 def _find_choice_problems(corpus: Corpus, anchor: int, proof: ProofRow, picture: Picture) -> Iterator[str]:
-    """Say what does not hold of how a picture was chosen, as far as the corpus, or the rest of it, can tell."""
+    """Yield the problems of how a picture was chosen, as far as the corpus can show them."""
     depiction = proof.depiction
     if depiction is None:
         yield "picture: the proof does not say how it was chosen"
@@ -149,7 +144,7 @@ def _find_choice_problems(corpus: Corpus, anchor: int, proof: ProofRow, picture:
     if depiction.candidates < 1:
         yield f"picture: it was chosen among {depiction.candidates} candidates"
     if not depiction.engines and (depiction.text or depiction.text_at_training):
-        yield "picture: it has text that nobody read"
+        yield "picture: it has text and names no OCR engine"
     image = corpus.image(picture.file)
     if image is None:
         return
@@ -190,7 +185,7 @@ def _find_trial_problems(trial: Trial, original: Picture, picture: Picture) -> I
 
 
 def _find_told_problems(ground: Indexes, proof: ProofRow, picture: Picture) -> Iterator[str]:
-    """Say whether what travels with a picture, or can be read in it, tells more than it may."""
+    """Yield names that a picture's file, address or text gives away."""
     nodes, told = proof.proof.nodes, (picture.file, picture.source_url)
     names, words = list_names(ground.corpus, nodes), list_type_words(nodes)
     results = [check_picture_names(told, names, proof.answer, words)]
@@ -206,24 +201,16 @@ def _find_told_problems(ground: Indexes, proof: ProofRow, picture: Picture) -> I
 PICTURES = re.compile(rf"\A(?:{PLACEHOLDER})+\n")
 FAILED = re.compile(rf"\Aerror: (?:{'|'.join(ERRORS)})\n")
 WARNING = re.compile(rf"\Awarning: (?:{'|'.join(WARNINGS)})\n")
-"""What tools say of a call; a page may begin with the same word."""
+"""First line of a tool's error or warning; a page may begin with the same word."""
 WITHIN = re.compile(r"\w\w|\d[.,]\d")
 """Two characters, or three, that belong to one word or number."""
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 ACCEPTED = {"stop_reason": "answered", "verdict": "correct"}
 """What every released transcript has."""
-SHOWN = 80
-"""Characters of a value that a problem quotes."""
-
-
-def shorten(value: object) -> str:
-    """Return a value as a problem quotes it."""
-    text = repr(value)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def find_transcript_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
-    """Hold a transcript to what it was accepted by: form, known tools, the question asked, the right answer given."""
+    """Yield the problems of a transcript: its form, tools, question, dates, loss flags, supports and answer."""
     try:
         check_messages(row.messages, len(row.images), "messages")
         dialect = find_dialect(row.dialect)
@@ -273,11 +260,11 @@ def _find_date_problems(proof: ProofRow, row: SftRow) -> Iterator[str]:
     if row.snapshot not in ("", proof.proof.snapshot):
         yield f"snapshot: the row's tools searched {shorten(row.snapshot)}, its proof is of {proof.proof.snapshot}"
     if row.day and DAY.fullmatch(row.day) is None:
-        yield f"day: {shorten(row.day)} is none"
+        yield f"day: {shorten(row.day)} is not a date such as 2026-11-22"
 
 
 def _read_tool_names(tools: str) -> frozenset[str]:
-    """Return the names of the functions in a JSON array of their schemas; none when it is something else."""
+    """Return the names of the functions in a JSON array of their schemas; empty for another text."""
     try:
         specs = json.loads(tools)
         return frozenset(str(spec["function"]["name"]) for spec in specs)
@@ -286,7 +273,7 @@ def _read_tool_names(tools: str) -> frozenset[str]:
 
 
 def _read_shown(user: str, dialect: Dialect) -> str | None:
-    """Return what a tool said in a user message; None where no tool did."""
+    """Return the tool's response in a user message; None without one."""
     text = PICTURES.sub("", user)
     told = read_observation(text, dialect)
     return told if text == f"<{dialect.response}>\n{told}\n</{dialect.response}>" else None
@@ -300,7 +287,7 @@ def _find_flag_problems(row: SftRow, shown: Sequence[str | None]) -> Iterator[st
 
 
 def _find_support_problems(proof: ProofRow, row: SftRow, shown: Sequence[str | None], given: str) -> Iterator[str]:
-    """Each pointer must point at what it says, however it is written there, and one at the answer."""
+    """Check that each support points at what it names, in any writing, and one at the answer."""
     answer = proof.answer
     forms = {node.title: list_forms(node.title) for node in proof.proof.nodes if node.role == "bridge"}
     forms[ANSWER] = tuple(form for form in (given, answer.surface, answer.value, *answer.aliases) if form.strip())
@@ -311,13 +298,13 @@ def _find_support_problems(proof: ProofRow, row: SftRow, shown: Sequence[str | N
             yield f"supports: {support.what!r} is neither a bridge nor the answer"
         elif not _points_at(text, support, forms[support.what], answer if support.what == ANSWER else None):
             stands = shorten(text[max(support.start, 0) : max(support.end, 0)])
-            yield f"supports: {support.what!r} is not what stands there: {stands}"
+            yield f"supports: {support.what!r} is not the text there: {stands}"
     if all(support.what != ANSWER for support in row.supports):
         yield "supports: none for the answer"
 
 
 def _points_at(text: str, support: Support, forms: Sequence[str], answer: Answer | None) -> bool:
-    """Say whether a span of a text is one of some writings, whole words of it, or else an answer's value."""
+    """Return whether a span of a text is one of the forms, in whole words, or the answer's value."""
     start, end = support.start, support.end
     if not 0 <= start < end <= len(text):
         return False
@@ -329,15 +316,15 @@ def _points_at(text: str, support: Support, forms: Sequence[str], answer: Answer
 
 
 def _divides(text: str, place: int) -> bool:
-    """Say whether a place in a text is within a word or a number."""
+    """Return whether a place in a text is inside a word or a number."""
     spans = ((place - 1, place + 1), (place - 1, place + 2), (place - 2, place + 1))
-    # Where the text ends before a span does, what is compared would be a part of it.
+    # A span beyond the end of the text would be compared only in part.
     inside = ((start, end) for start, end in spans if start >= 0 and end <= len(text))
     return any(WITHIN.fullmatch(text, start, end) is not None for start, end in inside)
 
 
 def find_question_problems(ground: Indexes, proof: ProofRow) -> list[str]:
-    """Return what does not hold of a question: its query, its text, its picture, its id; empty when it verifies."""
+    """Return the problems of a question: of its query, text, picture and id."""
     corpus = ground.corpus
     problems = find_problems(ground, Claim(proof.text, proof.answer, proof.proof))
     if problems:
@@ -356,7 +343,7 @@ def find_question_problems(ground: Indexes, proof: ProofRow) -> list[str]:
 
 
 def _find_wording_problems(ground: Indexes, row: ProofRow) -> Iterator[str]:
-    """Hold the earlier wordings to what they were: the canonical one names the path, the fuzzy one its anchor alone."""
+    """Check the earlier wordings: the canonical one names the path, the fuzzy one only its anchor."""
     proof = row.proof
     # Injection starts with a question about its answer node alone, and hides it in the first round.
     grown = any(hop.backward for hop in proof.hops)
@@ -377,13 +364,7 @@ def _find_wording_problems(ground: Indexes, row: ProofRow) -> Iterator[str]:
 
 
 def find_row_problems(proof: ProofRow, row: ReleaseRow, index: int) -> list[str]:
-    """Return what does not hold of a row.
-
-    Args:
-        proof: the row of the question's proof, which verifies.
-        row: the row as it was read.
-        index: its place in its split.
-    """
+    """Return the problems of a row at a place in its split, given a proof that verifies."""
     images = _list_images(row)
     problems = list(_find_image_problems(proof.picture, images))
     match row:
@@ -426,7 +407,7 @@ def _find_image_problems(picture: Picture | None, images: Sequence[EmbeddedImage
 
 
 def _find_name_problems(image: EmbeddedImage, where: str) -> Iterator[str]:
-    """Hash and decode a picture, and hold its name to both."""
+    """Hash and decode a picture, and compare its name with both."""
     digest = hashlib.sha256(image.bytes).hexdigest()
     try:
         extension = probe_picture(image.bytes).extension
@@ -438,7 +419,7 @@ def _find_name_problems(image: EmbeddedImage, where: str) -> Iterator[str]:
 
 
 def _find_thumbnail_problems(row: RlRow) -> Iterator[str]:
-    """Hold the thumbnails to their names, titles to what a prompt may hold; what a search finds takes it to know."""
+    """Check names of thumbnails and text of titles; whether the search finds these pages cannot be checked."""
     for number, found in enumerate(row.image_search):
         if strip_page_text(found.title) != found.title:
             yield f"image_search: title {number} holds a tag or token: {shorten(found.title)}"
@@ -449,7 +430,7 @@ def _find_thumbnail_problems(row: RlRow) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that does not hold: the row (or file) and what is wrong with it."""
+    """What is wrong with a row or file, and which."""
 
     where: str
     what: str
@@ -465,7 +446,7 @@ class VerifyReport:
     verified: int
     problems: tuple[Problem, ...]
     claims: tuple[str, ...] = ()
-    """What the proofs claim to have held, in words: a release made under weak thresholds verifies, and says so."""
+    """What the proofs demanded, in words: a release made under weak thresholds verifies and says so."""
 
     @property
     def passed(self) -> bool:
@@ -473,23 +454,16 @@ class VerifyReport:
         return self.rows > 0 and self.verified == self.rows and not self.problems
 
 
-@dataclass(frozen=True, slots=True)
-class RawRow:
-    """A row as its file has it."""
-
-    split: str
-    """From the file's name."""
-    index: int
-    """Place in its split, from 0."""
-    values: Mapping[str, Any]
+RawRow = tuple[str, int, Mapping[str, Any]]
+"""A row as its file has it: split by the file's name, place in the split, values."""
 
 
 @dataclass(slots=True)
 class Ledger:
-    """What was seen so far, for claims about all rows together."""
+    """What the rows so far held, for claims about all rows together."""
 
     verdicts: dict[str, list[str]] = field(default_factory=dict)
-    """What does not hold of each question, found once however many rows ask it."""
+    """Problems of each question, found once however many rows ask it."""
     ids: Counter[str] = field(default_factory=Counter)
     questions: set[str] = field(default_factory=set)
     settings: set[tuple[str, str, str]] = field(default_factory=set)
@@ -502,14 +476,18 @@ def verify_release(folder: Path, ground: Indexes, advance: Callable[[int], None]
     Args:
         folder: ``releases/<dataset>/<version>``.
         ground: the corpus the proofs refer to, built by anyone from the same dump.
-        advance: told how many rows are done.
+        advance: called with the number of rows that are done.
 
     Raises:
         ConfigError: if the folder is no release.
         CorruptInput: if a Parquet file cannot be read.
     """
     manifest = read_release_manifest(folder)
-    problems = [*_check_files(folder), *_check_columns(folder, manifest.dataset)]
+    problems = [*_check_columns(folder, manifest.dataset)]
+    try:
+        check_release_files(folder)
+    except GateNotMet as error:
+        problems.insert(0, Problem("files", str(error)))
     rows = verified = 0
     ledger = Ledger()
     try:
@@ -518,7 +496,7 @@ def verify_release(folder: Path, ground: Indexes, advance: Callable[[int], None]
         for raw in _read_rows(folder / "data"):
             rows += 1
             whats = _check_row(manifest.dataset, raw, proofs, ledger, ground)
-            problems += [Problem(str(raw.values.get("id")), what) for what in whats]
+            problems += [Problem(str(raw[2].get("id")), what) for what in whats]
             verified += not whats
             advance(rows)
     except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
@@ -531,50 +509,42 @@ def verify_release(folder: Path, ground: Indexes, advance: Callable[[int], None]
 
 
 def describe_claim(row: ProofRow) -> str:
-    """Return in words what a proof's thresholds and switches make of it."""
-    proof = row.proof
-    least = proof.thresholds
-    parts = [
-        "one entity fits every hidden node given the chain",
-        f"at least {least.alone_first} the first and {least.alone} the others without it",
-        f"at least {least.answers} answers over other pictures"
-        if least.answers
-        else "need for the picture not counted",
-        "no shorter path" if proof.shortcuts_checked else "shorter paths not looked for",
-        f"articles of up to {least.near_misses} near misses looked up, none left open"
-        if least.near_misses
-        else "near misses not looked for",
-        *_describe_fact(proof),
-        f"not among the first {least.retrieval_rank} results of one search"
-        if least.retrieval_rank
-        else "one search not tried",
-    ]
-    return "; ".join(parts)
-
-
-def _describe_fact(proof: Proof) -> tuple[str, ...]:
-    least = proof.thresholds
-    told = {
+    """Return in words what a proof's thresholds and switches demanded."""
+    proof, least = row.proof, row.proof.thresholds
+    agreement = {
         "required": "a sentence says the answer too",
         "uncontradicted": "no sentence says another answer",
         "off": "prose not compared with the answer",
     }
-    lasting = f"the same in the dump of {proof.compared_snapshot}" if proof.compared_snapshot else "no other dump seen"
-    return (
-        told[least.agreement],
-        f"no answer with more than {least.answer_share:.0%} of its relation"
-        if least.answer_share < 1.0
-        else "frequency of the answer not looked at",
-        "facts that change with time allowed" if least.volatile else f"no fact that changes with time, {lasting}",
+    dump = f"the same in the dump of {proof.compared_snapshot}" if proof.compared_snapshot else "no other dump compared"
+    choices: tuple[tuple[object, str, str], ...] = (
+        (least.answers, f"at least {least.answers} answers over other pictures", "need for the picture not counted"),
+        (proof.shortcuts_checked, "no shorter path", "shorter paths not searched"),
+        (
+            least.near_misses,
+            f"articles of up to {least.near_misses} near misses read, none left open",
+            "near misses not checked",
+        ),
+        (True, agreement[least.agreement], ""),
+        (
+            least.answer_share < 1.0,
+            f"no answer with more than {least.answer_share:.0%} of its relation",
+            "frequency of the answer not checked",
+        ),
+        (not least.volatile, f"no fact that changes with time, {dump}", "facts that change with time allowed"),
+        (
+            least.retrieval_rank,
+            f"not among the first {least.retrieval_rank} results of one search",
+            "one search not tried",
+        ),
     )
-
-
-def _check_files(folder: Path) -> list[Problem]:
-    try:
-        check_release_files(folder)
-    except GateNotMet as error:
-        return [Problem("files", str(error))]
-    return []
+    return "; ".join(
+        (
+            "one entity fits every hidden node given the chain",
+            f"at least {least.alone_first} the first and {least.alone} the others without it",
+            *(demanded if holds else dropped for holds, demanded, dropped in choices),
+        )
+    )
 
 
 def _check_columns(folder: Path, dataset: Dataset) -> Iterator[Problem]:
@@ -595,7 +565,7 @@ def _read_rows(folder: Path) -> Iterator[RawRow]:
     for path in sorted(folder.glob("*.parquet")):
         split = path.name.partition("-")[0]
         for values in read_values(path):
-            yield RawRow(split, places[split], values)
+            yield split, places[split], values
             places[split] += 1
 
 
@@ -603,17 +573,17 @@ def _read_proofs(folder: Path) -> tuple[dict[str, ProofRow], list[Problem]]:
     """Return the proof rows by id, and what keeps others from being one."""
     proofs: dict[str, ProofRow] = {}
     problems = []
-    for raw in _read_rows(folder / "proofs"):
-        where = str(raw.values.get("record_id"))
+    for split, _, values in _read_rows(folder / "proofs"):
+        where = str(values.get("record_id"))
         try:
-            proof = ProofRow.model_validate(raw.values, strict=False)
+            proof = ProofRow.model_validate(values, strict=False)
         except ValidationError as error:
             problems.append(Problem(where, f"proof: {explain_misfit(error)}"))
             continue
         if where in proofs:
             problems.append(Problem(where, "proof: the question has two"))
-        if proof.split != raw.split:
-            problems.append(Problem(where, f"proof: it is of split {proof.split}, its file of {raw.split}"))
+        if proof.split != split:
+            problems.append(Problem(where, f"proof: it is of split {proof.split}, its file of {split}"))
         proofs[where] = proof
     return proofs, problems
 
@@ -621,28 +591,29 @@ def _read_proofs(folder: Path) -> tuple[dict[str, ProofRow], list[Problem]]:
 def _check_row(
     dataset: Dataset, raw: RawRow, proofs: Mapping[str, ProofRow], ledger: Ledger, ground: Indexes
 ) -> list[str]:
-    ledger.ids[str(raw.values.get("id"))] += 1
-    question = str(raw.values.get("question_id" if dataset == "sft" else "id"))
+    split, index, values = raw
+    ledger.ids[str(values.get("id"))] += 1
+    question = str(values.get("question_id" if dataset == "sft" else "id"))
     ledger.questions.add(question)
     proof = proofs.get(question)
     if proof is None:
         return [f"no proof for question {question}"]
     try:
-        row = ROW_TYPES[dataset].model_validate(raw.values, strict=False)
+        row = ROW_TYPES[dataset].model_validate(values, strict=False)
     except ValidationError as error:
         return [f"row: {explain_misfit(error)}"]
     if isinstance(row, SftRow):
         ledger.settings.add((row.messages[0].content if row.messages else "", row.tools, row.dialect))
     if question not in ledger.verdicts:
         ledger.verdicts[question] = find_question_problems(ground, proof)
-    problems = ledger.verdicts[question] or find_row_problems(proof, row, raw.index)
-    if raw.split != proof.split:
-        problems = [*problems, f"split: the row's file is of {raw.split}, its proof of {proof.split}"]
+    problems = ledger.verdicts[question] or find_row_problems(proof, row, index)
+    if split != proof.split:
+        problems = [*problems, f"split: the row's file is of {split}, its proof of {proof.split}"]
     return problems
 
 
 def _check_together(proofs: Mapping[str, ProofRow], ledger: Ledger) -> Iterator[Problem]:
-    """Check what no row shows alone: each row once, each proof used, one set of tools and rules, splits apart."""
+    """Check the rows together: each row once, each proof used, one set of tools and thresholds, splits apart."""
     for row, times in ledger.ids.items():
         if times > 1:
             yield Problem(row, f"rows: {times} rows have this id")

@@ -81,7 +81,7 @@ def has_clip() -> bool:
 
 
 def picks_clip(config: RunConfig) -> bool:
-    """Say whether an encoder ranks pictures: if configured, or by default if weights and the extra are there."""
+    """Say whether an encoder ranks pictures: if configured, or by default if weights and the extra are installed."""
     ranker = config.groundings.ranker
     return ranker == "clip" or (ranker == "auto" and bool(config.encoder.pretrained) and has_clip())
 
@@ -311,7 +311,7 @@ class Acting:
 
     @cached_property
     def corpus_search(self) -> TextSearch:
-        """The corpus's full-text search, recorded; attempts of difficulty use it whatever the tools."""
+        """The corpus's full-text search, recorded; difficulty's attempts use it with every family of tools."""
         return RecordedTextSearch(
             LocalTextSearch(self.corpus), self.roles.replies, self.roles.find_epoch("text_search")
         )

@@ -11,7 +11,7 @@ LOG_EVERY = 5.0
 
 
 class Reporter(Protocol):
-    """Whoever wants to know."""
+    """Receives the progress of a run."""
 
     def begin(self, what: str, total: int, unit: str) -> None:
         """Start a piece of work; ``total`` 0 means unknown."""

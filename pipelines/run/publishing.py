@@ -108,6 +108,5 @@ def _describe_origin(assembly: Assembly, manifests: Sequence[Manifest]) -> Relea
         tools=agent.offered,
         # Native calls are written down as text in a released row, so its system message must describe them.
         system=render_system(SYNTH, agent.tools.describe(), agent.settings.max_calls) if agent.dialect.native else "",
-        unknown_licences=assembly.config.releases.unknown_licences,
-        shard_bytes=assembly.config.releases.shard_bytes,
+        settings=assembly.config.releases,
     )

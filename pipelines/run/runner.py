@@ -232,10 +232,10 @@ class Batch:
         return len(self.outcomes) == len(self.records)
 
     def collect(self, stage: str) -> tuple[ShardRows, tuple[str, ...]]:
-        """Return the rows in input order whatever finished first, and the ids of the records that were kept.
+        """Return the rows in input order, and the ids of the records that were kept.
 
         Raises:
-            ConservationError: if a record led to nothing.
+            ConservationError: if a record produced nothing.
         """
         rows, kept = ShardRows(), list[str]()
         for index, record in enumerate(self.records):
@@ -286,7 +286,7 @@ class RecordRunner:
             if failed:
                 self._stop(failed[0])
                 await asyncio.wait(workers)
-                # A full disk fails many: of errors that nobody looks at asyncio would print every traceback.
+                # A full disk fails many: asyncio would print the traceback of every unretrieved error.
                 await asyncio.gather(*workers, return_exceptions=True)
         except asyncio.CancelledError as interrupt:
             self._stop(interrupt)
@@ -322,7 +322,7 @@ class RecordRunner:
                 await self._finish(batch)
 
     async def _take(self) -> tuple[Batch, int] | None:
-        """Return the next record to process, or None when there is none to begin."""
+        """Return the next record to process, or None if none can be started."""
         while self._stopped is None:
             batch = self._current
             if batch is not None and self._next < len(batch.records):

@@ -26,7 +26,7 @@ REMEDY = "remove the folder {} and run again: recorded replies stay, so nothing 
 
 @dataclass(slots=True)
 class ShardRows:
-    """What became of one shard's rows, in input order."""
+    """The outcomes of one shard's rows, in input order."""
 
     kept: list[Record] = field(default_factory=list)
     rejected: list[Rejection] = field(default_factory=list)

@@ -12,7 +12,7 @@ from schemas.manifest import ModelEntry
 
 
 class Stage(Protocol):
-    """What every stage says of itself."""
+    """The attributes of every stage."""
 
     output: ClassVar[type[Record]]
 
@@ -64,7 +64,7 @@ class DatasetStage(Stage, Protocol):
     inputs: ClassVar[tuple[type[Record], ...]]
 
     def __call__(self, inputs: Sequence[Iterable[Any]]) -> Iterator[Record | Rejection | Failure]:
-        """Process whole datasets; every row of ``inputs[0]`` must be accounted for in what is yielded."""
+        """Process whole datasets; the output must account for every row of ``inputs[0]``."""
 
 
 @runtime_checkable

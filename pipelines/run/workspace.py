@@ -111,7 +111,7 @@ class Workspace:
 
     @property
     def derived(self) -> Path:
-        """Folder of what is computed from a corpus and may be removed at any time."""
+        """Folder of files computed from a corpus; they may be removed at any time."""
         return self.root / "derived"
 
     @property

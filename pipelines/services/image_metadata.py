@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
 
 from pipelines.errors import RateLimited, Unavailable
 from pipelines.services.protocols import Backend
@@ -123,20 +123,9 @@ def look_up_images(
 
 def make_row(file: str, facts: ImageFacts) -> CorpusImage:
     """Return the corpus's row of a remote picture: no path, sha256 or hash."""
-    return CorpusImage(
-        file=file,
-        title=(),
-        path="",
-        sha256="",
-        width=facts.width,
-        height=facts.height,
-        format=FORMATS.get(facts.mime, ""),
-        author=facts.author,
-        licence=facts.licence,
-        licence_url=facts.licence_url,
-        source_url=facts.source_url,
-        phash="",
-        error="" if facts.mime in FORMATS else WRONG_FORMAT,
-        url=facts.url,
-        bytes=facts.bytes,
-    )
+    known = asdict(facts)
+    del known["sha1"]
+    mime = known.pop("mime")
+    error = "" if mime in FORMATS else WRONG_FORMAT
+    empty: dict[str, Any] = {"title": (), "path": "", "sha256": "", "phash": ""}
+    return CorpusImage(file=file, format=FORMATS.get(mime, ""), error=error, **known, **empty)

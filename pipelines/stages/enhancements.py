@@ -69,7 +69,7 @@ class Enhancements:
         return bool(self.settings.share and self._degradations and self.settings.strengths)
 
     def prompts(self) -> dict[str, str]:
-        """None: no model is asked."""
+        """None: the stage uses no model."""
         return {}
 
     def models(self) -> tuple[ModelEntry, ...]:

@@ -68,7 +68,7 @@ class Initials:
     output: ClassVar[type[Record]] = Question
 
     def fingerprint(self) -> str:
-        """Digest of the method, the writer, its prompt, the other dump, and what is demanded of answers."""
+        """Digest of the method, the writer, its prompt, the other dump, and the rules for answers."""
         later = self.ground.later.digest if self.ground.later else ""
         rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.page_words, self.audit, later]
         return digest_value(["initials", self.asking.identity, make_schema(AskedFactReply), *rules])

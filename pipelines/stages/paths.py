@@ -50,11 +50,11 @@ class Paths:
         return digest_value([repr(self.graph.rules), self.seed, repr(self.demands), later])
 
     def prompts(self) -> dict[str, str]:
-        """No model is asked."""
+        """None: the stage uses no model."""
         return {}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """No model is asked."""
+        """None: the stage uses no model."""
         return ()
 
     def prepare(self, records: Sequence[Seed]) -> None:
@@ -67,7 +67,7 @@ class Paths:
         self.drawn.update(zip(orders, self.graph.draw_walks(orders, self.seed), strict=True))
 
     async def __call__(self, record: Seed) -> Sequence[Path] | Rejection:
-        """Return distinct paths of a seed, or why there is none."""
+        """Return distinct paths of a seed, or the rejection if there is none."""
         node = self.graph.corpus.find(record.title)
         if node is None or not self.graph.lengths_from(node, record.split):
             return Rejection(record_id=record.record_id, reason="no-answer-in-reach", detail=record.title)

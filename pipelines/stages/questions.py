@@ -50,7 +50,7 @@ class Questions:
     output: ClassVar[type[Record]] = Question
 
     def fingerprint(self) -> str:
-        """Digest of the writer, its prompt, the other dump, and what is demanded of answers."""
+        """Digest of the writer, its prompt, the other dump, and the rules for answers."""
         later = self.ground.later.digest if self.ground.later else ""
         rules = [repr(self.limits), self.max_tokens, self.obfuscated, self.audit, later]
         return digest_value([self.asking.identity, make_schema(QuestionReply), *rules])

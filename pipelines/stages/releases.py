@@ -76,7 +76,7 @@ class Releases:
                 yield from make_entries(signature, trajectories.get(signature.record_id, []))
 
     def _refuse(self, signatures: Sequence[Signature], solved: Collection[str]) -> dict[str, Rejection]:
-        """Return the rejections of duplicates, then of each limit in turn; a limit counts what is kept before it."""
+        """Return the rejections of duplicates, then of each limit in turn; a limit counts rows kept so far."""
         kept, refused = refuse_duplicates(signatures)
         limits: list[Limit] = [
             partial(refuse_anchors, cap=self.settings.max_per_anchor),

@@ -106,11 +106,11 @@ class Seeds:
         return digest_value([gate, repr(self.splits), self.seed, asked])
 
     def prompts(self) -> dict[str, str]:
-        """No model is asked."""
+        """None: the stage uses no model."""
         return {}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """No model is asked."""
+        """None: the stage uses no model."""
         return ()
 
     def count_candidates(self) -> int:

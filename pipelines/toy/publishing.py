@@ -371,7 +371,7 @@ def write_turtle(world: World, records: Sequence[EntityRecord], path: Path) -> N
     """Write all entities.
 
     Each has its counts, labels, aliases, simple statements (``wdt:``) and article nodes. The enwiki article comes
-    first; of the other sitelinks at most three are written, whatever ``wikibase:sitelinks`` says.
+    first; at most three other sitelinks are written, even if ``wikibase:sitelinks`` counts more.
     """
     modified = f"{world.config.snapshot[:4]}-01-01T00:00:00Z"
     with path.open("w", encoding="utf-8", newline="\n") as file:

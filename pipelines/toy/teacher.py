@@ -35,7 +35,7 @@ UNKNOWN = "unknown"
 SKIM_SHARE = 0.35
 """Share of attempts that go on from a snippet when it already holds the next name."""
 WIDE_QUERIES = 0.3
-"""Share of name searches that add what is looked for next."""
+"""Share of name searches that add the next relation."""
 
 EXPECTED: Mapping[str, TrajectoryReason] = {
     "break_format": "format",

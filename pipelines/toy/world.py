@@ -242,7 +242,7 @@ class _Weaver:
 
 
 COUNTED = ("population", "attendance", "visitors", "employees", "students", "circulation", "speakers")
-"""Counts that are taken anew every year or so."""
+"""Counts that change every year or so."""
 OFFICES = ("leader", "head")
 """Relations whose objects change places: one loses the office and takes another's."""
 COUNTED_SHARE, OFFICE_SHARE, OWNER_SHARE, CORRECTED_SHARE = 0.7, 0.4, 0.06, 0.01

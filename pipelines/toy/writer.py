@@ -212,10 +212,10 @@ def summarise_page(page: SummariseInputs) -> str:
 
 
 def ask_fact(entity: AskFactInputs) -> AskedFactReply:
-    """Return a question for the fact that is hardest to guess; several as hard are told apart by ``variety``.
+    """Return a question for the fact that is hardest to guess; ties are broken by ``variety``.
 
-    A fact that is no single typed value is not asked for, and one whose value stands in the entity's name only for want
-    of others: the name will be hidden. With none left the reply is empty, and the caller refuses it.
+    A fact that is not a single typed value is never asked for; one whose value occurs in the entity's name only if no
+    other is left, since the name will be hidden. Without a fact the reply is empty, and the caller refuses it.
     """
     choices = []
     for fact in entity.facts:
@@ -266,9 +266,9 @@ def select_entity(step: SelectEntityInputs) -> SelectedEntityReply:
 
 
 def extract_fact(step: ExtractFactInputs) -> ExtractedFactReply:
-    """Return the fact whose object the fewest articles link to, empty when there is none.
+    """Return the fact whose object has the fewest incoming links, empty when there is none.
 
-    Facts whose object shares a word with the entity's name come last: a question would give the name away.
+    Facts whose object shares a word with the entity's name come last: a question would reveal the name.
     """
 
     def rank(fact: OfferedFact) -> tuple[bool, int, bool, float]:
@@ -438,7 +438,7 @@ def cut_clause(clause: str, words: int) -> str:
 
 
 def elide_names(clause: str, names: Sequence[str]) -> str:
-    """Replace names in a clause by an ellipsis, whatever their case; the blank stays."""
+    """Replace names in a clause by an ellipsis, ignoring case; the blank stays."""
     for name in sorted((name for name in names if name.strip(" _")), key=len, reverse=True):
         clause = compile_phrase(name, re.IGNORECASE).sub("…", clause)
     return clause

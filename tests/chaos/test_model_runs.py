@@ -105,7 +105,7 @@ def test_a_budget_that_is_spent_ends_the_run_in_order_and_a_larger_one_goes_on_f
     before, recorded = read_counts(server), count_replies(workspace)
     line = check_one_line(run_solved(workspace, server, "--budget", 0.05), 3)
     assert "the budget of this run is spent" in line
-    assert "the same command goes on" in line
+    assert "run the same command again" in line
     spent = read_counts(server) - before
     # 0.05 buys 8 replies; what is in flight when the eighth comes is let finish.
     assert 8 <= spent["paid"] <= 8 + IN_FLIGHT

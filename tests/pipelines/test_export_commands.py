@@ -87,7 +87,7 @@ def test_a_dialect_is_that_of_the_turns(tmp_path: Path, capsys: Capture) -> None
     ("options", "told"),
     [
         (("--to", "axolotl"), "trainer 'axolotl' is not known"),
-        (("--to", "verl"), "verl is made from a release of rl"),
+        (("--to", "verl"), "verl needs one of rl"),
         (("--to", "trl", "--dialect", "mars"), "2 of 2 rows cannot be expressed in mars"),
         (("--to", "trl", "--dialect", "french"), "dialect 'french': unknown dialect"),
         (("--to", "llamafactory", "--name", "a,b"), "the name 'a,b'"),

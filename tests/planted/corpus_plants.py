@@ -100,11 +100,8 @@ def plant_hidden_value(case: Case, words: Vocabulary, rng: Random) -> Twins | No
         return None
     passing = draw_sentence("passing", words, rng).format(subject=name, object=link(case.corpus, other))
     text = case.corpus.text(node)
-    return Twins(
-        said,
-        Scene(case.claim, {node: add_sentence(text, passing)}),
-        Scene(case.claim, {node: add_sentence(text, said)}),
-        ("multi-valued",),
+    return _make_twins(
+        case, said, {node: add_sentence(text, passing)}, {node: add_sentence(text, said)}, "multi-valued"
     )
 
 
@@ -135,11 +132,13 @@ def plant_second_value(case: Case, words: Vocabulary, rng: Random) -> Twins | No
     )
     value = rng.choice(values)
     note = rng.choice(("<!-- {} -->", "<ref>See {} too.</ref>")).format(second)
-    return Twins(
+    return _make_twins(
+        case,
         f"{hop.relation} = {value}",
-        Scene(case.claim, {node: set_field(text, fact, raw + note)}),
-        Scene(case.claim, {node: set_field(text, fact, value)}),
-        ("multi-valued", "not-unique"),
+        {node: set_field(text, fact, raw + note)},
+        {node: set_field(text, fact, value)},
+        "multi-valued",
+        "not-unique",
     )
 
 
@@ -151,18 +150,15 @@ def plant_shortcut(case: Case, words: Vocabulary, rng: Random) -> Twins | None:
         text = corpus.text(numbers[0])
         frame, ends = draw_sentence("mentions", words, rng), (_find_dead_end(case, far, rng), numbers[-1])
         clean, bad = (frame.format(object=link(corpus, end)) for end in ends)
-        scenes = [Scene(case.claim, {numbers[0]: add_sentence(text, said)}) for said in (clean, bad)]
-        return Twins(bad, scenes[0], scenes[1], ("shorter-path",))
+        edits = [{numbers[0]: add_sentence(text, said)} for said in (clean, bad)]
+        return _make_twins(case, bad, *edits, "shorter-path")
     page = rng.choice(numbers[:-1])
     answer = case.question.answer
     form = rng.choice((answer.surface, *answer.aliases[:3]))
     clean_word = rng.choice([word for word in words.words if word.casefold() not in form.casefold()])
     frame = draw_sentence("asides", words, rng)
-    scenes = [
-        Scene(case.claim, {page: add_sentence(corpus.text(page), frame.format(value=said))})
-        for said in (clean_word, form)
-    ]
-    return Twins(frame.format(value=form), scenes[0], scenes[1], ("answer-on-earlier-page",))
+    edits = [{page: add_sentence(corpus.text(page), frame.format(value=said))} for said in (clean_word, form)]
+    return _make_twins(case, frame.format(value=form), *edits, "answer-on-earlier-page")
 
 
 def _find_dead_end(case: Case, nodes: Sequence[int], rng: Random) -> int:
@@ -199,12 +195,7 @@ def plant_idle_picture(case: Case, words: Vocabulary, rng: Random) -> Twins | No
     if not pages or len(pages) > MANY or case.find_subject(hop) in pages:
         return None
     noted = {page: note_page(case.corpus.text(page)) for page in list(pages)[:3]}
-    return Twins(
-        f"{len(pages)} pages lose {hop.relation}",
-        Scene(case.claim, noted),
-        Scene(case.claim, pages),
-        ("picture-not-needed",),
-    )
+    return _make_twins(case, f"{len(pages)} pages lose {hop.relation}", noted, pages, "picture-not-needed")
 
 
 def _blank(case: Case, page: int, key: str) -> dict[int, str]:
@@ -243,6 +234,10 @@ def _vary_answer(case: Case, hop: Hop, rng: Random) -> dict[str, str]:
         if fact.text != case.question.answer.surface
     ]
     return {key: rng.choice(values)} if values and key not in said else {}
+
+
+def _make_twins(case: Case, plant: str, clean: dict[int, str], defective: dict[int, str], *codes: str) -> Twins:
+    return Twins(plant, Scene(case.claim, clean), Scene(case.claim, defective), codes)
 
 
 def _add_twins(
@@ -366,12 +361,7 @@ def _change_others(case: Case, node: int, rng: Random) -> Twins | None:
         return None
     edits = {page: set_field(case.corpus.text(page), fact, "") for page, fact in pages}
     noted = {page: note_page(case.corpus.text(page)) for page, _ in pages[:3]}
-    return Twins(
-        f"only {proof.nodes[node].title} has {hop.relation}",
-        Scene(case.claim, noted),
-        Scene(case.claim, edits),
-        ("stands-alone",),
-    )
+    return _make_twins(case, f"only {proof.nodes[node].title} has {hop.relation}", noted, edits, "stands-alone")
 
 
 def _list_rivals(case: Case, hop: Hop, kept: set[int]) -> Iterator[tuple[int, Fact]]:
@@ -614,11 +604,12 @@ def plant_searchable(case: Case, words: Vocabulary, rng: Random) -> Twins | None
         return None
     if not is_far(case.corpus, question, node, clean, rank):
         return None
-    return Twins(
+    return _make_twins(
+        case,
         f"the words of the question on {case.corpus.page(node).title}",
-        Scene(case.claim, {node: clean}),
-        Scene(case.claim, {node: bad}),
-        ("one-retrieval",),
+        {node: clean},
+        {node: bad},
+        "one-retrieval",
     )
 
 

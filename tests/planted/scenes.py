@@ -33,7 +33,6 @@ from pipelines.checks.examination import Claim, examine
 from pipelines.checks.proofs import find_problems
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.config.loading import make_config, read_recipe
-from pipelines.config.settings import RunConfig
 from pipelines.corpus.build import build_corpus
 from pipelines.corpus.dump import RawPage, Site, TitleRules, normalise_spaces, strip_qualifier
 from pipelines.corpus.infobox import Infobox, read_infobox
@@ -438,16 +437,10 @@ SMALL = PoolSize(300, {"paths": 25, "injection": 130}, passes=2)
 LAST = "groundings"
 METHODS = ("paths", "injection")
 SETTINGS = (
-    "seeds.small_corpus.min_in_degree=1",
-    "paths.per_seed=2",
-    "rewrites.min_alone_first=2",
-    "rewrites.min_alone=2",
-    "groundings.min_answers=2",
-    "injections.rounds=[1, 2, 3]",
-    "injections.weights=[0.4, 0.4, 0.2]",
-    "questions.max_answer_share=0.5",
-    "runtime.workers=1",
-)
+    "seeds.small_corpus.min_in_degree=1", "paths.per_seed=2", "rewrites.min_alone_first=2", "rewrites.min_alone=2",
+    "groundings.min_answers=2", "injections.rounds=[1, 2, 3]", "injections.weights=[0.4, 0.4, 0.2]",
+    "questions.max_answer_share=0.5", "runtime.workers=1",
+)  # fmt: skip
 """Small worlds have fewer entities and answers than the recipe demands; all else is as shipped."""
 Reports = tuple[tuple[StageReport, ...], ...]
 """Funnel by pass."""
@@ -466,7 +459,6 @@ class Pool:
     """Funnels by method."""
     config: WorldConfig
     root: Path
-    size: PoolSize
     first: tuple[Grounding, ...]
     """Questions of the first pass of each recipe."""
 
@@ -526,35 +518,29 @@ def open_pools(seed: int, missing: tuple[float, ...], size: PoolSize = LARGE) ->
 def make_pool(root: Path, seed: int, missing: float, size: PoolSize = LARGE) -> Pool:
     """Generate a world under ``root``, run both recipes on it, and collect the accepted questions."""
     world, workspace = WorldConfig(entities=size.entities, seed=seed, missing=missing), Workspace(root / "workspace")
-    config = _configure(METHODS[0], world, size, seed)
-    corpus, _ = ensure_corpus(config.corpus, workspace, SilentReporter(), 1)
+    source = make_config(read_recipe("demo"), _list_settings(world)).corpus
+    corpus, _ = ensure_corpus(source, workspace, SilentReporter(), 1)
     questions: list[Grounding] = []
     first: list[Grounding] = []
     reports: dict[str, Reports] = {}
     for method in METHODS:
         passes = []
         for number in range(size.passes if method == "injection" else 1):
-            own = _configure(method, world, size, seed + number)
-            passes.append(_run(own, Assembly(own, workspace, corpus)))
+            limits = (f"seeds.limit={size.seeds[method]}", f'method="{method}"', f"seed={seed + number}")
+            config = make_config(read_recipe("demo"), [*_list_settings(world), *limits])
+            passes.append(_run(Assembly(config, workspace, corpus)))
         first += passes[0][0]
         questions += {row.record_id: row for found, _ in passes for row in found}.values()
         reports[method] = tuple(funnel for _, funnel in passes)
-    folder = find_dump(config.corpus, workspace, SilentReporter()).parent
-    return Pool(missing, folder, corpus, tuple(questions), reports, world, root, size, tuple(first))
+    folder = find_dump(source, workspace, SilentReporter()).parent
+    return Pool(missing, folder, corpus, tuple(questions), reports, world, root, tuple(first))
 
 
-def _configure(method: str, world: WorldConfig, size: PoolSize, seed: int) -> RunConfig:
-    limits = (f"seeds.limit={size.seeds[method]}", f'method="{method}"', f"seed={seed}")
-    return make_config(read_recipe("demo"), [*_list_settings(world), *limits])
-
-
-def _run(config: RunConfig, assembly: Assembly) -> tuple[list[Grounding], tuple[StageReport, ...]]:
+def _run(assembly: Assembly) -> tuple[list[Grounding], tuple[StageReport, ...]]:
     """Run a recipe; return its finished questions by record id, and its funnel."""
-    chosen, runtime = select_stages(assembly.plan_stages(), LAST, ()), config.runtime
-    reports = tuple(
-        run_stage(plan, assembly.corpus_entry, runtime.shard_rows, runtime.concurrency, SilentReporter())
-        for plan in chosen
-    )
+    chosen, runtime = select_stages(assembly.plan_stages(), LAST, ()), assembly.config.runtime
+    limits = (runtime.shard_rows, runtime.concurrency, SilentReporter())
+    reports = tuple(run_stage(plan, assembly.corpus_entry, *limits) for plan in chosen)
     return sorted(read_parts(chosen[-1].folder, Grounding), key=lambda row: row.record_id), reports
 
 

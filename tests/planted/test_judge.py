@@ -135,7 +135,13 @@ def test_judges_that_err_together_take_more_than_judges_that_err_apart():
     assert taken[1.0] > 2 * taken[0.0] > 0
 
 
-def test_measured_rates_are_those_that_were_set(report):
+def test_measured_rates_are_those_that_were_set_and_verdicts_of_every_kind_add_up(report):
+    covered = [row.corrected.low <= row.planted <= row.corrected.high for row in report.rows]
+    assert sum(covered) >= len(covered) - 1
+    for row in report.rows:
+        kinds = [kind for kind in report.kinds if (kind.who, kind.type) == (row.who, row.type)]
+        planted = sum(kind.correct + kind.incorrect + kind.unscored for kind in kinds)
+        assert planted == row.unscored.trials == row.false_positive.trials + row.false_negative.trials
     for number, fpr in ((1, 0.06), (2, 0.08)):
         found = rows(report, f"judge {number}: scripted-judge-{number}").values()
         share = sum(row.false_positive.count for row in found) / sum(row.false_positive.trials for row in found)
@@ -149,32 +155,17 @@ def test_judges_that_differ_are_counted_and_their_agreement_is_measured(report):
     assert run_judge_bench(4, 3, [scripted()]).kappa is None
 
 
-def test_the_share_of_right_answers_is_found_again_from_the_verdicts(report):
-    covered = [row.corrected.low <= row.planted <= row.corrected.high for row in report.rows]
-    assert sum(covered) >= len(covered) - 1
-
-
-def test_the_fewer_answers_are_right_the_more_of_the_accepted_are_wrong(report):
+def test_the_implied_share_falls_with_the_pass_rate_and_is_that_of_bayes(report):
     for row in report.rows:
         shares = [each.wrong_share for each in report.implied if (each.who, each.type) == (row.who, row.type)]
         assert shares == sorted(shares, reverse=True)
         assert len(shares) == len(PASS_RATES)
-
-
-def test_the_implied_share_is_that_of_bayes():
     found = run_judge_bench(40, 3, [scripted(fpr=1.0)])
     (row,) = (
         each for each in found.implied if each.who.startswith("judge") and (each.type, each.pass_rate) == ("date", 0.1)
     )
     assert row.wrong_share == pytest.approx(0.9)
     assert row.high >= row.wrong_share
-
-
-def test_verdicts_of_every_kind_add_up(report):
-    for row in report.rows:
-        kinds = [kind for kind in report.kinds if (kind.who, kind.type) == (row.who, row.type)]
-        planted = sum(kind.correct + kind.incorrect + kind.unscored for kind in kinds)
-        assert planted == row.unscored.trials == row.false_positive.trials + row.false_negative.trials
 
 
 def test_a_judge_is_asked_once_for_each_answer_and_never_told_the_truth_in_words():
@@ -215,10 +206,7 @@ def test_the_tables_show_rates_kinds_implied_shares_and_faults(report):
         assert words in text
     assert "D23" not in text
     assert "gave no verdict" not in text
-
-
-def test_a_card_of_the_comparer_alone_has_tables_too():
-    assert "cascade" in show(run_judge_bench(4, 3))
+    assert "cascade" in show(run_judge_bench(4, 3)), "the comparer alone"
 
 
 def test_the_judge_card_needs_nothing_of_the_pipeline_that_makes_questions():

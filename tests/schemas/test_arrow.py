@@ -23,23 +23,11 @@ from schemas.datasets import (
 
 GOLDEN = File(__file__).parent / "golden"
 DATASETS = {
-    "seeds": Seed,
-    "paths": Path,
-    "questions": Question,
-    "rewrites": Rewrite,
-    "groundings": Grounding,
-    "difficulty": Difficulty,
-    "enhancements": Enhancement,
-    "rollouts": Rollout,
-    "trajectories": Trajectory,
-    "releases": ReleaseEntry,
-    "rejected": Rejection,
-    "failed": Failure,
-    "release-sft": SftRow,
-    "release-rl": RlRow,
-    "release-bridgevqa": BridgeRow,
-    "release-proofs": ProofRow,
-}
+    "seeds": Seed, "paths": Path, "questions": Question, "rewrites": Rewrite, "groundings": Grounding,
+    "difficulty": Difficulty, "enhancements": Enhancement, "rollouts": Rollout, "trajectories": Trajectory,
+    "releases": ReleaseEntry, "rejected": Rejection, "failed": Failure, "release-sft": SftRow, "release-rl": RlRow,
+    "release-bridgevqa": BridgeRow, "release-proofs": ProofRow,
+}  # fmt: skip
 
 
 class Inner(Nested):
@@ -61,17 +49,9 @@ class Row(Record):
 def make_row(**changes):
     inner = Inner(name="n", size=None)
     values = {
-        "record_id": "row-1",
-        "parent_id": "page:1",
-        "kind": "a",
-        "score": 0.5,
-        "ok": True,
-        "data": b"x",
-        "names": (),
-        "inner": inner,
-        "inners": (inner,),
-        "maybe": None,
-    }
+        "record_id": "row-1", "parent_id": "page:1", "kind": "a", "score": 0.5, "ok": True, "data": b"x", "names": (),
+        "inner": inner, "inners": (inner,), "maybe": None,
+    }  # fmt: skip
     return Row(**(values | changes))
 
 
@@ -87,18 +67,11 @@ def test_each_annotation_has_its_arrow_type():
     schema = derive_schema(Row)
     inner = pa.struct([pa.field("name", pa.string(), nullable=False), pa.field("size", pa.int64())])
     assert {field.name: field.type for field in schema} == {
-        "record_id": pa.string(),
-        "parent_id": pa.string(),
-        "kind": pa.string(),
-        "score": pa.float64(),
-        "ok": pa.bool_(),
-        "data": pa.binary(),
-        "names": pa.list_(pa.field("item", pa.string(), nullable=False)),
-        "inner": inner,
-        "inners": pa.list_(pa.field("item", inner, nullable=False)),
-        "maybe": inner,
+        "record_id": pa.string(), "parent_id": pa.string(), "kind": pa.string(), "score": pa.float64(),
+        "ok": pa.bool_(), "data": pa.binary(), "names": pa.list_(pa.field("item", pa.string(), nullable=False)),
+        "inner": inner, "inners": pa.list_(pa.field("item", inner, nullable=False)), "maybe": inner,
         "key": pa.string(),
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """What exporters share: options, reading releases and foreign files, one writer for all formats, checks of whole files.
 
-An exporter reads a release folder and fills an empty folder; its check reads that folder back by the trainer's rules.
-Rows are read and written a few at a time. Every picture is hashed again: its name is not trusted.
+An exporter reads a release folder and fills an empty folder; its check reads that folder by the trainer's rules. Rows
+are read and written a few at a time, and every picture is hashed again.
 """
 
 import errno
@@ -26,7 +26,6 @@ from schemas.datasets import Dataset
 
 Row = Mapping[str, Any]
 RowT = TypeVar("RowT", SftRow, RlRow)
-DEFAULT_NAME = "synth"
 EXPORT = "export.json"
 
 
@@ -35,17 +34,12 @@ class ExportOptions:
     """How rows are written."""
 
     dialect: str = ""
-    """Protocol to write the conversations in; empty leaves them as they are."""
-    name: str = ""
-    """Name of the dataset for readers that ask for one; empty is ``synth``."""
+    """Dialect to rewrite the conversations in; empty leaves them as they are."""
+    name: str = "synth"
+    """Name of the dataset for readers that need one; it also names files and folders."""
     calls: Literal["native", "text"] = "native"
-    """Tool calls as the reader's own kind of message, or as the text that the teacher wrote. A dialect whose calls are
-    not JSON in tool_call tags is always written as text."""
-
-    @property
-    def title(self) -> str:
-        """The dataset's name."""
-        return self.name or DEFAULT_NAME
+    """Tool calls as the reader's own kind of message, or as the teacher's text; calls of a dialect that are not JSON in
+    tool_call tags are always text."""
 
 
 @dataclass(frozen=True, slots=True)

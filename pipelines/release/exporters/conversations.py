@@ -42,7 +42,7 @@ class Prompted:
     pictures: tuple[ExportedPicture, ...]
     """In reading order, before the text."""
     told: str | None = None
-    """The inside of the tags that a tool's reply stands in; None for the question and where there are none."""
+    """The inside of the tags of a tool's reply; None for the question and replies without tags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class ModelTurn:
     rest: str = ""
     """What follows the thought: a call or an answer with its tags; the whole text where there is no thought."""
     call: str = ""
-    """The call as ``{"name": ..., "arguments": {...}}`` in the dialect's words; empty for answers, for turns that are
-    none, and in dialects whose calls are no such JSON."""
+    """The call as ``{"name": ..., "arguments": {...}}`` in the dialect's words; empty for answers, malformed turns and
+    dialects whose calls have another form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,11 @@ class Conversation:
 
     @property
     def pictures(self) -> tuple[ExportedPicture, ...]:
-        """Every picture in reading order; one that is shown twice stands here twice."""
+        """Every picture in reading order, once for each time that it is shown."""
         return tuple(picture for exchange in self.exchanges for picture in exchange.shown.pictures)
 
     def describe(self) -> str:
-        """Return what no trainer reads but people ask for, as one JSON object."""
+        """Return the row's facts that no trainer reads, as one JSON object."""
         facts = self.row.model_dump(mode="json", exclude={"images", "messages", "tools", "dialect", "loss"})
         loss = [exchange.said.loss for exchange in self.exchanges]
         return json.dumps(
@@ -108,7 +108,7 @@ def read_conversations(release: Path) -> Iterator[Conversation]:
     """Yield the rows of an SFT release; see :func:`read_release` for their order and the errors.
 
     Raises:
-        CorruptInput: if the parts of a row do not belong together.
+        CorruptInput: if the parts of a row do not fit together.
     """
     for split, row in read_release(release, "sft", SftRow):
         yield take_apart(row, split)
@@ -118,7 +118,7 @@ def take_apart(row: SftRow, split: str) -> Conversation:
     """Return a row as a conversation.
 
     Raises:
-        CorruptInput: if messages, loss flags, tools and pictures do not belong together.
+        CorruptInput: if messages, loss flags, tools and pictures do not fit together.
     """
     try:
         check_messages(row.messages, len(row.images), row.id)
@@ -133,7 +133,7 @@ def take_apart(row: SftRow, split: str) -> Conversation:
     pictures = iter([check_picture(image, row.id) for image in row.images])
     shown = [_read_shown(user, number, pictures, row.id) for number, user in enumerate(users)]
     if next(pictures, None) is not None:
-        raise CorruptInput(f"row {row.id}: a picture stands in a message that is not the user's")
+        raise CorruptInput(f"row {row.id}: a message that is not the user's has a picture")
     said = [read_said(reply, loss, dialect) for reply, loss in zip(replies, row.loss, strict=True)]
     told = [replace(each, told=_read_told(each.text, dialect)) if number else each for number, each in enumerate(shown)]
     system = "".join(message.content for message in row.messages if message.role == "system")
@@ -170,7 +170,7 @@ def read_said(text: str, loss: bool, dialect: Dialect) -> ModelTurn:
 
 
 def _read_call(rest: str) -> str:
-    """Return a call in the one form that every trainer reads; empty where there is none."""
+    """Return a call in the form that every trainer reads; empty for another text."""
     if not (rest.startswith(OPENED) and rest.endswith(CLOSED)):
         return ""
     call = json.loads(rest[len(OPENED) : -len(CLOSED)])
@@ -178,14 +178,14 @@ def _read_call(rest: str) -> str:
 
 
 def restate_turn(turn: Turn, dialect: Dialect, sizes: Mapping[str, tuple[int, int]]) -> Turn:
-    """Return a turn with its box in pixels or in thousandths, as the dialect wants it; other turns come back unchanged.
+    """Return a turn with its box in the dialect's unit, pixels or thousandths; other turns are returned unchanged.
 
-    Both cut the very same pixels. A box that is none, or lies in a picture that is none, is left as it is.
+    Both boxes cut the same pixels. A malformed box, or a box in an unknown picture, is not changed.
 
     Args:
-        turn: has our names.
-        dialect: that it is to be said in.
-        sizes: width and height of the rollout's pictures, by name, as they are displayed.
+        turn: with the tool names of synth.
+        dialect: the target.
+        sizes: width and height of the rollout's pictures by name, as they are displayed.
     """
     form = dialect.find_form(turn.tool)
     if form is None:
@@ -197,13 +197,12 @@ def restate_turn(turn: Turn, dialect: Dialect, sizes: Mapping[str, tuple[int, in
     if wanted == values["unit"] or size is None or box is None:
         return turn
     sides = (size[0], size[1], size[0], size[1])
-    # Cropping rounds to whole pixels, and so does what is to cut the same.
+    # Cropping rounds to whole pixels.
     if wanted == "pixels":
         restated: list[float] = [round(edge * (side / FULL_BOX)) for edge, side in zip(box, sides, strict=True)]
     else:
-        restated = [
-            min(round(FULL_BOX * round(edge) / side, 3), FULL_BOX) for edge, side in zip(box, sides, strict=True)
-        ]
+        parts = [round(FULL_BOX * round(edge) / side, 3) for edge, side in zip(box, sides, strict=True)]
+        restated = [min(part, FULL_BOX) for part in parts]
     return Turn(turn.thought, turn.tool, canonical_json({**values, "box": restated, "unit": wanted}))
 
 
@@ -217,7 +216,7 @@ def _read_box(value: object) -> list[float] | None:
 CALLS = 30
 """Tool calls that the system message allows where the dialect names no limit."""
 SHOWN_REASONS = 3
-"""Of what a dialect has no words for, the most frequent are told."""
+"""Reasons that a message lists, the most frequent first."""
 
 
 def read_in_dialect(release: Path, name: str) -> Iterator[Conversation]:
@@ -244,19 +243,21 @@ def read_in_dialect(release: Path, name: str) -> Iterator[Conversation]:
         reasons = "; ".join(f"{count:,} as {reason}" for reason, count in unsayable.most_common(SHOWN_REASONS))
         raise ConfigError(
             f"export {release}: {unsayable.total():,} of {rows:,} rows cannot be expressed in {name}, first row "
-            f"{first}: {reasons}; leave the dialect as it is, take another, or make rollouts in it (rollouts.dialect)"
+            f"{first}: {reasons}; leave the dialect as it is, choose another, or make rollouts in it (rollouts.dialect)"
         )
 
 
 def rewrite_conversation(conversation: Conversation, dialect: Dialect) -> Conversation:
-    """Return a conversation in another dialect; a turn that was none stays as it is.
+    """Return a conversation in another dialect; a malformed turn is not changed.
 
     Raises:
         UnsayableTurn: if the dialect has no words for one of its turns.
     """
     if dialect is conversation.dialect:
         return conversation
-    sizes = _measure_pictures(conversation) if dialect.forms is not None else {}
+    # A picture's number is its place in reading order.
+    pictures = conversation.pictures if dialect.forms is not None else ()
+    sizes = {f"img_{number}": each.measure() for number, each in enumerate(pictures, 1)}
     exchanges = tuple(
         Exchange(_rewrite_shown(each.shown, dialect), _rewrite_said(each.said, conversation.dialect, dialect, sizes))
         for each in conversation.exchanges
@@ -265,11 +266,6 @@ def rewrite_conversation(conversation: Conversation, dialect: Dialect) -> Conver
     system = strip_tokens(render_system(dialect, conversation.row.tools, calls))
     tools = translate_tools(conversation.row.tools, dialect)
     return replace(conversation, system=system, dialect=dialect, tools=tools, exchanges=exchanges)
-
-
-def _measure_pictures(conversation: Conversation) -> dict[str, tuple[int, int]]:
-    """Return the pictures' sizes by name; a picture's number is its place in reading order."""
-    return {f"img_{number}": each.measure() for number, each in enumerate(conversation.pictures, 1)}
 
 
 def _rewrite_shown(shown: Prompted, dialect: Dialect) -> Prompted:

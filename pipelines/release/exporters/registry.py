@@ -1,5 +1,6 @@
 """Every trainer that a release can be written for: ``synth export`` and ``synth validate``."""
 
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,15 +11,16 @@ from typing import Final
 from pipelines.agent.dialects import find_dialect
 from pipelines.errors import ConfigError, ConservationError, GateNotMet
 from pipelines.release.exporters.base import EXPORT, Exporter, ExportOptions, publishing, write_document
-from pipelines.release.exporters.rl import RL_EXPORTERS, name_folder
+from pipelines.release.exporters.rl import RL_EXPORTERS
 from pipelines.release.exporters.sft import SFT_EXPORTERS
 from pipelines.release.manifest import read_release_manifest
 from pipelines.release.rows import list_files
 
 SHOWN_PROBLEMS = 5
 MOST_PROBLEMS = 1000
-"""Problems that are listed of one folder; a reader that fails on the first one will not miss the others."""
+"""Problems that are listed for one folder at most."""
 CREDITS = "ATTRIBUTION.tsv"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 EXPORTERS: Final[Mapping[str, Exporter]] = {each.name: each for each in (*SFT_EXPORTERS, *RL_EXPORTERS)}
 
 
@@ -34,35 +36,29 @@ class ExportReport:
 
 
 def export_release(release: Path, out: Path, to: str, options: ExportOptions | None = None) -> ExportReport:
-    """Write a release as a trainer reads it; what was written is read back by that trainer's rules before it is there.
+    """Write a release as a trainer reads it, and check what was written by the trainer's rules before publishing it.
 
     Args:
         release: folder of a published release, hashed again first.
-        out: folder to make; nothing may be there.
+        out: folder to make; it must not exist or be empty.
         to: name of an exporter.
         options: how rows are written.
 
     Raises:
-        ConfigError: if ``to`` is no exporter, the release is of another dataset, empty or damaged, ``out`` is taken, or
-            there is no such dialect or it has no words for a turn.
-        GateNotMet: if the release's files changed, or the rules find something.
+        ConfigError: if there is no such exporter or dialect, the release is of another dataset, empty or damaged,
+            ``out`` or the name cannot be used, or the dialect has no words for a turn.
+        GateNotMet: if the release's files changed, or the rules find a fault.
         ConservationError: if rows were lost or invented.
         Unavailable: if the disk is full.
     """
-    return write_export(release, out, find_exporter(to), options or ExportOptions())
-
-
-def write_export(release: Path, out: Path, exporter: Exporter, options: ExportOptions) -> ExportReport:
-    """Write a release by an exporter; see :func:`export_release`."""
-    manifest, to = read_release_manifest(release), exporter.name
+    exporter, options = find_exporter(to), options or ExportOptions()
+    manifest = read_release_manifest(release)
     if manifest.dataset != exporter.dataset:
-        raise ConfigError(
-            f"export {release}: is of {manifest.dataset}; {to} is made from a release of {exporter.dataset}"
-        )
+        raise ConfigError(f"export {release}: it is of {manifest.dataset}; {to} needs one of {exporter.dataset}")
     if not manifest.rows:
-        raise ConfigError(f"export {release}: has no rows, and no loader accepts an empty dataset")
-    # Some exporters would only write the name and the dialect down, for a trainer to fail on.
-    name_folder(options)
+        raise ConfigError(f"export {release}: it has no rows, and no loader accepts an empty dataset")
+    if not NAME.fullmatch(options.name):
+        raise ConfigError(f"export: the name {options.name!r} is no folder name; it takes letters, digits, . _ and -")
     if options.dialect:
         find_dialect(options.dialect)
     with publishing(out) as staging:
@@ -73,10 +69,10 @@ def write_export(release: Path, out: Path, exporter: Exporter, options: ExportOp
             )
         if (release / CREDITS).is_file():
             shutil.copyfile(release / CREDITS, staging / CREDITS)
-        told = {"to": to, "dataset": manifest.dataset, "version": manifest.version, "content": manifest.content}
-        told |= {"name": options.title, "dialect": options.dialect or "as released", "calls": options.calls}
-        origin = {**told, "rows": manifest.rows, "notes": written.notes}
-        write_document(staging / EXPORT, origin, indent=1, ensure_ascii=False)
+        origin = {"to": to, "dataset": manifest.dataset, "version": manifest.version, "content": manifest.content}
+        origin |= {"name": options.name, "dialect": options.dialect or "as released", "calls": options.calls}
+        facts = {**origin, "rows": manifest.rows, "notes": written.notes}
+        write_document(staging / EXPORT, facts, indent=1, ensure_ascii=False)
         problems = tuple(islice(exporter.check(staging), MOST_PROBLEMS))
         if problems:
             raise GateNotMet(f"export {to}: {len(problems)} problems: {'; '.join(problems[:SHOWN_PROBLEMS])}")
@@ -85,7 +81,7 @@ def write_export(release: Path, out: Path, exporter: Exporter, options: ExportOp
 
 
 def validate_export(out: Path, to: str) -> tuple[str, ...]:
-    """Return what a trainer would drop, shift or fail on in a folder, whoever wrote it; at most a thousand problems.
+    """Return what a trainer would drop, shift or fail on in a folder, at most a thousand problems.
 
     Raises:
         ConfigError: if ``to`` is no exporter or ``out`` no folder.

@@ -14,7 +14,6 @@ for the annotation where the trainer was started: start it in the export, or rew
 """
 
 import json
-import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -64,7 +63,6 @@ from pipelines.release.exporters.rules import (
 )
 from pipelines.release.rows import ABILITY, DATA_SOURCE, RlRow, show_pictures
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 STRING, BINARY = pa.string(), pa.binary()
 IMAGES = pa.list_(pa.struct([("bytes", BINARY), ("path", STRING)]))
 
@@ -80,7 +78,7 @@ class FoundThing:
 
 @dataclass(frozen=True, slots=True)
 class RlTask:
-    """One question to be answered with tools."""
+    """One question to answer with tools."""
 
     id: str
     split: str
@@ -115,7 +113,7 @@ def read_tasks(release: Path) -> Iterator[RlTask]:
     """Yield the rows of an RL release; see :func:`read_release` for their order and the errors.
 
     Raises:
-        CorruptInput: if the parts of a row do not belong together.
+        CorruptInput: if the parts of a row do not fit together.
     """
     for split, row in read_release(release, "rl", RlRow):
         yield make_task(row, split)
@@ -125,7 +123,7 @@ def make_task(row: RlRow, split: str) -> RlTask:
     """Return a row as a task.
 
     Raises:
-        CorruptInput: if prompt, question, answer and pictures do not belong together.
+        CorruptInput: if prompt, question, answer and pictures do not fit together.
     """
     truth, extra = row.reward_model.ground_truth, row.extra_info
     task = RlTask(
@@ -149,19 +147,6 @@ def make_task(row: RlRow, split: str) -> RlTask:
     return task
 
 
-def name_folder(options: ExportOptions) -> str:
-    """Return the dataset's name, which also names files and folders.
-
-    Raises:
-        ConfigError: if it cannot name a folder.
-    """
-    if not NAME.fullmatch(options.title):
-        raise ConfigError(
-            f"export: the name {options.title!r} names files and datasets; it takes letters, digits, . _ and -"
-        )
-    return options.title
-
-
 def _write_rows(tasks: Iterator[RlTask], files: SplitFiles, make_row: Callable[[RlTask], Row]) -> int:
     """Write tasks, and return how many were read."""
     rows_in = 0
@@ -177,7 +162,7 @@ REWARDS = "rewards.py"
 TOOLS = "tools.yaml"
 REPLAYED = "image_search"
 SERVED = "synth_tools"
-"""The module that a trainer puts on its path, with one class a tool."""
+"""The module with one class for each tool, which a trainer puts on its path."""
 KEPT = ("type", "description", "enum")
 """What veRL keeps of a property."""
 
@@ -272,7 +257,7 @@ def _describe_tool(spec: ToolSpec) -> Row:
 
 
 def flatten_schema(spec: ToolSpec) -> dict[str, Any]:
-    """Return a tool's schema with type, description and enum of each property; the description tells the rest."""
+    """Return a tool's schema with type, description and enum of each property; the description has the rest."""
     parameters: Mapping[str, Any] = spec.parameters
     properties = {name: _flatten_property(value) for name, value in parameters["properties"].items()}
     function = {
@@ -333,7 +318,7 @@ COMPANION_SCHEMA = pa.schema(
 
 def write_rllm(release: Path, folder: Path, options: ExportOptions) -> Written:
     """Write an RL release for rLLM; see :class:`Exporter`."""
-    name = name_folder(options)
+    name = options.name
     home = folder / DATASETS / name
     home.mkdir(parents=True)
     files = SplitFiles(home, ".arrow", open_arrow(RLLM_SCHEMA), 1)
@@ -421,7 +406,7 @@ def check_rllm(folder: Path) -> Iterator[str]:
 
 
 def _check_pair(path: Path) -> Iterator[str]:
-    """Hold an Arrow file and its companion to the rules, row by row."""
+    """Check an Arrow file and its companion by the rules, row by row."""
     companion = path.with_name(f"{path.stem}{COMPANION}")
     if not companion.is_file():
         yield f"{companion.name} is missing; veRL is given no file"
@@ -429,7 +414,7 @@ def _check_pair(path: Path) -> Iterator[str]:
     first: Row = {}
     for number, (row, other) in enumerate(zip_longest(read_arrow(path), read_table(companion)), 1):
         if row is None or other is None:
-            yield f"{path.name} and {companion.name}: have another number of rows"
+            yield f"{path.name} and {companion.name}: differ in their number of rows"
             return
         first = first or row
         for fault in chain(find_rllm_faults(row, first), find_companion_faults(other, row)):
@@ -453,7 +438,7 @@ MMSEARCH_SCHEMA = pa.schema(
 
 def write_mmsearch(release: Path, folder: Path, options: ExportOptions) -> Written:
     """Write an RL release for MMSearch-R1; see :class:`Exporter`."""
-    name, bare = name_folder(options), 0
+    name, bare = options.name, 0
 
     def make_row(task: RlTask) -> Row:
         nonlocal bare
@@ -506,7 +491,7 @@ def check_mmsearch(folder: Path) -> Iterator[str]:
 
 def _check_cache(folder: Path) -> Iterator[str]:
     if folder.parent.name != CACHE or folder.name in ("", "..", "."):
-        yield "is no folder's name"
+        yield "is not a folder's name"
         return
     try:
         meta = read_document(folder / META)
@@ -518,9 +503,9 @@ def _check_cache(folder: Path) -> Iterator[str]:
 
 def write_mars(release: Path, folder: Path, options: ExportOptions) -> Written:
     """Write an RL release for SenseNova-MARS; see :class:`Exporter`."""
-    name, left = name_folder(options), 0
+    name, left = options.name, 0
     if "train" in name or "test" in name:
-        raise ConfigError(f"export: the name {name!r} stands in a file name that must say train or test by itself")
+        raise ConfigError(f"export: the name {name!r} holds train or test, which its file names use for the split")
 
     def make_row(task: RlTask) -> Row:
         nonlocal left

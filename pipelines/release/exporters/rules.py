@@ -26,7 +26,7 @@ from pydantic import (
 
 from pipelines.errors import RecordFailed
 from pipelines.pictures import read_header
-from pipelines.release.rows import list_misfits
+from pipelines.release.rows import list_misfits, shorten
 
 IMAGE = "<image>"
 OTHER_MEDIA = ("<video>", "<audio>")
@@ -39,8 +39,6 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 TURNS = re.compile(r"</?(?:think|tool_call|tool_response)>")
 """Tags that only the assistant, and a template around a tool's reply, may write."""
 WRAPPED = ("<tool_response>", "</tool_response>")
-SHOWN = 60
-"""Characters of a value that a fault quotes."""
 MAX_RATIO = 200
 """Of the longer to the shorter side; Qwen's picture loader raises an error beyond."""
 IN_LLAMAFACTORY = re.compile(r"\{\{(?:content|idx)\}\}")
@@ -79,12 +77,6 @@ def find_repeats(ids: Sequence[str]) -> Iterator[str]:
         if name in seen:
             yield f"id: {shorten(name)} stands for more than one row"
         seen.add(name)
-
-
-def shorten(value: object) -> str:
-    """Return a value as a fault quotes it."""
-    text = repr(value)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def describe_picture_fault(data: bytes) -> str:

@@ -56,7 +56,7 @@ from schemas.base import Nested
 
 DATASET_INFO = "dataset_info.json"
 LISTED = "(listed at the end of this message)"
-"""Stands in the system message for the tools' schemas where a reader adds them from a column of their own."""
+"""Replaces the tools' schemas in the system message where a reader adds them from their own column."""
 ROWS_IN_GROUP = 32
 
 
@@ -107,7 +107,7 @@ def _write_native(said: ModelTurn) -> str:
 
 
 def _defuse(text: str, variable: re.Pattern[str]) -> str:
-    """Put a space into ``{{name}}``, which the reader's template would fill in wherever it stands."""
+    """Put a space into ``{{name}}``, which the reader's template would fill in."""
     return variable.sub(lambda found: found[0].replace("{{", "{ {"), text)
 
 
@@ -148,7 +148,7 @@ def write_llamafactory(release: Path, folder: Path, options: ExportOptions) -> W
     files = SplitFiles(folder, ".jsonl", open_lines)
     counts = _write_rows(release, options.dialect, files, make_row)
     entries = {
-        f"{options.title}_{split}": {"file_name": f"{split}.jsonl", "formatting": "sharegpt", "columns": COLUMNS}
+        f"{options.name}_{split}": {"file_name": f"{split}.jsonl", "formatting": "sharegpt", "columns": COLUMNS}
         for split in sorted(files.rows)
     }
     write_document(folder / DATASET_INFO, entries, indent=1)
@@ -157,12 +157,12 @@ def write_llamafactory(release: Path, folder: Path, options: ExportOptions) -> W
     if counts.silent:
         why = "the template qwen3_vl trains an empty thought in them; take qwen3_vl_nothink"
         notes.append(f"{counts.silent} turns have no thought: {why}")
-    notes += counts.explain_length("cutoff_len (2048 if it is not set, and what is longer is cut without a word)")
+    notes += counts.explain_length("cutoff_len (2048 if it is not set; longer rows are cut silently)")
     return Written(counts.rows, files.total, tuple(notes))
 
 
 def _make_human(exchange: Exchange, answers: bool) -> dict[str, str]:
-    """Return what the model is shown: an observation where it answers a call of the reader's kind."""
+    """Return the message shown to the model: an observation where it answers a native call."""
     shown = exchange.shown
     if answers and shown.told is not None:
         return {"from": "observation", "value": show_pictures(len(shown.pictures), shown.told)}

@@ -300,7 +300,7 @@ class Endpoint:
     busy_until: float = -math.inf
     probe_at: float = -math.inf
     _probing: bool = False
-    _streak: int = 0
+    streak: int = 0
     _rounds: int = 0
     _cut_at: float = -math.inf
     _died_at: float = -math.inf
@@ -356,7 +356,7 @@ class Endpoint:
 
     def _note_answer(self) -> None:
         self.answered += 1
-        self._streak = self._rounds = 0
+        self.streak = self._rounds = 0
         self.troubled_since = math.inf
         if self.dead:
             self.dead = False
@@ -367,7 +367,7 @@ class Endpoint:
 
     def _note_busy(self, ticket: Ticket, wait: float, now: float) -> None:
         self.dead = False
-        self._streak = 0
+        self.streak = 0
         self.troubled_since = min(self.troubled_since, now)
         if self._cut(ticket, now):
             self._rounds += 1
@@ -375,10 +375,10 @@ class Endpoint:
         self.busy_until = max(self.busy_until, now + min(wait, LONGEST_WAIT))
 
     def _note_failure(self, ticket: Ticket, kind: OutcomeKind, now: float) -> None:
-        self._streak += 1
+        self.streak += 1
         if kind == "silent":
             self._cut(ticket, now)
-        if ticket.probe or kind == "gone" or self._streak >= DEAD_AFTER:
+        if ticket.probe or kind == "gone" or self.streak >= DEAD_AFTER:
             self.dead = True
             self._died_at = now
             self._rounds += 1
@@ -401,6 +401,8 @@ class Endpoint:
 def choose_endpoint(endpoints: Sequence[Endpoint], avoided: Endpoint | None, now: float) -> Endpoint | None:
     """Return the endpoint with room and the fewest requests in flight, None if all are full.
 
+    An endpoint that fails at once always has few in flight, so failures in a row count like requests.
+
     Args:
         endpoints: all of them.
         avoided: endpoint of the request's last failure, taken only if no other has room; None for a first try.
@@ -408,7 +410,9 @@ def choose_endpoint(endpoints: Sequence[Endpoint], avoided: Endpoint | None, now
     """
     free = [endpoint for endpoint in endpoints if endpoint.has_room(now)]
     alive = [endpoint for endpoint in free if not endpoint.dead]
-    best = min(alive, key=lambda each: (each is avoided, each.in_flight, each.sent), default=None)
+    best = min(
+        alive, key=lambda each: (each is avoided, (each.in_flight + 1) * (1 + each.streak), each.sent), default=None
+    )
     probe = min((each for each in free if each.dead), key=lambda each: each.sent, default=None)
     # A request that has failed once is not risked on a probe.
     if probe is not None and (best is None or (avoided is None and best.in_flight >= SPARED)):

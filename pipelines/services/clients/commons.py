@@ -414,10 +414,19 @@ class _Doubtful(NoReply):
         self.failure = failure
 
 
-class CommonsFiles(CommonsClient):
-    """The pictures of a MediaWiki; the client's ``reply_bytes`` bounds a file."""
+_MOST_UNSCALED = 2
+"""Thumbnails in a row that may never come; more are an outage."""
 
-    __slots__ = ()
+
+@dataclass(frozen=True, slots=True)
+class CommonsFiles(CommonsClient):
+    """The pictures of a MediaWiki; the client's ``reply_bytes`` bounds a file.
+
+    Attributes:
+        unscaled: files whose thumbnails never came, since the last that did.
+    """
+
+    unscaled: list[str] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def identity(self) -> str:
@@ -434,14 +443,21 @@ class CommonsFiles(CommonsClient):
         """Return a picture's bytes, as :class:`FileFetch` says; the original if its thumbnail never comes."""
         original, address = drop_tracking(file.url), choose_address(file, self.settings.width)
         try:
-            if address != original:
-                try:
-                    return await self._fetch(address, "")
-                except NoReply:
-                    address = original
-            return await self._fetch(address, file.sha1)
+            if address == original:
+                return await self._fetch(original, file.sha1)
+            try:
+                data = await self._fetch(address, "")
+            except NoReply:
+                # One file that the service cannot scale must not stop every run; several in a row are an outage.
+                self.unscaled.append(file.file)
+                if len(self.unscaled) > _MOST_UNSCALED:
+                    raise
+                address = original
+                return await self._fetch(original, file.sha1)
         except NoReply as error:
             raise Unavailable(f"{address}: {error}, {self.client.tries} times; run again later") from error
+        self.unscaled.clear()
+        return data
 
     async def _fetch(self, address: str, sha1: str) -> bytes:
         """Return the picture at an address, which has a sha1 unless that is empty."""
@@ -590,23 +606,44 @@ class RecordedFileFetch(Recorder[FileFetch]):
         """Return the picture's bytes from the image store, or fetch them.
 
         Raises:
-            RecordFailed: as the wrapped service, now or when it was recorded.
-            CorruptInput: if a recorded picture is missing from the image store.
+            RecordFailed: as the wrapped service, now or when it was recorded, and ``picture-changed`` if the picture
+                is gone from the image store and the service has another one by now.
         """
 
         async def ask() -> object:
             try:
-                data = await self.service.fetch_file(file)
-                credit = PictureSource(file.file, "", "", "", file.url)
-                return {"sha256": (await asyncio.to_thread(self.pictures.add_bytes, data, credit)).sha256}
+                return {"sha256": await self._keep(file, await self.service.fetch_file(file))}
             except RecordFailed as error:
                 return {"error": error.error, "detail": error.detail}
 
-        said = await self.recall(["fetch_file", file.file, file.url], ask)
+        call = ["fetch_file", file.file, file.url]
+        said = await self.recall(call, ask)
         if "error" in said:
             raise RecordFailed(said["error"], said["detail"])
         try:
             data, _ = await asyncio.to_thread(self.pictures.load, said["sha256"])
-        except CorruptInput as error:
-            raise CorruptInput(f"{file.file}: {error}; fetch it again with --fresh-replies commons") from error
+        except CorruptInput:
+            return await self._fetch_again(file, digest_value([self.identity, *call]), said["sha256"])
         return data
+
+    async def _fetch_again(self, file: RemoteFile, key: str, sha256: str) -> bytes:
+        """Fetch a recorded picture that is missing from the image store; it must be the same."""
+        await self.store.note_asks([key], self.identity)
+        try:
+            data = await self.service.fetch_file(file)
+        except Exception as error:
+            self.store.note_failure([key], self.identity, type(error).__name__)
+            raise
+        # The first reply stays, so the log of requests notes this one as a failure.
+        self.store.note_failure([key], self.identity, "fetched-again")
+        count_usage(Usage(calls=1))
+        found = hashlib.sha256(data).hexdigest()
+        if found != sha256:
+            detail = f"{file.file}: sha256 was {sha256}, is {found} by now; take it with --fresh-replies commons"
+            raise RecordFailed("picture-changed", detail)
+        await self._keep(file, data)
+        return data
+
+    async def _keep(self, file: RemoteFile, data: bytes) -> str:
+        credit = PictureSource(file.file, "", "", "", file.url)
+        return (await asyncio.to_thread(self.pictures.add_bytes, data, credit)).sha256

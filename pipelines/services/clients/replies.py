@@ -1,15 +1,15 @@
 """The reply store: every reply under the hash of the exact request, shared by all processes of a host.
 
-One SQLite file in WAL mode: a recorded reply survives kill -9 and a power cut. An ask is noted before its request is
-sent, and a failure when the request ends with an error. So ``asks`` minus ``replies`` minus ``failures`` is the number
-of requests in flight at a crash, and a reply that was paid twice shows in the count.
+One SQLite file in WAL mode: a recorded reply survives kill -9 and a power cut. The store notes an ask before a request
+is sent, and a failure when the request ends with an error. So ``asks`` minus ``replies`` minus ``failures`` is the
+number of requests in flight at a crash, and a reply that was paid twice shows in the count.
 
 Group commit: one thread writes, and all rows that wait go into one transaction. While it commits, the next rows gather,
-so 256 requests in flight cost little more than one. A caller continues after COMMIT, or gets the error.
+so 256 requests in flight cost hardly more than one. A caller continues after COMMIT, or gets the error.
 
-Cache epochs: ``--fresh-replies ROLE`` requests a role's replies again and deletes nothing. ``replies/fresh.json`` maps
-roles to epochs. An epoch above 0 is part of the identity of the role's backend, so the keys of replies and of stages
-change with it.
+Cache epochs: ``--fresh-replies ROLE`` asks a role again and forgets nothing. ``replies/fresh.json`` maps roles to
+epochs. An epoch above 0 is part of the identity of the role's backend, so the keys of replies and of stages change
+together; older replies stay where they are.
 """
 
 import asyncio
@@ -17,23 +17,23 @@ import json
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from pydantic import PositiveInt, TypeAdapter
-
 from pipelines.errors import ConfigError, CorruptInput, ServiceError, Unavailable
 from pipelines.files import check_shared_memory, explain_os_error, write_text
 
 MOST_CALLERS = 512
-"""Callers whose rows go into one transaction at most."""
+"""Callers whose rows go into one transaction at most; the others wait for the next."""
 CHUNK = 64
-"""Rows of one statement at most; SQLite releases the interpreter's lock once a statement."""
+"""Rows of one statement at most. A statement releases the interpreter's lock once, however many rows it inserts."""
 PATIENCE = 120.0
 """Seconds that other processes may hold the file before the callers get an error."""
+PRIMARY_CODE = 0xFF
+"""Mask of SQLite's primary error code."""
 
 Row = tuple[str | int, ...]
 
@@ -47,37 +47,40 @@ class Table(Enum):
 
 
 Outcome = bool | str | None
-"""Whether all rows were new; or the reply that was looked up, None if the store has none."""
+"""Whether rows were new; or the reply that was looked up, None where the store has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Rows of one caller for one table; they are written only if the store has no reply of the key ``wanted``."""
+    """Rows of one caller for one table; ``waiter`` is None where no caller waits for them."""
 
     table: Table
     rows: Sequence[Row]
     waiter: asyncio.Future[Outcome] | None
     wanted: str = ""
+    """Key of the reply that is looked up; the rows are written only if the store has no reply."""
 
 
 @dataclass(slots=True)
 class GroupWriter:
-    """The only writer of a store in this process; ``name`` is the store's in messages.
+    """The one writer of a store in this process. No other code uses its connection.
 
-    The fields belong to the thread of the event loop; the writing thread sees the connection and one batch at a time. A
-    process may run several loops, one after the other.
+    All fields belong to the thread of the event loop; the writing thread sees the connection and one batch at a time.
+    A process may run several loops, one after the other.
     """
 
     connection: sqlite3.Connection
     name: str
+    """The store's name in messages."""
     patience: float = PATIENCE
     _waiting: list[Entry] = field(default_factory=list)
     _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "reply-writer"))
-    _draining: asyncio.Task[None] | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
+    _writing: bool = False
     _closed: bool = False
 
     async def write(self, table: Table, rows: Sequence[Row]) -> bool:
-        """Write rows and return once they are durable; a caller that is cancelled meanwhile also waits for that.
+        """Write rows and return once they are durable; a caller that is cancelled meanwhile leaves after that, too.
 
         Returns:
             Whether all rows of the transaction were new; False means that some key had a row already, which stays.
@@ -91,12 +94,12 @@ class GroupWriter:
         try:
             return bool(await asyncio.shield(waiter))
         except asyncio.CancelledError:
-            # The rows are on their way, and the next look-up must find them.
+            # The rows are on their way: the next look-up must find them.
             await asyncio.gather(waiter, return_exceptions=True)
             raise
 
     def look_up(self, key: str, asks: Sequence[Row]) -> asyncio.Future[Outcome]:
-        """Find the reply of a key; if there is none, the result is None and the asks are durable.
+        """Find the reply of a key; the result is None where there is no reply, and then the asks are durable.
 
         The future fails with the errors of :meth:`write`.
         """
@@ -112,7 +115,7 @@ class GroupWriter:
         """Write what waits, end the thread and close the connection; a second call does nothing."""
         self._closed = True
         if self._waiting:
-            self._thread.submit(self._commit, self._waiting)
+            self._submit(self._waiting)
             self._waiting = []
         self._thread.shutdown()
         self.connection.close()
@@ -121,31 +124,47 @@ class GroupWriter:
         if self._closed:
             raise Unavailable(f"{self.name}: it is closed")
         self._waiting.append(entry)
-        loop, task = asyncio.get_running_loop(), self._draining
-        # A task of an earlier loop has ended with it; the batch that it left is still written, in order.
-        if task is None or task.done() or task.get_loop() is not loop:
-            self._draining = loop.create_task(self._drain())
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            # The loop before has ended; a batch that it left is still written, in order.
+            self._loop, self._writing = loop, False
+        if not self._writing:
+            self._writing = True
+            loop.call_soon(self._begin)
 
-    async def _drain(self) -> None:
-        """Have batches committed in the thread until no rows wait."""
-        while self._waiting:
-            batch, self._waiting = self._waiting[:MOST_CALLERS], self._waiting[MOST_CALLERS:]
-            committing = asyncio.wrap_future(self._thread.submit(self._commit, batch))
-            while not committing.done():
-                # A loop that ends cancels this task, but its callers wait for their rows.
-                with suppress(asyncio.CancelledError):
-                    await asyncio.wait([committing])
-            error = committing.exception()
-            for index, entry in enumerate(batch):
-                if entry.waiter is None or entry.waiter.done():
-                    continue
-                if error is not None:
-                    entry.waiter.set_exception(error)
-                else:
-                    entry.waiter.set_result(committing.result()[index])
+    def _begin(self) -> None:
+        """Hand the rows that wait to the thread."""
+        batch, self._waiting = self._waiting[:MOST_CALLERS], self._waiting[MOST_CALLERS:]
+        self._writing = bool(batch)
+        if batch:
+            self._submit(batch)
+
+    def _submit(self, batch: Sequence[Entry]) -> None:
+        """Have a batch committed in the thread; then the loop is woken once for all its callers."""
+        loop = self._loop
+
+        def wake(done: Future[list[Outcome]]) -> None:
+            # A loop that is closed has no callers left.
+            with suppress(RuntimeError):
+                if loop is not None:
+                    loop.call_soon_threadsafe(self._finish, batch, done, loop)
+
+        self._thread.submit(self._commit, batch).add_done_callback(wake)
+
+    def _finish(self, batch: Sequence[Entry], done: "Future[list[Outcome]]", loop: asyncio.AbstractEventLoop) -> None:
+        error = done.exception()
+        for index, entry in enumerate(batch):
+            if entry.waiter is None or entry.waiter.done():
+                continue
+            if error is not None:
+                entry.waiter.set_exception(error)
+            else:
+                entry.waiter.set_result(done.result()[index])
+        if loop is self._loop:
+            self._begin()
 
     def _commit(self, batch: Sequence[Entry]) -> list[Outcome]:
-        """Serve a batch in one transaction; return the outcome of each caller."""
+        """Serve a batch, its rows in one transaction; return the outcome of each caller."""
         deadline = time.monotonic() + self.patience
         while True:
             try:
@@ -159,7 +178,7 @@ class GroupWriter:
                 self._roll_back()
 
     def _find(self, keys: Sequence[str]) -> dict[str, str]:
-        """Return the replies there are; outside a transaction, so that no other process's writing delays it."""
+        """Return the replies there are; outside a transaction, so no other process's writing is waited for."""
         found: dict[str, str] = {}
         for start in range(0, len(keys), CHUNK):
             chunk = keys[start : start + CHUNK]
@@ -171,12 +190,9 @@ class GroupWriter:
         """Write the rows of a batch in one transaction; return whether all of them were new."""
         if not any(entry.rows for entry in batch):
             return True
-        # A paid reply must survive a power cut, an ask only kill -9.
-        level = "FULL" if any(entry.table is Table.REPLIES for entry in batch) else "NORMAL"
-        self.connection.execute(f"PRAGMA synchronous={level}")
+        self.connection.execute(f"PRAGMA synchronous={_choose_level(batch)}")
         self.connection.execute("BEGIN IMMEDIATE")
-        rows = {table: [row for entry in batch if entry.table is table for row in entry.rows] for table in Table}
-        new = all([self._insert(table, rows[table]) for table in Table])
+        new = all([self._insert(table, _gather(batch, table)) for table in Table])
         self.connection.execute("COMMIT")
         return new
 
@@ -192,35 +208,44 @@ class GroupWriter:
 
     def _roll_back(self) -> None:
         if self.connection.in_transaction:
-            # If this fails too, the next transaction says so.
+            # Where this fails, too, the next transaction says so.
             with suppress(sqlite3.Error):
                 self.connection.execute("ROLLBACK")
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Return whether another process holds the file."""
-    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+    """Whether another process holds the file."""
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & PRIMARY_CODE == sqlite3.SQLITE_BUSY
 
 
 def explain_sqlite_error(error: sqlite3.Error, name: str) -> Unavailable | CorruptInput:
     """Return the synth error that an SQLite error stands for.
 
     Raises:
-        sqlite3.Error: the error itself if it concerns neither disk nor file: then it is a defect of synth.
+        sqlite3.Error: the error itself when it is neither of the disk nor of the file: then it is a defect of synth.
     """
     if isinstance(error, sqlite3.OperationalError):
         return Unavailable(f"{name}: {error}; free space or end the other run, then run again")
     if type(error) is sqlite3.DatabaseError:
         return CorruptInput(
-            f"{name}: {error}; move its file away to go on without it: all replies will be requested again"
+            f"{name}: {error}; move its file away to continue without it: all replies will be requested again"
         )
     raise error
+
+
+def _choose_level(batch: Iterable[Entry]) -> str:
+    """Return how a batch is flushed: a paid reply survives a power cut; an ask survives kill -9."""
+    return "FULL" if any(entry.table is Table.REPLIES for entry in batch) else "NORMAL"
+
+
+def _gather(batch: Iterable[Entry], table: Table) -> list[Row]:
+    return [row for entry in batch if entry.table is table for row in entry.rows]
 
 
 FILE = "replies.db"
 BUSY_SECONDS = 30.0
 UNSENT = "unsent"
-"""Failure of a request whose caller was cancelled after its ask was noted and before it was sent."""
+"""In place of an error: the caller was cancelled after its ask was noted and before the request was sent."""
 TABLES = """
 CREATE TABLE IF NOT EXISTS asks (key TEXT NOT NULL, backend TEXT NOT NULL, asked INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS replies (
@@ -232,7 +257,7 @@ CREATE TABLE IF NOT EXISTS failures (
 );
 """
 ADDED = (("asks", "asked"), ("replies", "recorded"), ("replies", "bytes"))
-"""Columns that the first stores lacked; 0 means not known."""
+"""Columns that the first stores lacked. 0 means not known: such a reply has no known day, and its size is measured."""
 
 
 @dataclass(slots=True)
@@ -242,7 +267,7 @@ class ReplyStore:
     reader: sqlite3.Connection
     writer: GroupWriter
     flights: dict[str, asyncio.Future[str | None]] = field(default_factory=dict)
-    """Requests in flight by key; the same request meanwhile waits for the reply, None if its caller was cancelled."""
+    """Requests under way by key; the same request meanwhile waits for that reply, None if its caller was cancelled."""
 
     def read(self, key: str) -> str | None:
         """Return the recorded reply, or None.
@@ -277,7 +302,7 @@ class ReplyStore:
     async def recall(
         self, key: str, backend: str, ask: Callable[[], Awaitable[str]], permit: Callable[[], None] | None = None
     ) -> tuple[str, bool]:
-        """Return the recorded reply, or request and record it; the returned reply is durable.
+        """Return the recorded reply, or ask for it and record it; the returned reply is durable.
 
         Args:
             key: hash of the backend's identity and the exact request.
@@ -286,7 +311,7 @@ class ReplyStore:
             permit: called before anything is noted; the ServiceError that it raises ends the request on a miss.
 
         Returns:
-            The reply, and whether it was recorded before or came from the same request in flight.
+            The reply and whether it came from the recording, or from the same request under way.
 
         Raises:
             Unavailable: if the store cannot be read or written now.
@@ -302,10 +327,10 @@ class ReplyStore:
         except BaseException as error:
             if isinstance(error, Exception):
                 flight.set_exception(error)
-                # Marks the error as retrieved: asyncio warns of errors that no caller waits for.
+                # Marks the error as seen: asyncio complains of errors that no other caller waits for.
                 flight.exception()
             else:
-                # Only this caller was cancelled: the next one that waits sends the request.
+                # Only this caller was cancelled: those that wait send the request again.
                 flight.set_result(None)
             raise
         finally:
@@ -321,7 +346,7 @@ class ReplyStore:
     async def _send(
         self, key: str, backend: str, ask: Callable[[], Awaitable[str]], permit: Callable[[], None] | None
     ) -> tuple[str, bool]:
-        """Look the reply up, or note the ask, send the request and record its reply, each durable before the next."""
+        """Look up, and else note the ask, send the request and record its reply, each durable before the next."""
         forbidden: ServiceError | None = None
         try:
             if permit is not None:
@@ -348,7 +373,7 @@ class ReplyStore:
             raise
         if await self.writer.write(Table.REPLIES, [_make_row(key, backend, reply)]):
             return reply, False
-        # If another process was first, its reply is the one that will be replayed.
+        # Another process may have been first: what is returned must be what will be replayed.
         return self.read(key) or reply, False
 
     def _select(self, statement: str, values: tuple[str, ...]) -> sqlite3.Cursor:
@@ -381,29 +406,39 @@ def connect_replies(folder: Path) -> sqlite3.Connection:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         check_shared_memory(folder)
-        connection = sqlite3.connect(folder / FILE, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False)
-        try:
-            _begin_log(connection, folder)
-            _make_tables(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        return _connect(folder)
     except sqlite3.Error as error:
         raise Unavailable(f"reply store in {folder}: {error}") from error
     except OSError as error:
         raise explain_os_error(error, f"reply store in {folder}") from error
 
 
+def _connect(folder: Path) -> sqlite3.Connection:
+    path = folder / FILE
+    connection = sqlite3.connect(path, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False)
+    try:
+        _begin_log(connection, folder)
+        if not _is_current(connection):
+            _make_tables(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
 def _begin_log(connection: sqlite3.Connection, folder: Path) -> None:
-    """Turn the write-ahead log on, or wait while another process does."""
+    """Turn the write-ahead log on; of processes that make a store at once one does it while the others wait here.
+
+    Raises:
+        ConfigError: if the file system shares no memory.
+    """
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
             (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
             break
         except sqlite3.OperationalError as error:
-            # SQLite's own timeout does not cover this statement.
+            # SQLite does not wait by itself for this one.
             if not is_busy(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
@@ -414,20 +449,22 @@ def _begin_log(connection: sqlite3.Connection, folder: Path) -> None:
         )
 
 
+def _is_current(connection: sqlite3.Connection) -> bool:
+    return not _list_missing(connection) and bool(connection.execute("PRAGMA table_info(failures)").fetchall())
+
+
+def _list_missing(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """Return tables and columns that are not there."""
+    columns = {table: connection.execute(f"PRAGMA table_info({table})").fetchall() for table, _ in ADDED}
+    return [(table, column) for table, column in ADDED if column not in {row[1] for row in columns[table]}]
+
+
 def _make_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables and columns that are missing; a complete store is only read."""
-
-    def list_columns(table: str) -> set[str]:
-        return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-
-    if list_columns("failures") and all(column in list_columns(table) for table, column in ADDED):
-        return
     connection.execute("BEGIN IMMEDIATE")
     for statement in TABLES.split(";"):
         connection.execute(statement)
-    for table, column in ADDED:
-        if column not in list_columns(table):
-            connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0")
+    for table, column in _list_missing(connection):
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0")
     connection.execute("COMMIT")
 
 
@@ -436,11 +473,13 @@ def _make_row(key: str, backend: str, reply: str) -> Row:
 
 
 EPOCHS = "fresh.json"
-_EPOCHS = TypeAdapter(dict[str, PositiveInt])
 
 
 def read_epochs(folder: Path) -> dict[str, int]:
-    """Return the epochs of roles from a workspace's folder of replies; a role that is absent is in epoch 0.
+    """Return the epoch of each role that was ever renewed; an absent role is in epoch 0.
+
+    Args:
+        folder: the workspace's folder of replies.
 
     Raises:
         CorruptInput: if the file is damaged.
@@ -449,9 +488,12 @@ def read_epochs(folder: Path) -> dict[str, int]:
     if not path.is_file():
         return {}
     try:
-        return _EPOCHS.validate_json(path.read_bytes(), strict=True)
+        epochs = json.loads(path.read_bytes())
     except ValueError as error:
-        raise CorruptInput(f"{path}: damaged; it must map roles to numbers from 1; remove it and run again") from error
+        raise CorruptInput(f"{path}: damaged; remove it and run again") from error
+    if not isinstance(epochs, dict) or not all(_is_epoch(value) for value in epochs.values()):
+        raise CorruptInput(f"{path}: damaged; it must map roles to numbers from 1; remove it and run again")
+    return epochs
 
 
 def renew(folder: Path, roles: Iterable[str]) -> dict[str, int]:
@@ -462,11 +504,12 @@ def renew(folder: Path, roles: Iterable[str]) -> dict[str, int]:
         CorruptInput: if the file is damaged.
         Unavailable: if the disk is full.
     """
-    renewed = set(roles)
+    renewed = sorted(set(roles))
     if not renewed:
         raise ConfigError("fresh replies: no role is given; name the roles to ask again")
     epochs = read_epochs(folder)
-    epochs |= {role: epochs.get(role, 0) + 1 for role in renewed}
+    for role in renewed:
+        epochs[role] = epochs.get(role, 0) + 1
     try:
         write_text(folder / EPOCHS, json.dumps(epochs, indent=1, sort_keys=True) + "\n")
     except OSError as error:
@@ -477,3 +520,7 @@ def renew(folder: Path, roles: Iterable[str]) -> dict[str, int]:
 def name_epoch(identity: str, epoch: int) -> str:
     """Return a backend's identity in an epoch; epoch 0 is the identity itself."""
     return f"{identity}#{epoch}" if epoch else identity
+
+
+def _is_epoch(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1

@@ -101,10 +101,20 @@ class ParserPool(Generic[T]):
 
     async def parse(self, text: str) -> T:
         """Apply the function to one text; raises RecordFailed as :meth:`parse_all` yields it."""
-        outcome = await asyncio.to_thread(self._parse_alone, text)
-        if isinstance(outcome, RecordFailed):
-            raise outcome
-        return outcome
+        for _ in range(2):
+            try:
+                # Scheduled by the caller's own thread: children end with the thread that started them.
+                (outcome,) = await asyncio.wrap_future(self._schedule([text]))
+            except TimeoutError as error:
+                raise RecordFailed("parse-timeout", f"no reply within {self._seconds:g} s") from error
+            except ProcessExpired as error:
+                # The child may have been killed from outside; twice is the text's fault.
+                expired = error
+                continue
+            if isinstance(outcome, RecordFailed):
+                raise outcome
+            return outcome
+        raise RecordFailed("parse-crash", f"the parser process ended: {expired}") from expired
 
     def _schedule(self, batch: list[str]) -> ProcessFuture[list[T | RecordFailed]]:
         return self._pool.schedule(_parse_batch, args=(self._function, batch), timeout=self._seconds)

@@ -12,15 +12,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.config.settings import CorpusConfig
 from pipelines.corpus.build import build_corpus, place_unfinished
 from pipelines.corpus.dump import plan_ranges, read_site
 from pipelines.corpus.scan import RangeJob, scan_range
 from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, CorruptInput, Unavailable
-from pipelines.run.corpora import ensure_corpus
-from pipelines.run.progress import SilentReporter
-from pipelines.run.workspace import Workspace
 from tests.chaos.driving import make_environment
 
 PAGES = [
@@ -236,17 +232,6 @@ def test_parts_of_another_input_or_cut_are_not_taken_for_this_one(write_dump, tm
     assert not place_unfinished(tmp_path).exists()
 
 
-def test_what_a_build_left_between_its_last_steps_is_removed_by_the_next_run(write_dump, tmp_path):
-    dump = write_dump(*PAGES)
-    workspace = Workspace(tmp_path / "work")
-    config = CorpusConfig(dump=str(dump))
-    with workspace.claim():
-        ensure_corpus(config, workspace, SilentReporter())
-        place_unfinished(workspace.corpora).mkdir()
-        ensure_corpus(config, workspace, SilentReporter())
-    assert not place_unfinished(workspace.corpora).exists()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_build_reads_only_what_was_not_read(write_dump, tmp_path, workers):
@@ -297,17 +282,6 @@ TEXT = "See [[Article 1]] and [[Article 2]]. " * 300
 
 def write_articles(write_dump, count):
     return write_dump(*((f"Article {number}", f"{number} {TEXT}") for number in range(count)))
-
-
-@pytest.mark.slow
-def test_a_damaged_range_stops_the_build_and_leaves_nothing(write_dump, tmp_path):
-    dump = write_articles(write_dump, 200)
-    source = bytearray(dump.read_bytes())
-    source[len(source) // 2 : len(source) // 2 + 40] = bytes(40)
-    dump.write_bytes(source)
-    with pytest.raises(CorruptInput):
-        build_corpus(dump, tmp_path / "made" / "out", workers=2, range_bytes=4000)
-    assert list((tmp_path / "made").iterdir()) == []
 
 
 def find_workers():

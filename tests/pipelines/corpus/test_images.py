@@ -16,6 +16,7 @@ from pipelines.corpus.store import Corpus
 from pipelines.corpus.tables import IMAGES
 from pipelines.errors import ConfigError, CorruptInput
 from schemas.corpus import CorpusImage
+from tests.pipelines.corpus.test_commons import KELM
 
 HEADER = "file\tsha256\tauthor\tlicence\tlicence_url\tsource_url\n"
 
@@ -106,20 +107,7 @@ def test_invalid_tables_are_refused(write_images):
         read_images(table)
 
 
-MEDIA_ROW = {
-    "file": "Dam.jpg",
-    "url": "https://upload.wikimedia.org/wikipedia/commons/d/da/Dam.jpg",
-    "width": 900,
-    "height": 700,
-    "mime": "image/jpeg",
-    "bytes": 5000,
-    "licence": "CC BY-SA 4.0",
-    "licence_url": "https://creativecommons.org/licenses/by-sa/4.0/",
-    "copyright_status": "Q50423863",
-    "author": "B. Uilder",
-    "source_url": "https://commons.wikimedia.org/wiki/File:Dam.jpg",
-    "depicts": ["Q12323"],
-}
+MEDIA_ROW = KELM | {"file": "Dam.jpg", "width": 900, "height": 700, "author": "B. Uilder", "depicts": ["Q12323"]}
 AT_HAND = CorpusImage("Kelm.jpg", (), "kelm.jpg", "f" * 64, 640, 480, "jpg", "A", "CC0", "L", "S", "0" * 16, "")
 
 
@@ -196,14 +184,6 @@ def test_a_picture_of_more_articles_than_memory_holds_is_merged(tmp_path):
     pq.write_table(table, tmp_path / "pages.parquet", row_group_size=4096)
     (merged,) = merge_images([AT_HAND], None, tmp_path / "pages.parquet", megabytes=48)
     assert merged["title"].to_pylist() == [sorted(titles)]
-
-
-def test_too_little_memory_to_merge_with_is_said_so_and_leaves_nothing(tmp_path):
-    table = pa.table({"title": [f"Title {n}" for n in range(50_000)], "image": [f"{n}.jpg" for n in range(50_000)]})
-    pq.write_table(table, tmp_path / "pages.parquet")
-    with pytest.raises(ConfigError, match="cannot be sorted or joined in 3 MB of memory"):
-        list(merge_images([], None, tmp_path / "pages.parquet", megabytes=3))
-    assert [entry.name for entry in tmp_path.iterdir()] == ["pages.parquet"]
 
 
 FILES = st.sampled_from(["A.jpg", "a.jpg", "B.jpg", "É.jpg", "\U0001f600.jpg"])

@@ -1,45 +1,32 @@
-import pytest
-
 from pipelines.corpus.kinds import find_domain, make_singular, name_infobox_kind, name_lead_kind
 
-
-@pytest.mark.parametrize(
-    ("template", "kind", "domain"),
-    [
-        ("Infobox bridge", "bridge", "Building/Place"),
-        ("Infobox settlement", "place", "Location"),
-        ("Infobox Officeholder", "politician", "Person"),
-        ("Infobox artwork", "artwork", "Artifact"),
-        ("Taxobox", "species", "Organism"),
-        ("Infobox clock", "clock", "Artifact"),
-        ("Infobox company", "company", "Other"),
-        ("Infobox Korean name", "", "Other"),
-    ],
-)
-def test_infobox_gives_noun_and_domain(template, kind, domain):
-    assert name_infobox_kind(template) == kind
-    assert find_domain(kind) == domain
-
-
-@pytest.mark.parametrize(
-    ("lead", "noun"),
-    [
-        ("The Kelm Bridge is a suspension bridge over the Ost in Varn.", "bridge"),
-        ("Ada Lind (1815 – 1852) was an English mathematician and writer.", "mathematician"),
-        ("The aardwolf is a small, insectivorous mammal native to Africa.", "mammal"),
-        ("Pica is a species of bird in the crow family.", "bird"),
-        ("Actrius is a 1997 film directed by V. Pons.", "film"),
-        ("Raith Rovers is a football club based in Kirkcaldy.", "football club"),
-        ("London is one of the largest cities in Europe.", "city"),
-        ("It was the first of its kind.", ""),
-        ("No verb here.", ""),
-    ],
-)
-def test_lead_gives_its_head_noun(lead, noun):
-    assert name_lead_kind(lead) == noun
+INFOBOXES = {
+    "Infobox bridge": ("bridge", "Building/Place"),
+    "Infobox settlement": ("place", "Location"),
+    "Infobox Officeholder": ("politician", "Person"),
+    "Infobox artwork": ("artwork", "Artifact"),
+    "Taxobox": ("species", "Organism"),
+    "Infobox clock": ("clock", "Artifact"),
+    "Infobox company": ("company", "Other"),
+    "Infobox Korean name": ("", "Other"),
+}
+LEADS = {
+    "The Kelm Bridge is a suspension bridge over the Ost in Varn.": "bridge",
+    "Ada Lind (1815 – 1852) was an English mathematician and writer.": "mathematician",
+    "The aardwolf is a small, insectivorous mammal native to Africa.": "mammal",
+    "Pica is a species of bird in the crow family.": "bird",
+    "Actrius is a 1997 film directed by V. Pons.": "film",
+    "Raith Rovers is a football club based in Kirkcaldy.": "football club",
+    "London is one of the largest cities in Europe.": "city",
+    "It was the first of its kind.": "",
+    "No verb here.": "",
+}
 
 
-def test_the_lead_decides_a_domain_that_the_infobox_leaves_open():
+def test_infoboxes_and_leads_give_nouns_and_domains():
+    kinds = {template: name_infobox_kind(template) for template in INFOBOXES}
+    assert {template: (kind, find_domain(kind)) for template, kind in kinds.items()} == INFOBOXES
+    assert {lead: name_lead_kind(lead) for lead in LEADS} == LEADS
     assert find_domain("oddity", "painter") == "Person"
 
 

@@ -43,8 +43,8 @@ def write_table(tmp_path):
         value = value.encode() if isinstance(value, str) else value
         return b"'" + value.replace(b"\\", b"\\\\").replace(b"'", b"\\'") + b"'"
 
-    def write(table, columns, rows, name=""):
-        lines = ",\n".join(f"  `{column}` blob" for column in columns)
+    def write(table, columns, rows, name="", required=()):
+        lines = ",\n".join(f"  `{column}` blob{' NOT NULL' if column in required else ''}" for column in columns)
         values = b",".join(b"(" + b",".join(map(quote, row)) + b")" for row in rows)
         body = f"CREATE TABLE `{table}` (\n{lines}\n);\n".encode()
         body += f"INSERT INTO `{table}` VALUES ".encode() + values + b";\n" if rows else b""
@@ -168,54 +168,17 @@ def test_rows_without_a_title_or_without_a_number_are_refused(write_table, colle
     rows = [(1, "All_disambiguation_pages", "", "page", 51), (2, "", "", "page", 51), (3, "", "", "page", 52)]
     targets = [(51, 14, "All_disambiguation_pages"), (52, 14, "All_set_index_articles")]
     linktarget = write_table("linktarget", TARGETS, targets)
-    path = write_table("categorylinks", CATEGORIES["transition"], rows)
-    assert collect(categorylinks=path, linktarget=linktarget) == FLAGGED
+    late = write_table("categorylinks", CATEGORIES["transition"], rows, required=["cl_to", "cl_target_id"])
+    assert collect(categorylinks=late, linktarget=linktarget) == FLAGGED
     with pytest.raises(ConfigError, match="rows without cl_to"):
-        collect(categorylinks=path)
-    early = write_table("categorylinks", CATEGORIES["transition"], [(1, "All_disambiguation_pages", "", "page", None)])
-    with pytest.raises(CorruptInput, match="cl_target_id holds None"):
-        collect(categorylinks=early, linktarget=linktarget)
-
-
-def test_several_sources_of_one_flag_make_one_row(write_table, collect):
-    assert collect(
-        page_props=write_table("page_props", PROPS, [(1, "disambiguation", "", None)]),
-        categorylinks=write_table("categorylinks", CATEGORIES["old"], [(1, "All_disambiguation_pages", "", "page")]),
-    ) == {1: {"is_disambiguation": True}}
-
-
-def test_targets_by_number_need_their_table(write_table, collect):
+        collect(categorylinks=late)
+    path = write_table("categorylinks", CATEGORIES["transition"], rows, required=["cl_to"])
+    with pytest.raises(ConfigError, match="rows without cl_to"):
+        collect(categorylinks=path, linktarget=linktarget)
     with pytest.raises(ConfigError, match="expected a linktarget table"):
         collect(categorylinks=write_table("categorylinks", CATEGORIES["now"], []))
-
-
-def test_too_little_memory_is_said_so(write_table, tmp_path):
-    props = [
-        (page, "page_image", f"Picture of quite some length {page * 7919 % 99_991}.jpg", None) for page in range(99_991)
-    ]
-    side = SideFiles(page_props=write_table("page_props", PROPS, props))
-    with pytest.raises(ConfigError, match=r"cannot be sorted or joined in 3 MB of memory .* expected more"):
-        collect_properties(side, tmp_path, 3)
-
-
-@pytest.mark.slow
-def test_many_pages_give_the_same_bytes_in_whatever_order_they_come(write_table, collect, tmp_path):
-    props = [
-        row
-        for page in range(70_000)
-        for row in (
-            (page, "wikibase_item", f"Q{page + 1}", None),
-            (page, "page_image_free", f"Picture_{page}.jpg", None),
-        )
-    ]
-    found = []
-    for rows in (props, props[::-1]):
-        known = collect(page_props=write_table("page_props", PROPS, rows))
-        assert known[69_999] == {"qid": "Q70000", "image_free": "Picture 69999.jpg"}
-        found.append((tmp_path / "scratch" / "properties.parquet").read_bytes())
-    assert found[0] == found[1]
-    file = pq.ParquetFile(tmp_path / "scratch" / "properties.parquet")
-    assert [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)] == [65_536, 4464]
+    early = write_table("categorylinks", CATEGORIES["transition"], [(1, "All_disambiguation_pages", "", "page", None)])
+    assert collect(categorylinks=early, linktarget=linktarget) == {1: {"is_disambiguation": True}}
 
 
 def test_real_tables_give_the_properties_in_them(shared_data, collect):
@@ -228,11 +191,6 @@ def test_real_tables_give_the_properties_in_them(shared_data, collect):
     assert known[799] == {"qid": "Q72", "image_free": "Karte Gemeinde Zürich 2007.png", "sitelinks": 186,
                           "statements": 550, "identifiers": 85}  # fmt: skip
     assert known[1] == {"qid": "Q5296"}
-
-
-def test_the_real_slice_has_the_properties_that_were_counted_there(shared_data, collect):
-    known = collect(page_props=shared_data / "enwiki-slice" / "enwiki-slice-page_props.sql.gz").values()
-    assert [sum(name in page for page in known) for name in ("image_free", "image", "is_disambiguation")] == [98, 17, 9]
 
 
 def test_real_categories_of_today_are_read(shared_data, collect, write_table):
@@ -323,14 +281,6 @@ def test_odd_entities_are_read(tmp_path):
     assert counts == {"lines": 3, "kept": 2, "without_article": 1, "failed": 0}
     read = [(row["qid"], row["label"], row["statements"], row["identifiers"], row["classes"]) for row in rows]
     assert read == [("Q2", "", 0, 0, []), ("Q3", "Label 3", 9, 1, ["Q100"])]
-
-
-def test_another_wiki_has_its_own_titles_and_labels(tmp_path):
-    entity = make_entity(1, sitelinks=2)
-    entity["sitelinks"]["dewiki"]["title"] = "Seite 1"
-    entity["labels"]["de"] = {"language": "de", "value": "Begriff 1"}
-    _, (row,) = collect_lines(tmp_path, render_line(entity), site="dewiki")
-    assert (row["title"], row["label"]) == ("Seite 1", "Begriff 1")
 
 
 def spoil(**changes):
@@ -449,24 +399,18 @@ def read_counts(page):
     return page.qid, page.sitelinks, page.statements, page.identifiers, page.classes
 
 
-def test_an_entity_is_found_by_its_title_where_no_qid_is_known(build, tmp_path):
-    write_entities(tmp_path, make_entity(7, 3, 9, 2, (100, 200), "Ost"))
-    corpus = build()
-    assert read_counts(corpus.page(1)) == ("Q7", 3, 9, 2, ("Q100", "Q200"))
-    assert (*read_counts(corpus.page(0)), corpus.page(0).image) == ("", -1, -1, -1, (), "")
-
-
-def test_the_qid_of_page_props_goes_before_the_title(build, write_sql, tmp_path):
+def test_an_entity_is_found_by_the_qid_of_page_props_else_by_its_title(build, write_sql, tmp_path):
     write_sql(f"{PREFIX}-page_props.sql.gz", "page_props", PROPS[:3], "(1,'wikibase_item','Q9')")
-    by_qid = make_entity(9, 5, 12, 1, (300,), "An older name")
-    by_title = make_entity(8, 2, 4, 0, (400,), "Kelm")
-    write_entities(tmp_path, by_title, by_qid)
-    assert read_counts(build().page(0)) == ("Q9", 5, 12, 1, ("Q300",))
-
-
-def test_of_two_entities_with_one_title_the_lower_qid_is_taken(build, tmp_path):
-    write_entities(tmp_path, *(make_entity(number, title="Kelm") for number in (10, 9)))
-    assert build().page(0).qid == "Q9"
+    write_entities(
+        tmp_path,
+        make_entity(8, 2, 4, 0, (400,), "Kelm"),
+        make_entity(9, 5, 12, 1, (300,), "An older name"),
+        *(make_entity(number, 3, 9, 2, (100, 200), "Ost") for number in (10, 7)),
+    )
+    corpus = build()
+    assert read_counts(corpus.page(0)) == ("Q9", 5, 12, 1, ("Q300",))
+    assert read_counts(corpus.page(1)) == ("Q7", 3, 9, 2, ("Q100", "Q200"))  # of two Qids the lower
+    assert (*read_counts(corpus.page(2)), corpus.page(2).image) == ("", -1, -1, -1, (), "")
 
 
 def test_a_set_index_by_category_counts_as_a_list(build, write_sql):
@@ -502,21 +446,19 @@ def test_a_dump_that_does_not_say_of_which_wiki_it_is_gets_no_entities(write_dum
         build_corpus(dump, tmp_path / "out")
 
 
-@pytest.mark.parametrize(
-    ("name", "role"),
-    [
-        ("commons-20250106-mediainfo.ttl.gz", "media"),
-        ("latest-mediainfo.nt.bz2", "media"),
-        ("latest-all.json.bz2", "wikidata_entities"),
-        ("wikidata-20250106-all.json.gz", "wikidata_entities"),
-        ("wikidatawiki-20250101-page.sql.gz", "wikidata_page"),
-        ("enwiki-20250131-categorylinks.sql.gz", "categorylinks"),
-    ],
-)
-def test_files_are_found_by_the_names_they_are_published_under(tmp_path, name, role):
-    (tmp_path / name).touch()
-    dump = tmp_path / f"{PREFIX}-pages-articles-multistream.xml.bz2"
-    assert find_side_files(dump).list_files() == [(role, tmp_path / name)]
+NAMES_OF_FILES = {
+    "commons-20250106-mediainfo.ttl.gz": "media",
+    "wikidata-20250106-all.json.gz": "wikidata_entities",
+    "wikidatawiki-20250101-page.sql.gz": "wikidata_page",
+    "enwiki-20250131-categorylinks.sql.gz": "categorylinks",
+}
+
+
+def test_files_are_found_by_the_names_they_are_published_under(tmp_path):
+    for name in NAMES_OF_FILES:
+        (tmp_path / name).touch()
+    found = find_side_files(tmp_path / f"{PREFIX}-pages-articles-multistream.xml.bz2").list_files()
+    assert {path.name: role for role, path in found} == NAMES_OF_FILES
 
 
 def test_two_snapshots_of_one_file_are_refused(tmp_path):

@@ -149,19 +149,18 @@ def describe(corpus, title):
     return describe_entity(corpus, corpus.find(title))
 
 
-@pytest.mark.parametrize(
-    ("title", "line"),
-    [
-        ("Kelm Bridge", "Kelm Bridge, a suspension bridge over the Orsa"),
-        ("Orsa (river)", "Orsa, a river in the north"),
-        ("Lumby, Ohio", "Lumby, railway station, the first stop in the valley"),
-        ("Siege of Marn", "Siege of Marn, battle, The siege of Marn took place in 1320 near the sea"),
-        ("Bare", "Bare"),
-        ("Ostrel", "Ostrel, a town"),
-    ],
-)
-def test_an_entity_is_described_by_its_name_its_type_and_what_its_article_says_it_is(described, title, line):
-    assert describe(described, title) == line
+LINES = {
+    "Kelm Bridge": "Kelm Bridge, a suspension bridge over the Orsa",
+    "Orsa (river)": "Orsa, a river in the north",
+    "Lumby, Ohio": "Lumby, railway station, the first stop in the valley",
+    "Siege of Marn": "Siege of Marn, battle, The siege of Marn took place in 1320 near the sea",
+    "Bare": "Bare",
+    "Ostrel": "Ostrel, a town",
+}
+
+
+def test_an_entity_is_described_by_its_name_its_type_and_what_its_article_says_it_is(described):
+    assert {title: describe(described, title) for title in LINES} == LINES
 
 
 def test_a_long_sentence_is_cut_between_words_and_the_name_stays(described):

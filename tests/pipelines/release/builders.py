@@ -41,33 +41,20 @@ def make_picture(root: Path, number: int, **changes) -> Picture:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     values = {
-        "sha256": sha256,
-        "extension": "png",
-        "file": f"Kelm Bridge {number}.png",
-        "width": 64,
-        "height": 48,
-        "phash": f"{number:016x}",
-        "author": "Ada Example",
-        "licence": "CC BY 4.0",
+        "sha256": sha256, "extension": "png", "file": f"Kelm Bridge {number}.png", "width": 64, "height": 48,
+        "phash": f"{number:016x}", "author": "Ada Example", "licence": "CC BY 4.0",
         "licence_url": "https://creativecommons.org/licenses/by/4.0/",
         "source_url": f"https://commons.example/wiki/File:Kelm_{number}.png",
-    }
+    }  # fmt: skip
     return Picture(**(values | changes))
 
 
 def make_evidence(page: int, title: str) -> Evidence:
     text = "architect = [[Mira Tolland]]"
     return Evidence(
-        page_id=page,
-        title=title,
-        revision=9000 + page,
-        kind="infobox",
-        key="architect",
-        start=10,
-        end=10 + len(text),
-        text=text,
-        link_start=22,
-    )
+        page_id=page, title=title, revision=9000 + page, kind="infobox", key="architect", start=10, end=10 + len(text),
+        text=text, link_start=22,
+    )  # fmt: skip
 
 
 def make_question(number: int, picture: Picture | None, split: str = "sft", **changes) -> Enhancement:
@@ -147,15 +134,10 @@ def make_question(number: int, picture: Picture | None, split: str = "sft", **ch
 def make_trial(**changes) -> Trial:
     """Return the trial of a blurred picture of 64 x 48 pixels."""
     values = {
-        "degradation": "blur",
-        "repair": "sharpen",
-        "strength": 0.5,
-        "parameters": (Parameter(name="sigma", value=0.48),),
-        "test": "image-search",
-        "before": True,
-        "degraded": False,
-        "repaired": True,
-    }
+        "degradation": "blur", "repair": "sharpen", "strength": 0.5,
+        "parameters": (Parameter(name="sigma", value=0.48),), "test": "image-search", "before": True,
+        "degraded": False, "repaired": True,
+    }  # fmt: skip
     return Trial(**(values | changes))
 
 
@@ -191,27 +173,14 @@ def make_trajectory(
         make_step(Turn("done", answer=answer)),
     )
     values = {
-        "record_id": f"rollout-{number:016x}",
-        "parent_id": question.record_id,
-        "split": question.split,
-        "attempt": 0,
-        "teacher": "scripted-teacher",
-        "prompt": "act/v1",
-        "system": "You answer questions with tools.",
-        "question": question.text,
-        "images": tuple(images),
-        "steps": steps,
-        "answer": answer,
-        "stop_reason": "answered",
-        "reference": question.answer,
-        "bridges": (question.proof.nodes[1].title,),
-        "verdict": "correct",
-        "decided_by": "comparer",
+        "record_id": f"rollout-{number:016x}", "parent_id": question.record_id, "split": question.split, "attempt": 0,
+        "teacher": "scripted-teacher", "prompt": "act/v1", "system": "You answer questions with tools.",
+        "question": question.text, "images": tuple(images), "steps": steps, "answer": answer,
+        "stop_reason": "answered", "reference": question.answer, "bridges": (question.proof.nodes[1].title,),
+        "verdict": "correct", "decided_by": "comparer",
         "supports": (Support(what="answer", step=1, start=told.index(answer), end=told.index(answer) + len(answer)),),
-        "loss": (True, True, True),
-        "tokens": 900,
-        "snapshot": "2026-09-01",
-    }
+        "loss": (True, True, True), "tokens": 900, "snapshot": "2026-09-01",
+    }  # fmt: skip
     return Trajectory(**(values | changes))
 
 

@@ -107,7 +107,7 @@ CHOICES = {
     ),
     "more articles": (lambda row: tell(row, articles=7), "articles lead with"),
     "what Commons says": (lambda row: tell(row, depicts=not row.depiction.depicts), "of what it depicts"),
-    "text nobody read": (lambda row: tell(row, engines=(), text=READ), "text that nobody read"),
+    "text nobody read": (lambda row: tell(row, engines=(), text=READ), "names no OCR engine"),
     "name that was read": (lambda row: tell(row, text=(row.proof.nodes[0].title,)), "picture-readable"),
     "name that a student reads": (
         lambda row: tell(row, text_at_training=(row.proof.nodes[-1].title,)),
@@ -207,4 +207,4 @@ def test_a_question_without_picture_is_refused_where_the_anchor_has_one(demo_gro
     bare = change(plain, picture=None, depiction=None)
     assert find(demo_ground, bare) == ["picture: the proof has none, the anchor's page has one"]
     lone = change(plain, picture=None)
-    assert "picture: the proof tells how it was chosen, and has none" in find(demo_ground, lone)
+    assert "picture: the proof says how a picture was chosen, and has none" in find(demo_ground, lone)

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import ConservationError, CorruptInput, GateNotMet
 from pipelines.release import rewards
 from pipelines.release.making import read_proofs
@@ -34,14 +35,29 @@ def read_tree(folder):
     return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def test_each_dataset_with_rows_is_published(published):
+def test_rows_of_each_dataset_have_their_layout(published):
     assert {name: release.rows for name, release in published.items()} == {"sft": 4, "rl": 2, "bridgevqa": 7}
+    rows = {name: pq.read_table(release.path / "data").to_pylist() for name, release in published.items()}
+    for row in rows["sft"]:
+        turns = [message["role"] for message in row["messages"]]
+        assert turns == ["system"] + ["user", "assistant"] * (len(turns) // 2)
+        assert sum(message["content"].count("<image>") for message in row["messages"]) == len(row["images"]) == 2
+        assert all(image["path"].count("/") == 0 and image["bytes"] for image in row["images"])
+        assert json.loads(row["tools"])
+    row = rows["rl"][0]
+    assert row["data_source"] == "synth"
+    assert row["prompt"][0]["content"].startswith("<image>\n")
+    assert row["reward_model"]["ground_truth"] in row["reward_model"]["candidate_answers"]
+    row = next(row for row in rows["bridgevqa"] if row["id"].endswith("7"))
+    assert [link["relation"] for link in row["chain"]] == ["architect", "birth place", "founded"]
+    assert (row["r_chain"], row["r_alone"], row["n_img"]) == ([1, 1], [6], 8)
 
 
-def test_a_dataset_without_rows_is_not_published(tmp_path, context):
-    question = make_question(1, make_picture(tmp_path, 1), "eval")
-    releases = publish_releases(tmp_path, [question], [], run_stage([question], []), context)
-    assert [release.dataset for release in releases] == ["bridgevqa"]
+def test_a_question_without_picture_is_released_as_text_and_only_where_it_has_rows(tmp_path, context):
+    question = make_question(1, None, "eval")
+    (release,) = publish_releases(tmp_path, [question], [], run_stage([question], []), context)
+    (row,) = pq.read_table(release.path / "data").to_pylist()
+    assert (release.dataset, row["image"]) == ("bridgevqa", None)
 
 
 def test_two_workspaces_publish_the_same_bytes(tmp_path, context):
@@ -108,23 +124,16 @@ def test_a_changed_file_in_a_published_version_is_noticed(tmp_path, material, co
         publish_releases(tmp_path, *material, context)
 
 
-def test_the_manifest_names_every_file(published):
+def test_the_manifest_names_every_file_and_no_path_of_this_machine(tmp_path, published):
     for release in published.values():
+        assert all(str(tmp_path).encode() not in content for content in read_tree(release.path).values())
         manifest = check_release_files(release.path)
         assert manifest.rows == release.rows
         names = {path.relative_to(release.path).as_posix() for path in release.path.rglob("*") if path.is_file()}
         assert names == {entry.name for entry in manifest.files} | {"manifest.json"}
-
-
-def test_an_added_file_is_noticed(published):
-    (published["rl"].path / "data" / "extra.parquet").write_bytes(b"")
-    with pytest.raises(GateNotMet, match="not in the manifest"):
-        check_release_files(published["rl"].path)
-
-
-def test_no_manifest_holds_a_path_of_this_machine(tmp_path, published):
-    for release in published.values():
-        assert all(str(tmp_path).encode() not in content for content in read_tree(release.path).values())
+        (release.path / "data" / "extra.parquet").write_bytes(b"")
+        with pytest.raises(GateNotMet, match="not in the manifest"):
+            check_release_files(release.path)
 
 
 def test_proofs_read_back_as_they_were(material, published):
@@ -149,7 +158,9 @@ def test_files_are_sorted_by_picture_with_a_page_index_and_small_row_groups(publ
 
 
 def test_shards_respect_the_limit_and_lose_nothing(tmp_path, material):
-    releases = publish_releases(tmp_path, *material, make_context(shard_bytes=400))
+    releases = publish_releases(
+        tmp_path, *material, make_context(settings=ReleasesConfig.model_construct(shard_bytes=400))
+    )
     rl = next(release for release in releases if release.dataset == "rl")
     names = sorted(path.name for path in (rl.path / "data").iterdir())
     assert names == ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"]
@@ -174,47 +185,6 @@ def test_the_datasets_library_decodes_the_pictures(tmp_path, published, dataset,
         picture = rows[0]["image"] if dataset == "bridgevqa" else rows[0]["images"][0]
     assert picture.size == (64, 48)
     assert len(rows) == published[dataset].rows - (dataset == "bridgevqa")
-
-
-def test_sft_rows_meet_the_rules_of_the_trainers(published):
-    rows = pq.read_table(published["sft"].path / "data" / "train-00000-of-00001.parquet").to_pylist()
-    for row in rows:
-        turns = [message["role"] for message in row["messages"]]
-        assert turns == ["system"] + ["user", "assistant"] * (len(turns) // 2)
-        assert sum(message["content"].count("<image>") for message in row["messages"]) == len(row["images"]) == 2
-        assert all(image["path"].count("/") == 0 and image["bytes"] for image in row["images"])
-        assert json.loads(row["tools"])
-
-
-def test_rl_rows_have_verls_layout(published):
-    row = pq.read_table(published["rl"].path / "data" / "train-00000-of-00001.parquet").to_pylist()[0]
-    assert row["data_source"] == "synth"
-    assert row["prompt"][0]["content"].startswith("<image>\n")
-    assert row["reward_model"]["style"] == "rule"
-    assert row["reward_model"]["ground_truth"] in row["reward_model"]["candidate_answers"]
-    assert set(row["extra_info"]) == {
-        "index",
-        "split",
-        "question",
-        "answer",
-        "answer_type",
-        "question_id",
-        "need_tools_kwargs",
-    }
-
-
-def test_bridgevqa_rows_carry_chain_and_counts(published):
-    row = pq.read_table(published["bridgevqa"].path / "data" / "test-00000-of-00001.parquet").to_pylist()[0]
-    assert [link["relation"] for link in row["chain"]] == ["architect", "birth place", "founded"]
-    assert (row["r_chain"], row["r_alone"], row["n_img"]) == ([1, 1], [6], 8)
-
-
-def test_a_question_without_picture_is_released_as_text(tmp_path, context):
-    question = make_question(1, None, "rl")
-    releases = publish_releases(tmp_path, [question], [], run_stage([question], []), context)
-    rows = pq.read_table(releases[0].path / "data" / "train-00000-of-00001.parquet").to_pylist()
-    assert rows[0]["images"] == []
-    assert "<image>" not in rows[0]["prompt"][0]["content"]
 
 
 def test_the_cards_front_matter_says_what_the_manifest_says(published):
@@ -259,7 +229,7 @@ def test_what_nobody_licensed_is_published_only_where_the_run_says_so(tmp_path, 
     entries = run_stage([question], [trajectory])
     with pytest.raises(GateNotMet, match="has no licence"):
         publish_releases(tmp_path, [question], [trajectory], entries, context)
-    lenient = context.model_copy(update={"unknown_licences": True})
+    lenient = context.model_copy(update={"settings": ReleasesConfig(unknown_licences=True)})
     released = publish_releases(tmp_path, [question], [trajectory], entries, lenient)
     text = next(each.path for each in released if each.dataset == "sft") / "ATTRIBUTION.tsv"
     assert "\tunknown\t" in text.read_text()

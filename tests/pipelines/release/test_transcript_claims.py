@@ -83,7 +83,7 @@ def test_what_stands_there_in_another_writing_is_what_the_row_says(make, part, w
     # What a text ends with is as whole as what stands in its middle.
     text = WORDS[: WORDS.index(part) + len(part)] if last else WORDS
     wrong = [problem for problem in find_transcript_problems(proof, tell(row, text, point(text, part, what)))]
-    assert [problem for problem in wrong if "is not what stands there" in problem] == []
+    assert [problem for problem in wrong if "is not the text there" in problem] == []
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_part_of_a_word_or_number_or_more_than_it_is_not_what_the_row_says(mak
     # Where a number begins or ends matters: of 3.25 neither 3 nor 25 is said.
     text = WORDS if part != "3" else "A length of 3.25 km."
     problems = list(find_transcript_problems(proof, tell(row, text, point(text, part))))
-    assert any("'answer' is not what stands there" in problem for problem in problems)
+    assert any("'answer' is not the text there" in problem for problem in problems)
 
 
 @pytest.mark.parametrize("text", ["error: disk full, says the sign.", "error: none\n", "warning: bridge closed\n5 May"])
@@ -112,4 +112,4 @@ def test_a_call_that_failed_is_not_trained_on_and_shows_nothing(make, error):
     text = f"error: {error}\n{WORDS}"
     problems = list(find_transcript_problems(proof, tell(row, text, point(text, "April 5th, 1204"))))
     assert any(problem.startswith("loss: ") for problem in problems)
-    assert any("'answer' is not what stands there" in problem for problem in problems)
+    assert any("'answer' is not the text there" in problem for problem in problems)

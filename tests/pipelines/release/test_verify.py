@@ -200,66 +200,61 @@ def test_tampering_is_noticed_without_the_manifest_and_named(small_releases, dem
     assert all(problem.where != "files" for problem in report.problems)
 
 
-def test_a_changed_file_is_named_although_every_row_still_verifies(small_releases, demo_ground, tmp_path):
-    folder = tmp_path / "rl"
-    shutil.copytree(small_releases / "rl", folder)
-    (folder / "README.md").write_text("# another card")
-    report = verify_release(folder, demo_ground)
+@pytest.fixture
+def copied(small_releases, tmp_path):
+    return shutil.copytree(small_releases / "rl", tmp_path / "rl")
+
+
+def test_a_changed_file_is_named_although_every_row_still_verifies(copied, demo_ground):
+    (copied / "README.md").write_text("# another card")
+    report = verify_release(copied, demo_ground)
     assert (report.rows, report.verified, report.passed) == (1, 1, False)
     assert report.problems[0].where == "files"
     assert "README.md has changed" in report.problems[0].what
 
 
-def test_a_release_without_rows_does_not_pass(small_releases, demo_ground, tmp_path):
-    folder = tmp_path / "rl"
-    shutil.copytree(small_releases / "rl", folder)
-    rewrite_rows(folder, "data/*.parquet", lambda rows: [])
-    reseal(folder, rows=0)
-    assert not verify_release(folder, demo_ground).passed
+def test_a_release_without_rows_does_not_pass(copied, demo_ground):
+    rewrite_rows(copied, "data/*.parquet", lambda rows: [])
+    reseal(copied, rows=0)
+    assert not verify_release(copied, demo_ground).passed
 
 
-def test_a_folder_that_is_no_release_is_refused(demo_ground, tmp_path):
+def test_what_is_no_release_or_no_parquet_is_refused(copied, demo_ground, tmp_path):
     with pytest.raises(ConfigError, match=r"no manifest\.json"):
         verify_release(tmp_path, demo_ground)
-
-
-def test_a_file_that_is_no_parquet_is_corrupt_input(small_releases, demo_ground, tmp_path):
-    folder = tmp_path / "rl"
-    shutil.copytree(small_releases / "rl", folder)
-    next(folder.glob("proofs/*.parquet")).write_bytes(b"PAR1 but not really PAR1")
+    next(copied.glob("proofs/*.parquet")).write_bytes(b"PAR1 but not really PAR1")
     with pytest.raises(CorruptInput, match="a Parquet file cannot be read"):
-        verify_release(folder, demo_ground)
+        verify_release(copied, demo_ground)
 
 
-def test_a_claim_says_in_words_what_was_demanded(small_releases):
+BARE = {"answers": 0, "near_misses": 0, "answer_share": 1.0, "retrieval_rank": 0, "agreement": "off", "volatile": True}
+STRICT = {
+    "answers": 5, "near_misses": 50, "answer_share": 0.05, "retrieval_rank": 10, "agreement": "required",
+    "volatile": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "others", "claims"),
+    [
+        (
+            BARE,
+            {"shortcuts_checked": False, "compared_snapshot": ""},
+            "need for the picture not counted; shorter paths not searched; near misses not checked; prose not compared "
+            "with the answer; frequency of the answer not checked; facts that change with time allowed; one search not "
+            "tried",
+        ),
+        (
+            STRICT,
+            {"shortcuts_checked": True, "compared_snapshot": "2027-01-01"},
+            "at least 5 answers over other pictures; no shorter path; articles of up to 50 near misses read, none left "
+            "open; a sentence says the answer too; no answer with more than 5% of its relation; no fact that changes "
+            "with time, the same in the dump of 2027-01-01; not among the first 10 results of one search",
+        ),
+    ],
+)
+def test_a_claim_says_in_words_what_was_demanded(small_releases, thresholds, others, claims):
     (row,) = [ProofRow.model_validate(row, strict=False) for row in read_rows(small_releases / "bridgevqa", "proofs")]
-    bare = row.proof.thresholds.model_copy(
-        update={"answers": 0, "near_misses": 0, "answer_share": 1.0, "retrieval_rank": 0}
-    )
-    bare = bare.model_copy(update={"agreement": "off", "volatile": True})
-    proof = row.proof.model_copy(update={"thresholds": bare, "shortcuts_checked": False, "compared_snapshot": ""})
-    assert describe_claim(row.model_copy(update={"proof": proof})).split("; ")[2:] == [
-        "need for the picture not counted",
-        "shorter paths not looked for",
-        "near misses not looked for",
-        "prose not compared with the answer",
-        "frequency of the answer not looked at",
-        "facts that change with time allowed",
-        "one search not tried",
-    ]
-    strict = bare.model_copy(
-        update={"answers": 5, "near_misses": 50, "answer_share": 0.05, "retrieval_rank": 10, "agreement": "required"}
-    )
-    strict = strict.model_copy(update={"volatile": False})
-    proof = proof.model_copy(
-        update={"thresholds": strict, "shortcuts_checked": True, "compared_snapshot": "2027-01-01"}
-    )
-    assert describe_claim(row.model_copy(update={"proof": proof})).split("; ")[2:] == [
-        "at least 5 answers over other pictures",
-        "no shorter path",
-        "articles of up to 50 near misses looked up, none left open",
-        "a sentence says the answer too",
-        "no answer with more than 5% of its relation",
-        "no fact that changes with time, the same in the dump of 2027-01-01",
-        "not among the first 10 results of one search",
-    ]
+    least = row.proof.thresholds.model_copy(update=thresholds)
+    proof = row.proof.model_copy(update={"thresholds": least, **others})
+    assert describe_claim(row.model_copy(update={"proof": proof})).split("; ", 2)[2] == claims

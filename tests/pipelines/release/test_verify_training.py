@@ -119,10 +119,10 @@ SFT = {
     "picture's bytes": (set_in("images", 0, "bytes", value=b"another"), "images: picture 0: picture-format"),
     "a call that is not trained on": (train_otherwise(0), "loss: the row says"),
     "a failed call that is trained on": (fail, "loss: the row says"),
-    "a pointer beside the answer": (point(start=lambda start: start + 1), "supports: 'answer' is not what stands"),
-    "a pointer at nothing": (point(end=lambda end: end + 1_000_000), "supports: 'answer' is not what stands"),
-    "a pointer from the end": (point_from_the_end, "supports: 'answer' is not what stands"),
-    "a pointer at no step": (point(step=99), "supports: 'answer' is not what stands"),
+    "a pointer beside the answer": (point(start=lambda start: start + 1), "supports: 'answer' is not the text"),
+    "a pointer at nothing": (point(end=lambda end: end + 1_000_000), "supports: 'answer' is not the text"),
+    "a pointer from the end": (point_from_the_end, "supports: 'answer' is not the text"),
+    "a pointer at no step": (point(step=99), "supports: 'answer' is not the text"),
     "a pointer at a name of nobody": (point(what="Nobody"), "'Nobody' is neither a bridge nor the answer"),
     "no pointers": (set_in("supports", value=[]), "supports: none for the answer"),
     "a dialect with other tags": (set_in("dialect", value="opensearch-vl"), "messages: the tags are"),
@@ -130,7 +130,7 @@ SFT = {
     "a dialect of no text": (set_in("dialect", value="native"), "native is not a text dialect"),
     "a dialect of nobody": (set_in("dialect", value="klingon"), "messages: "),
     "date of the corpus": (set_in("snapshot", value="1999-01-01"), "snapshot: the row's tools searched '1999-01-01'"),
-    "day": (set_in("day", value="yesterday"), "day: 'yesterday' is none"),
+    "day": (set_in("day", value="yesterday"), "day: 'yesterday' is not a date"),
 }
 RL = {
     "a hint in the prompt": (set_in("prompt", -1, "content", value=add_hint), "prompt: the row says"),
@@ -173,6 +173,11 @@ def pair(demo, tmp_path_factory):
     assert sorted(first) == ["test", "train"]
     cut_release(folder, "bridgevqa", set(first.values()))
     return folder
+
+
+@pytest.fixture
+def folder(pair, tmp_path):
+    return shutil.copytree(pair, tmp_path / "bridgevqa")
 
 
 def read_split(folder, kind, split):
@@ -246,9 +251,7 @@ PAIRS = {
 
 
 @pytest.mark.parametrize(("tamper", "named"), PAIRS.values(), ids=PAIRS.keys())
-def test_rows_are_compared_with_one_another(pair, demo_ground, tmp_path, tamper, named):
-    folder = tmp_path / "bridgevqa"
-    shutil.copytree(pair, folder)
+def test_rows_are_compared_with_one_another(folder, demo_ground, tamper, named):
     assert verify_release(folder, demo_ground).passed
     tamper(folder)
     reseal(folder, rows=len(read_rows(folder, "data")))
@@ -258,9 +261,7 @@ def test_rows_are_compared_with_one_another(pair, demo_ground, tmp_path, tamper,
 
 
 @pytest.mark.parametrize("shared", ["anchor", "answer node", "answer key", "picture"])
-def test_a_question_of_test_reworded_in_train_is_noticed(pair, demo_ground, tmp_path, shared):
-    folder = tmp_path / "bridgevqa"
-    shutil.copytree(pair, folder)
+def test_a_question_of_test_reworded_in_train_is_noticed(folder, demo_ground, shared):
     originals = {kind: read_split(folder, kind, "test") for kind in ("data", "proofs")}
     copy_to_train(folder)
     for path, table in originals.values():
@@ -271,9 +272,7 @@ def test_a_question_of_test_reworded_in_train_is_noticed(pair, demo_ground, tmp_
     assert any("it asks the same of the same anchor" in problem.what for problem in report.problems)
 
 
-def test_columns_of_another_type_are_a_problem_of_their_file(pair, demo_ground, tmp_path):
-    folder = tmp_path / "bridgevqa"
-    shutil.copytree(pair, folder)
+def test_columns_of_another_type_are_a_problem_of_their_file(folder, demo_ground):
     path, table = read_split(folder, "data", "train")
     hops = table.schema.get_field_index("hops")
     pq.write_table(table.set_column(hops, "hops", table["hops"].cast(pa.string())), path)
@@ -283,9 +282,7 @@ def test_columns_of_another_type_are_a_problem_of_their_file(pair, demo_ground, 
 
 
 @pytest.mark.parametrize("kind", ["data", "proofs"])
-def test_a_column_that_is_missing_is_a_problem_of_every_row(pair, demo_ground, tmp_path, kind):
-    folder = tmp_path / "bridgevqa"
-    shutil.copytree(pair, folder)
+def test_a_column_that_is_missing_is_a_problem_of_every_row(folder, demo_ground, kind):
     path, table = read_split(folder, kind, "train")
     pq.write_table(table.drop_columns(["answer"]), path)
     reseal(folder)

@@ -144,25 +144,17 @@ def test_a_cell_carries_the_latest_day_of_its_replies(tmp_path, question):
     assert [cell.day for cell in made.cells] == ["2026-11-22", "2026-12-01", "2026-12-01"]
 
 
-def test_attempts_are_samples_of_their_own_one_after_the_other(tmp_path, question):
+def test_attempts_are_separate_samples_share_one_search_and_show_the_picture_where_the_condition_has_it(
+    tmp_path, question
+):
     stage = make_stage(tmp_path)
     measure(stage, question)
-    samples = [request.sample for request in stage.solvers["solver"].model.asked]
-    assert samples == [0, 1, 2, 3] * 3
-
-
-def test_only_conditions_with_a_picture_show_it(tmp_path, question):
-    stage = make_stage(tmp_path)
-    measure(stage, question)
-    for request in stage.solvers["solver"].model.asked:
+    asked = stage.solvers["solver"].model.asked
+    assert [request.sample for request in asked] == [0, 1, 2, 3] * 3
+    assert stage.searches.images.asked == [question.picture.sha256]
+    for request in asked:
         shown = (question.picture.sha256,) if request.inputs.condition != "text" else ()
         assert request.messages[-1].images == shown
-
-
-def test_one_search_serves_all_attempts(tmp_path, question):
-    stage = make_stage(tmp_path)
-    measure(stage, question)
-    assert stage.searches.images.asked == [question.picture.sha256]
 
 
 # bounds
@@ -317,18 +309,12 @@ def test_a_picture_that_is_too_simple_refuses_before_any_attempt(tmp_path, quest
 def test_a_picture_that_is_not_goes_on_and_one_that_nobody_could_judge_does_not(tmp_path, question):
     fine = make_stage(tmp_path, preset="vsearcher", picture_judge=make_judge(PictureReply(simple=False)))
     garbled = make_stage(tmp_path, preset="vsearcher", picture_judge=make_judge(BROKEN))
+    unjudged, judge = make_stage(tmp_path, preset="vsearcher"), make_judge(PictureReply(simple=True))
     assert measure(fine, question).left_out == ()
-    assert measure(garbled, question).reason == "unscored"
-
-
-def test_without_an_image_judge_the_row_says_that_its_picture_was_not_judged(tmp_path, question):
-    assert measure(make_stage(tmp_path, preset="vsearcher"), question).left_out == ("picture-too-simple",)
-
-
-def test_an_image_judge_is_not_asked_by_other_presets(tmp_path, question):
-    judge = make_judge(PictureReply(simple=True))
+    assert measure(unjudged, question).left_out == ("picture-too-simple",)
     assert isinstance(measure(make_stage(tmp_path, picture_judge=judge), question), Difficulty)
     assert not judge.model.asked
+    assert measure(garbled, question).reason == "unscored"
 
 
 def test_a_question_that_holds_its_answer_is_refused_for_nothing(tmp_path, question):

@@ -224,17 +224,16 @@ def test_judges_accept_what_the_comparer_leaves_open(good, judges, by):
     assert (row.verdict, row.decided_by) == ("correct", by)
 
 
-def test_a_judge_refuses_what_the_comparer_leaves_open(good):
-    (row,) = select([answer_with(good, OPEN)], judges=[make_judge("incorrect")])
-    assert row.codes == ("wrong-answer",)
-
-
-@pytest.mark.parametrize("said", [["correct", "incorrect"], ["correct", "yes and no"], ["who knows"]])
-def test_judges_that_differ_or_say_nothing_clear_leave_a_rollout_unscored(good, said):
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [(["incorrect"], "wrong-answer"), (["correct", "incorrect"], "unscored"), (["correct", "yes and no"], "unscored"),
+     (["who knows"], "unscored")],
+)  # fmt: skip
+def test_a_judge_refuses_and_judges_that_differ_or_are_unclear_leave_a_rollout_unscored(good, said, code):
     (row,) = select(
         [answer_with(good, OPEN)], judges=[make_judge(verdict, name) for verdict, name in zip(said, "ab", strict=False)]
     )
-    assert row.codes == ("unscored",)
+    assert row.codes == (code,)
 
 
 def test_no_judge_is_asked_of_what_the_comparer_decides(good):
@@ -299,6 +298,11 @@ def test_the_judges_are_part_of_the_stage():
     assert [(entry.role, entry.name) for entry in stage.models()] == [("judge", "judge")]
     assert stage.prompts() == {judge.prompt.label: judge.prompt.digest}
     assert (Trajectories().models(), Trajectories().prompts()) == ((), {})
+    process = ProcessJury(make_asking("judge_process", lambda inputs: "", name="marker"))
+    stage = Trajectories(process=process)
+    assert stage.fingerprint() != Trajectories().fingerprint()
+    assert [(entry.role, entry.name) for entry in stage.models()] == [("process_judge", "marker")]
+    assert stage.prompts() == {process.judge.prompt.label: process.judge.prompt.digest}
 
 
 def make_process(*said, name="process"):
@@ -310,11 +314,6 @@ def make_process(*said, name="process"):
 def write_marks(*marks):
     names = ("relevance", "progression", "evidence", "cross_modal")
     return json.dumps(dict(zip(names, marks, strict=True)))
-
-
-def test_without_a_process_judge_nothing_is_marked_and_nothing_refused(good):
-    (row,) = select([good])
-    assert row.process is None
 
 
 def test_the_process_judges_marks_decide_on_their_mean(good):
@@ -368,18 +367,6 @@ def test_a_process_judge_that_is_away_stops_the_stage(good):
         select([good], process=ProcessJury(make_asking("judge_process", leave)))
 
 
-def test_the_process_judge_is_part_of_the_stage():
-    judge = ProcessJury(make_asking("judge_process", lambda inputs: "", name="marker"))
-    stage = Trajectories(process=judge)
-    assert stage.fingerprint() != Trajectories().fingerprint()
-    assert [(entry.role, entry.name) for entry in stage.models()] == [("process_judge", "marker")]
-    assert stage.prompts() == {judge.judge.prompt.label: judge.judge.prompt.digest}
-
-
-def test_a_clean_rollout_passes_every_check(good):
-    assert refuse(good) == []
-
-
 def test_each_check_can_be_left_out(good):
     memory = change(good, steps=good.steps[-1:])
     assert {"from-memory", "unsupported", "path-not-covered"} <= set(refuse(memory))
@@ -409,6 +396,7 @@ def test_a_rollout_without_a_path_is_refused_as_nothing_can_be_held_against_it(g
 
 def test_an_accepted_rollout_keeps_its_length_and_what_is_trained_on(good):
     (row,) = select([good])
+    assert (refuse(good), row.process) == ([], None)
     assert row.loss == (True,) * len(good.steps)
     assert row.tokens > sum(len(step.reply) for step in good.steps) / 8
 

@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import ConfigError, ConservationError, CorruptInput, GateNotMet, Unavailable
+from pipelines.release.exporters import registry
 from pipelines.release.exporters.base import ExportOptions, read_lines
 from pipelines.release.exporters.conversations import read_conversations, take_apart
-from pipelines.release.exporters.registry import EXPORTERS, export_release, validate_export, write_export
+from pipelines.release.exporters.registry import EXPORTERS, export_release, validate_export
 from pipelines.release.rows import EmbeddedImage
 from tests.pipelines.release.exporters.trajectories import HOSTILE, make_release, make_whole, publish
 from tests.pipelines.release.tampering import reseal
@@ -43,46 +44,42 @@ def read_rows(folder):
     return lines + [row for path in folder.glob("*.parquet") for row in pq.read_table(path).to_pylist()]
 
 
+def hash_bytes(data):
+    return hashlib.sha256(data).hexdigest()
+
+
 def read_row(release):
     return next(read_conversations(release)).row
 
 
 @pytest.mark.parametrize("to", SFT)
-def test_no_row_is_lost_and_no_rule_broken(to, exports):
+def test_no_row_is_lost_and_reason_loss_credits_and_origin_travel_with_it(to, exports, release):
     folder, report = exports[to]
-    assert report.rows_in == report.rows_out == len(read_rows(folder)) == 1 + len(HOSTILE)
+    rows = read_rows(folder)
+    assert report.rows_in == report.rows_out == len(rows) == 1 + len(HOSTILE)
     assert validate_export(folder, to) == ()
     assert report.files == sum(path.is_file() for path in folder.rglob("*"))
-
-
-@pytest.mark.parametrize("to", SFT)
-def test_reason_loss_and_supports_travel_with_each_row(to, exports, release):
-    told = [json.loads(row["synth"]) for row in read_rows(exports[to][0])]
+    told = [json.loads(row["synth"]) for row in rows]
     assert [each["id"] for each in told] == [each.row.id for each in read_conversations(release)]
     assert all(each["stop_reason"] == "answered" and each["loss"].count(False) in (1, 2) for each in told)
     assert all(each["split"] == "train" and each["dialect"] == "synth" for each in told)
-
-
-@pytest.mark.parametrize("to", SFT)
-def test_credits_and_origin_travel_with_an_export(to, exports, release):
-    folder, report = exports[to]
     assert (folder / "ATTRIBUTION.tsv").read_bytes() == (release / "ATTRIBUTION.tsv").read_bytes()
     origin = json.loads((folder / "export.json").read_text())
     assert (origin["to"], origin["version"], origin["rows"]) == (to, release.name, report.rows_in)
+    longest = max(conversation.row.tokens for conversation in read_conversations(release))
+    assert any(f"{longest:,} tokens" in note for note in report.notes)
 
 
-@pytest.mark.parametrize("to", LINES)
-def test_pictures_are_named_by_their_content(to, exports):
-    paths = [path for path in (exports[to][0] / "images").rglob("*") if path.is_file()]
-    assert len(paths) == 3 * (1 + len(HOSTILE))
-    assert all(path.stem == hashlib.sha256(path.read_bytes()).hexdigest() for path in paths)
-    assert {path.suffix for path in paths} == {".png"}
-
-
-@pytest.mark.parametrize("to", ["trl", "verl-sft"])
-def test_pictures_are_embedded_in_reading_order(to, exports, release):
+@pytest.mark.parametrize("to", SFT)
+def test_pictures_keep_their_bytes_and_order(to, exports, release):
     for row, conversation in zip(read_rows(exports[to][0]), read_conversations(release), strict=True):
-        assert [image["bytes"] for image in row["images"]] == [each.content for each in conversation.pictures]
+        shown = [
+            (exports[to][0] / image).read_bytes() if isinstance(image, str) else image["bytes"]
+            for image in row["images"]
+        ]
+        assert shown == [each.content for each in conversation.pictures]
+        named = [f"images/{hash_bytes(data)[:2]}/{hash_bytes(data)}.png" for data in shown]
+        assert to not in LINES or row["images"] == named
 
 
 @pytest.mark.parametrize("to", SFT)
@@ -154,33 +151,55 @@ def test_a_release_in_another_dialect_is_exported_with_that_dialects_tools(tmp_p
     assert json.loads(row["conversations"][1]["value"].rpartition("\n\n")[2])["arguments"] == {}
 
 
-def test_an_export_is_never_written_over(release, tmp_path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "mine.txt").write_text("kept")
-    with pytest.raises(ConfigError, match="there is something already"):
+@pytest.fixture
+def spoiled(monkeypatch, tmp_path):
+    """Put an exporter for TRL in place that does something after it wrote, or is checked otherwise."""
+
+    def put(after=lambda written: written, **changes):
+        exporter = EXPORTERS["trl"]
+        changed = replace(exporter, write=lambda *arguments: after(exporter.write(*arguments)), **changes)
+        monkeypatch.setattr(registry, "EXPORTERS", {"trl": changed})
+
+    return put
+
+
+def take_place(folder):
+    folder.mkdir()
+    (folder / "mine.txt").write_text("kept")
+
+
+def test_an_export_is_never_written_over_not_even_one_that_appears_meanwhile(release, tmp_path, spoiled):
+    take_place(tmp_path / "early")
+    spoiled(lambda written: take_place(tmp_path / "late") or written)
+    for name in ("early", "late"):
+        with pytest.raises(ConfigError, match="there is something already"):
+            export_release(release, tmp_path / name, "trl")
+        assert [path.name for path in (tmp_path / name).iterdir()] == ["mine.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["early", "late"]
+
+
+def fill_disk(written):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"after": fill_disk}, Unavailable, "the disk is full"),
+        ({"check": lambda folder: ["row 1: is bad"]}, GateNotMet, "row 1: is bad"),
+        (
+            {"after": lambda written: replace(written, rows_out=written.rows_out - 1)},
+            ConservationError,
+            "18 rows released, 18 read, 17 written",
+        ),
+    ],
+)
+def test_an_export_that_fails_loses_a_row_or_breaks_a_rule_leaves_nothing(
+    release, tmp_path, spoiled, changes, error, message
+):
+    spoiled(**changes)
+    with pytest.raises(error, match=message):
         export_release(release, tmp_path / "out", "trl")
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
-
-
-def test_one_that_appears_meanwhile_is_not_either(release, tmp_path):
-    def write(*arguments):
-        (tmp_path / "out").mkdir()
-        (tmp_path / "out" / "mine.txt").write_text("kept")
-        return EXPORTERS["trl"].write(*arguments)
-
-    with pytest.raises(ConfigError, match="there is something already"):
-        write_export(release, tmp_path / "out", replace(EXPORTERS["trl"], write=write), ExportOptions())
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
-
-
-def test_a_full_disk_is_said_and_leaves_nothing_behind(release, tmp_path):
-    def write(*arguments):
-        EXPORTERS["trl"].write(*arguments)
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with pytest.raises(Unavailable, match="the disk is full"):
-        write_export(release, tmp_path / "out", replace(EXPORTERS["trl"], write=write), ExportOptions())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -190,15 +209,6 @@ def test_a_place_that_is_no_folder_is_refused(release, tmp_path):
         export_release(release, tmp_path / "file" / "out", "trl")
 
 
-@pytest.mark.parametrize(
-    ("to", "setting"),
-    [("llamafactory", "cutoff_len"), ("ms-swift", "max_length"), ("trl", "max_length"), ("verl-sft", "max_length")],
-)
-def test_the_length_that_cuts_no_conversation_is_told(to, setting, exports, release):
-    longest = max(conversation.row.tokens for conversation in read_conversations(release))
-    assert any(setting in note and f"{longest:,} tokens" in note for note in exports[to][1].notes)
-
-
 def test_a_release_that_was_changed_is_refused(release, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(release, copy)
@@ -206,23 +216,6 @@ def test_a_release_that_was_changed_is_refused(release, tmp_path):
     (copy / "ATTRIBUTION.tsv").write_text("nobody")
     with pytest.raises(GateNotMet, match=r"ATTRIBUTION.tsv has changed"):
         export_release(copy, tmp_path / "out", "trl")
-
-
-def test_an_export_that_breaks_a_rule_is_not_published(release, tmp_path):
-    broken = replace(EXPORTERS["trl"], check=lambda folder: ["row 1: is bad"])
-    with pytest.raises(GateNotMet, match="row 1: is bad"):
-        write_export(release, tmp_path / "out", broken, ExportOptions())
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_export_that_loses_a_row_is_not_published(release, tmp_path):
-    def write(*arguments):
-        written = EXPORTERS["trl"].write(*arguments)
-        return replace(written, rows_out=written.rows_out - 1)
-
-    with pytest.raises(ConservationError, match="18 rows released, 18 read, 17 written"):
-        write_export(release, tmp_path / "out", replace(EXPORTERS["trl"], write=write), ExportOptions())
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -247,13 +240,17 @@ def test_a_row_whose_parts_do_not_belong_together_is_refused(change, message, re
         take_apart(row.model_copy(update=change(row)), "train")
 
 
-def test_a_picture_in_what_the_model_says_is_refused(release):
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({1: "When?", 2: "<image> so"}, "not the user's has a picture"), ({1: "When <image>?"}, "after its beginning")],
+)
+def test_a_picture_that_is_not_before_a_users_message_is_refused(release, changes, message):
     row = read_row(release)
-    asked = row.messages[1].model_copy(update={"content": "When?"})
-    said = row.messages[2].model_copy(update={"content": "<image> so"})
-    changed = (row.messages[0], asked, said, *row.messages[3:])
-    with pytest.raises(CorruptInput, match="not the user's"):
-        take_apart(row.model_copy(update={"messages": changed}), "train")
+    messages = list(row.messages)
+    for place, content in changes.items():
+        messages[place] = messages[place].model_copy(update={"content": content})
+    with pytest.raises(CorruptInput, match=message):
+        take_apart(row.model_copy(update={"messages": tuple(messages)}), "train")
 
 
 def test_a_dialect_with_other_tags_is_written_as_text_even_where_nothing_is_called(release):
@@ -274,13 +271,6 @@ def test_a_row_of_another_version_is_refused(release, tmp_path):
     reseal(tmp_path / "old")
     with pytest.raises(CorruptInput, match=r"dialect: Field required; loss: Field required; make the release again"):
         export_release(tmp_path / "old", tmp_path / "out", "trl")
-
-
-def test_a_placeholder_inside_a_message_is_refused(release):
-    row = read_row(release)
-    asked = row.messages[1].model_copy(update={"content": "When <image>?"})
-    with pytest.raises(CorruptInput, match="after its beginning"):
-        take_apart(row.model_copy(update={"messages": (row.messages[0], asked, *row.messages[2:])}), "train")
 
 
 @pytest.mark.parametrize("to", ["trl", "verl-sft"])

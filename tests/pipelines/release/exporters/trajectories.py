@@ -59,12 +59,9 @@ def make_square(root: Path, number: int, **changes) -> Picture:
 
 def make_step(turn: Turn, dialect: str, observation: Observation | None = None) -> Step:
     return Step(
-        thought=turn.thought,
-        tool=turn.tool,
-        arguments=turn.arguments,
-        reply=render_turn(turn, find_dialect(dialect)),
+        thought=turn.thought, tool=turn.tool, arguments=turn.arguments, reply=render_turn(turn, find_dialect(dialect)),
         observation=observation,
-    )
+    )  # fmt: skip
 
 
 def make_seen(text: str, images: Sequence[str] = (), error: str = "") -> Observation:

@@ -11,7 +11,7 @@ from PIL import Image
 
 from pipelines.checks.pictures import classify_licence
 from pipelines.config.settings import CommonsConfig
-from pipelines.errors import ConfigError, CorruptInput, RateLimited, RecordFailed, Unavailable
+from pipelines.errors import ConfigError, RateLimited, RecordFailed, Unavailable
 from pipelines.pictures import PictureStore
 from pipelines.services.clients.commons import (
     CommonsApi,
@@ -243,6 +243,7 @@ def test_files_of_a_shared_repository_are_found_though_their_page_is_missing(com
     [
         ('<a href="//commons.wikimedia.org/wiki/User:A" title="User:A">A. Uthor</a>', "A. Uthor"),
         ('Unknown author<span style="display: none;">Unknown author</span>', "Unknown author"),
+        ('<span style="display:none"><span>date</span>,+1900</span>Jane Doe', "Jane Doe"),
         ("<style data-x>.a{color:red}</style><p>Ann</p><p>Bo</p>", "Ann Bo"),
         ("Ann &amp; Bo &lt;b&gt;<br>Cy", "Ann & Bo <b> Cy"),
         ("<script>alert(1)</script>x", "x"),
@@ -477,6 +478,14 @@ def test_an_original_takes_the_place_of_a_thumbnail_that_never_comes(commons):
         fetch(commons, wide)
 
 
+def test_thumbnails_that_never_come_several_times_in_a_row_are_an_outage(commons):
+    commons.files[THUMBNAIL] = Answer(503)
+    files, wide = make_files(commons), make_remote(commons, 4000)
+    assert [asyncio.run(files.fetch_file(wide)) for _ in range(2)] == [PICTURE] * 2
+    with pytest.raises(Unavailable, match=f"{THUMBNAIL}: HTTP 503, 3 times; run again later"):
+        asyncio.run(files.fetch_file(wide))
+
+
 UNFIT = {
     "missing": (Answer(404), "picture-missing", 1),
     "gone": (Answer(410), "picture-missing", 1),
@@ -598,11 +607,23 @@ def test_a_service_that_is_away_is_asked_again(record, error):
     assert take(recorded) == PICTURE
 
 
-def test_a_picture_gone_from_the_image_store_is_named_with_what_to_do(record):
+def test_a_picture_gone_from_the_image_store_is_fetched_again(record):
+    take(record(PICTURE))
+    path = record.pictures.path(hashlib.sha256(PICTURE).hexdigest(), "png")
+    path.unlink()
+    assert take(record(PICTURE)) == PICTURE
+    path.write_bytes(b"damaged")
+    assert take(record(PICTURE)) == PICTURE
+    assert path.read_bytes() == PICTURE
+
+
+def test_a_picture_that_is_gone_and_changed_is_said_so(record):
     take(record(PICTURE))
     record.pictures.path(hashlib.sha256(PICTURE).hexdigest(), "png").unlink()
-    with pytest.raises(CorruptInput, match=r"Kelm\.png: .*--fresh-replies commons"):
-        take(record())
+    with pytest.raises(RecordFailed, match=r"picture-changed.*--fresh-replies commons"):
+        take(record(draw(7)))
+    with pytest.raises(Unavailable):
+        take(record(Unavailable("away")))
     assert take(record(draw(7), epoch=1)) == draw(7)
 
 

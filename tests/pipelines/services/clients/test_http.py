@@ -156,10 +156,12 @@ WORDS = b"some words that are packed"
     [
         ("gzip", gzip.compress(WORDS)),
         ("GZIP", gzip.compress(WORDS)),
+        ("gzip", gzip.compress(WORDS[:9]) + gzip.compress(WORDS[9:]) + bytes(8)),
         ("deflate", zlib.compress(WORDS)),
+        ("deflate", zlib.compress(WORDS)[2:-4]),
         ("identity", WORDS),
     ],
-    ids=["gzip", "upper case", "deflate", "identity"],
+    ids=["gzip", "upper case", "two members and padding", "deflate", "deflate without header", "identity"],
 )
 def test_a_packed_reply_is_unpacked(packing, body):
     with run_live_server(lambda asked: Answer(body=body, headers={"Content-Encoding": packing})) as server:

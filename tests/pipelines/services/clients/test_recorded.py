@@ -163,7 +163,7 @@ def test_an_empty_purse_lets_nothing_be_sent_but_recorded_replies(store):
         "reply 1",
         "reply 2",
     ] * 2
-    with pytest.raises(BudgetSpent, match=r"24 of 20 tokens; the same command goes on"):
+    with pytest.raises(BudgetSpent, match="24 of 20 tokens; run the same command again"):
         asyncio.run(recorded.chat(ROWS[2]))
     assert asyncio.run(recorded.chat(ROWS[0])).text == "reply 1"
     assert (model.asked, store.count()) == (2, (2, 2))

@@ -40,6 +40,10 @@ def test_a_bad_text_costs_only_itself(child, text, error):
     assert (before, bad.error, after) == (3, error, 4)
 
 
+def test_one_pool_serves_one_event_loop_after_another(child):
+    assert [asyncio.run(child.parse(text)) for text in ("a", "bb", "ccc")] == [1, 2, 3]
+
+
 def test_parse_raises_the_failure(child):
     with pytest.raises(RecordFailed, match="no such text"):
         asyncio.run(child.parse("raise"))
