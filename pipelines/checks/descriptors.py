@@ -123,7 +123,7 @@ def _list_names(corpus: Corpus, fact: Fact) -> list[str]:
 
 
 @cache
-def _compile_decade(decade: int) -> re.Pattern[str]:
+def compile_decade(decade: int) -> re.Pattern[str]:
     """Return the pattern of a decade's names, such as 1870s, '70s and seventies."""
     tens = _TENS[decade % 10]
     return re.compile(rf"(?<!\d){decade}0['’ ]?s(?!\w)|['’‘]{decade % 10}0s" + (rf"|{tens}ies" if tens else ""))
@@ -136,7 +136,7 @@ def _find_figure(text: str, numbers: set[Decimal], answer: Answer) -> str:
         decade, century = date.year // 10, (date.year - 1) // 100 + 1
         if "centur" in text and Decimal(century) in numbers:
             return f"century {century}"
-        if _compile_decade(decade).search(text):
+        if compile_decade(decade).search(text):
             return f"{decade}0s"
     return find_value(text, answer) if numbers and (date is not None or is_number(answer)) else ""
 

@@ -6,29 +6,47 @@ text of the row. A difference fails; a reading that is unsure, or that no rule c
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pipelines.checks.descriptors import compile_decade, fold_spaces
+from pipelines.checks.leakage import find_numbers, find_value
 from pipelines.checks.verdicts import PASSED, CheckResult
 from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
-from pipelines.graph.facts import draw_nodes, is_layout, read_attributes, read_relations, split_key, stem_key
+from pipelines.graph.cues import name_cues
+from pipelines.graph.facts import (
+    draw_nodes,
+    is_layout,
+    read_attributes,
+    read_relations,
+    split_key,
+    stem_key,
+    type_value,
+)
+from pipelines.graph.proofs import flatten_names, list_names
+from pipelines.graph.prose import BLANK, list_sentences, mask_names
 from pipelines.graph.query import TYPE, Indexes, locate_nodes
 from pipelines.graph.values import parse_unit
 from pipelines.ids import digest_value, draw_unit
 from pipelines.names import fold_name
 from pipelines.services.prompting import RoleClient, ask_model
-from schemas.proofs import Answer, Hop, Proof, ReadFact, ReadHop, Reading
+from schemas.manifest import ModelEntry
+from schemas.proofs import Answer, Constraint, Hop, Proof, ReadFact, ReadHop, Reading
 from schemas.tasks import OfferedRelation, ReadingReply, ReadQuestionInputs
 
 VERSION = 1
 """Version of the offers and of the comparison; part of a reader's identity."""
 OTHERS = 8
 """Relations offered of each kind beside those of the proof, at most."""
+CLAUSES = 3
+"""Other sentences of a page offered beside one that is a hop, at most."""
 SAMPLED = 40
 """Pages of a type whose fields are offered."""
 DIFFERS, UNREAD = "reading-differs", "unread"
+_LEFT_OUT = re.compile(r"\.{3}|…")
 _NONE = "none"
 """What a reply says in place of nothing: blank texts are taken for bad replies."""
 
@@ -53,7 +71,15 @@ class Evaluator:
     @property
     def identity(self) -> str:
         """Digest of everything that decides a reading."""
-        return digest_value([VERSION, OTHERS, SAMPLED, self.asking.identity])
+        return digest_value([VERSION, OTHERS, CLAUSES, SAMPLED, self.asking.identity])
+
+    def prompts(self) -> dict[str, str]:
+        """The reading prompt."""
+        return {self.asking.prompt.label: self.asking.prompt.digest}
+
+    def describe(self) -> ModelEntry:
+        """Return the evaluator's entry in a manifest."""
+        return self.asking.describe("evaluator")
 
     async def check(self, text: str, proof: Proof, answer: Answer) -> tuple[Reading | None, CheckResult]:
         """Return what a text was read to ask, and whether this is its proof's query."""
@@ -90,14 +116,28 @@ def list_offers(corpus: Corpus, text: str, proof: Proof) -> tuple[OfferedRelatio
                   *(state_relation(fact.relation) for fact in proof.constraints if fact.relation != TYPE)],
     }  # fmt: skip
     offered = []
+    found["entity"].update(dict.fromkeys(_draw_clauses(corpus, text, proof)))
     for kind, statements in true.items():
-        others = sorted(set(found[kind]) - set(statements), key=lambda other: draw_unit(text, "offer", other))
+        # Of two fields that say the same a reader could not tell which is meant.
+        cues = frozenset().union(*(name_cues(statement) for statement in statements if BLANK not in statement))
+        strange = {other for other in found[kind] if BLANK in other or cues.isdisjoint(name_cues(other))}
+        others = sorted(strange, key=lambda other: draw_unit(text, "offer", other))
         offered += [(kind, statement) for statement in dict.fromkeys([*statements, *others[:OTHERS]])]
     offered.sort(key=lambda offer: draw_unit(text, "order", *offer))
     return tuple(
         OfferedRelation.model_validate({"id": f"r{number}", "kind": kind, "statement": statement})
         for number, (kind, statement) in enumerate(offered, 1)
     )
+
+
+def _draw_clauses(corpus: Corpus, text: str, proof: Proof) -> Iterator[str]:
+    """Yield other sentences of the pages whose sentences are hops, blanked and masked as those."""
+    names = flatten_names(list_names(corpus, proof.nodes))
+    told = {hop.clause for hop in proof.hops}
+    for hop, node in zip(proof.hops, locate_nodes(corpus, proof.nodes), strict=False):
+        if hop.clause:
+            others = {mask_names(clause.text, names) for _, clause in list_sentences(corpus, node)} - told
+            yield from sorted(others, key=lambda other: draw_unit(text, "clause", other))[:CLAUSES]
 
 
 @lru_cache(maxsize=4096)
@@ -159,8 +199,9 @@ def _list_differences(corpus: Corpus, text: str, reading: Reading, proof: Proof,
         yield f"asks {reading.questions} questions"
     if reading.instruction:
         yield f"holds an instruction: {reading.instruction!r}"
+    folded = fold_spaces(text)
     for words in (*(hop.words for hop in reading.hops), *(fact.words for fact in reading.facts)):
-        if " ".join(words.split()).casefold() not in " ".join(text.split()).casefold():
+        if any(fold_spaces(part) not in folded for part in _LEFT_OUT.split(words)):
             yield f"words that do not stand in the text were read: {words!r}"
     yield from _compare_hops(corpus, reading.hops, proof)
     if not is_same_field(corpus, proof, len(proof.hops), proof.answer_relation, reading.asked):
@@ -170,7 +211,7 @@ def _list_differences(corpus: Corpus, text: str, reading: Reading, proof: Proof,
         yield f"asks for a {reading.form or 'date of no precision'}, the answer is a {answer.precision}"
     if reading.unit and parse_unit(reading.unit) != answer.unit:
         yield f"asks for {reading.unit}, the answer is in {answer.unit or 'no unit'}"
-    yield from _compare_facts(reading.facts, proof)
+    yield from _compare_facts(corpus, reading.facts, proof)
 
 
 def _compare_hops(corpus: Corpus, hops: Sequence[ReadHop], proof: Proof) -> Iterator[str]:
@@ -210,19 +251,40 @@ def is_same_field(corpus: Corpus, proof: Proof, number: int, relation: str, stat
     )
 
 
-def _compare_facts(facts: Iterable[ReadFact], proof: Proof) -> Iterator[str]:
-    left = {
-        (fact.node, state_relation(fact.relation), fold_name(fact.value))
-        for fact in proof.constraints
-        if fact.relation != TYPE
-    }
-    types = {(fact.node, fold_name(fact.value)) for fact in proof.constraints if fact.relation == TYPE}
-    types |= {(place, fold_name(node.type)) for place, node in enumerate(proof.nodes)}
-    for fact in facts:
-        key = (fact.node, fact.statement, fold_name(fact.value))
-        if key in left:
-            left.discard(key)
-        elif fact.statement or (fact.node, fold_name(fact.value)) not in types:
-            yield f"adds a condition on node {fact.node}: {fact.words!r}"
-    for node, statement, value in sorted(left):
-        yield f"lost the condition on node {node}: {statement} {value}"
+def _compare_facts(corpus: Corpus, facts: Iterable[ReadFact], proof: Proof) -> Iterator[str]:
+    left = [fact for fact in proof.constraints if fact.relation != TYPE]
+    for read in facts:
+        met = next((fact for fact in left if _is_same_fact(corpus, proof, read, fact)), None)
+        if met is not None:
+            left.remove(met)
+        elif read.statement or not _is_noun(read, proof):
+            yield f"adds a condition on node {read.node}: {read.words!r}"
+    for fact in left:
+        yield f"lost the condition on node {fact.node}: {state_relation(fact.relation)} {fact.value}"
+
+
+def _is_same_fact(corpus: Corpus, proof: Proof, read: ReadFact, fact: Constraint) -> bool:
+    return (
+        read.node == fact.node
+        and is_same_value(read.value, fact)
+        and is_same_field(corpus, proof, fact.node, fact.relation, read.statement)
+    )
+
+
+def is_same_value(read: str, fact: Constraint) -> bool:
+    """Say whether a value as read is that of a constraint: the same text, number, date, decade or century."""
+    wanted, given = fold_name(fact.value), fold_name(read).removeprefix("the ")
+    if wanted == given:
+        return True
+    if wanted.endswith("century"):
+        return "centur" in given and find_numbers(given) == find_numbers(wanted)
+    if re.fullmatch(r"\d+s", wanted):
+        return compile_decade(int(wanted[:-2])).search(given) is not None
+    answer = type_value(fact.value, "", fact.relation)
+    return answer is not None and answer.type in ("date", "number") and bool(find_value(read, answer))
+
+
+def _is_noun(read: ReadFact, proof: Proof) -> bool:
+    nouns = {fold_name(fact.value) for fact in proof.constraints if fact.relation == TYPE and fact.node == read.node}
+    nouns |= {fold_name(node.type) for place, node in enumerate(proof.nodes) if place == read.node}
+    return fold_name(read.value) in nouns

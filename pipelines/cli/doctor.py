@@ -56,7 +56,7 @@ from pipelines.services.clients.pages import name_converter
 from pipelines.services.clients.search import Service
 
 State = Literal["ok", "warning", "problem"]
-SCRIPTED = frozenset(["templates", "knower", "teacher", "judge"])
+SCRIPTED = frozenset(["templates", "grammar", "knower", "teacher", "judge"])
 SEEING = frozenset(["solver", "teacher", "image_judge", "process_judge"])
 """Roles that are shown pictures, further solvers besides."""
 PATIENCE: Final = 10.0
@@ -229,7 +229,8 @@ def look_at_judges(config: RunConfig) -> list[Finding]:
     judged = {role: models.get(role) for role in list_roles_in_use(config) if role in models.solvers}
     judged |= {"solver": models.solver, "teacher": models.teacher}
     pairs = [("judge", other) for other in judged] + [("second_judge", other) for other in judged]
-    found = [_compare(config, role, other) for role, other in [*pairs, ("process_judge", "teacher")]]
+    pairs += [("process_judge", "teacher"), ("evaluator", "writer"), ("evaluator", "rewriter")]
+    found = [_compare(config, role, other) for role, other in pairs]
     first, second = models.judge, models.second_judge
     if first and second:
         what = "judge and second_judge"
@@ -246,11 +247,14 @@ def look_at_judges(config: RunConfig) -> list[Finding]:
 
 def _compare(config: RunConfig, role: str, other: str) -> Finding | None:
     judge, model = getattr(config.models, role), config.models.get(other)
-    if judge is None or judge.name != model.name:
+    if judge is None or not judge.name or judge.name != model.name:
         return None
     what = f"{role} and {other}"
     if judge.revision == model.revision:
-        return Finding(what, "problem", f"both are {judge.name}; a judge is never the model it judges")
+        rule = (
+            "an evaluator never reads its own words" if role == "evaluator" else "a judge is never the model it judges"
+        )
+        return Finding(what, "problem", f"both are {judge.name}; {rule}")
     detail = f"both are {judge.name}, of the revisions {judge.revision!r} and {model.revision!r}"
     return Finding(what, "warning", f"{detail}; a judge flatters its own kind")
 

@@ -24,6 +24,7 @@ ADAPTERS = {
     "rewriter": ("templates", "openai"),
     "solver": ("knower", "openai"),
     "teacher": ("teacher", "openai"),
+    "evaluator": ("grammar", "openai"),
     "judge": ("judge", "openai"),
     "second_judge": ("judge", "openai"),
     "image_judge": ("judge", "openai"),
@@ -32,7 +33,7 @@ ADAPTERS = {
 }
 """Adapters that can play each role."""
 NEEDED_ROLES = ("writer", "rewriter", "solver", "teacher")
-"""Roles without which no recipe runs to its end."""
+"""Roles that ``models.default`` plays. The evaluator, which every run needs too, must be another model."""
 
 
 def check_whole(config: RunConfig) -> None:
@@ -79,7 +80,7 @@ def _check_models(config: RunConfig) -> None:
                 f"configuration: {place}.base_url is empty; name the server: "
                 f"--set {place}.base_url=http://127.0.0.1:8000/v1"
             )
-        if model.settings and model.adapter in ("templates", "openai"):
+        if model.settings and model.adapter in ("templates", "grammar", "openai"):
             raise ConfigError(
                 f"configuration: {place}.settings: {model.adapter} takes none, given {sorted(model.settings)}"
             )
@@ -270,9 +271,14 @@ def _fill_roles(tables: dict[str, Any]) -> None:
 def explain_missing(roles: Sequence[str]) -> str:
     """Return what to add to a configuration in which roles have no model."""
     named = ", ".join(f"models.{role}" for role in roles)
+    tables = {"evaluator" if role == "evaluator" else "default": None for role in roles}
+    lines = "".join(
+        f'[models.{table}]\nname = "{"ANOTHER MODEL" if table == "evaluator" else "MODEL"}"\n'
+        'base_url = "http://127.0.0.1:8000/v1"\n'
+        for table in tables
+    )
     return (
-        f"no model for {named}; add three lines to your configuration:\n"
-        '[models.default]\nname = "MODEL"\nbase_url = "http://127.0.0.1:8000/v1"\n'
+        f"no model for {named}; add three lines to your configuration for each of these tables:\n{lines}"
         "or choose the scripted players of the toy world on purpose: --models scripted"
     )
 

@@ -318,7 +318,7 @@ class ServeConfig(Section):
 class ModelConfig(Section):
     """A model in a role."""
 
-    adapter: Literal["templates", "knower", "teacher", "judge", "openai"] = Field(
+    adapter: Literal["templates", "grammar", "knower", "teacher", "judge", "openai"] = Field(
         "openai",
         description="who answers: an OpenAI-compatible server, or a scripted player of the toy world",
     )
@@ -374,8 +374,8 @@ class ModelsConfig(Section):
         default_factory=dict, description="further solvers by a name of your own, for difficulty.solvers"
     )
     teacher: ModelConfig = Field(ModelConfig(temperature=0.7), description="solves questions with tools: the rollouts")
-    evaluator: ModelConfig | None = Field(
-        None, description="reads every question back from its words alone; never the model that wrote them"
+    evaluator: ModelConfig = Field(
+        ModelConfig(), description="reads every question back from its words alone; never the model that wrote them"
     )
     judge: ModelConfig | None = Field(
         None, description="judges answers that the typed comparer leaves open; without one they stay unscored"

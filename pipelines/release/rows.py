@@ -36,7 +36,7 @@ from schemas.datasets import (
     Trial,
 )
 from schemas.manifest import FileEntry
-from schemas.proofs import Answer, Proof
+from schemas.proofs import Answer, Proof, Reading
 
 PLACEHOLDER = "<image>"
 
@@ -274,6 +274,8 @@ class ProofRow(Nested):
     """The picture before it was degraded, where it was."""
     trial: Trial | None = None
     """How it was degraded, and what showed that the repair restores it."""
+    reading: Reading
+    """What an independent reader understood the text to ask."""
 
 
 ReleaseRow = SftRow | RlRow | BridgeRow

@@ -34,6 +34,7 @@ from pipelines.checks.leakage import list_type_words
 from pipelines.checks.legibility import check_readable
 from pipelines.checks.pictures import check_licence
 from pipelines.checks.proofs import find_problems
+from pipelines.checks.readings import compare_reading
 from pipelines.checks.rollouts import fold_words, locate_form, locate_value
 from pipelines.checks.verdicts import Check, run_checks
 from pipelines.corpus.images import find_page_images
@@ -334,6 +335,9 @@ def find_question_problems(ground: Indexes, proof: ProofRow) -> list[str]:
     if proof.domain != page.domain:
         problems.append(f"domain: {page.title} is of {page.domain}, the proof says {proof.domain}")
     problems += find_picture_problems(ground, anchor, proof)
+    read = compare_reading(corpus, proof.text, proof.reading, proof.proof, proof.answer)
+    if not read.passed:
+        problems.append(f"reading: {read.detail}")
     problems += _find_wording_problems(ground, proof)
     sha256 = proof.picture.sha256 if proof.picture else ""
     wanted = make_question_id(proof.text, sha256, proof.answer, proof.proof)
@@ -543,6 +547,7 @@ def describe_claim(row: ProofRow) -> str:
             "one entity fits every hidden node given the chain",
             f"at least {least.alone_first} the first and {least.alone} the others without it",
             *(demanded if holds else dropped for holds, demanded, dropped in choices),
+            f"words read back by {row.reading.reader.partition(':')[0]}",
         )
     )
 

@@ -397,9 +397,9 @@ SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 CHECKED = frozenset(["paths", "questions", "rewrites", "groundings", "trajectories"])
 """Stages whose rows are decided by checks, and so by their word lists."""
 ASKED_ROLES: Mapping[str, tuple[str, ...]] = {
-    "questions": ("writer",),
-    "rewrites": ("rewriter",),
-    "groundings": ("rewriter",),
+    "questions": ("writer", "evaluator"),
+    "rewrites": ("rewriter", "evaluator"),
+    "groundings": ("rewriter", "evaluator"),
     "rollouts": ("teacher",),
 }
 """Roles whose models a stage uses, beside the solvers of difficulty."""
@@ -482,6 +482,11 @@ class Assembly:
         """The teacher with its tools."""
         return Acting(self.config, self.corpus, self.roles, self.seeing)
 
+    @cached_property
+    def reader(self) -> Evaluator:
+        """The evaluator, which reads every text back."""
+        return Evaluator(self.ground, self.roles.ask("evaluator", "read_question"))
+
     def close(self) -> None:
         """Close models and pictures; a second call does nothing."""
         if "seeing" in self.__dict__:
@@ -537,9 +542,13 @@ class Assembly:
         if self.config.method == "injection":
             words = self.config.injections.page_words
             asking = self.roles.ask("writer", "ask_fact")
-            return Initials(self.ground, asking, limits, config.max_answer_tokens, self.splits, words, audit)
+            return Initials(
+                self.ground, asking, self.reader, limits, config.max_answer_tokens, self.splits, words, audit
+            )
         asking = self.roles.ask("writer", "write_question")
-        return Questions(self.ground, asking, limits, config.max_answer_tokens, config.obfuscated_answers, audit)
+        return Questions(
+            self.ground, asking, self.reader, limits, config.max_answer_tokens, config.obfuscated_answers, audit
+        )
 
     def _build_rewrites(self) -> AnyStage:
         if self.config.method == "injection":
@@ -552,6 +561,7 @@ class Assembly:
             self.ground,
             proposing,
             rewriting,
+            self.reader,
             self.config.rewrites,
             self.hub_in_degree,
             self.config.questions.max_answer_tokens,
@@ -576,17 +586,12 @@ class Assembly:
             proposing=self.roles.ask("rewriter", "propose_descriptors", 2),
             rewriting=self.roles.ask("rewriter", "inject_fact"),
         )
-        return Injections(self.ground, askings, anchors, rules)
+        return Injections(self.ground, askings, self.reader, anchors, rules)
 
     def _build_groundings(self) -> Groundings:
         asking = self.roles.ask("rewriter", "refer_to_anchor")
         chooser, audit = self.seeing.make_chooser(), self.config.checks.audit
-        reader = (
-            Evaluator(self.ground, self.roles.ask("evaluator", "read_question"))
-            if self.config.models.evaluator
-            else None
-        )
-        return Groundings(self.ground, chooser, asking, self.config.groundings, reader, audit)
+        return Groundings(self.ground, chooser, asking, self.config.groundings, self.reader, audit)
 
     def _build_difficulty(self) -> MeasuredDifficulty:
         difficulty, judging, roles = self.config.difficulty, self.config.judging, self.roles

@@ -119,6 +119,7 @@ def build_model(role: str, config: ModelConfig, pictures: PictureStore) -> ChatM
 def _build_player(role: str, config: ModelConfig) -> ChatModel:
     """Build a scripted player; imported here because production works without the toy."""
     from pipelines.toy.players import ScriptedJudge, ScriptedSolver
+    from pipelines.toy.reader import GrammarReader
     from pipelines.toy.teacher import ScriptedTeacher, make_vices
     from pipelines.toy.writer import TemplatesModel
 
@@ -132,7 +133,7 @@ def _build_player(role: str, config: ModelConfig) -> ChatModel:
     except TypeError as error:
         raise ConfigError(f"models.{role}.settings: {error}") from error
     _refuse_settings(role, config)
-    return TemplatesModel()
+    return GrammarReader() if config.adapter == "grammar" else TemplatesModel()
 
 
 def _refuse_settings(role: str, config: ModelConfig) -> None:

@@ -35,8 +35,8 @@ class Groundings:
     chooser: PictureChooser
     asking: RoleClient
     settings: GroundingsConfig
-    reader: Evaluator | None = None
-    """Reads the final text back; without one no text is read."""
+    reader: Evaluator
+    """Reads the final text back; what it did not read is refused."""
     audit: bool = False
     name: str = "groundings"
     version: int = 6
@@ -52,18 +52,15 @@ class Groundings:
             self.audit,
             self.chooser.identity,
         ]
-        reader = self.reader.identity if self.reader else ""
-        return digest_value([*rules, self.asking.identity, make_schema(QuestionReply), reader])
+        return digest_value([*rules, self.asking.identity, make_schema(QuestionReply), self.reader.identity])
 
     def prompts(self) -> dict[str, str]:
-        """The referring prompt."""
-        asked = [self.asking, *([self.reader.asking] if self.reader else [])]
-        return {asking.prompt.label: asking.prompt.digest for asking in asked}
+        """The referring prompt and those of the reader."""
+        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts()}
 
     def models(self) -> tuple[ModelEntry, ...]:
         """The rewriter and the evaluator."""
-        evaluator = (self.reader.asking.describe("evaluator"),) if self.reader else ()
-        return (self.asking.describe("rewriter"), *evaluator)
+        return (self.asking.describe("rewriter"), self.reader.describe())
 
     async def __call__(self, record: Rewrite) -> Sequence[Grounding] | Rejection:
         """Ground one question: picture, need for the picture, final text, leak check over every node."""
@@ -83,7 +80,7 @@ class Groundings:
         proof = self._complete_proof(record, counts)
         refused += run_checks(self._list_checks(record, text, proof, choice.picture), self.audit)
         reading = None
-        if self.reader is not None and (self.audit or not refused):
+        if self.audit or not refused:
             reading, read = await self.reader.check(text, proof, record.answer)
             refused += () if read.passed else (read,)
         if refused:

@@ -17,6 +17,7 @@ from pipelines.checks.answers import check_asked, check_named, check_precision
 from pipelines.checks.descriptors import check_told
 from pipelines.checks.examination import list_answer_checks
 from pipelines.checks.leakage import check_answer, list_type_words
+from pipelines.checks.readings import DIFFERS, UNREAD, Evaluator
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
 from pipelines.config.settings import SplitRule
 from pipelines.errors import RecordFailed
@@ -54,6 +55,7 @@ class Initials:
 
     ground: Indexes
     asking: RoleClient
+    reader: Evaluator
     limits: Thresholds
     """Thresholds that answers must meet."""
     max_tokens: int
@@ -63,7 +65,7 @@ class Initials:
     """Words of the article that the model is shown."""
     audit: bool = False
     name: str = "questions"
-    version: int = 1
+    version: int = 2
     input: ClassVar[type[Record]] = Seed
     output: ClassVar[type[Record]] = Question
 
@@ -71,15 +73,17 @@ class Initials:
         """Digest of the method, the writer, its prompt, the other dump, and the rules for answers."""
         later = self.ground.later.digest if self.ground.later else ""
         rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.page_words, self.audit, later]
-        return digest_value(["initials", self.asking.identity, make_schema(AskedFactReply), *rules])
+        return digest_value(
+            ["initials", self.asking.identity, self.reader.identity, make_schema(AskedFactReply), *rules]
+        )
 
     def prompts(self) -> dict[str, str]:
-        """The asking prompt."""
-        return {self.asking.prompt.label: self.asking.prompt.digest}
+        """The asking prompt and those of the reader."""
+        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts()}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The writer."""
-        return (self.asking.describe("writer"),)
+        """The writer and the evaluator."""
+        return (self.asking.describe("writer"), self.reader.describe())
 
     async def __call__(self, record: Seed) -> Sequence[Question] | Rejection:
         """Offer the seed's facts that pass, let the model ask for one, and check its question."""
@@ -135,7 +139,8 @@ class Initials:
         """Return the fact that the model chose, and its question.
 
         Raises:
-            RecordFailed: ``unusable-question`` when neither of two replies asks for an offered fact as it must.
+            RecordFailed: ``unusable-question`` when neither of two replies asks for an offered fact as it must;
+                ``reading-differs`` or ``unread`` when the last one is read otherwise.
         """
         inputs = AskFactInputs(
             name=record.title,
@@ -145,18 +150,22 @@ class Initials:
             variety=digest_value(["ask", record.page_id])[:16],
         )
         offered = {candidate.attribute.fact.key: candidate for candidate in candidates}
-        problem = ""
+        code, problem = "unusable-question", ""
         for sample in range(SAMPLES):
             reply = await ask_model(self.asking, inputs, AskedFactReply, sample=sample)
             chosen = offered.get(reply.relation)
             if chosen is None:
-                problem = f"{reply.relation!r} was not offered"
+                code, problem = "unusable-question", f"{reply.relation!r} was not offered"
                 continue
             refused = run_checks(self._list_text_checks(number, reply.question, chosen))
             if not refused:
-                return chosen, reply.question
+                _, read = await self.reader.check(reply.question, chosen.proof, answer=chosen.attribute.answer)
+                if read.passed:
+                    return chosen, reply.question
+                refused = (read,)
+            code = refused[0].code if refused[0].code in (DIFFERS, UNREAD) else "unusable-question"
             problem = f"{reply.question!r}: {refused[0].code} {refused[0].detail}"
-        raise RecordFailed("unusable-question", problem)
+        raise RecordFailed(code, problem)
 
     def _list_text_checks(self, number: int, text: str, chosen: _Candidate) -> Iterator[Check]:
         """Yield the checks that a question asks for the fact by the entity's name and says nothing else."""

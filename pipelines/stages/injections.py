@@ -17,6 +17,7 @@ from pipelines.checks.answers import check_named
 from pipelines.checks.descriptors import list_constraints, offer_facts
 from pipelines.checks.examination import Round, list_descriptor_checks, list_hidden_checks, list_rewording_checks
 from pipelines.checks.leakage import list_type_words
+from pipelines.checks.readings import Evaluator
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import Fit, check_fit, check_near_misses, count_fit, find_near_misses, find_redundant
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
@@ -174,25 +175,27 @@ class Injections:
 
     ground: Indexes
     askings: Askings
+    reader: Evaluator
     anchors: AnchorRules
     rules: InjectionRules
     name: str = "rewrites"
-    version: int = 1
+    version: int = 2
     input: ClassVar[type[Record]] = Question
     output: ClassVar[type[Record]] = Rewrite
 
     def fingerprint(self) -> str:
         """Digest of the method, the rules, the prompts and the rewriter."""
-        asked = [asking.identity for asking in self.askings.list_all()]
+        asked = [self.reader.identity, *(asking.identity for asking in self.askings.list_all())]
         return digest_value(["injections", repr(self.rules), repr(self.anchors), asked, *map(make_schema, REPLIES)])
 
     def prompts(self) -> dict[str, str]:
         """The prompts of a round."""
-        return {asking.prompt.label: asking.prompt.digest for asking in self.askings.list_all()}
+        own = {asking.prompt.label: asking.prompt.digest for asking in self.askings.list_all()}
+        return {**own, **self.reader.prompts()}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The rewriter."""
-        return (self.askings.rewriting.describe("rewriter"),)
+        """The rewriter and the evaluator."""
+        return (self.askings.rewriting.describe("rewriter"), self.reader.describe())
 
     async def __call__(self, record: Question) -> Sequence[Rewrite] | Rejection:
         """Grow a question round by round; after a failed round try another fact, then one of the round before."""
@@ -318,6 +321,9 @@ class Injections:
             return refused
         text = await reword_question(self.askings.rewriting, draft.text, this, descriptor)
         refused = run_checks(list_rewording_checks(self.ground, this, draft.text, text, proof), rules.audit)
+        if rules.audit or not refused:
+            _, read = await self.reader.check(text, proof, this.answer)
+            refused += () if read.passed else (read,)
         taken = (*draft.taken, this.fact.target)
         return refused or replace(draft, text=text, proof=proof, taken=taken, fact=this.fact)
 

@@ -8,6 +8,7 @@ from typing import ClassVar, get_args
 from pipelines.checks.agreement import check_lasting_hop, find_corroboration
 from pipelines.checks.answers import check_asked, check_named, check_not_bridge
 from pipelines.checks.examination import list_answer_checks
+from pipelines.checks.readings import Evaluator
 from pipelines.checks.uniqueness import check_single_value
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
 from pipelines.errors import RecordFailed
@@ -37,6 +38,7 @@ class Questions:
 
     ground: Indexes
     asking: RoleClient
+    reader: Evaluator
     limits: Thresholds
     """Thresholds that answers must meet."""
     max_tokens: int
@@ -45,7 +47,7 @@ class Questions:
     """Share of fuller dates of which only a part is asked (OpenSearch-VL, 3.1: occasional answer obfuscation)."""
     audit: bool = False
     name: str = "questions"
-    version: int = 3
+    version: int = 4
     input: ClassVar[type[Record]] = Path
     output: ClassVar[type[Record]] = Question
 
@@ -53,15 +55,15 @@ class Questions:
         """Digest of the writer, its prompt, the other dump, and the rules for answers."""
         later = self.ground.later.digest if self.ground.later else ""
         rules = [repr(self.limits), self.max_tokens, self.obfuscated, self.audit, later]
-        return digest_value([self.asking.identity, make_schema(QuestionReply), *rules])
+        return digest_value([self.asking.identity, self.reader.identity, make_schema(QuestionReply), *rules])
 
     def prompts(self) -> dict[str, str]:
-        """The writing prompt."""
-        return {self.asking.prompt.label: self.asking.prompt.digest}
+        """The writing prompt and those of the reader."""
+        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts()}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The writer."""
-        return (self.asking.describe("writer"),)
+        """The writer and the evaluator."""
+        return (self.asking.describe("writer"), self.reader.describe())
 
     async def __call__(self, record: Path) -> Sequence[Question] | Rejection:
         """Type the answer, check it, derive it again from the corpus, and let the model word the path."""
@@ -98,19 +100,23 @@ class Questions:
 
         Raises:
             RecordFailed: ``unusable-question`` when neither of two replies is a question that names anchor and bridges
-                and asks for the attribute.
+                and asks for the attribute; ``reading-differs`` or ``unread`` when the last one is read otherwise.
         """
-        problem = ""
+        code, problem = "", ""
         for sample in range(SAMPLES):
             text = (await ask_model(self.asking, view_proof(proof, answer), QuestionReply, sample=sample)).question
             refused = run_checks((
                 *(partial(check_named, text, node.title) for node in record.nodes[:-1]),
                 partial(check_asked, self.ground, text, proof),
             ))  # fmt: skip
-            if not refused and text.rstrip().endswith("?"):
+            if refused or not text.rstrip().endswith("?"):
+                code, problem = "unusable-question", refused[0].detail if refused else f"{text!r} is no question"
+                continue
+            _, read = await self.reader.check(text, proof, answer)
+            if read.passed:
                 return text
-            problem = refused[0].detail if refused else f"{text!r} is no question"
-        raise RecordFailed("unusable-question", problem)
+            code, problem = read.code, f"{text!r}: {read.detail}"
+        raise RecordFailed(code, problem)
 
     def _draw_derivation(self, record: Path, answer: Answer) -> Derivation:
         options = COARSER.get(answer.precision, ()) if answer.type == "date" else ()

@@ -21,6 +21,7 @@ from pipelines.checks.descriptors import (
     offer_facts,
 )
 from pipelines.checks.leakage import check_answer, check_demonyms, check_names, list_type_words
+from pipelines.checks.readings import Evaluator
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import Fit, check_answer_unchanged, check_fit, count_fit, find_redundant
 from pipelines.checks.verdicts import Check, CheckResult, refuse, run_checks
@@ -68,18 +69,19 @@ class Rewrites:
     ground: Indexes
     proposing: RoleClient
     rewriting: RoleClient
+    reader: Evaluator
     settings: RewritesConfig
     hub_in_degree: int
     max_answer_tokens: int
     audit: bool = False
     name: str = "rewrites"
-    version: int = 3
+    version: int = 4
     input: ClassVar[type[Record]] = Question
     output: ClassVar[type[Record]] = Rewrite
 
     def fingerprint(self) -> str:
         """Digest of the thresholds, the prompts and the rewriter."""
-        asked = [self.proposing.identity, self.rewriting.identity]
+        asked = [self.proposing.identity, self.rewriting.identity, self.reader.identity]
         return digest_value(
             [
                 repr(self.settings),
@@ -93,12 +95,13 @@ class Rewrites:
         )
 
     def prompts(self) -> dict[str, str]:
-        """The proposing and the rewriting prompt."""
-        return {asking.prompt.label: asking.prompt.digest for asking in (self.proposing, self.rewriting)}
+        """The proposing and the rewriting prompt, and those of the reader."""
+        own = {asking.prompt.label: asking.prompt.digest for asking in (self.proposing, self.rewriting)}
+        return {**own, **self.reader.prompts()}
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """The rewriter."""
-        return (self.rewriting.describe("rewriter"),)
+        """The rewriter and the evaluator."""
+        return (self.rewriting.describe("rewriter"), self.reader.describe())
 
     async def __call__(self, record: Question) -> Sequence[Rewrite] | Rejection:
         """Hide every bridge; refuse the question if all descriptors of a bridge or a check of the whole fail."""
@@ -182,6 +185,10 @@ class Rewrites:
             lambda: check_names(hide_titles(text, record, node), draft.names[node:], draft.type_words),
             lambda: check_spoken(text, descriptors),
         ), self.audit)  # fmt: skip
+        if self.audit or not refused:
+            said_so_far = record.proof.model_copy(update={"constraints": query.constraints, "descriptors": descriptors})
+            _, read = await self.reader.check(text, said_so_far, record.answer)
+            refused += () if read.passed else (read,)
         return refused or replace(draft, text=text, query=query, descriptors=descriptors)
 
     def _list_step_checks(
