@@ -9,7 +9,7 @@ One seed::
 from typing import Literal
 
 from schemas.base import Nested, Record
-from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof, Reading
+from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof, Reading, Screening
 from schemas.tasks import Condition
 
 Split = Literal["sft", "rl", "eval"]
@@ -177,7 +177,9 @@ class Grounding(Record):
     depiction: Depiction | None = None
     """None without a picture, and for questions from outside."""
     reading: Reading | None = None
-    """What an independent reader understood the text to ask; None without an evaluator."""
+    """What an independent reader understood the text to ask; None for questions from outside."""
+    screening: Screening | None = None
+    """What it found that the text gives away; None for questions from outside."""
 
 
 SearchNeed = Literal["", "search-free", "image", "text", "mixed"]

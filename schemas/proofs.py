@@ -197,6 +197,22 @@ class Reading(Nested):
     unsure: str
 
 
+class Screening(Nested):
+    """What a reader who knew the hidden names and the answer found wrong with a text: nothing, if it passed."""
+
+    reader: str
+    """Identity of the model that read."""
+    text: str
+    """sha256 of the text."""
+    hidden: tuple[str, ...]
+    """The names and the answer that it was shown."""
+    leaks: tuple[str, ...]
+    """Hidden things that the text gives away, each with the words that do."""
+    several: str
+    """Why the text has no answer or several; empty if it has one."""
+    unsure: str
+
+
 class Proof(Nested):
     """Everything a stranger needs to derive the answer again from the corpus, with no model."""
 

@@ -24,7 +24,7 @@ GroundingReason = Literal[
     "picture-ambiguous", "picture-duplicate", "picture-too-simple", "picture-readable", "reference-missing",
     "reference-narrower", "alias-leak", "demonym-leak", "file-leak", "answer-leak", "attribute-unasked",
     "precision-unasked", "volatile", "one-retrieval", "descriptor-lost", "fact-unproved", "picture-not-needed",
-    "reading-differs", "unread",
+    "reading-differs", "unread", "given-away", "several-answers",
 ]  # fmt: skip
 DifficultyReason = Literal[
     "solved-without-tools", "solved-by-one-text-search", "solved-by-one-image-search", "solved-by-one-search",

@@ -372,3 +372,38 @@ class ReadingReply(Nested):
     """Words that order the reader to do something else than answer, or ``none``."""
     unsure: str = "none"
     """What cannot be decided from the text, or ``none`` when everything can."""
+
+
+class HiddenThing(Nested):
+    """What a question must not give away."""
+
+    id: str
+    """``h1``, ``h2``, ..."""
+    kind: Literal["name", "answer"]
+    text: str
+
+
+class ScreenQuestionInputs(Nested):
+    """A finished question, and what it hides."""
+
+    text: str
+    hidden: tuple[HiddenThing, ...]
+
+
+class Leak(Nested):
+    """Words that give a hidden thing away."""
+
+    hidden: str
+    """Its id."""
+    words: str
+    """As they stand in the text."""
+
+
+class ScreeningReply(Nested):
+    """What a question gives away, and whether it has one answer."""
+
+    leaks: tuple[Leak, ...]
+    several: str = "none"
+    """Why it has no answer or several; ``none`` if it has one."""
+    unsure: str = "none"
+    """What cannot be decided, or ``none``."""

@@ -34,8 +34,15 @@ from pipelines.ids import digest_value, draw_unit
 from pipelines.names import fold_name
 from pipelines.services.prompting import RoleClient, ask_model
 from schemas.manifest import ModelEntry
-from schemas.proofs import Answer, Constraint, Hop, Proof, ReadFact, ReadHop, Reading
-from schemas.tasks import OfferedRelation, ReadingReply, ReadQuestionInputs
+from schemas.proofs import Answer, Constraint, Hop, Proof, ReadFact, ReadHop, Reading, Screening
+from schemas.tasks import (
+    HiddenThing,
+    OfferedRelation,
+    ReadingReply,
+    ReadQuestionInputs,
+    ScreeningReply,
+    ScreenQuestionInputs,
+)
 
 VERSION = 1
 """Version of the offers and of the comparison; part of a reader's identity."""
@@ -67,15 +74,16 @@ class Evaluator:
 
     ground: Indexes
     asking: RoleClient
+    screening: RoleClient
 
     @property
     def identity(self) -> str:
         """Digest of everything that decides a reading."""
-        return digest_value([VERSION, OTHERS, CLAUSES, SAMPLED, self.asking.identity])
+        return digest_value([VERSION, OTHERS, CLAUSES, SAMPLED, self.asking.identity, self.screening.identity])
 
     def prompts(self) -> dict[str, str]:
-        """The reading prompt."""
-        return {self.asking.prompt.label: self.asking.prompt.digest}
+        """The prompts."""
+        return {asking.prompt.label: asking.prompt.digest for asking in (self.asking, self.screening)}
 
     def describe(self) -> ModelEntry:
         """Return the evaluator's entry in a manifest."""
@@ -99,7 +107,64 @@ class Evaluator:
             reply = await ask_model(self.asking, ReadQuestionInputs(text=text, relations=offers), ReadingReply)
         except RecordFailed as error:
             return CheckResult("UNKNOWN", UNREAD, str(error))
-        return make_reading(text, offers, reply, f"{self.asking.model.name}:{self.identity[:16]}")
+        return make_reading(text, offers, reply, self._sign())
+
+    def _sign(self) -> str:
+        return f"{self.asking.model.name}:{self.identity[:16]}"
+
+    async def screen(self, text: str, proof: Proof, answer: Answer) -> tuple[Screening | None, CheckResult]:
+        """Return what a finished text gives away of its names and its answer, and whether it passes.
+
+        Raises:
+            ServiceError: if the model is unavailable.
+        """
+        hidden = list_hidden(proof, answer)
+        things = tuple(
+            HiddenThing(id=f"h{number}", kind="answer" if number == len(hidden) else "name", text=thing)
+            for number, thing in enumerate(hidden, 1)
+        )
+        inputs = ScreenQuestionInputs(text=text, hidden=things)
+        try:
+            reply = await ask_model(self.screening, inputs, ScreeningReply)
+        except RecordFailed as error:
+            return None, CheckResult("UNKNOWN", UNREAD, str(error))
+        said = {thing.id: thing.text for thing in things}
+        screening = Screening(
+            reader=self._sign(),
+            text=digest_text(text),
+            hidden=hidden,
+            leaks=tuple(f"{said.get(leak.hidden, leak.hidden)}: {leak.words}" for leak in reply.leaks),
+            several=_fill(reply.several),
+            unsure=_fill(reply.unsure),
+        )
+        return screening, judge_screening(text, screening, proof, answer)
+
+
+def digest_text(text: str) -> str:
+    """Return the sha256 by which a reading names its text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def list_hidden(proof: Proof, answer: Answer) -> tuple[str, ...]:
+    """Return what a finished question must not give away: the names of its nodes, then its answer."""
+    return (*(node.title for node in proof.nodes), answer.surface)
+
+
+def judge_screening(text: str, screening: Screening, proof: Proof, answer: Answer) -> CheckResult:
+    """FAIL (``given-away``, ``several-answers``) when a reader found a leak or no single answer; UNKNOWN if unsure."""
+    if screening.text != digest_text(text) or screening.hidden != list_hidden(proof, answer):
+        return CheckResult("FAIL", "given-away", "another text or other names were screened")
+    if screening.leaks:
+        return CheckResult("FAIL", "given-away", "; ".join(screening.leaks))
+    if screening.several:
+        return CheckResult("FAIL", "several-answers", screening.several)
+    if screening.unsure:
+        return CheckResult("UNKNOWN", UNREAD, f"{screening.reader} is unsure: {screening.unsure}")
+    return PASSED
+
+
+def _fill(words: str) -> str:
+    return "" if words.strip().casefold() == _NONE else words.strip()
 
 
 def list_offers(corpus: Corpus, text: str, proof: Proof) -> tuple[OfferedRelation, ...]:
@@ -154,13 +219,9 @@ def list_fields(corpus: Corpus, kind: str) -> tuple[tuple[str, ...], tuple[str, 
 def make_reading(text: str, offers: Sequence[OfferedRelation], reply: ReadingReply, reader: str) -> Reading:
     """Return a reply with the offered statements in place of their ids; an id that was not offered is none."""
     said = {offer.id: offer.statement for offer in offers}
-
-    def fill(words: str) -> str:
-        return "" if words.strip().casefold() == _NONE else words.strip()
-
     return Reading(
         reader=reader,
-        text=hashlib.sha256(text.encode()).hexdigest(),
+        text=digest_text(text),
         offered=tuple(offer.statement for offer in offers),
         hops=tuple(
             ReadHop(statement=said.get(step.relation, ""), backward=step.backward, words=step.words)
@@ -168,14 +229,14 @@ def make_reading(text: str, offers: Sequence[OfferedRelation], reply: ReadingRep
         ),
         asked=said.get(reply.asked, ""),
         form="" if reply.form == "none" else reply.form,
-        unit=fill(reply.unit),
+        unit=_fill(reply.unit),
         facts=tuple(
-            ReadFact(node=fact.step, statement=said.get(fact.relation, ""), value=fill(fact.value), words=fact.words)
+            ReadFact(node=fact.step, statement=said.get(fact.relation, ""), value=_fill(fact.value), words=fact.words)
             for fact in reply.conditions
         ),
         questions=reply.questions,
-        instruction=fill(reply.instruction),
-        unsure=fill(reply.unsure),
+        instruction=_fill(reply.instruction),
+        unsure=_fill(reply.unsure),
     )
 
 
@@ -185,7 +246,7 @@ def compare_reading(corpus: Corpus, text: str, reading: Reading, proof: Proof, a
     Same hops in the same order and direction, same attribute, precision and unit, the proof's conditions and no others,
     one question, no instruction. Needs no model, so it can be made again from a released row.
     """
-    if hashlib.sha256(text.encode()).hexdigest() != reading.text:
+    if digest_text(text) != reading.text:
         return CheckResult("FAIL", DIFFERS, "another text was read")
     if reading.unsure:
         return CheckResult("UNKNOWN", UNREAD, f"{reading.reader} is unsure: {reading.unsure}")

@@ -1,11 +1,13 @@
 """The commands of the CLI as functions that take values and return values."""
 
+import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -29,8 +31,8 @@ from pipelines.corpus.store import Corpus
 from pipelines.errors import ConfigError, GateNotMet, Unavailable
 from pipelines.graph.query import Indexes
 from pipelines.release.manifest import PublishedRelease, read_release_manifest
-from pipelines.release.verify import VerifyReport, verify_release
-from pipelines.run.assembly import SOURCES, Assembly, list_missing_roles
+from pipelines.release.verify import VerifyReport, read_anew, verify_release
+from pipelines.run.assembly import SOURCES, Assembly, list_missing_roles, make_evaluator
 from pipelines.run.corpora import ensure_corpus, find_dump
 from pipelines.run.models import JUDGES, Roles, check_renewable
 from pipelines.run.progress import Reporter, make_reporter, timing
@@ -327,8 +329,22 @@ def deploy_flows() -> dict[str, list[str]]:
     return {"deployments": [line.strip() for line in done.stdout.splitlines() if "/" in line and "'" in line]}
 
 
+@dataclass(frozen=True, slots=True)
+class ReadingChoice:
+    """Which model reads released questions again, and how many of each release (0 for all)."""
+
+    config: RunConfig
+    role: str
+    sample: int = 0
+
+
 def verify_releases(
-    release: Path | None, corpus: Path | None, dump: Path | None, root: Path, reporter: Reporter
+    release: Path | None,
+    corpus: Path | None,
+    dump: Path | None,
+    root: Path,
+    reporter: Reporter,
+    reading: ReadingChoice | None = None,
 ) -> list[VerifyReport]:
     """Verify one release, or those of the last run.
 
@@ -336,34 +352,45 @@ def verify_releases(
         release: a release folder; None for all that the last run in the workspace published.
         corpus: corpus folder to verify by; None for the one each release names, in its own workspace or in ``root``.
         dump: rebuild the corpus from this dump and verify by it.
-        root: the workspace.
+        root: the workspace; replies of a model that reads are recorded in it.
         reporter: told how far it is.
+        reading: a model that reads the questions again; None for no model at all.
 
     Raises:
-        ConfigError: if there is no release or no corpus to verify by.
+        ConfigError: if there is no release, no corpus to verify by, or no model in the role that is to read.
+        Unavailable: if that model is away.
     """
     workspace = Workspace(root.resolve())
     folders = [release] if release else list_last_releases(workspace)
-    if dump is not None:
-        with TemporaryDirectory(prefix="synth-verify-") as scratch:
-            built = Path(scratch) / "corpus"
+    with ExitStack() as open_until_done:
+        choose: Callable[[Path], Path] = lambda folder: corpus or find_corpus(workspace, folder)  # noqa: E731
+        if dump is not None:
+            built = Path(open_until_done.enter_context(TemporaryDirectory(prefix="synth-verify-"))) / "corpus"
             build_corpus(dump, built)
-            return _verify_all(folders, lambda folder: built, reporter)
-    return _verify_all(folders, lambda folder: corpus or find_corpus(workspace, folder), reporter)
+            choose = lambda folder: built  # noqa: E731
+        roles = open_until_done.enter_context(_open_reader(workspace, reading)) if reading else None
+        ground = cache(lambda place: Indexes(Corpus.open(place)))
+        reports = []
+        for folder in folders:
+            reporter.begin("verify", 0, "rows")
+            place = ground(choose(folder))
+            report = verify_release(folder, place, reporter.advance)
+            if reading is not None and roles is not None:
+                evaluator = make_evaluator(place, roles, reading.role)
+                report = asyncio.run(read_anew(report, folder, evaluator, reading.sample))
+            reporter.finish(f"{folder}: {report.verified:,} of {report.rows:,} rows hold")
+            reports.append(report)
+        return reports
 
 
-def _verify_all(folders: Sequence[Path], choose: Callable[[Path], Path], reporter: Reporter) -> list[VerifyReport]:
-    opened: dict[Path, Indexes] = {}
-    reports = []
-    for folder in folders:
-        place = choose(folder)
-        if place not in opened:
-            opened[place] = Indexes(Corpus.open(place))
-        reporter.begin("verify", 0, "rows")
-        report = verify_release(folder, opened[place], reporter.advance)
-        reporter.finish(f"{folder}: {report.verified:,} of {report.rows:,} rows hold")
-        reports.append(report)
-    return reports
+@contextmanager
+def _open_reader(workspace: Workspace, reading: ReadingChoice) -> Iterator[Roles]:
+    config, role = reading.config, reading.role
+    if role not in config.models.list_roles():
+        raise ConfigError(explain_missing([role]))
+    servers = owned_servers(config.models, [role], workspace.logs)
+    with workspace.claim(), servers, closing(Roles(config, workspace)) as roles:
+        yield roles
 
 
 def list_last_releases(workspace: Workspace) -> list[Path]:

@@ -5,7 +5,19 @@ from typing import Annotated, Literal
 
 import typer
 
-from pipelines.cli.console import WORKSPACE, JsonOption, WorkspaceOption, app, emit, emit_json, emit_table, to_json
+from pipelines.cli.console import (
+    WORKSPACE,
+    ConfigOption,
+    JsonOption,
+    RecipeOption,
+    SetOption,
+    WorkspaceOption,
+    app,
+    emit,
+    emit_json,
+    emit_table,
+    to_json,
+)
 
 TRAINERS = "llamafactory, ms-swift, trl, verl-sft (of a release of sft); verl, rllm, mmsearch-r1, mars (of rl)"
 SHOWN_PROBLEMS = 50
@@ -13,20 +25,26 @@ ToOption = Annotated[str, typer.Option("--to", help=f"Trainer that is to read it
 
 
 @app.command("verify")
-def verify_command(
+def verify_command(  # noqa: PLR0913 - one argument for each option
     release: Annotated[Path | None, typer.Argument(help="Release folder; left out, the last run's releases.")] = None,
     corpus: Annotated[Path | None, typer.Option("--corpus", help="Corpus folder, if not the workspace's.")] = None,
     dump: Annotated[
         Path | None, typer.Option("--dump", help="Build the corpus from this dump and verify by it.")
     ] = None,
+    read: Annotated[str, typer.Option("--read", help="Let this role's model read the questions again.")] = "",
+    sample: Annotated[int, typer.Option("--sample", min=0, help="With --read: questions a release; 0 for all.")] = 0,
+    recipe: RecipeOption = "demo",
+    config: ConfigOption = None,
+    set_: SetOption = None,
     workspace: WorkspaceOption = WORKSPACE,
     as_json: JsonOption = False,
 ) -> None:
-    """Re-derive every answer of a release from corpus and proof alone, with no model."""
-    from pipelines.cli.commands import verify_releases
+    """Re-derive every answer of a release from corpus and proof alone; with no model, unless one is to read."""
+    from pipelines.cli.commands import ReadingChoice, load_config, verify_releases
     from pipelines.run.progress import make_reporter
 
-    reports = verify_releases(release, corpus, dump, workspace, make_reporter())
+    reading = ReadingChoice(load_config(recipe, config, set_ or []), read, sample) if read else None
+    reports = verify_releases(release, corpus, dump, workspace, make_reporter(), reading)
     passed = all(report.passed for report in reports)
     if as_json:
         emit_json(to_json(reports))

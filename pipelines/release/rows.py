@@ -36,7 +36,7 @@ from schemas.datasets import (
     Trial,
 )
 from schemas.manifest import FileEntry
-from schemas.proofs import Answer, Proof, Reading
+from schemas.proofs import Answer, Proof, Reading, Screening
 
 PLACEHOLDER = "<image>"
 
@@ -276,6 +276,8 @@ class ProofRow(Nested):
     """How it was degraded, and what showed that the repair restores it."""
     reading: Reading
     """What an independent reader understood the text to ask."""
+    screening: Screening
+    """What it found that the text gives away: nothing."""
 
 
 ReleaseRow = SftRow | RlRow | BridgeRow

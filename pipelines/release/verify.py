@@ -8,12 +8,13 @@ transcript is checked by the rules it was accepted by: form, tools, question, an
 length, and the pages that a search by picture finds, cannot be checked.
 """
 
+import asyncio
 import hashlib
 import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from pipelines.checks.leakage import list_type_words
 from pipelines.checks.legibility import check_readable
 from pipelines.checks.pictures import check_licence
 from pipelines.checks.proofs import find_problems
-from pipelines.checks.readings import compare_reading
+from pipelines.checks.readings import Evaluator, compare_reading, judge_screening
 from pipelines.checks.rollouts import fold_words, locate_form, locate_value
 from pipelines.checks.verdicts import Check, run_checks
 from pipelines.corpus.images import find_page_images
@@ -43,6 +44,7 @@ from pipelines.errors import ConfigError, CorruptInput, GateNotMet, RecordFailed
 from pipelines.graph.answers import compare_answers
 from pipelines.graph.proofs import list_names, make_question_id
 from pipelines.graph.query import Indexes, locate_nodes
+from pipelines.ids import draw_unit
 from pipelines.pictures import probe_picture
 from pipelines.release.making import TRANSCRIPT, make_bridge_row, make_rl_row, make_sft_row
 from pipelines.release.manifest import check_release_files, read_release_manifest
@@ -336,8 +338,10 @@ def find_question_problems(ground: Indexes, proof: ProofRow) -> list[str]:
         problems.append(f"domain: {page.title} is of {page.domain}, the proof says {proof.domain}")
     problems += find_picture_problems(ground, anchor, proof)
     read = compare_reading(corpus, proof.text, proof.reading, proof.proof, proof.answer)
-    if not read.passed:
-        problems.append(f"reading: {read.detail}")
+    screened = judge_screening(proof.text, proof.screening, proof.proof, proof.answer)
+    for what, result in (("reading", read), ("screening", screened)):
+        if not result.passed:
+            problems.append(f"{what}: {result.detail}")
     problems += _find_wording_problems(ground, proof)
     sha256 = proof.picture.sha256 if proof.picture else ""
     wanted = make_question_id(proof.text, sha256, proof.answer, proof.proof)
@@ -510,6 +514,34 @@ def verify_release(folder: Path, ground: Indexes, advance: Callable[[int], None]
         problems.append(Problem("manifest.json", f"it says {manifest.rows} rows, the files hold {rows}"))
     claims = tuple(sorted({describe_claim(proof) for proof in proofs.values()}))
     return VerifyReport(manifest.dataset, manifest.version, rows, verified, tuple(problems), claims)
+
+
+async def read_anew(report: VerifyReport, folder: Path, evaluator: Evaluator, most: int = 0) -> VerifyReport:
+    """Let a model read a release's questions again, and add what it reads otherwise than proved to the report.
+
+    Args:
+        report: of the release.
+        folder: the release, made from the evaluator's corpus.
+        evaluator: need not be the one that read before.
+        most: questions to read, drawn by their ids; 0 for all.
+
+    Raises:
+        ServiceError: if the model is unavailable.
+    """
+    proofs, _ = _read_proofs(folder)
+    drawn = sorted(proofs.values(), key=lambda row: draw_unit("read", row.record_id))[: most or None]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_read_row(evaluator, row)) for row in drawn]
+    found = tuple(problem for task in tasks if (problem := task.result()))
+    claim = f"{len(drawn) - len(found)} of {len(drawn)} questions read anew by {evaluator.asking.model.name} as proved"
+    return replace(report, problems=(*report.problems, *found), claims=(*report.claims, claim))
+
+
+async def _read_row(evaluator: Evaluator, row: ProofRow) -> Problem | None:
+    _, result = await evaluator.check(row.text, row.proof, row.answer)
+    if result.passed:
+        _, result = await evaluator.screen(row.text, row.proof, row.answer)
+    return None if result.passed else Problem(row.record_id, f"reading: {result.code}: {result.detail}")
 
 
 def describe_claim(row: ProofRow) -> str:

@@ -417,6 +417,11 @@ def list_missing_roles(config: RunConfig, last: str = "") -> list[str]:
     return list(missing)
 
 
+def make_evaluator(ground: Indexes, roles: Roles, role: str = "evaluator") -> Evaluator:
+    """Return what reads texts back, with the model of a role."""
+    return Evaluator(ground, roles.ask(role, "read_question"), roles.ask(role, "screen_question"))
+
+
 @dataclass
 class Assembly:
     """Everything of one run that is built from its configuration, each part once and only when needed."""
@@ -485,7 +490,7 @@ class Assembly:
     @cached_property
     def reader(self) -> Evaluator:
         """The evaluator, which reads every text back."""
-        return Evaluator(self.ground, self.roles.ask("evaluator", "read_question"))
+        return make_evaluator(self.ground, self.roles)
 
     def close(self) -> None:
         """Close models and pictures; a second call does nothing."""

@@ -79,10 +79,13 @@ class Groundings:
         text = await self._refer(record)
         proof = self._complete_proof(record, counts)
         refused += run_checks(self._list_checks(record, text, proof, choice.picture), self.audit)
-        reading = None
+        reading = screening = None
         if self.audit or not refused:
             reading, read = await self.reader.check(text, proof, record.answer)
             refused += () if read.passed else (read,)
+        if self.audit or not refused:
+            screening, screened = await self.reader.screen(text, proof, record.answer)
+            refused += () if screened.passed else (screened,)
         if refused:
             return refuse(record.record_id, refused, REASONS)
         sha256 = choice.picture.sha256 if choice.picture else ""
@@ -100,6 +103,7 @@ class Groundings:
                 proof=proof,
                 depiction=choice.depiction,
                 reading=reading,
+                screening=screening,
             ),
         )
 
