@@ -12,7 +12,7 @@ from schemas.datasets import Grounding, Rewrite
 from schemas.tasks import Descriptor, FactView, QuestionReply
 from tests.mutants.corpora import Corpora, Judge
 from tests.pipelines.stages import test_rewrites
-from tests.pipelines.stages.players import make_asking
+from tests.pipelines.stages.players import TrustingReader, make_asking
 from tests.pipelines.stages.test_groundings import OtherPictures, make_chooser
 from tests.pipelines.stages.test_injections import make_stage, reword, say
 from tests.planted.words import Pair
@@ -74,7 +74,7 @@ def _ground(corpora: Corpora, row: Grounding, told: str) -> CheckResult:
     corpus = OtherPictures(corpora.pool.corpus, source_url=f"https://pictures.example/wiki/File:{told}.jpg")
     asking = make_asking("refer_to_anchor", lambda inputs: QuestionReply(question=row.text))
     chooser = make_chooser(corpus, corpora.pictures, corpora.pool.corpus)
-    stage = Groundings(Indexes(corpus), chooser, asking, ENOUGH)
+    stage = Groundings(Indexes(corpus), chooser, asking, ENOUGH, TrustingReader())
     given = row.model_dump(include={"record_id", "parent_id", "split", "domain", "canonical", "answer", "proof"})
     made = Rewrite(**given, image=row.picture.file, text=row.fuzzy, certificates=())
     return _conclude(asyncio.run(stage(made)))

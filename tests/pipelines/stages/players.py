@@ -5,8 +5,64 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
+from pipelines.checks.readings import digest_text, list_hidden, state_hop, state_relation
+from pipelines.checks.verdicts import PASSED
 from pipelines.services.prompting import RoleClient, load_prompt
 from pipelines.services.protocols import ChatReply, ChatRequest
+from schemas.manifest import ModelEntry
+from schemas.proofs import Answer, Proof, ReadFact, ReadHop, Reading, Screening
+
+
+def read_rightly(text: str, proof: Proof, answer: Answer, **changes) -> Reading:
+    """Return the reading of a text that is its proof's query."""
+    reading = Reading(
+        reader="trusting:1",
+        text=digest_text(text),
+        offered=(),
+        hops=tuple(ReadHop(statement=state_hop(hop), backward=hop.backward, words=text) for hop in proof.hops),
+        asked=state_relation(proof.answer_relation),
+        form=answer.precision,
+        unit=answer.unit,
+        facts=tuple(
+            ReadFact(
+                node=fact.node,
+                statement="" if fact.relation == "type" else state_relation(fact.relation),
+                value=fact.value,
+                words=text,
+            )
+            for fact in proof.constraints
+        ),
+        questions=1,
+        instruction="",
+        unsure="",
+    )
+    return reading.model_copy(update=changes)
+
+
+class TrustingReader:
+    """Reads every text as its proof: for tests of everything but the words."""
+
+    identity = "trusting:1"
+
+    def prompts(self) -> dict[str, str]:
+        return {}
+
+    def describe(self) -> ModelEntry:
+        return ModelEntry(role="evaluator", name="trusting", revision="1", sampling="")
+
+    async def check(self, text, proof, answer):
+        return read_rightly(text, proof, answer), PASSED
+
+    async def screen(self, text, proof, answer):
+        screening = Screening(
+            reader=self.identity,
+            text=digest_text(text),
+            hidden=list_hidden(proof, answer),
+            leaks=(),
+            several="",
+            unsure="",
+        )
+        return screening, PASSED
 
 
 @dataclass

@@ -18,7 +18,7 @@ from pipelines.stages.groundings import Groundings
 from schemas.base import Rejection
 from schemas.datasets import Grounding, Rewrite
 from schemas.tasks import QuestionReply
-from tests.pipelines.stages.players import make_asking
+from tests.pipelines.stages.players import TrustingReader, make_asking
 
 SETTINGS = GroundingsConfig(require_image=True, min_answers=2, retrieval_rank=0)
 
@@ -62,7 +62,7 @@ def make_chooser(corpus, folder, base=None) -> PictureChooser:
 @pytest.fixture
 def stage(demo_corpus, tmp_path) -> Groundings:
     chooser = make_chooser(demo_corpus, tmp_path)
-    return Groundings(Indexes(demo_corpus), chooser, make_asking("refer_to_anchor", refer), SETTINGS)
+    return Groundings(Indexes(demo_corpus), chooser, make_asking("refer_to_anchor", refer), SETTINGS, TrustingReader())
 
 
 def show_other(stage, demo_corpus, tmp_path, *place, **changes):

@@ -13,7 +13,7 @@ from schemas.proofs import UNCOUNTED
 from schemas.reasons import STAGE_REASONS
 from schemas.tasks import AskedFactReply
 from tests.pipelines.stages.chain_wiki import build_chain_wiki
-from tests.pipelines.stages.players import make_asking
+from tests.pipelines.stages.players import TrustingReader, make_asking
 from tests.toy import box, build_toy_corpus
 
 LIMITS = UNCOUNTED.model_copy(update={"volatile": False})
@@ -52,7 +52,16 @@ def say(relation, question):
 
 def make_stage(corpus, reply=None, splits=ALL_SFT, page_words=8, audit=False, max_tokens=6, **rules):
     asking = make_asking("ask_fact", reply or say("birth_date", ASKED))
-    return Initials(Indexes(corpus), asking, LIMITS.model_copy(update=rules), max_tokens, splits, page_words, audit)
+    return Initials(
+        Indexes(corpus),
+        asking,
+        TrustingReader(),
+        LIMITS.model_copy(update=rules),
+        max_tokens,
+        splits,
+        page_words,
+        audit,
+    )
 
 
 def ask(stage, seed):

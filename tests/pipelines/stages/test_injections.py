@@ -22,7 +22,7 @@ from schemas.tasks import (
     SelectedEntityReply,
 )
 from tests.pipelines.stages.chain_wiki import TITLES, build_chain_wiki
-from tests.pipelines.stages.players import make_asking
+from tests.pipelines.stages.players import TrustingReader, make_asking
 from tests.pipelines.stages.test_initials import ask, make_seed
 from tests.pipelines.stages.test_initials import make_stage as make_initials
 from tests.toy import box, build_toy_corpus
@@ -75,7 +75,11 @@ def make_stage(corpus, rounds=1, anchors=ANCHORS, players=(), **rules):
     injections = RULES.settings.model_copy(update={"rounds": (rounds,)} | _take(rules, InjectionsConfig))
     descriptors = RULES.descriptors.model_copy(update=_take(rules, RewritesConfig))
     return Injections(
-        Indexes(corpus), askings, anchors, replace(RULES, settings=injections, descriptors=descriptors, **rules)
+        Indexes(corpus),
+        askings,
+        TrustingReader(),
+        anchors,
+        replace(RULES, settings=injections, descriptors=descriptors, **rules),
     )
 
 

@@ -9,7 +9,7 @@ from pipelines.stages.questions import Questions
 from schemas.datasets import Path, Question
 from schemas.proofs import UNCOUNTED
 from schemas.tasks import QuestionReply, WriteQuestionInputs
-from tests.pipelines.stages.players import make_asking
+from tests.pipelines.stages.players import TrustingReader, make_asking
 
 
 def word(inputs):
@@ -24,7 +24,7 @@ def ask(names, relation):
 @pytest.fixture
 def stage(demo_corpus) -> Questions:
     asking = make_asking("write_question", lambda inputs: QuestionReply(question=word(inputs)))
-    return Questions(Indexes(demo_corpus), asking, UNCOUNTED, 6)
+    return Questions(Indexes(demo_corpus), asking, TrustingReader(), UNCOUNTED, 6)
 
 
 @pytest.fixture(scope="module")
