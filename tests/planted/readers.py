@@ -1,9 +1,9 @@
 """How well texts by others are read: D25 to D33 and leaks, in wordings whose authors never saw the checks.
 
 ``python -m tests.planted.readers`` measures by the recorded replies of an evaluator; ``--url http://127.0.0.1:8765/v1``
-asks a server for what is not recorded, and ``--record`` keeps its replies. Each line of ``wordings/*.jsonl`` says who
-wrote it; lines of authors who are held out were opened by nobody who worked on the checks. A wording counts as found when
-the read-back or a check of texts refuses it; UNKNOWN refuses.
+asks a server for what is not recorded, and ``--record`` keeps its replies. Files of ``wordings/`` say who wrote them;
+those of authors who are held out were opened by nobody who worked on the checks. A wording counts as found when the
+read-back or a check of texts refuses it; UNKNOWN refuses.
 """
 
 import argparse

@@ -48,7 +48,7 @@ class TrustingReader:
         return {}
 
     def describe(self) -> ModelEntry:
-        return ModelEntry(role="evaluator", name="trusting", revision="1", sampling="")
+        return ModelEntry(role="evaluator", name="trusting", revision="1", sampling={})
 
     async def check(self, text, proof, answer):
         return read_rightly(text, proof, answer), PASSED

@@ -454,7 +454,7 @@ def test_the_fingerprint_knows_the_rules_the_anchors_and_the_prompts(wiki):
         "propose_descriptors/v1",
         "inject_fact/v1",
     ]
-    assert [model.role for model in stages[0].models()] == ["rewriter"]
+    assert [model.role for model in stages[0].models()] == ["rewriter", "evaluator"]
 
 
 def test_only_reasons_of_the_stage_are_used():
