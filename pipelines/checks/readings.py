@@ -52,6 +52,10 @@ CLAUSES = 3
 """Other sentences of a page offered beside one that is a hop, at most."""
 SAMPLED = 40
 """Pages of a type whose fields are offered."""
+SYMMETRIC = frozenset(
+    {"spouse", "spouses", "partner", "partners", "twin", "twins", "twin towns", "sister cities", "sibling", "siblings"}
+)
+"""Relations that say the same in both directions."""
 DIFFERS, UNREAD = "reading-differs", "unread"
 _LEFT_OUT = re.compile(r"\.{3}|…")
 _NONE = "none"
@@ -282,7 +286,7 @@ def _compare_hops(corpus: Corpus, hops: Sequence[ReadHop], proof: Proof) -> Iter
         if not _is_same_hop(corpus, proof, number, read.statement):
             said = read.statement or "none of the relations offered"
             yield f"step {number} ({read.words!r}) says {said}, not {state_hop(hop)}"
-        elif read.backward != hop.backward:
+        elif read.backward != hop.backward and read.statement not in SYMMETRIC:
             yield f"step {number} ({read.words!r}) goes {'backward' if read.backward else 'forward'}"
 
 

@@ -1,0 +1,336 @@
+"""A grammar that reads a toy question back as a query: the evaluator of runs without a model.
+
+It was written against the sentences that come out of the toy writer and shares none of its tables, so that a writer that
+says something else is not understood. Whatever no pattern accounts for makes the reading unsure; nothing is skipped.
+``reading.toml`` holds the patterns. A question is a row of sentences that lead from one entity to the next and a last one
+that asks; each noun phrase is the picture's thing, a name, a word that points back, or a relation of a shorter phrase.
+"""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from pipelines.errors import ConfigError
+from pipelines.ids import canonical_json, digest_value
+from pipelines.services.protocols import ChatReply, ChatRequest
+from schemas.tasks import (
+    Leak,
+    ReadCondition,
+    ReadingReply,
+    ReadQuestionInputs,
+    ReadStep,
+    ScreeningReply,
+    ScreenQuestionInputs,
+)
+
+VERSION: Final = 1
+_TABLES = Path(__file__).with_name("reading.toml")
+_WORD = r"(?!(?:the|who|that|where|which|of|in|on|at|to|by|from|or|and)\b)[a-z][a-z'-]*"
+_SLOTS = {
+    "noun": rf"(?P<noun>body of water|work of art|husband or wife|{_WORD}(?: {_WORD}){{0,3}}?)",
+    "from": r"(?P<from>.+)",
+    "event": r"(?P<event>[a-z][a-z ]*?)",
+    "unit": r"(?P<unit>[a-z][a-z ]*?)",
+}
+
+
+_CLAUSE = frozenset(
+    "as at before after by born died during has had if in is that this was were when where which who with".split()
+)
+
+
+class _Unread(Exception):
+    """Words that no pattern accounts for, or that may mean two things."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """One way to say a relation or to ask for an attribute."""
+
+    words: re.Pattern[str]
+    entry: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    relations: tuple[_Pattern, ...]
+    conditions: tuple[_Pattern, ...]
+    frames: tuple[_Pattern, ...]
+    sentences: tuple[_Pattern, ...]
+    between: re.Pattern[str]
+    anchor: re.Pattern[str]
+    back: tuple[re.Pattern[str], ...]
+    attributes: dict[str, Any]
+    classes: dict[str, list[str]]
+    digest: str
+
+
+def _compile(words: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"(?<!P)<(\w+)>", lambda slot: _SLOTS[slot[1]], words))
+
+
+@cache
+def _load() -> _Tables:
+    raw = _TABLES.read_text("utf-8")
+    doc = tomllib.loads(raw)
+
+    def list_patterns(name: str) -> tuple[_Pattern, ...]:
+        return tuple(_Pattern(_compile(words), entry) for entry in doc[name] for words in entry["words"])
+
+    return _Tables(
+        relations=list_patterns("relations"),
+        conditions=list_patterns("conditions"),
+        frames=list_patterns("frames"),
+        sentences=tuple(_Pattern(_compile(words), {}) for words in doc["sentences"]),
+        between=re.compile("|".join(doc["between"])),
+        anchor=_compile(doc["anchor"]),
+        back=tuple(map(_compile, doc["back"])),
+        attributes=doc["attributes"],
+        classes=doc["classes"],
+        digest=digest_value(raw),
+    )
+
+
+@dataclass
+class _Chain:
+    """The entities that a text has led to, and how."""
+
+    offered: dict[tuple[str, str], str]
+    """Id by kind and statement."""
+    nouns: list[str] = field(default_factory=list)
+    """What each entity was called; empty for a bare name."""
+    names: dict[str, int] = field(default_factory=dict)
+    steps: list[ReadStep] = field(default_factory=list)
+    conditions: list[ReadCondition] = field(default_factory=list)
+
+    def add(self, noun: str) -> int:
+        self.nouns.append(noun)
+        return len(self.nouns) - 1
+
+    @property
+    def last(self) -> int:
+        return len(self.nouns) - 1
+
+
+def read_question(inputs: ReadQuestionInputs) -> ReadingReply:
+    """Return what a toy question asks; unsure where a word is left over."""
+    chain = _Chain({(offer.kind, offer.statement): offer.id for offer in inputs.relations})
+    empty = {"steps": (), "asked": "none", "questions": 1}
+    try:
+        return _read_text(" ".join(inputs.text.split()), chain)
+    except _Unread as left:
+        return ReadingReply.model_validate({**empty, "unsure": str(left)})
+
+
+def _read_text(text: str, chain: _Chain) -> ReadingReply:
+    tables = _load()
+    if text.count("?") != 1 or not text.endswith("?"):
+        raise _Unread(f"not one question: {text!r}")
+    *steps, last = re.split(r"(?<=[^.]\.) (?=[A-Z])", text)
+    for sentence in steps:
+        _read_step(sentence, chain)
+    for pattern in tables.frames:
+        match = pattern.words.fullmatch(last)
+        if match is None:
+            continue
+        entity = _read_phrase(match["from"], chain)
+        if entity != chain.last:
+            raise _Unread(f"it asks for what it passed before: {match['from']!r}")
+        return _ask(match, pattern.entry, chain)
+    raise _Unread(f"no question that is known: {last!r}")
+
+
+def _ask(match: re.Match[str], entry: dict[str, Any], chain: _Chain) -> ReadingReply:
+    tables, said = _load(), match.groupdict()
+    about = entry.get("about") or said.get("event") or ""
+    statements = tables.attributes.get(about)
+    if statements is None:
+        raise _Unread(f"no attribute that is known: {about!r}")
+    asked = _choose("value", statements, chain, chain.nouns[chain.last])
+    return ReadingReply(
+        steps=tuple(chain.steps),
+        asked=asked,
+        form=entry.get("form", "none"),
+        unit=said.get("unit") or entry.get("unit", "none"),
+        conditions=tuple(chain.conditions),
+        questions=1,
+    )
+
+
+def _choose(kind: str, statements: Sequence[str], chain: _Chain, noun: str, reached: str = "") -> str:
+    """Return the id of the one statement on offer that words may mean, for an entity of a noun; ``none`` if several.
+
+    What is meant of such a noun (of the entity, or with ``>`` of the one reached) comes first, then what is meant of any,
+    then what is meant of other nouns if it has none.
+    """
+    classes, ranks = _load().classes, dict[int, set[str]]()
+    for statement in statements:
+        name, _, wanted = statement.partition("@")
+        called = reached if wanted.startswith(">") else noun
+        if (kind, name) in chain.offered and (not wanted or not called or called in classes[wanted.lstrip(">")]):
+            rank = 1 if not wanted else 0 if called else 2
+            ranks.setdefault(rank, set()).add(chain.offered[kind, name])
+    best = ranks[min(ranks)] if ranks else set[str]()
+    return best.pop() if len(best) == 1 else "none"
+
+
+def _read_step(sentence: str, chain: _Chain) -> None:
+    """Read a sentence that leads on: ``Start from A and go on to B.``"""
+    tables = _load()
+    body = next((match["from"] for pattern in tables.sentences if (match := pattern.words.fullmatch(sentence))), None)
+    if body is None:
+        raise _Unread(f"no step that is known: {sentence!r}")
+    for phrase in tables.between.split(body):
+        before = chain.last
+        entity = _read_phrase(phrase, chain)
+        if entity != chain.last or chain.last == before:
+            raise _Unread(f"it does not lead on: {phrase!r}")
+
+
+def _read_phrase(phrase: str, chain: _Chain) -> int:
+    """Return the entity that a noun phrase means; what it adds to the chain is added."""
+    tables, phrase = _load(), phrase.strip().removesuffix(",")
+    if match := tables.anchor.fullmatch(phrase):
+        if chain.nouns:
+            raise _Unread(f"the picture again: {phrase!r}")
+        return chain.add(match["noun"])
+    for back in tables.back:
+        if (match := back.fullmatch(phrase)) and chain.nouns:
+            return _point_back(match.groupdict().get("noun") or "", chain)
+    if phrase in chain.names:
+        return chain.names[phrase]
+    found = _read_relation(phrase, chain)
+    if found is not None:
+        return found
+    name, comma, rest = phrase.partition(", the ")
+    if comma and _is_name(name):
+        entity = _read_phrase(f"the {rest}", chain)
+        chain.names[name] = entity
+        return entity
+    if _is_name(phrase) and not chain.nouns:
+        entity = chain.add("")
+        chain.names[phrase] = entity
+        return entity
+    raise _Unread(f"no words that are known: {phrase!r}")
+
+
+def _point_back(noun: str, chain: _Chain) -> int:
+    """Return the last entity, if it can be called so."""
+    classes, last = _load().classes, chain.nouns[-1]
+    alike = any(noun in members and last in members for members in classes.values())
+    if noun and last and noun != last and not alike:
+        raise _Unread(f"{noun!r} is not the last, {last!r}")
+    return chain.last
+
+
+def _is_name(text: str) -> bool:
+    """Say whether a text may be a name: it has capitals, no figure, and no word that begins a clause."""
+    clause = text.startswith("the ") or any(word in _CLAUSE for word in text.split())
+    return any(map(str.isupper, text)) and not any(map(str.isdigit, text)) and not clause
+
+
+def _read_relation(phrase: str, chain: _Chain) -> int | None:
+    """Return the entity reached by the relation that a phrase states, None if it states none.
+
+    The longest pattern decides; several that fit and mean different things leave the relation open.
+    """
+    readings: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for pattern in _load().relations:
+        if match := pattern.words.fullmatch(phrase):
+            noun = match.groupdict().get("noun") or pattern.entry.get("noun", "")
+            readings.setdefault((match["from"], noun), []).append(pattern.entry)
+    if not readings:
+        return _read_condition(phrase, chain)
+    for (inner, noun), entries in sorted(readings.items(), key=lambda item: len(item[0][0])):
+        tried = _Chain(chain.offered, [*chain.nouns], dict(chain.names), [*chain.steps], [*chain.conditions])
+        try:
+            source = _read_phrase(inner, tried)
+        except _Unread:
+            continue
+        if source != tried.last:
+            raise _Unread(f"it goes back: {phrase!r}")
+        _lead_on(phrase, noun, entries, tried)
+        chain.nouns, chain.names, chain.steps, chain.conditions = (
+            tried.nouns,
+            tried.names,
+            tried.steps,
+            tried.conditions,
+        )
+        return chain.last
+    return _read_condition(phrase, chain)
+
+
+def _lead_on(phrase: str, noun: str, entries: Sequence[dict[str, Any]], chain: _Chain) -> None:
+    """Add the step that a phrase states."""
+    source, words = chain.nouns[-1], phrase.strip()
+    backward = {bool(entry.get("backward")) for entry in entries}
+    forward = [each for entry in entries if not entry.get("backward") for each in entry["says"]]
+    inverse = [each for entry in entries if entry.get("backward") for each in entry["says"]]
+    chosen = _choose("entity", forward, chain, source, noun), _choose("entity", inverse, chain, noun)
+    if len(backward) > 1 and "none" not in chosen:
+        raise _Unread(f"it may lead both ways: {phrase!r}")
+    relation = chosen[0] if chosen[0] != "none" else chosen[1]
+    chain.steps.append(ReadStep(relation=relation, backward=relation == chosen[1] != "none", words=words))
+    chain.add(noun)
+
+
+def _read_condition(phrase: str, chain: _Chain) -> int | None:
+    """Return the entity of a phrase that says something of it besides: ``the scientist born in the 19th century who``."""
+    for pattern in _load().conditions:
+        match = pattern.words.fullmatch(phrase)
+        if match is None:
+            continue
+        parts = match.groupdict()
+        entity = _read_phrase(f"{parts['head']} {parts['tail']}".strip(), chain)
+        statements = [parts["what"]] if parts.get("what") else pattern.entry["says"]
+        relation = _choose("value", statements, chain, chain.nouns[entity])
+        chain.conditions.append(
+            ReadCondition(step=entity, words=parts["said"], relation=relation, value=parts["value"])
+        )
+        return entity
+    return None
+
+
+def screen_question(inputs: ScreenQuestionInputs) -> ScreeningReply:
+    """Return which hidden things stand in a text word for word: invented names have no other form."""
+    text = _fold(inputs.text)
+    told = [thing for thing in inputs.hidden if _fold(thing.text).strip() and _fold(thing.text) in text]
+    return ScreeningReply(leaks=tuple(Leak(hidden=thing.id, words=thing.text) for thing in told))
+
+
+def _fold(text: str) -> str:
+    return " ".join(["", *re.findall(r"[^_\W]+", text.casefold()), ""])
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarReader:
+    """The evaluator of toy texts. It answers from ``ChatRequest.inputs``."""
+
+    name: str = "grammar"
+
+    @property
+    def identity(self) -> str:
+        """The version of the rules and a digest of the patterns."""
+        return f"grammar:{VERSION}:{_load().digest[:16]}"
+
+    @property
+    def reads_inputs(self) -> bool:
+        """Always true: the messages are not read."""
+        return True
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """Return the task's reply as JSON. It counts no tokens.
+
+        Raises:
+            ConfigError: if a grammar cannot do the task.
+        """
+        match request.inputs:
+            case ReadQuestionInputs():
+                return ChatReply(canonical_json(read_question(request.inputs)), 0, 0)
+            case ScreenQuestionInputs():
+                return ChatReply(canonical_json(screen_question(request.inputs)), 0, 0)
+        raise ConfigError(f"the grammar cannot do {request.task}; name another model for this role")
