@@ -7,7 +7,7 @@ text of the row. A difference fails; a reading that is unsure, or that no rule c
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -173,19 +173,14 @@ def _fill(words: str) -> str:
 
 def list_offers(corpus: Corpus, text: str, proof: Proof) -> tuple[OfferedRelation, ...]:
     """Return the relations a reader may choose from: those of the proof and others of pages of the same types."""
-    types = dict.fromkeys(node.type for node in proof.nodes)
-    found: dict[str, dict[str, None]] = {"entity": {}, "value": {}}
-    for kind in types:
-        entities, values = list_fields(corpus, kind)
-        found["entity"].update(dict.fromkeys(entities))
-        found["value"].update(dict.fromkeys(values))
     true = {
         "entity": [state_hop(hop) for hop in proof.hops],
         "value": [state_relation(proof.answer_relation),
                   *(state_relation(fact.relation) for fact in proof.constraints if fact.relation != TYPE)],
     }  # fmt: skip
+    found = _list_others(corpus, proof)
+    found["entity"].update(_draw_clauses(corpus, text, proof))
     offered = []
-    found["entity"].update(dict.fromkeys(_draw_clauses(corpus, text, proof)))
     for kind, statements in true.items():
         # Of two fields that say the same a reader could not tell which is meant.
         cues = frozenset().union(*(name_cues(statement) for statement in statements if BLANK not in statement))
@@ -199,6 +194,27 @@ def list_offers(corpus: Corpus, text: str, proof: Proof) -> tuple[OfferedRelatio
     )
 
 
+def _list_others(corpus: Corpus, proof: Proof) -> dict[str, set[str]]:
+    """Return the fields of pages of the proof's types, but not one type's name for what another calls otherwise.
+
+    The ``training`` of painters is the ``alma mater`` of others: where a hop goes by one, the other leads to the same
+    type from a page that lacks the first, and is not offered beside it.
+    """
+    fields = {node.type: list_fields(corpus, node.type) for node in proof.nodes}
+    ends = [
+        (fields[proof.nodes[source].type].entities, proof.nodes[target].type)
+        for hop in proof.hops
+        for source, target in [(hop.index, hop.index - 1) if hop.backward else (hop.index - 1, hop.index)]
+    ]
+    entities = {
+        statement
+        for each in fields.values()
+        for statement, targets in each.entities.items()
+        if all(statement in own or end not in targets for own, end in ends)
+    }
+    return {"entity": entities, "value": {statement for each in fields.values() for statement in each.values}}
+
+
 def _draw_clauses(corpus: Corpus, text: str, proof: Proof) -> Iterator[str]:
     """Yield other sentences of the pages whose sentences are hops, blanked and masked as those."""
     names = flatten_names(list_names(corpus, proof.nodes))
@@ -209,15 +225,24 @@ def _draw_clauses(corpus: Corpus, text: str, proof: Proof) -> Iterator[str]:
             yield from sorted(others, key=lambda other: draw_unit(text, "clause", other))[:CLAUSES]
 
 
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields of pages of one type: those that lead to entities with the types they lead to, and the others."""
+
+    entities: Mapping[str, frozenset[str]]
+    values: tuple[str, ...]
+
+
 @lru_cache(maxsize=4096)
-def list_fields(corpus: Corpus, kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the statements of the fields that lead from pages of a type to entities, and to values."""
-    entities: dict[str, None] = {}
+def list_fields(corpus: Corpus, kind: str) -> Fields:
+    """Return the statements of the fields of a sample of pages of a type."""
+    entities: dict[str, set[str]] = {}
     values: dict[str, None] = {}
     for node in draw_nodes(corpus.nodes_of_type(kind), SAMPLED, "fields", kind):
-        entities.update((state_relation(fact.key), None) for fact in read_relations(corpus, node))
+        for fact in read_relations(corpus, node):
+            entities.setdefault(state_relation(fact.key), set()).add(corpus.page(fact.target).type)
         values.update((state_relation(each.fact.key), None) for each in read_attributes(corpus, node))
-    return tuple(entities), tuple(values)
+    return Fields({statement: frozenset(types) for statement, types in entities.items()}, tuple(values))
 
 
 def make_reading(text: str, offers: Sequence[OfferedRelation], reply: ReadingReply, reader: str) -> Reading:

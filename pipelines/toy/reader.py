@@ -1,9 +1,10 @@
 """A grammar that reads a toy question back as a query: the evaluator of runs without a model.
 
-It was written against the sentences that come out of the toy writer and shares none of its tables, so that a writer that
-says something else is not understood. Whatever no pattern accounts for makes the reading unsure; nothing is skipped.
-``reading.toml`` holds the patterns. A question is a row of sentences that lead from one entity to the next and a last one
-that asks; each noun phrase is the picture's thing, a name, a word that points back, or a relation of a shorter phrase.
+It was written against the sentences that come out of the toy writer and shares none of its tables, so that a writer
+that says something else is not understood. Whatever no pattern accounts for makes the reading unsure; nothing is
+skipped. ``reading.toml`` holds the patterns. A question is a row of sentences that lead from one entity to the next and
+a last one that asks; each noun phrase is the picture's thing, a name, a word that points back, or a relation of a
+shorter phrase.
 """
 
 import re
@@ -164,22 +165,22 @@ def _ask(match: re.Match[str], entry: dict[str, Any], chain: _Chain) -> ReadingR
 def _choose(kind: str, statements: Sequence[str], chain: _Chain, noun: str, reached: str = "") -> str:
     """Return the id of the one statement on offer that words may mean, for an entity of a noun; ``none`` if several.
 
-    What is meant of such a noun (of the entity, or with ``>`` of the one reached) comes first, then what is meant of any,
-    then what is meant of other nouns if it has none.
+    What is meant of such a noun (of the entity, or with ``>`` of the one reached) comes first, then what is meant of
+    any, then what is meant of others.
     """
     classes, ranks = _load().classes, dict[int, set[str]]()
     for statement in statements:
         name, _, wanted = statement.partition("@")
         called = reached if wanted.startswith(">") else noun
-        if (kind, name) in chain.offered and (not wanted or not called or called in classes[wanted.lstrip(">")]):
-            rank = 1 if not wanted else 0 if called else 2
+        if (kind, name) in chain.offered:
+            rank = 1 if not wanted else 0 if called in classes[wanted.lstrip(">")] else 2
             ranks.setdefault(rank, set()).add(chain.offered[kind, name])
     best = ranks[min(ranks)] if ranks else set[str]()
     return best.pop() if len(best) == 1 else "none"
 
 
 def _read_step(sentence: str, chain: _Chain) -> None:
-    """Read a sentence that leads on: ``Start from A and go on to B.``"""
+    """Read a sentence that leads on, such as ``Start from A and go on to B``."""
     tables = _load()
     body = next((match["from"] for pattern in tables.sentences if (match := pattern.words.fullmatch(sentence))), None)
     if body is None:
@@ -279,13 +280,17 @@ def _lead_on(phrase: str, noun: str, entries: Sequence[dict[str, Any]], chain: _
 
 
 def _read_condition(phrase: str, chain: _Chain) -> int | None:
-    """Return the entity of a phrase that says something of it besides: ``the scientist born in the 19th century who``."""
+    """Return the entity of a phrase that says something of it besides, such as when it was born."""
     for pattern in _load().conditions:
         match = pattern.words.fullmatch(phrase)
         if match is None:
             continue
         parts = match.groupdict()
-        entity = _read_phrase(f"{parts['head']} {parts['tail']}".strip(), chain)
+        rest = f"{parts['head']} {parts['tail']}"
+        entity = _read_phrase(rest, chain)
+        chain.steps = [
+            step.model_copy(update={"words": phrase}) if step.words == rest else step for step in chain.steps
+        ]
         statements = [parts["what"]] if parts.get("what") else pattern.entry["says"]
         relation = _choose("value", statements, chain, chain.nouns[entity])
         chain.conditions.append(
