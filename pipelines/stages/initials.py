@@ -159,7 +159,7 @@ class Initials:
                 continue
             refused = run_checks(self._list_text_checks(number, reply.question, chosen))
             if not refused:
-                _, read = await self.reader.check(reply.question, chosen.proof, answer=chosen.attribute.answer)
+                _, read = await self.reader.check(reply.question, chosen.proof, chosen.attribute.answer)
                 if read.passed:
                     return chosen, reply.question
                 refused = (read,)

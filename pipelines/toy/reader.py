@@ -32,7 +32,7 @@ VERSION: Final = 1
 _TABLES = Path(__file__).with_name("reading.toml")
 _WORD = r"(?!(?:the|who|that|where|which|of|in|on|at|to|by|from|or|and)\b)[a-z][a-z'-]*"
 _SLOTS = {
-    "noun": rf"(?P<noun>body of water|work of art|husband or wife|{_WORD}(?: {_WORD}){{0,3}}?)",
+    "noun": rf"(?P<noun>body of water|work of art|husband or wife|son or daughter|{_WORD}(?: {_WORD}){{0,3}}?)",
     "from": r"(?P<from>.+)",
     "event": r"(?P<event>[a-z][a-z ]*?)",
     "unit": r"(?P<unit>[a-z][a-z ]*?)",
@@ -243,7 +243,10 @@ def _read_relation(phrase: str, chain: _Chain) -> int | None:
     for pattern in _load().relations:
         if match := pattern.words.fullmatch(phrase):
             noun = match.groupdict().get("noun") or pattern.entry.get("noun", "")
-            readings.setdefault((match["from"], noun), []).append(pattern.entry)
+            entry = pattern.entry
+            if clause := match.groupdict().get("clause"):
+                entry = {**entry, "says": _find_clause(clause, chain)}
+            readings.setdefault((match["from"], noun), []).append(entry)
     if not readings:
         return _read_condition(phrase, chain)
     for (inner, noun), entries in sorted(readings.items(), key=lambda item: len(item[0][0])):
@@ -263,6 +266,14 @@ def _read_relation(phrase: str, chain: _Chain) -> int | None:
         )
         return chain.last
     return _read_condition(phrase, chain)
+
+
+def _find_clause(quoted: str, chain: _Chain) -> list[str]:
+    """Return the offered sentences that hold a quotation; one that was cut short begins or ends with dots."""
+    words = quoted.strip("… .")
+    offered = [statement for kind, statement in chain.offered if kind == "entity" and words in statement]
+    whole = [statement for statement in offered if statement.strip(". ") == words]
+    return whole or (offered if "…" in quoted else [])
 
 
 def _lead_on(phrase: str, noun: str, entries: Sequence[dict[str, Any]], chain: _Chain) -> None:

@@ -146,7 +146,7 @@ class FakeEvaluator:
 
 def evaluate(ground, question, reply):
     model = FakeEvaluator(reply)
-    reader = Evaluator(ground, RoleClient(model, load_prompt("read_question")))
+    reader = Evaluator(ground, *(RoleClient(model, load_prompt(name)) for name in ("read_question", "screen_question")))
     return model, *asyncio.run(reader.check(question.text, question.proof, question.answer))
 
 
