@@ -197,6 +197,21 @@ class Reading(Nested):
     unsure: str
 
 
+class Stated(Nested):
+    """A value that a sentence of a page gives a fact, as a reader understood it."""
+
+    page_id: int
+    relation: str
+    """Infobox key."""
+    start: int
+    end: int
+    """Span of the sentence in the page's wikitext."""
+    value: str
+    """As the sentence says it."""
+    about: Literal["none", "about", "other time", "part"]
+    """How the sentence limits it: rounded or a bound, of another time, of a part or a sum."""
+
+
 class Screening(Nested):
     """What a reader who knew the hidden names and the answer found wrong with a text: nothing, if it passed."""
 
@@ -236,6 +251,8 @@ class Proof(Nested):
     """Articles with more incoming links do not make a shorter path."""
     near_misses: tuple[NearMiss, ...] = ()
     """Entities that were looked up in their articles and refuted."""
+    stated: tuple[Stated, ...] = ()
+    """What a reader found that pages state of the answer and of forward hops; empty where no model reads pages."""
     corroboration: Evidence | None = None
     """Sentence of the answer node's page that says the answer too."""
     derivation: Derivation = ""

@@ -407,3 +407,35 @@ class ScreeningReply(Nested):
     """Why it has no answer or several; ``none`` if it has one."""
     unsure: str = "none"
     """What cannot be decided, or ``none``."""
+
+
+class ReadPageInputs(Nested):
+    """Sentences of a page that are read for one fact of its subject. The value in the infobox is not shown."""
+
+    name: str
+    type: str
+    field: str
+    """Words of an infobox key."""
+    sentences: tuple[str, ...]
+    """Plain text; numbered from 1."""
+
+
+Limit = Literal["none", "about", "other time", "part"]
+
+
+class Proposition(Nested):
+    """A value that a sentence gives the subject for the fact."""
+
+    sentence: int
+    """From 1."""
+    words: str
+    """As they stand in the sentence."""
+    value: str
+    about: Limit = "none"
+    """How the sentence limits it: rounded or a bound, of another time, of a part or a sum."""
+
+
+class ReadPageReply(Nested):
+    """What the sentences state."""
+
+    propositions: tuple[Proposition, ...]

@@ -24,6 +24,7 @@ from pipelines.agent.pictures import Reader, Upscaler, has_opencv, make_repairs
 from pipelines.agent.tools import ToolBox
 from pipelines.checks.agreement import check_alternative
 from pipelines.checks.examination import PathDemands, digest_word_lists
+from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator
 from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, SplitRule, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
@@ -492,6 +493,13 @@ class Assembly:
         """The evaluator, which reads every text back."""
         return make_evaluator(self.ground, self.roles)
 
+    @cached_property
+    def pages(self) -> ProseReader | None:
+        """The evaluator as a reader of pages; None for a grammar, which reads questions alone."""
+        if self.config.models.evaluator.adapter == "grammar":
+            return None
+        return ProseReader(self.ground, self.roles.ask("evaluator", "read_page"))
+
     def close(self) -> None:
         """Close models and pictures; a second call does nothing."""
         if "seeing" in self.__dict__:
@@ -548,11 +556,26 @@ class Assembly:
             words = self.config.injections.page_words
             asking = self.roles.ask("writer", "ask_fact")
             return Initials(
-                self.ground, asking, self.reader, limits, config.max_answer_tokens, self.splits, words, audit
+                self.ground,
+                asking,
+                self.reader,
+                self.pages,
+                limits,
+                config.max_answer_tokens,
+                self.splits,
+                words,
+                audit,
             )
         asking = self.roles.ask("writer", "write_question")
         return Questions(
-            self.ground, asking, self.reader, limits, config.max_answer_tokens, config.obfuscated_answers, audit
+            self.ground,
+            asking,
+            self.reader,
+            self.pages,
+            limits,
+            config.max_answer_tokens,
+            config.obfuscated_answers,
+            audit,
         )
 
     def _build_rewrites(self) -> AnyStage:

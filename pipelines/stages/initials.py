@@ -17,8 +17,9 @@ from pipelines.checks.answers import check_asked, check_named, check_precision
 from pipelines.checks.descriptors import check_told
 from pipelines.checks.examination import list_answer_checks
 from pipelines.checks.leakage import check_answer, list_type_words
+from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import DIFFERS, UNREAD, Evaluator
-from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
+from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
 from pipelines.config.settings import SplitRule
 from pipelines.errors import RecordFailed
 from pipelines.graph.facts import Attribute, read_attributes
@@ -56,6 +57,7 @@ class Initials:
     ground: Indexes
     asking: RoleClient
     reader: Evaluator
+    pages: ProseReader | None
     limits: Thresholds
     """Thresholds that answers must meet."""
     max_tokens: int
@@ -72,14 +74,16 @@ class Initials:
     def fingerprint(self) -> str:
         """Digest of the method, the writer, its prompt, the other dump, and the rules for answers."""
         later = self.ground.later.digest if self.ground.later else ""
+        pages = self.pages.identity if self.pages else ""
         rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.page_words, self.audit, later]
         return digest_value(
-            ["initials", self.asking.identity, self.reader.identity, make_schema(AskedFactReply), *rules]
+            ["initials", self.asking.identity, self.reader.identity, pages, make_schema(AskedFactReply), *rules]
         )
 
     def prompts(self) -> dict[str, str]:
         """The asking prompt and those of the reader."""
-        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts()}
+        pages = self.pages.prompts() if self.pages else {}
+        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts(), **pages}
 
     def models(self) -> tuple[ModelEntry, ...]:
         """The writer and the evaluator."""
@@ -95,6 +99,12 @@ class Initials:
             return _refuse(record, refused)
         chosen, text = await self._ask(record, number, candidates)
         answer = chosen.attribute.answer
+        proof = self._corroborate(number, chosen)
+        if self.pages is not None:
+            stated, read = await self.pages.check_answer(number, chosen.attribute.fact.key, answer)
+            if not read.passed:
+                return refuse(record.record_id, (read,), REASONS)
+            proof = proof.model_copy(update={"stated": stated})
         return (
             Question(
                 record_id=make_record_id("question", [record.record_id, chosen.attribute.fact.key, text]),
@@ -104,7 +114,7 @@ class Initials:
                 image=record.image,
                 text=text,
                 answer=answer,
-                proof=self._corroborate(number, chosen),
+                proof=proof,
             ),
         )
 

@@ -8,6 +8,7 @@ from typing import ClassVar, get_args
 from pipelines.checks.agreement import check_lasting_hop, find_corroboration
 from pipelines.checks.answers import check_asked, check_named, check_not_bridge
 from pipelines.checks.examination import list_answer_checks
+from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.uniqueness import check_single_value
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
@@ -21,7 +22,7 @@ from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Path, Question
 from schemas.manifest import ModelEntry
-from schemas.proofs import Answer, Derivation, Proof, Thresholds
+from schemas.proofs import Answer, Derivation, Proof, Stated, Thresholds
 from schemas.reasons import QuestionReason
 from schemas.tasks import QuestionReply
 
@@ -39,6 +40,8 @@ class Questions:
     ground: Indexes
     asking: RoleClient
     reader: Evaluator
+    pages: ProseReader | None
+    """Reads prose for facts; None where a grammar plays the evaluator, which reads questions alone."""
     limits: Thresholds
     """Thresholds that answers must meet."""
     max_tokens: int
@@ -54,12 +57,14 @@ class Questions:
     def fingerprint(self) -> str:
         """Digest of the writer, its prompt, the other dump, and the rules for answers."""
         later = self.ground.later.digest if self.ground.later else ""
+        pages = self.pages.identity if self.pages else ""
         rules = [repr(self.limits), self.max_tokens, self.obfuscated, self.audit, later]
-        return digest_value([self.asking.identity, self.reader.identity, make_schema(QuestionReply), *rules])
+        return digest_value([self.asking.identity, self.reader.identity, pages, make_schema(QuestionReply), *rules])
 
     def prompts(self) -> dict[str, str]:
         """The writing prompt and those of the reader."""
-        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts()}
+        pages = self.pages.prompts() if self.pages else {}
+        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts(), **pages}
 
     def models(self) -> tuple[ModelEntry, ...]:
         """The writer and the evaluator."""
@@ -76,11 +81,17 @@ class Questions:
             raise AssertionError(f"a {whole.precision} date has no {derivation}: {whole.value}")
         proof = self._make_proof(record, derivation)
         refused = run_checks(self._list_checks(record, proof, answer), self.audit)
+        stated: tuple[Stated, ...] = ()
+        if self.pages is not None and (self.audit or not refused):
+            stated, read = await self._read_pages(self.pages, record, answer)
+            refused += read
         if refused:
             return refuse(record.record_id, refused, REASONS)
         number = locate_nodes(self.ground.corpus, record.nodes)[-1]
         said = find_corroboration(self.ground, number, record.answer_relation, answer)
-        proof = proof.model_copy(update={"corroboration": said.evidence if said.outcome == "agrees" else None})
+        proof = proof.model_copy(
+            update={"stated": stated, "corroboration": said.evidence if said.outcome == "agrees" else None}
+        )
         text = await self._write(record, proof, answer)
         return (
             Question(
@@ -93,6 +104,18 @@ class Questions:
                 answer=answer,
                 proof=proof,
             ),
+        )
+
+    async def _read_pages(
+        self, pages: ProseReader, record: Path, answer: Answer
+    ) -> tuple[tuple[Stated, ...], tuple[CheckResult, ...]]:
+        """Read the pages of the path for second values of its hops, and the last one for the answer."""
+        numbers = locate_nodes(self.ground.corpus, record.nodes)
+        found = [await pages.check_hop(numbers[hop.index - 1], numbers[hop.index], hop) for hop in record.hops]
+        found.append(await pages.check_answer(numbers[-1], record.answer_relation, answer))
+        return (
+            tuple(each for stated, _ in found for each in stated),
+            tuple(result for _, result in found if not result.passed),
         )
 
     async def _write(self, record: Path, proof: Proof, answer: Answer) -> str:

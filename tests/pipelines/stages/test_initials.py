@@ -56,6 +56,7 @@ def make_stage(corpus, reply=None, splits=ALL_SFT, page_words=8, audit=False, ma
         Indexes(corpus),
         asking,
         TrustingReader(),
+        None,
         LIMITS.model_copy(update=rules),
         max_tokens,
         splits,
