@@ -171,6 +171,23 @@ def test_tables_are_not_cut_when_stdout_is_no_terminal(own: Path, capsys: Captur
     assert "…" not in again.out + found.out
 
 
+def test_a_run_that_releases_nothing_ends_with_1_and_says_which_stage_took_what(own: Path, capsys: Capture) -> None:
+    strict = ("--set", "groundings.min_answers=1000000")
+    nothing = call_here(capsys, "run", "--workspace", own, *list_settings(SMALL), "--limit", 60, *strict)
+    assert nothing.code == 1
+    assert "nothing was released: " in nothing.err
+    assert re.search(r"(paths|groundings) kept 0 of \d+ \([a-z-]+ \d+", nothing.err)
+
+
+def test_verify_reads_a_sample_anew_with_a_role_of_the_users(own: Path, capsys: Capture) -> None:
+    given = call_here(capsys, "verify", "--workspace", own, "--read", "evaluator", "--sample", 3)
+    assert given.code == 0, given.err
+    assert given.out.count("3 of 3 questions read anew by grammar as proved") == 3
+    refused = call_here(capsys, "verify", "--workspace", own, "--read", "judge")
+    assert refused.code == 2
+    assert "models.judge" in refused.err
+
+
 def test_verify_ends_with_all_of_all(small: Path, document: Any, capsys: Capture) -> None:
     verified = call_here(capsys, "verify", "--workspace", small)
     rows = sum(release["rows"] for release in document["releases"])

@@ -7,6 +7,7 @@ from pipelines.config.settings import SplitRule, SplitsConfig
 from pipelines.errors import RecordFailed
 from pipelines.graph.query import Indexes
 from pipelines.stages.questions import Questions
+from schemas.base import Rejection
 from schemas.datasets import Path, Question
 from schemas.proofs import UNCOUNTED
 from schemas.tasks import QuestionReply, WriteQuestionInputs
@@ -109,3 +110,20 @@ def test_the_fingerprint_covers_writer_prompt_and_bound(stage):
     other = make_asking("write_question", lambda inputs: "", identity="fake:2")
     others = [replace(stage, asking=other), replace(stage, max_tokens=5)]
     assert len({each.fingerprint() for each in [stage, *others]}) == 3
+
+
+def test_a_coarser_answer_is_asked_for_only_where_its_key_is_in_the_split_of_its_path(stage, demo):
+    coarse = replace(stage, obfuscated=1.0)
+    made = [question for path in demo.rows("paths", Path) for question in ask_for(coarse, path)]
+    derived = [question for question in made if question.proof.derivation]
+    assert derived
+    assert all(stage.splits.place("answer", question.answer.key) == question.split for question in derived)
+    assert any(question.answer.precision == "day" for question in made)
+
+
+def ask_for(stage, path) -> list[Question]:
+    try:
+        made = asyncio.run(stage(path))
+    except RecordFailed:
+        return []
+    return [] if isinstance(made, Rejection) else list(made)
