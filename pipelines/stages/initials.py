@@ -8,7 +8,7 @@ when rounds of injection grow the question outwards.
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, get_args
 
@@ -18,7 +18,7 @@ from pipelines.checks.descriptors import check_told
 from pipelines.checks.examination import list_answer_checks
 from pipelines.checks.leakage import check_answer, list_type_words
 from pipelines.checks.propositions import ProseReader
-from pipelines.checks.readings import DIFFERS, UNREAD, Evaluator
+from pipelines.checks.readings import Evaluator
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
 from pipelines.config.settings import SplitRule
 from pipelines.errors import RecordFailed
@@ -97,7 +97,10 @@ class Initials:
         candidates, refused = self._list_candidates(record, number)
         if not candidates:
             return _refuse(record, refused)
-        chosen, text = await self._ask(record, number, candidates)
+        asked = await self._ask(record, number, candidates)
+        if isinstance(asked, CheckResult):
+            return refuse(record.record_id, (asked,), REASONS)
+        chosen, text = asked
         answer = chosen.attribute.answer
         proof = self._corroborate(number, chosen)
         if self.pages is not None:
@@ -145,12 +148,13 @@ class Initials:
         detail = f"the query gives {sorted(derived)}, the page says {attribute.answer.key}"
         return CheckResult("FAIL", "not-derivable", detail)
 
-    async def _ask(self, record: Seed, number: int, candidates: Sequence[_Candidate]) -> tuple[_Candidate, str]:
-        """Return the fact that the model chose, and its question.
+    async def _ask(
+        self, record: Seed, number: int, candidates: Sequence[_Candidate]
+    ) -> tuple[_Candidate, str] | CheckResult:
+        """Return the fact that the model chose and its question, or how the last usable one was read otherwise.
 
         Raises:
-            RecordFailed: ``unusable-question`` when neither of two replies asks for an offered fact as it must;
-                ``reading-differs`` or ``unread`` when the last one is read otherwise.
+            RecordFailed: ``unusable-question`` when neither of two replies asks for an offered fact as it must.
         """
         inputs = AskFactInputs(
             name=record.title,
@@ -160,22 +164,24 @@ class Initials:
             variety=digest_value(["ask", record.page_id])[:16],
         )
         offered = {candidate.attribute.fact.key: candidate for candidate in candidates}
-        code, problem = "unusable-question", ""
+        problem, misread = "", PASSED
         for sample in range(SAMPLES):
             reply = await ask_model(self.asking, inputs, AskedFactReply, sample=sample)
             chosen = offered.get(reply.relation)
             if chosen is None:
-                code, problem = "unusable-question", f"{reply.relation!r} was not offered"
+                problem = f"{reply.relation!r} was not offered"
                 continue
             refused = run_checks(self._list_text_checks(number, reply.question, chosen))
-            if not refused:
-                _, read = await self.reader.check(reply.question, chosen.proof, chosen.attribute.answer)
-                if read.passed:
-                    return chosen, reply.question
-                refused = (read,)
-            code = refused[0].code if refused[0].code in (DIFFERS, UNREAD) else "unusable-question"
-            problem = f"{reply.question!r}: {refused[0].code} {refused[0].detail}"
-        raise RecordFailed(code, problem)
+            if refused:
+                problem = f"{reply.question!r}: {refused[0].code} {refused[0].detail}"
+                continue
+            _, read = await self.reader.check(reply.question, chosen.proof, chosen.attribute.answer)
+            if read.passed:
+                return chosen, reply.question
+            misread = replace(read, detail=f"{reply.question!r}: {read.detail}")
+        if not misread.passed:
+            return misread
+        raise RecordFailed("unusable-question", problem)
 
     def _list_text_checks(self, number: int, text: str, chosen: _Candidate) -> Iterator[Check]:
         """Yield the checks that a question asks for the fact by the entity's name and says nothing else."""

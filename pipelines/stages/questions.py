@@ -1,7 +1,7 @@
 """Questions: the canonical question, its typed answer and its proof (OpenSearch-VL, section 3.1)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, get_args
 
@@ -95,6 +95,8 @@ class Questions:
             update={"stated": stated, "corroboration": said.evidence if said.outcome == "agrees" else None}
         )
         text = await self._write(record, proof, answer)
+        if isinstance(text, CheckResult):
+            return refuse(record.record_id, (text,), REASONS)
         return (
             Question(
                 record_id=make_record_id("question", [record.record_id, text]),
@@ -120,14 +122,14 @@ class Questions:
             tuple(result for _, result in found if not result.passed),
         )
 
-    async def _write(self, record: Path, proof: Proof, answer: Answer) -> str:
-        """Return the path in words.
+    async def _write(self, record: Path, proof: Proof, answer: Answer) -> str | CheckResult:
+        """Return the path in words, or how the last of the replies that name all they must was read otherwise.
 
         Raises:
             RecordFailed: ``unusable-question`` when neither of two replies is a question that names anchor and bridges
-                and asks for the attribute; ``reading-differs`` or ``unread`` when the last one is read otherwise.
+                and asks for the attribute.
         """
-        code, problem = "", ""
+        problem, misread = "", PASSED
         for sample in range(SAMPLES):
             text = (await ask_model(self.asking, view_proof(proof, answer), QuestionReply, sample=sample)).question
             refused = run_checks((
@@ -135,13 +137,15 @@ class Questions:
                 partial(check_asked, self.ground, text, proof),
             ))  # fmt: skip
             if refused or not text.rstrip().endswith("?"):
-                code, problem = "unusable-question", refused[0].detail if refused else f"{text!r} is no question"
+                problem = refused[0].detail if refused else f"{text!r} is no question"
                 continue
             _, read = await self.reader.check(text, proof, answer)
             if read.passed:
                 return text
-            code, problem = read.code, f"{text!r}: {read.detail}"
-        raise RecordFailed(code, problem)
+            misread = replace(read, detail=f"{text!r}: {read.detail}")
+        if not misread.passed:
+            return misread
+        raise RecordFailed("unusable-question", problem)
 
     def _draw_derivation(self, record: Path, answer: Answer) -> Derivation:
         # The coarser answer has a place in the splits too; elsewhere it would be in two of them.

@@ -5,6 +5,7 @@ import copy
 import pytest
 from pydantic import ValidationError
 
+from pipelines.graph.proofs import make_question_id
 from pipelines.release.rows import ROW_TYPES, BridgeRow, ProofRow
 from pipelines.release.verify import find_question_problems, find_row_problems
 from tests.pipelines.release.tampering import read_rows
@@ -26,9 +27,13 @@ TOLD = {
     ("depiction", "engines", 0),
     ("depiction", "ease"),
     ("depiction", "ease_at_training"),
+    ("reading", "reader"),
+    *(("reading", "offered", number) for number in range(40)),
+    ("screening", "reader"),
 }
 """Told, not shown: the split's name (its file has it), what other limits would have held as well, and
-which other dump was looked at, which is not at hand; how pictures compared, which takes the encoder and the search."""
+which other dump was looked at, which is not at hand; how pictures compared, which takes the encoder and the search; who
+read, and what else it could have chosen."""
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +87,7 @@ def test_no_value_of_a_proof_can_be_changed_alone(demo_ground, claimed):
                 continue
             if not find_all_problems(demo_ground, put(proof, path, value), row):
                 unnoticed.add(path)
-    assert unnoticed <= TOLD
+    assert not unnoticed - TOLD
 
 
 UNSEEN = {
@@ -152,3 +157,40 @@ def test_a_file_that_tells_the_answer_node_is_a_problem_wherever_it_was_kept(dem
     named = put(proof, ("picture", "file"), f"{proof['proof']['nodes'][-1]['title']}.png")
     problems = find_all_problems(demo_ground, named, row)
     assert any(problem.startswith("picture: file-leak") for problem in problems)
+
+
+EDITS = {
+    "a condition added": lambda text: text.replace("?", ", as measured in 2024?"),
+    "an instruction added": lambda text: f"{text} Reply in French.",
+    "a hypothetical": lambda text: f"If the war had not come, {text[0].lower()}{text[1:]}",
+    "a second question": lambda text: text.replace("?", ", and who founded it?"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_every_text_that_was_edited_after_it_was_read_is_named(demo_ground, demo_proofs, edit):
+    for proof in demo_proofs:
+        problems = find_question_problems(demo_ground, claim_text(proof, EDITS[edit](proof.text)))
+        assert any(problem.startswith(("reading: ", "text: ")) for problem in problems), problems
+
+
+def test_every_text_that_was_swapped_with_another_rows_is_named(demo_ground, demo_proofs):
+    for proof, other in zip(demo_proofs, [*demo_proofs[1:], demo_proofs[0]], strict=True):
+        swapped = claim_text(proof, other.text)
+        assert find_question_problems(demo_ground, swapped)
+        both = swapped.model_copy(update={"reading": other.reading, "screening": other.screening})
+        assert find_question_problems(demo_ground, both)
+
+
+@pytest.fixture(scope="module")
+def demo_proofs(demo):
+    rows = read_rows(demo.release("bridgevqa"), "proofs")
+    return [ProofRow.model_validate(row, strict=False) for row in rows]
+
+
+def claim_text(proof, text):
+    """Return a proof row with another text and the id that goes with it, as one who reseals a release would."""
+    sha256 = proof.picture.sha256 if proof.picture else ""
+    return proof.model_copy(
+        update={"text": text, "record_id": make_question_id(text, sha256, proof.answer, proof.proof)}
+    )
