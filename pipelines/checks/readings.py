@@ -291,7 +291,7 @@ def _list_differences(corpus: Corpus, text: str, reading: Reading, proof: Proof,
         yield f"holds an instruction: {reading.instruction!r}"
     folded = fold_spaces(text)
     for words in (*(hop.words for hop in reading.hops), *(fact.words for fact in reading.facts)):
-        if any(fold_spaces(part) not in folded for part in _LEFT_OUT.split(words)):
+        if not words.strip() or any(fold_spaces(part) not in folded for part in _LEFT_OUT.split(words)):
             yield f"words that do not stand in the text were read: {words!r}"
     yield from _compare_hops(corpus, reading.hops, proof)
     if not is_same_field(corpus, proof, len(proof.hops), proof.answer_relation, reading.asked):
