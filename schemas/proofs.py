@@ -144,6 +144,8 @@ class Thresholds(Nested):
     agreement: Agreement = "off"
     volatile: bool = True
     """Whether facts that change with time were allowed."""
+    read_pages: bool = False
+    """Whether the evaluator read the prose for the answer and for second values of every hop that names a field."""
 
     def require_alone(self, node: int) -> int:
         """Return how many entities the descriptor of a node (1 is the first hidden one) must fit without the chain."""
@@ -213,6 +215,39 @@ class Screening(Nested):
     unsure: str
 
 
+Likeness = Literal["same", "close", "other", "unclear"]
+"""How a value compares with the proof's: ``close`` is coarser, finer or rounded; ``unclear`` no rule can compare."""
+
+
+class ReadProposition(Nested):
+    """One value that a sentence gives for a field, as a reader understood it, compared with the proof's."""
+
+    start: int
+    """Span of the sentence in the page's wikitext."""
+    end: int
+    words: str
+    """Those of the sentence that state it."""
+    value: str
+    when: str
+    """Time or limits that the sentence sets; empty for none."""
+    only: bool
+    """Whether the sentence says that there is no other value."""
+    likeness: Likeness
+
+
+class PageReading(Nested):
+    """What the prose of a page says of one field, as a reader understood it that did not see the infobox."""
+
+    page_id: int
+    relation: str
+    """Infobox key."""
+    reader: str
+    """Identity of the model or grammar that read; empty where the page has no sentence to be read."""
+    sentences: str
+    """sha256 of the sentences that it was given."""
+    propositions: tuple[ReadProposition, ...]
+
+
 class Proof(Nested):
     """Everything a stranger needs to derive the answer again from the corpus, with no model."""
 
@@ -243,3 +278,5 @@ class Proof(Nested):
     """Constraints without which the query has the same one answer: they narrow nothing."""
     compared_snapshot: str = ""
     """Date of the other dump in which the answer was found to be the same; empty without one."""
+    page_readings: tuple[PageReading, ...] = ()
+    """What the prose says of the answer's field and of the field of each hop that names one."""

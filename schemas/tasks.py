@@ -407,3 +407,36 @@ class ScreeningReply(Nested):
     """Why it has no answer or several; ``none`` if it has one."""
     unsure: str = "none"
     """What cannot be decided, or ``none``."""
+
+
+class ReadPageInputs(Nested):
+    """Sentences of a page that are read for one field of its infobox. The field's value is not among the inputs."""
+
+    name: str
+    type: str
+    field: str
+    """The words of the infobox key."""
+    kind: Literal["date", "number", "words", "entity"]
+    """What the field holds; ``entity`` leads to an article."""
+    sentences: tuple[str, ...]
+
+
+class StatedValue(Nested):
+    """One value that one sentence gives for the field."""
+
+    sentence: int
+    """Its number; the first is 1."""
+    words: str
+    """The words that state it, as they stand in the sentence."""
+    value: str
+    """The value alone; ``unclear`` when it cannot be written down, ``not X`` when X is denied."""
+    when: str = "none"
+    """Time or limits that the sentence sets; ``none`` when it sets none."""
+    only: bool = False
+    """Whether the sentence says that there is no other value."""
+
+
+class ReadPageReply(Nested):
+    """Every value of the field that the sentences give for the subject."""
+
+    propositions: tuple[StatedValue, ...]

@@ -24,6 +24,7 @@ from pipelines.agent.pictures import Reader, Upscaler, has_opencv, make_repairs
 from pipelines.agent.tools import ToolBox
 from pipelines.checks.agreement import check_alternative
 from pipelines.checks.examination import PathDemands, digest_word_lists
+from pipelines.checks.propositions import PageEvaluator
 from pipelines.checks.readings import Evaluator
 from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, SplitRule, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
@@ -492,6 +493,11 @@ class Assembly:
         """The evaluator, which reads every text back."""
         return make_evaluator(self.ground, self.roles)
 
+    @cached_property
+    def pages(self) -> PageEvaluator:
+        """The evaluator as a reader of pages: of answers' prose, and for second values of hops."""
+        return PageEvaluator(self.ground, self.roles.ask("evaluator", "read_page"))
+
     def close(self) -> None:
         """Close models and pictures; a second call does nothing."""
         if "seeing" in self.__dict__:
@@ -548,11 +554,26 @@ class Assembly:
             words = self.config.injections.page_words
             asking = self.roles.ask("writer", "ask_fact")
             return Initials(
-                self.ground, asking, self.reader, limits, config.max_answer_tokens, self.splits, words, audit
+                self.ground,
+                asking,
+                self.reader,
+                limits,
+                config.max_answer_tokens,
+                self.splits,
+                words,
+                audit,
+                self.pages,
             )
         asking = self.roles.ask("writer", "write_question")
         return Questions(
-            self.ground, asking, self.reader, limits, config.max_answer_tokens, config.obfuscated_answers, audit
+            self.ground,
+            asking,
+            self.reader,
+            limits,
+            config.max_answer_tokens,
+            config.obfuscated_answers,
+            audit,
+            self.pages,
         )
 
     def _build_rewrites(self) -> AnyStage:

@@ -17,6 +17,7 @@ from pipelines.checks.answers import check_asked, check_named, check_precision
 from pipelines.checks.descriptors import check_told
 from pipelines.checks.examination import list_answer_checks
 from pipelines.checks.leakage import check_answer, list_type_words
+from pipelines.checks.propositions import PageEvaluator
 from pipelines.checks.readings import DIFFERS, UNREAD, Evaluator
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
 from pipelines.config.settings import SplitRule
@@ -64,8 +65,10 @@ class Initials:
     page_words: int
     """Words of the article that the model is shown."""
     audit: bool = False
+    pages: PageEvaluator | None = None
+    """Reads prose for the answer; without one cue words alone decide."""
     name: str = "questions"
-    version: int = 2
+    version: int = 3
     input: ClassVar[type[Record]] = Seed
     output: ClassVar[type[Record]] = Question
 
@@ -73,13 +76,15 @@ class Initials:
         """Digest of the method, the writer, its prompt, the other dump, and the rules for answers."""
         later = self.ground.later.digest if self.ground.later else ""
         rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.page_words, self.audit, later]
+        pages = self.pages.identity if self.pages else ""
         return digest_value(
-            ["initials", self.asking.identity, self.reader.identity, make_schema(AskedFactReply), *rules]
+            ["initials", self.asking.identity, self.reader.identity, pages, make_schema(AskedFactReply), *rules]
         )
 
     def prompts(self) -> dict[str, str]:
-        """The asking prompt and those of the reader."""
-        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts()}
+        """The asking prompt and those of the readers."""
+        read = self.pages.prompts() if self.pages else {}
+        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts(), **read}
 
     def models(self) -> tuple[ModelEntry, ...]:
         """The writer and the evaluator."""
@@ -91,21 +96,25 @@ class Initials:
         if number is None:
             raise RecordFailed("seed-missing", f"the corpus has no article {record.title!r}")
         candidates, refused = self._list_candidates(record, number)
-        if not candidates:
-            return _refuse(record, refused)
-        chosen, text = await self._ask(record, number, candidates)
-        answer = chosen.attribute.answer
-        return (
-            Question(
-                record_id=make_record_id("question", [record.record_id, chosen.attribute.fact.key, text]),
-                parent_id=record.record_id,
-                split=record.split,
-                domain=record.domain,
-                image=record.image,
-                text=text,
-                answer=answer,
-                proof=self._corroborate(number, chosen),
-            ),
+        while candidates:
+            chosen, text = await self._ask(record, number, candidates)
+            proof, result = await self._read_page(number, chosen)
+            if result.passed:
+                return (self._make_question(record, chosen, text, proof),)
+            candidates.remove(chosen)
+            refused.append(result)
+        return _refuse(record, refused)
+
+    def _make_question(self, record: Seed, chosen: _Candidate, text: str, proof: Proof) -> Question:
+        return Question(
+            record_id=make_record_id("question", [record.record_id, chosen.attribute.fact.key, text]),
+            parent_id=record.record_id,
+            split=record.split,
+            domain=record.domain,
+            image=record.image,
+            text=text,
+            answer=chosen.attribute.answer,
+            proof=proof,
         )
 
     def _list_candidates(self, record: Seed, number: int) -> tuple[list[_Candidate], list[CheckResult]]:
@@ -181,10 +190,14 @@ class Initials:
         if not chosen.proof.thresholds.volatile:
             yield partial(check_timeless, masked)
 
-    def _corroborate(self, number: int, chosen: _Candidate) -> Proof:
-        fact, answer = chosen.attribute.fact, chosen.attribute.answer
+    async def _read_page(self, number: int, chosen: _Candidate) -> tuple[Proof, CheckResult]:
+        """Return a fact's proof with what the prose says of it, and whether that speaks against it."""
+        fact, answer, proof, result = chosen.attribute.fact, chosen.attribute.answer, chosen.proof, PASSED
         said = find_corroboration(self.ground, number, fact.key, answer)
-        return chosen.proof.model_copy(update={"corroboration": said.evidence if said.outcome == "agrees" else None})
+        found: dict[str, object] = {"corroboration": said.evidence if said.outcome == "agrees" else None}
+        if self.pages:
+            found["page_readings"], result = await self.pages.check(proof, answer)
+        return proof.model_copy(update=found), result
 
     def _make_proof(self, number: int, attribute: Attribute) -> Proof:
         corpus = self.ground.corpus
@@ -199,7 +212,7 @@ class Initials:
             constraints=(),
             counts=(),
             alias_digest=digest_aliases(flatten_names(list_names(corpus, [node]))),
-            thresholds=self.limits,
+            thresholds=self.limits.model_copy(update={"read_pages": self.pages is not None}),
             compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
         )
 

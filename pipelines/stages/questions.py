@@ -8,6 +8,7 @@ from typing import ClassVar, get_args
 from pipelines.checks.agreement import check_lasting_hop, find_corroboration
 from pipelines.checks.answers import check_asked, check_named, check_not_bridge
 from pipelines.checks.examination import list_answer_checks
+from pipelines.checks.propositions import PageEvaluator
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.uniqueness import check_single_value
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
@@ -46,8 +47,10 @@ class Questions:
     obfuscated: float = 0.0
     """Share of fuller dates of which only a part is asked (OpenSearch-VL, 3.1: occasional answer obfuscation)."""
     audit: bool = False
+    pages: PageEvaluator | None = None
+    """Reads prose for the answer and for second values of the hops; without one cue words alone decide."""
     name: str = "questions"
-    version: int = 4
+    version: int = 5
     input: ClassVar[type[Record]] = Path
     output: ClassVar[type[Record]] = Question
 
@@ -55,11 +58,13 @@ class Questions:
         """Digest of the writer, its prompt, the other dump, and the rules for answers."""
         later = self.ground.later.digest if self.ground.later else ""
         rules = [repr(self.limits), self.max_tokens, self.obfuscated, self.audit, later]
-        return digest_value([self.asking.identity, self.reader.identity, make_schema(QuestionReply), *rules])
+        pages = self.pages.identity if self.pages else ""
+        return digest_value([self.asking.identity, self.reader.identity, pages, make_schema(QuestionReply), *rules])
 
     def prompts(self) -> dict[str, str]:
-        """The writing prompt and those of the reader."""
-        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts()}
+        """The writing prompt and those of the readers."""
+        read = self.pages.prompts() if self.pages else {}
+        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts(), **read}
 
     def models(self) -> tuple[ModelEntry, ...]:
         """The writer and the evaluator."""
@@ -78,6 +83,11 @@ class Questions:
         refused = run_checks(self._list_checks(record, proof, answer), self.audit)
         if refused:
             return refuse(record.record_id, refused, REASONS)
+        if self.pages:
+            readings, result = await self.pages.check(proof, answer)
+            if not result.passed:
+                return refuse(record.record_id, (result,), REASONS)
+            proof = proof.model_copy(update={"page_readings": readings})
         number = locate_nodes(self.ground.corpus, record.nodes)[-1]
         said = find_corroboration(self.ground, number, record.answer_relation, answer)
         proof = proof.model_copy(update={"corroboration": said.evidence if said.outcome == "agrees" else None})
@@ -153,7 +163,7 @@ class Questions:
             constraints=(),
             counts=(),
             alias_digest=digest_aliases(flatten_names(list_names(corpus, record.nodes))),
-            thresholds=self.limits,
+            thresholds=self.limits.model_copy(update={"read_pages": self.pages is not None}),
             derivation=derivation,
             compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
         )
