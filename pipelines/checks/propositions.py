@@ -87,7 +87,7 @@ def list_claims(corpus: Corpus, proof: Proof, answer: Answer) -> tuple[Claim, ..
 
 
 @dataclass(frozen=True)
-class PageEvaluator:
+class ProseReader:
     """The evaluator as a reader of pages."""
 
     ground: Indexes

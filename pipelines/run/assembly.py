@@ -24,7 +24,7 @@ from pipelines.agent.pictures import Reader, Upscaler, has_opencv, make_repairs
 from pipelines.agent.tools import ToolBox
 from pipelines.checks.agreement import check_alternative
 from pipelines.checks.examination import PathDemands, digest_word_lists
-from pipelines.checks.propositions import PageEvaluator
+from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator
 from pipelines.config.settings import LiveConfig, OcrEngine, RunConfig, SplitRule, ToolsConfig
 from pipelines.corpus.search import LocalPages, LocalTextSearch
@@ -494,9 +494,9 @@ class Assembly:
         return make_evaluator(self.ground, self.roles)
 
     @cached_property
-    def pages(self) -> PageEvaluator:
+    def pages(self) -> ProseReader:
         """The evaluator as a reader of pages: of answers' prose, and for second values of hops."""
-        return PageEvaluator(self.ground, self.roles.ask("evaluator", "read_page"))
+        return ProseReader(self.ground, self.roles.ask("evaluator", "read_page"))
 
     def close(self) -> None:
         """Close models and pictures; a second call does nothing."""
@@ -557,23 +557,23 @@ class Assembly:
                 self.ground,
                 asking,
                 self.reader,
+                self.pages,
                 limits,
                 config.max_answer_tokens,
                 self.splits,
                 words,
                 audit,
-                self.pages,
             )
         asking = self.roles.ask("writer", "write_question")
         return Questions(
             self.ground,
             asking,
             self.reader,
+            self.pages,
             limits,
             config.max_answer_tokens,
             config.obfuscated_answers,
             audit,
-            self.pages,
         )
 
     def _build_rewrites(self) -> AnyStage:

@@ -17,7 +17,7 @@ from pipelines.checks.answers import check_asked, check_named, check_precision
 from pipelines.checks.descriptors import check_told
 from pipelines.checks.examination import list_answer_checks
 from pipelines.checks.leakage import check_answer, list_type_words
-from pipelines.checks.propositions import PageEvaluator
+from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import DIFFERS, UNREAD, Evaluator
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, run_checks
 from pipelines.config.settings import SplitRule
@@ -57,6 +57,8 @@ class Initials:
     ground: Indexes
     asking: RoleClient
     reader: Evaluator
+    pages: ProseReader | None
+    """Reads prose for the answer; without one cue words alone decide."""
     limits: Thresholds
     """Thresholds that answers must meet."""
     max_tokens: int
@@ -65,8 +67,6 @@ class Initials:
     page_words: int
     """Words of the article that the model is shown."""
     audit: bool = False
-    pages: PageEvaluator | None = None
-    """Reads prose for the answer; without one cue words alone decide."""
     name: str = "questions"
     version: int = 3
     input: ClassVar[type[Record]] = Seed

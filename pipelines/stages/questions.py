@@ -8,7 +8,7 @@ from typing import ClassVar, get_args
 from pipelines.checks.agreement import check_lasting_hop, find_corroboration
 from pipelines.checks.answers import check_asked, check_named, check_not_bridge
 from pipelines.checks.examination import list_answer_checks
-from pipelines.checks.propositions import PageEvaluator
+from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.uniqueness import check_single_value
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
@@ -40,6 +40,8 @@ class Questions:
     ground: Indexes
     asking: RoleClient
     reader: Evaluator
+    pages: ProseReader | None
+    """Reads prose for the answer and for second values of the hops; without one cue words alone decide."""
     limits: Thresholds
     """Thresholds that answers must meet."""
     max_tokens: int
@@ -47,8 +49,6 @@ class Questions:
     obfuscated: float = 0.0
     """Share of fuller dates of which only a part is asked (OpenSearch-VL, 3.1: occasional answer obfuscation)."""
     audit: bool = False
-    pages: PageEvaluator | None = None
-    """Reads prose for the answer and for second values of the hops; without one cue words alone decide."""
     name: str = "questions"
     version: int = 5
     input: ClassVar[type[Record]] = Path

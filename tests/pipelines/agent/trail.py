@@ -25,6 +25,7 @@ from pipelines.services.protocols import (
 )
 from schemas.datasets import Enhancement, Picture, Rollout
 from schemas.proofs import Answer, Evidence, Hop, PathNode, Proof
+from tests.pipelines.stages.players import read_rightly, screen_rightly
 
 BASE = "https://en.wikipedia.org/wiki/"
 TITLES = ("Kelm Bridge", "Ana Kovač", "Marlow (town)")
@@ -105,6 +106,8 @@ def make_question(picture: Picture | None, number: int = 1) -> Enhancement:
         answer=ANSWER,
         proof=make_proof(),
         cells=(),
+        reading=read_rightly(text, make_proof(), ANSWER),
+        screening=screen_rightly(text, make_proof(), ANSWER),
     )
 
 

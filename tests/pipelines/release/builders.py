@@ -25,6 +25,7 @@ from schemas.datasets import (
 )
 from schemas.manifest import InputEntry, ModelEntry
 from schemas.proofs import Answer, Constraint, Count, Evidence, Hop, PathNode, Proof
+from tests.pipelines.stages.players import read_rightly, screen_rightly
 
 BASE = "https://toy.example/wiki/"
 
@@ -128,7 +129,12 @@ def make_question(number: int, picture: Picture | None, split: str = "sft", **ch
         ),
         "standing": "solved",
     }
-    return Enhancement(**(values | changes))
+    asked = Enhancement(**(values | changes))
+    read = {
+        "reading": read_rightly(asked.text, asked.proof, asked.answer),
+        "screening": screen_rightly(asked.text, asked.proof, asked.answer),
+    }
+    return asked.model_copy(update=read | changes)
 
 
 def make_trial(**changes) -> Trial:

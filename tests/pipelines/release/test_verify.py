@@ -242,14 +242,15 @@ STRICT = {
             {"shortcuts_checked": False, "compared_snapshot": ""},
             "need for the picture not counted; shorter paths not searched; near misses not checked; prose not compared "
             "with the answer; frequency of the answer not checked; facts that change with time allowed; one search not "
-            "tried",
+            "tried; words read back by grammar",
         ),
         (
             STRICT,
             {"shortcuts_checked": True, "compared_snapshot": "2027-01-01"},
             "at least 5 answers over other pictures; no shorter path; articles of up to 50 near misses read, none left "
             "open; a sentence says the answer too; no answer with more than 5% of its relation; no fact that changes "
-            "with time, the same in the dump of 2027-01-01; not among the first 10 results of one search",
+            "with time, the same in the dump of 2027-01-01; not among the first 10 results of one search; words "
+            "read back by grammar",
         ),
     ],
 )

@@ -39,6 +39,18 @@ def read_rightly(text: str, proof: Proof, answer: Answer, **changes) -> Reading:
     return reading.model_copy(update=changes)
 
 
+def screen_rightly(text: str, proof: Proof, answer: Answer) -> Screening:
+    """Return the screening of a text that gives nothing away."""
+    return Screening(
+        reader="trusting:1",
+        text=digest_text(text),
+        hidden=list_hidden(proof, answer),
+        leaks=(),
+        several="",
+        unsure="",
+    )
+
+
 class TrustingReader:
     """Reads every text as its proof: for tests of everything but the words."""
 
@@ -54,15 +66,7 @@ class TrustingReader:
         return read_rightly(text, proof, answer), PASSED
 
     async def screen(self, text, proof, answer):
-        screening = Screening(
-            reader=self.identity,
-            text=digest_text(text),
-            hidden=list_hidden(proof, answer),
-            leaks=(),
-            several="",
-            unsure="",
-        )
-        return screening, PASSED
+        return screen_rightly(text, proof, answer), PASSED
 
 
 @dataclass

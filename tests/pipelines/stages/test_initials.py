@@ -56,6 +56,7 @@ def make_stage(corpus, reply=None, splits=ALL_SFT, page_words=8, audit=False, ma
         Indexes(corpus),
         asking,
         TrustingReader(),
+        None,
         LIMITS.model_copy(update=rules),
         max_tokens,
         splits,
@@ -221,7 +222,7 @@ def test_the_fingerprint_knows_the_rules_the_splits_and_the_method(wiki):
     assert len(set(prints)) == len(prints)
     assert stage.fingerprint() == make_stage(wiki).fingerprint()
     assert list(stage.prompts()) == ["ask_fact/v1"]
-    assert [model.role for model in stage.models()] == ["writer"]
+    assert [model.role for model in stage.models()] == ["writer", "evaluator"]
 
 
 def test_only_reasons_of_the_stage_are_used():

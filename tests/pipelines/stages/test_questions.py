@@ -24,7 +24,7 @@ def ask(names, relation):
 @pytest.fixture
 def stage(demo_corpus) -> Questions:
     asking = make_asking("write_question", lambda inputs: QuestionReply(question=word(inputs)))
-    return Questions(Indexes(demo_corpus), asking, TrustingReader(), UNCOUNTED, 6)
+    return Questions(Indexes(demo_corpus), asking, TrustingReader(), None, UNCOUNTED, 6)
 
 
 @pytest.fixture(scope="module")
