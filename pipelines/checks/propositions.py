@@ -117,14 +117,22 @@ class ProseReader:
         """
         readings: list[PageReading] = []
         for claim in list_claims(self.ground.corpus, proof, answer):
-            reading = await self.read(claim)
-            if isinstance(reading, CheckResult):
-                return tuple(readings), reading
-            readings.append(reading)
-            result = judge_reading(self.ground, claim, reading, proof.thresholds.agreement)
+            reading, result = await self.check_claim(claim, proof.thresholds.agreement)
+            readings += [reading] if reading else []
             if not result.passed:
                 return tuple(readings), result
         return tuple(readings), PASSED
+
+    async def check_claim(self, claim: Claim, agreement: Agreement) -> tuple[PageReading | None, CheckResult]:
+        """Read a page for one claim, and say what this proves of it.
+
+        Raises:
+            ServiceError: if the model is unavailable.
+        """
+        reading = await self.read(claim)
+        if isinstance(reading, CheckResult):
+            return None, reading
+        return reading, judge_reading(self.ground, claim, reading, agreement)
 
     async def read(self, claim: Claim) -> PageReading | CheckResult:
         """Return what the prose says of a claim's field, or UNKNOWN when two replies cannot be used.
