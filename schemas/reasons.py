@@ -39,7 +39,7 @@ TrajectoryReason = Literal[
 ]  # fmt: skip
 ReleaseReason = Literal[
     "duplicate-question", "duplicate-path", "duplicate-picture", "anchor-over-used", "answer-over-used",
-    "skeleton-over-used", "search-free-over-share",
+    "skeleton-over-used", "search-free-over-share", "shared-across-splits", "tells-held-out-fact",
 ]  # fmt: skip
 
 Reason = Literal[

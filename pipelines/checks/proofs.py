@@ -8,7 +8,7 @@ from pipelines.checks.agreement import check_lasting_hop, find_corroboration
 from pipelines.checks.answers import check_not_bridge
 from pipelines.checks.descriptors import find_constraint_problems
 from pipelines.checks.examination import Claim, list_answer_checks, list_text_checks
-from pipelines.checks.propositions import find_reading_problems
+from pipelines.checks.propositions import list_reading_problems
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import (
     check_near_misses,
@@ -200,7 +200,7 @@ def find_problems(ground: Indexes, claim: Claim) -> list[str]:
     parts: tuple[Callable[[Indexes, Claim], Iterator[str]], ...]
     parts = (_check_counts, _check_near_misses, _check_fact, _check_shortcuts, _check_descriptors, _check_text)
     problems = list(_check_answer(ground, claim)) or [problem for part in parts for problem in part(ground, claim)]
-    return [*problems, *find_reading_problems(ground, proof, claim.answer)]
+    return [*problems, *list_reading_problems(ground, proof, claim.answer)]
 
 
 def _report(subject: str, *results: CheckResult) -> Iterator[str]:

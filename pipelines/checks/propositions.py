@@ -324,11 +324,11 @@ def _is_within(corpus: Corpus, one: int, other: int) -> bool:
 def judge_reading(ground: Indexes, claim: Claim, reading: PageReading, agreement: Agreement) -> CheckResult:
     """Say what a reading proves of a claim; the likeness in the reading is taken as it stands."""
     if isinstance(claim.value, int):
-        return check_second_value(ground, claim, reading)
-    return check_agreement_read(ground, claim, reading, agreement)
+        return judge_second_value(ground, claim, reading)
+    return judge_agreement(ground, claim, reading, agreement)
 
 
-def check_agreement_read(ground: Indexes, claim: Claim, reading: PageReading, mode: Agreement) -> CheckResult:
+def judge_agreement(ground: Indexes, claim: Claim, reading: PageReading, mode: Agreement) -> CheckResult:
     """FAIL (``answer-disputed``) when the prose gives another value; UNKNOWN when it gives one that may be another.
 
     UNKNOWN (``answer-disputed``) for another value of another time as well, and (``answer-unconfirmed``) when no
@@ -344,7 +344,7 @@ def check_agreement_read(ground: Indexes, claim: Claim, reading: PageReading, mo
     return PASSED
 
 
-def check_second_value(ground: Indexes, claim: Claim, reading: PageReading) -> CheckResult:
+def judge_second_value(ground: Indexes, claim: Claim, reading: PageReading) -> CheckResult:
     """FAIL (``multi-valued``) when the prose gives another entity for a hop; UNKNOWN when it may, or is no evidence.
 
     A relation that often has several values needs more than silence: a sentence that gives this one, or says "only".
@@ -380,7 +380,7 @@ def _read_list() -> tuple[frozenset[str], ...]:
     return tuple(frozenset(line.split()) for lines in table.values() for line in lines.strip().splitlines())
 
 
-def find_reading_problems(ground: Indexes, proof: Proof, answer: Answer) -> Iterator[str]:
+def list_reading_problems(ground: Indexes, proof: Proof, answer: Answer) -> Iterator[str]:
     """Yield what is wrong with a proof's readings of pages, compared again without a model."""
     if not proof.thresholds.read_pages:
         if proof.page_readings:

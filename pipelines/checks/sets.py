@@ -9,11 +9,11 @@ import gzip
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from pipelines.errors import ConfigError, GateNotMet
+from pipelines.errors import ConfigError
 from pipelines.graph.values import parse_spelled
 from pipelines.ids import digest_value
 from schemas.base import Record, Rejection
@@ -283,6 +283,8 @@ def _has_near(
 EXAMPLES = 3
 SHOWN_DIGITS = 8
 """Forgiven where a share in binary falls short of a whole number."""
+_RANKS: Final[Mapping[Split, int]] = {"eval": 0, "sft": 1, "rl": 2}
+"""Which split keeps what two of them share: the first."""
 Identity = tuple[ReleaseReason, str, str]
 """The reason that questions alike in it are refused for, its name for a reader, and its value."""
 
@@ -297,8 +299,12 @@ class Signature:
     """Page id of the entity the picture shows."""
     answer_node: int
     answer_key: str
+    hops: tuple[str, ...]
+    """Subject, relation and object of each hop."""
     edges: str
-    """Digest of the set of (subject, relation, object) of the path."""
+    """Digest of the set of them."""
+    fact: tuple[str, str]
+    """The answer node's title without its qualifier, and the answer as its page shows it."""
     sha256: str
     """Content of the picture before it was degraded; empty for a question without one."""
     phash: str
@@ -319,13 +325,16 @@ def make_signature(row: Record) -> Signature:
     # Degraded in two ways a picture is still one picture.
     picture = row.original or row.picture
     edges = sorted({(hop.subject_id, hop.relation, hop.object_id) for hop in row.proof.hops})
+    hops = tuple(f"{subject} {relation} {value}" for subject, relation, value in edges)
     return Signature(
         record_id=row.record_id,
         split=row.split,
         anchor=row.proof.nodes[0].page_id,
         answer_node=row.proof.nodes[-1].page_id,
         answer_key=row.answer.key,
+        hops=hops,
         edges=digest_value(edges),
+        fact=(row.proof.nodes[-1].title.partition(" (")[0], row.answer.surface),
         sha256=picture.sha256 if picture else "",
         phash=picture.phash if picture else "",
         skeleton=digest_value(delexicalise(row)),
@@ -485,15 +494,62 @@ def list_shared_values(signatures: Iterable[Signature]) -> dict[str, list[str]]:
     return {name: sorted(value for value, of in seen.items() if len(of) > 1) for name, seen in splits.items()}
 
 
-def check_splits(signatures: Iterable[Signature]) -> None:
-    """Check that the splits of questions are disjoint.
+def refuse_shared(signatures: Iterable[Signature]) -> dict[str, Rejection]:
+    """Refuse questions that share with another split what splits are apart by (``shared-across-splits``).
 
-    Raises:
-        GateNotMet: naming what they share, with examples.
+    An anchor, answer node, answer key or picture is in one split; of two the question for training gives way to that
+    for evaluation, and reinforcement learning to imitation, whose rollouts cost more. A hop of a question for
+    evaluation is in no other split either: who was trained on it has half the answer.
     """
-    shared = {name: values for name, values in list_shared_values(signatures).items() if values}
-    if shared:
-        found = "; ".join(
-            f"{len(values)} by {name} ({', '.join(values[:EXAMPLES])})" for name, values in shared.items()
-        )
-        raise GateNotMet(f"releases: the splits sft, rl and eval are not disjoint: {found}; none may be shared")
+    refused: dict[str, Rejection] = {}
+    owners: dict[tuple[str, str], Signature] = {}
+    for signature in sorted(signatures, key=lambda each: (_RANKS[each.split], each.record_id)):
+        values = [("anchor", str(signature.anchor)), ("answer node", str(signature.answer_node))]
+        values += [("answer key", signature.answer_key), *(("hop", hop) for hop in signature.hops)]
+        values += [(mark.partition(":")[0], mark) for mark in _list_marks(signature)]
+        met = (value for value in values if value in owners and owners[value].split != signature.split)
+        clash = next((each for each in met if each[0] != "hop" or owners[each].split == "eval"), None)
+        if clash is not None:
+            detail = f"{clash[0]} {clash[1]} is in {owners[clash].split} already, {owners[clash].record_id}"
+            _refuse(refused, signature, "shared-across-splits", detail)
+            continue
+        for value in values:
+            owners.setdefault(value, signature)
+    return refused
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """The final facts of questions for evaluation: no transcript that trains may spell one out."""
+
+    facts: Mapping[str, tuple[Signature, ...]]
+    """By the first word of the answer node's title."""
+
+    @classmethod
+    def of(cls, signatures: Iterable[Signature]) -> "HeldOut":
+        """Collect the facts of the questions for evaluation."""
+        facts: defaultdict[str, list[Signature]] = defaultdict(list)
+        for signature in signatures:
+            if signature.split == "eval" and (words := _PART.findall(signature.fact[0])):
+                facts[words[0]].append(signature)
+        return cls({word: tuple(found) for word, found in facts.items()})
+
+    def find_told(self, texts: Iterable[str]) -> str:
+        """Return the id of the first question whose entity and answer one of the texts names, or ""."""
+        for text in texts:
+            for match in _PART.finditer(text):
+                for signature in self.facts.get(match.group(), ()):
+                    title, answer = signature.fact
+                    if text.startswith(title, match.start()) and answer in text:
+                        return signature.record_id
+        return ""
+
+
+def refuse_told(signatures: Iterable[Signature], told: Mapping[str, str]) -> dict[str, Rejection]:
+    """Refuse questions one of whose transcripts states a fact that is held out (``tells-held-out-fact``)."""
+    refused: dict[str, Rejection] = {}
+    for signature in signatures:
+        if signature.record_id in told:
+            detail = f"an observation of its rollouts states the final fact of {told[signature.record_id]}"
+            _refuse(refused, signature, "tells-held-out-fact", detail)
+    return refused

@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -46,6 +47,9 @@ from schemas.reasons import STAGE_REASONS
 
 if TYPE_CHECKING:
     from pipelines.cli.judge_card import JudgeReport
+
+SHOWN_REASONS = 3
+"""Reasons of a stage that the message of an empty release names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +258,9 @@ def finish_run(
 
     Returns:
         The releases, and whether they were written now.
+
+    Raises:
+        GateNotMet: if all stages ran and nothing is released, with what each of them took.
     """
     workspace = assembly.workspace
     complete = {plan.name: plan.key for plan in planned if plan.folder.read_manifest() is not None}
@@ -263,7 +270,19 @@ def finish_run(
     used = {"corpus": assembly.corpus.folder.name, **complete}
     workspace.note_latest({**used, **_list_later(workspace, planned, used), **published})
     write_catalogue(workspace.root)
+    if last and not any(release.rows for release in releases):
+        raise GateNotMet(f"nothing was released: {'; '.join(map(_describe_loss, planned))}")
     return releases, written
+
+
+def _describe_loss(plan: PlannedStage) -> str:
+    """Return what a sealed stage took of its rows."""
+    manifest = plan.folder.read_manifest()
+    if manifest is None:
+        return f"{plan.name} did not run"
+    lost = Counter(manifest.rejected) + Counter({"failed": manifest.failed})
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in lost.most_common(SHOWN_REASONS) if count)
+    return f"{plan.name} kept {manifest.kept:,} of {manifest.rows_in:,}" + (f" ({reasons})" if reasons else "")
 
 
 def _list_later(workspace: Workspace, planned: Sequence[PlannedStage], used: Mapping[str, str]) -> dict[str, str]:

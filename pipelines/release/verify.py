@@ -670,7 +670,7 @@ def _check_together(proofs: Mapping[str, ProofRow], ledger: Ledger) -> Iterator[
 
 
 def _check_splits(proofs: Mapping[str, ProofRow]) -> Iterator[Problem]:
-    """No anchor, answer node, answer key or picture may be in two splits; no two questions may be the same."""
+    """No anchor, answer node, answer key, hop or picture may be in two splits; no two questions may be the same."""
     splits: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     asked: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for question, row in proofs.items():
@@ -680,8 +680,11 @@ def _check_splits(proofs: Mapping[str, ProofRow]) -> Iterator[Problem]:
         splits["anchor", anchor].add(row.split)
         splits["answer node", str(row.proof.nodes[-1].page_id)].add(row.split)
         splits["answer key", row.answer.key].add(row.split)
-        if row.picture:
-            splits["picture", row.picture.sha256].add(row.split)
+        for hop in row.proof.hops:
+            splits["hop", f"{hop.subject_id} {hop.relation} {hop.object_id}"].add(row.split)
+        picture = row.original or row.picture
+        for name in ("sha256", "phash") if picture else ():
+            splits[f"picture {name}", getattr(picture, name)].add(row.split)
         asked[anchor, row.answer.key].append(question)
     for (name, value), found in splits.items():
         if len(found) > 1:

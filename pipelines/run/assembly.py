@@ -572,6 +572,7 @@ class Assembly:
             self.pages,
             limits,
             config.max_answer_tokens,
+            self.splits,
             config.obfuscated_answers,
             audit,
         )

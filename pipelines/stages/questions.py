@@ -12,6 +12,7 @@ from pipelines.checks.propositions import ProseReader
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.uniqueness import check_single_value
 from pipelines.checks.verdicts import PASSED, Check, CheckResult, refuse, run_checks
+from pipelines.config.settings import SplitRule
 from pipelines.errors import RecordFailed
 from pipelines.graph.answers import derive_answer, type_answer
 from pipelines.graph.proofs import flatten_names, list_names, make_query, view_proof
@@ -46,6 +47,7 @@ class Questions:
     """Thresholds that answers must meet."""
     max_tokens: int
     """Longest answer, white-space tokens."""
+    splits: SplitRule
     obfuscated: float = 0.0
     """Share of fuller dates of which only a part is asked (OpenSearch-VL, 3.1: occasional answer obfuscation)."""
     audit: bool = False
@@ -57,8 +59,8 @@ class Questions:
     def fingerprint(self) -> str:
         """Digest of the writer, its prompt, the other dump, and the rules for answers."""
         later = self.ground.later.digest if self.ground.later else ""
-        rules = [repr(self.limits), self.max_tokens, self.obfuscated, self.audit, later]
         pages = self.pages.identity if self.pages else ""
+        rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.obfuscated, self.audit, later]
         return digest_value([self.asking.identity, self.reader.identity, pages, make_schema(QuestionReply), *rules])
 
     def prompts(self) -> dict[str, str]:
@@ -129,7 +131,12 @@ class Questions:
         raise RecordFailed(code, problem)
 
     def _draw_derivation(self, record: Path, answer: Answer) -> Derivation:
-        options = COARSER.get(answer.precision, ()) if answer.type == "date" else ()
+        # The coarser answer has a place in the splits too; elsewhere it would be in two of them.
+        options = [
+            part
+            for part in (COARSER.get(answer.precision, ()) if answer.type == "date" else ())
+            if (coarser := derive_answer(answer, part)) and self.splits.place("answer", coarser.key) == record.split
+        ]
         if not options or draw_unit("obfuscate", record.record_id) >= self.obfuscated:
             return ""
         return options[int(draw_unit("coarser", record.record_id) * len(options))]

@@ -1,4 +1,4 @@
-"""Releases: duplicates refused, splits checked to be disjoint, and each question assigned to the datasets."""
+"""Releases: duplicates and what splits share refused, and each question assigned to the datasets."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -7,14 +7,16 @@ from functools import partial
 from typing import ClassVar
 
 from pipelines.checks.sets import (
+    HeldOut,
     Signature,
-    check_splits,
     make_signature,
     refuse_anchors,
     refuse_answers,
     refuse_duplicates,
     refuse_search_free,
+    refuse_shared,
     refuse_skeletons,
+    refuse_told,
 )
 from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import ConfigError, ConservationError
@@ -40,7 +42,7 @@ class Releases:
 
     settings: ReleasesConfig = field(default_factory=ReleasesConfig)
     name: str = "releases"
-    version: int = 5
+    version: int = 6
     inputs: ClassVar[tuple[type[Record], ...]] = (Enhancement, Trajectory)
     output: ClassVar[type[Record]] = ReleaseEntry
 
@@ -63,12 +65,14 @@ class Releases:
 
         Raises:
             ConservationError: if a trajectory names a question that did not come in.
-            GateNotMet: if the kept questions share an anchor, answer node, answer key or picture between splits.
         """
         signatures = sorted(map(make_signature, inputs[0]), key=lambda signature: signature.record_id)
-        trajectories = collect_trajectories(inputs[1], {signature.record_id for signature in signatures})
-        refused = self._refuse(signatures, trajectories.keys())
-        check_splits(signature for signature in signatures if signature.record_id not in refused)
+        known = {signature.record_id for signature in signatures}
+        trajectories, told = collect_trajectories(inputs[1], known, HeldOut.of(signatures))
+        refused = refuse_shared(signatures)
+        refused |= refuse_told((each for each in signatures if each.record_id not in refused), told)
+        kept = [each for each in signatures if each.record_id not in refused]
+        refused |= self._refuse(kept, trajectories.keys())
         for signature in signatures:
             if signature.record_id in refused:
                 yield refused[signature.record_id]
@@ -106,14 +110,19 @@ class Releases:
         return refuse_search_free(signatures, self.settings.max_search_free * (1.0 - spared)) if spared else over
 
 
-def collect_trajectories(rows: Iterable[Record], questions: set[str]) -> dict[str, list[str]]:
-    """Return the ids of the correct trajectories of each question, sorted.
+def collect_trajectories(
+    rows: Iterable[Record], questions: set[str], held_out: HeldOut
+) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Return the ids of each question's correct trajectories, sorted, and the questions whose observations tell a fact.
+
+    The second is a question for evaluation by the question whose transcripts state its final fact.
 
     Raises:
         ConfigError: if a row is no Trajectory.
         ConservationError: if a trajectory names a question that did not come in.
     """
     found: defaultdict[str, list[str]] = defaultdict(list)
+    told: dict[str, str] = {}
     for row in rows:
         if not isinstance(row, Trajectory):
             raise ConfigError(f"releases: the second input holds {type(row).__name__} rows; it takes Trajectory rows")
@@ -123,7 +132,9 @@ def collect_trajectories(rows: Iterable[Record], questions: set[str]) -> dict[st
             )
         if row.verdict == "correct":
             found[row.parent_id].append(row.record_id)
-    return {question: sorted(ids) for question, ids in found.items()}
+            if fact := held_out.find_told(step.observation.text for step in row.steps if step.observation):
+                told[row.parent_id] = fact
+    return {question: sorted(ids) for question, ids in found.items()}, told
 
 
 def make_entries(signature: Signature, trajectories: Sequence[str]) -> Iterator[ReleaseEntry]:

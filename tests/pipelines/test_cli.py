@@ -41,6 +41,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return share_small_run(tmp_path_factory.getbasetemp())[0]
 
 
+@pytest.fixture
+def own(small: Path, tmp_path: Path) -> Path:
+    """A copy of the finished workspace: another worker's test may be running in the shared one."""
+    return copy_workspace(small, tmp_path / "workspace")
+
+
 @pytest.fixture(scope="module")
 def document(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return share_small_run(tmp_path_factory.getbasetemp())[1]
@@ -124,15 +130,15 @@ def test_run_json_has_the_keys_of_the_design(document: Any) -> None:
     assert all(set(release) == {"dataset", "version", "path", "rows"} for release in document["releases"])
 
 
-def test_a_second_run_does_nothing_and_says_so(small: Path, capsys: Capture) -> None:
-    again = call_here(capsys, "run", "--workspace", small, *list_settings(SMALL), "--limit", 60)
+def test_a_second_run_does_nothing_and_says_so(own: Path, capsys: Capture) -> None:
+    again = call_here(capsys, "run", "--workspace", own, *list_settings(SMALL), "--limit", 60)
     assert again.code == 0
     assert "Nothing to do: all 11 stages were complete" in again.out
     assert again.err.count("(done before)") == 11
 
 
-def test_a_run_says_why_rows_were_refused(small: Path, capsys: Capture) -> None:
-    arguments = ("run", "--workspace", small, *list_settings(SMALL), "--limit", 60)
+def test_a_run_says_why_rows_were_refused(own: Path, capsys: Capture) -> None:
+    arguments = ("run", "--workspace", own, *list_settings(SMALL), "--limit", 60)
     told = call_here(capsys, *arguments).out
     stages = [s for s in call_here(capsys, *arguments, "--json").document["stages"] if s["rejected"]]
     assert stages
@@ -141,22 +147,22 @@ def test_a_run_says_why_rows_were_refused(small: Path, capsys: Capture) -> None:
         assert f"{stage['stage']} rejected: {reasons}" in told
 
 
-def test_a_second_run_calls_nobody_and_changes_no_file(small: Path, capsys: Capture) -> None:
+def test_a_second_run_calls_nobody_and_changes_no_file(own: Path, capsys: Capture) -> None:
     before = {
         path: path.stat().st_mtime_ns
-        for path in small.glob("[!.]*/**/*")
+        for path in own.glob("[!.]*/**/*")
         if path.is_file() and "replies" not in path.parts
     }
-    again = call_here(capsys, "run", "--workspace", small, *list_settings(SMALL), "--limit", 60, "--json")
+    again = call_here(capsys, "run", "--workspace", own, *list_settings(SMALL), "--limit", 60, "--json")
     assert [stage["calls"] for stage in again.document["stages"]] == [0] * 11
     assert not any(stage["ran"] for stage in again.document["stages"])
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
-def test_tables_are_not_cut_when_stdout_is_no_terminal(small: Path, capsys: Capture) -> None:
-    again = call_here(capsys, "run", "--workspace", small, *list_settings(SMALL), "--limit", 60)
+def test_tables_are_not_cut_when_stdout_is_no_terminal(own: Path, capsys: Capture) -> None:
+    again = call_here(capsys, "run", "--workspace", own, *list_settings(SMALL), "--limit", 60)
     found = call_here(
-        capsys, "sql", "select record_id, parent_id, in_degree, title from seeds limit 2", "--workspace", small
+        capsys, "sql", "select record_id, parent_id, in_degree, title from seeds limit 2", "--workspace", own
     )
     for word in ("trajectories", "difficulty", "rejected"):
         assert word in again.out, again.out

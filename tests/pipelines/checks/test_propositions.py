@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from pipelines.checks.propositions import Claim, ProseReader, find_reading_problems, is_single_valued, list_claims
+from pipelines.checks.propositions import Claim, ProseReader, is_single_valued, list_claims, list_reading_problems
 from pipelines.graph.facts import read_attributes, read_relations
 from pipelines.graph.query import Indexes
 from pipelines.services.prompting import RoleClient, load_prompt
@@ -199,7 +199,7 @@ def row(demo):
 
 
 def find(ground, row, **changes):
-    return list(find_reading_problems(ground, row.proof.model_copy(update=changes), row.answer))
+    return list(list_reading_problems(ground, row.proof.model_copy(update=changes), row.answer))
 
 
 def test_every_question_of_the_demo_carries_a_reading_of_each_page_that_it_takes_a_value_from(demo, demo_ground):

@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 
+from pipelines.config.settings import SplitRule, SplitsConfig
 from pipelines.errors import RecordFailed
 from pipelines.graph.query import Indexes
 from pipelines.stages.questions import Questions
@@ -24,7 +25,9 @@ def ask(names, relation):
 @pytest.fixture
 def stage(demo_corpus) -> Questions:
     asking = make_asking("write_question", lambda inputs: QuestionReply(question=word(inputs)))
-    return Questions(Indexes(demo_corpus), asking, TrustingReader(), None, UNCOUNTED, 6)
+    return Questions(
+        Indexes(demo_corpus), asking, TrustingReader(), None, UNCOUNTED, 6, SplitRule(SplitsConfig(), seed=7)
+    )
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipelines.checks.sets import list_shared_values, make_signature
 from pipelines.config.settings import ReleasesConfig
-from pipelines.errors import ConfigError, ConservationError, GateNotMet
+from pipelines.errors import ConfigError, ConservationError
 from pipelines.run.stage import DatasetStage
 from pipelines.stages.releases import Releases
 from schemas.base import Rejection
@@ -237,19 +237,42 @@ def test_every_limit_is_part_of_the_key():
     assert len({stage.fingerprint() for stage in changed}) == 5
 
 
-def test_an_answer_key_in_two_splits_stops_the_release(pictures):
-    first = make_question(0, pictures[0], "sft")
-    second = make_question(1, pictures[1], "eval", answer=first.answer)
-    with pytest.raises(GateNotMet, match="answer key"):
-        run_stage([first, second], [])
+@pytest.mark.parametrize(
+    ("first", "second", "kept"), [("sft", "eval", "eval"), ("rl", "eval", "eval"), ("sft", "rl", "sft")]
+)
+def test_of_two_splits_with_one_answer_key_the_one_that_is_held_out_keeps_it(pictures, first, second, kept):
+    rows = [make_question(0, pictures[0], first), make_question(1, pictures[1], second)]
+    rows[1] = rows[1].model_copy(update={"answer": rows[0].answer})
+    refused = rejections(run_stage(rows, []))
+    assert refused == {row.record_id: "shared-across-splits" for row in rows if row.split != kept}
 
 
-def test_an_answer_node_in_two_splits_stops_the_release(pictures):
+def test_an_answer_node_is_in_one_split(pictures):
     first, second = make_question(0, pictures[0], "sft"), make_question(1, pictures[1], "rl")
     nodes = (*second.proof.nodes[:2], first.proof.nodes[2])
     second = second.model_copy(update={"proof": second.proof.model_copy(update={"nodes": nodes})})
-    with pytest.raises(GateNotMet, match="answer node"):
-        run_stage([first, second], [])
+    assert rejections(run_stage([first, second], [])) == {second.record_id: "shared-across-splits"}
+
+
+@pytest.mark.parametrize(("first", "second", "refused"), [("eval", "sft", 1), ("eval", "rl", 1), ("sft", "rl", 0)])
+def test_a_hop_that_is_held_out_is_in_no_question_that_trains(pictures, first, second, refused):
+    one, other = make_question(0, pictures[0], first), make_question(1, pictures[1], second)
+    hops = (one.proof.hops[0], *other.proof.hops[1:])
+    other = other.model_copy(update={"proof": other.proof.model_copy(update={"hops": hops})})
+    found = rejections(run_stage([one, other], []))
+    assert found == ({other.record_id: "shared-across-splits"} if refused else {})
+
+
+@pytest.mark.parametrize(("told", "refused"), [("{title} was founded in {answer}.", 1), ("{title} is a town.", 0)])
+def test_a_question_whose_rollouts_spell_out_a_held_out_fact_is_refused(pictures, told, refused):
+    asked, held_out = make_question(0, pictures[0], "sft"), make_question(1, pictures[1], "eval")
+    text = told.format(title=held_out.proof.nodes[-1].title, answer=held_out.answer.surface)
+    rollout = make_trajectory(7, asked)
+    step = next(step for step in rollout.steps if step.observation)
+    seen = step.model_copy(update={"observation": step.observation.model_copy(update={"text": f"Found: {text}"})})
+    steps = tuple(seen if each is step else each for each in rollout.steps)
+    found = rejections(run_stage([asked, held_out], [rollout.model_copy(update={"steps": steps})]))
+    assert found == ({asked.record_id: "tells-held-out-fact"} if refused else {})
 
 
 def test_a_trajectory_of_an_unknown_question_is_lost_work_and_stops(pictures):
