@@ -144,6 +144,8 @@ class Thresholds(Nested):
     agreement: Agreement = "off"
     volatile: bool = True
     """Whether facts that change with time were allowed."""
+    read_pages: bool = False
+    """Whether the evaluator read the prose for the answer and for second values of every hop that names a field."""
 
     def require_alone(self, node: int) -> int:
         """Return how many entities the descriptor of a node (1 is the first hidden one) must fit without the chain."""
@@ -197,21 +199,6 @@ class Reading(Nested):
     unsure: str
 
 
-class Stated(Nested):
-    """A value that a sentence of a page gives a fact, as a reader understood it."""
-
-    page_id: int
-    relation: str
-    """Infobox key."""
-    start: int
-    end: int
-    """Span of the sentence in the page's wikitext."""
-    value: str
-    """As the sentence says it."""
-    about: Literal["none", "about", "other time", "part"]
-    """How the sentence limits it: rounded or a bound, of another time, of a part or a sum."""
-
-
 class Screening(Nested):
     """What a reader who knew the hidden names and the answer found wrong with a text: nothing, if it passed."""
 
@@ -226,6 +213,39 @@ class Screening(Nested):
     several: str
     """Why the text has no answer or several; empty if it has one."""
     unsure: str
+
+
+Likeness = Literal["same", "close", "other", "unclear"]
+"""How a value compares with the proof's: ``close`` is coarser, finer or rounded; ``unclear`` no rule can compare."""
+
+
+class ReadProposition(Nested):
+    """One value that a sentence gives for a field, as a reader understood it, compared with the proof's."""
+
+    start: int
+    """Span of the sentence in the page's wikitext."""
+    end: int
+    words: str
+    """Those of the sentence that state it."""
+    value: str
+    when: str
+    """Time or limits that the sentence sets; empty for none."""
+    only: bool
+    """Whether the sentence says that there is no other value."""
+    likeness: Likeness
+
+
+class PageReading(Nested):
+    """What the prose of a page says of one field, as a reader understood it that did not see the infobox."""
+
+    page_id: int
+    relation: str
+    """Infobox key."""
+    reader: str
+    """Identity of the model or grammar that read; empty where the page has no sentence to be read."""
+    sentences: str
+    """sha256 of the sentences that it was given."""
+    propositions: tuple[ReadProposition, ...]
 
 
 class Proof(Nested):
@@ -251,8 +271,6 @@ class Proof(Nested):
     """Articles with more incoming links do not make a shorter path."""
     near_misses: tuple[NearMiss, ...] = ()
     """Entities that were looked up in their articles and refuted."""
-    stated: tuple[Stated, ...] = ()
-    """What a reader found that pages state of the answer and of forward hops; empty where no model reads pages."""
     corroboration: Evidence | None = None
     """Sentence of the answer node's page that says the answer too."""
     derivation: Derivation = ""
@@ -260,3 +278,5 @@ class Proof(Nested):
     """Constraints without which the query has the same one answer: they narrow nothing."""
     compared_snapshot: str = ""
     """Date of the other dump in which the answer was found to be the same; empty without one."""
+    page_readings: tuple[PageReading, ...] = ()
+    """What the prose says of the answer's field and of the field of each hop that names one."""

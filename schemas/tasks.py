@@ -410,32 +410,33 @@ class ScreeningReply(Nested):
 
 
 class ReadPageInputs(Nested):
-    """Sentences of a page that are read for one fact of its subject. The value in the infobox is not shown."""
+    """Sentences of a page that are read for one field of its infobox. The field's value is not among the inputs."""
 
     name: str
     type: str
     field: str
-    """Words of an infobox key."""
+    """The words of the infobox key."""
+    kind: Literal["date", "number", "words", "entity"]
+    """What the field holds; ``entity`` leads to an article."""
     sentences: tuple[str, ...]
-    """Plain text; numbered from 1."""
 
 
-Limit = Literal["none", "about", "other time", "part"]
-
-
-class Proposition(Nested):
-    """A value that a sentence gives the subject for the fact."""
+class StatedValue(Nested):
+    """One value that one sentence gives for the field."""
 
     sentence: int
-    """From 1."""
+    """Its number; the first is 1."""
     words: str
-    """As they stand in the sentence."""
+    """The words that state it, as they stand in the sentence."""
     value: str
-    about: Limit = "none"
-    """How the sentence limits it: rounded or a bound, of another time, of a part or a sum."""
+    """The value alone; ``unclear`` when it cannot be written down, ``not X`` when X is denied."""
+    when: str = "none"
+    """Time or limits that the sentence sets; ``none`` when it sets none."""
+    only: bool = False
+    """Whether the sentence says that there is no other value."""
 
 
 class ReadPageReply(Nested):
-    """What the sentences state."""
+    """Every value of the field that the sentences give for the subject."""
 
-    propositions: tuple[Proposition, ...]
+    propositions: tuple[StatedValue, ...]

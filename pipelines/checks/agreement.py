@@ -383,29 +383,26 @@ def _is_single(field: ShownField) -> bool:
 
 
 _LIST = Path(__file__).with_name("data") / "volatile.toml"
-_DATES = frozenset(["current", "present", "latest", "last"])
-"""Words that no phrase makes stable."""
 _QUOTED = re.compile(r"[“\"«][^”\"»]{0,200}[”\"»]")
 _DATED = re.compile(
     r"\b(?:current(?:ly)?|latest|newest|most recent(?:ly)?|recent(?:ly)?|as of|so far|to date(?! (?:from|back))"
     r"|today(?:['’]s)?|now(?:adays)?|at present|present[ -]day|presently|at the moment|still|upcoming|ongoing|incumbent"
-    r"|until now|up to now|up[ -]to[ -]date|yet|th(?:is|ese) (?:year|month|week|season|decade|days)|in recent years"
+    r"|until now|up to now|up[ -]to[ -]date|(?:as|not) yet|th(?:is|ese) (?:year|month|week|season|decade|days)"
+    r"|in recent years"
     r"|(?:last|next) (?:year|month|week|season)|largest|biggest|busiest|most populous|most visited|richest|reigning)\b",
     re.IGNORECASE,
 )
 
 
 def is_volatile(relation: str) -> bool:
-    """Say whether an infobox key names something that changes with time, by the words of the key.
+    """Say whether an infobox key names something that changes with time, by the class of its words.
 
-    A phrase that makes a word stable cancels that word alone: ``first_mayor`` lasts, ``first_party_leader`` does not.
+    A head or a word that tells of a moment that is over makes it last: ``record_label``, ``first_mayor``.
     """
-    volatile, phrases, stable = _read_list()
-    words = frozenset(split_key(relation))
-    if any(phrase <= words for phrase in phrases):
+    table, words = _read_classes(), split_key(relation)
+    if any(phrase <= frozenset(words) for phrase in table.phrases) or not table.moments.isdisjoint(words):
         return True
-    lasting = frozenset(word for phrase in stable if phrase <= words for word in phrase)
-    return bool((words & volatile) - (lasting - _DATES))
+    return not table.volatile.isdisjoint(words) and words[-1] not in table.heads and table.fixed.isdisjoint(words)
 
 
 def check_volatility(ground: Indexes, number: int, relation: str, answer: Answer, allowed: bool) -> CheckResult:
@@ -480,10 +477,25 @@ def _is_same(answer: Answer, other: Answer) -> bool:
     return fold_name(other.surface) in forms
 
 
+@dataclass(frozen=True, slots=True)
+class _Classes:
+    """The words of ``data/volatile.toml``."""
+
+    volatile: frozenset[str]
+    moments: frozenset[str]
+    phrases: tuple[frozenset[str], ...]
+    heads: frozenset[str]
+    fixed: frozenset[str]
+
+
 @lru_cache(maxsize=1)
-def _read_list() -> tuple[frozenset[str], tuple[frozenset[str], ...], tuple[frozenset[str], ...]]:
+def _read_classes() -> _Classes:
     table = tomllib.loads(_LIST.read_text(encoding="utf-8"))
-    phrases, stable = (
-        tuple(frozenset(line.split()) for line in table[name].strip().splitlines()) for name in ("phrases", "stable")
+    classes = {name: frozenset(words.split()) for name, words in table["classes"].items()}
+    return _Classes(
+        volatile=frozenset().union(*classes.values()),
+        moments=classes["moments"],
+        phrases=tuple(frozenset(line.split()) for line in table["phrases"]["volatile"].strip().splitlines()),
+        heads=frozenset(table["lasting"]["heads"].split()),
+        fixed=frozenset(table["lasting"]["fixed"].split()),
     )
-    return frozenset(table["words"].split()), phrases, stable

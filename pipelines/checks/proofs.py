@@ -8,7 +8,7 @@ from pipelines.checks.agreement import check_lasting_hop, find_corroboration
 from pipelines.checks.answers import check_not_bridge
 from pipelines.checks.descriptors import find_constraint_problems
 from pipelines.checks.examination import Claim, list_answer_checks, list_text_checks
-from pipelines.checks.propositions import find_stated_problems
+from pipelines.checks.propositions import list_reading_problems
 from pipelines.checks.shortcuts import check_earlier_pages, check_path_length
 from pipelines.checks.uniqueness import (
     check_near_misses,
@@ -199,7 +199,8 @@ def find_problems(ground: Indexes, claim: Claim) -> list[str]:
             return problems
     parts: tuple[Callable[[Indexes, Claim], Iterator[str]], ...]
     parts = (_check_counts, _check_near_misses, _check_fact, _check_shortcuts, _check_descriptors, _check_text)
-    return list(_check_answer(ground, claim)) or [problem for part in parts for problem in part(ground, claim)]
+    problems = list(_check_answer(ground, claim)) or [problem for part in parts for problem in part(ground, claim)]
+    return [*problems, *list_reading_problems(ground, proof, claim.answer)]
 
 
 def _report(subject: str, *results: CheckResult) -> Iterator[str]:
@@ -289,7 +290,6 @@ def _check_fact(ground: Indexes, claim: Claim) -> Iterator[str]:
     """Check the fact asked for: confirmed by prose, not volatile, and not easy to guess."""
     proof, limits = claim.proof, claim.proof.thresholds
     (number,) = locate_nodes(ground.corpus, proof.nodes[-1:])
-    yield from find_stated_problems(ground, proof, claim.answer)
     if limits.agreement != "off" or proof.corroboration is not None:
         found = find_corroboration(ground, number, proof.answer_relation, claim.answer)
         if proof.corroboration != (found.evidence if found.outcome == "agrees" else None):

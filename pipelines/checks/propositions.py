@@ -1,210 +1,414 @@
-"""What a page's prose states of a fact, read by a model: another value of the answer, or a second one of a hop.
+"""What the prose of a page says of one field, read by the evaluator and compared by value.
 
-Infoboxes are incomplete (research/quality.md, U2 and U5), and prose says a thing in more words than any list of cues.
-The reader sees sentences and the name of a field, never the value in the infobox; comparing is ours. One request reads
-one field of one page, whatever row asks for it, so that its recorded reply serves all of them.
+Infoboxes are incomplete, and prose says a thing in more words than a list of cues can hold. A reader that does not see
+the infobox writes down every value that a sentence gives for a field. Another value than the proof's fails; one that no
+rule can compare is UNKNOWN, which refuses. A relation has several values unless something says otherwise: a property of
+Wikidata that has one (``data/single_valued.toml``), a sentence that says "only", or a page that was read and gives no
+second one. What was read is stored in the proof and can be compared again without a model.
 """
 
+import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+import tomllib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from itertools import islice
-from typing import Final, Literal
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Literal
 
-from pipelines.checks.descriptors import fold_spaces
-from pipelines.checks.leakage import find_numbers
 from pipelines.checks.readings import state_relation
-from pipelines.checks.uniqueness import list_alike
 from pipelines.checks.verdicts import PASSED, CheckResult
+from pipelines.corpus.kinds import BUILDING, LOCATION
+from pipelines.corpus.store import Corpus
 from pipelines.errors import RecordFailed
 from pipelines.graph.answers import compare_answers
-from pipelines.graph.facts import fold_names
-from pipelines.graph.prose import Sentence, list_prose, show_sentence
+from pipelines.graph.cues import EVERYWHERE
+from pipelines.graph.facts import Match, compare_value, fold_names, holds_phrase, read_shown, read_wanted, split_key
+from pipelines.graph.prose import Sentence, list_prose
 from pipelines.graph.query import MENTIONS, Indexes, locate_nodes
-from pipelines.graph.values import Number, compare_measures, find_dates, find_measures, parse_date
+from pipelines.graph.statements import fold_forms, read_sentence
+from pipelines.graph.values import find_spelled_numbers
 from pipelines.ids import digest_value
 from pipelines.names import fold_name
 from pipelines.services.prompting import RoleClient, ask_model
 from schemas.manifest import ModelEntry
-from schemas.proofs import Answer, Hop, Proof, Stated
-from schemas.tasks import Proposition, ReadPageInputs, ReadPageReply
+from schemas.proofs import Agreement, Answer, Likeness, PageReading, Proof, ReadProposition
+from schemas.tasks import ReadPageInputs, ReadPageReply, StatedValue
 
 VERSION = 1
-"""Version of the choice of sentences and of the comparison."""
-MOST = 40
-"""Sentences of a page that are shown."""
-ROUNDED = Decimal("0.1")
-"""Largest difference between a value and one that a sentence rounds, as a share."""
-DISPUTED, SEVERAL = "answer-disputed", "multi-valued"
-Sameness = Literal["same", "other", "open"]
-_SAME: Final = "same"
-_OTHER: Final = "other"
-_OPEN: Final = "open"
-_TIME = re.compile(r"\d|january|february|march|april|may|june|july|august|september|october|november|december|centur")
+"""Version of the choice of sentences and of the comparison; part of a reader's identity."""
+MAX_PROSE = 400
+"""Sentences of a page among which those to be read are chosen."""
+MAX_READ = 40
+"""Sentences of a page that are read for one field, those with a cue word first."""
+_LIST = Path(__file__).with_name("data") / "single_valued.toml"
+_CAPITAL = re.compile(r"(?<=[\w,;:)] )[^\W\d_a-z]\w")
+_WORD = re.compile(r"[^\W\d_]+")
+_PARTS = re.compile(r"\s*(?:,|;|\(|\)|\band\b|\bor\b)\s*")
+_NOT = re.compile(r"\s*not\s+", re.IGNORECASE)
+_UNCLEAR = "unclear"
+_WITHIN = frozenset(
+    "country subdivision state province region county district location municipality city department island".split()
+)
+"""Words of keys that say what a place lies in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One value that a proof takes from an infobox: the answer's, or the entity that a hop leads to."""
+
+    node: int
+    """Node number of the page."""
+    relation: str
+    value: Answer | int
+    """The answer, or the node number of the hop's object."""
+
+    @property
+    def kind(self) -> Literal["date", "number", "words", "entity"]:
+        """What the field holds."""
+        if isinstance(self.value, int):
+            return "entity"
+        return self.value.type if self.value.type in ("date", "number") else "words"
+
+
+def list_claims(corpus: Corpus, proof: Proof, answer: Answer) -> tuple[Claim, ...]:
+    """Return what the prose is read for: the answer, unless agreement is off, and every hop that names a field.
+
+    A backward hop counts all entities with any value, and a quoted sentence has one blank.
+    """
+    numbers = locate_nodes(corpus, proof.nodes)
+    asked = [Claim(numbers[-1], proof.answer_relation, answer)] if proof.thresholds.agreement != "off" else []
+    hops = [
+        Claim(numbers[hop.index - 1], hop.relation, numbers[hop.index])
+        for hop in proof.hops
+        if not hop.backward and hop.relation != MENTIONS
+    ]
+    return (*asked, *hops)
 
 
 @dataclass(frozen=True)
 class ProseReader:
-    """Reads pages for one fact each, and compares what they state with infobox and proof."""
+    """The evaluator as a reader of pages."""
 
     ground: Indexes
     asking: RoleClient
 
     @property
     def identity(self) -> str:
-        """Digest of everything that decides what is read and how it is compared."""
-        return digest_value([VERSION, MOST, self.asking.identity])
+        """Digest of everything that decides what is read."""
+        return digest_value([VERSION, MAX_PROSE, MAX_READ, self.asking.identity])
 
     def prompts(self) -> dict[str, str]:
-        """The reading prompt."""
+        """The prompt."""
         return {self.asking.prompt.label: self.asking.prompt.digest}
 
     def describe(self) -> ModelEntry:
         """Return the evaluator's entry in a manifest."""
         return self.asking.describe("evaluator")
 
-    async def check_answer(self, node: int, relation: str, answer: Answer) -> tuple[tuple[Stated, ...], CheckResult]:
-        """Read a page for the fact asked for: FAIL (``answer-disputed``) when a sentence states another value.
+    async def check(self, proof: Proof, answer: Answer) -> tuple[tuple[PageReading, ...], CheckResult]:
+        """Read the pages that a proof takes its values from, up to the first that speaks against it.
 
         Returns:
-            What the page states, and UNKNOWN where a statement cannot be compared.
+            What was read, and PASS or the result of the last one.
 
         Raises:
             ServiceError: if the model is unavailable.
         """
-        sentences = _choose(self.ground, node, relation, _shows_value(answer))
-        return await self._read(node, relation, sentences, DISPUTED, lambda said: compare_value(said, answer))
+        readings: list[PageReading] = []
+        for claim in list_claims(self.ground.corpus, proof, answer):
+            reading, result = await self.check_claim(claim, proof.thresholds.agreement)
+            readings += [reading] if reading else []
+            if not result.passed:
+                return tuple(readings), result
+        return tuple(readings), PASSED
 
-    async def check_hop(self, node: int, value: int, hop: Hop) -> tuple[tuple[Stated, ...], CheckResult]:
-        """Read a page for a second value of a forward hop: FAIL (``multi-valued``) when a sentence states one.
+    async def check_claim(self, claim: Claim, agreement: Agreement) -> tuple[PageReading | None, CheckResult]:
+        """Read a page for one claim, and say what this proves of it.
 
-        A backward hop counts every entity with any value, and a quoted sentence has one blank, so they pass.
+        Raises:
+            ServiceError: if the model is unavailable.
         """
-        if hop.backward or hop.relation == MENTIONS:
-            return (), PASSED
-        corpus = self.ground.corpus
-        places = sorted(list_alike(corpus, node, value).values())
-        sentences = _choose(self.ground, node, hop.relation, lambda each: _links_in(each, places))
-        names = fold_names(corpus, value)
-        return await self._read(node, hop.relation, sentences, SEVERAL, lambda said: compare_name(said, names))
+        reading = await self.read(claim)
+        if isinstance(reading, CheckResult):
+            return None, reading
+        return reading, judge_reading(self.ground, claim, reading, agreement)
 
-    async def _read(
-        self,
-        node: int,
-        relation: str,
-        sentences: Sequence[Sentence],
-        code: str,
-        judge: Callable[[Proposition], Sameness],
-    ) -> tuple[tuple[Stated, ...], CheckResult]:
-        if not sentences:
-            return (), PASSED
-        page = self.ground.corpus.page(node)
+    async def read(self, claim: Claim) -> PageReading | CheckResult:
+        """Return what the prose says of a claim's field, or UNKNOWN when two replies cannot be used.
+
+        Raises:
+            ServiceError: if the model is unavailable.
+        """
+        corpus = self.ground.corpus
+        page, chosen = corpus.page(claim.node), choose_sentences(self.ground, claim.node, claim.relation, claim.kind)
         inputs = ReadPageInputs(
             name=page.title,
             type=page.type,
-            field=state_relation(relation),
-            sentences=tuple(sentence.text for sentence in sentences),
+            field=state_relation(claim.relation),
+            kind=claim.kind,
+            sentences=tuple(sentence.text for sentence in chosen.sentences),
         )
+        reply, reader = ReadPageReply(propositions=()), ""
         try:
-            reply = await ask_model(self.asking, inputs, ReadPageReply)
+            if chosen.sentences:
+                reply = await ask_model(self.asking, inputs, ReadPageReply)
+                reader = f"{self.asking.model.name}:{self.identity[:16]}"
+            propositions = [_place(self.ground, claim, chosen.sentences, stated) for stated in reply.propositions]
         except RecordFailed as error:
-            return (), CheckResult("UNKNOWN", code, str(error))
-        stated: list[Stated] = []
-        worst = PASSED
-        for said in reply.propositions:
-            number = said.sentence - 1
-            if not 0 <= number < len(sentences) or fold_spaces(said.words) not in fold_spaces(sentences[number].text):
-                return tuple(stated), CheckResult("UNKNOWN", code, f"words that do not stand there: {said.words!r}")
-            sentence, verdict = sentences[number], judge(said)
-            stated.append(
-                Stated(
-                    page_id=page.page_id,
-                    relation=relation,
-                    start=sentence.start,
-                    end=sentence.end,
-                    value=said.value,
-                    about=said.about,
-                )
-            )
-            if verdict != _SAME and worst.outcome != "FAIL":
-                detail = f"{page.title} states {said.value!r}: {sentence.text[:200]!r}"
-                worst = CheckResult("FAIL" if verdict == _OTHER else "UNKNOWN", code, detail)
-        return tuple(stated), worst
+            return CheckResult("UNKNOWN", _name_doubt(claim), f"{page.title} was not read: {error.detail}")
+        return PageReading(
+            page_id=page.page_id,
+            relation=claim.relation,
+            reader=reader,
+            sentences=chosen.digest,
+            propositions=tuple(propositions),
+        )
 
 
-def find_stated_problems(ground: Indexes, proof: Proof, answer: Answer) -> Iterator[str]:
-    """Yield what a proof's recorded statements of prose contradict, compared again, and those that stand nowhere."""
-    numbers = locate_nodes(ground.corpus, proof.nodes)
-    pages = {node.page_id: number for node, number in zip(proof.nodes, numbers, strict=True)}
-    values = {(proof.nodes[hop.index - 1].page_id, hop.relation): numbers[hop.index] for hop in proof.hops}
-    for said in proof.stated:
-        number = pages.get(said.page_id)
-        text = "" if number is None else show_sentence(ground.corpus.text(number)[said.start : said.end])
-        hop = values.get((said.page_id, said.relation))
-        if fold_spaces(said.value) not in fold_spaces(text):
-            yield f"prose: no sentence there says {said.value!r} of {said.relation}"
-        elif number == numbers[-1] and said.relation == proof.answer_relation:
-            if compare_value(said, answer) != _SAME:
-                yield f"prose: it says {said.value!r}, the answer is {answer.surface!r}"
-        elif hop is None or compare_name(said, fold_names(ground.corpus, hop)) != _SAME:
-            yield f"prose: {said.value!r} is another {said.relation}"
+def _name_doubt(claim: Claim) -> str:
+    return "multi-valued" if isinstance(claim.value, int) else "answer-unconfirmed"
 
 
-def _choose(ground: Indexes, node: int, relation: str, tells: Callable[[Sentence], bool]) -> tuple[Sentence, ...]:
-    """Return the sentences of a page that may state a fact: those with a cue of it or with something like a value."""
-    prose = list_prose(ground.corpus, node)
-    chosen = (each for each in prose if tells(each) or ground.cues.states(relation, each.text))
-    return tuple(islice(chosen, MOST))
+def _place(ground: Indexes, claim: Claim, sentences: Sequence[Sentence], stated: StatedValue) -> ReadProposition:
+    """Return what a reply states with the span of its sentence, compared with the claim.
 
-
-def _shows_value(answer: Answer) -> Callable[[Sentence], bool]:
-    if answer.type == "date":
-        return lambda each: bool(_TIME.search(each.text.casefold())) or bool(find_numbers(each.text))
-    if answer.type == "number":
-        return lambda each: bool(find_numbers(each.text))
-    return lambda each: each.lead
-
-
-def _links_in(sentence: Sentence, places: Sequence[int]) -> bool:
-    return any(sentence.start <= place < sentence.end for place in places)
-
-
-def compare_value(said: Proposition | Stated, answer: Answer) -> Sameness:
-    """Return ``same``, ``other`` or ``open`` for a value that a sentence states, beside the answer.
-
-    A date that is coarser or finer is the same, a number that is rounded if it is near. What holds of another time or
-    of a part contradicts nothing.
+    Raises:
+        RecordFailed: ``unread`` if the words do not stand in the sentence.
     """
-    if said.about in ("other time", "part") or compare_answers(said.value, answer) == "correct":
-        return _SAME
-    if answer.type == "date":
-        wanted, dates = parse_date(answer.value), [spot.value for spot in find_dates(said.value)]
-        if wanted is None or not dates:
-            return _OPEN
-        return _SAME if any(date.covers(wanted) or wanted.covers(date) for date in dates) else _OTHER
-    if answer.type == "number":
-        numbers = [spot.value for spot in find_measures(said.value)]
-        verdicts = {_compare_number(number, answer, said.about == "about") for number in numbers}
-        return _SAME if _SAME in verdicts else _OTHER if verdicts == {_OTHER} else _OPEN
-    return _OTHER if compare_answers(said.value, answer) == "incorrect" else _OPEN
+    sentence = sentences[stated.sentence - 1] if 0 < stated.sentence <= len(sentences) else None
+    if sentence is None or not _holds(sentence, stated.words):
+        raise RecordFailed("unread", f"sentence {stated.sentence} does not say {stated.words!r}")
+    return ReadProposition(
+        start=sentence.start,
+        end=sentence.end,
+        words=stated.words,
+        value=stated.value.strip(),
+        when="" if stated.when.strip().casefold() == "none" else stated.when.strip(),
+        only=stated.only,
+        likeness=compare_stated(ground, claim, sentence, stated.value.strip()),
+    )
 
 
-def _compare_number(number: Number, answer: Answer, rounded: bool) -> Sameness:
-    wanted = Number(answer.value, answer.unit)
-    likeness = compare_measures(number if number.unit else Number(number.value, wanted.unit), wanted)
-    if likeness == "same" or (likeness == "close" and rounded):
-        return _SAME
-    if rounded and number.unit in ("", wanted.unit):
-        size = abs(Decimal(wanted.value))
-        return _SAME if abs(Decimal(number.value) - Decimal(wanted.value)) <= ROUNDED * size else _OTHER
-    return _OTHER if likeness == "other" else _OPEN
+def _holds(sentence: Sentence, words: str) -> bool:
+    return holds_phrase(fold_name(sentence.text), fold_name(words))
 
 
-def compare_name(said: Proposition | Stated, names: frozenset[str]) -> Sameness:
-    """Return ``same`` when a sentence gives one of an entity's folded names, ``other`` when it gives another."""
-    value = fold_name(said.value)
-    words = set(value.split())
-    if value in names or any(words and words <= set(name.split()) for name in names):
-        return _SAME
-    return _OPEN if any(name and name in value for name in names) else _OTHER
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The sentences of a page that are read for a field, in the page's order."""
+
+    sentences: tuple[Sentence, ...]
+    complete: bool
+    """Whether every sentence with a cue word of the field is among them."""
+
+    @property
+    def digest(self) -> str:
+        """The sha256 of the sentences, in order, with their spans."""
+        told = "\n".join(f"{sentence.start}-{sentence.end} {sentence.text}" for sentence in self.sentences)
+        return hashlib.sha256(told.encode()).hexdigest()
+
+
+@lru_cache(maxsize=4096)
+def choose_sentences(ground: Indexes, node: int, relation: str, kind: str) -> Chosen:
+    """Return the sentences to be read: for a date or number those with a figure or cue word, else all of them.
+
+    At most ``MAX_READ``: the lead and those with a cue word first, then, for an entity, those that link or have a name.
+    The value of the field decides nothing, so that it cannot be told from the choice.
+    """
+    prose = list_prose(ground.corpus, node)[:MAX_PROSE]
+    links = [link.start for link in ground.corpus.links(node)] if kind == "entity" else []
+    ranked: list[tuple[int, Sentence]] = []
+    for sentence in prose:
+        if sentence.lead or ground.cues.states(relation, sentence.text):
+            ranked.append((0, sentence))
+        elif kind not in ("date", "number"):
+            named = bool(_CAPITAL.search(sentence.text)) or any(sentence.start <= at < sentence.end for at in links)
+            ranked.append((1 if kind != "entity" or named else 2, sentence))
+        elif any(map(str.isdigit, sentence.text)) or find_spelled_numbers(_WORD.findall(sentence.text.lower())):
+            ranked.append((1, sentence))
+    kept = sorted(ranked, key=lambda pair: (pair[0], pair[1].start))[:MAX_READ]
+    complete = sum(rank == 0 for rank, _ in ranked) <= MAX_READ
+    return Chosen(tuple(sorted((sentence for _, sentence in kept), key=lambda each: each.start)), complete)
+
+
+def compare_stated(ground: Indexes, claim: Claim, sentence: Sentence, value: str) -> Likeness:
+    """Compare a value that a sentence gives with the claim's; a denial of the claim's value is another value."""
+    denied = _NOT.match(value)
+    bare = value[denied.end() :] if denied else value
+    if not bare or bare.casefold() == _UNCLEAR:
+        return "unclear"
+    if isinstance(claim.value, int):
+        likeness = _compare_object(ground.corpus, claim.node, claim.value, sentence, bare)
+    else:
+        likeness = _compare_literal(claim.relation, claim.value, bare)
+    if not denied:
+        return likeness
+    return "other" if likeness == "same" else "close" if likeness == "other" else "unclear"
+
+
+def _compare_literal(relation: str, answer: Answer, value: str) -> Likeness:
+    if compare_answers(value, answer) == "correct":
+        return "same"
+    if answer.type not in ("date", "number"):
+        return _compare_words(answer, value)
+    found = {r.likeness for r in read_sentence(Sentence(value, 0, len(value), False), answer, frozenset(), frozenset())}
+    if found:
+        # "1871 to 1873" holds the answer and another value: neither.
+        return next(iter(found)) if len(found) == 1 else "close"
+    wanted = read_wanted(relation, value)
+    if answer.type != "date" or wanted.years is None:
+        return "unclear"
+    match = compare_value(wanted, read_shown(answer.value, answer.value, relation))
+    return "other" if match is Match.NO else "close"
+
+
+def _compare_words(answer: Answer, value: str) -> Likeness:
+    folded, forms = fold_name(value), fold_forms(answer)
+    if folded in forms or folded.removeprefix("the ") in forms:
+        return "same"
+    if any(holds_phrase(folded, form) or holds_phrase(form, folded) for form in forms):
+        return "close"
+    words = set(folded.split()) - EVERYWHERE
+    return "other" if words and all(words.isdisjoint(form.split()) for form in forms) else "unclear"
+
+
+def _compare_object(corpus: Corpus, subject: int, object: int, sentence: Sentence, value: str) -> Likeness:
+    """Compare a name in a sentence with the entity that a hop leads to."""
+    names = fold_names(corpus, object)
+    folded = fold_name(value).removeprefix("the ")
+    if folded in names or f"the {folded}" in names:
+        return "same"
+    found = _find_linked(corpus, subject, sentence, folded)
+    found = corpus.find(value) if found is None else found
+    if found is not None:
+        return "same" if found == object else "close" if _is_within(corpus, object, found) else "other"
+    parts = [fold_name(part) for part in _PARTS.split(value) if any(map(str.isupper, part))]
+    if len(parts) == 1 and any(_abbreviates(parts[0], name) or holds_phrase(parts[0], name) for name in names):
+        return "same"
+    return "close" if any(part in names for part in parts) else "unclear"
+
+
+def _find_linked(corpus: Corpus, subject: int, sentence: Sentence, folded: str) -> int | None:
+    """Return the article that a name in a sentence links to."""
+    for link in corpus.links(subject):
+        if sentence.start <= link.start < sentence.end and fold_name(link.anchor_text).removeprefix("the ") == folded:
+            return corpus.find(link.target.partition("#")[0].strip())
+    return None
+
+
+def _abbreviates(short: str, name: str) -> bool:
+    """Say whether a folded name is another with words left out or cut to initials: ``g nordorberg``, ``nordorberg``."""
+    words, left = short.split(), name.split()
+    for word in reversed(words):
+        while left and not (left[-1] == word or (len(word) == 1 and left[-1].startswith(word))):
+            left.pop()
+        if not left:
+            return False
+        left.pop()
+    # The last word of a name is the one that tells: "Hans" may be any Hans.
+    return bool(words) and words[-1] == name.split()[-1]
+
+
+def _is_within(corpus: Corpus, one: int, other: int) -> bool:
+    """Say whether one of two places lies in the other, by their infoboxes: a coarser or a finer place."""
+    if not {corpus.page(one).domain, corpus.page(other).domain} <= {LOCATION, BUILDING}:
+        return False
+    return any(
+        fact.target == outer and not _WITHIN.isdisjoint(split_key(fact.key))
+        for inner, outer in ((one, other), (other, one))
+        for fact in corpus.facts(inner)
+    )
+
+
+def judge_reading(ground: Indexes, claim: Claim, reading: PageReading, agreement: Agreement) -> CheckResult:
+    """Say what a reading proves of a claim; the likeness in the reading is taken as it stands."""
+    if isinstance(claim.value, int):
+        return judge_second_value(ground, claim, reading)
+    return judge_agreement(ground, claim, reading, agreement)
+
+
+def judge_agreement(ground: Indexes, claim: Claim, reading: PageReading, mode: Agreement) -> CheckResult:
+    """FAIL (``answer-disputed``) when the prose gives another value; UNKNOWN when it gives one that may be another.
+
+    UNKNOWN (``answer-disputed``) for another value of another time as well, and (``answer-unconfirmed``) when no
+    sentence gives the value and the mode requires one.
+    """
+    title = ground.corpus.page(claim.node).title
+    for said in _list_against(reading):
+        sure = said.likeness == "other" and not said.when
+        detail = f"{title} says {said.words!r} of {state_relation(claim.relation)}"
+        return CheckResult("FAIL" if sure else "UNKNOWN", "answer-disputed", detail)
+    if mode == "required" and all(said.likeness != "same" for said in reading.propositions):
+        return CheckResult("UNKNOWN", "answer-unconfirmed", f"no sentence of {title} was read to say it")
+    return PASSED
+
+
+def judge_second_value(ground: Indexes, claim: Claim, reading: PageReading) -> CheckResult:
+    """FAIL (``multi-valued``) when the prose gives another entity for a hop; UNKNOWN when it may, or is no evidence.
+
+    A relation that often has several values needs more than silence: a sentence that gives this one, or says "only".
+    """
+    title, said_of = ground.corpus.page(claim.node).title, state_relation(claim.relation)
+    for said in _list_against(reading):
+        detail = f"{title} says {said.words!r} of {said_of}"
+        return CheckResult("FAIL" if said.likeness == "other" else "UNKNOWN", "multi-valued", detail)
+    same = [said for said in reading.propositions if said.likeness == "same"]
+    if is_single_valued(claim.relation) or any(said.only for said in same):
+        return PASSED
+    chosen = choose_sentences(ground, claim.node, claim.relation, claim.kind)
+    if chosen.complete and (same or not ground.facts.is_multiple(claim.relation)):
+        return PASSED
+    return CheckResult("UNKNOWN", "multi-valued", f"nothing says that {title} has one {said_of}")
+
+
+def _list_against(reading: PageReading) -> list[ReadProposition]:
+    """Return the propositions that may speak against a claim, those that do first."""
+    against = [said for said in reading.propositions if said.likeness in ("other", "unclear")]
+    return sorted(against, key=lambda said: (said.likeness != "other", bool(said.when)))
+
+
+def is_single_valued(relation: str) -> bool:
+    """Say whether an entity has one value of a relation, by the words of its key."""
+    words = frozenset(split_key(relation))
+    return any(line <= words for line in _read_list())
+
+
+@cache
+def _read_list() -> tuple[frozenset[str], ...]:
+    table = tomllib.loads(_LIST.read_text(encoding="utf-8"))
+    return tuple(frozenset(line.split()) for lines in table.values() for line in lines.strip().splitlines())
+
+
+def list_reading_problems(ground: Indexes, proof: Proof, answer: Answer) -> Iterator[str]:
+    """Yield what is wrong with a proof's readings of pages, compared again without a model."""
+    if not proof.thresholds.read_pages:
+        if proof.page_readings:
+            yield "pages: read, though the thresholds do not ask for it"
+        return
+    claims = list_claims(ground.corpus, proof, answer)
+    if len(claims) != len(proof.page_readings):
+        yield f"pages: {len(proof.page_readings)} readings for {len(claims)} claims"
+        return
+    for claim, reading in zip(claims, proof.page_readings, strict=True):
+        problem = next(_compare_again(ground, claim, reading, proof.thresholds.agreement), None)
+        if problem:
+            yield f"pages: {ground.corpus.page(claim.node).title}: {claim.relation}: {problem}"
+
+
+def _compare_again(ground: Indexes, claim: Claim, reading: PageReading, agreement: Agreement) -> Iterator[str]:
+    page, chosen = ground.corpus.page(claim.node), choose_sentences(ground, claim.node, claim.relation, claim.kind)
+    if (reading.page_id, reading.relation) != (page.page_id, claim.relation):
+        yield f"the reading is of {reading.relation} of page {reading.page_id}"
+    if reading.sentences != chosen.digest or bool(reading.reader) != bool(chosen.sentences):
+        yield "other sentences were read"
+    spans = {(sentence.start, sentence.end): sentence for sentence in chosen.sentences}
+    for said in reading.propositions:
+        sentence = spans.get((said.start, said.end))
+        if sentence is None or not _holds(sentence, said.words):
+            yield f"{said.words!r} does not stand at {said.start}-{said.end}"
+        elif compare_stated(ground, claim, sentence, said.value) != said.likeness:
+            yield f"{said.value!r} is not {said.likeness}"
+    result = judge_reading(ground, claim, reading, agreement)
+    if not result.passed:
+        yield f"{result.code}: {result.detail}"

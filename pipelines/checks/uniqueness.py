@@ -138,7 +138,7 @@ def check_single_value(ground: Indexes, numbers: Sequence[int], hop: Hop) -> Che
 def _list_other_values(ground: Indexes, subject: int, value: int, relation: str) -> Iterator[tuple[int, Sentence]]:
     """Yield other articles like a value that sentences which state the relation link to or name."""
     corpus = ground.corpus
-    others = list_alike(corpus, subject, value)
+    others = _list_alike(corpus, subject, value)
     if not others:
         return
     places, named = sorted((place, other) for other, place in others.items()), _NamesOf.read(corpus, others)
@@ -187,7 +187,7 @@ class _NamesOf:
         }
 
 
-def list_alike(corpus: Corpus, subject: int, value: int) -> dict[int, int]:
+def _list_alike(corpus: Corpus, subject: int, value: int) -> dict[int, int]:
     """Return the articles of a value's type that a page links to, by number, with the place of the first link."""
     wanted, graph = corpus.page(value), corpus.graph
     found = {}

@@ -494,10 +494,8 @@ class Assembly:
         return make_evaluator(self.ground, self.roles)
 
     @cached_property
-    def pages(self) -> ProseReader | None:
-        """The evaluator as a reader of pages; None for a grammar, which reads questions alone."""
-        if self.config.models.evaluator.adapter == "grammar":
-            return None
+    def pages(self) -> ProseReader:
+        """The evaluator as a reader of pages: of answers' prose, and for second values of hops."""
         return ProseReader(self.ground, self.roles.ask("evaluator", "read_page"))
 
     def close(self) -> None:

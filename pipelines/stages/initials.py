@@ -58,6 +58,7 @@ class Initials:
     asking: RoleClient
     reader: Evaluator
     pages: ProseReader | None
+    """Reads prose for the answer; without one cue words alone decide."""
     limits: Thresholds
     """Thresholds that answers must meet."""
     max_tokens: int
@@ -67,23 +68,23 @@ class Initials:
     """Words of the article that the model is shown."""
     audit: bool = False
     name: str = "questions"
-    version: int = 2
+    version: int = 3
     input: ClassVar[type[Record]] = Seed
     output: ClassVar[type[Record]] = Question
 
     def fingerprint(self) -> str:
         """Digest of the method, the writer, its prompt, the other dump, and the rules for answers."""
         later = self.ground.later.digest if self.ground.later else ""
-        pages = self.pages.identity if self.pages else ""
         rules = [repr(self.limits), self.max_tokens, repr(self.splits), self.page_words, self.audit, later]
+        pages = self.pages.identity if self.pages else ""
         return digest_value(
             ["initials", self.asking.identity, self.reader.identity, pages, make_schema(AskedFactReply), *rules]
         )
 
     def prompts(self) -> dict[str, str]:
-        """The asking prompt and those of the reader."""
-        pages = self.pages.prompts() if self.pages else {}
-        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts(), **pages}
+        """The asking prompt and those of the readers."""
+        read = self.pages.prompts() if self.pages else {}
+        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts(), **read}
 
     def models(self) -> tuple[ModelEntry, ...]:
         """The writer and the evaluator."""
@@ -95,30 +96,28 @@ class Initials:
         if number is None:
             raise RecordFailed("seed-missing", f"the corpus has no article {record.title!r}")
         candidates, refused = self._list_candidates(record, number)
-        if not candidates:
-            return _refuse(record, refused)
-        asked = await self._ask(record, number, candidates)
-        if isinstance(asked, CheckResult):
-            return refuse(record.record_id, (asked,), REASONS)
-        chosen, text = asked
-        answer = chosen.attribute.answer
-        proof = self._corroborate(number, chosen)
-        if self.pages is not None:
-            stated, read = await self.pages.check_answer(number, chosen.attribute.fact.key, answer)
-            if not read.passed:
-                return refuse(record.record_id, (read,), REASONS)
-            proof = proof.model_copy(update={"stated": stated})
-        return (
-            Question(
-                record_id=make_record_id("question", [record.record_id, chosen.attribute.fact.key, text]),
-                parent_id=record.record_id,
-                split=record.split,
-                domain=record.domain,
-                image=record.image,
-                text=text,
-                answer=answer,
-                proof=proof,
-            ),
+        while candidates:
+            asked = await self._ask(record, number, candidates)
+            if isinstance(asked, CheckResult):
+                return refuse(record.record_id, (asked,), REASONS)
+            chosen, text = asked
+            proof, result = await self._read_page(number, chosen)
+            if result.passed:
+                return (self._make_question(record, chosen, text, proof),)
+            candidates.remove(chosen)
+            refused.append(result)
+        return _refuse(record, refused)
+
+    def _make_question(self, record: Seed, chosen: _Candidate, text: str, proof: Proof) -> Question:
+        return Question(
+            record_id=make_record_id("question", [record.record_id, chosen.attribute.fact.key, text]),
+            parent_id=record.record_id,
+            split=record.split,
+            domain=record.domain,
+            image=record.image,
+            text=text,
+            answer=chosen.attribute.answer,
+            proof=proof,
         )
 
     def _list_candidates(self, record: Seed, number: int) -> tuple[list[_Candidate], list[CheckResult]]:
@@ -197,10 +196,14 @@ class Initials:
         if not chosen.proof.thresholds.volatile:
             yield partial(check_timeless, masked)
 
-    def _corroborate(self, number: int, chosen: _Candidate) -> Proof:
-        fact, answer = chosen.attribute.fact, chosen.attribute.answer
+    async def _read_page(self, number: int, chosen: _Candidate) -> tuple[Proof, CheckResult]:
+        """Return a fact's proof with what the prose says of it, and whether that speaks against it."""
+        fact, answer, proof, result = chosen.attribute.fact, chosen.attribute.answer, chosen.proof, PASSED
         said = find_corroboration(self.ground, number, fact.key, answer)
-        return chosen.proof.model_copy(update={"corroboration": said.evidence if said.outcome == "agrees" else None})
+        found: dict[str, object] = {"corroboration": said.evidence if said.outcome == "agrees" else None}
+        if self.pages:
+            found["page_readings"], result = await self.pages.check(proof, answer)
+        return proof.model_copy(update=found), result
 
     def _make_proof(self, number: int, attribute: Attribute) -> Proof:
         corpus = self.ground.corpus
@@ -215,7 +218,7 @@ class Initials:
             constraints=(),
             counts=(),
             alias_digest=digest_aliases(flatten_names(list_names(corpus, [node]))),
-            thresholds=self.limits,
+            thresholds=self.limits.model_copy(update={"read_pages": self.pages is not None}),
             compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
         )
 

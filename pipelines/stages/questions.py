@@ -23,7 +23,7 @@ from pipelines.services.prompting import RoleClient, ask_model, make_schema
 from schemas.base import Record, Rejection
 from schemas.datasets import Path, Question
 from schemas.manifest import ModelEntry
-from schemas.proofs import Answer, Derivation, Proof, Stated, Thresholds
+from schemas.proofs import Answer, Derivation, Proof, Thresholds
 from schemas.reasons import QuestionReason
 from schemas.tasks import QuestionReply
 
@@ -42,7 +42,7 @@ class Questions:
     asking: RoleClient
     reader: Evaluator
     pages: ProseReader | None
-    """Reads prose for facts; None where a grammar plays the evaluator, which reads questions alone."""
+    """Reads prose for the answer and for second values of the hops; without one cue words alone decide."""
     limits: Thresholds
     """Thresholds that answers must meet."""
     max_tokens: int
@@ -52,7 +52,7 @@ class Questions:
     """Share of fuller dates of which only a part is asked (OpenSearch-VL, 3.1: occasional answer obfuscation)."""
     audit: bool = False
     name: str = "questions"
-    version: int = 4
+    version: int = 5
     input: ClassVar[type[Record]] = Path
     output: ClassVar[type[Record]] = Question
 
@@ -64,9 +64,9 @@ class Questions:
         return digest_value([self.asking.identity, self.reader.identity, pages, make_schema(QuestionReply), *rules])
 
     def prompts(self) -> dict[str, str]:
-        """The writing prompt and those of the reader."""
-        pages = self.pages.prompts() if self.pages else {}
-        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts(), **pages}
+        """The writing prompt and those of the readers."""
+        read = self.pages.prompts() if self.pages else {}
+        return {self.asking.prompt.label: self.asking.prompt.digest, **self.reader.prompts(), **read}
 
     def models(self) -> tuple[ModelEntry, ...]:
         """The writer and the evaluator."""
@@ -83,17 +83,16 @@ class Questions:
             raise AssertionError(f"a {whole.precision} date has no {derivation}: {whole.value}")
         proof = self._make_proof(record, derivation)
         refused = run_checks(self._list_checks(record, proof, answer), self.audit)
-        stated: tuple[Stated, ...] = ()
-        if self.pages is not None and (self.audit or not refused):
-            stated, read = await self._read_pages(self.pages, record, answer)
-            refused += read
         if refused:
             return refuse(record.record_id, refused, REASONS)
+        if self.pages:
+            readings, result = await self.pages.check(proof, answer)
+            if not result.passed:
+                return refuse(record.record_id, (result,), REASONS)
+            proof = proof.model_copy(update={"page_readings": readings})
         number = locate_nodes(self.ground.corpus, record.nodes)[-1]
         said = find_corroboration(self.ground, number, record.answer_relation, answer)
-        proof = proof.model_copy(
-            update={"stated": stated, "corroboration": said.evidence if said.outcome == "agrees" else None}
-        )
+        proof = proof.model_copy(update={"corroboration": said.evidence if said.outcome == "agrees" else None})
         text = await self._write(record, proof, answer)
         if isinstance(text, CheckResult):
             return refuse(record.record_id, (text,), REASONS)
@@ -108,18 +107,6 @@ class Questions:
                 answer=answer,
                 proof=proof,
             ),
-        )
-
-    async def _read_pages(
-        self, pages: ProseReader, record: Path, answer: Answer
-    ) -> tuple[tuple[Stated, ...], tuple[CheckResult, ...]]:
-        """Read the pages of the path for second values of its hops, and the last one for the answer."""
-        numbers = locate_nodes(self.ground.corpus, record.nodes)
-        found = [await pages.check_hop(numbers[hop.index - 1], numbers[hop.index], hop) for hop in record.hops]
-        found.append(await pages.check_answer(numbers[-1], record.answer_relation, answer))
-        return (
-            tuple(each for stated, _ in found for each in stated),
-            tuple(result for _, result in found if not result.passed),
         )
 
     async def _write(self, record: Path, proof: Proof, answer: Answer) -> str | CheckResult:
@@ -187,7 +174,7 @@ class Questions:
             constraints=(),
             counts=(),
             alias_digest=digest_aliases(flatten_names(list_names(corpus, record.nodes))),
-            thresholds=self.limits,
+            thresholds=self.limits.model_copy(update={"read_pages": self.pages is not None}),
             derivation=derivation,
             compared_snapshot=self.ground.later.snapshot if self.ground.later else "",
         )

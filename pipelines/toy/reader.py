@@ -18,10 +18,12 @@ from typing import Any, Final
 from pipelines.errors import ConfigError
 from pipelines.ids import canonical_json, digest_value
 from pipelines.services.protocols import ChatReply, ChatRequest
+from pipelines.toy.page_reader import digest_patterns, read_page
 from schemas.tasks import (
     Leak,
     ReadCondition,
     ReadingReply,
+    ReadPageInputs,
     ReadQuestionInputs,
     ReadStep,
     ScreeningReply,
@@ -330,8 +332,8 @@ class GrammarReader:
 
     @property
     def identity(self) -> str:
-        """The version of the rules and a digest of the patterns."""
-        return f"grammar:{VERSION}:{_load().digest[:16]}"
+        """The version of the rules and digests of the patterns."""
+        return f"grammar:{VERSION}:{_load().digest[:16]}:{digest_patterns()[:16]}"
 
     @property
     def reads_inputs(self) -> bool:
@@ -349,4 +351,6 @@ class GrammarReader:
                 return ChatReply(canonical_json(read_question(request.inputs)), 0, 0)
             case ScreenQuestionInputs():
                 return ChatReply(canonical_json(screen_question(request.inputs)), 0, 0)
+            case ReadPageInputs():
+                return ChatReply(canonical_json(read_page(request.inputs)), 0, 0)
         raise ConfigError(f"the grammar cannot do {request.task}; name another model for this role")

@@ -58,7 +58,7 @@ from pipelines.toy.publishing import write_world
 from pipelines.toy.world import WorldConfig
 from schemas.corpus import Fact, Page
 from schemas.datasets import Grounding
-from schemas.proofs import Constraint, Evidence, Hop, NearMiss, Proof, Stated
+from schemas.proofs import Constraint, Evidence, Hop, NearMiss, PageReading, Proof
 from tests.planted.disguises import draw_sentence
 from tests.planted.words import Pair, Vocabulary, invent_person, invent_title, invent_word
 
@@ -726,7 +726,7 @@ FILLED: dict[str, Any] = {
     "constraints": (Constraint(node=1, relation="nothing", value="nothing"),),
     "redundant": (Constraint(node=1, relation="nothing", value="nothing"),),
     "near_misses": (NearMiss(node=1, page_id=1, title="Nothing", unknown=("type",), resolution="absent"),),
-    "stated": (Stated(page_id=1, relation="nothing", start=0, end=1, value="nothing", about="none"),),
+    "page_readings": (PageReading(page_id=1, relation="nothing", reader="", sentences="", propositions=()),),
 }
 """New values of empty fields; any other gets a letter."""
 

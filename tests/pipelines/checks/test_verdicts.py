@@ -57,7 +57,7 @@ def test_what_is_no_reason_of_the_stage_fails_the_record_instead_of_refusing_it(
     "relation",
     ["population_total", "Population", "num_employees", "students", "visitors", "circulation", "leader_name2", "mayor",
      "CurrentChampion", "record_attendance", "latest_release", "LargestCity", "GDP_PPP", "num_episodes", "ranking",
-     "current_owner", "key_people", "speakers"],
+     "current_owner", "key_people", "speakers", "population_urban", "leader_party", "last_first_mayor"],
 )  # fmt: skip
 def test_what_changes_with_time_is_volatile(relation):
     assert is_volatile(relation)
@@ -67,7 +67,8 @@ def test_what_changes_with_time_is_volatile(relation):
     "relation",
     ["birth_date", "death_place", "opened", "architect", "length", "area_km2", "elevation_m", "height", "founder",
      "architectural_style", "pages", "runtime", "first_mayor", "record_label", "doctoral_students", "ship_launched",
-     "original_owner", "mass", "established_date", "headquarters", "described", "casualties1", "max-depth"],
+     "original_owner", "mass", "established_date", "headquarters", "described", "casualties1", "max-depth",
+     "wins_date", "coach_house", "league_first"],
 )  # fmt: skip
 def test_what_stays_is_not(relation):
     assert not is_volatile(relation)
@@ -123,7 +124,8 @@ def test_words_that_date_a_question_are_found(words):
     "text",
     ["In what year was the bridge in the image opened?", "Whose motto is “Now and today”?",
      "On what date did the last king die?", "What is the highest point of the island?",
-     "Which year saw the opening of the tower that dates from the 19th century?"],
+     "Which year saw the opening of the tower that dates from the 19th century?",
+     "In what year was the small yet tall tower in the image opened?"],
 )  # fmt: skip
 def test_a_timeless_question_passes(text):
     assert check_timeless(text).passed

@@ -6,12 +6,12 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 import pytest
-from pipelines.toy.reader import GrammarReader
 
 from pipelines.checks.readings import Evaluator
 from pipelines.errors import RecordFailed
 from pipelines.graph.query import Indexes
 from pipelines.services.prompting import RoleClient, load_prompt
+from pipelines.toy.reader import GrammarReader
 from schemas.base import Rejection
 from schemas.datasets import Grounding, Path
 from schemas.tasks import (
