@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+import numpy as np
+
 from pipelines.errors import ConfigError
 from pipelines.graph.values import parse_spelled
 from pipelines.ids import digest_value
@@ -515,6 +517,33 @@ def refuse_shared(signatures: Iterable[Signature]) -> dict[str, Rejection]:
             continue
         for value in values:
             owners.setdefault(value, signature)
+    return refused
+
+
+def refuse_like_pictures(
+    signatures: Sequence[Signature], look: Callable[[str], Sequence[int]], distance: int
+) -> dict[str, Rejection]:
+    """Refuse questions that train on a picture like one of evaluation: the same, cropped or mirrored.
+
+    Args:
+        signatures: of questions; those without a picture are passed over.
+        look: returns the perceptual hashes of the variants of a picture by its sha256.
+        distance: most bits that hashes of like pictures differ in.
+    """
+    held_out = {each.sha256: each for each in signatures if each.split == "eval" and each.sha256}
+    hashes = [(value, owner) for owner in held_out.values() for value in look(owner.sha256)]
+    known = np.array([value for value, _ in hashes], dtype=np.uint64)
+    refused: dict[str, Rejection] = {}
+    for signature in signatures if len(known) else ():
+        if signature.split == "eval" or not signature.phash:
+            continue
+        apart = np.bitwise_count(known ^ np.uint64(int(signature.phash, 16)))
+        nearest = int(apart.argmin())
+        if apart[nearest] <= distance:
+            detail = (
+                f"its picture looks like that of {hashes[nearest][1].record_id} in eval, {apart[nearest]} bits apart"
+            )
+            _refuse(refused, signature, "shared-across-splits", detail)
     return refused
 
 

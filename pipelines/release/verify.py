@@ -568,6 +568,7 @@ def describe_claim(row: ProofRow) -> str:
             "frequency of the answer not checked",
         ),
         (not least.volatile, f"no fact that changes with time, {dump}", "facts that change with time allowed"),
+        (least.read_pages, "pages read for other values", "pages not read for other values"),
         (
             least.retrieval_rank,
             f"not among the first {least.retrieval_rank} results of one search",

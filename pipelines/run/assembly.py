@@ -520,7 +520,7 @@ class Assembly:
             "enhancements": self.seeing.make_enhancements,
             "rollouts": lambda: Rollouts(self.make_agent(), self.config.rollouts.attempts),
             "trajectories": self.acting.make_trajectories,
-            "releases": lambda: Releases(self.config.releases),
+            "releases": lambda: Releases(self.config.releases, self.roles.pictures),
         }
         return builders[name]()
 

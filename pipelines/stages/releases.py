@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
+from pipelines.checks.pictures import COPY_DISTANCE, hash_variants
 from pipelines.checks.sets import (
     HeldOut,
     Signature,
@@ -13,6 +14,7 @@ from pipelines.checks.sets import (
     refuse_anchors,
     refuse_answers,
     refuse_duplicates,
+    refuse_like_pictures,
     refuse_search_free,
     refuse_shared,
     refuse_skeletons,
@@ -21,6 +23,7 @@ from pipelines.checks.sets import (
 from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import ConfigError, ConservationError
 from pipelines.ids import digest_value, make_record_id
+from pipelines.pictures import PictureStore
 from schemas.base import Failure, Record, Rejection
 from schemas.datasets import Dataset, Enhancement, ReleaseEntry, Split, Trajectory
 from schemas.manifest import ModelEntry
@@ -41,6 +44,8 @@ class Releases:
     """
 
     settings: ReleasesConfig = field(default_factory=ReleasesConfig)
+    pictures: PictureStore | None = None
+    """Opened for pictures that are cropped or mirrored copies; without it the recorded hashes alone are compared."""
     name: str = "releases"
     version: int = 6
     inputs: ClassVar[tuple[type[Record], ...]] = (Enhancement, Trajectory)
@@ -70,6 +75,7 @@ class Releases:
         known = {signature.record_id for signature in signatures}
         trajectories, told = collect_trajectories(inputs[1], known, HeldOut.of(signatures))
         refused = refuse_shared(signatures)
+        refused |= self._refuse_like([each for each in signatures if each.record_id not in refused])
         refused |= refuse_told((each for each in signatures if each.record_id not in refused), told)
         kept = [each for each in signatures if each.record_id not in refused]
         refused |= self._refuse(kept, trajectories.keys())
@@ -78,6 +84,13 @@ class Releases:
                 yield refused[signature.record_id]
             else:
                 yield from make_entries(signature, trajectories.get(signature.record_id, []))
+
+    def _refuse_like(self, signatures: Sequence[Signature]) -> dict[str, Rejection]:
+        """Return the rejections of questions that train on a picture like one of evaluation."""
+        store = self.pictures
+        if store is None:
+            return {}
+        return refuse_like_pictures(signatures, lambda sha256: hash_variants(store.load(sha256)[0]), COPY_DISTANCE)
 
     def _refuse(self, signatures: Sequence[Signature], solved: Collection[str]) -> dict[str, Rejection]:
         """Return the rejections of duplicates, then of each limit in turn; a limit counts rows kept so far."""

@@ -1,13 +1,17 @@
+import io
 from collections import Counter
 from dataclasses import replace
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image, ImageDraw, ImageOps
 
 from pipelines.checks.sets import list_shared_values, make_signature
 from pipelines.config.settings import ReleasesConfig
 from pipelines.errors import ConfigError, ConservationError
+from pipelines.pictures import PictureSource, PictureStore
 from pipelines.run.stage import DatasetStage
 from pipelines.stages.releases import Releases
 from schemas.base import Rejection
@@ -261,6 +265,51 @@ def test_a_hop_that_is_held_out_is_in_no_question_that_trains(pictures, first, s
     other = other.model_copy(update={"proof": other.proof.model_copy(update={"hops": hops})})
     found = rejections(run_stage([one, other], []))
     assert found == ({other.record_id: "shared-across-splits"} if refused else {})
+
+
+def draw(seed) -> Image.Image:
+    """Return a picture of shapes: rectangles and ellipses of drawn colours and places."""
+    rng, picture = Random(seed), Image.new("RGB", (640, 480), (seed * 37 % 256, 90, 140))
+    pen = ImageDraw.Draw(picture)
+    for number in range(14):
+        left, top = rng.randrange(560), rng.randrange(400)
+        corners = (left, top, left + rng.randrange(40, 300), top + rng.randrange(40, 240))
+        colour = tuple(rng.randrange(256) for _ in range(3))
+        (pen.rectangle if number % 2 else pen.ellipse)(corners, fill=colour)
+    return picture
+
+
+def store(folder, picture):
+    found = io.BytesIO()
+    picture.save(found, "PNG")
+    source = PictureSource("a.png", "A", "CC BY 4.0", "https://example.org/l", "https://example.org/a.png")
+    return PictureStore(folder).add_bytes(found.getvalue(), source)
+
+
+COPIES = {
+    "3 % cropped": lambda whole: whole.crop((19, 14, 621, 466)),
+    "mirrored": ImageOps.mirror,
+    "mirrored and cropped": lambda whole: ImageOps.mirror(whole).crop((19, 14, 621, 466)),
+    "smaller": lambda whole: whole.resize((320, 240)),
+}
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_a_copy_of_a_picture_that_is_held_out_trains_nobody(tmp_path, copy):
+    found = 0
+    for seed in range(20):
+        whole = draw(seed)
+        held_out = make_question(2 * seed, store(tmp_path, whole), "eval")
+        trained = make_question(2 * seed + 1, store(tmp_path, COPIES[copy](whole)), "sft")
+        rows = Releases(ReleasesConfig(max_skeleton_share=1.0), PictureStore(tmp_path))([[held_out, trained], []])
+        found += rejections(rows) == {trained.record_id: "shared-across-splits"}
+    assert found >= 19
+
+
+def test_different_pictures_are_no_copies(tmp_path):
+    rows = [make_question(n, store(tmp_path, draw(n)), "eval" if n % 2 else "sft") for n in range(40)]
+    stage = Releases(ReleasesConfig(max_skeleton_share=1.0, max_per_answer=99), PictureStore(tmp_path))
+    assert rejections(stage([rows, []])) == {}
 
 
 @pytest.mark.parametrize(("told", "refused"), [("{title} was founded in {answer}.", 1), ("{title} is a town.", 0)])
