@@ -252,8 +252,8 @@ STRICT = {
             {"shortcuts_checked": True, "compared_snapshot": "2027-01-01"},
             "at least 5 answers over other pictures; no shorter path; articles of up to 50 near misses read, none left "
             "open; a sentence says the answer too; no answer with more than 5% of its relation; no fact that changes "
-            "with time, the same in the dump of 2027-01-01; pages read for other values; not among the first 10 results "
-            "of one search; words "
+            "with time, the same in the dump of 2027-01-01; pages read for other values; not among the first 10 "
+            "results of one search; words "
             "read back by grammar",
         ),
     ],
