@@ -273,7 +273,9 @@ def _bound_rows(config: RunConfig, stage: str) -> int:
 def bound_requests(config: RunConfig, stage: str) -> int:
     """Return the most requests one row of a stage leads to, repairs of unparseable replies left out."""
     groundings, commons, models = config.groundings, config.commons, config.models
-    hidden, each = max(config.paths.hops) - 1, 1 + config.rewrites.candidates
+    # Each text that is made is read back, and a page for the answer and for each hop.
+    hidden, each = max(config.paths.hops) - 1, 1 + 2 * config.rewrites.candidates
+    pages = 1 if config.method == "injection" else 1 + max(config.paths.hops)
     if config.method == "injection":
         # Two requests more a round: which entity, and behind which fact.
         hidden, each = max(config.injections.rounds) * config.injections.tries, each + 2
@@ -287,10 +289,10 @@ def bound_requests(config: RunConfig, stage: str) -> int:
     trials = 1 + 2 * (len(config.enhancements.strengths) + HALVINGS)
     a_call = 2 + (2 * config.tools.pages_read if config.tools.summarise else 0)
     return {
-        "questions": 1,
+        "questions": 2 + pages,
         "rewrites": hidden * each,
         # Each candidate is fetched and read at two scales; the one that is taken is read and looked up once more.
-        "groundings": 1 + groundings.candidates * (2 * engines + fetched) + engines + 2,
+        "groundings": 3 + groundings.candidates * (2 * engines + fetched) + engines + 2,
         "difficulty": attempts + searches + plan.judges_picture,
         "enhancements": trials * (1 + 2 * engines) if config.enhancements.share else 0,
         "rollouts": config.rollouts.attempts * (config.rollouts.max_calls * a_call + 1),

@@ -280,7 +280,9 @@ def test_more_seeds_ask_for_those_seeds_alone(small: Path, tmp_path: Path, capsy
     first, second = count_calls(run(begun, 12)), count_calls(run(begun, 18))
     whole = count_calls(run(begin_work(small, tmp_path / "again"), 18))
     assert {stage: first[stage] + second[stage] for stage in whole} == whole
-    assert second["questions"] <= 2 * 6, "one request to the writer and one to the evaluator"
+    assert second["questions"] <= 6 * (1 + 1 + 1 + 4), (
+        "the writer, and the evaluator: the text and a page a hop and for the answer"
+    )
     assert 0 < sum(second.values()) < sum(whole.values())
     ledger = read_ledger(begun)
     assert set(ledger.asks.values()) == {1}

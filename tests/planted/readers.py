@@ -9,9 +9,10 @@ read-back or a check of texts refuses it; UNKNOWN refuses.
 import argparse
 import asyncio
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +22,7 @@ from rich.table import Table
 
 from pipelines.checks.examination import list_text_checks
 from pipelines.checks.leakage import check_answer, check_demonyms, check_names
+from pipelines.checks.propositions import Claim, ProseReader
 from pipelines.checks.readings import Evaluator
 from pipelines.checks.verdicts import PASSED, CheckResult, run_checks
 from pipelines.cli.console import emit_json, emit_table, to_json
@@ -45,8 +47,14 @@ from tests.toy import box, build_toy_corpus
 FOLDER = Path(__file__).with_name("wordings")
 REPLIES = FOLDER / "replies.json"
 HARMLESS = "harmless"
-DEMANDS = {HARMLESS: 0.05} | dict.fromkeys(("D25", "D26", "D27", "D28", "D29", "D30", "D31"), 0.95)
-"""Most harmless wordings refused, and fewest damaged ones found."""
+CLEAN = (HARMLESS, "agreeing prose", "no leak")
+DEMANDS = (
+    dict.fromkeys(CLEAN, 0.05)
+    | dict.fromkeys(("D25", "D26", "D27", "D28", "D29", "D30", "D31"), 0.95)
+    | {"D32": 0.8, "D33": 0.8, "answer": 0.9, "name": 0.8}
+)
+"""Largest share of texts without a defect that is refused, and smallest of those with one."""
+_LINK = re.compile(r"\[\[([^\[\]|]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +100,11 @@ def build_wiki(folder: Path, authors: Sequence[Author]) -> Corpus:
                 fields = [f"{key} = {value}" for key, value in node["fields"].items()]
                 lead = f"'''{node['title']}''' is a {node['type']}. {node.get('prose', '')}".strip()
                 pages[node["title"]] = box(node["type"], lead, *fields)
+        for line in author.prose:
+            lead = f"'''{line['title']}''' is a {line['type']}. {line['sentence']}"
+            pages[line["title"]] = box(line["type"], lead, f"{line['field']} = {line['value']}")
+            for name in _LINK.findall(line["value"] + line["sentence"]):
+                pages.setdefault(name, box("article", f"'''{name}''' is an article."))
     return build_toy_corpus(folder, pages, {})
 
 
@@ -257,6 +270,24 @@ async def read_leaks(evaluator: Evaluator, author: Author, lines: Sequence[dict[
     return list(await asyncio.gather(*map(read, lines)))
 
 
+async def read_prose(reader: ProseReader, author: Author) -> list[Found]:
+    """Let the evaluator read pages for another value than the infobox's (D32), or a second one (D33)."""
+    corpus = reader.ground.corpus
+
+    async def read(line: dict[str, Any]) -> Found:
+        node = _find(corpus, line["title"])
+        facts = [fact for fact in corpus.facts(node) if fact.key == line["field"]]
+        value: Answer | int | None = facts[0].target if facts and facts[0].target >= 0 else None
+        if value is None and facts:
+            value = type_answer(facts[0].text, facts[0].iso, line["field"])
+        if value is None:
+            raise CorruptInput(f"{line['pair']}: {line['field']} = {line['value']} cannot be typed")
+        _, result = await reader.check_claim(Claim(node, line["field"], value), "uncontradicted")
+        return Found(author.name, author.held_out, line["defect"], line["sentence"], result, PASSED)
+
+    return list(await asyncio.gather(*map(read, author.prose)))
+
+
 def _name_answer(text: str) -> Answer:
     return Answer(type="name", value=text, precision="", unit="", surface=text, aliases=(), key=text.casefold())
 
@@ -304,17 +335,31 @@ def render(rows: Sequence[Row]) -> Table:
     return table
 
 
-async def measure(model: Recorded, only: str = "", most: int = 0) -> list[Row]:
-    """Measure all authors' wordings, or those whose replies are recorded where there is no model to ask."""
-    authors = [author for author in load_authors() if only in ("", author.name)]
-    texts, leaks = [], []
+async def measure(model: Recorded, authors: Sequence[Author], most: int = 0) -> list[Row]:
+    """Measure the wordings of authors, ``most`` of each kind; what has no recorded reply is unread without a model."""
+    texts: list[Found] = []
+    leaks: list[Found] = []
+    prose: list[Found] = []
     with TemporaryDirectory() as folder:
         corpus = build_wiki(Path(folder), authors)
         evaluator = make_evaluator(corpus, model)
         for author in authors:
             texts += await read_wordings(corpus, evaluator, author, author.wordings[: most or None])
             leaks += await read_leaks(evaluator, author, author.leaks[: most or None])
-    return [*tabulate(texts, HARMLESS), *tabulate(leaks, "no leak")]
+            reader = ProseReader(evaluator.ground, RoleClient(model, load_prompt("read_page")))
+            prose += await read_prose(reader, replace(author, prose=author.prose[: most or None]))
+    return [*tabulate(texts, HARMLESS), *tabulate(prose, "agreeing prose"), *tabulate(leaks, "no leak")]
+
+
+def list_unmet(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of held-out authors together that do not meet what is demanded of them."""
+    unmet = []
+    for row in rows:
+        least = DEMANDS.get(row.defect)
+        if row.author == "held out" and least is not None:
+            share = row.refused.share
+            unmet += [row] if (share > least if row.defect in CLEAN else share < least) else []
+    return unmet
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -330,10 +375,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     settings = ModelConfig(name=given.model, base_url=given.url, timeout=3000.0, patience=3000.0, replies="json")
     recorded = json.loads(REPLIES.read_text("utf-8")) if REPLIES.exists() else {}
     model = Recorded(recorded, OpenAIChat(settings) if given.url else None)
-    rows = asyncio.run(measure(model, given.author, given.most))
+    authors = [author for author in load_authors() if given.author in ("", author.name)]
+    if not authors:
+        raise SystemExit(f"no wordings in {FOLDER}")
+    rows = asyncio.run(measure(model, authors, given.most))
     if given.record:
         REPLIES.write_text(json.dumps(dict(sorted(model.replies.items())), ensure_ascii=False, indent=0), "utf-8")
     emit_json(to_json(rows)) if given.json else emit_table(render(rows))
+    raise SystemExit(1 if list_unmet(rows) else 0)
 
 
 if __name__ == "__main__":

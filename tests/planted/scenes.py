@@ -58,7 +58,7 @@ from pipelines.toy.publishing import write_world
 from pipelines.toy.world import WorldConfig
 from schemas.corpus import Fact, Page
 from schemas.datasets import Grounding
-from schemas.proofs import Constraint, Evidence, Hop, NearMiss, PageReading, Proof
+from schemas.proofs import Constraint, Evidence, Hop, NearMiss, Proof
 from tests.planted.disguises import draw_sentence
 from tests.planted.words import Pair, Vocabulary, invent_person, invent_title, invent_word
 
@@ -716,8 +716,13 @@ def copy_infobox(case: Case, node: int, name: str, changes: Mapping[str, str]) -
 
 UNVERIFIED = "unverified"
 VERIFIED_FIELDS = ("record_id", "text", "answer", "proof")
-RULES = (("proof", "thresholds"), ("proof", "hub_in_degree"), ("proof", "shortcuts_checked"))
-"""Demands; changed only by :func:`_list_demands`."""
+RULES = (
+    ("proof", "thresholds"),
+    ("proof", "hub_in_degree"),
+    ("proof", "shortcuts_checked"),
+    ("proof", "page_readings"),
+)
+"""Demands, changed only by :func:`_list_demands`, and what a reader said, which only a reader can say again."""
 UNORDERED = (("proof", "counts"),)
 """Tuples whose order means nothing."""
 FILLED: dict[str, Any] = {
@@ -726,7 +731,6 @@ FILLED: dict[str, Any] = {
     "constraints": (Constraint(node=1, relation="nothing", value="nothing"),),
     "redundant": (Constraint(node=1, relation="nothing", value="nothing"),),
     "near_misses": (NearMiss(node=1, page_id=1, title="Nothing", unknown=("type",), resolution="absent"),),
-    "page_readings": (PageReading(page_id=1, relation="nothing", reader="", sentences="", propositions=()),),
 }
 """New values of empty fields; any other gets a letter."""
 

@@ -158,10 +158,10 @@ def test_without_prices_money_is_not_nothing_but_unknown(demo, copied):
 def test_money_is_that_of_requests_that_are_not_recorded(demo, copied):
     charge(copied)
     estimate = estimate_run(configure(demo.world, PRICED), copied)
-    questions = by_stage(estimate)["questions"]
-    left = questions.requests.less(questions.recorded)
-    assert questions.money.middle == pytest.approx(0.01 * left.middle)
-    assert questions.tokens.middle == pytest.approx(1000 * left.middle)
+    rewrites = by_stage(estimate)["rewrites"]
+    left = rewrites.requests.less(rewrites.recorded)
+    assert rewrites.money.middle == pytest.approx(0.01 * left.middle)
+    assert rewrites.tokens.middle == pytest.approx(1000 * left.middle)
     assert estimate.total.money.low < estimate.total.money.middle < estimate.total.money.high
 
 
@@ -169,8 +169,8 @@ def test_gpu_hours_are_counted_where_a_model_has_gpus(demo, copied):
     charge(copied)
     assert estimate_run(configure(demo.world), copied).total.gpu_hours is None
     estimate = estimate_run(configure(demo.world, "models.teacher.gpus=1.0"), copied)
-    questions = by_stage(estimate)["questions"]
-    assert questions.gpu_hours.middle == pytest.approx(0.01 * (questions.requests.middle - questions.recorded))
+    rewrites = by_stage(estimate)["rewrites"]
+    assert rewrites.gpu_hours.middle == pytest.approx(0.01 * (rewrites.requests.middle - rewrites.recorded))
 
 
 def test_a_budget_says_in_which_stage_it_ends_and_after_how_many_rows(demo, copied):
