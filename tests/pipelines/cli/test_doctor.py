@@ -55,6 +55,22 @@ def test_a_judge_that_judges_itself_is_no_run(tmp_path):
     assert not (tmp_path / "work").exists()
 
 
+@pytest.mark.parametrize("role", ["writer", "rewriter"])
+def test_an_evaluator_that_reads_its_own_words_is_no_run(tmp_path, role):
+    table = f'{{ adapter = "openai", name = "m", base_url = "{NOBODY}" }}'
+    config = make_config(read_recipe("demo"), [f"models.{role}={table}", f"models.evaluator={table}"])
+    with pytest.raises(ConfigError, match=f"evaluator and {role}: both are m; an evaluator never reads its own words"):
+        run_recipe(config, tmp_path / "work", "", [])
+    assert not (tmp_path / "work").exists()
+
+
+def test_a_run_without_an_evaluator_stops_before_any_work_and_says_what_to_add(tmp_path):
+    config = make_config(read_recipe("demo"), ["models.evaluator={}"])
+    with pytest.raises(ConfigError, match=r"no model for models.evaluator(.|\n)*\[models.evaluator\]"):
+        run_recipe(config, tmp_path / "work", "", [])
+    assert not (tmp_path / "work").exists()
+
+
 def test_a_solver_that_teaches_is_warned_of_by_its_name(tmp_path):
     settings = [
         'models.solvers.big={ adapter = "knower", name = "scripted-teacher" }',
