@@ -120,11 +120,14 @@ def measure_phases(workspace: Path, settings: tuple[str, ...]) -> tuple[dict[str
 
 
 def draw_moments(seconds: dict[str, float], shards: dict[str, int], rng: random.Random) -> list[Moment]:
-    """Draw one moment from each of equal slices of the run's own time, so that every late stage has its share."""
+    """Draw one moment from each of equal slices of the run's own time, so that every late stage has its share.
+
+    The first is in the world's making, however short that is beside the rest.
+    """
     whole = sum(seconds.values())
     moments = []
     for slice_ in range(KILLS):
-        at = (slice_ + rng.random()) * whole / KILLS
+        at = (slice_ + rng.random()) * whole / KILLS if slice_ else rng.random() * seconds["world"]
         for phase in PHASES:
             if at < seconds[phase] or phase == PHASES[-1]:
                 count = shards[phase] if shards[phase] > 1 else 1

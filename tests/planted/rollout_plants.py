@@ -479,6 +479,9 @@ _SMALL = re.compile(r"-?\d{1,2}")
 def plant_unsupported(rollout: Rollout, words: Vocabulary, rng: Random) -> Edits | None:
     """R4: every line with the answer is removed or gets another value; the clean twin lacks other lines."""
     forms = _list_forms(rollout)
+    if rollout.reference.type == "date":
+        # "December 3, 1417" states December 1417 too, and holds none of its forms.
+        forms = (*forms, rollout.reference.value[:4])
     other = make_decoys(rollout.reference, 1)[0] if choose_half(words) == "held-out" else ""
     if other and (rollout.reference.type == "number" or any(find_name(form, other) for form in forms)):
         return None
